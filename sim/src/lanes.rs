@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use leveret_broker::ticket::StreamId;
 use leveret_broker::{BodyJob, Broker, Nanos, ReadJob};
 use leveret_log::{Disk, DiskError, Done, Job, JobId, Lane, Log, Next, Operation};
 
@@ -42,20 +43,24 @@ pub struct DiskLane {
     doing: Doing,
     /// So many times slower than a good disk.
     slowness: u64,
+    /// The log that the jobs are of.
+    stream: StreamId,
 }
 
 impl DiskLane {
     /// A lane that asks for work first of all. Its disk is so many times slower than a good one.
     #[must_use]
-    pub fn new(lane: Lane, slowness: u64) -> Self {
-        Self { source: Source::Lane(lane), wake: Arc::default(), at: Some(0), doing: Doing::Nothing, slowness }
+    pub fn new(stream: StreamId, lane: Lane, slowness: u64) -> Self {
+        let source = Source::Lane(lane);
+        Self { source, wake: Arc::default(), at: Some(0), doing: Doing::Nothing, slowness, stream }
     }
 
     /// The small writes of `commit`.
     #[must_use]
     pub fn small_writes(commit: &Self) -> Self {
         let source = Source::SmallWrites { lane: commit.wake.clone() };
-        Self { source, wake: Arc::default(), at: None, doing: Doing::Nothing, slowness: commit.slowness }
+        let (slowness, stream) = (commit.slowness, commit.stream);
+        Self { source, wake: Arc::default(), at: None, doing: Doing::Nothing, slowness, stream }
     }
 
     /// When it can make a step; none before it is woken.
@@ -86,13 +91,13 @@ impl DiskLane {
                 let _ = self.wake.take();
                 self.at = None;
                 match &self.source {
-                    Source::Lane(lane) => match broker.next_job(*lane, clock.now()).map_err(stops)? {
+                    Source::Lane(lane) => match broker.next_job(self.stream, *lane, clock.now()).map_err(stops)? {
                         Next::Run(id, job) => self.doing = Doing::Job(id, job),
                         Next::At(at) => self.at = Some(at),
                         Next::Idle => {}
                     },
                     Source::SmallWrites { lane } if random.below(8) == 0 => lane.wake_again(),
-                    Source::SmallWrites { lane } => match broker.next_small_write(clock.now()) {
+                    Source::SmallWrites { lane } => match broker.next_small_write(self.stream, clock.now()) {
                         Some((id, job)) => self.doing = Doing::Job(id, job),
                         None => lane.wake_again(),
                     },
@@ -106,7 +111,7 @@ impl DiskLane {
             Doing::Result(id, result, _) => {
                 let lane = self.lane();
                 let refused = result.as_ref().err().map(|error| (ends_the_node(lane, error), error.to_string()));
-                let went_on = broker.complete(id, result, clock.now());
+                let went_on = broker.complete(self.stream, id, result, clock.now());
                 match (refused, went_on) {
                     (None, went_on) => went_on.map_err(stops)?,
                     (Some((true, _)), Err(error)) => return Ok(Some(error.to_string())),

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use leveret_log::Options;
-
 use crate::amqp091::Received;
 use crate::audit::{Findings, audit};
 use crate::body;
@@ -14,7 +12,7 @@ use crate::ledger::{Ledger, Stamp};
 use crate::tally::Tally;
 use crate::verdict::judge;
 use crate::workload::{Peers, Workload};
-use crate::world::World;
+use crate::world::{Logs, World};
 
 /// A trace of clients' operations from an empty or surviving disk, run until everything is answered.
 ///
@@ -32,7 +30,7 @@ pub fn run(world: &mut World, ledger: &mut Ledger, peers: Peers, operations: usi
 /// A rule was found broken.
 pub fn recover_and_judge(
     disk: Arc<SimDisk>,
-    log: Options,
+    log: impl Into<Logs>,
     ledger: &Ledger,
     at: Stamp,
     seed: u64,

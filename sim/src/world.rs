@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use leveret_broker::streams::{Placing, Streams};
+use leveret_broker::ticket::StreamId;
 use leveret_broker::{Authenticate, Broker, Peer, Protocol, Settings};
 use leveret_log::{Lane, Options, Report};
 use leveret_metrics::Counters;
@@ -29,7 +31,9 @@ use crate::task::Task;
 
 /// Virtual cores.
 const CORES: usize = 3;
-/// Which of the disk lanes stands for the cores that write what is little themselves.
+/// Disk lanes of each log.
+const LANES: usize = 3;
+/// Which of them stands for the cores that write what is little themselves.
 const SMALL_WRITES: usize = 2;
 
 /// Lets everybody in under the name they give.
@@ -61,6 +65,21 @@ pub fn small_log() -> Options {
     }
 }
 
+/// The logs of a broker, each a commit stream.
+#[derive(Clone)]
+pub struct Logs {
+    /// Of each, in the order of their ids.
+    pub options: Vec<Options>,
+    /// Decides which one a queue belongs to.
+    pub placing: Placing,
+}
+
+impl From<Options> for Logs {
+    fn from(options: Options) -> Self {
+        Self { options: vec![options], placing: Streams::by_home }
+    }
+}
+
 /// See the module.
 pub struct World {
     /// The disk.
@@ -80,7 +99,10 @@ pub struct World {
     cores: Arc<Cores>,
     /// What may be next; kept for its memory.
     actions: Vec<Action>,
-    lanes: [DiskLane; 3],
+    /// [`LANES`] of each log.
+    lanes: Vec<DiskLane>,
+    /// A commit stream that stands still: its disk lanes do nothing.
+    pub still: Option<StreamId>,
     reads: ReadLane,
     bodies: BodyLane,
     /// Steps of disk lanes in a row that did nothing to the disk.
@@ -114,7 +136,7 @@ impl World {
     ///
     /// # Errors
     /// It doesn't start, or reports damage although no byte was changed but by a power cut.
-    pub fn start(disk: Arc<SimDisk>, log: Options, seed: u64) -> Result<(Self, Report), Failure> {
+    pub fn start(disk: Arc<SimDisk>, log: impl Into<Logs>, seed: u64) -> Result<(Self, Report), Failure> {
         Self::start_at(Clock::default(), disk, log, seed)
     }
 
@@ -122,7 +144,12 @@ impl World {
     ///
     /// # Errors
     /// As there.
-    pub fn start_at(clock: Clock, disk: Arc<SimDisk>, log: Options, seed: u64) -> Result<(Self, Report), Failure> {
+    pub fn start_at(
+        clock: Clock,
+        disk: Arc<SimDisk>,
+        log: impl Into<Logs>,
+        seed: u64,
+    ) -> Result<(Self, Report), Failure> {
         let (world, report) = Self::start_damaged(clock, disk, log, seed)?;
         if report.damaged.is_empty() {
             return Ok((world, report));
@@ -134,7 +161,12 @@ impl World {
     ///
     /// # Errors
     /// It doesn't start.
-    pub fn start_damaged(clock: Clock, disk: Arc<SimDisk>, log: Options, seed: u64) -> Result<(Self, Report), Failure> {
+    pub fn start_damaged(
+        clock: Clock,
+        disk: Arc<SimDisk>,
+        log: impl Into<Logs>,
+        seed: u64,
+    ) -> Result<(Self, Report), Failure> {
         let counters = (0..CORES).map(|_| Arc::new(Counters::default())).collect();
         let mut random = Random::new(seed);
         let settings = Settings {
@@ -157,14 +189,31 @@ impl World {
         };
         disk.act_as(User::Start);
         let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091), Arc::new(Amqp10)];
-        let (broker, report) =
-            Broker::recover(&*disk, log, settings, protocols, Arc::new(Anybody), counters, clock.now())
-                .map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
+        let Logs { options, placing } = log.into();
+        let recovered = Broker::recover_streams(
+            &*disk,
+            (options, placing),
+            settings,
+            protocols,
+            Arc::new(Anybody),
+            counters,
+            clock.now(),
+        );
+        let (broker, report) = recovered.map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
         let slowness = [1, 1, 1, 40][random.below(4) as usize];
         let is_gentle = random.below(4) == 0;
         let is_rarely_synced = random.below(4) == 0;
-        let commit = DiskLane::new(Lane::Commit, slowness);
-        let small_writes = DiskLane::small_writes(&commit);
+        let mut lanes = Vec::new();
+        for stream in broker.streams.all().iter().map(|stream| stream.id()) {
+            let commit = DiskLane::new(stream, Lane::Commit, slowness);
+            let small_writes = DiskLane::small_writes(&commit);
+            let background = DiskLane::new(stream, Lane::Background, slowness);
+            let log = broker.log(stream);
+            log.set_wake(Lane::Commit, commit.wake.clone());
+            log.set_wake(Lane::Background, background.wake.clone());
+            log.set_small_write_wake(small_writes.wake.clone());
+            lanes.extend([commit, background, small_writes]);
+        }
         let mut world = Self {
             disk,
             broker,
@@ -175,7 +224,8 @@ impl World {
             links: Vec::new(),
             cores: Cores::new(CORES),
             actions: Vec::new(),
-            lanes: [commit, DiskLane::new(Lane::Background, slowness), small_writes],
+            lanes,
+            still: None,
             reads: ReadLane::default(),
             bodies: BodyLane::default(),
             fruitless: 0,
@@ -186,9 +236,6 @@ impl World {
         };
         world.note_failed();
         world.note_report(&report);
-        world.broker.set_lane_wake(Lane::Commit, world.lanes[0].wake.clone());
-        world.broker.set_lane_wake(Lane::Background, world.lanes[1].wake.clone());
-        world.broker.set_small_write_wake(world.lanes[SMALL_WRITES].wake.clone());
         world.broker.set_read_wake(world.reads.wake.clone());
         world.broker.set_body_wake(world.bodies.wake.clone());
         // What recovery found that nothing refers to.
@@ -244,9 +291,9 @@ impl World {
         let wanted = self
             .broker
             .bootstrap(commands, self.clock.now())
-            .map(|()| self.broker.commit.inspect(leveret_log::Log::appended))
+            .map(|()| self.broker.streams.local().appended())
             .map_err(|error| Failure::new(Check::Runs, error.to_string()))?;
-        while self.broker.commit.durable() < wanted {
+        while !self.broker.streams.reached(StreamId::LOCAL).have(wanted, false) {
             if !self.step()? {
                 return Err(Failure::new(Check::Answered, "the first user never became durable"));
             }
@@ -319,7 +366,8 @@ impl World {
             }
         }
         let now = self.clock.nanos();
-        let due = |lane: &usize| self.lanes[*lane].due().is_some_and(|at| at <= now);
+        let still = self.still.map(|stream| usize::from(stream.0));
+        let due = |lane: &usize| still != Some(lane / LANES) && self.lanes[*lane].due().is_some_and(|at| at <= now);
         actions.extend((0..self.lanes.len()).filter(due).map(Action::Lane));
         if self.reads.is_due() {
             actions.push(Action::Read);
@@ -331,7 +379,9 @@ impl World {
     }
 
     fn next_time(&self) -> Option<u64> {
-        let lanes = self.lanes.iter().filter_map(DiskLane::due);
+        let still = self.still.map(|stream| usize::from(stream.0));
+        let lanes = self.lanes.iter().enumerate().filter(|(lane, _)| still != Some(lane / LANES));
+        let lanes = lanes.filter_map(|(_, lane)| lane.due());
         let queues = (0..CORES).filter_map(|core| self.broker.deferred.next_deadline(core));
         lanes.chain(self.links.iter().filter_map(|link| link.task.deadline())).chain(queues).min()
     }
@@ -369,8 +419,8 @@ impl World {
             }
             Action::Lane(lane) => {
                 let before = self.disk.count();
-                self.disk.act_as([User::Commit, User::Background, User::Commit][lane]);
-                self.tally.add("small writes", (lane == SMALL_WRITES && self.lanes[lane].has_job()).into());
+                self.disk.act_as([User::Commit, User::Background, User::Commit][lane % LANES]);
+                self.tally.add("small writes", (lane % LANES == SMALL_WRITES && self.lanes[lane].has_job()).into());
                 self.stopped = self.lanes[lane].step(&self.broker, &*self.disk, &self.clock, &mut self.random)?;
                 let after = self.disk.count();
                 self.hash.note(after as u64);
@@ -442,8 +492,10 @@ impl World {
 
     /// Adds what the log counted.
     pub fn count_log(&mut self) {
-        let statistics = self.broker.commit.inspect(|log| log.statistics().clone());
-        self.tally.add("retirements", statistics.retirements);
-        self.tally.add("segments rewritten", statistics.segments_rewritten);
+        for stream in self.broker.streams.all() {
+            let statistics = self.broker.log(stream.id()).inspect(|log| log.statistics().clone());
+            self.tally.add("retirements", statistics.retirements);
+            self.tally.add("segments rewritten", statistics.segments_rewritten);
+        }
     }
 }

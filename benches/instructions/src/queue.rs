@@ -5,8 +5,8 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Outcome, Placement, Queue,
-    Recovered, Run, Signal, Surroundings, Taken,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Outcome, Place, Placement,
+    Queue, Recovered, Run, Signal, Surroundings, Taken, Watermarks,
 };
 
 use crate::count::count;
@@ -63,8 +63,8 @@ fn publish(queue: &mut Queue, batches: &[Arc<Batch>]) {
     for (position, batch) in (1..).zip(batches) {
         let mut effects = Effects::default();
         let submission = queue.submit(batch, 0, RUN as u32, position).expect("it is open");
-        queue.submitted(submission, batch.clone(), 0, Placement::At(position), position, &mut effects);
-        queue.apply(position, position, &mut effects);
+        queue.submitted(submission, batch.clone(), 0, Placement::At(Place::new(position)), position, &mut effects);
+        queue.apply(Watermarks::synced(Place::new(position)), &mut effects);
     }
 }
 

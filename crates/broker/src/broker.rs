@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use leveret_log::{
-    BodyFiles, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report,
+    BodyFiles, Damage, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Report,
     StorageError,
 };
 use leveret_metrics::{Counters, SizeTotals, Sizes, Totals};
 use leveret_model::{Command, ConnectionId, DeleteQueue, Permit, Queue, QueueId, Refused, RefusedKind};
-use leveret_queue::{DeleteIf, MemoryBudget};
+use leveret_queue::{DeleteIf, MemoryBudget, Place};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -19,7 +19,6 @@ use crate::alarms::{AlarmSource, Alarms};
 use crate::authenticate::{self, Authenticate};
 use crate::bodies::{Bodies, BodyJob};
 use crate::clients::Clients;
-use crate::commit::Commit;
 use crate::connection_state::ConnectionStatus;
 use crate::deferred::Deferred;
 use crate::inquiry::Inquiry;
@@ -36,12 +35,15 @@ use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::shared_messages::{SharedLimits, SharedMessages};
-use crate::time::{Nanos, Now};
+use crate::streams::{CommitStream, LocalStream, Placing, StreamRef, Streams};
+use crate::ticket::{StreamId, Ticket};
+use crate::time::Now;
 use crate::told::category;
 use crate::traffic::CoreCounters;
 use crate::turn_budget::EXCLUSIVE_QUEUES_PART;
 use crate::unauthenticated::{Handshake, Unauthenticated};
 use crate::views::Client;
+use crate::wait_for::WaitFor;
 
 /// Why a broker doesn't start.
 #[derive(Debug, Error)]
@@ -60,8 +62,12 @@ pub struct Broker {
     pub settings: Settings,
     /// The control plane.
     pub registry: Registry,
-    /// The commit stream.
-    pub commit: Arc<Commit>,
+    /// The commit streams.
+    pub streams: Arc<Streams>,
+    /// The node's own log, which is the first of them.
+    pub commit: Arc<LocalStream>,
+    /// Those of them that are logs on this disk, in the order of their ids.
+    logs: Vec<Arc<LocalStream>>,
     /// Requests for messages on disk.
     pub reads: Arc<Reads>,
     /// What queues leave for their home cores.
@@ -113,40 +119,71 @@ impl Broker {
         counters: Vec<Arc<Counters>>,
         now: Now,
     ) -> Result<(Arc<Self>, Report), StartError> {
-        let mut recovered = Recovered::default();
-        let body_files = BodyFiles {
-            piece_bytes: settings.body_piece_bytes,
-            ..BodyFiles::new(log_options.node_id, log_options.wal_id)
-        };
-        let (log, report) = leveret_log::recover(disk, log_options, &mut recovered, now.monotonic)?;
-        recovered.check()?;
-        let commit = Arc::new(Commit::new(log));
-        commit.set_time(now.monotonic);
+        let logs = (vec![log_options], Streams::by_home as Placing);
+        Self::recover_streams(disk, logs, settings, protocols, authenticator, counters, now)
+    }
+
+    /// As [`Broker::recover`] with several logs, and the decision which one a queue belongs to. The report is the first
+    /// one's, with the damage of all.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// Without options.
+    pub fn recover_streams(
+        disk: &dyn Disk,
+        (options, placing): (Vec<Options>, Placing),
+        settings: Settings,
+        protocols: Vec<Arc<dyn Protocol>>,
+        authenticator: Arc<dyn Authenticate>,
+        counters: Vec<Arc<Counters>>,
+        now: Now,
+    ) -> Result<(Arc<Self>, Report), StartError> {
+        let first = options.first().expect("a node has a log");
+        let body_files =
+            BodyFiles { piece_bytes: settings.body_piece_bytes, ..BodyFiles::new(first.node_id, first.wal_id) };
+        let (mut logs, mut states, mut reports) = (Vec::new(), Vec::new(), Vec::new());
+        for (options, id) in options.into_iter().zip(0..) {
+            let mut state = Recovered::default();
+            let (log, report) = leveret_log::recover(disk, options, &mut state, now.monotonic)?;
+            state.check()?;
+            let log = Arc::new(LocalStream::new(StreamId(id), log));
+            log.set_time(now.monotonic);
+            logs.push(log);
+            states.push(state);
+            reports.push(report);
+        }
+        let commit = logs[0].clone();
+        let streams: Vec<StreamRef> = logs.iter().map(|log| log.clone() as StreamRef).collect();
+        let streams = Arc::new(Streams::new(streams, placing));
         let reads = Arc::new(Reads::default());
         let deferred = Arc::new(Deferred::new(counters.len()));
         let budget = Arc::new(
             MemoryBudget::new(settings.queue_memory_bytes).with_volatile_limit(settings.volatile_memory_bytes),
         );
         let found = body_files.list(disk).map_err(StorageError::Disk)?;
-        let highest = found.last().into_iter().chain(recovered.shared.files.values()).max();
+        let highest = found.last().into_iter().chain(states[0].shared.files.values()).max();
         let bodies = Bodies::new(body_files, highest.map_or(1, |id| id + 1));
         let limits = SharedLimits {
             copied_to_queues_max: settings.copied_to_queues_max,
             body_file_from: settings.body_file_from,
         };
-        let shared = std::mem::take(&mut recovered.shared);
+        let shared = std::mem::take(&mut states[0].shared);
         let shared = Arc::new(SharedMessages::new(shared, commit.clone(), bodies.clone(), limits));
-        let mut model = std::mem::take(&mut recovered.model);
+        let mut model = std::mem::take(&mut states[0].model);
         model.set_limits(settings.limits.clone());
-        let clean = report.clean;
         let names = Arc::new(Names::new(settings.name_secret));
         let replies = Arc::new(ReplyTargets::new(names.clone()));
         let queue_metrics = Arc::new(QueueMetrics::default());
         let registry = Registry::new(
             model,
-            |id| recovered.take(id, clean),
+            |queue| {
+                let at = usize::from(placing(queue).0);
+                states[at].take(queue.id, reports[at].clean)
+            },
             Services {
-                commit: commit.clone(),
+                streams: streams.clone(),
                 reads: reads.clone(),
                 deferred: deferred.clone(),
                 budget: budget.clone(),
@@ -160,25 +197,18 @@ impl Broker {
             now,
         );
         // A log or file without an owner is left alone when the metadata may have lost its owner.
-        if report.damaged.is_empty() {
+        if reports.iter().all(|report| report.damaged.is_empty()) {
             shared.restored(&found);
-            for orphan in recovered.orphans() {
-                commit.append(|log, _| log.forget(orphan));
+            for (log, state) in logs.iter().zip(&states) {
+                state.orphans().into_iter().for_each(|orphan| log.forget(orphan));
             }
         }
-        for damage in &report.damaged {
-            let reason = format!("{} bytes {:?}: {}", damage.file, damage.range, damage.reason);
-            tracing::error!(reason, "data directory is damaged; the queues it hit are stopped");
-            for queue in registry.snapshot_full().queues.values() {
-                let hit = match &damage.logs {
-                    Hit::Logs(logs) => logs.iter().any(|log| queue.reads_from(*log)),
-                    Hit::Any => queue.info().is_logged(),
-                };
-                if hit {
-                    queue.fail(reason.clone());
-                }
-            }
+        for (log, report) in logs.iter().zip(&reports) {
+            report.damaged.iter().for_each(|damage| stop_damaged(&registry, log.id(), damage));
         }
+        let others: Vec<_> = reports.split_off(1).into_iter().flat_map(|report| report.damaged).collect();
+        let mut report = reports.remove(0);
+        report.damaged.extend(others);
         let quota = Arc::new(Quota::new(settings.quota.clone(), &settings.node_name));
         let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let channel_max = AtomicU16::new(settings.channel_max);
@@ -189,7 +219,9 @@ impl Broker {
             http_port: OnceLock::new(),
             settings,
             registry,
+            streams,
             commit,
+            logs,
             reads,
             deferred,
             authenticator,
@@ -230,63 +262,57 @@ impl Broker {
     pub fn bootstrap(self: &Arc<Self>, commands: Vec<Command>, now: Now) -> Result<(), Refused> {
         for command in commands {
             let submitted = self.registry.submit(Permit::system(), command, now.monotonic)?;
-            self.publish_later(submitted.position);
+            self.publish_later(submitted.ticket);
         }
-        self.commit.announce();
+        self.streams.announce();
         Ok(())
     }
 
     /// Publishes a change when it is durable, although nobody waits for its answer.
-    pub fn publish_later(self: &Arc<Self>, position: Position) {
+    pub fn publish_later(self: &Arc<Self>, wait: impl Into<WaitFor>) {
         let broker = self.clone();
-        self.commit.when_durable(position, Box::new(move || broker.registry.publish()));
+        self.streams.when_reached(wait, Box::new(move || broker.registry.publish()));
     }
 
     /// Deletes a queue that has to go with its link, its last consumer or its connection, if `condition` holds. Returns the
-    /// position from which on it is gone, 0 for at once.
-    pub fn delete_queue(
-        self: &Arc<Self>,
-        queue: &Queue,
-        condition: DeleteIf,
-        counters: &Counters,
-        now: Now,
-    ) -> Position {
-        let position = self.submit_deletion(queue, condition, counters, now);
-        self.publish_later(position);
-        position
+    /// ticket from which on it is gone.
+    pub fn delete_queue(self: &Arc<Self>, queue: &Queue, condition: DeleteIf, counters: &Counters, now: Now) -> Ticket {
+        let ticket = self.submit_deletion(queue, condition, counters, now);
+        self.publish_later(ticket);
+        ticket
     }
 
     /// Deletes some exclusive queues of a connection that ends, those with ids from `next` on, which is moved on. Returns the
-    /// position from which on they are gone; none when there were none.
+    /// ticket from which on they are gone; none when there were none.
     pub fn delete_exclusive_queues(
         self: &Arc<Self>,
         owner: ConnectionId,
         next: &mut QueueId,
         counters: &Counters,
         now: Now,
-    ) -> Option<Position> {
+    ) -> Option<Ticket> {
         let queues = self.registry.exclusive_queues(owner, *next, EXCLUSIVE_QUEUES_PART);
         *next = QueueId(queues.last()?.id.0 + 1);
         let delete = |queue: &Arc<Queue>| self.submit_deletion(queue, DeleteIf::default(), counters, now);
-        let position = queues.iter().map(delete).max()?;
+        let ticket = queues.iter().map(delete).reduce(Ticket::or_later)?;
         // Once for all: each publication makes the next change copy its path through the maps again.
-        self.publish_later(position);
-        Some(position)
+        self.publish_later(ticket);
+        Some(ticket)
     }
 
-    fn submit_deletion(&self, queue: &Queue, condition: DeleteIf, counters: &Counters, now: Now) -> Position {
+    fn submit_deletion(&self, queue: &Queue, condition: DeleteIf, counters: &Counters, now: Now) -> Ticket {
         let command =
             DeleteQueue { vhost: queue.vhost.clone(), name: queue.name.clone(), connection: queue.exclusive_owner };
         match self.registry.delete_queue(Permit::system(), command, condition, Some(queue.id), now.monotonic) {
             Ok(submitted) => {
                 counters.queues_deleted.add(submitted.deleted.len() as u64);
-                submitted.position
+                submitted.ticket
             }
             // The queue is in use again, so it stays.
-            Err(refused) if condition.any() && refused.kind == RefusedKind::PreconditionFailed => 0,
+            Err(refused) if condition.any() && refused.kind == RefusedKind::PreconditionFailed => Ticket::default(),
             Err(refused) => {
                 tracing::warn!(target: category::QUEUE, queue = %queue.name, %refused, "queue could not be deleted");
-                0
+                Ticket::default()
             }
         }
     }
@@ -476,12 +502,12 @@ impl Broker {
         self.clients.tell(id, Event::Close(reason.into()))
     }
 
-    /// Sets who runs the jobs of a lane.
+    /// Sets who runs the jobs of a lane of the node's own log.
     pub fn set_lane_wake(&self, lane: Lane, wake: Arc<dyn Wake>) {
         self.commit.set_wake(lane, wake);
     }
 
-    /// Sets who is woken for what [`Broker::next_small_write`] gives, instead of the commit lane.
+    /// Sets who is woken for what [`Broker::next_small_write`] gives of the node's own log, instead of the commit lane.
     pub fn set_small_write_wake(&self, wake: Arc<dyn Wake>) {
         self.commit.set_small_write_wake(wake);
     }
@@ -492,62 +518,83 @@ impl Broker {
         self.reads.set_wake(wake);
     }
 
-    /// The next disk job of a lane. Questions about live messages are answered here; what comes out is
+    /// A log of this disk, by its stream. The node's own is [`StreamId::LOCAL`].
+    ///
+    /// # Panics
+    /// If that stream isn't a log here.
+    pub fn log(&self, stream: StreamId) -> &Arc<LocalStream> {
+        &self.logs[usize::from(stream.0)]
+    }
+
+    /// The next disk job of a lane of a log. Questions about live messages are answered here; what comes out is
     /// for the disk.
     ///
     /// # Errors
     /// [`StorageError`] when the node has to stop.
-    pub fn next_job(&self, lane: Lane, now: Now) -> Result<Next, StorageError> {
-        self.commit.set_time(now.monotonic);
+    pub fn next_job(&self, stream: StreamId, lane: Lane, now: Now) -> Result<Next, StorageError> {
+        let log = self.log(stream);
+        log.set_time(now.monotonic);
         loop {
-            match self.commit.next_job(lane, now.monotonic) {
+            match log.next_job(lane, now.monotonic) {
                 Next::Run(id, Job::Live { logs }) => {
-                    let live = self.live_states(&logs);
-                    self.complete(id, Ok(Done::Live(live)), now)?;
+                    let live = self.live_states(log, &logs);
+                    self.complete(stream, id, Ok(Done::Live(live)), now)?;
                 }
                 next => return Ok(next),
             }
         }
     }
 
-    /// A disk job is done.
+    /// A disk job of a log is done.
     ///
     /// # Errors
     /// [`StorageError`] when the node has to stop: the exact text is for the operator.
-    pub fn complete(&self, id: JobId, result: Result<Done, DiskError>, now: Now) -> Result<(), StorageError> {
-        self.commit.set_time(now.monotonic);
-        for error in self.commit.complete(id, result, now.monotonic)? {
-            for queue in self.registry.staged_snapshot().queues.values().filter(|queue| queue.reads_from(error.log)) {
-                queue.fail(error.to_string());
+    pub fn complete(
+        &self,
+        stream: StreamId,
+        id: JobId,
+        result: Result<Done, DiskError>,
+        now: Now,
+    ) -> Result<(), StorageError> {
+        let log = self.log(stream);
+        log.set_time(now.monotonic);
+        for error in log.complete(id, result, now.monotonic)? {
+            for queue in self.registry.staged_snapshot().queues.values() {
+                if queue.stream().id() == stream && queue.reads_from(error.log) {
+                    queue.fail(error.to_string());
+                }
             }
         }
         Ok(())
     }
 
-    /// A little that only has to be written, which a core writes in less time than it takes to wake the commit lane and
-    /// to be woken by it. When there is none, the commit lane has to be woken instead.
-    pub fn next_small_write(&self, now: Now) -> Option<(JobId, Job)> {
-        self.commit.set_time(now.monotonic);
-        self.commit.next_small_write(now.monotonic)
+    /// A little that only has to be written to a log, which a core writes in less time than it takes to wake the commit lane
+    /// and to be woken by it. When there is none, the commit lane has to be woken instead.
+    pub fn next_small_write(&self, stream: StreamId, now: Now) -> Option<(JobId, Job)> {
+        let log = self.log(stream);
+        log.set_time(now.monotonic);
+        log.next_small_write(now.monotonic)
     }
 
-    fn live_states(&self, logs: &[LogId]) -> Vec<LiveState> {
+    fn live_states(&self, stream: &LocalStream, logs: &[LogId]) -> Vec<LiveState> {
         // The log's own word: a session may not have been told yet.
-        let durable = self.commit.inspect(leveret_log::Log::durable);
+        let durable = Place::new(stream.inspect(leveret_log::Log::durable));
         let staged = self.registry.staged_snapshot();
         // A queue whose deletion isn't durable still serves its consumers.
         let published = self.registry.snapshot_full();
+        let is_local = stream.id() == StreamId::LOCAL;
         let state_of = |log: &LogId| {
-            if *log == LogId::METADATA {
-                let (state, position) = self.registry.model_snapshot();
+            if *log == LogId::METADATA && is_local {
+                let (state, place) = self.registry.model_snapshot();
+                let position = place.number();
                 return Some(LiveState { log: *log, next: 0, position, state, ..LiveState::default() });
             }
-            if *log == LogId::SHARED {
+            if *log == LogId::SHARED && is_local {
                 return Some(self.shared.live_state());
             }
             let id = QueueId(log.0);
             let queue = staged.queues.get(&id).or_else(|| published.queues.get(&id));
-            queue.and_then(|queue| queue.live_state(durable))
+            queue.filter(|queue| queue.stream().id() == stream.id()).and_then(|queue| queue.live_state(durable))
         };
         logs.iter().filter_map(state_of).collect()
     }
@@ -564,7 +611,7 @@ impl Broker {
 
     /// The next read to run on a disk thread.
     pub fn next_read(&self) -> Option<ReadJob> {
-        self.reads.next(&self.commit, &self.bodies)
+        self.reads.next(&self.bodies)
     }
 
     /// Asks every connection to close, with this reason.
@@ -574,11 +621,26 @@ impl Broker {
 
     /// A clean stop: records what was delivered and closes the log. The commit lane then drains.
     pub fn stop(&self, now: Now) {
-        self.commit.set_time(now.monotonic);
+        self.logs.iter().for_each(|log| log.set_time(now.monotonic));
         for queue in self.registry.staged_snapshot().queues.values() {
             queue.record_delivered();
         }
-        self.commit.append(|log, now: Nanos| log.close(now));
-        self.commit.announce();
+        self.logs.iter().for_each(|log| log.close());
+        self.streams.announce();
+    }
+}
+
+/// Stops the queues of a stream that lost messages by damage to its log.
+fn stop_damaged(registry: &Registry, stream: StreamId, damage: &Damage) {
+    let reason = format!("{} bytes {:?}: {}", damage.file, damage.range, damage.reason);
+    tracing::error!(reason, "data directory is damaged; the queues it hit are stopped");
+    for queue in registry.snapshot_full().queues.values().filter(|queue| queue.stream().id() == stream) {
+        let hit = match &damage.logs {
+            Hit::Logs(logs) => logs.iter().any(|log| queue.reads_from(*log)),
+            Hit::Any => queue.info().is_logged(),
+        };
+        if hit {
+            queue.fail(reason.clone());
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Moving dead letters: out of the queue in which they died, through its dead-letter exchange, into others.
 //!
-//! One group of the log for each turn: after a crash a message is in the queue it came from or in those it went to.
+//! One group of the log for each turn: after a crash a message is in the queue it came from or in those it went to. Queues
+//! that belong to another commit stream get it first; it leaves its queue when they have it, so that after a crash it may be
+//! in both, and never nowhere.
 //! Nothing is locked while messages are routed, and a queue that gets dead letters and passes them on does so in a
 //! turn of its own, so that no loop of exchanges keeps a core busy.
 
@@ -13,17 +15,17 @@ use leveret_model::DeadLetterOptions;
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{DeadRun, DeadTurn, QueueState};
 use leveret_routing::Routes;
-use smallvec::SmallVec;
 
 use crate::broker::Broker;
-use crate::deferred::{Refused, Work};
+use crate::deferred::{LetterRuns, Moving, Refused, Targets, Work};
 use crate::group::Group;
 use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
 use crate::registry::Snapshot;
+use crate::streams::Waiter;
+use crate::ticket::{Awaited, Ticket};
 use crate::time::Now;
-
-type Targets = SmallVec<[QueueRef; 2]>;
+use crate::wait_for::WaitFor;
 
 impl Broker {
     /// Does a piece of the work that waits for a core. True when there is more to do at once.
@@ -31,11 +33,11 @@ impl Broker {
         if !self.deferred.has_work(core, now.monotonic) {
             return false;
         }
-        if !self.commit.has_room() {
+        if let Some(full) = self.streams.all().iter().find(|stream| !stream.has_room()) {
             // There is none because of records that aren't durable yet.
             self.deferred.block(core);
-            let (position, broker) = (self.commit.inspect(leveret_log::Log::appended), self.clone());
-            self.commit.when_durable(position, Box::new(move || broker.deferred.wake(core)));
+            let (all, broker) = (Ticket::new(full.id(), full.appended()), self.clone());
+            full.notify(Awaited::durable(all), Waiter::Call(Box::new(move || broker.deferred.wake(core))));
             return false;
         }
         match self.deferred.next(core, TURN_MESSAGES_MAX, now.monotonic) {
@@ -45,6 +47,10 @@ impl Broker {
             }
             Some(Work::Due(queue)) => self.run_timers(&queue, now),
             Some(Work::Refused(refused)) => self.move_refused(&refused, now),
+            Some(Work::Moving(moving)) => {
+                self.finish_move(moving, now);
+                self.reads.dead_letters_left();
+            }
             Some(Work::Ended(mut ended)) => {
                 ended.tell();
                 if !ended.is_empty() {
@@ -54,7 +60,7 @@ impl Broker {
             Some(Work::Deleted(queues)) => queues.iter().for_each(|queue| self.registry.finish_deletion(queue)),
             None => {}
         }
-        self.commit.announce();
+        self.streams.announce();
         self.deferred.has_work(core, now.monotonic)
     }
 
@@ -78,10 +84,42 @@ impl Broker {
             // It would refuse them, and they would be nowhere.
             return queue.dead_stay();
         }
-        let dropped = letters.dropped;
-        letters.close(|group| queue.moved(group, dropped));
-        for DeadRun { count, reason, .. } in runs {
+        let (runs_here, dropped, wait) = letters.publish_elsewhere();
+        let reasons = runs.iter().map(|run| (run.reason, run.count)).collect();
+        let moving = Moving { queue: queue.clone(), runs: runs_here, dropped, reasons };
+        if self.streams.have(&wait) {
+            return self.finish_move(moving, now);
+        }
+        // Until then the queue has no other turn.
+        let deferred = self.deferred.clone();
+        self.streams.when_reached(wait, Box::new(move || deferred.go_on(moving)));
+    }
+
+    /// All targets of other streams have these dead letters.
+    fn finish_move(&self, moving: Moving, now: Now) {
+        let Moving { queue, runs, dropped, reasons } = moving;
+        if queue.state() != QueueState::Running {
+            // It has stopped meanwhile: what it has on disk dies again after a restart.
+            return;
+        }
+        let mut group = Group::new(queue.stream());
+        queue.moved(&mut group, dropped);
+        self.close_move(group, &runs, now);
+        for (reason, count) in reasons {
             self.queue_metrics.dead_lettered.add(reason, u64::from(count));
+        }
+    }
+
+    /// Publishes dead letters to queues of the group's stream, and closes it.
+    fn close_move(&self, mut group: Group, runs: &[(Targets, bool, Arc<Batch>)], now: Now) {
+        for (targets, persistent, batch) in runs {
+            for target in targets {
+                target.publish_in(&mut group, batch, 0, batch.len() as u32, *persistent, now.monotonic);
+            }
+        }
+        let (ticket, queues) = group.close(Wait::Confirm);
+        for queue in queues.into_iter().filter(|_| !ticket.is_nothing()) {
+            self.streams.notify(ticket.into(), Waiter::Queue(queue));
         }
     }
 
@@ -91,7 +129,8 @@ impl Broker {
         for at in *index..*index + *count {
             letters.push(&batch.message(at as usize), Reason::MaxLen);
         }
-        letters.close(|_| ());
+        let (runs, ..) = letters.publish_elsewhere();
+        self.close_move(Group::new(queue.stream()), &runs, now);
         self.queue_metrics.dead_lettered.add(Reason::MaxLen, u64::from(*count));
     }
 }
@@ -108,7 +147,7 @@ struct Letters<'a> {
     builder: BatchBuilder,
     targets: Targets,
     persistent: bool,
-    runs: Vec<(Targets, bool, Arc<Batch>)>,
+    runs: LetterRuns,
     /// Had nowhere to go.
     dropped: u64,
 }
@@ -192,20 +231,27 @@ impl<'a> Letters<'a> {
         }
     }
 
-    /// Publishes them in one group with what `settle` adds.
-    fn close(mut self, settle: impl FnOnce(&mut Group)) {
+    /// Publishes those for queues of other streams than the one that they come from. Returns the others, how many had nowhere
+    /// to go, and what to wait for until the queues of other streams have theirs.
+    fn publish_elsewhere(mut self) -> (LetterRuns, u64, WaitFor) {
         self.end_run();
-        let commit = &self.broker.commit;
-        let mut group = Group::new(commit);
-        settle(&mut group);
-        for (targets, persistent, batch) in &self.runs {
-            for target in targets {
-                target.publish_in(&mut group, batch, 0, batch.len() as u32, *persistent, self.now.monotonic);
-            }
+        let here = self.queue.stream().id();
+        let mut wait = WaitFor::default();
+        for (targets, persistent, batch) in &mut self.runs {
+            targets.retain(|target| {
+                if target.stream().id() == here {
+                    return true;
+                }
+                let count = batch.len() as u32;
+                let published = target.publish(batch, 0, count, *persistent, None, self.now.monotonic);
+                let synced = published.awaited.synced();
+                wait.and(synced);
+                if !synced.is_nothing() {
+                    self.broker.streams.notify(synced, Waiter::Queue(target.clone()));
+                }
+                false
+            });
         }
-        let (position, queues) = group.close(Wait::Confirm);
-        for queue in queues.into_iter().filter(|_| position > 0) {
-            commit.apply_later(position, queue);
-        }
+        (self.runs, self.dropped, wait)
     }
 }

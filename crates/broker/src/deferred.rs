@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use leveret_message::Batch;
+use leveret_message::{Batch, Reason};
 use leveret_model::QueueId;
 use leveret_queue::Ended;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::outbox::Wake;
 use crate::queue_handle::{QueueHandle, QueueRef};
@@ -35,6 +36,24 @@ impl Refused {
     }
 }
 
+/// Queues that dead letters go to.
+pub(crate) type Targets = SmallVec<[QueueRef; 2]>;
+
+/// Dead letters in runs with the same targets, and whether they are persistent.
+pub(crate) type LetterRuns = Vec<(Targets, bool, Arc<Batch>)>;
+
+/// Dead letters of a turn that every target in other commit streams than their queue's has: what is left is one group of
+/// that stream.
+pub(crate) struct Moving {
+    pub queue: QueueRef,
+    /// Those for targets of the same stream.
+    pub runs: LetterRuns,
+    /// So many had nowhere to go.
+    pub dropped: u64,
+    /// How many died of what.
+    pub reasons: Vec<(Reason, u32)>,
+}
+
 /// One piece of work.
 pub(crate) enum Work {
     /// This queue has dead letters.
@@ -42,6 +61,7 @@ pub(crate) enum Work {
     /// Something of this queue is due.
     Due(QueueRef),
     Refused(Refused),
+    Moving(Moving),
     /// Consumers are told that their queue is gone.
     Ended(Ended),
     /// Deleted queues that no snapshot has any more.
@@ -53,6 +73,7 @@ struct Waiting {
     queues: VecDeque<QueueRef>,
     refused: VecDeque<Refused>,
     refused_bytes: u64,
+    moving: VecDeque<Moving>,
     ended: VecDeque<Ended>,
     deleted: Vec<QueueRef>,
     /// Nothing can be done before the core is woken.
@@ -64,7 +85,7 @@ struct Waiting {
 impl Waiting {
     fn has_any(&self) -> bool {
         let is_empty = self.queues.is_empty() && self.refused.is_empty() && self.ended.is_empty();
-        !(is_empty && self.deleted.is_empty())
+        !(is_empty && self.deleted.is_empty() && self.moving.is_empty())
     }
 }
 
@@ -136,6 +157,13 @@ impl Deferred {
     pub(crate) fn request(&self, queue: &QueueRef) {
         let core = self.home(queue);
         self.cores[core].waiting.lock().queues.push_back(queue.clone());
+        self.wake_if_able(core);
+    }
+
+    /// These were waited for.
+    pub(crate) fn go_on(&self, moving: Moving) {
+        let core = self.home(&moving.queue);
+        self.cores[core].waiting.lock().moving.push_back(moving);
         self.wake_if_able(core);
     }
 
@@ -257,6 +285,9 @@ impl Deferred {
         if !waiting.deleted.is_empty() {
             let left = waiting.deleted.len().saturating_sub(DELETED_QUEUES);
             return Some(Work::Deleted(waiting.deleted.split_off(left)));
+        }
+        if let Some(moving) = waiting.moving.pop_front() {
+            return Some(Work::Moving(moving));
         }
         let others_first = waiting.timers_last && !(waiting.refused.is_empty() && waiting.queues.is_empty());
         waiting.timers_last = !others_first;

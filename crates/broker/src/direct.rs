@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use leveret_amqp091::{FieldTable, FieldValue, HEADER_OVERHEAD, Properties, ShortStr};
-use leveret_log::{Position, Wait};
+use leveret_log::Wait;
 use leveret_message::deliver::to_amqp091;
 use leveret_message::headers::Headers;
 use leveret_message::{Batch, BatchBuilder, Encoding, Envelope, Overlay, StoredMessage};
@@ -20,7 +20,10 @@ use crate::queue_handle::QueueRef;
 use crate::reads::Purpose;
 use crate::route::{self, Publisher};
 use crate::settlement::Settlement;
+use crate::streams::Waiter;
+use crate::ticket::Ticket;
 use crate::time::{Nanos, Now};
+use crate::wait_for::WaitFor;
 
 const DELIVERY_MODE_PERSISTENT: u8 = 2;
 
@@ -63,12 +66,12 @@ impl Held {
 }
 
 /// What became of a message that was published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct PublishedDirectly {
     /// It reached at least one queue.
     pub routed: bool,
-    /// It is safe when this is durable.
-    pub position: Position,
+    /// It is safe when this is reached.
+    pub wait: WaitFor,
 }
 
 /// Calls when what a get waits for is in memory.
@@ -131,7 +134,7 @@ impl Broker {
         self.count_published(vhost, body.len() as u64, route.queues.len() as u64);
         if route.queues.is_empty() {
             route.count_unroutable(true, now.monotonic);
-            return Ok(PublishedDirectly { routed: false, position: 0 });
+            return Ok(PublishedDirectly::default());
         }
         let persistent = checked.persistent;
         let envelope = Envelope {
@@ -161,18 +164,18 @@ impl Broker {
         let batch = Arc::new(builder.finish());
         route.count(1, now.monotonic);
         let shared = self.shared.share(&batch, &route.queues, persistent, None);
-        let mut published = PublishedDirectly { routed: true, position: 0 };
+        let mut published = PublishedDirectly { routed: true, wait: WaitFor::default() };
         let mut gone = 0;
         for queue in &route.queues {
             let came = queue.publish(&batch, 0, 1, persistent, shared, now.monotonic);
-            published.position = published.position.max(came.awaited.position);
+            published.wait.and(came.awaited.synced());
             gone += usize::from(came.is_gone);
-            if came.awaited.position > 0 {
-                self.commit.apply_later(came.awaited.position, queue.clone());
+            if !came.awaited.is_nothing() {
+                self.streams.notify(came.awaited.synced(), Waiter::Queue(queue.clone()));
             }
         }
         published.routed = gone < route.queues.len() || !route.replies.is_empty();
-        self.commit.announce();
+        self.streams.announce();
         Ok(published)
     }
 
@@ -211,9 +214,9 @@ impl Broker {
     }
 
     /// Settles or gives back what was got from a queue. Returns what to wait for.
-    pub fn dispose(&self, queue: &QueueRef, held: &[Held], settlement: Settlement, now: Nanos) -> Position {
+    pub fn dispose(&self, queue: &QueueRef, held: &[Held], settlement: Settlement, now: Nanos) -> Ticket {
         let runs: Vec<Run> = held.iter().map(|held| held.0).collect();
-        let position = match settlement {
+        let ticket = match settlement {
             Settlement::Acknowledge => queue.settle(None, &runs, Outcome::Settled, Wait::Confirm, now),
             Settlement::Reject => queue.settle(None, &runs, Outcome::Dropped, Wait::Confirm, now),
             Settlement::Requeue { failed } => {
@@ -221,8 +224,8 @@ impl Broker {
                 None
             }
         };
-        self.commit.announce();
-        position.unwrap_or(0)
+        self.streams.announce();
+        ticket.unwrap_or_default()
     }
 
     /// Looks at ready messages of a queue, after the first `offset`; nothing changes by it.

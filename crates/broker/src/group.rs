@@ -1,4 +1,5 @@
-//! A group: settles and messages of several queues that hold together or not at all, also after a crash.
+//! A group: settles and messages of several queues of one commit stream that hold together or not at all, also after a
+//! crash.
 //!
 //! The queues are visited one after the other, each under its own lock; in memory every step takes its place at once,
 //! and messages wait in their queues until the commit record is durable. There is no way back: whatever can refuse has
@@ -6,24 +7,25 @@
 
 use std::sync::Arc;
 
-use leveret_log::{GroupId, Log, LogId, Position, Wait};
-use leveret_queue::GroupPosition;
+use leveret_log::{GroupId, LogId, Wait};
+use leveret_queue::{GroupPlace, Place};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use crate::commit::Commit;
 use crate::queue_handle::{QueueRef, Waiting};
 use crate::shared_messages::SharedMessages;
+use crate::streams::{Record, StreamRef, Waiter};
+use crate::ticket::Ticket;
 
 /// From so many queues on a set tells whether one is known.
 const SEARCHED_MAX: usize = 16;
 
-/// See the module. Open within one call only; its caller has asked [`Commit::has_room`].
+/// See the module. Open within one call only; its caller has asked whether the stream has room.
 pub struct Group {
-    commit: Arc<Commit>,
+    stream: StreamRef,
     /// None before the first record.
     id: Option<GroupId>,
-    position: Arc<GroupPosition>,
+    place: Arc<GroupPlace>,
     /// Queues with messages in it.
     queues: SmallVec<[QueueRef; 4]>,
     /// The same by their logs, once there are many.
@@ -35,12 +37,12 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group that nothing is in yet.
-    pub fn new(commit: &Arc<Commit>) -> Self {
+    /// An empty group of this stream.
+    pub fn new(stream: &StreamRef) -> Self {
         Self {
-            commit: commit.clone(),
+            stream: stream.clone(),
             id: None,
-            position: Arc::default(),
+            place: Arc::default(),
             queues: SmallVec::new(),
             touched: FxHashSet::default(),
             moving: Vec::new(),
@@ -48,13 +50,18 @@ impl Group {
         }
     }
 
-    /// The group in the log, begun when it isn't yet.
-    pub(crate) fn id(&mut self, log: &mut Log) -> GroupId {
-        *self.id.get_or_insert_with(|| log.begin_group())
+    /// The stream that it belongs to.
+    pub fn stream(&self) -> &StreamRef {
+        &self.stream
     }
 
-    pub(crate) fn position(&self) -> &Arc<GroupPosition> {
-        &self.position
+    /// Appends a record as part of it.
+    pub(crate) fn append(&mut self, record: Record<'_>) -> Ticket {
+        self.stream.append_in(&mut self.id, record)
+    }
+
+    pub(crate) fn place(&self) -> &Arc<GroupPlace> {
+        &self.place
     }
 
     /// `queue` got messages.
@@ -83,22 +90,22 @@ impl Group {
         self.moving.push((queue.clone(), waiting));
     }
 
-    /// Closes it. Returns what its answer waits for, 0 for nothing, and the queues that have to be applied then.
-    pub fn close(mut self, wait: Wait) -> (Position, SmallVec<[QueueRef; 4]>) {
+    /// Closes it. Returns what its answer waits for, and the queues that have to be applied then.
+    pub fn close(mut self, wait: Wait) -> (Ticket, SmallVec<[QueueRef; 4]>) {
         (self.commit_records(wait), std::mem::take(&mut self.queues))
     }
 
-    fn commit_records(&mut self, wait: Wait) -> Position {
-        let position = self.id.take().and_then(|id| self.commit.append(|log, now| log.commit_group(id, wait, now)));
-        let position = position.unwrap_or(0);
-        self.position.close(position);
+    fn commit_records(&mut self, wait: Wait) -> Ticket {
+        let ticket = self.id.take().and_then(|id| self.stream.commit_group(id, wait));
+        let ticket = ticket.unwrap_or(Ticket::new(self.stream.id(), Place::NOTHING));
+        self.place.close(ticket.place());
         for (shared, first, last) in std::mem::take(&mut self.released) {
             shared.release(first, last);
         }
         for (queue, waiting) in std::mem::take(&mut self.moving) {
-            queue.moved_in(position, waiting);
+            queue.moved_in(ticket.place(), waiting);
         }
-        position
+        ticket
     }
 }
 
@@ -106,9 +113,9 @@ impl Drop for Group {
     /// Its caller panicked. What was done is in memory already and can't be taken back, so the disk gets it, too.
     fn drop(&mut self) {
         if self.id.is_some() || !self.moving.is_empty() {
-            let position = self.commit_records(Wait::Lazy);
+            let ticket = self.commit_records(Wait::Lazy);
             for queue in std::mem::take(&mut self.queues) {
-                self.commit.apply_later(position, queue);
+                self.stream.notify(ticket.into(), Waiter::Queue(queue));
             }
         }
     }

@@ -10,11 +10,9 @@
 pub mod alarms;
 pub mod allowance;
 pub mod authenticate;
-pub mod awaited;
 pub mod bodies;
 pub mod broker;
 pub mod clients;
-pub mod commit;
 pub mod connection;
 pub mod connection_state;
 mod dead_letter;
@@ -55,6 +53,7 @@ pub mod settings;
 pub mod settlement;
 pub mod shared_messages;
 pub mod stats;
+pub mod streams;
 pub mod ticket;
 pub mod time;
 pub mod told;
@@ -62,6 +61,7 @@ pub mod traffic;
 pub mod turn_budget;
 pub mod unauthenticated;
 pub mod views;
+pub mod wait_for;
 
 pub use alarms::{AlarmSource, Alarms};
 pub use authenticate::Authenticate;

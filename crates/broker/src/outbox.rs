@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use crate::inquiry::Inquiry;
 use crate::mailbox::{Inner, Mailbox};
 use crate::reply::Reply;
+use crate::ticket::StreamId;
 
 /// Wakes whoever owns something: a connection's task, a disk thread. Must not block and must not call
 /// back into the broker.
@@ -22,10 +23,10 @@ pub trait Wake: Send + Sync {
 pub enum Event {
     /// From a queue.
     Queue(Signal),
-    /// Something this connection waits for became durable, or the log has room again.
-    Durable,
-    /// Something this connection waits for was written.
-    Written,
+    /// Something this connection waits for became durable in this stream, or the stream has room again.
+    Durable(StreamId),
+    /// Something this connection waits for was written in this stream.
+    Written(StreamId),
     /// A piece of a large body was written to its file, or read from it.
     Body,
     /// Publishing is blocked on the whole node, or goes on: [`crate::Alarms::publishing_blocked`] says which.

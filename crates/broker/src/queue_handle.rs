@@ -9,21 +9,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use leveret_log::{LogId, Payload, Position, SettleRange, SettleReason, Wait};
+use leveret_log::{LogId, SettleRange, SettleReason, Wait};
 use leveret_message::{Batch, Reason as Death};
 use leveret_model::{Durability, Queue as QueueInfo};
-use leveret_queue::shared::{Place, encode_reference};
+use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, CreditState, DeleteIf, Effects, Flow, GetOutcome, Link, NotDeleted, Outcome,
-    Placement, Queue, QueueState, Recovered, Rejection, Run, Signal, StoredRead, Surroundings, Taken, TurnEnd,
-    WaitReason, push_run,
+    ConsumerId, ConsumerOptions, CreditState, DeleteIf, Effects, Flow, GetOutcome, LatestPlace, Link, NotDeleted,
+    Outcome, Place, Placement, Queue, QueueState, Recovered, Rejection, Run, Signal, StoredRead, Surroundings, Taken,
+    TurnEnd, WaitReason, Watermarks, push_run,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::awaited::{Awaited, Reached};
 use crate::bodies::BodyOwner;
-use crate::commit::{Apply, Commit};
 use crate::deferred::Deferred;
 use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
@@ -31,9 +29,11 @@ use crate::queue_metrics::OwnPlace;
 use crate::reads::{Purpose, Reads};
 use crate::services::Services;
 use crate::shared_messages::SharedMessages;
-use crate::ticket::Ticket;
+use crate::streams::{Apply, Record, StreamRef};
+use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
 use crate::told::category;
+use crate::wait_for::WaitFor;
 
 mod checkpoint;
 mod groups;
@@ -73,11 +73,12 @@ pub struct QueueHandle {
     info: Arc<QueueInfo>,
     log_id: LogId,
     inner: Mutex<Queue>,
-    /// Position of the queue's last record, or up to where recovery replayed all; written under its lock. A checkpoint
+    /// Place of the queue's last record, or up to where recovery replayed all; written under its lock. A checkpoint
     /// that named an earlier one would have settles replayed that its state has already.
-    last_record: AtomicU64,
+    last_record: LatestPlace,
     durability: Durability,
-    commit: Arc<Commit>,
+    /// Its records are appended there.
+    stream: StreamRef,
     reads: Arc<Reads>,
     deferred: Arc<Deferred>,
     shared: Arc<SharedMessages>,
@@ -86,7 +87,7 @@ pub struct QueueHandle {
     moves: moves::Moves,
     deleted_messages: AtomicU64,
     /// Where its deletion is logged, once it is closed; written under its lock.
-    closed_at: AtomicU64,
+    closed_at: Mutex<Ticket>,
     /// Where its sizes are read without its lock, under which they are written.
     place: OwnPlace,
     /// Links that publish to the queue by its name: they are told when it is gone, as consumers are.
@@ -113,10 +114,11 @@ impl QueueHandle {
             Surroundings { budget: services.budget.clone(), epoch_ms, strict_compat: services.strict_compat };
         let queue = Queue::new(info.options.clone(), is_logged, recovered, surroundings, now);
         let log_id = LogId(info.id.0);
-        let Services { commit, reads, deferred, shared, .. } = services.clone();
+        let Services { reads, deferred, shared, .. } = services.clone();
+        let stream = services.streams.of(&info).clone();
         let durability = info.durability(services.durability);
         if durability == Durability::Os {
-            services.commit.defer_syncs();
+            stream.defer_syncs();
         }
         let place = services.metrics.place(durability);
         place.write(&queue.gauges());
@@ -126,15 +128,15 @@ impl QueueHandle {
             info,
             log_id,
             inner: Mutex::new(queue),
-            last_record: AtomicU64::new(services.commit.durable()),
-            commit,
+            last_record: LatestPlace::new(stream.watermarks().durable),
+            stream,
             reads,
             deferred,
             shared,
             is_deferred: AtomicBool::new(false),
             moves: moves::Moves::default(),
             deleted_messages: AtomicU64::new(0),
-            closed_at: AtomicU64::new(0),
+            closed_at: Mutex::default(),
             watchers: Mutex::default(),
         })
     }
@@ -142,6 +144,11 @@ impl QueueHandle {
     /// Its declaration.
     pub fn info(&self) -> &Arc<QueueInfo> {
         &self.info
+    }
+
+    /// The commit stream that it belongs to.
+    pub fn stream(&self) -> &StreamRef {
+        &self.stream
     }
 
     /// Its log.
@@ -165,7 +172,7 @@ impl QueueHandle {
     }
 
     /// Where the first message from `number` on stands that is in the shared log.
-    pub(crate) fn shared_place(&self, number: u64) -> Option<Place> {
+    pub(crate) fn shared_place(&self, number: u64) -> Option<SharedPlace> {
         self.inner.lock().references().place(number)
     }
 
@@ -242,17 +249,17 @@ impl QueueHandle {
         }
     }
 
-    /// Appends settles of durable messages; returns the position of the last, if there was any.
-    fn log_settles(&self, queue: &mut Queue, runs: &[Run], reason: SettleReason, wait: Wait) -> Option<Position> {
+    /// Appends settles of durable messages; returns the ticket of the record, if there was anything.
+    fn log_settles(&self, queue: &mut Queue, runs: &[Run], reason: SettleReason, wait: Wait) -> Option<Ticket> {
         let ranges = durable_ranges(runs);
         let forgets = is_planted(Bug::ForgetSettles) && matches!(reason, SettleReason::Acknowledged);
         if ranges.is_empty() || forgets {
             return None;
         }
-        let position = self.commit.append(|log, now| log.append_settle(self.log_id, reason, &ranges, wait, now));
-        self.last_record.store(position, Ordering::Relaxed);
+        let ticket = self.stream.append(Record::Settle { log: self.log_id, reason, ranges: &ranges }, wait);
+        self.last_record.set(ticket.place());
         self.release(queue, runs);
-        Some(position)
+        Some(ticket)
     }
 
     /// These left the queue, and the record that says so was appended: the shared log need not keep them for it.
@@ -281,7 +288,7 @@ impl QueueHandle {
         let published = self.with(|queue, effects| {
             let Some(submission) = queue.submit(batch, index, count, now) else {
                 // Routed before its deletion was known: as if it had come later, and found no queue.
-                let awaited = Awaited::durable(self.closed_at.load(Ordering::Relaxed));
+                let awaited = Awaited::durable(*self.closed_at.lock());
                 return Published { accepted: count, awaited, is_behind: false, is_gone: true };
             };
             if submission.accepted == 0 {
@@ -290,35 +297,33 @@ impl QueueHandle {
             let is_logged = self.is_durable() && (persistent || self.spills(queue, batch, index, submission.accepted));
             let written = self.durability == Durability::Os && !queue.awaits_group();
             let wait = if written { Wait::Written } else { Wait::Confirm };
-            let position = is_logged.then(|| {
-                let payloads = (index..index + submission.accepted).map(|at| {
-                    let message = batch.message(at as usize);
-                    assert!(message.file.is_none() || shared.is_some(), "a body in a file is referred to");
-                    Payload { head: message.head, body: message.large }
-                });
-                let (first, accepted) = (submission.first, submission.accepted);
-                let position = self.commit.append(|log, now| match shared {
-                    None => log.append_messages(self.log_id, first, payloads, wait, now),
-                    Some(shared) => {
-                        let record = encode_reference(batch, index, accepted, shared);
-                        let messages = u16::try_from(accepted).expect("a batch holds fewer messages");
-                        log.append_references(self.log_id, first, messages, &record, wait, now)
+            let place = is_logged.then(|| {
+                let (log, first, count) = (self.log_id, submission.first, submission.accepted);
+                let ticket = match shared {
+                    None => {
+                        self.stream.append(Record::Messages { log, first, batch, index, count, instead: None }, wait)
                     }
-                });
+                    Some(shared) => {
+                        let payload = &encode_reference(batch, index, count, shared);
+                        let messages = u16::try_from(count).expect("a batch holds fewer messages");
+                        self.stream.append(Record::References { log, first, messages, payload }, wait)
+                    }
+                };
                 if let Some(shared) = shared {
-                    queue.references_mut().add(first, u64::from(accepted), shared);
-                    referred = accepted;
+                    queue.references_mut().add(first, u64::from(count), shared);
+                    referred = count;
                 }
-                self.last_record.store(position, Ordering::Relaxed);
-                position
+                self.last_record.set(ticket.place());
+                ticket.place()
             });
-            let placement = position.map_or(Placement::Volatile, Placement::At);
+            let placement = place.map_or(Placement::Volatile, Placement::At);
             queue.submitted(submission, batch.clone(), index, placement, now, effects);
             if is_planted(Bug::ApplyBeforeDurable) {
-                queue.apply(Position::MAX, Position::MAX, effects);
+                queue.apply(Watermarks::synced(Place::new(u64::MAX)), effects);
             }
             // A volatile message waits for the durable ones before it.
-            let awaited = Awaited { position: queue.pending_position(), written };
+            let ticket = Ticket::new(self.stream.id(), queue.pending_place());
+            let awaited = if written { Awaited::written(ticket) } else { Awaited::durable(ticket) };
             Published { accepted: submission.accepted, awaited, is_behind: queue.is_behind(), is_gone: false }
         });
         let published = published.unwrap_or_else(Published::none);
@@ -341,10 +346,10 @@ impl QueueHandle {
 
     /// Applies everything that is durable by now, or written if that is enough here.
     pub fn apply(self: &Arc<Self>) {
-        let Reached { written, durable } = self.commit.reached();
+        let reached = self.stream.watermarks();
         self.with(|queue, effects| match self.durability {
-            Durability::Os => queue.apply(written, durable, effects),
-            Durability::Synced | Durability::Memory => queue.apply(durable, durable, effects),
+            Durability::Os => queue.apply(reached, effects),
+            Durability::Synced | Durability::Memory => queue.apply(Watermarks::synced(reached.durable), effects),
         });
     }
 
@@ -367,7 +372,7 @@ impl QueueHandle {
 
     /// Messages leave for good; the effect is at once, durable within the log's lazy flush or as soon as it can be.
     /// Dropped ones go to the dead-letter exchange, if the queue has one; if it failed, that is after a restart.
-    /// Returns the position to wait for, none when nothing was logged.
+    /// Returns the ticket to wait for, none when nothing was logged.
     pub fn settle(
         self: &Arc<Self>,
         id: Option<ConsumerId>,
@@ -375,7 +380,7 @@ impl QueueHandle {
         outcome: Outcome,
         wait: Wait,
         now: Nanos,
-    ) -> Option<Position> {
+    ) -> Option<Ticket> {
         self.with(|queue, effects| {
             let is_rejection = outcome == Outcome::Dropped;
             if is_rejection && queue.reject(id, runs, now, effects) != Rejection::NoDeadLetters {
@@ -429,21 +434,22 @@ impl QueueHandle {
         outbox: &Arc<Outbox>,
         reason: Reason,
         now: Nanos,
-    ) -> Ticket {
-        let ticket = self.with(|queue, effects| {
+    ) -> WaitFor {
+        let wait = self.with(|queue, effects| {
             match queue.reject(id, runs, now, effects) {
                 Rejection::Kept => return None,
                 Rejection::Dying => {
                     let (moving, moved) = queue.dead_letters();
-                    return Some(self.moves.wait(moved, moving, outbox, reason));
+                    return Some(self.moves.wait((moved, moving), self.stream.id(), outbox, reason));
                 }
                 Rejection::NoDeadLetters => {}
             }
             queue.settle(id, runs, Outcome::Dropped, now, effects);
             self.count_dropped(Death::Rejected, runs);
-            Some(Ticket::at(self.log_settles(queue, runs, SettleReason::Rejected, Wait::Confirm).unwrap_or(0)))
+            let ticket = self.log_settles(queue, runs, SettleReason::Rejected, Wait::Confirm);
+            Some(ticket.unwrap_or_default().into())
         });
-        ticket.flatten().unwrap_or_else(|| moves::never(outbox, reason, &self.failure()))
+        wait.flatten().unwrap_or_else(|| moves::never(self.stream.id(), outbox, reason, &self.failure()))
     }
 
     /// Messages go back to their place; `failed` counts their delivery as failed.
@@ -455,12 +461,12 @@ impl QueueHandle {
     }
 
     /// Removes all ready messages: how many, and what the answer waits for.
-    pub fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Position) {
+    pub fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Ticket) {
         let purged = self.with(|queue, effects| {
             let (count, runs) = queue.purge(now, effects);
-            (count, self.log_settles(queue, &runs, SettleReason::Purged, Wait::Confirm).unwrap_or(0))
+            (count, self.log_settles(queue, &runs, SettleReason::Purged, Wait::Confirm).unwrap_or_default())
         });
-        purged.unwrap_or((0, 0))
+        purged.unwrap_or_default()
     }
 
     /// Adds a consumer.
@@ -478,18 +484,18 @@ impl QueueHandle {
     }
 
     /// Closes the queue for good, if `condition` holds; `log` appends the record of its deletion meanwhile, and returns its
-    /// position.
+    /// ticket.
     pub(crate) fn close(
         &self,
         condition: DeleteIf,
         now: Nanos,
-        log: impl FnOnce() -> Position,
-    ) -> Result<Position, NotDeleted> {
+        log: impl FnOnce() -> Ticket,
+    ) -> Result<Ticket, NotDeleted> {
         let mut queue = self.inner.lock();
         queue.close(condition, now)?;
-        let position = log();
-        self.closed_at.store(position, Ordering::Relaxed);
-        Ok(position)
+        let ticket = log();
+        *self.closed_at.lock() = ticket;
+        Ok(ticket)
     }
 
     /// Ends a consumer. Returns how many are left when this one was there.
@@ -582,7 +588,7 @@ impl QueueHandle {
         self.deferred.forget(self);
         self.reads.dead_letters_left();
         // What was on its way is gone with the queue, which is durable.
-        self.moves.all().into_iter().for_each(|waiting| waiting.moved(0, &self.commit));
+        self.moves.all().into_iter().for_each(|waiting| waiting.moved(Place::NOTHING, &self.stream));
         self.tell_watchers();
     }
 

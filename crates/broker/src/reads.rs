@@ -7,15 +7,15 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use leveret_log::{Disk, LogId, StoredMessage};
 use leveret_message::{Batch, BatchBuilder, FileBody, StoredError, stored};
-use leveret_queue::shared::Place;
+use leveret_queue::shared::SharedPlace;
 use leveret_queue::{ConsumerId, StoredRead};
 use parking_lot::{Mutex, RwLock};
 
 use crate::bodies::{Bodies, BodyPin, BodyRead};
-use crate::commit::Commit;
 use crate::outbox::Wake;
 use crate::queue_handle::QueueRef;
 use crate::settings::WHOLE_BODIES_BYTES_MAX;
+use crate::streams::StreamRef;
 use crate::time::Now;
 
 /// Bytes that one read asks for.
@@ -83,7 +83,6 @@ struct QueueRead {
     queue: QueueRef,
     from: u64,
     purpose: Purpose,
-    commit: Arc<Commit>,
     bodies: Arc<Bodies>,
     dead: Arc<Mutex<DeadBodies>>,
 }
@@ -103,14 +102,14 @@ impl Reads {
     }
 
     /// The next read to run.
-    pub fn next(&self, commit: &Arc<Commit>, bodies: &Arc<Bodies>) -> Option<ReadJob> {
+    pub fn next(&self, bodies: &Arc<Bodies>) -> Option<ReadJob> {
         // Somebody is in the middle of these.
         if let Some(read) = bodies.next_read() {
             return Some(ReadJob(Work::Body(read)));
         }
         let (queue, from, purpose) = self.next_request()?;
-        let (commit, bodies, dead) = (commit.clone(), bodies.clone(), self.dead.clone());
-        Some(ReadJob(Work::Queue(QueueRead { queue, from, purpose, commit, bodies, dead })))
+        let (bodies, dead) = (bodies.clone(), self.dead.clone());
+        Some(ReadJob(Work::Queue(QueueRead { queue, from, purpose, bodies, dead })))
     }
 
     fn next_request(&self) -> Option<(QueueRef, u64, Purpose)> {
@@ -150,8 +149,8 @@ impl ReadJob {
 
 impl QueueRead {
     fn run(self, disk: &dyn Disk, now: Now) {
-        let Self { queue, from, purpose, commit, bodies, dead } = self;
-        let runs = match stored(&queue, from, &purpose, &commit, &bodies, disk) {
+        let Self { queue, from, purpose, bodies, dead } = self;
+        let runs = match stored(&queue, from, &purpose, &bodies, disk) {
             Ok(messages) => into_runs(messages.into_iter()).map_err(|error| error.to_string()),
             Err(error) => Err(error),
         };
@@ -210,9 +209,9 @@ impl Ahead {
     }
 
     /// Reads on.
-    fn read(&mut self, from: u64, commit: &Commit, disk: &dyn Disk) -> Result<(), String> {
+    fn read(&mut self, from: u64, stream: &StreamRef, disk: &dyn Disk) -> Result<(), String> {
         self.was_read = true;
-        let plan = commit.inspect(|all| all.plan_read(self.log, from, READ_BYTES));
+        let plan = stream.plan_read(self.log, from, READ_BYTES);
         let messages = plan.map_or(Ok(Vec::new()), |plan| plan.run(disk)).map_err(|error| error.to_string())?;
         self.messages = messages.into_iter().peekable();
         Ok(())
@@ -228,7 +227,6 @@ impl Ahead {
 struct Gathering<'a> {
     queue: &'a QueueRef,
     purpose: &'a Purpose,
-    commit: &'a Commit,
     bodies: &'a Arc<Bodies>,
     disk: &'a dyn Disk,
     own: Ahead,
@@ -242,12 +240,11 @@ fn stored(
     queue: &QueueRef,
     mut from: u64,
     purpose: &Purpose,
-    commit: &Commit,
     bodies: &Arc<Bodies>,
     disk: &dyn Disk,
 ) -> Result<Vec<Stored>, String> {
     let (own, shared) = (Ahead::of(queue.log_id()), Ahead::of(LogId::SHARED));
-    let mut gathering = Gathering { queue, purpose, commit, bodies, disk, own, shared, found: Vec::new(), bytes: 0 };
+    let mut gathering = Gathering { queue, purpose, bodies, disk, own, shared, found: Vec::new(), bytes: 0 };
     loop {
         match gathering.stretch(from) {
             Ok(Some(next)) if gathering.bytes < READ_BYTES => from = next,
@@ -268,7 +265,7 @@ impl Gathering<'_> {
                 if self.own.was_read && !self.found.is_empty() {
                     return Ok(None);
                 }
-                self.own.read(from, self.commit, self.disk)?;
+                self.own.read(from, self.queue.stream(), self.disk)?;
             }
             let mut next = None;
             while let Some(StoredMessage { number, payload }) = self.own.next_before(shared_from) {
@@ -283,12 +280,12 @@ impl Gathering<'_> {
         place.map_or(Ok(None), |place| self.stretch_of_shared(place))
     }
 
-    fn stretch_of_shared(&mut self, place: Place) -> Result<Option<u64>, String> {
+    fn stretch_of_shared(&mut self, place: SharedPlace) -> Result<Option<u64>, String> {
         if self.shared.is_used_up(place.shared) {
             if self.shared.was_read && !self.found.is_empty() {
                 return Ok(None);
             }
-            self.shared.read(place.shared, self.commit, self.disk)?;
+            self.shared.read(place.shared, self.queue.stream(), self.disk)?;
         }
         let mut next = None;
         while let Some(message) = self.shared.next_before(place.shared + place.count) {

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use leveret_log::{LogId, Position, Wait};
+use leveret_log::{LogId, Wait};
 use leveret_model::{
     Change, Command, ConnectionId, DeleteQueue, ExchangeId, JoinedRecords, Model, Outcome, Permit, Queue, QueueId,
     Refused, Topology,
 };
-use leveret_queue::{DeleteIf, NotDeleted, Recovered};
+use leveret_queue::{DeleteIf, NotDeleted, Place, Recovered};
 use leveret_routing::Router;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -24,6 +24,8 @@ use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::records::CONTROL_MODEL_COMMAND;
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
+use crate::streams::Record;
+use crate::ticket::Ticket;
 use crate::time::{Nanos, Now};
 use crate::told::changes;
 use crate::turn_budget::DELETED_QUEUES;
@@ -82,7 +84,7 @@ impl Snapshot {
 }
 
 struct Unpublished {
-    position: Position,
+    ticket: Ticket,
     snapshot: Arc<Snapshot>,
     deleted: Vec<QueueRef>,
     /// The snapshot before it takes long to be freed.
@@ -93,10 +95,17 @@ struct Staged {
     model: Model,
     latest: Arc<Snapshot>,
     unpublished: VecDeque<Unpublished>,
-    /// Position of the last record appended, or up to where recovery replayed all.
-    last_record: Position,
+    /// Place of the last record appended, or up to where recovery replayed all.
+    last_record: Place,
     /// Goes up with every command.
     version: u64,
+}
+
+impl Staged {
+    /// What the last change waits for that isn't published.
+    fn last_unpublished(&self) -> Ticket {
+        self.unpublished.back().map_or(Ticket::default(), |last| last.ticket)
+    }
 }
 
 /// A snapshot in the making.
@@ -119,8 +128,8 @@ struct Tried {
 pub struct Submitted {
     /// As the model said.
     pub outcome: Outcome,
-    /// The answer waits until this is durable; 0 for nothing.
-    pub position: Position,
+    /// The answer waits until this is durable.
+    pub ticket: Ticket,
     /// Queues that this command deletes.
     pub deleted: Vec<QueueRef>,
 }
@@ -153,7 +162,7 @@ impl Registry {
     /// A registry over a recovered model; `recovered` gives what the log knows of each durable queue.
     pub fn new(
         model: Model,
-        mut recovered: impl FnMut(QueueId) -> Recovered,
+        mut recovered: impl FnMut(&leveret_model::Queue) -> Recovered,
         services: Services,
         replies: Arc<ReplyTargets>,
         now: Now,
@@ -163,7 +172,7 @@ impl Registry {
         let topology = model.topology();
         let mut queues = imbl::OrdMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
-            let handle = QueueHandle::open(info.clone(), recovered(info.id), &services, epoch_ms, now);
+            let handle = QueueHandle::open(info.clone(), recovered(info), &services, epoch_ms, now);
             handle.announce();
             queues.insert(info.id, handle);
         }
@@ -171,7 +180,7 @@ impl Registry {
         let exchanges = exchanges.map(|exchange| (exchange.id, Arc::default())).collect();
         let router = Router::new(&topology);
         let snapshot = Arc::new(Snapshot { topology, router, queues, exchanges, replies, generation: 1 });
-        let last_record = services.commit.durable();
+        let last_record = services.streams.local().watermarks().durable;
         Self {
             staged: Mutex::new(Staged {
                 model,
@@ -213,10 +222,10 @@ impl Registry {
         let told = changes::lines(&staged.model.topology(), &command);
         let submitted = staged.model.submit(permit, command)?;
         told.iter().for_each(|line| tracing::info!("{line}"));
-        let position = self.log(&mut staged, submitted.record.as_deref());
+        let ticket = self.log(&mut staged, submitted.record.as_deref());
         let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
-        let deleted = self.stage(staged, next, position);
-        Ok(Submitted { outcome: submitted.outcome, position, deleted })
+        let deleted = self.stage(staged, next, ticket);
+        Ok(Submitted { outcome: submitted.outcome, ticket, deleted })
     }
 
     /// Deletes a queue if `condition` holds: to look at it and to close it is one step. With `id` it is that queue or none:
@@ -235,7 +244,7 @@ impl Registry {
         let mut staged = self.staged.lock();
         let queue = staged.latest.queue(&command.vhost, &command.name).cloned();
         if id.is_some() && queue.as_ref().map(|queue| queue.info().id) != id {
-            return Ok(Submitted { outcome: Outcome::Absent, position: 0, deleted: Vec::new() });
+            return Ok(Submitted { outcome: Outcome::Absent, ticket: Ticket::default(), deleted: Vec::new() });
         }
         let (vhost, name) = (command.vhost.clone(), command.name.clone());
         let command = Command::DeleteQueue(command);
@@ -243,7 +252,7 @@ impl Registry {
         let mut model = staged.model.clone();
         let submitted = model.submit(permit, command)?;
         let record = submitted.record.as_deref();
-        let position = match queue.filter(|_| condition.any()) {
+        let ticket = match queue.filter(|_| condition.any()) {
             None => self.log(&mut staged, record),
             Some(queue) => queue.close(condition, now, || self.log(&mut staged, record)).map_err(|reason| {
                 let why = match reason {
@@ -256,8 +265,8 @@ impl Registry {
         told.iter().for_each(|line| tracing::info!("{line}"));
         staged.model = model;
         let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
-        let deleted = self.stage(staged, next, position);
-        Ok(Submitted { outcome: submitted.outcome, position, deleted })
+        let deleted = self.stage(staged, next, ticket);
+        Ok(Submitted { outcome: submitted.outcome, ticket, deleted })
     }
 
     /// Validates and stages commands as one change: all of them or, if one is refused, none, also after a crash. The
@@ -270,7 +279,7 @@ impl Registry {
         permit: &Permit,
         commands: &[Command],
         now: Nanos,
-    ) -> Result<(Vec<Outcome>, Position), (usize, Refused)> {
+    ) -> Result<(Vec<Outcome>, Ticket), (usize, Refused)> {
         let before = self.staged.lock().model.topology();
         let tell = || {
             commands
@@ -316,23 +325,21 @@ impl Registry {
     }
 
     /// What was tried on a copy of the newest state is that now.
-    fn take_over(&self, mut staged: MutexGuard<'_, Staged>, tried: Tried) -> (Vec<Outcome>, Position) {
+    fn take_over(&self, mut staged: MutexGuard<'_, Staged>, tried: Tried) -> (Vec<Outcome>, Ticket) {
         staged.model = tried.model;
-        let position = self.log(&mut staged, tried.record.as_deref());
-        self.stage(staged, tried.next, position);
-        (tried.outcomes, position)
+        let ticket = self.log(&mut staged, tried.record.as_deref());
+        self.stage(staged, tried.next, ticket);
+        (tried.outcomes, ticket)
     }
 
     /// Logs the record of a change, if it has one. Returns what its answer waits for.
-    fn log(&self, staged: &mut Staged, record: Option<&[u8]>) -> Position {
+    fn log(&self, staged: &mut Staged, record: Option<&[u8]>) -> Ticket {
         staged.version += 1;
-        let Some(record) = record else { return staged.unpublished.back().map_or(0, |last| last.position) };
-        let position = self
-            .services
-            .commit
-            .append(|log, now| log.append_control(LogId::METADATA, CONTROL_MODEL_COMMAND, record, Wait::Confirm, now));
-        staged.last_record = position;
-        position
+        let Some(payload) = record else { return staged.last_unpublished() };
+        let record = Record::Control { log: LogId::METADATA, kind: CONTROL_MODEL_COMMAND, payload };
+        let ticket = self.services.streams.local().append(record, Wait::Confirm);
+        staged.last_record = ticket.place();
+        ticket
     }
 
     /// The snapshot after `latest` with these changes; none if there are none.
@@ -376,16 +383,16 @@ impl Registry {
         Some(Next { snapshot: Arc::new(next), declared, deleted, is_large })
     }
 
-    /// Makes a snapshot the newest one; it is published when `position` is durable. Returns the queues that it deletes.
-    fn stage(&self, mut staged: MutexGuard<'_, Staged>, next: Option<Next>, position: Position) -> Vec<QueueRef> {
+    /// Makes a snapshot the newest one; it is published when `ticket` is durable. Returns the queues that it deletes.
+    fn stage(&self, mut staged: MutexGuard<'_, Staged>, next: Option<Next>, ticket: Ticket) -> Vec<QueueRef> {
         let Some(Next { snapshot, declared, deleted, is_large }) = next else { return Vec::new() };
         staged.latest = snapshot.clone();
-        staged.unpublished.push_back(Unpublished { position, snapshot, deleted: deleted.clone(), is_large });
+        staged.unpublished.push_back(Unpublished { ticket, snapshot, deleted: deleted.clone(), is_large });
         drop(staged);
         for queue in declared {
             queue.announce();
         }
-        self.services.commit.announce();
+        self.services.streams.local().announce();
         self.publish();
         deleted
     }
@@ -393,13 +400,13 @@ impl Registry {
     /// Publishes every change that is durable, and carries out its deletions. Where one deletes many queues, most are left
     /// to their home cores.
     pub fn publish(&self) {
-        let durable = self.services.commit.durable();
+        let reached = self.services.streams.local().watermarks();
         let (mut deleted, mut left) = (Vec::new(), Vec::new());
         {
             let mut staged = self.staged.lock();
             let mut newest = None;
             let mut is_large = false;
-            while let Some(mut due) = staged.unpublished.pop_front_if(|next| next.position <= durable) {
+            while let Some(mut due) = staged.unpublished.pop_front_if(|next| reached.have(next.ticket.place(), false)) {
                 let passed_over = newest.replace(due.snapshot);
                 left.extend(due.deleted.drain(due.deleted.len().min(DELETED_QUEUES)..));
                 deleted.extend(due.deleted);
@@ -452,9 +459,7 @@ impl Registry {
     pub(crate) fn finish_deletion(&self, queue: &QueueRef) {
         queue.delete();
         if queue.info().is_logged() {
-            let commit = &self.services.commit;
-            commit.append(|log, _| log.forget(queue.log_id()));
-            commit.wake_background();
+            queue.stream().forget(queue.log_id());
         }
     }
 
@@ -463,11 +468,11 @@ impl Registry {
         self.staged.lock().latest.clone()
     }
 
-    /// The snapshot with all changes that are on their way, and the position from which on it is the published one: what
+    /// The snapshot with all changes that are on their way, and the ticket from which on it is the published one: what
     /// is told of it waits for that.
-    pub fn staged(&self) -> (Arc<Snapshot>, Position) {
+    pub fn staged(&self) -> (Arc<Snapshot>, Ticket) {
         let staged = self.staged.lock();
-        (staged.latest.clone(), staged.unpublished.back().map_or(0, |last| last.position))
+        (staged.latest.clone(), staged.last_unpublished())
     }
 
     /// The objects with all changes that are on their way.
@@ -476,8 +481,8 @@ impl Registry {
     }
 
     /// The model as a checkpoint keeps it.
-    /// It comes with the position of its last record.
-    pub fn model_snapshot(&self) -> (Vec<u8>, Position) {
+    /// It comes with the place of its last record.
+    pub fn model_snapshot(&self) -> (Vec<u8>, Place) {
         let staged = self.staged.lock();
         (staged.model.snapshot(), staged.last_record)
     }

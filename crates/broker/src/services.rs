@@ -5,17 +5,17 @@ use std::sync::Arc;
 use leveret_model::Durability;
 use leveret_queue::MemoryBudget;
 
-use crate::commit::Commit;
 use crate::deferred::Deferred;
 use crate::queue_metrics::QueueMetrics;
 use crate::reads::Reads;
 use crate::shared_messages::SharedMessages;
+use crate::streams::Streams;
 
 /// The parts that all queues of a registry use.
 #[derive(Clone)]
 pub struct Services {
-    /// Where their records go.
-    pub commit: Arc<Commit>,
+    /// The commit streams that their records are appended to.
+    pub streams: Arc<Streams>,
     /// Requests for messages that have left memory.
     pub reads: Arc<Reads>,
     /// Work for their home cores.

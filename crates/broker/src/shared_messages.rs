@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use leveret_log::{LiveState, LogId, Payload, Position, Wait};
+use leveret_log::{LiveState, LogId, Wait};
 use leveret_message::{Batch, stored};
-use leveret_queue::{References, SharedCounts};
+use leveret_queue::{Place, References, SharedCounts};
 use parking_lot::Mutex;
 
 use crate::bodies::{Bodies, BodyFile};
-use crate::commit::Commit;
 use crate::queue_handle::QueueRef;
+use crate::streams::{Record, StreamRef, Waiter};
+use crate::ticket::{Awaited, Ticket};
 
 /// What a further queue adds to what a publisher has on its way to the disk, instead of its messages' bytes.
 pub const REFERENCE_BYTES: u64 = 128;
@@ -29,8 +30,8 @@ struct Inner {
     counts: SharedCounts,
     /// The files of those messages whose bodies have one.
     files: BTreeMap<u64, u64>,
-    /// Position of the last message.
-    last_record: Position,
+    /// Place of the last message.
+    last_record: Place,
 }
 
 /// From how many queues and bytes on messages are shared: see [`crate::Settings`].
@@ -45,7 +46,8 @@ pub struct SharedLimits {
 /// See the module.
 pub struct SharedMessages {
     inner: Mutex<Inner>,
-    commit: Arc<Commit>,
+    /// Only queues that belong to it share messages.
+    stream: StreamRef,
     bodies: Arc<Bodies>,
     limits: SharedLimits,
 }
@@ -94,9 +96,9 @@ impl RecoveredShared {
 
 impl SharedMessages {
     /// A shared log as it was recovered.
-    pub fn new(recovered: RecoveredShared, commit: Arc<Commit>, bodies: Arc<Bodies>, limits: SharedLimits) -> Self {
+    pub fn new(recovered: RecoveredShared, stream: StreamRef, bodies: Arc<Bodies>, limits: SharedLimits) -> Self {
         let inner = Inner { next: recovered.next, files: recovered.files, ..Inner::default() };
-        Self { inner: Mutex::new(inner), commit, bodies, limits }
+        Self { inner: Mutex::new(inner), stream, bodies, limits }
     }
 
     /// Bodies of this many bytes or more don't enter the log.
@@ -126,7 +128,12 @@ impl SharedMessages {
     /// Whether a body of this length that goes to these queues is to have a file.
     pub(crate) fn wants_file(&self, queues: &[QueueRef], persistent: bool, length: usize) -> bool {
         let is_large = persistent && length >= self.limits.body_file_from;
-        is_large && queues.iter().any(|queue| queue.is_durable())
+        is_large && queues.iter().any(|queue| queue.is_durable()) && self.may_share(queues)
+    }
+
+    /// Whether all queues that have a log have it in the same stream as the shared one: its records come before theirs.
+    fn may_share(&self, queues: &[QueueRef]) -> bool {
+        queues.iter().all(|queue| !queue.is_durable() || queue.stream().id() == self.stream.id())
     }
 
     /// Whether it is nowhere else then: nobody has it in memory. Queues without a log do, and those whose refusals are
@@ -146,7 +153,7 @@ impl SharedMessages {
         }
         let durable = queues.iter().filter(|queue| queue.is_durable()).count();
         let is_worth_it = file.is_some() || durable > self.limits.copied_to_queues_max || batch.has_large();
-        if durable < 2 && file.is_none() || durable == 0 || !is_worth_it {
+        if durable < 2 && file.is_none() || durable == 0 || !is_worth_it || !self.may_share(queues) {
             return None;
         }
         let file = file.map(BodyFile::keep);
@@ -158,13 +165,10 @@ impl SharedMessages {
         let last = inner.next - 1;
         inner.counts.add(first, last, durable as u32);
         inner.files.extend(file.map(|id| (first, id)));
-        let payloads = (0..batch.len()).map(|at| {
-            let message = batch.message(at);
-            Payload { head: message.head, body: instead.as_ref().or(message.large) }
-        });
+        let (log, count) = (LogId::SHARED, batch.len() as u32);
+        let record = Record::Messages { log, first, batch, index: 0, count, instead: instead.as_ref() };
         // The references wait for their confirm, and come after it.
-        inner.last_record =
-            self.commit.append(|log, now| log.append_messages(LogId::SHARED, first, payloads, Wait::Lazy, now));
+        inner.last_record = self.stream.append(record, Wait::Lazy).place();
         Some(first)
     }
 
@@ -182,8 +186,9 @@ impl SharedMessages {
         drop(inner);
         if !dead.is_empty() {
             let bodies = self.bodies.clone();
-            let position = self.commit.inspect(leveret_log::Log::appended);
-            self.commit.after_durable(position, Box::new(move || dead.into_iter().for_each(|id| bodies.remove(id))));
+            let all = Awaited::durable(Ticket::new(self.stream.id(), self.stream.appended()));
+            let remove = Box::new(move || dead.into_iter().for_each(|id| bodies.remove(id)));
+            self.stream.notify_later(all, Waiter::Call(remove));
         }
     }
 
@@ -204,7 +209,7 @@ impl SharedMessages {
         LiveState {
             log: LogId::SHARED,
             next: inner.next,
-            position: inner.last_record,
+            position: inner.last_record.number(),
             live: inner.counts.live(),
             state,
             ..LiveState::default()

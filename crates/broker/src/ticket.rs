@@ -1,99 +1,125 @@
-//! What an answer waits for that confirms a settlement.
+//! Tickets: what was appended to which commit stream, to be waited for.
+//!
+//! Tickets of different streams have no order: each stream counts on its own.
 
-use std::sync::Arc;
+use leveret_queue::{Place, Watermarks};
 
-use leveret_log::Position;
-use leveret_queue::GroupPosition;
-use parking_lot::Mutex;
+/// One of the node's commit streams.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct StreamId(pub u16);
 
-/// A position of the log, and moves of dead letters, which are written by somebody else a moment later. Whoever waits
-/// for the same holds the same: a clone costs nothing, however many moves there are.
-#[derive(Debug, Clone, Default)]
+impl StreamId {
+    /// The node's own log.
+    pub const LOCAL: Self = Self(0);
+}
+
+/// A place in a commit stream: the last record of something that was appended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticket {
-    position: Position,
-    moves: Moves,
-}
-
-#[derive(Debug, Clone, Default)]
-enum Moves {
-    #[default]
-    None,
-    One(Arc<GroupPosition>),
-    Many(Arc<Many>),
-}
-
-#[derive(Debug)]
-struct Many {
-    groups: Vec<Arc<GroupPosition>>,
-    written: Mutex<Written>,
-}
-
-/// How far somebody has seen the moves to be written: nobody looks at those again.
-#[derive(Debug, Default)]
-struct Written {
-    count: usize,
-    last: Position,
-}
-
-impl Many {
-    fn position(&self) -> Option<Position> {
-        let mut written = self.written.lock();
-        while let Some(group) = self.groups.get(written.count) {
-            written.last = written.last.max(group.position()?);
-            written.count += 1;
-        }
-        Some(written.last)
-    }
+    stream: StreamId,
+    place: Place,
 }
 
 impl Ticket {
-    /// For what was appended up to here; 0 for nothing.
-    pub fn at(position: Position) -> Self {
-        Self { position, moves: Moves::None }
+    /// For what stands in `stream` up to `place`.
+    pub const fn new(stream: StreamId, place: Place) -> Self {
+        Self { stream, place }
     }
 
-    /// For dead letters that will have been moved.
-    pub fn moved(group: Arc<GroupPosition>) -> Self {
-        Self { position: 0, moves: Moves::One(group) }
+    /// The stream.
+    pub fn stream(self) -> StreamId {
+        self.stream
     }
 
-    /// For all of these.
-    pub fn all(tickets: impl IntoIterator<Item = Self>) -> Self {
-        let (mut position, mut groups) = (0, Vec::new());
-        for ticket in tickets {
-            position = position.max(ticket.position);
-            match ticket.moves {
-                Moves::None => {}
-                Moves::One(group) => groups.push(group),
-                Moves::Many(many) => groups.extend_from_slice(&many.groups),
-            }
+    /// The place in it.
+    pub fn place(self) -> Place {
+        self.place
+    }
+
+    /// Whether nothing has to be waited for.
+    pub fn is_nothing(self) -> bool {
+        self.place.is_nothing()
+    }
+
+    /// The later of two tickets.
+    ///
+    /// # Panics
+    /// In debug builds if they are of different streams.
+    #[must_use]
+    pub fn or_later(self, other: Self) -> Self {
+        if self.is_nothing() {
+            return other;
         }
-        let moves = match groups.len() {
-            0 => Moves::None,
-            1 => groups.pop().map_or(Moves::None, Moves::One),
-            _ => Moves::Many(Arc::new(Many { groups, written: Mutex::default() })),
-        };
-        Self { position, moves }
+        debug_assert!(other.is_nothing() || self.stream == other.stream, "tickets of two streams have no order");
+        Self { stream: self.stream, place: self.place.or_later(other.place) }
+    }
+}
+
+/// A ticket, and how far its stream has to have got.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Awaited {
+    place: Place,
+    stream: StreamId,
+    written: bool,
+}
+
+impl Awaited {
+    /// A ticket that has to be durable.
+    pub const fn durable(ticket: Ticket) -> Self {
+        Self { place: ticket.place, stream: ticket.stream, written: false }
     }
 
-    /// Whether it waits for moves of more than one queue or consumer, each of which has its own pace.
-    pub fn is_of_many(&self) -> bool {
-        matches!(self.moves, Moves::Many(_))
+    /// A ticket that only has to be written, as for queues whose durability is `os`.
+    pub const fn written(ticket: Ticket) -> Self {
+        Self { place: ticket.place, stream: ticket.stream, written: true }
     }
 
-    /// What it comes to; None while a move hasn't been written. Its owner is told when it has.
-    pub fn position(&self) -> Option<Position> {
-        let moved = match &self.moves {
-            Moves::None => 0,
-            Moves::One(group) => group.position()?,
-            Moves::Many(many) => many.position()?,
-        };
-        Some(moved.max(self.position))
+    /// The stream.
+    pub fn stream(self) -> StreamId {
+        self.stream
     }
 
-    /// Whether all of it is on disk.
-    pub fn is_durable(&self, durable: Position) -> bool {
-        self.position().is_some_and(|position| position <= durable)
+    /// The place in it.
+    pub fn place(self) -> Place {
+        self.place
+    }
+
+    /// Whether it is enough that it is written.
+    pub fn is_written(self) -> bool {
+        self.written
+    }
+
+    /// Whether nothing has to be waited for.
+    pub fn is_nothing(self) -> bool {
+        self.place.is_nothing()
+    }
+
+    /// The same place, durable.
+    #[must_use]
+    pub fn synced(self) -> Self {
+        Self { written: false, ..self }
+    }
+
+    /// Whether its stream has got there.
+    #[inline]
+    pub fn is_reached(self, reached: Watermarks) -> bool {
+        reached.have(self.place, self.written)
+    }
+
+    /// Both of two of one stream, by the stronger promise.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self.is_nothing(), other.is_nothing()) {
+            (true, _) => other,
+            (_, true) => self,
+            _ => Self { place: self.place.or_later(other.place), written: self.written && other.written, ..self },
+        }
+    }
+}
+
+impl From<Ticket> for Awaited {
+    fn from(ticket: Ticket) -> Self {
+        Self::durable(ticket)
     }
 }
 
@@ -101,33 +127,14 @@ impl Ticket {
 mod tests {
     use super::*;
 
-    fn groups() -> [Arc<GroupPosition>; 2] {
-        [Arc::default(), Arc::default()]
-    }
-
     #[test]
-    fn it_is_durable_with_the_last_of_its_parts() {
-        let [one, other] = groups();
-        let ticket = Ticket::at(5);
-        assert!(ticket.is_durable(5) && !ticket.is_durable(4));
-        let ticket = Ticket::all([ticket, Ticket::moved(one.clone()), Ticket::moved(other.clone())]);
-        other.close(9);
-        assert_eq!(ticket.position(), None, "one is open still");
-        one.close(0);
-        assert_eq!(ticket.position(), Some(9));
-        let later = Ticket::all([Ticket::at(11), ticket]);
-        assert_eq!(later.position(), Some(11));
-    }
-
-    #[test]
-    fn whoever_waits_for_the_same_shares_its_moves() {
-        let [one, other] = groups();
-        let ticket = Ticket::all([Ticket::moved(one.clone()), Ticket::moved(other)]);
-        let clones = vec![ticket.clone(); 100];
-        assert_eq!(Arc::strong_count(&one), 2);
-        one.close(1);
-        assert!(clones.iter().all(|clone| clone.position().is_none()));
-        let Moves::Many(many) = &ticket.moves else { panic!("there are two") };
-        assert_eq!(many.written.lock().count, 1, "the first isn't looked at again");
+    fn the_stronger_promise_holds_for_both() {
+        let at = |number| Ticket::new(StreamId::LOCAL, Place::new(number));
+        let (os, synced) = (Awaited::written(at(7)), Awaited::durable(at(5)));
+        assert_eq!(os.and(synced), Awaited::durable(at(7)));
+        assert_eq!(os.and(Awaited::default()), os);
+        assert_eq!(Awaited::default().and(synced), synced);
+        let reached = Watermarks { written: Place::new(7), durable: Place::new(4) };
+        assert!(os.is_reached(reached) && !synced.is_reached(reached) && Awaited::default().is_reached(reached));
     }
 }

@@ -1,6 +1,7 @@
 //! Changes of the control plane: a response is sent once they are durable and published.
 
 use leveret_broker::DeleteIf;
+use leveret_broker::wait_for::WaitFor;
 use leveret_model::{Command, DeleteQueue, Outcome, Permit};
 use tokio::sync::oneshot;
 
@@ -17,7 +18,7 @@ impl Api {
         let submitted = self.broker().registry.submit(permit, command, self.node().clock().monotonic())?;
         let created = declares && submitted.outcome == Outcome::Created;
         self.broker().count_queues(u64::from(declares), u64::from(created), submitted.deleted.len() as u64);
-        self.durable(submitted.position).await?;
+        self.durable(submitted.ticket).await?;
         Ok(submitted.outcome)
     }
 
@@ -34,7 +35,7 @@ impl Api {
         let now = self.node().clock().monotonic();
         let submitted = self.broker().registry.delete_queue(permit, command, condition, None, now)?;
         self.broker().count_queues(0, 0, submitted.deleted.len() as u64);
-        self.durable(submitted.position).await
+        self.durable(submitted.ticket).await
     }
 
     /// Executes commands as one change: all of them, or none if one is refused.
@@ -45,30 +46,30 @@ impl Api {
         let now = self.node().clock().monotonic();
         let declares: Vec<bool> = commands.iter().map(|command| matches!(command, Command::DeclareQueue(_))).collect();
         let submitted = self.broker().registry.submit_all(permit, &commands, now);
-        let (outcomes, position) = submitted.map_err(|(_, refused)| refused)?;
+        let (outcomes, ticket) = submitted.map_err(|(_, refused)| refused)?;
         let declared = declares.iter().zip(&outcomes).filter(|(declares, _)| **declares);
         let created = declared.clone().filter(|(_, outcome)| **outcome == Outcome::Created).count();
         self.broker().count_queues(declared.count() as u64, created as u64, 0);
-        self.durable(position).await?;
+        self.durable(ticket).await?;
         Ok(outcomes)
     }
 
-    /// Waits until everything up to `position` is durable and its changes are published.
+    /// Waits until this is on disk, and its changes are published.
     ///
     /// # Errors
     /// The node stops.
-    pub(crate) async fn durable(&self, position: u64) -> Result<(), Error> {
-        let commit = &self.broker().commit;
-        commit.announce();
-        if commit.durable() < position {
-            let (done, wait) = oneshot::channel();
-            commit.when_durable(
-                position,
+    pub(crate) async fn durable(&self, wait: impl Into<WaitFor>) -> Result<(), Error> {
+        let (streams, wait) = (&self.broker().streams, wait.into());
+        streams.announce();
+        if !streams.have(&wait) {
+            let (done, reached) = oneshot::channel();
+            streams.when_reached(
+                wait,
                 Box::new(move || {
                     let _ = done.send(());
                 }),
             );
-            wait.await.map_err(|_| Error::Unavailable("the node stops".to_owned()))?;
+            reached.await.map_err(|_| Error::Unavailable("the node stops".to_owned()))?;
         }
         self.broker().registry.publish();
         Ok(())

@@ -27,7 +27,7 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
     let is_new = topology.permission(user, vhost).is_none();
     let command = Command::SetPermissions(parse(user, vhost, &body)?);
     match call.api.broker().registry.submit(permit, command, call.api.node().clock().monotonic()) {
-        Ok(submitted) => call.api.durable(submitted.position).await?,
+        Ok(submitted) => call.api.durable(submitted.ticket).await?,
         // RabbitMQ's reason is a list: the pattern and the error, there as lists of code points.
         Err(refused) if refused.kind == RefusedKind::PreconditionFailed => {
             return Err(Error::BadRequestOf(json!(["invalid_regexp", wrong_pattern(&body), refused.text])));

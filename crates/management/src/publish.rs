@@ -40,7 +40,7 @@ pub(crate) async fn publish(call: Call) -> HandlerResult {
         RefusedKind::AccessRefused => Error::BadRequest(format!("403 ACCESS_REFUSED - {}", refused.text)),
         _ => refused.into(),
     })?;
-    call.api.durable(published.position).await?;
+    call.api.durable(published.wait).await?;
     json(json!({"routed": published.routed}))
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use leveret_broker::Broker;
+use leveret_broker::ticket::Ticket;
 use leveret_model::{Command, Topology, VhostDefaults};
 
 use crate::clock::Clock;
@@ -83,9 +84,10 @@ fn carry_out(broker: &Arc<Broker>, commands: Vec<Command>, clock: Clock) -> Resu
     }
     broker.bootstrap(commands, clock.now())?;
     let (sender, durable) = channel();
-    let position = broker.commit.inspect(|log| log.appended());
+    let local = broker.streams.local();
+    let all = Ticket::new(local.id(), local.appended());
     // The receiver is only gone if the node has failed meanwhile, so a failed send doesn't matter.
-    broker.commit.when_durable(position, Box::new(move || sender.send(()).unwrap_or_default()));
+    broker.streams.when_reached(all, Box::new(move || sender.send(()).unwrap_or_default()));
     if durable.recv().is_ok() {
         broker.registry.publish();
     }

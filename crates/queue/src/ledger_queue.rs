@@ -26,6 +26,7 @@ use leveret_message::Batch;
 use leveret_model::QueueOptions;
 
 use self::ready::ReadyMessages;
+use crate::Nanos;
 use crate::answers::{QueueState, Submission};
 use crate::beginning::{Recovered, Surroundings};
 use crate::clock::Clock;
@@ -35,15 +36,15 @@ use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::DeadLetters;
 use crate::effects::Effects;
 use crate::failures::Failures;
-use crate::group::{Place, Placement};
+use crate::group::{Awaited, Placement};
 use crate::held::HeldPublishers;
 use crate::ledger::Ledger;
 use crate::limits::Refusals;
 use crate::pending::{Pending, PendingMessages};
+use crate::place::{Place, Watermarks};
 use crate::shared::References;
 use crate::stored_reads::StoredReads;
 use crate::wait::WaitReason;
-use crate::{Nanos, Position};
 
 /// See the module.
 pub struct ClassicQueue {
@@ -131,10 +132,10 @@ impl ClassicQueue {
         self.consumers.len()
     }
 
-    /// The position that the last message waits for that isn't applied yet; 0 for none. Behind a group that is still open
-    /// nothing has to wait: closing the group has this queue applied.
-    pub fn pending_position(&self) -> Position {
-        self.pending.last_place().and_then(Place::position).unwrap_or(0)
+    /// The place that the last message waits for that isn't applied yet. Behind a group that is still open nothing has to
+    /// wait: closing the group has this queue applied.
+    pub fn pending_place(&self) -> Place {
+        self.pending.last_place().and_then(Awaited::place).unwrap_or_default()
     }
 
     /// Whether messages that aren't applied yet are part of a group: later ones have to be durable then.
@@ -198,14 +199,14 @@ impl ClassicQueue {
         }
         let durable = !matches!(placement, Placement::Volatile);
         let place = match placement {
-            Placement::At(position) => Place::At(position),
-            Placement::In(group) => Place::Group(group.clone()),
-            Placement::Volatile => self.pending.last_place().cloned().unwrap_or(Place::At(0)),
+            Placement::At(place) => Awaited::At(place),
+            Placement::In(group) => Awaited::Group(group.clone()),
+            Placement::Volatile => self.pending.last_place().cloned().unwrap_or(Awaited::At(Place::NOTHING)),
         };
         let awaited = self.awaited_on_disk(count);
         let bytes = batch.body_bytes(index as usize, count as usize);
         let pending = Pending { place, first, batch, index, count, bytes, awaited, durable, submitted };
-        if self.pending.is_empty() && pending.place.is_reached(0, 0) {
+        if self.pending.is_empty() && pending.place.is_reached(Watermarks::default()) {
             self.admit(pending);
             self.after_growth(effects);
             return;
@@ -213,11 +214,11 @@ impl ClassicQueue {
         self.pending.push(pending);
     }
 
-    /// Phase two: everything up to `written` becomes part of the queue, but of groups only what stands up to `durable`.
-    pub fn apply(&mut self, written: Position, durable: Position, effects: &mut Effects) {
+    /// Phase two: everything that is written becomes part of the queue, but of groups only what is durable.
+    pub fn apply(&mut self, reached: Watermarks, effects: &mut Effects) {
         let mut grew = false;
-        self.pending.begin(written, durable);
-        while let Some(pending) = self.pending.pop_reached(written, durable) {
+        self.pending.begin(reached);
+        while let Some(pending) = self.pending.pop_reached(reached) {
             self.admit(pending);
             grew = true;
         }

@@ -35,6 +35,7 @@ mod limits;
 mod number_set;
 mod order;
 mod pending;
+mod place;
 pub mod planted;
 mod queue;
 pub mod shared;
@@ -54,9 +55,10 @@ pub use dead_letter::{DeadRun, DeadTurn};
 pub use effects::{Effects, Ended, Link, Run, Signal, Taken, push_run};
 pub use expiry::{Expiry, ExpiryStateError};
 pub use gauges::{QueueGauges, Waits};
-pub use group::{GroupPosition, Placement};
+pub use group::{GroupPlace, Placement};
 pub use kept::{Kept, KeptError};
 pub use ledger::{Conservation, Ledger, Outcome};
+pub use place::{LatestPlace, Place, Watermarks};
 pub use queue::Queue;
 pub use shared::{References, SharedCounts};
 pub use status::{ConsumerStatus, QueueStatus};
@@ -65,5 +67,3 @@ pub use wait::{QueueWait, WaitReason};
 
 /// Monotonic nanoseconds, as the caller counts them.
 pub type Nanos = u64;
-/// Position in the commit stream; 0 is before everything.
-pub type Position = u64;

@@ -1,20 +1,22 @@
 //! Messages between the two phases: submitted, and not yet part of the queue.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use leveret_message::Batch;
 
-use crate::group::Place;
+use crate::Nanos;
+use crate::group::Awaited;
 use crate::limits::Length;
+use crate::place::Watermarks;
 use crate::planted::{Bug, is_planted};
-use crate::{Nanos, Position};
 
 /// Consecutive messages of one batch.
 #[derive(Debug)]
 pub(crate) struct Pending {
     /// The place in the commit stream that they wait for.
-    pub place: Place,
+    pub place: Awaited,
     pub first: u64,
     pub batch: Arc<Batch>,
     pub index: u32,
@@ -70,13 +72,13 @@ impl PendingMessages {
     }
 
     /// The place that the last of them waits for.
-    pub(crate) fn last_place(&self) -> Option<&Place> {
+    pub(crate) fn last_place(&self) -> Option<&Awaited> {
         self.runs.back().map(|pending| &pending.place)
     }
 
     /// Whether some are part of a group: those behind them have to be durable too.
     pub(crate) fn awaits_group(&self) -> bool {
-        self.runs.iter().any(|pending| matches!(pending.place, Place::Group(_)))
+        self.runs.iter().any(|pending| matches!(pending.place, Awaited::Group(_)))
     }
 
     pub(crate) fn push(&mut self, pending: Pending) {
@@ -86,16 +88,16 @@ impl PendingMessages {
     }
 
     /// Before the first of [`PendingMessages::pop_reached`]: a place for [`Bug::ApplyOutOfOrder`].
-    pub(crate) fn begin(&mut self, written: Position, durable: Position) {
+    pub(crate) fn begin(&mut self, reached: Watermarks) {
         if is_planted(Bug::ApplyOutOfOrder) {
-            let reached = self.runs.iter().take_while(|pending| pending.place.is_reached(written, durable)).count();
-            self.runs.make_contiguous()[..reached].reverse();
+            let count = self.runs.iter().take_while(|pending| pending.place.is_reached(reached)).count();
+            self.runs.make_contiguous()[..count].reverse();
         }
     }
 
     /// The oldest, if their place is reached.
-    pub(crate) fn pop_reached(&mut self, written: Position, durable: Position) -> Option<Pending> {
-        let pending = self.runs.pop_front_if(|pending| pending.place.is_reached(written, durable))?;
+    pub(crate) fn pop_reached(&mut self, reached: Watermarks) -> Option<Pending> {
+        let pending = self.runs.pop_front_if(|pending| pending.place.is_reached(reached))?;
         self.length.messages -= u64::from(pending.count);
         self.length.bytes -= pending.bytes;
         Some(pending)
@@ -110,6 +112,15 @@ impl PendingMessages {
             left -= some;
         }
         bytes
+    }
+
+    /// Their stream lost its place before they were reached: none of them becomes part of the queue. Returns their numbers,
+    /// which are given out again.
+    pub(crate) fn withdraw(&mut self) -> Range<u64> {
+        let first = self.runs.front().map_or(self.next, |pending| pending.first);
+        let end = std::mem::replace(&mut self.next, first);
+        self.clear();
+        first..end
     }
 
     /// The queue is deleted: none of them becomes part of it.

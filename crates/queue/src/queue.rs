@@ -3,11 +3,13 @@
 //! The caller holds the queue's lock. It logs what [`Queue::submit`] accepted and reports the place with
 //! [`Queue::submitted`]; [`Queue::apply`] is idempotent and in order. [`Effects`] are fired after the lock is released.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use leveret_message::Batch;
 use leveret_model::{QueueOptions, QueueType};
 
+use crate::Nanos;
 use crate::answers::{
     Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotDeleted, Peeked, QueueState, Rejection, Submission, TurnEnd,
 };
@@ -21,11 +23,11 @@ use crate::gauges::QueueGauges;
 use crate::group::Placement;
 use crate::ledger::Outcome;
 use crate::ledger_queue::ClassicQueue;
+use crate::place::{Place, Watermarks};
 use crate::shared::References;
 use crate::status::{ConsumerStatus, QueueStatus};
 use crate::stored_reads::StoredRead;
 use crate::wait::WaitReason;
-use crate::{Nanos, Position};
 
 /// See the module. An enum, since the machines are few and known: a call costs no more than on the machine itself.
 pub enum Queue {
@@ -94,11 +96,11 @@ impl Queue {
         pass!(self, queue => queue.awaits_group())
     }
 
-    /// The position that the last message waits for that isn't applied yet; 0 for none. Behind a group that is still open
-    /// nothing has to wait: closing the group has this queue applied.
+    /// The place that the last message waits for that isn't applied yet. Behind a group that is still open nothing has to
+    /// wait: closing the group has this queue applied.
     #[inline]
-    pub fn pending_position(&self) -> Position {
-        pass!(self, queue => queue.pending_position())
+    pub fn pending_place(&self) -> Place {
+        pass!(self, queue => queue.pending_place())
     }
 
     /// Whether its consumers could take messages that have left memory, or many that haven't.
@@ -107,11 +109,18 @@ impl Queue {
         pass!(self, queue => queue.is_behind())
     }
 
-    /// Phase two: everything up to `written` becomes part of the queue, but of groups only what stands up to `durable`.
-    /// Where messages have to be durable, both are that position.
+    /// Phase two: everything that its commit stream has written becomes part of the queue, but of groups only what is
+    /// durable. Where messages have to be durable, see [`Watermarks::synced`].
     #[inline]
-    pub fn apply(&mut self, written: Position, durable: Position, effects: &mut Effects) {
-        pass!(self, queue => queue.apply(written, durable, effects));
+    pub fn apply(&mut self, reached: Watermarks, effects: &mut Effects) {
+        pass!(self, queue => queue.apply(reached, effects));
+    }
+
+    /// What was submitted and isn't applied will never be reached, since its commit stream went on without it: a leadership
+    /// that is lost. Nobody was told of it; who published it offers it again. Returns its numbers, which are given out again:
+    /// those that stand in the shared log have to be let go by the caller, under the same lock.
+    pub fn withdraw(&mut self) -> Range<u64> {
+        pass!(self, queue => queue.withdraw())
     }
 
     /// Hands messages to a scheduled consumer: at most `messages` and about `bytes`, and its fair share.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Placement, Queue, Recovered,
-    Signal, Surroundings,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Place, Placement, Queue,
+    Recovered, Signal, Surroundings, Watermarks,
 };
 
 fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
@@ -51,8 +51,8 @@ fn publish(queue: &mut Queue, position: u64) {
     }
     let (batch, mut effects) = (Arc::new(builder.finish()), Effects::default());
     let submission = queue.submit(&batch, 0, 100, 0).unwrap();
-    queue.submitted(submission, batch, 0, Placement::At(position), 0, &mut effects);
-    queue.apply(position, position, &mut effects);
+    queue.submitted(submission, batch, 0, Placement::At(Place::new(position)), 0, &mut effects);
+    queue.apply(Watermarks::synced(Place::new(position)), &mut effects);
 }
 
 #[test]

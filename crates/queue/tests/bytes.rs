@@ -7,8 +7,8 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
-    DeadTurn, Effects, GetOutcome, Ledger, Link, MemoryBudget, Outcome, Queue, Recovered, Rejection, Run, Signal,
-    StoredRead, Taken,
+    DeadTurn, Effects, GetOutcome, Ledger, Link, MemoryBudget, Outcome, Place, Queue, Recovered, Rejection, Run,
+    Signal, StoredRead, Taken, Watermarks,
 };
 
 use crate::plain::{live, placement, surroundings};
@@ -37,7 +37,7 @@ fn publish(queue: &mut Queue, lengths: &[usize], durable: bool) {
     let (batch, mut effects) = (batch(lengths, durable), Effects::default());
     let submission = queue.submit(&batch, 0, lengths.len() as u32, 0).unwrap();
     queue.submitted(submission, batch, 0, placement(durable.then_some(1)), 0, &mut effects);
-    queue.apply(1, 1, &mut effects);
+    queue.apply(Watermarks::synced(Place::new(1)), &mut effects);
 }
 
 fn get(queue: &mut Queue) -> Taken {

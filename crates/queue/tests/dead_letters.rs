@@ -8,8 +8,8 @@ use leveret_message::{Batch, BatchBuilder, Envelope, Reason};
 use leveret_model::{DeadLetterOptions, Overflow, QueueOptions};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{
-    DeadRun, DeadTurn, Effects, GetOutcome, GroupPosition, Link, MemoryBudget, Placement, Queue, Recovered, Rejection,
-    Run, Signal, StoredRead,
+    DeadRun, DeadTurn, Effects, GetOutcome, GroupPlace, Link, MemoryBudget, Place, Placement, Queue, Recovered,
+    Rejection, Run, Signal, StoredRead, Watermarks,
 };
 
 use crate::plain::{live, placement, surroundings};
@@ -39,7 +39,7 @@ fn publish(queue: &mut Queue, count: u64, durable: bool) -> Effects {
     let mut effects = Effects::default();
     let submission = queue.submit(&batch, 0, count as u32, 0).unwrap();
     queue.submitted(submission, batch, 0, placement(durable.then_some(1)), 0, &mut effects);
-    queue.apply(1, 1, &mut effects);
+    queue.apply(Watermarks::synced(Place::new(1)), &mut effects);
     effects
 }
 
@@ -162,19 +162,19 @@ fn volatile_dead_letters_wait_up_to_a_limit() {
 #[test]
 fn messages_of_an_open_group_and_those_behind_them_wait_for_it() {
     let mut queue = queue(None);
-    let group = Arc::new(GroupPosition::default());
+    let group = Arc::new(GroupPlace::default());
     let mut effects = Effects::default();
     let first = queue.submit(&batch(1, b"in"), 0, 1, 0).unwrap();
     queue.submitted(first, batch(1, b"in"), 0, Placement::In(&group), 0, &mut effects);
     let behind = queue.submit(&batch(1, b"behind"), 0, 1, 0).unwrap();
-    queue.submitted(behind, batch(1, b"behind"), 0, Placement::At(3), 0, &mut effects);
+    queue.submitted(behind, batch(1, b"behind"), 0, Placement::At(Place::new(3)), 0, &mut effects);
     let volatile = queue.submit(&batch(1, b"volatile"), 0, 1, 0).unwrap();
     queue.submitted(volatile, batch(1, b"volatile"), 0, Placement::Volatile, 0, &mut effects);
-    queue.apply(100, 100, &mut effects);
-    assert_eq!((queue.size().0, queue.pending_position()), (0, 3));
-    group.close(7);
-    queue.apply(6, 6, &mut effects);
+    queue.apply(Watermarks::synced(Place::new(100)), &mut effects);
+    assert_eq!((queue.size().0, queue.pending_place()), (0, Place::new(3)));
+    group.close(Place::new(7));
+    queue.apply(Watermarks::synced(Place::new(6)), &mut effects);
     assert_eq!(queue.size().0, 0);
-    queue.apply(7, 7, &mut effects);
+    queue.apply(Watermarks::synced(Place::new(7)), &mut effects);
     assert_eq!(queue.size().0, 3);
 }

@@ -6,13 +6,14 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Expiry, GetOutcome, Kept, Ledger, Link,
-    MemoryBudget, Outcome, Placement, Queue, QueueState, Recovered, Run, Signal, Surroundings, Taken,
+    MemoryBudget, Outcome, Place, Placement, Queue, QueueState, Recovered, Run, Signal, Surroundings, Taken,
+    Watermarks,
 };
 use proptest::prelude::*;
 use roaring::RoaringTreemap;
 
 fn placement(position: Option<u64>) -> Placement<'static> {
-    position.map_or(Placement::Volatile, Placement::At)
+    position.map_or(Placement::Volatile, |number| Placement::At(Place::new(number)))
 }
 
 /// The numbers that a checkpoint keeps as live, and their body bytes.
@@ -254,7 +255,7 @@ fn what_is_on_disk_only_expires_without_a_read() {
         let batch = rig.batch(&[None; 10], true, 3_000);
         rig.submit(batch, Some(at + 1));
     }
-    rig.with(|queue, effects| queue.apply(20, 20, effects));
+    rig.with(|queue, effects| queue.apply(Watermarks::synced(Place::new(20)), effects));
     assert_eq!(rig.queue.size().0, 200);
     assert!(rig.queue.status().memory < 20 * 30_000, "most of it is on disk");
     rig.pass(2_000);
@@ -270,7 +271,7 @@ fn times_survive_a_restart() {
     let mut rig = Rig::new(Some(10_000));
     let batch = rig.batch(&[None, Some(2_000), Some(3_000)], true, 10);
     rig.submit(batch, Some(1));
-    rig.with(|queue, effects| queue.apply(1, 1, effects));
+    rig.with(|queue, effects| queue.apply(Watermarks::synced(Place::new(1)), effects));
     rig.pass(2_600);
     assert_eq!(rig.expired.len(), 1);
     let (live, bytes) = live(&rig.queue);
@@ -298,7 +299,7 @@ fn what_expired_and_has_not_moved_yet_is_due_after_a_restart() {
     let mut rig = Rig::with_options(options.clone());
     let batch = rig.batch(&[None, Some(1_000)], true, 10);
     rig.submit(batch, Some(1));
-    rig.with(|queue, effects| queue.apply(1, 1, effects));
+    rig.with(|queue, effects| queue.apply(Watermarks::synced(Place::new(1)), effects));
     rig.pass(2_000);
     let status = rig.queue.status();
     assert_eq!((status.ready, status.conservation.dead_lettered, status.moving), (1, 1, 1));

@@ -9,8 +9,8 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Effects, Flow, GetOutcome, Link,
-    MemoryBudget, Outcome, Placement, Queue, QueueGauges, Recovered, Run, Signal, StoredRead, TurnEnd, WaitReason,
-    Waits,
+    MemoryBudget, Outcome, Place, Placement, Queue, QueueGauges, Recovered, Run, Signal, StoredRead, TurnEnd,
+    WaitReason, Waits, Watermarks,
 };
 use proptest::prelude::*;
 
@@ -414,7 +414,7 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
             Step::Sync(behind) => {
                 let durable = rig.position.saturating_sub(behind);
                 let mut effects = Effects::default();
-                rig.queue.apply(durable, durable, &mut effects);
+                rig.queue.apply(Watermarks::synced(Place::new(durable)), &mut effects);
                 // Drops of this call concern messages that the reference learns of only now.
                 effects.drops.clear();
                 let before: Vec<u64> = rig.reference.ready.keys().copied().collect();
@@ -620,7 +620,7 @@ fn reject_publish_refuses_what_is_too_much() {
     let five = batch(1, 5, true, 1);
     let submission = rig.queue.submit(&five, 0, 5, 0).unwrap();
     assert_eq!(submission.accepted, 3);
-    rig.with(|queue, effects| queue.submitted(submission, five.clone(), 0, Placement::At(3), 0, effects));
+    rig.with(|queue, effects| queue.submitted(submission, five.clone(), 0, Placement::At(Place::new(3)), 0, effects));
     let more = rig.queue.submit(&five, 3, 2, 0).unwrap();
     assert_eq!(more.accepted, 0, "what is on its way to disk counts");
     assert_eq!(rig.queue.status().refused, 4);
@@ -633,9 +633,9 @@ fn nothing_is_delivered_before_it_is_durable_and_volatile_ones_wait_in_line() {
     rig.publish(1, false);
     assert_eq!(rig.queue.size().0, 0);
     assert_eq!(rig.scheduled, [false; CONSUMERS]);
-    rig.with(|queue, effects| queue.apply(1, 1, effects));
+    rig.with(|queue, effects| queue.apply(Watermarks::synced(Place::new(1)), effects));
     assert_eq!(rig.queue.size().0, 0, "a run is applied when its last record is durable");
-    rig.with(|queue, effects| queue.apply(2, 2, effects));
+    rig.with(|queue, effects| queue.apply(Watermarks::synced(Place::new(2)), effects));
     assert_eq!(rig.queue.size().0, 3);
 }
 
@@ -697,7 +697,7 @@ fn volatile_messages_are_no_part_of_what_outlives_the_process() {
     rig.publish(3, false);
     rig.publish(1, true);
     let position = rig.position;
-    rig.with(|queue, effects| queue.apply(position, position, effects));
+    rig.with(|queue, effects| queue.apply(Watermarks::synced(Place::new(position)), effects));
     let (live, bytes) = live(&rig.queue);
     assert_eq!(live.iter().collect::<Vec<_>>(), [0, 1, 5]);
     assert_eq!(bytes, 30);

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, GetOutcome, Link, MemoryBudget, Outcome,
-    Placement, Queue, Recovered, Signal, Surroundings, Taken,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, GetOutcome, Link, MemoryBudget, Outcome, Place,
+    Placement, Queue, Recovered, Signal, Surroundings, Taken, Watermarks,
 };
 
 const EPOCH_MS: u64 = 1_700_000_000_000;
@@ -82,13 +82,15 @@ impl Rig {
         let submission = self.queue.submit(&batch, 0, count as u32, now).unwrap();
         self.position += 1;
         let position = self.position;
-        self.with(|queue, effects| queue.submitted(submission, batch, 0, Placement::At(position), now, effects));
+        self.with(|queue, effects| {
+            queue.submitted(submission, batch, 0, Placement::At(Place::new(position)), now, effects)
+        });
         submission.accepted
     }
 
     fn sync(&mut self) {
         let position = self.position;
-        self.with(|queue, effects| queue.apply(position, position, effects));
+        self.with(|queue, effects| queue.apply(Watermarks::synced(Place::new(position)), effects));
     }
 
     fn run_timers(&mut self) {

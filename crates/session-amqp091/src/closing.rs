@@ -98,10 +98,10 @@ impl Session {
         }
         self.begin_end(None, now);
         self.phase = Phase::Finished;
-        let position = match self.end_hold() {
-            Held::Durable { ticket, .. } => ticket.position(),
+        let wait = match self.end_hold() {
+            Held::Durable { wait, .. } if !wait.is_moving() => Some(wait),
             _ => None,
         };
-        self.client.forget(position);
+        self.client.forget(wait);
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use leveret_amqp091::{Method, ReplyCode, ShortStr, encode_method, method::basic};
-use leveret_log::Position;
 use leveret_model::{Action, Refused};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeleteIf};
 
@@ -17,6 +16,7 @@ use super::session::Session;
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
 use leveret_broker::quota::Kind;
 use leveret_broker::reply_to::REPLY_TO;
+use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONSUMER;
 
@@ -140,16 +140,16 @@ impl Session {
         self.cancel_replies(channel, tag);
         let key = self.channel(channel)?.consumers.get(tag).copied();
         // With its last consumer an auto-delete queue goes: who is told that the consumer has ended finds none.
-        let mut position = 0;
+        let mut ticket = Ticket::default();
         if let Some(consumer) = key.and_then(|key| self.forget_consumer(key)) {
             let left = consumer.queue.cancel(consumer.id, now.monotonic);
-            position = self.delete_if_unused(&consumer.queue, left, now);
+            ticket = self.delete_if_unused(&consumer.queue, left, now);
         }
         let answer = match cancel.nowait {
             true => Answer::Nothing,
             false => Answer::BasicCancelOk { channel, tag: tag.into() },
         };
-        self.answer_when_durable(position, answer);
+        self.answer_when_durable(ticket, answer);
         Ok(())
     }
 
@@ -165,9 +165,9 @@ impl Session {
     }
 
     /// An auto-delete queue goes with its last consumer, unless there is a new one by now.
-    pub(super) fn delete_if_unused(&self, queue: &QueueRef, left: Option<usize>, now: Now) -> Position {
+    pub(super) fn delete_if_unused(&self, queue: &QueueRef, left: Option<usize>, now: Now) -> Ticket {
         if left != Some(0) || !queue.info().auto_delete {
-            return 0;
+            return Ticket::default();
         }
         let condition = DeleteIf { unused: true, ..DeleteIf::default() };
         self.client.broker.delete_queue(queue.info(), condition, &self.client.counters, now)

@@ -4,28 +4,27 @@ use leveret_amqp091::{
     Method, encode_method,
     method::{basic, channel, exchange, queue, tx},
 };
-use leveret_log::Position;
-use leveret_queue::WaitReason;
+use leveret_queue::{WaitReason, Watermarks};
 
 use super::held::{Answer, Held};
 use super::publish::short;
 use super::session::Session;
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::stats::Stat;
-use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 
 impl Session {
     /// Applies, confirms and answers whatever became durable.
     pub(crate) fn durable_work(&mut self, now: Now) {
-        let reached = self.client.broker.commit.reached();
-        if !self.client.undurable.apply(reached, &mut self.client.budget) {
+        let streams = self.client.broker.streams.clone();
+        if !self.client.undurable.apply(&|stream| streams.reached(stream), &mut self.client.budget) {
             // The rest comes in the next turn, since what it waits for has been reached.
             return;
         }
         self.confirm_durable(now);
         match &self.held {
-            Held::Durable { ticket, .. } if ticket.is_durable(reached.durable) => {
+            Held::Durable { wait, .. } if streams.have(wait) => {
                 let Held::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
                 self.client.broker.registry.publish();
                 self.answer(answer);
@@ -52,17 +51,18 @@ impl Session {
         if self.confirming.is_empty() {
             return;
         }
-        let mut reached = self.client.broker.commit.reached();
-        if is_planted(Bug::ConfirmWhenWritten) {
-            reached.durable = reached.written;
-        }
+        let streams = &self.client.broker.streams;
+        let reached = |stream| match streams.reached(stream) {
+            reached if is_planted(Bug::ConfirmWhenWritten) => Watermarks::synced(reached.written),
+            reached => reached,
+        };
         let (channels, output, counters) = (&mut self.channels, &mut self.client.output, &self.client.counters);
         let contents = &mut self.contents;
         self.confirming.retain(|number| {
             let Some(channel) = channels.get_mut(number) else { return false };
             let Some(confirms) = channel.confirms.as_mut().filter(|_| channel.is_confirming) else { return false };
             let before = confirms.unanswered();
-            while let Some(confirm) = confirms.next(reached) {
+            while let Some(confirm) = confirms.next(&reached) {
                 let (delivery_tag, multiple) = (confirm.sequence, confirm.multiple);
                 let method = if confirm.accepted {
                     Method::BasicAck(basic::Ack { delivery_tag, multiple })
@@ -86,32 +86,29 @@ impl Session {
         }
     }
 
-    /// Answers now, or holds input back until `position` is durable.
-    pub(crate) fn answer_when_durable(&mut self, position: Position, answer: Answer) {
-        self.answer_with(Ticket::at(position), answer);
-    }
-
-    /// As [`Session::answer_when_durable`].
-    pub(crate) fn answer_with(&mut self, ticket: Ticket, answer: Answer) {
-        if ticket.is_durable(self.client.broker.commit.durable()) {
+    /// Answers now, or holds input back until this is reached.
+    pub(crate) fn answer_when_durable(&mut self, wait: impl Into<WaitFor>, answer: Answer) {
+        let wait = wait.into();
+        if self.client.broker.streams.have(&wait) {
             self.client.broker.registry.publish();
             self.answer(answer);
         } else {
-            self.held = Held::Durable { ticket, answer };
+            self.held = Held::Durable { wait, answer };
         }
     }
 
-    /// Registers for a wake-up at the next position that this connection waits for.
+    /// Registers for a wake-up at the next places that this connection waits for.
     pub(crate) fn register(&mut self) {
         self.client.waits_for_log = self.publishes_wait();
-        let (position, wants_room) = match &self.held {
-            // Without a position it is notified when a move of dead letters has one.
-            Held::Durable { ticket, .. } => (ticket.position(), false),
+        let streams = &self.client.broker.streams;
+        let (awaited, wants_room) = match &self.held {
+            // Without a place it is notified when a move of dead letters has one.
+            Held::Durable { wait, .. } => (wait.next_awaited(&|stream| streams.reached(stream)), false),
             Held::No => (None, self.client.waits_for_log),
             Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } => (None, true),
             _ => (None, false),
         };
-        self.client.register(position, wants_room);
+        self.client.register(awaited, wants_room);
     }
 
     pub(crate) fn answer(&mut self, answer: Answer) {

@@ -37,7 +37,7 @@ impl Session {
         });
         let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
         let answer = if declare.nowait { Answer::Nothing } else { Answer::ExchangeDeclareOk { channel } };
-        self.answer_when_durable(submitted.position, answer);
+        self.answer_when_durable(submitted.ticket, answer);
         Ok(())
     }
 
@@ -53,7 +53,7 @@ impl Session {
         });
         let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
         let answer = if delete.nowait { Answer::Nothing } else { Answer::ExchangeDeleteOk { channel } };
-        self.answer_when_durable(submitted.position, answer);
+        self.answer_when_durable(submitted.ticket, answer);
         Ok(())
     }
 

@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 
 use super::session::Session;
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 
 /// Why the connection's input waits. One at a time, since input is handled in order.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub(crate) enum Held {
     #[default]
     No,
     /// A change of the control plane, a purge or a transaction becomes durable; then it is answered.
-    Durable { ticket: Ticket, answer: Answer },
+    Durable { wait: WaitFor, answer: Answer },
     /// Publishes wait: for room in the log or on its way to the disk, or until an alarm clears. These queues show
     /// it.
     Publishes { reason: WaitReason, queues: SmallVec<[QueueRef; 2]> },

@@ -22,7 +22,6 @@ use super::error::{ProtocolError, Result, not_implemented, precondition};
 use super::held::Held;
 use super::session::Session;
 use super::unfinished::Unfinished;
-use leveret_broker::awaited::Awaited;
 use leveret_broker::bodies::BodyFile;
 use leveret_broker::expiration::time_to_live_ms;
 use leveret_broker::headers::MessageHeaders;
@@ -30,6 +29,7 @@ use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::{self, Publisher, Route};
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 use leveret_session::fan_out::{self, FanOut, FannedOut};
 
 /// Class of all content (specification 1.8).
@@ -422,7 +422,7 @@ impl Session {
             self.client.counters.unroutable_dropped.add(1);
         }
         if let Some(confirms) = &mut self.channel(channel)?.confirms {
-            confirms.publish(1, Awaited::default(), true);
+            confirms.publish(1, WaitFor::default(), true);
             self.client.counters.published_with_confirm.increment();
             self.note_confirming(channel);
         }
@@ -489,7 +489,7 @@ impl Session {
     /// All its queues were offered a run.
     pub(super) fn fanned_out(&mut self, run: RunOnItsWay, fan_out: FanOut) {
         let RunOnItsWay { channel, mandatory } = run;
-        let FannedOut { batch, mut accepted, awaited, reached_nobody, .. } = fan_out.end(&mut self.client);
+        let FannedOut { batch, mut accepted, wait, reached_nobody, .. } = fan_out.end(&mut self.client);
         let count = batch.len() as u32;
         if reached_nobody {
             accepted = self.return_from_gone(channel, &batch, &mandatory);
@@ -498,8 +498,13 @@ impl Session {
             && let Some(confirms) = &mut publisher.confirms
         {
             self.client.counters.published_with_confirm.add(u64::from(count));
-            confirms.publish(u64::from(accepted), awaited, true);
-            confirms.publish(u64::from(count - accepted), awaited, false);
+            let refused = u64::from(count - accepted);
+            if refused == 0 {
+                confirms.publish(u64::from(accepted), wait, true);
+            } else {
+                confirms.publish(u64::from(accepted), wait.clone(), true);
+                confirms.publish(refused, wait, false);
+            }
             if !std::mem::replace(&mut publisher.is_confirming, true) {
                 self.confirming.push(channel);
             }
@@ -544,10 +549,10 @@ impl Session {
         if self.alarm {
             self.tell_blocked();
         }
-        let reason = self.client.broker.commit.publish_wait();
-        let queues = match self.client.broker.commit.has_room() {
-            true => SmallVec::new(),
-            false => self.show_held_publisher(reason, now),
+        let (reason, is_for_all) = self.client.log_wait();
+        let queues = match is_for_all {
+            true => self.show_held_publisher(reason, now),
+            false => SmallVec::new(),
         };
         self.hold(Held::Publishes { reason, queues }, now);
     }

@@ -59,7 +59,7 @@ impl Session {
                 consumers: clamp(consumers as u64),
             }
         };
-        self.answer_when_durable(submitted.position, answer);
+        self.answer_when_durable(submitted.ticket, answer);
         Ok(())
     }
 
@@ -133,7 +133,7 @@ impl Session {
             self.authorize(Action::Bind { source: &bind.source, destination, routing_key: &bind.routing_key })?;
         let command = if add { Command::Bind(bind) } else { Command::Unbind(bind) };
         let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
-        self.answer_when_durable(submitted.position, answer);
+        self.answer_when_durable(submitted.ticket, answer);
         Ok(())
     }
 
@@ -142,10 +142,10 @@ impl Session {
         let name = self.queue_name(channel, purge.queue)?;
         // A failed one, too: what can't be read may go.
         let queue = self.known_queue(&name, Action::Consume(&name))?;
-        let (count, position) = queue.purge(now.monotonic);
+        let (count, ticket) = queue.purge(now.monotonic);
         let answer =
             if purge.nowait { Answer::Nothing } else { Answer::QueuePurgeOk { channel, messages: clamp(count) } };
-        self.answer_when_durable(position, answer);
+        self.answer_when_durable(ticket, answer);
         Ok(())
     }
 
@@ -159,7 +159,7 @@ impl Session {
         self.client.counters.queues_deleted.add(submitted.deleted.len() as u64);
         let answer =
             if delete.nowait { Answer::Nothing } else { Answer::QueueDeleteOk { channel, deleted: submitted.deleted } };
-        self.answer_when_durable(submitted.position, answer);
+        self.answer_when_durable(submitted.ticket, answer);
         Ok(())
     }
 

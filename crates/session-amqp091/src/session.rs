@@ -219,7 +219,7 @@ impl Session {
         self.flush_in_parts(now);
         self.flush_acks(now);
         self.register();
-        self.client.broker.commit.announce();
+        self.client.broker.streams.announce();
         if self.is_over() { input.len() } else { used }
     }
 
@@ -341,7 +341,7 @@ impl Session {
         if self.client.gone {
             // What ended in this turn may have published, and somebody has to apply that.
             self.client.hand_over();
-            self.client.broker.commit.announce();
+            self.client.broker.streams.announce();
             return;
         }
         self.durable_work(now);
@@ -353,7 +353,7 @@ impl Session {
         self.keep_time(now);
         self.register();
         self.client.counters.flush();
-        self.client.broker.commit.announce();
+        self.client.broker.streams.announce();
     }
 
     fn event(&mut self, event: Event, now: Now) {
@@ -371,8 +371,8 @@ impl Session {
             Event::Queue(Signal::Loaded(_) | Signal::Drained { .. }) => {}
             // Whoever waits for it looks in this turn.
             Event::Body => {}
-            Event::Durable => self.client.registered = None,
-            Event::Written => self.client.registered_written = None,
+            Event::Durable(stream) => self.client.registered.notified(stream, false),
+            Event::Written(stream) => self.client.registered.notified(stream, true),
             Event::Alarm => self.alarm_changed(),
             Event::Reply(reply) => self.replies.push_back(reply),
             // One that isn't open yet is refused then.

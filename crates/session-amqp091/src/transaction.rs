@@ -88,8 +88,7 @@ impl Session {
                 transaction.settle(&source.queue, source.consumer, runs, *settlement);
             }
         }
-        let Committed { ticket, refused } =
-            transaction.commit(&self.client.broker.commit, &mut self.client.undurable, &self.client.outbox, now);
+        let Committed { wait, refused } = transaction.commit(&mut self.client.undurable, &self.client.outbox, now);
         for UnroutedMessage([exchange, routing_key, properties, body]) in &returns {
             self.return_message(number, &Returned { exchange, routing_key, properties, body });
         }
@@ -99,7 +98,7 @@ impl Session {
         if refused {
             return Err(precondition("partial tx completion: a queue refused a message (x-overflow=reject-publish)"));
         }
-        self.answer_with(ticket, Answer::TxCommitOk { channel: number });
+        self.answer_when_durable(wait, Answer::TxCommitOk { channel: number });
         Ok(())
     }
 

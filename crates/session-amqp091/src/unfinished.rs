@@ -7,7 +7,6 @@ use std::collections::{btree_map, hash_map};
 use std::sync::Arc;
 
 use leveret_amqp091::{Method, encode_method, method::basic};
-use leveret_log::Position;
 use leveret_model::QueueId;
 
 use super::channel::{ByQueue, Channel, OfQueue, Settled};
@@ -16,6 +15,7 @@ use super::publish::RunOnItsWay;
 use super::session::{Phase, Session};
 use leveret_broker::quota::Kind;
 use leveret_broker::settlement::Settlement;
+use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::{CONSUMER, TurnBudget};
 use leveret_session::fan_out::FanOut;
@@ -47,7 +47,7 @@ pub(crate) struct EndingChannel {
     /// Keys of its consumers.
     consumers: btree_map::IntoIter<Arc<[u8]>, u64>,
     /// From here on the queues are gone that go with it.
-    gone_at: Position,
+    gone_at: Ticket,
     /// None when we closed it: what was to be said is said.
     answer: Option<Answer>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct EndingChannel {
 /// All that is a connection's own ends.
 pub(crate) struct EndingConnection {
     answer: Option<Answer>,
-    gone_at: Position,
+    gone_at: Ticket,
     /// None until what was begun before is done.
     left: Option<Remains>,
 }
@@ -155,7 +155,7 @@ impl Session {
             self.client.counters.channels_closed.add(1);
         }
         let consumers = std::mem::take(&mut channel.consumers).into_iter();
-        EndingChannel { channel, consumers, gone_at: 0, answer }
+        EndingChannel { channel, consumers, gone_at: Ticket::default(), answer }
     }
 
     /// Gives deliveries back and ends consumers, each queue's in one step. True when none are left.
@@ -178,7 +178,7 @@ impl Session {
         for OfQueue { queue, settled, ended } in by_queue.take() {
             // As RabbitMQ counts: a delivery that the client got and never settled has failed.
             let left = queue.leave(&ended, &settled, true, now.monotonic);
-            ending.gone_at = ending.gone_at.max(self.delete_if_unused(&queue, left, now));
+            ending.gone_at = ending.gone_at.or_later(self.delete_if_unused(&queue, left, now));
         }
         is_done
     }
@@ -188,7 +188,10 @@ impl Session {
         self.run.give_up_file();
         self.flush_run(now);
         self.flush_acks(now);
-        self.begin_work(Unfinished::Connection(EndingConnection { answer, gone_at: 0, left: None }), now);
+        self.begin_work(
+            Unfinished::Connection(EndingConnection { answer, gone_at: Ticket::default(), left: None }),
+            now,
+        );
     }
 
     fn end_connection_part(&mut self, ending: &mut EndingConnection, now: Now) -> bool {
@@ -210,14 +213,14 @@ impl Session {
             });
             let Some(mut channel) = next else { break };
             let is_done = self.end_channel_part(&mut channel, now);
-            ending.gone_at = ending.gone_at.max(channel.gone_at);
+            ending.gone_at = ending.gone_at.or_later(channel.gone_at);
             left.channel = Some(channel).filter(|_| !is_done);
         }
         while !self.client.budget.is_spent()
             && let Some(next) = &mut left.exclusive_queues
         {
             match self.client.delete_exclusive_queues(next, now) {
-                Some(gone_at) => ending.gone_at = ending.gone_at.max(gone_at),
+                Some(gone_at) => ending.gone_at = ending.gone_at.or_later(gone_at),
                 None => left.exclusive_queues = None,
             }
         }

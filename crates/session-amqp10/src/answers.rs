@@ -3,16 +3,18 @@
 use std::collections::VecDeque;
 
 use leveret_amqp10::{DeliveryState, Serial};
-use leveret_log::Position;
+use leveret_queue::Watermarks;
 use rustc_hash::FxHashMap;
 
-use leveret_broker::ticket::Ticket;
+use leveret_broker::streams::waits::InOrder;
+use leveret_broker::ticket::{Awaited, StreamId};
+use leveret_broker::wait_for::WaitFor;
 
 /// Delivery-ids of one link that are answered together.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     /// What it waits for.
-    pub ticket: Ticket,
+    pub wait: WaitFor,
     pub channel: u16,
     pub handle: u32,
     pub first: Serial,
@@ -23,45 +25,42 @@ pub(crate) struct Answer {
 /// See the module; of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    /// Those that wait for positions, which go up but for those that wait for none.
-    placed: VecDeque<Answer>,
+    /// Those that wait for places of the commit streams.
+    placed: InOrder<Answer>,
     /// Those of each link that wait for dead letters of its queue, which are moved in the order in which they died: the
     /// first is due before the others, so nobody looks at those.
     moving: FxHashMap<(u16, u32), VecDeque<Answer>>,
     /// Those that wait for dead letters of several queues or consumers, which a transaction rejected: in the order of
     /// the discharges, as those are answered.
-    discharged: VecDeque<Answer>,
+    discharged: InOrder<Answer>,
 }
 
 impl Answers {
     pub(crate) fn push(&mut self, answer: Answer) {
-        if answer.ticket.position().is_some() {
-            self.placed.push_back(answer);
-        } else if answer.ticket.is_of_many() {
-            self.discharged.push_back(answer);
+        if !answer.wait.is_moving() {
+            self.placed.push(answer.wait.clone(), answer);
+        } else if answer.wait.is_of_many() {
+            self.discharged.push(answer.wait.clone(), answer);
         } else {
             self.moving.entry((answer.channel, answer.handle)).or_default().push_back(answer);
         }
     }
 
-    /// What the next one waits for. A move that isn't written yet has no position; the connection is told of it.
-    pub(crate) fn next_position(&self) -> Option<Position> {
-        let queues = [&self.placed, &self.discharged].into_iter().chain(self.moving.values());
-        queues.filter_map(|answers| answers.front()?.ticket.position()).min()
+    /// The places that the next ones wait for. A move that isn't written yet has none; the connection is notified of it.
+    pub(crate) fn awaited(&self) -> impl Iterator<Item = Awaited> {
+        let moving = self.moving.values().filter_map(|answers| answers.front()?.wait.first_awaited());
+        self.placed.awaited().chain(self.discharged.awaited()).chain(moving)
     }
 
-    /// Takes out what is due at `durable`, side by side what lies side by side.
-    pub(crate) fn take_due(&mut self, durable: Position) -> Vec<Answer> {
+    /// Takes out what is due, side by side what lies side by side.
+    pub(crate) fn take_due(&mut self, reached: &impl Fn(StreamId) -> Watermarks) -> Vec<Answer> {
         let mut due: Vec<Answer> = Vec::new();
-        let mut take = |answers: &mut VecDeque<Answer>| {
-            while let Some(answer) = answers.pop_front_if(|answer| answer.ticket.is_durable(durable)) {
+        due.extend(std::iter::from_fn(|| self.placed.pop(reached)));
+        due.extend(std::iter::from_fn(|| self.discharged.pop(reached)));
+        self.moving.retain(|_, answers| {
+            while let Some(answer) = answers.pop_front_if(|answer| answer.wait.is_reached(reached)) {
                 due.push(answer);
             }
-        };
-        take(&mut self.placed);
-        take(&mut self.discharged);
-        self.moving.retain(|_, answers| {
-            take(answers);
             !answers.is_empty()
         });
         // All ids of a session that can be open together lie within half of the number space.
@@ -103,12 +102,30 @@ impl Answers {
 mod tests {
     use std::sync::Arc;
 
-    use leveret_queue::GroupPosition;
+    use leveret_queue::{GroupPlace, Place};
 
     use super::*;
+    use leveret_broker::ticket::Ticket;
 
-    fn answer(ticket: Ticket, handle: u32, first: u32, last: u32) -> Answer {
-        Answer { ticket, channel: 0, handle, first: Serial(first), last: Serial(last), state: DeliveryState::Accepted }
+    fn at(number: u64) -> WaitFor {
+        Ticket::new(StreamId::LOCAL, Place::new(number)).into()
+    }
+
+    fn moved(group: Arc<GroupPlace>) -> WaitFor {
+        WaitFor::moved(StreamId::LOCAL, group)
+    }
+
+    fn durable(number: u64) -> impl Fn(StreamId) -> Watermarks {
+        move |_| Watermarks::synced(Place::new(number))
+    }
+
+    /// The first place that an answer waits for.
+    fn next(answers: &Answers) -> Option<u64> {
+        answers.awaited().map(|awaited| awaited.place().number()).min()
+    }
+
+    fn answer(wait: WaitFor, handle: u32, first: u32, last: u32) -> Answer {
+        Answer { wait, channel: 0, handle, first: Serial(first), last: Serial(last), state: DeliveryState::Accepted }
     }
 
     fn ranges(due: &[Answer]) -> Vec<(u32, u32)> {
@@ -117,62 +134,62 @@ mod tests {
 
     #[test]
     fn a_move_holds_nobody_else_back() {
-        let group = Arc::new(GroupPosition::default());
+        let group = Arc::new(GroupPlace::default());
         let mut answers = Answers::default();
-        answers.push(answer(Ticket::moved(group.clone()), 0, 0, 0));
-        answers.push(answer(Ticket::at(3), 0, 1, 2));
-        answers.push(answer(Ticket::at(3), 1, 3, 3));
-        assert_eq!(answers.next_position(), Some(3));
-        assert_eq!(ranges(&answers.take_due(2)), []);
-        assert_eq!(ranges(&answers.take_due(3)), [(1, 3)]);
-        group.close(4);
-        assert_eq!(answers.next_position(), Some(4));
-        assert_eq!(ranges(&answers.take_due(3)), []);
-        assert_eq!(ranges(&answers.take_due(4)), [(0, 0)]);
+        answers.push(answer(moved(group.clone()), 0, 0, 0));
+        answers.push(answer(at(3), 0, 1, 2));
+        answers.push(answer(at(3), 1, 3, 3));
+        assert_eq!(next(&answers), Some(3));
+        assert_eq!(ranges(&answers.take_due(&durable(2))), []);
+        assert_eq!(ranges(&answers.take_due(&durable(3))), [(1, 3)]);
+        group.close(Place::new(4));
+        assert_eq!(next(&answers), Some(4));
+        assert_eq!(ranges(&answers.take_due(&durable(3))), []);
+        assert_eq!(ranges(&answers.take_due(&durable(4))), [(0, 0)]);
     }
 
     #[test]
     fn of_each_link_only_the_first_move_is_looked_at() {
-        let groups: Vec<Arc<GroupPosition>> = (0..3).map(|_| Arc::default()).collect();
+        let groups: Vec<Arc<GroupPlace>> = (0..3).map(|_| Arc::default()).collect();
         let mut answers = Answers::default();
         for (id, group) in groups.iter().enumerate() {
-            answers.push(answer(Ticket::moved(group.clone()), id as u32 / 2, id as u32, id as u32));
+            answers.push(answer(moved(group.clone()), id as u32 / 2, id as u32, id as u32));
         }
         // As its own queue never closes them: behind the first nobody looks.
-        groups[1].close(1);
-        assert_eq!((answers.next_position(), answers.take_due(1).len()), (None, 0));
-        groups[2].close(2);
-        assert_eq!(ranges(&answers.take_due(2)), [(2, 2)], "another link is another queue");
-        groups[0].close(1);
-        assert_eq!(ranges(&answers.take_due(1)), [(0, 1)]);
+        groups[1].close(Place::new(1));
+        assert_eq!((next(&answers), answers.take_due(&durable(1)).len()), (None, 0));
+        groups[2].close(Place::new(2));
+        assert_eq!(ranges(&answers.take_due(&durable(2))), [(2, 2)], "another link is another queue");
+        groups[0].close(Place::new(1));
+        assert_eq!(ranges(&answers.take_due(&durable(1))), [(0, 1)]);
         assert!(answers.moving.is_empty());
     }
 
     #[test]
     fn a_transaction_of_several_queues_holds_up_no_link() {
-        let groups: Vec<Arc<GroupPosition>> = (0..3).map(|_| Arc::default()).collect();
-        let both = Ticket::all(groups[..2].iter().cloned().map(Ticket::moved));
+        let groups: Vec<Arc<GroupPlace>> = (0..3).map(|_| Arc::default()).collect();
+        let both = WaitFor::all(groups[..2].iter().cloned().map(moved));
         let mut answers = Answers::default();
         answers.push(answer(both.clone(), 0, 0, 0));
         answers.push(answer(both, 1, 1, 1));
-        answers.push(answer(Ticket::moved(groups[2].clone()), 0, 2, 2));
-        groups[0].close(1);
-        groups[2].close(2);
-        assert_eq!(ranges(&answers.take_due(2)), [(2, 2)]);
-        groups[1].close(3);
+        answers.push(answer(moved(groups[2].clone()), 0, 2, 2));
+        groups[0].close(Place::new(1));
+        groups[2].close(Place::new(2));
+        assert_eq!(ranges(&answers.take_due(&durable(2))), [(2, 2)]);
+        groups[1].close(Place::new(3));
         answers.forget_link(0, 1);
-        assert_eq!(answers.next_position(), Some(3));
-        assert_eq!(ranges(&answers.take_due(3)), [(0, 0)]);
+        assert_eq!(next(&answers), Some(3));
+        assert_eq!(ranges(&answers.take_due(&durable(3))), [(0, 0)]);
     }
 
     #[test]
     fn a_link_takes_its_answers_with_it() {
         let mut answers = Answers::default();
-        answers.push(answer(Ticket::at(1), 0, u32::MAX, u32::MAX));
-        answers.push(answer(Ticket::at(1), 1, 0, 0));
-        answers.push(answer(Ticket::moved(Arc::default()), 1, 1, 1));
+        answers.push(answer(at(1), 0, u32::MAX, u32::MAX));
+        answers.push(answer(at(1), 1, 0, 0));
+        answers.push(answer(moved(Arc::default()), 1, 1, 1));
         answers.forget_link(0, 1);
-        assert_eq!(ranges(&answers.take_due(1)), [(u32::MAX, u32::MAX)]);
+        assert_eq!(ranges(&answers.take_due(&durable(1))), [(u32::MAX, u32::MAX)]);
         assert!(answers.moving.is_empty());
     }
 }

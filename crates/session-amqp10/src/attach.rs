@@ -28,6 +28,7 @@ use super::unconfirmed::Unconfirmed;
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
 use leveret_broker::quota::Kind;
 use leveret_broker::reply_to::is_volatile;
+use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 
 /// Outcomes that a receiver may answer with (3.4).
@@ -380,9 +381,9 @@ impl Connection {
         self.send_attach(channel, answer)
     }
 
-    /// The frame is handled again when `position` is durable.
-    pub(crate) fn hold(&mut self, position: leveret_log::Position) {
-        self.held = Held::Again { position };
+    /// The frame is handled again when `ticket` is durable.
+    pub(crate) fn hold(&mut self, ticket: Ticket) {
+        self.held = Held::Again { ticket };
     }
 }
 

@@ -5,7 +5,6 @@ use leveret_amqp10::{
     performative::{Close, Detach, End},
 };
 
-use leveret_log::Position;
 use leveret_queue::{DeleteIf, Run};
 
 use super::connection::{Connection, Phase};
@@ -16,6 +15,7 @@ use super::pending::Pending;
 use super::rejection::with_error;
 use super::session::Session;
 use leveret_broker::quota::Kind;
+use leveret_broker::ticket::Ticket;
 use leveret_broker::time::{Nanos, Now, SECOND};
 use leveret_broker::turn_budget::{CONSUMER, TurnBudget};
 
@@ -204,8 +204,8 @@ impl Connection {
             let what = format_args!("the client detached link {handle} of session {}", session.channel);
             self.told().refused(what, error.condition.as_str(), error.description.unwrap_or_default());
         }
-        let position = self.leave_link(session, handle, *link, unsettled, now);
-        if self.waits_for(position) {
+        let ticket = self.leave_link(session, handle, *link, unsettled, now);
+        if self.waits_for(ticket) {
             session.put(handle, Box::new(Link::Left));
             return Ok(());
         }
@@ -234,16 +234,16 @@ impl Connection {
     }
 
     /// Whether the answer to the frame at the head of the input has to wait until this is durable. It is handled again then.
-    pub(crate) fn waits_for(&mut self, position: Position) -> bool {
-        if position > self.client.broker.commit.durable() {
-            self.hold(position);
+    pub(crate) fn waits_for(&mut self, ticket: Ticket) -> bool {
+        if !self.client.broker.streams.is_durable(ticket) {
+            self.hold(ticket);
             return true;
         }
         self.client.broker.registry.publish();
         false
     }
 
-    /// A link is over: its `unsettled` deliveries go back to their place, what it was sent is handed on. Returns the position
+    /// A link is over: its `unsettled` deliveries go back to their place, what it was sent is handed on. Returns the ticket
     /// from which on the queue is gone that goes with it.
     pub(super) fn leave_link(
         &mut self,
@@ -252,9 +252,9 @@ impl Connection {
         link: Link,
         unsettled: Vec<Run>,
         now: Now,
-    ) -> Position {
+    ) -> Ticket {
         self.count_link_gone(&link);
-        let mut position = 0;
+        let mut ticket = Ticket::default();
         match link {
             Link::Publisher(mut publisher) => {
                 self.flush_run(session, handle, &mut publisher, now);
@@ -265,7 +265,7 @@ impl Connection {
                 if let super::publisher::Destination::Queue(queue) = &publisher.destination {
                     queue.unwatch(publisher.key);
                     if publisher.dynamic {
-                        position = self.delete_queue(queue.info(), DeleteIf::default(), now);
+                        ticket = self.delete_queue(queue.info(), DeleteIf::default(), now);
                     }
                 }
             }
@@ -305,7 +305,7 @@ impl Connection {
                 let unused = !consumer.dynamic;
                 if consumer.dynamic || (left == Some(0) && consumer.queue.info().auto_delete) {
                     let condition = DeleteIf { unused, ..DeleteIf::default() };
-                    position = self.delete_queue(consumer.queue.info(), condition, now);
+                    ticket = self.delete_queue(consumer.queue.info(), condition, now);
                 }
             }
             Link::Coordinator(coordinator) => self.leave_coordinator(&coordinator, now),
@@ -316,7 +316,7 @@ impl Connection {
             Link::Requests(_) | Link::Left | Link::Detached => {}
             Link::Responses(responses) => self.leave_responses(session, handle, &responses),
         }
-        position
+        ticket
     }
 
     fn count_link_gone(&mut self, link: &Link) {
@@ -348,10 +348,10 @@ impl Connection {
         self.leave(now);
         self.phase = Phase::Finished;
         self.hide_wait();
-        let position = match std::mem::take(&mut self.held) {
-            Held::Again { position } => Some(position),
+        let wait = match std::mem::take(&mut self.held) {
+            Held::Again { ticket } => Some(ticket.into()),
             _ => None,
         };
-        self.client.forget(position);
+        self.client.forget(wait);
     }
 }

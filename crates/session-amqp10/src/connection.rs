@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_amqp10::{FrameKind, HEADER_AMQP, Performative, condition, decode_frame, performative::Transfer};
-use leveret_log::Position;
 use leveret_model::{Action, Permit, Refused};
 use leveret_queue::Signal;
 use rustc_hash::FxHashMap;
@@ -25,6 +24,7 @@ use super::sessions::Sessions;
 use super::unconfirmed::Due;
 use leveret_broker::outbox::Event;
 use leveret_broker::settings::TURN_BYTES_MAX;
+use leveret_broker::ticket::{Awaited, Ticket};
 use leveret_broker::time::{Nanos, Now};
 use leveret_broker::turn_budget::{CONSUMER, CONTROL, EVENT};
 use leveret_session::client_connection::ClientConnection;
@@ -91,7 +91,7 @@ pub(crate) struct Connection {
     pub(super) close_due: Option<Failure>,
     pub(super) leaving: Leaving,
     /// From here on the queues are gone that go with what is ending.
-    pub(super) gone_at: Position,
+    pub(super) gone_at: Ticket,
     pub(super) waking: Vec<Waking>,
     /// A queue that is being declared for the attach that is held.
     pub(crate) declaring: Option<Arc<str>>,
@@ -128,7 +128,7 @@ impl Connection {
             ended: VecDeque::new(),
             close_due: None,
             leaving: Leaving::default(),
-            gone_at: 0,
+            gone_at: Ticket::default(),
             waking: Vec::new(),
             declaring: None,
             due: Vec::new(),
@@ -217,7 +217,7 @@ impl Connection {
         self.answer_requests(now);
         self.show_wait(now);
         self.register();
-        self.client.broker.commit.announce();
+        self.client.broker.streams.announce();
         if self.phase == Phase::Finished { input.len() } else { used }
     }
 
@@ -283,8 +283,8 @@ impl Connection {
                     self.held = Held::NextTurn;
                     return Ok(());
                 }
-                let position = std::mem::take(&mut self.gone_at);
-                if self.waits_for(position) {
+                let ticket = std::mem::take(&mut self.gone_at);
+                if self.waits_for(ticket) {
                     return Ok(());
                 }
                 self.send_close(None);
@@ -345,8 +345,8 @@ impl Connection {
                     self.sessions.put(session);
                     return Ok(());
                 }
-                let position = std::mem::take(&mut self.gone_at);
-                if self.waits_for(position) {
+                let ticket = std::mem::take(&mut self.gone_at);
+                if self.waits_for(ticket) {
                     self.sessions.put(session);
                     return Ok(());
                 }
@@ -420,7 +420,7 @@ impl Connection {
         if self.client.gone {
             // What ended in this turn may have published, and somebody has to apply that.
             self.client.hand_over();
-            self.client.broker.commit.announce();
+            self.client.broker.streams.announce();
             return;
         }
         self.durable_work(now);
@@ -433,7 +433,7 @@ impl Connection {
         self.show_wait(now);
         self.register();
         self.client.counters.flush();
-        self.client.broker.commit.announce();
+        self.client.broker.streams.announce();
     }
 
     fn event(&mut self, event: Event, now: Now) {
@@ -448,8 +448,8 @@ impl Connection {
             Event::Reply(reply) => self.deliver_replies(&reply, now),
             // Whoever waits for it looks in this turn.
             Event::Body => {}
-            Event::Durable => self.client.registered = None,
-            Event::Written => self.client.registered_written = None,
+            Event::Durable(stream) => self.client.registered.notified(stream, false),
+            Event::Written(stream) => self.client.registered.notified(stream, true),
             // One that isn't open yet is refused then.
             Event::Maintenance if self.phase == Phase::Running => {
                 if let Err(failure) = self.check_maintenance() {
@@ -470,17 +470,17 @@ impl Connection {
         }
     }
 
-    /// Registers for a wake-up at the next position that this connection waits for.
+    /// Registers for a wake-up at the next places that this connection waits for.
     fn register(&mut self) {
         let held = match self.held {
-            Held::Again { position } => Some(position),
+            Held::Again { ticket } => Some(Awaited::durable(ticket)),
             _ => None,
         };
-        let positions =
-            [self.answers.next_position(), self.next_response_position(), self.transactions.next_position(), held];
+        let (responses, discharges) = (self.next_response_awaited(), self.transactions.awaited());
+        let awaited = self.answers.awaited().chain(responses).chain(discharges).chain(held);
         self.client.waits_for_log = self.publishes_wait();
         let wants_room = matches!(self.held, Held::LogRoom) || self.client.waits_for_log;
-        self.client.register(positions.into_iter().flatten().min(), wants_room);
+        self.client.register(awaited, wants_room);
     }
 
     /// True while this connection's publishes have to wait for the disk: the third level of flow control, which

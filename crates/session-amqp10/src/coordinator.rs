@@ -1,8 +1,6 @@
 //! Transactions: the coordinator that a client's link controls (specification 4). What a transaction publishes and
 //! settles waits in [`leveret_session::transaction`] and takes effect with its discharge, together or not at all.
 
-use std::collections::VecDeque;
-
 use leveret_amqp10::message::{BodyRef, Sections};
 use leveret_amqp10::transaction::{Discharge, TransactionRequest};
 use leveret_amqp10::{
@@ -10,9 +8,8 @@ use leveret_amqp10::{
     Serial, Symbol, Symbols, TargetArchetype, condition, encode_performative,
     performative::{Attach, Disposition, Transfer},
 };
-use leveret_log::Position;
 use leveret_message::{BatchBuilder, StoredMessage};
-use leveret_queue::Run;
+use leveret_queue::{Run, Watermarks};
 use rustc_hash::FxHashMap;
 
 use super::assembly::Assembly;
@@ -26,8 +23,10 @@ use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
 use leveret_broker::settings::LinkCredit;
-use leveret_broker::ticket::Ticket;
+use leveret_broker::streams::waits::InOrder;
+use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 use leveret_session::transaction::{Committed, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
 /// Requests that a coordinator's client may send ahead.
@@ -59,7 +58,6 @@ struct Open {
 
 /// A discharge that waits for the disk.
 struct Discharged {
-    ticket: Ticket,
     /// As in [`Open`].
     owner: u64,
     channel: u16,
@@ -74,13 +72,13 @@ pub(crate) struct Transactions {
     bytes: u64,
     /// Deliveries that were settled in them.
     settled: u64,
-    discharged: VecDeque<Discharged>,
+    discharged: InOrder<Discharged>,
 }
 
 impl Transactions {
-    /// What the oldest discharge waits for.
-    pub(crate) fn next_position(&self) -> Option<Position> {
-        self.discharged.front().and_then(|discharged| discharged.ticket.position())
+    /// The places that the oldest discharges wait for.
+    pub(crate) fn awaited(&self) -> impl Iterator<Item = Awaited> {
+        self.discharged.awaited()
     }
 
     /// A receiver's link is over: nobody waits for what becomes of its deliveries.
@@ -217,16 +215,14 @@ impl Connection {
             answers.push(asked);
             open.transaction.settle(&queue, Some(consumer), runs, settlement);
         }
-        let commit = &self.client.broker.commit;
-        let Committed { ticket, refused } =
-            open.transaction.commit(commit, &mut self.client.undurable, &self.client.outbox, now);
-        answers.iter().for_each(|asked| self.answer(asked, &ticket));
+        let Committed { wait, refused } = open.transaction.commit(&mut self.client.undurable, &self.client.outbox, now);
+        answers.iter().for_each(|asked| self.answer(asked, &wait));
         if refused {
             let text = "partial transaction completion: a queue refused a message (x-overflow=reject-publish)";
             let error = Error::new(condition::TRANSACTION_ROLLBACK, text);
             return self.send_coordinator_outcome(channel, id, DeliveryState::Rejected { error: Some(error) });
         }
-        self.transactions.discharged.push_back(Discharged { ticket, owner: open.owner, channel, id });
+        self.transactions.discharged.push(wait, Discharged { owner: open.owner, channel, id });
     }
 
     /// Nothing of it happens; deliveries that were settled in it go back to their place.
@@ -234,7 +230,7 @@ impl Connection {
         for Settled { queue, consumer, runs, mut asked, .. } in open.settled.into_settled() {
             queue.requeue(Some(consumer), &runs, true, now.monotonic);
             asked.release();
-            self.answer(&asked, &Ticket::default());
+            self.answer(&asked, &WaitFor::default());
         }
     }
 
@@ -252,11 +248,12 @@ impl Connection {
 
     /// Answers the discharges that became durable.
     pub(crate) fn answer_discharges(&mut self) {
-        let mut durable = self.client.broker.commit.durable();
-        if is_planted(Bug::DischargeEarly) {
-            durable = self.client.broker.commit.inspect(leveret_log::Log::appended);
-        }
-        while let Some(done) = self.transactions.discharged.pop_front_if(|done| done.ticket.is_durable(durable)) {
+        let streams = self.client.broker.streams.clone();
+        let reached = |stream| match is_planted(Bug::DischargeEarly) {
+            true => Watermarks::synced(streams.get(stream).appended()),
+            false => streams.reached(stream),
+        };
+        while let Some(done) = self.transactions.discharged.pop(&reached) {
             self.send_coordinator_outcome(done.channel, done.id, DeliveryState::Accepted);
         }
     }

@@ -18,8 +18,8 @@ use super::session::Session;
 use super::transacted::Settled;
 use leveret_broker::queue_handle::{QueueRef, Reason};
 use leveret_broker::settlement::Settlement;
-use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 
 /// Deliveries of one link that share their fate, collected until the read's frames are used up.
 pub(crate) struct LinkSettlement {
@@ -160,7 +160,7 @@ impl Connection {
             let asked = Asked { channel: session.channel, handle: part.handle, ids, state: repeated };
             if browses {
                 // It only looked: nothing has to become durable.
-                self.answer(&asked, &Ticket::default());
+                self.answer(&asked, &WaitFor::default());
                 continue;
             }
             if let Some(transaction) = transaction {
@@ -188,14 +188,16 @@ impl Connection {
             let is_asked = !asked.ids.is_empty();
             let wait = if is_asked { Wait::Confirm } else { Wait::Lazy };
             let now = now.monotonic;
-            let ticket = match settlement {
+            let wait_for = match settlement {
                 Settlement::Acknowledge => {
                     self.client.counters.acked.add(count);
                     match queue.settle(Some(consumer), &runs, Outcome::Settled, wait, now) {
-                        Some(position) => Ticket::at(position),
+                        Some(ticket) => ticket.into(),
                         // It failed in this very call: the messages are in its log, and back after a restart.
-                        None if matches!(queue.state(), QueueState::Failed(_)) => Ticket::moved(Arc::default()),
-                        None => Ticket::default(),
+                        None if matches!(queue.state(), QueueState::Failed(_)) => {
+                            WaitFor::moved(queue.stream().id(), Arc::default())
+                        }
+                        None => WaitFor::default(),
                     }
                 }
                 Settlement::Reject if is_asked => {
@@ -203,29 +205,30 @@ impl Connection {
                 }
                 Settlement::Reject => {
                     queue.settle(Some(consumer), &runs, Outcome::Dropped, wait, now);
-                    Ticket::default()
+                    WaitFor::default()
                 }
                 Settlement::Requeue { failed } => {
                     queue.requeue(Some(consumer), &runs, failed, now);
-                    Ticket::default()
+                    WaitFor::default()
                 }
             };
-            self.answer(&asked, &ticket);
+            self.answer(&asked, &wait_for);
         }
     }
 
     /// Leaves answers to be sent when what they wait for is durable.
-    pub(crate) fn answer(&mut self, asked: &Asked, ticket: &Ticket) {
+    pub(crate) fn answer(&mut self, asked: &Asked, wait: &WaitFor) {
         let Asked { channel, handle, ids, state } = asked;
         for (first, last) in ids {
-            let (ticket, channel, handle, state) = (ticket.clone(), *channel, *handle, *state);
-            self.answers.push(Answer { ticket, channel, handle, first: *first, last: *last, state });
+            let (wait, channel, handle, state) = (wait.clone(), *channel, *handle, *state);
+            self.answers.push(Answer { wait, channel, handle, first: *first, last: *last, state });
         }
     }
 
     /// Answers the settlements that became durable.
     pub(crate) fn answer_settlements(&mut self) {
-        for answer in self.answers.take_due(self.client.broker.commit.durable()) {
+        let streams = self.client.broker.streams.clone();
+        for answer in self.answers.take_due(&|stream| streams.reached(stream)) {
             self.send_settled(&answer);
         }
     }

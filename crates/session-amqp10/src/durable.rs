@@ -4,6 +4,8 @@ use leveret_amqp10::{
     DeliveryState, Error, Performative, Role, Serial, encode_performative, performative::Disposition,
 };
 
+use leveret_queue::Watermarks;
+
 use super::connection::Connection;
 use super::grant::Pace;
 use super::held::Held;
@@ -17,8 +19,8 @@ use leveret_broker::time::Now;
 impl Connection {
     /// Applies, confirms and answers whatever became durable.
     pub(crate) fn durable_work(&mut self, now: Now) {
-        let reached = self.client.broker.commit.reached();
-        if !self.client.undurable.apply(reached, &mut self.client.budget) {
+        let streams = self.client.broker.streams.clone();
+        if !self.client.undurable.apply(&|stream| streams.reached(stream), &mut self.client.budget) {
             // The rest comes in the next turn, since what it waits for has been reached.
             return;
         }
@@ -27,7 +29,7 @@ impl Connection {
         self.answer_discharges();
         self.answer_requests(now);
         let goes_on = match self.held {
-            Held::Again { position } => position <= reached.durable,
+            Held::Again { ticket } => streams.is_durable(ticket),
             Held::LogRoom => !self.publishes_wait(),
             Held::Upload => self.client.unwritten.is_low(),
             Held::Body { channel, handle } => self.body_is_written(channel, handle, now),
@@ -64,15 +66,16 @@ impl Connection {
     }
 
     pub(crate) fn confirm_session(&mut self, session: &mut Session, now: Now) {
-        let mut reached = self.client.broker.commit.reached();
-        if is_planted(Bug::AcceptWhenWritten) {
-            reached.durable = reached.written;
-        }
-        let sync = self.client.broker.commit.sync_time();
+        let broker = self.client.broker.clone();
+        let reached = |stream| match broker.streams.reached(stream) {
+            reached if is_planted(Bug::AcceptWhenWritten) => Watermarks::synced(reached.written),
+            reached => reached,
+        };
+        let sync = broker.commit.sync_time();
         let mut due = std::mem::take(&mut self.due);
         for handle in std::mem::take(&mut session.confirming) {
             let Some(Link::Publisher(publisher)) = session.link(handle) else { continue };
-            if let Some(took) = publisher.unconfirmed.take_due(reached, now.monotonic, &mut due) {
+            if let Some(took) = publisher.unconfirmed.take_due(&reached, now.monotonic, &mut due) {
                 publisher.grant.confirmed(Pace::of(took, sync));
                 publisher.top_up(now.monotonic, sync);
             }

@@ -8,7 +8,6 @@ use leveret_amqp10::{
     terminus::{ExpiryPolicy, LifetimePolicy, TerminusDurability},
     value::{EncodedMap, MapRef},
 };
-use leveret_log::Position;
 use leveret_model::{Action, Arguments, Bind, Command, DeclareQueue, DestinationName, Permit, Queue, Resource};
 
 use super::address::percent_encode;
@@ -17,6 +16,7 @@ use super::error::{Failure, Result};
 use leveret_queue::DeleteIf;
 
 use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 
 /// What a client must ask for to get a queue of its own.
@@ -89,9 +89,9 @@ impl Connection {
                 arguments: Arguments::default(),
             };
             let submitted = self.client.declare_queue(permit, declared, now)?;
-            if submitted.position > self.client.broker.commit.durable() {
+            if !self.client.broker.streams.is_durable(submitted.ticket) {
                 self.declaring = Some(name.clone());
-                self.hold(submitted.position);
+                self.hold(submitted.ticket);
                 return Ok(None);
             }
             self.client.broker.registry.publish();
@@ -130,18 +130,18 @@ impl Connection {
             connection: Some(self.client.id),
         };
         let submitted = self.client.broker.registry.submit(permit, Command::Bind(bind), now.monotonic)?;
-        if submitted.position > self.client.broker.commit.durable() {
+        if !self.client.broker.streams.is_durable(submitted.ticket) {
             self.declaring = Some(name);
-            self.hold(submitted.position);
+            self.hold(submitted.ticket);
             return Ok(None);
         }
         self.client.broker.registry.publish();
         Ok(Some(name))
     }
 
-    /// Deletes a queue that has to go with its link, its last consumer or its connection, if this holds. Returns the position
+    /// Deletes a queue that has to go with its link, its last consumer or its connection, if this holds. Returns the ticket
     /// from which on it is gone.
-    pub(crate) fn delete_queue(&self, queue: &Queue, condition: DeleteIf, now: Now) -> Position {
+    pub(crate) fn delete_queue(&self, queue: &Queue, condition: DeleteIf, now: Now) -> Ticket {
         self.client.broker.delete_queue(queue, condition, &self.client.counters, now)
     }
 }

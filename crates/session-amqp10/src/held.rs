@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use leveret_log::Position;
 use leveret_queue::{QueueWait, WaitReason};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -11,6 +10,7 @@ use super::connection::Connection;
 use super::link::Link;
 use super::publisher::{Destination, Publisher};
 use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 
 /// Why the connection's input waits.
@@ -19,8 +19,8 @@ pub(crate) enum Held {
     /// It doesn't.
     #[default]
     No,
-    /// The frame at its head declared something that becomes durable at this position; then it is handled again.
-    Again { position: Position },
+    /// The frame at its head declared something that becomes durable with this ticket; then it is handled again.
+    Again { ticket: Ticket },
     /// The frame at its head has more to do than fits in one turn: it is handled again in the next one.
     NextTurn,
     /// So much of bodies that come is on its way to their files that the disk has to catch up.
@@ -48,7 +48,7 @@ impl Connection {
         let Some(reason) = reason else { return };
         self.client.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
         let for_log = matches!(reason, WaitReason::LogFull | WaitReason::DiskFull);
-        let queues = match for_log && self.client.broker.commit.has_room() {
+        let queues = match for_log && !self.client.log_wait().1 {
             // It is this connection's own share that is used up.
             true => SmallVec::new(),
             false => self.published_to(),
@@ -72,7 +72,7 @@ impl Connection {
         } else if matches!(self.held, Held::Upload | Held::Body { .. }) {
             Some(WaitReason::BodyFile)
         } else {
-            self.publishes_wait().then(|| self.client.broker.commit.publish_wait())
+            self.publishes_wait().then(|| self.client.log_wait().0)
         }
     }
 

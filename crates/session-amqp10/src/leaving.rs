@@ -71,7 +71,7 @@ impl Connection {
             };
             self.client.budget.spend(2 * CONSUMER);
             let gone_at = self.leave_link(session, handle, *link, Vec::new(), now);
-            self.gone_at = self.gone_at.max(gone_at);
+            self.gone_at = self.gone_at.or_later(gone_at);
         }
         false
     }
@@ -112,7 +112,7 @@ impl Connection {
                 return true;
             };
             self.leaving = Leaving::Queues { next };
-            self.gone_at = self.gone_at.max(gone_at);
+            self.gone_at = self.gone_at.or_later(gone_at);
         }
         false
     }
@@ -123,8 +123,8 @@ impl Connection {
         self.client.scheduled.clear();
         self.client.starved.clear();
         self.answers = Default::default();
-        if let Some(position) = std::mem::take(&mut self.responses).back().map(|waiting| waiting.response.position) {
-            self.client.broker.publish_later(position);
+        if let Some(last) = std::mem::take(&mut self.responses).pop_back() {
+            self.client.broker.publish_later(last.response.wait);
         }
         self.leaving = Leaving::Queues { next: QueueId(0) };
     }

@@ -17,10 +17,10 @@ use super::link::Link;
 use super::publisher::{Collected, Destination, PublishRun, Publisher, WideRun};
 use super::session::Session;
 use super::unconfirmed::Outcome;
-use leveret_broker::awaited::Awaited;
 use leveret_broker::headers::MessageHeaders;
 use leveret_broker::route::{self, Route};
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 use leveret_session::fan_out::{FanOut, FannedOut};
 
 impl Connection {
@@ -226,7 +226,7 @@ impl Connection {
             // Those before it keep their place in the order of outcomes.
             self.flush_run(session, handle, publisher, now);
             let (id, settled) = (complete.id, complete.settled);
-            publisher.unconfirmed.add(id, 1, settled, Awaited::default(), &Outcome::Released, now.monotonic);
+            publisher.unconfirmed.add(id, 1, settled, WaitFor::default(), &Outcome::Released, now.monotonic);
             session.note_confirming(handle);
             return Ok(false);
         }
@@ -320,7 +320,7 @@ impl Connection {
         }
         self.flush_run(session, handle, publisher, now);
         let outcome = Outcome::Unroutable(Arc::new(failure));
-        publisher.unconfirmed.add(complete.id, 1, false, Awaited::default(), &outcome, now.monotonic);
+        publisher.unconfirmed.add(complete.id, 1, false, WaitFor::default(), &outcome, now.monotonic);
         session.note_confirming(handle);
         Ok(())
     }
@@ -416,7 +416,7 @@ impl Connection {
 
     /// All its queues were offered a run of these messages.
     fn fanned_out(&mut self, publisher: &mut Publisher, messages: &[Collected], fan_out: FanOut, now: Now) {
-        let FannedOut { route, accepted, awaited, refusing, is_refused, reached_nobody, .. } =
+        let FannedOut { route, accepted, wait, refusing, is_refused, reached_nobody, .. } =
             fan_out.end(&mut self.client);
         let refused = refusing.map_or(Outcome::Accepted, |at| {
             let queue = &route.queues[at];
@@ -435,7 +435,7 @@ impl Connection {
                 if !first.settled {
                     self.client.counters.published_with_confirm.add(u64::from(count));
                 }
-                publisher.unconfirmed.add(first.id, count, first.settled, awaited, outcome, now.monotonic);
+                publisher.unconfirmed.add(first.id, count, first.settled, wait.clone(), outcome, now.monotonic);
             }
         }
     }

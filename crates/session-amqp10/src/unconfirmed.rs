@@ -1,13 +1,15 @@
 //! Messages of a sending client that wait for their outcome.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_amqp10::Serial;
+use leveret_queue::Watermarks;
 
 use super::error::Failure;
-use leveret_broker::awaited::{Awaited, Reached};
+use leveret_broker::streams::waits::InOrder;
+use leveret_broker::ticket::StreamId;
 use leveret_broker::time::Nanos;
+use leveret_broker::wait_for::WaitFor;
 
 /// What became of a published message (3.4).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +36,6 @@ struct Run {
     count: u32,
     /// The client settled them itself: no disposition, but they count until they are stored.
     settled: bool,
-    awaited: Awaited,
     outcome: Outcome,
     since: Nanos,
 }
@@ -50,7 +51,7 @@ pub(crate) struct Due {
 /// See the module; the messages of one link.
 #[derive(Debug, Default)]
 pub(crate) struct Unconfirmed {
-    runs: VecDeque<Run>,
+    runs: InOrder<Run>,
     count: u32,
 }
 
@@ -62,38 +63,42 @@ impl Unconfirmed {
 
     /// When the oldest of them came.
     pub(crate) fn oldest(&self) -> Option<Nanos> {
-        self.runs.front().map(|run| run.since)
+        self.runs.firsts().map(|run| run.since).min()
     }
 
-    /// Notes `count` messages from the delivery-id `first` on; positions never go back.
+    /// Notes `count` messages from the delivery-id `first` on.
     pub(crate) fn add(
         &mut self,
         first: Serial,
         count: u32,
         settled: bool,
-        awaited: Awaited,
+        wait: WaitFor,
         outcome: &Outcome,
         now: Nanos,
     ) {
         self.count += count;
-        let awaited = awaited.behind(self.runs.back().map_or(Awaited::default(), |run| run.awaited));
-        match self.runs.back_mut() {
-            Some(run)
+        match self.runs.last(&wait) {
+            Some((other, run))
                 if run.first.add(run.count) == first
-                    && run.awaited == awaited
                     && run.settled == settled
+                    && other.is_same(&wait)
                     && run.outcome == *outcome =>
             {
                 run.count += count;
             }
-            _ => self.runs.push_back(Run { first, count, settled, awaited, outcome: outcome.clone(), since: now }),
+            _ => self.runs.push(wait, Run { first, count, settled, outcome: outcome.clone(), since: now }),
         }
     }
 
     /// Takes out what is due, into `out`. Returns how long the oldest of it waited.
-    pub(crate) fn take_due(&mut self, reached: Reached, now: Nanos, out: &mut Vec<Due>) -> Option<Nanos> {
+    pub(crate) fn take_due(
+        &mut self,
+        reached: &impl Fn(StreamId) -> Watermarks,
+        now: Nanos,
+        out: &mut Vec<Due>,
+    ) -> Option<Nanos> {
         let mut oldest = None;
-        while let Some(run) = self.runs.pop_front_if(|run| run.awaited.is_reached(reached)) {
+        while let Some(run) = self.runs.pop(reached) {
             self.count -= run.count;
             oldest.get_or_insert(now.saturating_sub(run.since));
             if !run.settled {
@@ -122,10 +127,17 @@ pub(crate) fn merge(due: &mut Vec<Due>) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use leveret_queue::Place;
 
-    fn at(durable: u64) -> Reached {
-        Reached { written: durable, durable }
+    use super::*;
+    use leveret_broker::ticket::Ticket;
+
+    fn durable(number: u64) -> WaitFor {
+        Ticket::new(StreamId::LOCAL, Place::new(number)).into()
+    }
+
+    fn at(number: u64) -> impl Fn(StreamId) -> Watermarks {
+        move |_| Watermarks::synced(Place::new(number))
     }
 
     #[test]
@@ -133,20 +145,13 @@ mod tests {
         let mut link = Unconfirmed::default();
         let mut due = Vec::new();
         for at in 0..10 {
-            link.add(
-                Serial(u32::MAX - 4).add(at),
-                1,
-                false,
-                Awaited::durable(5 + u64::from(at / 5)),
-                &Outcome::Accepted,
-                100,
-            );
+            link.add(Serial(u32::MAX - 4).add(at), 1, false, durable(5 + u64::from(at / 5)), &Outcome::Accepted, 100);
         }
-        assert_eq!(link.take_due(at(4), 200, &mut due), None);
-        assert_eq!(link.take_due(at(5), 200, &mut due), Some(100));
+        assert_eq!(link.take_due(&at(4), 200, &mut due), None);
+        assert_eq!(link.take_due(&at(5), 200, &mut due), Some(100));
         assert_eq!((due.len(), link.count()), (1, 5));
         assert_eq!((due[0].first, due[0].last), (Serial(u32::MAX - 4), Serial(u32::MAX)));
-        link.take_due(at(6), 200, &mut due);
+        link.take_due(&at(6), 200, &mut due);
         merge(&mut due);
         assert_eq!(due, [Due { first: Serial(u32::MAX - 4), last: Serial(4), outcome: Outcome::Accepted }]);
     }
@@ -154,17 +159,17 @@ mod tests {
     #[test]
     fn messages_are_noted_together_as_one_by_one() {
         let (mut together, mut single) = (Unconfirmed::default(), Unconfirmed::default());
-        for (first, count, durable) in [(u32::MAX - 1, 3, 1), (1, 2, 1), (3, 4, 2), (10, 2, 2)] {
-            together.add(Serial(first), count, false, Awaited::durable(durable), &Outcome::Accepted, 0);
+        for (first, count, place) in [(u32::MAX - 1, 3, 1), (1, 2, 1), (3, 4, 2), (10, 2, 2)] {
+            together.add(Serial(first), count, false, durable(place), &Outcome::Accepted, 0);
             for at in 0..count {
                 let id = Serial(first).add(at);
-                single.add(id, 1, false, Awaited::durable(durable), &Outcome::Accepted, 0);
+                single.add(id, 1, false, durable(place), &Outcome::Accepted, 0);
             }
         }
         assert_eq!((together.count(), together.runs.len()), (single.count(), single.runs.len()));
         let (mut due, mut expected) = (Vec::new(), Vec::new());
-        together.take_due(at(2), 0, &mut due);
-        single.take_due(at(2), 0, &mut expected);
+        together.take_due(&at(2), 0, &mut due);
+        single.take_due(&at(2), 0, &mut expected);
         assert_eq!(due, expected);
         assert_eq!((due.len(), together.count()), (3, 0));
     }
@@ -174,12 +179,12 @@ mod tests {
         let (mut a, mut b) = (Unconfirmed::default(), Unconfirmed::default());
         for at in 0..10 {
             let link = if at % 2 == 0 { &mut a } else { &mut b };
-            link.add(Serial(at), 1, at == 4, Awaited::durable(1), &Outcome::Accepted, 0);
+            link.add(Serial(at), 1, at == 4, durable(1), &Outcome::Accepted, 0);
         }
-        b.add(Serial(10), 1, false, Awaited::default(), &Outcome::Released, 0);
+        b.add(Serial(10), 1, false, WaitFor::default(), &Outcome::Released, 0);
         let mut due = Vec::new();
-        a.take_due(at(1), 0, &mut due);
-        b.take_due(at(1), 0, &mut due);
+        a.take_due(&at(1), 0, &mut due);
+        b.take_due(&at(1), 0, &mut due);
         merge(&mut due);
         let ranges: Vec<_> = due.iter().map(|due| (due.first.0, due.last.0)).collect();
         assert_eq!(ranges, [(0, 3), (5, 9), (10, 10)]);
@@ -190,9 +195,9 @@ mod tests {
         let mut due = Vec::new();
         let mut link = Unconfirmed::default();
         for at in 0..1000u32 {
-            link.add(Serial(at.wrapping_mul(0x5555_5555)), 1, false, Awaited::durable(1), &Outcome::Accepted, 0);
+            link.add(Serial(at.wrapping_mul(0x5555_5555)), 1, false, durable(1), &Outcome::Accepted, 0);
         }
-        link.take_due(at(1), 0, &mut due);
+        link.take_due(&at(1), 0, &mut due);
         merge(&mut due);
         assert_eq!(due.iter().map(|due| due.last.since(due.first) + 1).sum::<u32>(), 1000);
     }

@@ -8,9 +8,8 @@ mod view;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leveret_log::Position;
 use leveret_model::{ConnectionId, QueueId};
-use leveret_queue::Taken;
+use leveret_queue::{Taken, WaitReason};
 
 use crate::undurable::Undurable;
 use leveret_broker::bodies::Unwritten;
@@ -23,11 +22,15 @@ use leveret_broker::protocol::{Accepted, ProtocolInfo};
 use leveret_broker::quota::Account;
 use leveret_broker::route::RouteCache;
 use leveret_broker::settings::TURN_BYTES_MAX;
+use leveret_broker::streams::Waiter;
+use leveret_broker::streams::waits::Registered;
+use leveret_broker::ticket::{Awaited, StreamId, Ticket};
 use leveret_broker::time::{Nanos, Now};
 use leveret_broker::told::Told;
 use leveret_broker::traffic::Traffic;
 use leveret_broker::turn_budget::{CONSUMER, EXCLUSIVE_QUEUES, TurnBudget};
 use leveret_broker::views::Client;
+use leveret_broker::wait_for::WaitFor;
 
 /// The protocol-independent state of one client's connection.
 pub struct ClientConnection {
@@ -84,10 +87,8 @@ pub struct ClientConnection {
     /// Whether publishes had to wait for the log when this connection last registered for a wake-up. Don't evaluate it
     /// anew without registering again: it could block on something that never wakes it.
     pub waits_for_log: bool,
-    /// The position that the commit stream notifies this connection of when it is durable.
-    pub registered: Option<Position>,
-    /// The same for a position that only has to be written.
-    pub registered_written: Option<Position>,
+    /// The places that the commit streams notify this connection of.
+    pub registered: Registered,
     /// Events from the outbox that earlier turns had no budget for.
     pub events: VecDeque<Event>,
     /// The work of the turn that is left.
@@ -132,8 +133,7 @@ impl ClientConnection {
             routes: RouteCache::default(),
             undurable,
             waits_for_log: false,
-            registered: None,
-            registered_written: None,
+            registered: Registered::default(),
             events: VecDeque::new(),
             budget,
             paused: false,
@@ -161,33 +161,38 @@ impl ClientConnection {
     /// Whether the log has no room for publishes, or this connection has enough on its way to the disk: the third level of
     /// flow control.
     pub fn is_log_full(&self) -> bool {
-        self.undurable.is_full() || !self.broker.commit.has_room()
+        self.undurable.is_full() || self.full_stream().is_some()
     }
 
-    /// Registers with the commit stream for a wake-up at `position` or the next one of this connection's publishes, whichever
-    /// comes first. Without either, `wants_room` asks for one as soon as anything more is durable.
-    pub fn register(&mut self, position: Option<Position>, wants_room: bool) {
-        let mut wanted = [position, self.undurable.next_position()].into_iter().flatten().min();
-        let for_room = wanted.is_none() && wants_room;
-        if for_room {
-            wanted = Some(self.broker.commit.durable() + 1);
+    /// A stream that takes no publishes for now, of those that the connection publishes to.
+    fn full_stream(&self) -> Option<StreamId> {
+        self.undurable.streams().find(|stream| !self.broker.streams.get(*stream).has_room())
+    }
+
+    /// Why this connection's publishes wait, and whether all publishers do: else it has enough of its own on its way.
+    pub fn log_wait(&self) -> (WaitReason, bool) {
+        let full = self.full_stream();
+        (self.broker.streams.get(full.unwrap_or_default()).publish_wait(), full.is_some())
+    }
+
+    /// Registers with the commit streams for a wake-up at these places and at the next ones of this connection's publishes.
+    /// Without any, `wants_room` asks for one as soon as anything more is durable.
+    pub fn register(&mut self, awaited: impl IntoIterator<Item = Awaited>, wants_room: bool) {
+        awaited.into_iter().chain(self.undurable.awaited()).for_each(|awaited| self.registered.want(awaited));
+        let room = match wants_room && !self.registered.wants_any_durable() {
+            true => Some(self.full_stream().unwrap_or_default()),
+            false => None,
+        };
+        if let Some(stream) = room {
+            let next = self.broker.streams.reached(stream).durable.next();
+            self.registered.want(Ticket::new(stream, next).into());
         }
-        if let Some(position) = wanted
-            && self.registered.is_none_or(|registered| registered > position)
-        {
-            self.registered = Some(position);
-            self.broker.commit.notify(position, &self.outbox);
-        }
-        if let Some(position) = self.undurable.next_written()
-            && self.registered_written.is_none_or(|registered| registered > position)
-        {
-            self.registered_written = Some(position);
-            self.broker.commit.notify_written(position, &self.outbox);
-        }
-        if for_room && self.broker.commit.has_room() {
+        let (streams, outbox) = (&self.broker.streams, &self.outbox);
+        self.registered.register(|awaited| streams.notify(awaited, Waiter::Connection(outbox.clone())));
+        if let Some(stream) = room.filter(|_| self.full_stream().is_none()) {
             // Room appeared after the check and before the registration; without this event nothing might wake the
             // connection for long.
-            self.outbox.send(Event::Durable);
+            self.outbox.send(Event::Durable(stream));
         }
     }
 
@@ -220,8 +225,8 @@ impl ClientConnection {
     }
 
     /// Deletes the next part of the connection's exclusive queues, whose ids begin at `next`, and moves `next` on. The result
-    /// is the position from which on they are gone; none when there are no more.
-    pub fn delete_exclusive_queues(&mut self, next: &mut QueueId, now: Now) -> Option<Position> {
+    /// is the ticket from which on they are gone; none when there are no more.
+    pub fn delete_exclusive_queues(&mut self, next: &mut QueueId, now: Now) -> Option<Ticket> {
         self.budget.spend(EXCLUSIVE_QUEUES);
         let gone_at = match self.has_exclusive_queues {
             true => self.broker.delete_exclusive_queues(self.id, next, &self.counters, now),
@@ -234,21 +239,21 @@ impl ClientConnection {
     /// Gives back what the connection's limits count, once all that was its own is gone.
     pub fn left(&mut self) {
         self.account = Account::default();
-        self.broker.commit.announce();
+        self.broker.streams.announce();
     }
 
-    /// Takes the connection out of the broker after its socket is gone. `position` is the change whose answer it waited for.
-    pub fn forget(&mut self, position: Option<Position>) {
+    /// Takes the connection out of the broker after its socket is gone. `wait` is the change whose answer it waited for.
+    pub fn forget(&mut self, wait: Option<WaitFor>) {
         self.counters.leave();
         self.broker.forget_connection(self.id);
-        if let Some(position) = position {
-            self.broker.publish_later(position);
+        if let Some(wait) = wait {
+            self.broker.publish_later(wait);
         }
         self.hand_over();
     }
 
     /// Leaves what isn't durable yet to the commit stream to be applied, since this connection won't.
     pub fn hand_over(&mut self) {
-        self.undurable.hand_over(&self.broker.commit);
+        self.undurable.hand_over(&self.broker.streams);
     }
 }

@@ -1,16 +1,18 @@
-//! Publisher confirms: each publish of a channel is answered once, when what it waits for has been reached.
-//!
-//! Positions of one channel never go back, since there is one commit stream and a publish that touches
-//! no log stands behind its predecessors; so one queue of runs is enough.
+//! Publisher confirms: each publish of a channel is answered once, when what it waits for has been reached: in order within
+//! a commit stream, and those of one stream whatever another one does.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
-use leveret_broker::awaited::{Awaited, Reached};
+use leveret_queue::Watermarks;
+
+use leveret_broker::streams::waits::InOrder;
+use leveret_broker::ticket::StreamId;
+use leveret_broker::wait_for::WaitFor;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
+    first: u64,
     last: u64,
-    awaited: Awaited,
     accepted: bool,
 }
 
@@ -29,107 +31,181 @@ pub struct Confirm {
 #[derive(Debug, Default)]
 pub struct Confirms {
     published: u64,
+    /// All up to here are answered.
     answered: u64,
-    runs: VecDeque<Run>,
+    /// So are these beyond it, by the first of each range.
+    ahead: BTreeMap<u64, u64>,
+    count_ahead: u64,
+    /// The rest of a run that is answered one by one, since some before it are unanswered.
+    one_by_one: Option<Run>,
+    waits: InOrder<Run>,
 }
 
 impl Confirms {
     /// Enters `count` publishes that share their fate.
-    pub fn publish(&mut self, count: u64, awaited: Awaited, accepted: bool) {
+    pub fn publish(&mut self, count: u64, wait: WaitFor, accepted: bool) {
         if count == 0 {
             return;
         }
+        let first = self.published + 1;
         self.published += count;
-        let awaited = awaited.behind(self.runs.back().map_or(Awaited::default(), |run| run.awaited));
-        match self.runs.back_mut() {
-            Some(run) if run.awaited == awaited && run.accepted == accepted => run.last = self.published,
-            _ => self.runs.push_back(Run { last: self.published, awaited, accepted }),
+        match self.waits.last(&wait) {
+            Some((other, run)) if run.last + 1 == first && run.accepted == accepted && other.is_same(&wait) => {
+                run.last = self.published;
+            }
+            _ => self.waits.push(wait, Run { first, last: self.published, accepted }),
         }
     }
 
     /// How many wait.
     pub fn unanswered(&self) -> u64 {
-        self.published - self.answered
+        self.published - self.answered - self.count_ahead
     }
 
     /// The next answer that is due.
-    pub fn next(&mut self, reached: Reached) -> Option<Confirm> {
-        let first = self.runs.front().copied().filter(|run| run.awaited.is_reached(reached))?;
-        let mut last = first.last;
-        self.runs.pop_front();
-        let joins = |run: &mut Run| run.awaited.is_reached(reached) && run.accepted == first.accepted;
-        while let Some(run) = self.runs.pop_front_if(joins) {
-            last = run.last;
+    pub fn next(&mut self, reached: &impl Fn(StreamId) -> Watermarks) -> Option<Confirm> {
+        let mut run = match self.one_by_one.take() {
+            Some(run) => run,
+            None => {
+                let mut run = self.waits.pop(reached)?;
+                let joins = |run: Run| move |next: &Run| next.first == run.last + 1 && next.accepted == run.accepted;
+                while let Some(next) = self.waits.pop_if(reached, joins(run)) {
+                    run.last = next.last;
+                }
+                run
+            }
+        };
+        let accepted = run.accepted;
+        if run.first == self.answered + 1 {
+            self.answered = run.last;
+            while let Some(next) = self.ahead.first_entry().filter(|next| *next.key() == self.answered + 1) {
+                let (first, last) = next.remove_entry();
+                self.answered = last;
+                self.count_ahead -= last - first + 1;
+            }
+            return Some(Confirm { sequence: run.last, multiple: run.last > run.first, accepted });
         }
-        let multiple = last - self.answered > 1;
-        self.answered = last;
-        Some(Confirm { sequence: last, multiple, accepted: first.accepted })
+        // One before it, of another stream, waits: `multiple` would answer that, too.
+        let sequence = run.first;
+        match self.ahead.range_mut(..sequence).next_back() {
+            Some((_, last)) if *last + 1 == sequence => *last = sequence,
+            _ => {
+                self.ahead.insert(sequence, sequence);
+            }
+        }
+        self.count_ahead += 1;
+        run.first += 1;
+        self.one_by_one = Some(run).filter(|run| run.first <= run.last);
+        Some(Confirm { sequence, multiple: false, accepted })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use leveret_queue::Place;
 
-    fn at(durable: u64) -> Reached {
-        Reached { written: durable, durable }
+    use super::*;
+    use leveret_broker::ticket::{Awaited, Ticket};
+
+    fn ticket(number: u64) -> Ticket {
+        Ticket::new(StreamId::LOCAL, Place::new(number))
+    }
+
+    fn durable(number: u64) -> WaitFor {
+        ticket(number).into()
+    }
+
+    fn os(number: u64) -> WaitFor {
+        Awaited::written(ticket(number)).into()
+    }
+
+    fn reached(written: u64, durable: u64) -> impl Fn(StreamId) -> Watermarks {
+        move |_| Watermarks { written: Place::new(written), durable: Place::new(durable) }
+    }
+
+    fn at(number: u64) -> impl Fn(StreamId) -> Watermarks {
+        reached(number, number)
     }
 
     #[test]
     fn what_has_to_be_written_only_waits_for_what_came_before_it() {
         let mut confirms = Confirms::default();
-        let os = |position| Awaited { position, written: true };
         confirms.publish(1, os(3), true);
-        confirms.publish(1, Awaited::default(), true);
-        confirms.publish(1, Awaited::durable(4), true);
+        confirms.publish(1, WaitFor::default(), true);
+        confirms.publish(1, durable(4), true);
         confirms.publish(1, os(5), true);
         let ack = |sequence, multiple| Some(Confirm { sequence, multiple, accepted: true });
-        assert_eq!(confirms.next(Reached { written: 5, durable: 2 }), ack(2, true));
-        assert_eq!(confirms.next(Reached { written: 5, durable: 3 }), None, "one before it has to be durable");
-        assert_eq!(confirms.next(Reached { written: 5, durable: 4 }), ack(4, true));
+        assert_eq!(confirms.next(&reached(5, 2)), ack(2, true));
+        assert_eq!(confirms.next(&reached(5, 3)), None, "one before it has to be durable");
+        assert_eq!(confirms.next(&reached(5, 4)), ack(4, true));
     }
 
     #[test]
     fn nothing_is_confirmed_before_it_is_durable() {
         let mut confirms = Confirms::default();
-        confirms.publish(3, Awaited::durable(10), true);
-        confirms.publish(1, Awaited::durable(0), true);
-        assert_eq!(confirms.next(at(9)), None, "one without a position stands behind its predecessors");
-        assert_eq!(confirms.next(at(10)), Some(Confirm { sequence: 4, multiple: true, accepted: true }));
-        assert_eq!(confirms.next(at(10)), None);
+        confirms.publish(3, durable(10), true);
+        confirms.publish(1, durable(0), true);
+        assert_eq!(confirms.next(&at(9)), None, "one without a position stands behind its predecessors");
+        assert_eq!(confirms.next(&at(10)), Some(Confirm { sequence: 4, multiple: true, accepted: true }));
+        assert_eq!(confirms.next(&at(10)), None);
         assert_eq!(confirms.unanswered(), 0);
     }
 
     #[test]
     fn what_waits_for_another_position_than_those_before_it_waits_for_that_and_for_them() {
         let mut confirms = Confirms::default();
-        confirms.publish(1, Awaited { position: 243, written: true }, true);
+        confirms.publish(1, os(243), true);
         // Volatile, behind a message that isn't durable.
-        confirms.publish(1, Awaited::durable(232), true);
-        assert_eq!(confirms.next(Reached { written: 240, durable: 234 }), None);
+        confirms.publish(1, durable(232), true);
+        assert_eq!(confirms.next(&reached(240, 234)), None);
         let both = Confirm { sequence: 2, multiple: true, accepted: true };
-        assert_eq!(confirms.next(Reached { written: 243, durable: 234 }), Some(both), "243 needn't be durable");
+        assert_eq!(confirms.next(&reached(243, 234)), Some(both), "243 needn't be durable");
     }
 
     #[test]
     fn refused_ones_are_answered_apart() {
         let mut confirms = Confirms::default();
-        confirms.publish(2, Awaited::durable(5), true);
-        confirms.publish(1, Awaited::durable(5), false);
-        confirms.publish(1, Awaited::durable(6), true);
-        assert_eq!(confirms.next(at(6)), Some(Confirm { sequence: 2, multiple: true, accepted: true }));
-        assert_eq!(confirms.next(at(6)), Some(Confirm { sequence: 3, multiple: false, accepted: false }));
-        assert_eq!(confirms.next(at(6)), Some(Confirm { sequence: 4, multiple: false, accepted: true }));
-        assert_eq!(confirms.next(at(6)), None);
+        confirms.publish(2, durable(5), true);
+        confirms.publish(1, durable(5), false);
+        confirms.publish(1, durable(6), true);
+        assert_eq!(confirms.next(&at(6)), Some(Confirm { sequence: 2, multiple: true, accepted: true }));
+        assert_eq!(confirms.next(&at(6)), Some(Confirm { sequence: 3, multiple: false, accepted: false }));
+        assert_eq!(confirms.next(&at(6)), Some(Confirm { sequence: 4, multiple: false, accepted: true }));
+        assert_eq!(confirms.next(&at(6)), None);
     }
 
     #[test]
     fn what_becomes_durable_together_is_answered_together() {
         let mut confirms = Confirms::default();
         for position in 1..=100 {
-            confirms.publish(1, Awaited::durable(position), true);
+            confirms.publish(1, durable(position), true);
         }
-        assert_eq!(confirms.next(at(40)), Some(Confirm { sequence: 40, multiple: true, accepted: true }));
+        assert_eq!(confirms.next(&at(40)), Some(Confirm { sequence: 40, multiple: true, accepted: true }));
         assert_eq!(confirms.unanswered(), 60);
+    }
+
+    #[test]
+    fn a_stream_that_stands_still_holds_up_no_confirm_of_another() {
+        let other = |number| WaitFor::from(Ticket::new(StreamId(1), Place::new(number)));
+        let both = |first, second| {
+            move |stream| Watermarks::synced(Place::new(if stream == StreamId::LOCAL { first } else { second }))
+        };
+        let mut confirms = Confirms::default();
+        confirms.publish(2, durable(5), true);
+        confirms.publish(2, other(3), true);
+        confirms.publish(1, durable(6), true);
+        confirms.publish(1, other(4), false);
+        let single = |sequence, accepted| Some(Confirm { sequence, multiple: false, accepted });
+        assert_eq!(confirms.next(&both(4, 4)), single(3, true), "`multiple` would confirm the first two");
+        assert_eq!(confirms.next(&both(4, 4)), single(4, true));
+        assert_eq!(confirms.next(&both(4, 4)), single(6, false));
+        assert_eq!((confirms.next(&both(4, 4)), confirms.unanswered()), (None, 3));
+        assert_eq!(confirms.next(&both(5, 4)), Some(Confirm { sequence: 2, multiple: true, accepted: true }));
+        assert_eq!((confirms.next(&both(5, 4)), confirms.unanswered()), (None, 1));
+        assert_eq!(confirms.next(&both(6, 4)), single(5, true));
+        assert_eq!((confirms.next(&both(6, 4)), confirms.unanswered()), (None, 0));
+        assert!(confirms.ahead.is_empty());
+        confirms.publish(2, durable(7), true);
+        assert_eq!(confirms.next(&both(7, 4)), Some(Confirm { sequence: 8, multiple: true, accepted: true }));
     }
 }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use leveret_message::Batch;
 
 use crate::client_connection::ClientConnection;
-use leveret_broker::awaited::Awaited;
 use leveret_broker::bodies::BodyFile;
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::queue_handle::QueueRef;
@@ -18,6 +17,7 @@ use leveret_broker::route::Route;
 use leveret_broker::shared_messages::REFERENCE_BYTES;
 use leveret_broker::time::Nanos;
 use leveret_broker::turn_budget::{ENQUEUE, QUEUE_RUN};
+use leveret_broker::wait_for::WaitFor;
 
 /// Work that a run makes at most, in units of [`leveret_broker::turn_budget`], unless a single message makes more.
 const RUN_WORK_MAX: u32 = 10_000;
@@ -48,7 +48,7 @@ pub struct FanOut {
     /// The disk had no room for its body: no queue gets it.
     is_refused: bool,
     accepted: u32,
-    awaited: Awaited,
+    wait: WaitFor,
     refusing: Option<usize>,
     gone: usize,
 }
@@ -62,7 +62,7 @@ pub struct FannedOut {
     /// So many messages, from the first on, were taken by every queue.
     pub accepted: u32,
     /// Their confirm waits for this.
-    pub awaited: Awaited,
+    pub wait: WaitFor,
     /// A queue that took the fewest, if any refused some.
     pub refusing: Option<usize>,
     /// The disk had no room for its body.
@@ -95,7 +95,7 @@ impl FanOut {
             next: 0,
             is_refused,
             accepted,
-            awaited: Awaited::default(),
+            wait: WaitFor::default(),
             refusing: None,
             gone: 0,
         }
@@ -124,10 +124,10 @@ impl FanOut {
                 self.accepted = published.accepted;
                 self.refusing = Some(self.next);
             }
-            if published.awaited.position > 0 {
-                if self.awaited.position == 0 || !is_planted(Bug::FirstQueueConfirms) {
-                    self.awaited = self.awaited.and(published.awaited);
-                }
+            if self.wait.is_nothing() || !is_planted(Bug::FirstQueueConfirms) {
+                self.wait.and(published.awaited);
+            }
+            if !published.awaited.is_nothing() {
                 client.undurable.note_published(published, queue, self.bytes);
                 if shared.is_some() {
                     self.bytes = REFERENCE_BYTES;
@@ -141,9 +141,9 @@ impl FanOut {
 
     /// All queues were offered it: requesters that wait for it get it, and it is counted.
     pub fn end(self, client: &mut ClientConnection) -> FannedOut {
-        let Self { route, batch, is_refused, accepted, awaited, refusing, gone, .. } = self;
+        let Self { route, batch, is_refused, accepted, wait, refusing, gone, .. } = self;
         if let Some(last) = route.queues.last().filter(|_| !is_refused) {
-            client.undurable.note_confirm(awaited, last);
+            client.undurable.note_confirm(&wait, last);
         }
         for reply in &route.replies {
             reply.send(&batch);
@@ -154,6 +154,6 @@ impl FanOut {
         // Any of its queues: the disk is full for all of them.
         let refusing = refusing.or_else(|| (is_refused && !route.queues.is_empty()).then_some(0));
         let reached_nobody = gone > 0 && gone == route.queues.len() && route.replies.is_empty();
-        FannedOut { route, batch, accepted, awaited, refusing, is_refused, reached_nobody }
+        FannedOut { route, batch, accepted, wait, refusing, is_refused, reached_nobody }
     }
 }

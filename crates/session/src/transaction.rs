@@ -1,7 +1,7 @@
 //! Transactions: what a client publishes and settles takes effect together, or not at all. Whatever the protocol.
 //!
-//! Until the commit everything waits here, out of the queues' sight. The commit is one group of the log: after a crash
-//! all of it is there, or nothing. It doesn't isolate: a consumer may see a message of it in one queue a moment before
+//! Until the commit everything waits here, out of the queues' sight. The commit is one group of each commit stream that
+//! its queues belong to, mostly one: after a crash all of a stream's is there, or nothing. It doesn't isolate: a consumer may see a message of it in one queue a moment before
 //! another one sees the next.
 
 use std::sync::Arc;
@@ -13,14 +13,12 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::undurable::Undurable;
-use leveret_broker::awaited::Awaited;
-use leveret_broker::commit::Commit;
 use leveret_broker::group::Group;
 use leveret_broker::outbox::Outbox;
 use leveret_broker::queue_handle::{QueueRef, RECORD_RUNS_MAX, Reason};
 use leveret_broker::settlement::Settlement;
-use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 
 /// Bytes of messages that the open transactions of one connection hold at most.
 pub const TRANSACTION_BYTES_MAX: u64 = 64 << 20;
@@ -55,7 +53,7 @@ pub struct Transaction {
 #[derive(Debug, Clone)]
 pub struct Committed {
     /// What the answer waits for.
-    pub ticket: Ticket,
+    pub wait: WaitFor,
     /// A queue refused a message (`x-overflow`).
     pub refused: bool,
 }
@@ -106,24 +104,18 @@ impl Transaction {
     /// Carries it out: publishes first, then what is settled. The queues are noted as having something on its way to
     /// the disk. The caller has asked whether the log has room; its outbox is told when moves of dead letters are
     /// durable.
-    pub fn commit(
-        mut self,
-        commit: &Arc<Commit>,
-        undurable: &mut Undurable,
-        outbox: &Arc<Outbox>,
-        now: Now,
-    ) -> Committed {
+    pub fn commit(mut self, undurable: &mut Undurable, outbox: &Arc<Outbox>, now: Now) -> Committed {
         // Times to live count from here: RabbitMQ's queues get the messages now.
         for publishing in &mut self.publishes {
             Arc::make_mut(&mut publishing.batch).receive_at(now.wall_ms);
         }
         let now = now.monotonic;
-        let mut group = Group::new(commit);
+        let mut groups = Groups::default();
         let mut refused = false;
         for Publishing { queues, batch, persistent } in &self.publishes {
             let count = batch.len() as u32;
             for queue in queues {
-                refused |= queue.publish_in(&mut group, batch, 0, count, *persistent, now) < count;
+                refused |= queue.publish_in(groups.of(queue), batch, 0, count, *persistent, now) < count;
             }
         }
         let (mut requeues, mut deaths) = (Vec::new(), Vec::new());
@@ -143,13 +135,14 @@ impl Transaction {
                 }
             };
             for runs in runs.chunks(RECORD_RUNS_MAX) {
-                queue.settle_in(&mut group, consumer, runs, outcome, now);
+                queue.settle_in(groups.of(&queue), consumer, runs, outcome, now);
             }
         }
-        let (position, queues) = group.close(Wait::Confirm);
-        for queue in queues.iter().filter(|_| position > 0) {
+        let closed: SmallVec<[_; 1]> = groups.0.into_iter().map(|group| group.close(Wait::Confirm)).collect();
+        let count: usize = closed.iter().map(|(_, queues)| queues.len()).sum();
+        for (ticket, queues) in closed.iter().filter(|(ticket, _)| !ticket.is_nothing()) {
             // Memory that the batches hold is counted once.
-            undurable.note(Awaited::durable(position), queue, self.bytes / queues.len() as u64);
+            queues.iter().for_each(|queue| undurable.note((*ticket).into(), queue, self.bytes / count as u64));
         }
         for (queue, consumer, runs, failed) in requeues {
             queue.requeue(consumer, &runs, failed, now);
@@ -157,7 +150,24 @@ impl Transaction {
         let moves = deaths
             .into_iter()
             .map(|(queue, consumer, runs)| queue.reject(consumer, &runs, outbox, Reason::Transaction, now));
-        let ticket = Ticket::all(std::iter::once(Ticket::at(position)).chain(moves));
-        Committed { ticket, refused }
+        let wait = WaitFor::all(closed.iter().map(|(ticket, _)| WaitFor::from(*ticket)).chain(moves));
+        Committed { wait, refused }
+    }
+}
+
+/// The groups of a commit, one for each stream.
+#[derive(Default)]
+struct Groups(SmallVec<[Group; 1]>);
+
+impl Groups {
+    fn of(&mut self, queue: &QueueRef) -> &mut Group {
+        let at = match self.0.iter().position(|group| group.stream().id() == queue.stream().id()) {
+            Some(at) => at,
+            None => {
+                self.0.push(Group::new(queue.stream()));
+                self.0.len() - 1
+            }
+        };
+        &mut self.0[at]
     }
 }

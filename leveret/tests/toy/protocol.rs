@@ -12,6 +12,7 @@ use leveret_broker::protocol::{Accepted, ProtocolInfo, Recognised};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Publisher;
 use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX};
+use leveret_broker::ticket::{Awaited, Ticket};
 use leveret_broker::{Nanos, Now, Output, Protocol, Session};
 use leveret_message::{BatchBuilder, Encoding, Envelope, Overlay, StoredMessage, deliver::to_amqp091};
 use leveret_model::{Action, Arguments, DeclareQueue};
@@ -48,7 +49,7 @@ struct ToySession {
     client: ClientConnection,
     confirms: Confirms,
     /// A declaration is answered when this position is durable.
-    declaring: Option<u64>,
+    declaring: Option<Ticket>,
     consumer: Option<Consumer>,
     has_more: bool,
     is_over: bool,
@@ -101,7 +102,7 @@ impl ToySession {
             connection: Some(self.client.id),
             arguments: Arguments::default(),
         };
-        self.declaring = Some(self.client.declare_queue(permit, declare, now).map_err(text)?.position);
+        self.declaring = Some(self.client.declare_queue(permit, declare, now).map_err(text)?.ticket);
         Ok(())
     }
 
@@ -117,7 +118,7 @@ impl ToySession {
         let mut run = FanOut::new(&self.client, route, Arc::new(builder.finish()), true, None);
         run.whole(&mut self.client, now.monotonic);
         let done = run.end(&mut self.client);
-        self.confirms.publish(1, done.awaited, done.accepted == 1);
+        self.confirms.publish(1, done.wait, done.accepted == 1);
         self.client.counters.published(body.len() as u64);
         Ok(())
     }
@@ -159,8 +160,8 @@ impl ToySession {
     fn event(&mut self, event: Event, now: Now) {
         match event {
             Event::Queue(Signal::Scheduled(key)) => self.client.scheduled.push_back(key),
-            Event::Durable => self.client.registered = None,
-            Event::Written => self.client.registered_written = None,
+            Event::Durable(stream) => self.client.registered.notified(stream, false),
+            Event::Written(stream) => self.client.registered.notified(stream, true),
             Event::Alarm if self.is_blocked() => self.say("blocked"),
             Event::Alarm => self.say("unblocked"),
             Event::Describe(inquiry) => inquiry.answer(self.client.view(self.is_blocked(), now)),
@@ -174,15 +175,16 @@ impl ToySession {
     }
 
     fn durable_work(&mut self) {
-        let reached = self.client.broker.commit.reached();
-        self.has_more = !self.client.undurable.apply(reached, &mut self.client.budget);
+        let streams = self.client.broker.streams.clone();
+        let reached = |stream| streams.reached(stream);
+        self.has_more = !self.client.undurable.apply(&reached, &mut self.client.budget);
         while !self.has_more
-            && let Some(confirm) = self.confirms.next(reached)
+            && let Some(confirm) = self.confirms.next(&reached)
         {
             self.client.counters.confirmed.increment();
             self.say(format_args!("confirmed {}", confirm.sequence));
         }
-        if self.declaring.is_some_and(|position| position <= reached.durable) {
+        if self.declaring.is_some_and(|ticket| streams.is_durable(ticket)) {
             self.declaring = None;
             self.client.broker.registry.publish();
             self.say("ok");
@@ -208,9 +210,9 @@ impl ToySession {
     }
 
     fn rest(&mut self) {
-        self.client.register(self.declaring, false);
+        self.client.register(self.declaring.map(Awaited::from), false);
         self.client.counters.flush();
-        self.client.broker.commit.announce();
+        self.client.broker.streams.announce();
     }
 }
 

@@ -6,7 +6,7 @@ use leveret_log::format::file_header::FileHeader;
 use leveret_log::{Disk, Log, LogId, Options, Position, Report, recover};
 use leveret_sim::disk::{Change, SimDisk};
 
-use super::ledger::{Ledger, Ledgers, Record};
+use super::ledger::{Ledger, LedgerRecord, Ledgers};
 
 /// What a check found.
 pub(crate) type Verdict = Result<(), String>;
@@ -40,7 +40,7 @@ pub(crate) struct Recovered {
 pub(crate) fn check(
     disk: &SimDisk,
     options: &Options,
-    records: &[Record],
+    records: &[LedgerRecord],
     confirmed: Position,
 ) -> Result<Recovered, String> {
     let mut ledgers = Ledgers::default();

@@ -10,7 +10,7 @@ pub(crate) const DELETE: u8 = 2;
 pub(crate) const NOTE: u8 = 3;
 
 #[derive(Clone, Debug)]
-pub(crate) enum Record {
+pub(crate) enum LedgerRecord {
     Message(LogId, u64, Bytes),
     Settle(LogId, Vec<SettleRange>),
     Control(LogId, u8, Vec<u8>),
@@ -36,11 +36,13 @@ impl Default for Ledgers {
 }
 
 impl Ledgers {
-    pub(crate) fn apply(&mut self, record: &Record) {
+    pub(crate) fn apply(&mut self, record: &LedgerRecord) {
         match record {
-            Record::Message(log, number, payload) => self.message_with(*log, *number, payload.len(), Some(payload)),
-            Record::Settle(log, ranges) => self.settle(*log, SettleReason::Acknowledged, ranges),
-            Record::Control(log, kind, payload) => self.control(*log, *kind, payload),
+            LedgerRecord::Message(log, number, payload) => {
+                self.message_with(*log, *number, payload.len(), Some(payload))
+            }
+            LedgerRecord::Settle(log, ranges) => self.settle(*log, SettleReason::Acknowledged, ranges),
+            LedgerRecord::Control(log, kind, payload) => self.control(*log, *kind, payload),
         }
     }
 

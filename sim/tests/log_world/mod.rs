@@ -15,13 +15,13 @@ mod check;
 mod ledger;
 
 pub(crate) use check::{Recovered, check, check_salts};
-use ledger::{DECLARE, DELETE, Ledgers, NOTE, Record};
+use ledger::{DECLARE, DELETE, LedgerRecord, Ledgers, NOTE};
 
 /// How a run went.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// Every record in order of positions.
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Vec<LedgerRecord>,
     /// After so many changes of the disk so much was reported durable.
     pub(crate) confirmed: Vec<(usize, Position)>,
     /// What the checks during the run found.
@@ -71,14 +71,15 @@ impl World {
     }
 
     /// Goes on after a recovery.
-    pub(crate) fn resume(log: Log, disk: SimDisk, ledgers: Ledgers, records: Vec<Record>, seed: u64) -> World {
+    pub(crate) fn resume(log: Log, disk: SimDisk, ledgers: Ledgers, records: Vec<LedgerRecord>, seed: u64) -> World {
         let mut last = BTreeMap::new();
         for (position, record) in (1..).zip(&records) {
-            let (Record::Message(log, ..) | Record::Settle(log, ..) | Record::Control(log, ..)) = record;
+            let (LedgerRecord::Message(log, ..) | LedgerRecord::Settle(log, ..) | LedgerRecord::Control(log, ..)) =
+                record;
             last.insert(*log, position);
         }
-        let declared = |record: &Record| match record {
-            Record::Control(LogId::METADATA, DECLARE, payload) => Some(u64::from(payload[0])),
+        let declared = |record: &LedgerRecord| match record {
+            LedgerRecord::Control(LogId::METADATA, DECLARE, payload) => Some(u64::from(payload[0])),
             _ => None,
         };
         let next_log = records.iter().filter_map(declared).max().unwrap_or(0) + 1;
@@ -96,9 +97,9 @@ impl World {
         }
     }
 
-    fn record(&mut self, record: Record, position: Position) {
+    fn record(&mut self, record: LedgerRecord, position: Position) {
         self.ledgers.apply(&record);
-        let (Record::Message(log, ..) | Record::Settle(log, ..) | Record::Control(log, ..)) = &record;
+        let (LedgerRecord::Message(log, ..) | LedgerRecord::Settle(log, ..) | LedgerRecord::Control(log, ..)) = &record;
         self.last.insert(*log, position);
         self.history.records.push(record);
         assert_eq!(self.history.records.len() as u64, position, "positions are dense");
@@ -141,13 +142,13 @@ impl World {
 
     fn metadata(&mut self, kind: u8, payload: Vec<u8>) {
         let position = self.log.append_control(LogId::METADATA, kind, &payload, Wait::Confirm, self.now);
-        self.record(Record::Control(LogId::METADATA, kind, payload), position);
+        self.record(LedgerRecord::Control(LogId::METADATA, kind, payload), position);
     }
 
     fn control(&mut self, log: LogId) {
         let payload = vec![7; self.random.below(100) as usize];
         let position = self.log.append_control(log, NOTE, &payload, Wait::Lazy, self.now);
-        self.record(Record::Control(log, NOTE, payload), position);
+        self.record(LedgerRecord::Control(log, NOTE, payload), position);
     }
 
     fn publish(&mut self, log: LogId) {
@@ -157,7 +158,7 @@ impl World {
         let last = self.log.append_messages(log, first, payloads, Wait::Confirm, self.now);
         let count = bodies.len() as u64;
         for (i, body) in (0..).zip(bodies) {
-            self.record(Record::Message(log, first + i, body), last + 1 + i - count);
+            self.record(LedgerRecord::Message(log, first + i, body), last + 1 + i - count);
         }
     }
 
@@ -195,7 +196,7 @@ impl World {
             at = end + 1;
         }
         let position = self.log.append_settle(log, SettleReason::Acknowledged, &ranges, Wait::Lazy, self.now);
-        self.record(Record::Settle(log, ranges), position);
+        self.record(LedgerRecord::Settle(log, ranges), position);
     }
 
     /// Runs a few jobs, some time passes.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use leveret_broker::ticket::StreamId;
 use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Protocol, Settings, Wake};
 use leveret_log::{Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
@@ -79,13 +80,13 @@ impl Stage {
     pub(crate) fn write(&mut self) -> bool {
         let mut wrote = false;
         loop {
-            match self.call(|| self.broker.next_job(Lane::Commit, self.now)).expect("the log works") {
+            match self.call(|| self.broker.next_job(StreamId::LOCAL, Lane::Commit, self.now)).expect("the log works") {
                 Next::Run(id, job) => {
                     wrote = true;
                     let result = job.run(&self.disk);
                     self.call(|| {
                         drop(job);
-                        self.broker.complete(id, result, self.now)
+                        self.broker.complete(StreamId::LOCAL, id, result, self.now)
                     })
                     .expect("the log works");
                 }

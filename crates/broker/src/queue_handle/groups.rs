@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use leveret_log::{Payload, Position, SettleReason};
+use leveret_log::SettleReason;
 use leveret_message::{Batch, Reason};
 use leveret_model::Overflow;
-use leveret_queue::{ConsumerId, DeadTurn, Outcome, Placement, Queue, Run};
+use leveret_queue::{ConsumerId, DeadTurn, Outcome, Place, Placement, Queue, Run};
 
 use super::{QueueHandle, Waiting, durable_ranges, reason_of};
 use crate::deferred::Refused;
 use crate::group::Group;
+use crate::streams::Record;
 use crate::time::Nanos;
 
 impl QueueHandle {
@@ -31,17 +32,10 @@ impl QueueHandle {
                 return 0;
             }
             let placement = if persistent && self.is_durable() {
-                let payloads = (index..index + submission.accepted).map(|at| {
-                    let message = batch.message(at as usize);
-                    assert!(message.file.is_none(), "bodies of groups are copied");
-                    Payload { head: message.head, body: message.large }
-                });
-                let position = self.commit.append(|log, now| {
-                    let group = group.id(log);
-                    log.append_messages_in(group, self.log_id, submission.first, payloads, now)
-                });
-                self.last_record.store(position, Ordering::Relaxed);
-                Placement::In(group.position())
+                let (log, first, count) = (self.log_id, submission.first, submission.accepted);
+                let record = Record::Messages { log, first, batch, index, count, instead: None };
+                self.last_record.set(group.append(record).place());
+                Placement::In(group.place())
             } else {
                 Placement::Volatile
             };
@@ -76,11 +70,8 @@ impl QueueHandle {
     fn log_settles_in(&self, queue: &mut Queue, group: &mut Group, runs: &[Run], reason: SettleReason) {
         let ranges = durable_ranges(runs);
         if !ranges.is_empty() {
-            let position = self.commit.append(|log, now| {
-                let group = group.id(log);
-                log.append_settle_in(group, self.log_id, reason, &ranges, now)
-            });
-            self.last_record.store(position, Ordering::Relaxed);
+            let ticket = group.append(Record::Settle { log: self.log_id, reason, ranges: &ranges });
+            self.last_record.set(ticket.place());
             for run in runs.iter().filter(|run| run.durable) {
                 queue
                     .references_mut()
@@ -120,10 +111,10 @@ impl QueueHandle {
         });
     }
 
-    /// The group of a move is written up to `position`; `waiting` waited for it as the last one.
-    pub(crate) fn moved_in(&self, position: Position, waiting: Vec<Waiting>) {
-        let position = self.moves.written(position);
-        waiting.into_iter().for_each(|waiting| waiting.moved(position, &self.commit));
+    /// The group of a move is written up to `place`; `waiting` waited for it as the last one.
+    pub(crate) fn moved_in(&self, place: Place, waiting: Vec<Waiting>) {
+        let place = self.moves.written(place);
+        waiting.into_iter().for_each(|waiting| waiting.moved(place, &self.stream));
     }
 
     /// Messages on their way to the dead-letter exchange.

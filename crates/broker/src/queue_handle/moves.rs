@@ -2,15 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use leveret_log::Position;
-use leveret_queue::GroupPosition;
+use leveret_queue::{GroupPlace, LatestPlace, Place};
 use parking_lot::Mutex;
 
-use crate::commit::Commit;
 use crate::outbox::{Event, Outbox};
-use crate::ticket::Ticket;
+use crate::streams::{StreamRef, Waiter};
+use crate::ticket::{Awaited, StreamId, Ticket};
+use crate::wait_for::WaitFor;
 
 /// Why somebody waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,16 +24,17 @@ pub enum Reason {
 pub struct Waiting {
     /// How many of the queue's dead letters will have been moved then.
     through: u64,
-    group: Arc<GroupPosition>,
+    group: Arc<GroupPlace>,
     outbox: Arc<Outbox>,
     reason: Reason,
 }
 
 impl Waiting {
-    /// The groups of the moves are written up to `position`.
-    pub(crate) fn moved(self, position: Position, commit: &Commit) {
-        self.group.close(position);
-        commit.notify(position, &self.outbox);
+    /// The groups of the moves are written up to `place` of the queue's stream.
+    pub(crate) fn moved(self, place: Place, stream: &StreamRef) {
+        self.group.close(place);
+        let awaited = Awaited::durable(Ticket::new(stream.id(), place));
+        stream.notify(awaited, Waiter::Connection(self.outbox));
     }
 
     /// It won't be. What the rest of a transaction became can't be said in a word, so its connection is closed.
@@ -46,10 +46,10 @@ impl Waiting {
 }
 
 /// For `outbox`, which rejected messages of a queue that had failed: they won't be moved.
-pub(super) fn never(outbox: &Arc<Outbox>, reason: Reason, text: &Arc<str>) -> Ticket {
-    let group = Arc::new(GroupPosition::default());
+pub(super) fn never(stream: StreamId, outbox: &Arc<Outbox>, reason: Reason, text: &Arc<str>) -> WaitFor {
+    let group = Arc::new(GroupPlace::default());
     Waiting { through: 0, group: group.clone(), outbox: outbox.clone(), reason }.fail(text);
-    Ticket::moved(group)
+    WaitFor::moved(stream, group)
 }
 
 /// See the module; of one queue, in the order in which messages died. Locked after the queue.
@@ -57,21 +57,27 @@ pub(super) fn never(outbox: &Arc<Outbox>, reason: Reason, text: &Arc<str>) -> Ti
 pub(super) struct Moves {
     waiting: Mutex<VecDeque<Waiting>>,
     /// Where the last group of a move ends that wrote anything.
-    position: AtomicU64,
+    place: LatestPlace,
 }
 
 impl Moves {
     /// `outbox` waits until those that wait now, after so many before them, have been moved.
-    pub(super) fn wait(&self, moved: u64, moving: u64, outbox: &Arc<Outbox>, reason: Reason) -> Ticket {
+    pub(super) fn wait(
+        &self,
+        (moved, moving): (u64, u64),
+        stream: StreamId,
+        outbox: &Arc<Outbox>,
+        reason: Reason,
+    ) -> WaitFor {
         if moving == 0 {
             // They were more than may wait, and dropped.
-            return Ticket::default();
+            return WaitFor::default();
         }
         let through = moved + moving;
-        let group = Arc::new(GroupPosition::default());
+        let group = Arc::new(GroupPlace::default());
         let waiting = Waiting { through, group: group.clone(), outbox: outbox.clone(), reason };
         self.waiting.lock().push_back(waiting);
-        Ticket::moved(group)
+        WaitFor::moved(stream, group)
     }
 
     /// So many have been moved: whoever waited for that.
@@ -81,10 +87,10 @@ impl Moves {
         waiting.drain(..count).collect()
     }
 
-    /// A group of a move is written up to `position`, 0 if there was nothing to write. Returns what those wait for whom
+    /// A group of a move is written up to `place`, nothing if there was nothing to write. Returns what those wait for whom
     /// it was the last of: one that moves volatile messages only comes after others that may not be durable yet.
-    pub(super) fn written(&self, position: Position) -> Position {
-        self.position.fetch_max(position, Ordering::AcqRel).max(position)
+    pub(super) fn written(&self, place: Place) -> Place {
+        self.place.advance(place)
     }
 
     /// Everybody.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_log::{BodyFiles, Lane, Log, MemoryDisk, Next, Options, Position, Wait};
+use leveret_log::{BodyFiles, Lane, MemoryDisk, Next, Options, Wait};
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{Arguments, DeadLetterOptions, Durability, Home, Queue, QueueId, QueueOptions, QueueType};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
@@ -10,7 +10,6 @@ use leveret_queue::{DeadTurn, GetOutcome, Ledger, Link, MemoryBudget, Outcome, Q
 
 use super::{QueueHandle, QueueRef, Reason};
 use crate::bodies::Bodies;
-use crate::commit::Commit;
 use crate::deferred::Deferred;
 use crate::group::Group;
 use crate::outbox::{Event, Outbox, Wake};
@@ -19,6 +18,8 @@ use crate::reads::Reads;
 use crate::recovery::Recovered;
 use crate::services::Services;
 use crate::shared_messages::{RecoveredShared, SharedLimits, SharedMessages};
+use crate::streams::{CommitStream as _, LocalStream, Streams};
+use crate::ticket::{StreamId, Ticket};
 use crate::time::Now;
 
 const ID: QueueId = QueueId(7);
@@ -32,7 +33,7 @@ impl Wake for Nobody {
 /// A queue with a dead-letter exchange on a disk in memory, and a connection.
 pub(crate) struct Fixture {
     pub(crate) queue: QueueRef,
-    commit: Arc<Commit>,
+    commit: Arc<LocalStream>,
     reads: Arc<Reads>,
     bodies: Arc<Bodies>,
     disk: MemoryDisk,
@@ -45,7 +46,7 @@ impl Fixture {
         let disk = MemoryDisk::new();
         let (log, _) =
             leveret_log::recover(&disk, Options::default(), &mut Recovered::default(), 0).expect("an empty disk");
-        let commit = Arc::new(Commit::new(log));
+        let commit = Arc::new(LocalStream::new(StreamId::LOCAL, log));
         let dead_letter = Some(DeadLetterOptions { exchange: "dlx".into(), routing_key: None });
         let options = QueueOptions { dead_letter, ..QueueOptions::default() };
         let info = Queue {
@@ -67,7 +68,7 @@ impl Fixture {
         let bodies = Bodies::new(BodyFiles::new(0, 0), 1);
         let shared = Arc::new(SharedMessages::new(RecoveredShared::default(), commit.clone(), bodies.clone(), limits));
         let services = Services {
-            commit: commit.clone(),
+            streams: Arc::new(Streams::new(vec![commit.clone()], Streams::by_home)),
             reads: reads.clone(),
             deferred,
             budget,
@@ -99,7 +100,7 @@ impl Fixture {
     }
 
     /// Moves a turn of dead letters to nowhere; how many, and where the group ends.
-    fn move_dead(&self) -> (u64, Position) {
+    fn move_dead(&self) -> (u64, Ticket) {
         let runs = loop {
             match self.queue.dead_turn() {
                 DeadTurn::Move(runs) => break runs,
@@ -108,21 +109,21 @@ impl Fixture {
             }
         };
         let count = runs.iter().map(|run| u64::from(run.count)).sum();
-        let mut group = Group::new(&self.commit);
+        let mut group = Group::new(self.queue.stream());
         self.queue.moved(&mut group, count);
         (count, group.close(Wait::Confirm).0)
     }
 
     /// What was asked for is read back.
     fn read(&self) {
-        let job = self.reads.next(&self.commit, &self.bodies).expect("a read was asked for");
+        let job = self.reads.next(&self.bodies).expect("a read was asked for");
         job.run(&self.disk, Now { monotonic: 0, wall_ms: 0 });
     }
 
     /// Everything that was appended becomes durable.
     fn sync(&self) {
         let mut now = 0;
-        while self.commit.durable() < self.commit.inspect(Log::appended) {
+        while self.commit.watermarks().durable != self.commit.appended() {
             for lane in [Lane::Commit, Lane::Background] {
                 match self.commit.next_job(lane, now) {
                     Next::Run(id, job) => {
@@ -157,15 +158,17 @@ fn a_rejection_waits_for_every_group_that_moved_its_messages() {
     let stage = Fixture::new();
     let mut runs = stage.take(TURN_MESSAGES_MAX, true);
     runs.extend(stage.take(1, false));
-    let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Settlement, 0);
+    let streams = &stage.services.streams;
+    let wait = stage.queue.reject(None, &runs, &stage.outbox, Reason::Settlement, 0);
     let (count, written) = stage.move_dead();
-    assert!(count == u64::from(TURN_MESSAGES_MAX) && written > stage.commit.durable());
-    assert_eq!(ticket.position(), None, "the last one hasn't been moved");
-    assert_eq!(stage.move_dead(), (1, 0), "nothing to write for a volatile message");
-    assert!(stage.told().is_empty() && !ticket.is_durable(stage.commit.durable()), "answered before it is on disk");
+    assert!(count == u64::from(TURN_MESSAGES_MAX) && !streams.is_durable(written));
+    assert_eq!(wait.first_awaited(), None, "the last one hasn't been moved");
+    let (count, written) = stage.move_dead();
+    assert!(count == 1 && written.is_nothing(), "nothing to write for a volatile message");
+    assert!(stage.told().is_empty() && !streams.have(&wait), "answered before it is on disk");
     stage.sync();
-    assert!(ticket.is_durable(stage.commit.durable()));
-    assert_eq!(stage.told(), [Event::Durable]);
+    assert!(streams.have(&wait));
+    assert_eq!(stage.told(), [Event::Durable(StreamId::LOCAL)]);
 }
 
 /// Makes the queue fail in one way or another while a transaction waits for the move of its rejection.
@@ -177,7 +180,7 @@ fn fails_with_a_transaction(fail: impl FnOnce(&Fixture)) {
     assert!(matches!(stage.queue.dead_turn(), DeadTurn::Wait), "it has to be read back");
     fail(&stage);
     assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
-    assert_eq!(ticket.position(), None);
+    assert_eq!(ticket.first_awaited(), None);
     let told = stage.told();
     assert!(matches!(told.first(), Some(Event::Close(_))), "the transaction is never answered: {told:?}");
     assert_eq!(told[1..], [Event::Queue(Signal::Cancelled(5))], "the publisher isn't told");
@@ -209,7 +212,7 @@ fn a_queue_that_failed_keeps_what_is_rejected() {
         let ticket = stage.queue.reject(None, &runs[..1], &stage.outbox, reason, 0);
         assert_eq!(stage.queue.settle(None, &runs[1..], Outcome::Dropped, Wait::Confirm, 0), None);
         assert_eq!(stage.found(), 2, "neither in its queue nor where dead letters go");
-        assert_eq!(ticket.position(), None, "answered, and back after a restart");
+        assert_eq!(ticket.first_awaited(), None, "answered, and back after a restart");
         let is_closed = stage.told().iter().any(|event| matches!(event, Event::Close(_)));
         assert_eq!(is_closed, reason == Reason::Transaction);
         stage.queue.settle(None, &runs, Outcome::Settled, Wait::Confirm, 0);
@@ -225,7 +228,7 @@ fn a_deleted_queue_does_not_fail() {
     stage.queue.fail("damaged".into());
     assert_eq!(stage.queue.state(), QueueState::Deleted);
     let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
-    assert!(ticket.position().is_some() && stage.told().is_empty(), "a transaction goes on without it");
+    assert!(ticket.first_awaited().is_some() && stage.told().is_empty(), "a transaction goes on without it");
 }
 
 /// With the checks of a debug build, on which it relies.
@@ -238,7 +241,7 @@ fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
     let runs = [run, Run { first: run.last + 2, ..run }];
     let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
     assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
-    assert_eq!(ticket.position(), None, "answered, and back after a restart");
+    assert_eq!(ticket.first_awaited(), None, "answered, and back after a restart");
     assert!(matches!(stage.told()[..], [Event::Close(_)]), "the transaction is never answered");
     assert_eq!(stage.found(), 1);
 }
@@ -250,14 +253,14 @@ fn a_checkpoint_right_after_a_start_has_all_that_was_replayed() {
     let taken = stage.take(3, true);
     stage.queue.settle(None, &taken[1..2], Outcome::Settled, Wait::Confirm, 0);
     stage.sync();
-    let end = stage.commit.durable();
+    let end = stage.commit.watermarks().durable;
     let mut ledger = Ledger::default();
     ledger.accept(0, 3, 12);
     ledger.settle(1, 1, 4, Outcome::Settled);
     let recovered = leveret_queue::Recovered { ledger, redelivered_below: 3, ..leveret_queue::Recovered::default() };
     let again = QueueHandle::open(stage.queue.info().clone(), recovered, &stage.services, 0, 0);
     let state = again.live_state(end).expect("it is there");
-    assert_eq!((state.position, state.bytes, state.live.len()), (end, 8, 2));
+    assert_eq!((state.position, state.bytes, state.live.len()), (end.number(), 8, 2));
 }
 
 #[test]

@@ -38,13 +38,12 @@ pub(super) async fn import(
         tracing::warn!(skipped = named.join(", "), "definitions are imported without unsupported objects");
     }
     // A document with many objects waits until earlier writes of others have reached the disk.
-    let commit = &api.broker().commit;
-    if !commit.has_room() {
+    if !api.broker().streams.local().has_room() {
         api.durable(registry.staged().1).await?;
     }
     let submitted = registry.submit_all(permit, &plan.commands, api.node().clock().monotonic());
-    let (_, position) = submitted.map_err(|(_, refused)| {
+    let (_, ticket) = submitted.map_err(|(_, refused)| {
         Error::BadRequest(format!("{}: {}", refused.kind.name().to_lowercase(), refused.text))
     })?;
-    api.durable(position).await
+    api.durable(ticket).await
 }

@@ -48,8 +48,8 @@ pub(crate) async fn purge(call: Call) -> HandlerResult {
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.usable_queue(vhost, name, None)?;
-    let (_, position) = queue.purge(call.api.node().clock().monotonic());
-    call.api.durable(position).await?;
+    let (_, ticket) = queue.purge(call.api.node().clock().monotonic());
+    call.api.durable(ticket).await?;
     no_content()
 }
 

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use leveret_broker::direct::{Got, Held, PlainMessage};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::settlement::Settlement;
+use leveret_broker::ticket::Ticket;
 use leveret_model::Action;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -69,8 +70,8 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
             }
         }
     }
-    let position = taken.dispose(settlement);
-    call.api.durable(position).await?;
+    let ticket = taken.dispose(settlement);
+    call.api.durable(ticket).await?;
     json(Value::Array(shown))
 }
 
@@ -83,7 +84,7 @@ struct Taken<'a> {
 }
 
 impl Taken<'_> {
-    fn dispose(&mut self, settlement: Settlement) -> u64 {
+    fn dispose(&mut self, settlement: Settlement) -> Ticket {
         let held = std::mem::take(&mut self.held);
         self.api.broker().dispose(self.queue, &held, settlement, self.api.node().clock().monotonic())
     }

@@ -102,10 +102,10 @@ impl HttpStage {
 
 /// Waits until the users are durable; before, no login succeeds.
 fn wait_until_published(broker: &leveret_broker::Broker) {
-    let (_, position) = broker.registry.model_snapshot();
+    let (_, place) = broker.registry.model_snapshot();
     let (done, wait) = std::sync::mpsc::channel();
-    broker.commit.when_durable(
-        position,
+    broker.streams.when_reached(
+        leveret_broker::ticket::Ticket::new(leveret_broker::ticket::StreamId::LOCAL, place),
         Box::new(move || {
             let _ = done.send(());
         }),

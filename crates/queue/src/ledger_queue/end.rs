@@ -1,5 +1,7 @@
 //! A queue that is deleted, or fails.
 
+use std::ops::Range;
+
 use crate::answers::QueueState;
 use crate::dead_letter::DeadLetters;
 use crate::effects::Effects;
@@ -31,6 +33,12 @@ impl ClassicQueue {
         self.state = QueueState::Failed(reason);
         self.dead.forget_bodies();
         self.stop(effects);
+    }
+
+    /// What was submitted and isn't applied never will be: it is offered again. Returns its numbers, which are given out
+    /// again.
+    pub fn withdraw(&mut self) -> Range<u64> {
+        self.pending.withdraw()
     }
 
     /// Volatile messages are nowhere but in memory, which goes: they must not be among those that a checkpoint calls

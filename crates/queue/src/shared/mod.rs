@@ -11,4 +11,4 @@ mod references;
 
 pub use counts::SharedCounts;
 pub use record::{ReferenceError, ReferenceRecord, encode_reference};
-pub use references::{Place, References};
+pub use references::{References, SharedPlace};

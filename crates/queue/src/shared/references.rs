@@ -22,7 +22,7 @@ struct Stretch {
 
 /// Where messages of a queue stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct SharedPlace {
     /// Number of the first in the queue.
     pub first: u64,
     /// How many follow each other there and here, the first included.
@@ -130,11 +130,11 @@ impl References {
     }
 
     /// Where the first message from `number` on stands that is, or was, in the shared log.
-    pub fn place(&self, number: u64) -> Option<Place> {
+    pub fn place(&self, number: u64) -> Option<SharedPlace> {
         let across = self.stretches.range(..=number).next_back().filter(|(_, stretch)| stretch.last >= number);
         let (start, stretch) = across.or_else(|| self.stretches.range(number..).next())?;
         let first = number.max(*start);
-        Some(Place { first, count: stretch.last - first + 1, shared: stretch.shared + (first - start) })
+        Some(SharedPlace { first, count: stretch.last - first + 1, shared: stretch.shared + (first - start) })
     }
 
     /// Whether the queue has this message, and it stands in the shared log.
@@ -153,8 +153,8 @@ impl References {
     }
 
     /// All stretches by their numbers, released or not.
-    pub fn stretches(&self) -> impl Iterator<Item = Place> {
-        self.stretches.iter().map(|(first, stretch)| Place {
+    pub fn stretches(&self) -> impl Iterator<Item = SharedPlace> {
+        self.stretches.iter().map(|(first, stretch)| SharedPlace {
             first: *first,
             count: stretch.last - first + 1,
             shared: stretch.shared,
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(gone.len(), 8_999);
         assert_eq!(gone[0], (501, 501));
         assert!(references.released.is_empty());
-        assert_eq!(references.place(1), Some(Place { first: 9_000, count: 1_001, shared: 9_500 }));
+        assert_eq!(references.place(1), Some(SharedPlace { first: 9_000, count: 1_001, shared: 9_500 }));
         references.release(0, 20_000, |from, to| assert_eq!((from, to), (9_500, 10_500)));
         assert!(references.is_empty());
     }

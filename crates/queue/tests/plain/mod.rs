@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_queue::{MemoryBudget, Placement, Queue, Surroundings};
+use leveret_queue::{MemoryBudget, Place, Placement, Queue, Surroundings};
 use roaring::RoaringTreemap;
 
 /// A node whose clock begins with the epoch.
@@ -12,7 +12,7 @@ pub(crate) fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
 
 /// At this position of the log; volatile without one.
 pub(crate) fn placement(position: Option<u64>) -> Placement<'static> {
-    position.map_or(Placement::Volatile, Placement::At)
+    position.map_or(Placement::Volatile, |number| Placement::At(Place::new(number)))
 }
 
 /// The numbers that a checkpoint keeps as live, and their body bytes.

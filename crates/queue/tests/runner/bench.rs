@@ -6,6 +6,7 @@
 //! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [group=NAME]` | submits messages, at the next position if they are durable |
 //! | `apply POSITION` | everything up to there is durable |
 //! | `write POSITION` | everything up to there is written, and durable up to the last `apply` |
+//! | `withdraw` | the commit stream goes on without what wasn't applied |
 //! | `close-group NAME` | its commit record gets the next position |
 //! | `consume ID [prefetch=N] [priority=N] [exclusive] [auto] [credit] [copy]` | adds a consumer |
 //! | `take ID [N] [bytes=N]` | its turn |
@@ -27,7 +28,7 @@ use std::sync::{Arc, Mutex};
 use leveret_message::Batch;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    ConsumerId, Effects, GroupPosition, Link, MemoryBudget, Queue, QueueState, Run, Signal, StoredRead, Surroundings,
+    ConsumerId, Effects, GroupPlace, Link, MemoryBudget, Queue, QueueState, Run, Signal, StoredRead, Surroundings,
 };
 
 use super::words::Words;
@@ -65,7 +66,7 @@ pub(crate) struct Bench {
     pub(super) deadline_ms: Option<u64>,
     pub(super) position: u64,
     pub(super) durable_position: u64,
-    pub(super) groups: BTreeMap<String, Arc<GroupPosition>>,
+    pub(super) groups: BTreeMap<String, Arc<GroupPlace>>,
     pub(super) names: BTreeMap<u64, String>,
     /// Durable messages, each alone in a batch.
     pub(super) store: BTreeMap<u64, Arc<Batch>>,
@@ -142,7 +143,7 @@ impl Bench {
                 words.end()?;
                 self.restart(clean)
             }
-            "purge" | "peek" | "status" | "delete" | "stay" => {
+            "purge" | "peek" | "status" | "delete" | "stay" | "withdraw" => {
                 words.end()?;
                 self.plain(command)
             }

@@ -7,8 +7,8 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions, Value};
 use leveret_queue::{
     Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, DeleteIf, Flow, GetOutcome, Kept,
-    Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, Outcome, Placement, Queue, QueueState, Recovered, Rejection,
-    Run, Taken, TurnEnd, WaitReason, push_run,
+    Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, Outcome, Place, Placement, Queue, QueueState, Recovered,
+    Rejection, Run, Taken, TurnEnd, WaitReason, Watermarks, push_run,
 };
 
 use super::bench::{Bench, Delivery, EPOCH_MS};
@@ -81,7 +81,7 @@ impl Bench {
             (Some(group), true) => (Placement::In(group), ", in the group".to_owned()),
             (None, true) => {
                 self.position += 1;
-                (Placement::At(self.position), format!(", at {}", self.position))
+                (Placement::At(Place::new(self.position)), format!(", at {}", self.position))
             }
         };
         answers.insert(0, format!("accepted: {}{place}", accepted.join(" ")));
@@ -95,7 +95,7 @@ impl Bench {
         let name = words.next("a group")?;
         words.end()?;
         self.position += 1;
-        self.groups.get(name).ok_or_else(|| format!("there is no group `{name}`"))?.close(self.position);
+        self.groups.get(name).ok_or_else(|| format!("there is no group `{name}`"))?.close(Place::new(self.position));
         Ok(vec![format!("at {}", self.position)])
     }
 
@@ -105,8 +105,8 @@ impl Bench {
         if durable {
             self.durable_position = position;
         }
-        let reached = self.durable_position;
-        Ok(self.with(|queue, effects| queue.apply(position, reached, effects))?.1)
+        let reached = Watermarks { written: Place::new(position), durable: Place::new(self.durable_position) };
+        Ok(self.with(|queue, effects| queue.apply(reached, effects))?.1)
     }
 
     pub(super) fn consume(&mut self, mut words: Words<'_>) -> Answers {
@@ -374,6 +374,13 @@ impl Bench {
     pub(super) fn plain(&mut self, command: &str) -> Answers {
         let now = self.now();
         match command {
+            "withdraw" => {
+                let (numbers, mut answers) = self.with(|queue, _| queue.withdraw())?;
+                let names: Vec<_> = numbers.clone().filter_map(|number| self.names.remove(&number)).collect();
+                numbers.for_each(|number| drop(self.store.remove(&number)));
+                answers.insert(0, if names.is_empty() { "nothing".to_owned() } else { names.join(" ") });
+                Ok(answers)
+            }
             "purge" => {
                 let ((count, runs), mut answers) = self.with(|queue, effects| queue.purge(now, effects))?;
                 answers.insert(0, format!("{count} purged"));

@@ -86,17 +86,17 @@ impl Connection {
             .registry
             .submit(permit, Command::Bind(bind), now.monotonic)
             .map_err(Refusal::without_conflict)?;
-        Ok(Done::no_content(submitted.position))
+        Ok(Done::no_content(submitted.ticket))
     }
 
     /// DELETE of a binding. One that doesn't exist is deleted already.
     pub(super) fn remove_binding(&mut self, segment: &str, now: Now) -> Result<Done> {
         let location = Location::parse(segment)?;
         let permit = self.check_binding(&location.source, &location.destination, location.key.as_bytes())?;
-        let (snapshot, position) = self.client.broker.registry.staged();
+        let (snapshot, ticket) = self.client.broker.registry.staged();
         let bindings = between(&snapshot.topology, &self.client.vhost, &location.source, &location.destination);
         let Some(binding) = bindings.into_iter().find(|binding| location.is_of(binding)) else {
-            return Ok(Done::no_content(position));
+            return Ok(Done::no_content(ticket));
         };
         let arguments = binding.arguments.clone();
         let unbind = self.bind_command(&location.source, &location.destination, &binding.routing_key, arguments);
@@ -106,7 +106,7 @@ impl Connection {
             .registry
             .submit(permit, Command::Unbind(unbind), now.monotonic)
             .map_err(Refusal::without_conflict)?;
-        Ok(Done::no_content(submitted.position))
+        Ok(Done::no_content(submitted.ticket))
     }
 
     /// GET of the bindings between two ends with a key.
@@ -120,13 +120,13 @@ impl Connection {
             (None, None) => return Err(missing("'dste' or 'dstq'")),
         };
         self.check_binding(&source, &destination, key.as_bytes())?;
-        let (snapshot, position) = self.client.broker.registry.staged();
+        let (snapshot, ticket) = self.client.broker.registry.staged();
         let list = between(&snapshot.topology, &self.client.vhost, &source, &destination)
             .into_iter()
             .filter(|binding| *binding.routing_key == *key.as_bytes())
             .filter_map(|binding| describe(binding))
             .collect();
-        Ok(Done { status: Status::Ok, body: Body::Value(OwnedValue::List(list)), position })
+        Ok(Done { status: Status::Ok, body: Body::Value(OwnedValue::List(list)), wait: ticket.into() })
     }
 
     fn check_binding(&self, source: &str, destination: &End, key: &[u8]) -> Result<Permit> {

@@ -67,7 +67,7 @@ impl Connection {
         });
         let submitted =
             self.client.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::of_model)?;
-        Ok(Done::no_content(submitted.position))
+        Ok(Done::no_content(submitted.ticket))
     }
 
     /// DELETE of an exchange. One that doesn't exist is deleted already.
@@ -83,6 +83,6 @@ impl Connection {
         });
         let submitted =
             self.client.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::without_conflict)?;
-        Ok(Done::no_content(submitted.position))
+        Ok(Done::no_content(submitted.ticket))
     }
 }

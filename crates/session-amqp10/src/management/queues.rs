@@ -14,6 +14,7 @@ use super::request;
 use super::response::{Body, Done, message_count};
 use crate::connection::Connection;
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 
 /// RabbitMQ's name for the type of what a requester of direct reply-to has in place of a queue.
 const VOLATILE: &str = "rabbit_volatile_queue";
@@ -51,15 +52,15 @@ impl Connection {
     pub(super) fn look_at_queue(&mut self, name: &str) -> Result<Done> {
         self.permit(Action::Inspect(Resource::Queue(name)))?;
         if self.is_live_requester(name) {
-            return Ok(Done { status: Status::Ok, body: self.describe_requester(name), position: 0 });
+            return Ok(Done { status: Status::Ok, body: self.describe_requester(name), wait: WaitFor::default() });
         }
-        let (snapshot, position) = self.client.broker.registry.staged();
+        let (snapshot, ticket) = self.client.broker.registry.staged();
         let Some(queue) = snapshot.queue(&self.client.vhost, name) else {
             let text = format!("queue '{name}' in vhost '{}' not found", self.client.vhost);
             return Err(Refusal::Answer(Status::NotFound, text));
         };
         let body = self.describe(queue.info(), queue.counts());
-        Ok(Done { status: Status::Ok, body, position })
+        Ok(Done { status: Status::Ok, body, wait: ticket.into() })
     }
 
     /// PUT of a queue.
@@ -92,7 +93,7 @@ impl Connection {
         };
         let body = self.describe(queue.info(), queue.declared_again(now.monotonic));
         let status = if created { Status::Created } else { Status::Ok };
-        Ok(Done { status, body, position: submitted.position })
+        Ok(Done { status, body, wait: submitted.ticket.into() })
     }
 
     /// DELETE of a queue. One that doesn't exist is deleted already.
@@ -105,7 +106,7 @@ impl Connection {
             self.client.broker.registry.delete_queue(permit, command, DeleteIf::default(), None, now.monotonic);
         let submitted = deleted.map_err(Refusal::without_conflict)?;
         self.client.counters.queues_deleted.add(submitted.deleted.len() as u64);
-        Ok(Done { status: Status::Ok, body: Body::Deleted(submitted.deleted), position: submitted.position })
+        Ok(Done { status: Status::Ok, body: Body::Deleted(submitted.deleted), wait: submitted.ticket.into() })
     }
 
     /// DELETE of a queue's messages.
@@ -113,7 +114,7 @@ impl Connection {
         self.permit(Action::Consume(name))?;
         if self.is_live_requester(name) {
             // Answers that wait for it are its connection's already.
-            return Ok(Done { status: Status::Ok, body: Body::Value(message_count(0)), position: 0 });
+            return Ok(Done { status: Status::Ok, body: Body::Value(message_count(0)), wait: WaitFor::default() });
         }
         let (snapshot, staged) = self.client.broker.registry.staged();
         let info =
@@ -129,9 +130,9 @@ impl Connection {
                 format!("no queue '{name}' in vhost '{}'", self.client.vhost),
             ));
         };
-        let (count, position) = queue.purge(now.monotonic);
+        let (count, ticket) = queue.purge(now.monotonic);
         let body = Body::Value(message_count(count));
-        Ok(Done { status: Status::Ok, body, position: position.max(staged) })
+        Ok(Done { status: Status::Ok, body, wait: WaitFor::all([ticket.into(), staged.into()]) })
     }
 
     /// Whether somebody waits for answers under this name (direct reply-to).

@@ -4,11 +4,12 @@ use leveret_amqp10::{
     message::{MapSection, MessageId, Properties, write_map_section, write_value_raw},
     value::{EncodedMap, OwnedMap, OwnedValue, Value},
 };
-use leveret_log::Position;
 use leveret_model::Refused;
 
 use super::refusal::{Refusal, Result, Status};
 use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::ticket::Ticket;
+use leveret_broker::wait_for::WaitFor;
 
 const VERSION_KEY: &str = "http:response";
 const VERSION: &str = "1.1";
@@ -17,8 +18,8 @@ const VERSION: &str = "1.1";
 pub(super) struct Done {
     pub status: Status,
     pub body: Body,
-    /// The response waits until this is durable.
-    pub position: Position,
+    /// The response waits until this is reached.
+    pub wait: WaitFor,
 }
 
 /// The body of a response.
@@ -30,15 +31,15 @@ pub(super) enum Body {
 
 impl Done {
     /// Nothing to tell.
-    pub(super) fn no_content(position: Position) -> Self {
-        Self { status: Status::NoContent, body: Body::Value(OwnedValue::Null), position }
+    pub(super) fn no_content(ticket: Ticket) -> Self {
+        Self { status: Status::NoContent, body: Body::Value(OwnedValue::Null), wait: ticket.into() }
     }
 }
 
 /// See the module.
 pub(crate) struct Response {
-    /// It may be sent when this is durable.
-    pub position: Position,
+    /// It may be sent when this is reached.
+    pub wait: WaitFor,
     content: Content,
 }
 
@@ -51,10 +52,12 @@ enum Content {
 
 impl Response {
     pub(super) fn new(id: Option<MessageId<'_>>, result: Result<Done>) -> Self {
-        let (status, body, position) = match result {
-            Ok(done) => (done.status, done.body, done.position),
-            Err(Refusal::Answer(status, text)) => (status, Body::Value(OwnedValue::String(text)), 0),
-            Err(Refusal::Access(refused)) => return Self { position: 0, content: Content::Access(refused) },
+        let (status, body, wait) = match result {
+            Ok(done) => (done.status, done.body, done.wait),
+            Err(Refusal::Answer(status, text)) => (status, Body::Value(OwnedValue::String(text)), WaitFor::default()),
+            Err(Refusal::Access(refused)) => {
+                return Self { wait: WaitFor::default(), content: Content::Access(refused) };
+            }
         };
         let mut head = Vec::new();
         let properties = Properties { subject: Some(status.code()), correlation_id: id, ..Properties::default() };
@@ -62,10 +65,10 @@ impl Response {
         let mut application = EncodedMap::new();
         application.push(VERSION_KEY, Value::String(VERSION));
         write_map_section(&mut head, MapSection::ApplicationProperties, application.as_map());
-        Self { position, content: Content::Message { head, body } }
+        Self { wait, content: Content::Message { head, body } }
     }
 
-    /// The message, now that its position is durable.
+    /// The message, now that it may be sent.
     ///
     /// # Errors
     /// The refusal that ends the session in its place.

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use leveret_amqp10::{Role, Serial, condition};
-use leveret_log::Position;
 
 use super::pair::PairName;
 use super::requests::CREDIT;
@@ -14,6 +13,7 @@ use crate::flow::{INITIAL_DELIVERY_COUNT, LinkState};
 use crate::link::Link;
 use crate::pending::{Pending, Rest};
 use crate::session::Session;
+use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
 
 /// Our sending endpoint.
@@ -55,8 +55,9 @@ impl Responses {
 
 impl Connection {
     /// What the first response waits for.
-    pub(crate) fn next_response_position(&self) -> Option<Position> {
-        self.responses.front().map(|waiting| waiting.response.position)
+    pub(crate) fn next_response_awaited(&self) -> Option<Awaited> {
+        let streams = &self.client.broker.streams;
+        self.responses.front()?.response.wait.next_awaited(&|stream| streams.reached(stream))
     }
 
     /// A new request half brings credit, while responses to an earlier one may wait for the client's: more than one
@@ -77,10 +78,10 @@ impl Connection {
 
     /// Sends the responses whose changes became durable.
     pub(crate) fn answer_requests(&mut self, now: Now) {
-        let durable = self.client.broker.commit.durable();
+        let streams = self.client.broker.streams.clone();
         let mut published = false;
-        while let Some(waiting) = self.responses.pop_front_if(|waiting| waiting.response.position <= durable) {
-            if waiting.response.position > 0 && !std::mem::replace(&mut published, true) {
+        while let Some(waiting) = self.responses.pop_front_if(|waiting| streams.have(&waiting.response.wait)) {
+            if !waiting.response.wait.is_nothing() && !std::mem::replace(&mut published, true) {
                 self.client.broker.registry.publish();
             }
             let Some(&(channel, handle)) = self.links.get(&waiting.key) else { continue };

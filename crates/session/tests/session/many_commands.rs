@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
+use leveret_broker::ticket::{StreamId, Ticket};
 use leveret_model::{Command, DeclareQueue, Outcome, Permit};
 
 use crate::stage::Stage;
@@ -25,12 +26,12 @@ fn they_are_one_record_so_that_a_crash_leaves_all_or_none() {
     let mut stage = Stage::new();
     stage.settle();
     let registry = &stage.broker.registry;
-    let before = stage.broker.commit.durable();
+    let before = stage.broker.streams.reached(StreamId::LOCAL).durable;
     let commands: Vec<Command> = (0..100).map(|n| declare(format!("q{n}"), true)).collect();
-    let (outcomes, position) =
+    let (outcomes, ticket) =
         registry.submit_all(&Permit::system(), &commands, stage.now.monotonic).expect("all are taken");
     assert_eq!(outcomes, [Outcome::Created; 100]);
-    assert_eq!(position, before + 1);
+    assert_eq!(ticket, Ticket::new(StreamId::LOCAL, before.next()));
 
     // One of them is refused: none is there.
     let commands = [declare("another".into(), true), declare("q1".into(), false)];

@@ -187,7 +187,7 @@ fn the_queues_of_a_deleted_vhost_go_in_parts() {
     let left = || before.queues.values().filter(|queue| queue.state() != QueueState::Deleted).count() as u64;
     assert_eq!(left(), QUEUES);
     submit(Command::DeleteVhost { name: "many".into() });
-    stage.broker.commit.announce();
+    stage.broker.streams.announce();
     while !stage.broker.registry.snapshot_full().queues.is_empty() {
         assert!(stage.disk_work(), "it is durable at last");
         stage.broker.registry.publish();

@@ -1,6 +1,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use leveret_broker::ticket::StreamId;
 use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Protocol, Settings, Wake};
 use leveret_log::{Disk, Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
@@ -234,10 +235,10 @@ impl Stage {
         let mut worked = false;
         for lane in [Lane::Commit, Lane::Background] {
             loop {
-                match self.broker.next_job(lane, self.now).expect("the log works") {
+                match self.broker.next_job(StreamId::LOCAL, lane, self.now).expect("the log works") {
                     Next::Run(id, job) => {
                         let result = job.run(&self.disk);
-                        self.broker.complete(id, result, self.now).expect("the log works");
+                        self.broker.complete(StreamId::LOCAL, id, result, self.now).expect("the log works");
                         worked = true;
                     }
                     // It waits for company: a moment that nobody else sees.

@@ -31,7 +31,7 @@ impl Stage {
                 self.links[filler].step(self.now);
             }
         }
-        assert!(!self.broker.commit.has_room(), "the buffer is full");
+        assert!(!self.broker.streams.have_room(), "the buffer is full");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The node's commit stream: the log behind its lock, and who waits for which position.
+//! A commit stream of the node's own: a log behind its lock, and who waits for which place.
 //!
 //! Lock order is queue, then log. Nobody holds the log's lock across a disk operation: disk threads ask
 //! for a job, run it, and report.
@@ -6,44 +6,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use leveret_log::{DiskError, Done, Event as LogEvent, Job, JobId, Lane, Log, Next, Position, ReadError, StorageError};
-use leveret_queue::WaitReason;
+use leveret_log::{
+    DiskError, Done, Event as LogEvent, GroupId, Job, JobId, Lane, Log, LogId, Next, Position, ReadError, ReadPlan,
+    StorageError, Wait,
+};
+use leveret_queue::{LatestPlace, Place, WaitReason, Watermarks};
 use parking_lot::{Mutex, RwLock};
 
+use super::{CommitStream, Record, Waiter};
 use crate::allowance::Allowance;
-use crate::awaited::Reached;
-use crate::outbox::{Event, Outbox, Wake};
+use crate::outbox::{Event, Wake};
 use crate::planted::{Bug, is_planted};
+use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::Nanos;
-
-/// A queue as the commit stream knows it: something to be applied once a position is durable.
-pub trait Apply: Send + Sync {
-    /// Applies everything that is durable by now, or written if that is enough here.
-    fn apply(self: Arc<Self>);
-}
-
-/// Who is told that a position is durable.
-enum Waiter {
-    /// A connection, which then does its work itself.
-    Connection(Arc<Outbox>),
-    /// A connection that waits until a position is written.
-    Writing(Arc<Outbox>),
-    /// A queue whose publisher is gone.
-    Queue(Arc<dyn Apply>),
-    /// Somebody outside the cores.
-    Call(Box<dyn FnOnce() + Send>),
-}
-
-impl Waiter {
-    fn tell(self) {
-        match self {
-            Self::Connection(outbox) => outbox.send(Event::Durable),
-            Self::Writing(outbox) => outbox.send(Event::Written),
-            Self::Queue(queue) => queue.apply(),
-            Self::Call(call) => call(),
-        }
-    }
-}
 
 const NOTHING: u8 = 0;
 /// What [`Log::next_small_write`] gives.
@@ -52,11 +27,12 @@ const SMALL_WRITE: u8 = 1;
 const WORK: u8 = 2;
 
 /// See the module.
-pub struct Commit {
+pub struct LocalStream {
+    id: StreamId,
     log: Mutex<Log>,
-    durable: AtomicU64,
+    durable: LatestPlace,
     /// At least as far as what is durable.
-    written: AtomicU64,
+    written: LatestPlace,
     /// The time of the latest call that brought one, for appends in between.
     clock: AtomicU64,
     room: AtomicBool,
@@ -66,9 +42,9 @@ pub struct Commit {
     /// There is a queue whose messages only have to be written: then something may be written long before it is synced.
     defers_syncs: AtomicBool,
     allowance: Arc<Allowance>,
-    waiters: Mutex<Vec<(Position, Waiter)>>,
+    waiters: Mutex<Vec<(Awaited, Waiter)>>,
     /// Those who wait for a write and not for its sync.
-    writing: Mutex<Vec<(Position, Waiter)>>,
+    writing: Mutex<Vec<(Awaited, Waiter)>>,
     /// What was appended that nobody was told of yet: [`NOTHING`], [`SMALL_WRITE`] or [`WORK`].
     unannounced: AtomicU8,
     writer: RwLock<Option<Arc<dyn Wake>>>,
@@ -76,12 +52,14 @@ pub struct Commit {
     background: RwLock<Option<Arc<dyn Wake>>>,
 }
 
-impl Commit {
+impl LocalStream {
     /// A commit stream over a recovered log.
-    pub fn new(log: Log) -> Self {
+    pub fn new(id: StreamId, log: Log) -> Self {
+        let durable = Place::new(log.durable());
         Self {
-            durable: AtomicU64::new(log.durable()),
-            written: AtomicU64::new(log.durable()),
+            id,
+            durable: LatestPlace::new(durable),
+            written: LatestPlace::new(durable),
             clock: AtomicU64::new(0),
             room: AtomicBool::new(log.room()),
             disk_full: AtomicBool::new(log.is_out_of_space()),
@@ -111,26 +89,9 @@ impl Commit {
         *self.small_writer.write() = Some(wake);
     }
 
-    /// Everything up to here is durable.
-    pub fn durable(&self) -> Position {
-        self.durable.load(Ordering::Acquire)
-    }
-
-    /// How far it has got.
-    pub fn reached(&self) -> Reached {
-        // In this order: what is durable is written.
-        let durable = self.durable();
-        Reached { written: self.written.load(Ordering::Acquire).max(durable), durable }
-    }
-
     /// How long a sync takes, smoothed over the last few.
     pub fn sync_time(&self) -> Nanos {
         self.sync_time.load(Ordering::Relaxed)
-    }
-
-    /// From now on something may be appended that only has to be written.
-    pub(crate) fn defer_syncs(&self) {
-        self.defers_syncs.store(true, Ordering::Release);
     }
 
     /// What publishers may have on its way to the disk.
@@ -138,23 +99,13 @@ impl Commit {
         &self.allowance
     }
 
-    /// False while publishes have to be held back, since the log's buffer is full.
-    pub fn has_room(&self) -> bool {
-        self.room.load(Ordering::Relaxed)
-    }
-
     /// Whether the log could not make a file for want of space on the disk, and there is none yet.
     pub fn is_disk_full(&self) -> bool {
         self.disk_full.load(Ordering::Relaxed)
     }
 
-    /// Why a publish waits while there is no room.
-    pub fn publish_wait(&self) -> WaitReason {
-        if self.is_disk_full() { WaitReason::DiskFull } else { WaitReason::LogFull }
-    }
-
-    /// Appends. The caller may hold one queue's lock; it calls [`Commit::announce`] after releasing it.
-    pub fn append<R>(&self, call: impl FnOnce(&mut Log, Nanos) -> R) -> R {
+    /// Calls the log under its lock.
+    fn with_log<R>(&self, call: impl FnOnce(&mut Log, Nanos) -> R) -> R {
         let now = self.clock.load(Ordering::Relaxed);
         let mut log = self.log.lock();
         let result = call(&mut log, now);
@@ -170,6 +121,15 @@ impl Commit {
         result
     }
 
+    fn ticket(&self, position: Position) -> Ticket {
+        Ticket::new(self.id, Place::new(position))
+    }
+
+    /// Closes the log for a clean stop.
+    pub fn close(&self) {
+        self.with_log(|log, now| log.close(now));
+    }
+
     /// Tells the time; it never goes back.
     pub fn set_time(&self, now: Nanos) {
         self.clock.fetch_max(now, Ordering::Relaxed);
@@ -180,57 +140,10 @@ impl Commit {
         call(&self.log.lock())
     }
 
-    /// Wakes the commit lane when something was appended since the last time.
-    pub fn announce(&self) {
-        if self.unannounced.load(Ordering::Relaxed) != NOTHING {
-            self.wake_for(self.unannounced.swap(NOTHING, Ordering::AcqRel));
-        }
-    }
-
-    /// Leaves word that `outbox` wants to know when `position` is durable.
-    pub fn notify(&self, position: Position, outbox: &Arc<Outbox>) {
-        self.wait(position, Waiter::Connection(outbox.clone()));
-    }
-
-    /// Leaves word that `outbox` wants to know when `position` is written.
-    pub fn notify_written(&self, position: Position, outbox: &Arc<Outbox>) {
-        self.writing.lock().push((position, Waiter::Writing(outbox.clone())));
-        if self.reached().written >= position {
-            self.wake_writing();
-        }
-    }
-
-    /// Has `queue` applied when `position` is durable: its publisher doesn't live to do it.
-    pub fn apply_later(&self, position: Position, queue: Arc<dyn Apply>) {
-        self.wait(position, Waiter::Queue(queue));
-    }
-
-    /// Calls `call` once `position` is durable, at once if it is; for callers that are no connection, such
-    /// as the HTTP API. It runs on a disk thread and must only pass the word on.
-    pub fn when_durable(&self, position: Position, call: Box<dyn FnOnce() + Send>) {
-        self.wait(position, Waiter::Call(call));
-    }
-
-    /// As [`Commit::when_durable`] for callers under a queue's lock: nobody is told in this call. If `position` is durable
-    /// already, it comes with the next that is.
-    pub(crate) fn after_durable(&self, position: Position, call: Box<dyn FnOnce() + Send>) {
-        self.waiters.lock().push((position, Waiter::Call(call)));
-    }
-
-    fn wait(&self, position: Position, waiter: Waiter) {
-        self.waiters.lock().push((position, waiter));
-        // It may have become durable between the caller's look and the push.
-        if self.durable() >= position && !is_planted(Bug::LoseWaiter) {
-            self.wake_waiters();
-        } else if self.defers_syncs.load(Ordering::Acquire) {
-            self.hurry(position);
-        }
-    }
-
-    /// Has the log synced up to `position`, which may have been appended only to be written.
-    fn hurry(&self, position: Position) {
+    /// Has the log synced up to `place`, which may have been appended only to be written.
+    fn hurry(&self, place: Place) {
         let mut log = self.log.lock();
-        log.hurry(position);
+        log.hurry(place.number());
         let is_due = log.commit_waiting();
         drop(log);
         if is_due {
@@ -264,12 +177,10 @@ impl Commit {
         }
     }
 
-    fn wake_waiters(&self) {
-        tell_up_to(&self.waiters, self.durable());
-    }
-
-    fn wake_writing(&self) {
-        tell_up_to(&self.writing, self.reached().written);
+    fn wake_all(&self, waiters: &Mutex<Vec<(Awaited, Waiter)>>) {
+        let reached = self.watermarks();
+        let due: Vec<_> = waiters.lock().extract_if(.., |(awaited, _)| awaited.is_reached(reached)).collect();
+        due.into_iter().for_each(|(awaited, waiter)| waiter.notify(awaited));
     }
 
     /// The next thing a disk thread is to do.
@@ -327,20 +238,20 @@ impl Commit {
             }
         }
         if let Some(position) = written {
-            self.written.fetch_max(position, Ordering::AcqRel);
-            self.wake_writing();
+            self.written.advance(Place::new(position));
+            self.wake_all(&self.writing);
         }
         if let Some(position) = durable {
             self.allowance.synced(self.sync_time());
-            self.durable.fetch_max(position, Ordering::AcqRel);
-            self.wake_waiters();
+            self.durable.advance(Place::new(position));
+            self.wake_all(&self.waiters);
         }
         if room && !had_room && !is_planted(Bug::LoseRoom) {
-            // Those held back wait for the position after the last one that they saw.
-            let connection = |(_, waiter): &mut (Position, Waiter)| matches!(waiter, Waiter::Connection(_));
+            // Those held back wait for the place after the last one that they saw.
+            let connection = |(_, waiter): &mut (Awaited, Waiter)| matches!(waiter, Waiter::Connection(_));
             let all: Vec<_> = self.waiters.lock().extract_if(.., connection).collect();
-            for (_, waiter) in all {
-                waiter.tell();
+            for (awaited, waiter) in all {
+                waiter.notify(awaited);
             }
         }
         if background_waiting {
@@ -360,9 +271,90 @@ fn waiting(log: &Log, now: Nanos) -> u8 {
     }
 }
 
-fn tell_up_to(waiters: &Mutex<Vec<(Position, Waiter)>>, reached: Position) {
-    let due: Vec<_> = waiters.lock().extract_if(.., |(position, _)| *position <= reached).collect();
-    for (_, waiter) in due {
-        waiter.tell();
+impl CommitStream for LocalStream {
+    fn id(&self) -> StreamId {
+        self.id
+    }
+
+    fn append(&self, record: Record<'_>, wait: Wait) -> Ticket {
+        self.ticket(self.with_log(|log, now| record.append_to(log, wait, now)))
+    }
+
+    fn append_in(&self, group: &mut Option<GroupId>, record: Record<'_>) -> Ticket {
+        let position = self.with_log(|log, now| {
+            let group = *group.get_or_insert_with(|| log.begin_group());
+            record.append_in(group, log, now)
+        });
+        self.ticket(position)
+    }
+
+    fn commit_group(&self, group: GroupId, wait: Wait) -> Option<Ticket> {
+        self.with_log(|log, now| log.commit_group(group, wait, now)).map(|position| self.ticket(position))
+    }
+
+    fn has_room(&self) -> bool {
+        self.room.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn watermarks(&self) -> Watermarks {
+        // In this order: what is durable is written.
+        let durable = self.durable.get();
+        Watermarks { written: self.written.get().or_later(durable), durable }
+    }
+
+    fn appended(&self) -> Place {
+        Place::new(self.log.lock().appended())
+    }
+
+    fn notify(&self, awaited: Awaited, waiter: Waiter) {
+        let waiters = if awaited.is_written() { &self.writing } else { &self.waiters };
+        waiters.lock().push((awaited, waiter));
+        // It may have been reached between the caller's look and the push.
+        if awaited.is_reached(self.watermarks()) {
+            if awaited.is_written() || !is_planted(Bug::LoseWaiter) {
+                self.wake_all(waiters);
+            }
+        } else if !awaited.is_written() && self.defers_syncs.load(Ordering::Acquire) {
+            self.hurry(awaited.place());
+        }
+    }
+
+    fn notify_later(&self, awaited: Awaited, waiter: Waiter) {
+        self.waiters.lock().push((awaited, waiter));
+    }
+
+    fn announce(&self) {
+        if self.unannounced.load(Ordering::Relaxed) != NOTHING {
+            self.wake_for(self.unannounced.swap(NOTHING, Ordering::AcqRel));
+        }
+    }
+
+    fn defer_syncs(&self) {
+        self.defers_syncs.store(true, Ordering::Release);
+    }
+
+    fn publish_wait(&self) -> WaitReason {
+        if self.is_disk_full() { WaitReason::DiskFull } else { WaitReason::LogFull }
+    }
+
+    fn plan_read(&self, log: LogId, from: u64, bytes: usize) -> Option<ReadPlan> {
+        self.log.lock().plan_read(log, from, bytes)
+    }
+
+    fn forget(&self, log: LogId) {
+        self.with_log(|all, _| all.forget(log));
+        self.wake_background();
+    }
+}
+
+impl Waiter {
+    fn notify(self, awaited: Awaited) {
+        match self {
+            Self::Connection(outbox) if awaited.is_written() => outbox.send(Event::Written(awaited.stream())),
+            Self::Connection(outbox) => outbox.send(Event::Durable(awaited.stream())),
+            Self::Queue(queue) => queue.apply(),
+            Self::Call(call) => call(),
+        }
     }
 }

@@ -1,0 +1,185 @@
+//! Commit streams: logs that records are appended to, each of which says how far it has got.
+//!
+//! A queue belongs to one stream, and so does a group. What waits for several streams waits for each by itself
+//! ([`waits`]): one that stands still holds up nothing of the others.
+
+mod local;
+mod record;
+pub mod waits;
+
+use std::sync::Arc;
+
+use leveret_log::{GroupId, LogId, ReadPlan, Wait};
+use leveret_model::{Home, Queue};
+use leveret_queue::{Place, WaitReason, Watermarks};
+
+pub use self::local::LocalStream;
+pub use self::record::Record;
+use crate::outbox::Outbox;
+use crate::ticket::{Awaited, StreamId, Ticket};
+use crate::wait_for::WaitFor;
+
+/// A queue as a commit stream knows it: something to be applied once a place is reached.
+pub trait Apply: Send + Sync {
+    /// Applies everything that is durable by now, or written if that is enough here.
+    fn apply(self: Arc<Self>);
+}
+
+/// The recipient of the word that a place is reached.
+pub enum Waiter {
+    /// A connection, which then does its work itself.
+    Connection(Arc<Outbox>),
+    /// A queue whose publisher is gone.
+    Queue(Arc<dyn Apply>),
+    /// Somebody outside the cores. The call comes on a disk thread and must only pass the word on.
+    Call(Box<dyn FnOnce() + Send>),
+}
+
+/// A log that records are appended to, in the order in which they take effect.
+pub trait CommitStream: Send + Sync {
+    /// Which one it is.
+    fn id(&self) -> StreamId;
+
+    /// Appends a record. The caller may hold one queue's lock; it calls [`CommitStream::announce`] after releasing it.
+    fn append(&self, record: Record<'_>, wait: Wait) -> Ticket;
+
+    /// Appends a record as part of a group, which the first one begins.
+    fn append_in(&self, group: &mut Option<GroupId>, record: Record<'_>) -> Ticket;
+
+    /// Closes a group: all of it holds once the ticket is durable. None if nothing is in it.
+    fn commit_group(&self, group: GroupId, wait: Wait) -> Option<Ticket>;
+
+    /// False while publishes have to be held back, since too much is on its way.
+    fn has_room(&self) -> bool;
+
+    /// How far it has got.
+    fn watermarks(&self) -> Watermarks;
+
+    /// The place of the last record that was appended.
+    fn appended(&self) -> Place;
+
+    /// Notifies `waiter` when a place is reached, in this call if it is.
+    fn notify(&self, awaited: Awaited, waiter: Waiter);
+
+    /// As [`CommitStream::notify`] for callers under a queue's lock: not in this call. If the place is reached already, the
+    /// word comes with the next that is.
+    fn notify_later(&self, awaited: Awaited, waiter: Waiter);
+
+    /// Has what was appended since the last time carried on.
+    fn announce(&self);
+
+    /// From now on something may be appended that only has to be written.
+    fn defer_syncs(&self);
+
+    /// Why a publish waits while there is no room.
+    fn publish_wait(&self) -> WaitReason;
+
+    /// How to read a log's messages from number `from` on, about `bytes` of them. None if there are none.
+    fn plan_read(&self, log: LogId, from: u64, bytes: usize) -> Option<ReadPlan>;
+
+    /// The messages of a log are nobody's any more.
+    fn forget(&self, log: LogId);
+}
+
+/// A shared commit stream.
+pub type StreamRef = Arc<dyn CommitStream>;
+
+/// Decides which stream a queue belongs to.
+pub type Placing = fn(&Queue) -> StreamId;
+
+/// All commit streams of the node.
+pub struct Streams {
+    /// By their ids. The first one is the node's own log.
+    all: Vec<StreamRef>,
+    placing: Placing,
+}
+
+impl Streams {
+    /// These, in the order of their ids from [`StreamId::LOCAL`] on.
+    ///
+    /// # Panics
+    /// If there is none, or an id isn't its place in the order.
+    pub fn new(all: Vec<StreamRef>, placing: Placing) -> Self {
+        assert!(
+            !all.is_empty() && all.iter().zip(0..).all(|(stream, at)| stream.id() == StreamId(at)),
+            "ids have gaps"
+        );
+        Self { all, placing }
+    }
+
+    /// The placing of a node on its own: its queues are in its log.
+    pub fn by_home(queue: &Queue) -> StreamId {
+        match queue.home {
+            Home::Owner(_) => StreamId::LOCAL,
+        }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[StreamRef] {
+        &self.all
+    }
+
+    /// The node's own log, where the control plane's records are.
+    pub fn local(&self) -> &StreamRef {
+        &self.all[0]
+    }
+
+    /// The stream of an id.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn get(&self, id: StreamId) -> &StreamRef {
+        &self.all[usize::from(id.0)]
+    }
+
+    /// The stream that a queue belongs to.
+    pub fn of(&self, queue: &Queue) -> &StreamRef {
+        self.get((self.placing)(queue))
+    }
+
+    /// How far a stream has got.
+    #[inline]
+    pub fn reached(&self, id: StreamId) -> Watermarks {
+        self.get(id).watermarks()
+    }
+
+    /// Whether a ticket is durable.
+    pub fn is_durable(&self, ticket: Ticket) -> bool {
+        self.reached(ticket.stream()).have(ticket.place(), false)
+    }
+
+    /// Whether a condition is reached.
+    pub fn have(&self, wait: &WaitFor) -> bool {
+        wait.is_reached(&|stream| self.reached(stream))
+    }
+
+    /// Notifies `waiter` when the stream has got there, in this call if it has.
+    pub fn notify(&self, awaited: Awaited, waiter: Waiter) {
+        self.get(awaited.stream()).notify(awaited, waiter);
+    }
+
+    /// Calls `call` once all streams of a condition have got there, at once if they have; for callers that are no
+    /// connection, such as the HTTP API. It runs on a disk thread and must only pass the word on.
+    pub fn when_reached(self: &Arc<Self>, wait: impl Into<WaitFor>, call: Box<dyn FnOnce() + Send>) {
+        let wait: WaitFor = wait.into();
+        let reached = |stream| self.reached(stream);
+        match wait.next_awaited(&reached) {
+            Some(awaited) if !wait.is_reached(&reached) => {
+                let streams = self.clone();
+                let again = Box::new(move || streams.when_reached(wait, call));
+                self.notify(awaited, Waiter::Call(again));
+            }
+            _ => call(),
+        }
+    }
+
+    /// Has each stream carry on with what was appended to it.
+    pub fn announce(&self) {
+        self.all.iter().for_each(|stream| stream.announce());
+    }
+
+    /// Whether all of them have room for publishes.
+    pub fn have_room(&self) -> bool {
+        self.all.iter().all(|stream| stream.has_room())
+    }
+}

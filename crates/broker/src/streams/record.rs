@@ -1,0 +1,97 @@
+//! Records, as queues and the control plane append them.
+
+use bytes::Bytes;
+use leveret_log::{GroupId, Log, LogId, Payload, Position, SettleRange, SettleReason, Wait};
+use leveret_message::Batch;
+
+use crate::time::Nanos;
+
+/// A record for a commit stream.
+#[derive(Debug, Clone, Copy)]
+pub enum Record<'a> {
+    /// Messages of a log.
+    Messages {
+        /// The log.
+        log: LogId,
+        /// Number of the first.
+        first: u64,
+        /// They are part of this batch.
+        batch: &'a Batch,
+        /// The first of them in it.
+        index: u32,
+        /// How many.
+        count: u32,
+        /// What stands in place of their bodies, which are in files.
+        instead: Option<&'a Bytes>,
+    },
+    /// Messages of a log whose bytes are in another one.
+    References {
+        /// The log that has them.
+        log: LogId,
+        /// Number of the first.
+        first: u64,
+        /// How many.
+        messages: u16,
+        /// Where they are; see [`leveret_queue::shared`].
+        payload: &'a [u8],
+    },
+    /// Messages have left a log.
+    Settle {
+        /// The log.
+        log: LogId,
+        /// Why.
+        reason: SettleReason,
+        /// Which.
+        ranges: &'a [SettleRange],
+    },
+    /// A record of its owner's own; see [`crate::records`].
+    Control {
+        /// The log.
+        log: LogId,
+        /// The kind of record.
+        kind: u8,
+        /// Its content.
+        payload: &'a [u8],
+    },
+}
+
+impl Record<'_> {
+    /// Appends it to a log.
+    #[inline]
+    pub(super) fn append_to(self, to: &mut Log, wait: Wait, now: Nanos) -> Position {
+        match self {
+            Self::Messages { log, first, batch, index, count, instead } => {
+                to.append_messages(log, first, payloads(batch, index, count, instead), wait, now)
+            }
+            Self::References { log, first, messages, payload } => {
+                to.append_references(log, first, messages, payload, wait, now)
+            }
+            Self::Settle { log, reason, ranges } => to.append_settle(log, reason, ranges, wait, now),
+            Self::Control { log, kind, payload } => to.append_control(log, kind, payload, wait, now),
+        }
+    }
+
+    /// Appends it to a log as part of a group.
+    pub(super) fn append_in(self, group: GroupId, to: &mut Log, now: Nanos) -> Position {
+        match self {
+            Self::Messages { log, first, batch, index, count, instead } => {
+                to.append_messages_in(group, log, first, payloads(batch, index, count, instead), now)
+            }
+            Self::Settle { log, reason, ranges } => to.append_settle_in(group, log, reason, ranges, now),
+            Self::References { .. } | Self::Control { .. } => unreachable!("a group has messages and settles only"),
+        }
+    }
+}
+
+fn payloads<'a>(
+    batch: &'a Batch,
+    index: u32,
+    count: u32,
+    instead: Option<&'a Bytes>,
+) -> impl Iterator<Item = Payload<'a>> {
+    (index..index + count).map(move |at| {
+        let message = batch.message(at as usize);
+        assert!(message.file.is_none() || instead.is_some(), "a body in a file is referred to");
+        Payload { head: message.head, body: instead.or(message.large) }
+    })
+}

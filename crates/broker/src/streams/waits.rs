@@ -1,0 +1,405 @@
+//! Waits for commit streams, one list for each stream: runs that aren't applied yet, confirms and answers in order, and
+//! what a connection has registered for.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use leveret_queue::{Place, Watermarks};
+use smallvec::SmallVec;
+
+use super::Apply;
+use crate::ticket::{Awaited, StreamId, Ticket};
+use crate::turn_budget::{APPLY, TurnBudget};
+use crate::wait_for::WaitFor;
+
+/// Runs of one queue in one entry, at most so many places apart.
+const ENTRY_PLACES_MAX: u64 = 64;
+/// No more are added to an entry with so many bytes.
+const ENTRY_BYTES: u64 = 4096;
+
+/// Lists by their streams: nearly always there is one.
+#[derive(Debug)]
+struct ByStream<T>(SmallVec<[(StreamId, T); 1]>);
+
+impl<T> Default for ByStream<T> {
+    fn default() -> Self {
+        Self(SmallVec::new())
+    }
+}
+
+impl<T: Default> ByStream<T> {
+    #[inline]
+    fn of(&mut self, stream: StreamId) -> &mut T {
+        let at = match self.0.iter().position(|(other, _)| *other == stream) {
+            Some(at) => at,
+            None => {
+                self.0.push((stream, T::default()));
+                self.0.len() - 1
+            }
+        };
+        &mut self.0[at].1
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|(_, list)| list)
+    }
+}
+
+/// Confirms or answers: in order within a stream. One that waits for several streams waits in the list of one after the
+/// other, so that it holds up those of none of them for longer than it has to.
+#[derive(Debug)]
+pub struct InOrder<T> {
+    lists: ByStream<VecDeque<(WaitFor, T)>>,
+}
+
+impl<T> Default for InOrder<T> {
+    fn default() -> Self {
+        Self { lists: ByStream::default() }
+    }
+}
+
+impl<T> InOrder<T> {
+    /// The last one of the stream that this condition begins with.
+    pub fn last(&mut self, wait: &WaitFor) -> Option<&mut (WaitFor, T)> {
+        self.lists.of(wait.stream()).back_mut()
+    }
+
+    /// Adds one behind those of its stream. What waits for nothing waits for those before it.
+    pub fn push(&mut self, wait: WaitFor, entry: T) {
+        self.lists.of(wait.stream()).push_back((wait, entry));
+    }
+
+    /// Takes out the next one that is due, if `is_wanted`.
+    #[inline]
+    pub fn pop_if(&mut self, reached: &impl Fn(StreamId) -> Watermarks, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
+        let mut at = 0;
+        while let Some((stream, list)) = self.lists.0.get_mut(at) {
+            let marks = reached(*stream);
+            let is_due = |(wait, entry): &mut (WaitFor, T)| wait.is_first_reached(marks) && is_wanted(entry);
+            let Some((wait, entry)) = list.pop_front_if(is_due) else {
+                at += 1;
+                continue;
+            };
+            match wait.rest(reached) {
+                None => return Some(entry),
+                Some(rest) => self.push(rest, entry),
+            }
+        }
+        None
+    }
+
+    /// Takes out the next one that is due.
+    #[inline]
+    pub fn pop(&mut self, reached: &impl Fn(StreamId) -> Watermarks) -> Option<T> {
+        self.pop_if(reached, |_| true)
+    }
+
+    /// The places that the first of each stream wait for. One whose dead letters have no place yet isn't among them: its
+    /// owner is notified when they have.
+    pub fn awaited(&self) -> impl Iterator<Item = Awaited> {
+        self.lists.iter().filter_map(|list| list.front()?.0.first_awaited())
+    }
+
+    /// The first of each stream.
+    pub fn firsts(&self) -> impl Iterator<Item = &T> {
+        self.lists.iter().filter_map(|list| list.front()).map(|(_, entry)| entry)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.lists.iter().map(VecDeque::len).sum()
+    }
+
+    /// Takes out those that don't stay.
+    pub fn retain(&mut self, stays: impl Fn(&T) -> bool) {
+        self.lists.0.iter_mut().for_each(|(_, list)| list.retain(|(_, entry)| stays(entry)));
+    }
+}
+
+/// Runs of messages that were published to queues of one stream, and wait for the same: that they are durable, or written.
+/// Places never go back, so a queue of them is enough.
+pub struct Runs<Q>(VecDeque<Unapplied<Q>>);
+
+struct Unapplied<Q> {
+    /// Of its first run.
+    first: Place,
+    /// Of its last run.
+    last: Place,
+    queue: Arc<Q>,
+    bytes: u64,
+}
+
+impl<Q> Default for Runs<Q> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<Q: Apply> Runs<Q> {
+    /// A run with so many bytes went to `queue`.
+    pub fn note(&mut self, place: Place, queue: &Arc<Q>, bytes: u64) {
+        match self.0.back_mut() {
+            Some(last)
+                if Arc::ptr_eq(&last.queue, queue)
+                    && last.last.number() + ENTRY_PLACES_MAX > place.number()
+                    && last.bytes < ENTRY_BYTES =>
+            {
+                // Few small runs of the same queue: the first is answered with the last.
+                last.last = place;
+                last.bytes += bytes;
+            }
+            _ => self.0.push_back(Unapplied { first: place, last: place, queue: queue.clone(), bytes }),
+        }
+    }
+
+    /// As [`Runs::note`] without bytes, unless something later is waited for already.
+    pub fn note_later(&mut self, place: Place, queue: &Arc<Q>) {
+        if self.0.back().is_none_or(|last| last.last.is_before(place)) {
+            self.note(place, queue, 0);
+        }
+    }
+
+    /// Applies what was reached, or as much of it as the turn may; with `written` it is enough that it is written. Its bytes,
+    /// and whether that was all.
+    fn apply(&mut self, reached: Watermarks, written: bool, budget: &mut TurnBudget) -> (u64, bool) {
+        let mut bytes = 0;
+        let mut applied: Option<Arc<Q>> = None;
+        while let Some(unapplied) = self.0.pop_front_if(|first| reached.have(first.last, written)) {
+            bytes += unapplied.bytes;
+            if !applied.as_ref().is_some_and(|last| Arc::ptr_eq(last, &unapplied.queue)) {
+                if applied.is_some() && budget.is_spent() {
+                    bytes -= unapplied.bytes;
+                    self.0.push_front(unapplied);
+                    return (bytes, false);
+                }
+                unapplied.queue.clone().apply();
+                budget.spend(APPLY);
+                applied = Some(unapplied.queue);
+            }
+        }
+        // Nothing is confirmed before it is in its queue, also when later runs of the entry aren't there yet.
+        if let Some(unapplied) = self.0.front().filter(|unapplied| reached.have(unapplied.first, written)) {
+            unapplied.queue.clone().apply();
+        }
+        (bytes, true)
+    }
+
+    /// The place that the oldest entry waits for.
+    pub fn next_place(&self) -> Option<Place> {
+        self.0.front().map(|first| first.last)
+    }
+
+    /// Whether all of them are applied.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes out all of them, with the places of their last runs.
+    pub fn drain(&mut self) -> impl Iterator<Item = (Place, Arc<Q>)> {
+        self.0.drain(..).map(|unapplied| (unapplied.last, unapplied.queue))
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Runs of all streams.
+pub struct RunsByStream<Q>(ByStream<OfStream<Q>>);
+
+/// Runs of one stream.
+pub struct OfStream<Q> {
+    /// They wait until they are durable.
+    pub synced: Runs<Q>,
+    /// For queues whose durability is `os`.
+    pub written: Runs<Q>,
+}
+
+impl<Q> Default for OfStream<Q> {
+    fn default() -> Self {
+        Self { synced: Runs::default(), written: Runs::default() }
+    }
+}
+
+impl<Q> Default for RunsByStream<Q> {
+    fn default() -> Self {
+        Self(ByStream::default())
+    }
+}
+
+impl<Q: Apply> RunsByStream<Q> {
+    /// A run with so many bytes went to `queue`.
+    pub fn note(&mut self, awaited: Awaited, queue: &Arc<Q>, bytes: u64) {
+        let OfStream { synced, written } = self.0.of(awaited.stream());
+        let runs = if awaited.is_written() { written } else { synced };
+        runs.note(awaited.place(), queue, bytes);
+    }
+
+    /// The runs of a stream.
+    pub fn of(&mut self, stream: StreamId) -> &mut OfStream<Q> {
+        self.0.of(stream)
+    }
+
+    /// Applies what was reached, or as much of it as the turn may. Its bytes, and whether that was all.
+    pub fn apply(&mut self, reached: &impl Fn(StreamId) -> Watermarks, budget: &mut TurnBudget) -> (u64, bool) {
+        let (mut bytes, mut is_all) = (0, true);
+        for (stream, runs) in &mut self.0.0 {
+            let reached = reached(*stream);
+            let (synced, all_synced) = runs.synced.apply(reached, false, budget);
+            let (written, all_written) = runs.written.apply(reached, true, budget);
+            bytes += synced + written;
+            is_all &= all_synced && all_written;
+        }
+        (bytes, is_all)
+    }
+
+    /// Whether all of them are applied.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|runs| runs.synced.is_empty() && runs.written.is_empty())
+    }
+
+    /// The streams that runs went to so far.
+    pub fn streams(&self) -> impl Iterator<Item = StreamId> {
+        self.0.0.iter().map(|(stream, _)| *stream)
+    }
+
+    /// The places that the oldest entries wait for.
+    pub fn awaited(&self) -> impl Iterator<Item = Awaited> {
+        self.0.0.iter().flat_map(|(stream, runs)| {
+            let at = |place| Ticket::new(*stream, place);
+            let synced = runs.synced.next_place().map(|place| Awaited::durable(at(place)));
+            synced.into_iter().chain(runs.written.next_place().map(|place| Awaited::written(at(place))))
+        })
+    }
+
+    /// Takes out all of them, with the tickets of their last runs.
+    pub fn drain(&mut self) -> impl Iterator<Item = (Ticket, Arc<Q>)> {
+        self.0.0.iter_mut().flat_map(|(stream, runs)| {
+            let stream = *stream;
+            let runs = runs.synced.drain().chain(runs.written.drain());
+            runs.map(move |(place, queue)| (Ticket::new(stream, place), queue))
+        })
+    }
+}
+
+/// The places that streams notify a connection of, the soonest of each.
+#[derive(Debug, Default)]
+pub struct Registered(ByStream<[Slot; 2]>);
+
+#[derive(Debug, Default)]
+struct Slot {
+    wanted: Option<Place>,
+    registered: Option<Place>,
+}
+
+impl Registered {
+    /// The connection waits for this.
+    pub fn want(&mut self, awaited: Awaited) {
+        let slot = &mut self.0.of(awaited.stream())[usize::from(awaited.is_written())];
+        if slot.wanted.is_none_or(|wanted| awaited.place().is_before(wanted)) {
+            slot.wanted = Some(awaited.place());
+        }
+    }
+
+    /// Calls `register` for what it waits for, but for streams that it has registered with for something as soon.
+    pub fn register(&mut self, mut register: impl FnMut(Awaited)) {
+        for (stream, slots) in &mut self.0.0 {
+            for (slot, written) in slots.iter_mut().zip([false, true]) {
+                let Some(place) = slot.wanted.take() else { continue };
+                if slot.registered.is_none_or(|registered| place.is_before(registered)) {
+                    slot.registered = Some(place);
+                    let ticket = Ticket::new(*stream, place);
+                    register(if written { Awaited::written(ticket) } else { Awaited::durable(ticket) });
+                }
+            }
+        }
+    }
+
+    /// Whether it waits for something to become durable.
+    pub fn wants_any_durable(&self) -> bool {
+        self.0.iter().any(|[durable, _]| durable.wanted.is_some())
+    }
+
+    /// The stream has notified the connection that something is durable, or with `written` that it is written.
+    pub fn notified(&mut self, stream: StreamId, written: bool) {
+        self.0.of(stream)[usize::from(written)].registered = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: StreamId = StreamId::LOCAL;
+    const B: StreamId = StreamId(1);
+
+    fn at(stream: StreamId, number: u64) -> Awaited {
+        Awaited::durable(Ticket::new(stream, Place::new(number)))
+    }
+
+    fn reached(a: u64, b: u64) -> impl Fn(StreamId) -> Watermarks {
+        move |stream| Watermarks::synced(Place::new(if stream == A { a } else { b }))
+    }
+
+    fn due(waits: &mut InOrder<&'static str>, reached: &impl Fn(StreamId) -> Watermarks) -> Vec<&'static str> {
+        std::iter::from_fn(|| waits.pop(reached)).collect()
+    }
+
+    #[test]
+    fn a_stream_that_stands_still_holds_up_nothing_of_another() {
+        let mut waits = InOrder::default();
+        waits.push(at(A, 5).into(), "a1");
+        waits.push(at(B, 7).into(), "b1");
+        waits.push(at(A, 6).into(), "a2");
+        waits.push(at(B, 8).into(), "b2");
+        assert_eq!(due(&mut waits, &reached(0, 8)), ["b1", "b2"]);
+        assert_eq!(waits.awaited().collect::<Vec<_>>(), [at(A, 5)]);
+        assert_eq!(due(&mut waits, &reached(6, 8)), ["a1", "a2"]);
+        assert_eq!(waits.len(), 0);
+    }
+
+    #[test]
+    fn an_entry_of_two_streams_waits_for_one_after_the_other() {
+        let mut waits = InOrder::default();
+        let mut both = WaitFor::from(at(A, 5));
+        both.and(at(B, 7));
+        waits.push(both.clone(), "both");
+        waits.push(at(B, 8).into(), "b");
+        waits.push(both, "again");
+        assert_eq!(due(&mut waits, &reached(4, 9)), ["b"], "only the first stream of the others is in the way");
+        assert_eq!(due(&mut waits, &reached(5, 6)), [""; 0]);
+        assert_eq!(waits.awaited().collect::<Vec<_>>(), [at(B, 7)]);
+        assert_eq!(due(&mut waits, &reached(5, 7)), ["both", "again"]);
+    }
+
+    #[test]
+    fn an_entry_that_waits_for_nothing_stays_behind_those_of_its_stream() {
+        let mut waits = InOrder::default();
+        waits.push(at(A, 5).into(), "a");
+        waits.push(at(B, 0).into(), "volatile in b");
+        waits.push(at(A, 0).into(), "volatile in a");
+        assert_eq!(due(&mut waits, &reached(4, 0)), ["volatile in b"]);
+        assert_eq!(due(&mut waits, &reached(5, 0)), ["a", "volatile in a"]);
+    }
+
+    #[test]
+    fn a_connection_registers_once_with_a_stream_that_stands_still() {
+        fn register(registered: &mut Registered, wanted: &[Awaited]) -> Vec<Awaited> {
+            wanted.iter().for_each(|awaited| registered.want(*awaited));
+            let mut calls = Vec::new();
+            registered.register(|awaited| calls.push(awaited));
+            calls
+        }
+        let mut registered = Registered::default();
+        assert_eq!(register(&mut registered, &[at(A, 6), at(B, 9), at(A, 5)]), [at(A, 5), at(B, 9)]);
+        assert_eq!(register(&mut registered, &[at(A, 5), at(B, 9)]), []);
+        assert_eq!(register(&mut registered, &[at(B, 8), at(B, 10)]), [at(B, 8)]);
+        registered.notified(A, false);
+        assert_eq!(register(&mut registered, &[at(A, 6), at(B, 8)]), [at(A, 6)]);
+        let written = Awaited::written(Ticket::new(A, Place::new(7)));
+        assert_eq!(register(&mut registered, &[written]), [written], "a write is another matter");
+        registered.notified(A, true);
+        assert_eq!(register(&mut registered, &[at(A, 6), written]), [written]);
+    }
+}

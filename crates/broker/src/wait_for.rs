@@ -1,0 +1,311 @@
+//! The condition of a confirm or an answer: tickets of one stream or several, and moves of dead letters.
+
+use std::sync::Arc;
+
+use leveret_queue::{GroupPlace, Place, Watermarks};
+use parking_lot::Mutex;
+
+use crate::ticket::{Awaited, StreamId, Ticket};
+
+/// See the module. Nearly always it is of one stream; a clone costs nothing then, however many moves there are.
+#[derive(Debug, Clone, Default)]
+pub struct WaitFor {
+    first: Part,
+    others: Vec<Part>,
+}
+
+/// The part of one stream.
+#[derive(Debug, Clone, Default)]
+struct Part {
+    awaited: Awaited,
+    /// Moves of dead letters, which are written by somebody else a moment later.
+    moves: Moves,
+}
+
+#[derive(Debug, Clone, Default)]
+enum Moves {
+    #[default]
+    None,
+    One(Arc<GroupPlace>),
+    Many(Arc<Many>),
+}
+
+#[derive(Debug)]
+struct Many {
+    groups: Vec<Arc<GroupPlace>>,
+    written: Mutex<Written>,
+}
+
+/// The moves that are known to be written, and aren't looked at again.
+#[derive(Debug, Default)]
+struct Written {
+    count: usize,
+    last: Place,
+}
+
+impl Many {
+    fn place(&self) -> Option<Place> {
+        let mut written = self.written.lock();
+        while let Some(group) = self.groups.get(written.count) {
+            written.last = written.last.or_later(group.get()?);
+            written.count += 1;
+        }
+        Some(written.last)
+    }
+}
+
+impl Part {
+    fn stream(&self) -> StreamId {
+        self.awaited.stream()
+    }
+
+    /// None while a move hasn't been written.
+    fn awaited(&self) -> Option<Awaited> {
+        let moved = match &self.moves {
+            Moves::None => return Some(self.awaited),
+            Moves::One(group) => group.get()?,
+            Moves::Many(many) => many.place()?,
+        };
+        Some(self.awaited.synced().and(Awaited::durable(Ticket::new(self.stream(), moved))))
+    }
+
+    #[inline]
+    fn is_reached(&self, reached: Watermarks) -> bool {
+        self.awaited().is_some_and(|awaited| awaited.is_reached(reached))
+    }
+
+    fn and(&mut self, other: Self) {
+        self.awaited = self.awaited.and(other.awaited);
+        let groups = |moves: Moves| match moves {
+            Moves::None => Vec::new(),
+            Moves::One(group) => vec![group],
+            Moves::Many(many) => many.groups.clone(),
+        };
+        self.moves = match (std::mem::take(&mut self.moves), other.moves) {
+            (Moves::None, moves) | (moves, Moves::None) => moves,
+            (moves, others) => {
+                let groups = groups(moves).into_iter().chain(groups(others)).collect();
+                Moves::Many(Arc::new(Many { groups, written: Mutex::default() }))
+            }
+        };
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.awaited.is_nothing() && matches!(self.moves, Moves::None)
+    }
+}
+
+impl WaitFor {
+    /// For dead letters of a queue in `stream` that will have been moved.
+    pub fn moved(stream: StreamId, group: Arc<GroupPlace>) -> Self {
+        let awaited = Awaited::durable(Ticket::new(stream, Place::NOTHING));
+        Self { first: Part { awaited, moves: Moves::One(group) }, others: Vec::new() }
+    }
+
+    /// For all of these.
+    pub fn all(conditions: impl IntoIterator<Item = Self>) -> Self {
+        let (mut all, mut groups) = (Self::default(), Vec::<(StreamId, Vec<Arc<GroupPlace>>)>::new());
+        for Self { first, others } in conditions {
+            for Part { awaited, moves } in std::iter::once(first).chain(others) {
+                let stream = awaited.stream();
+                all.and(awaited);
+                let more: &[_] = match &moves {
+                    Moves::None => continue,
+                    Moves::One(group) => std::slice::from_ref(group),
+                    Moves::Many(many) => &many.groups,
+                };
+                match groups.iter_mut().find(|(other, _)| *other == stream) {
+                    Some((_, groups)) => groups.extend_from_slice(more),
+                    None => groups.push((stream, more.to_vec())),
+                }
+            }
+        }
+        for (stream, mut groups) in groups {
+            let moves = match groups.len() {
+                1 => groups.pop().map_or(Moves::None, Moves::One),
+                _ => Moves::Many(Arc::new(Many { groups, written: Mutex::default() })),
+            };
+            let awaited = Awaited::durable(Ticket::new(stream, Place::NOTHING));
+            all.and_part(Part { awaited, moves });
+        }
+        all
+    }
+
+    /// Waits for this, too.
+    #[inline]
+    pub fn and(&mut self, awaited: Awaited) {
+        if self.others.is_empty() && (self.first.is_nothing() || self.first.stream() == awaited.stream()) {
+            self.first.awaited = self.first.awaited.and(awaited);
+        } else if !awaited.is_nothing() {
+            self.and_part(Part { awaited, moves: Moves::None });
+        }
+    }
+
+    fn and_part(&mut self, part: Part) {
+        if self.first.is_nothing() && self.others.is_empty() {
+            self.first = part;
+            return;
+        }
+        let mut parts = std::iter::once(&mut self.first).chain(&mut self.others);
+        match parts.find(|other| other.stream() == part.stream()) {
+            Some(other) => other.and(part),
+            None => self.others.push(part),
+        }
+    }
+
+    /// The stream whose list it waits in.
+    #[inline]
+    pub fn stream(&self) -> StreamId {
+        self.first.stream()
+    }
+
+    /// Whether nothing has to be waited for.
+    pub fn is_nothing(&self) -> bool {
+        self.first.is_nothing() && self.others.is_empty()
+    }
+
+    /// The places of its streams.
+    pub fn parts(&self) -> impl Iterator<Item = Awaited> {
+        std::iter::once(&self.first).chain(&self.others).map(|part| part.awaited)
+    }
+
+    /// Whether it is the same condition as another one, of a single place.
+    #[inline]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let is_plain = |wait: &Self| wait.others.is_empty() && matches!(wait.first.moves, Moves::None);
+        self.first.awaited == other.first.awaited && is_plain(self) && is_plain(other)
+    }
+
+    /// Whether it waits for moves of more than one queue or consumer, each of which has its own pace.
+    pub fn is_of_many(&self) -> bool {
+        !self.others.is_empty() || matches!(self.first.moves, Moves::Many(_))
+    }
+
+    /// Whether a move that it waits for hasn't been written. Its owner is notified when it has.
+    pub fn is_moving(&self) -> bool {
+        std::iter::once(&self.first).chain(&self.others).any(|part| part.awaited().is_none())
+    }
+
+    /// Whether the first of its streams has got there.
+    #[inline]
+    pub fn is_first_reached(&self, reached: Watermarks) -> bool {
+        self.first.is_reached(reached)
+    }
+
+    /// The rest of it once the first of its streams has got there: none when the others have, too.
+    #[inline]
+    pub fn rest(mut self, reached: &impl Fn(StreamId) -> Watermarks) -> Option<Self> {
+        while let Some(part) = self.others.pop() {
+            if !part.is_reached(reached(part.stream())) {
+                return Some(Self { first: part, others: self.others });
+            }
+        }
+        None
+    }
+
+    /// Whether all of it is reached.
+    pub fn is_reached(&self, reached: &impl Fn(StreamId) -> Watermarks) -> bool {
+        std::iter::once(&self.first).chain(&self.others).all(|part| part.is_reached(reached(part.stream())))
+    }
+
+    /// The place of the first stream, to register for; none while a move there hasn't been written.
+    pub fn first_awaited(&self) -> Option<Awaited> {
+        self.first.awaited()
+    }
+
+    /// The place to register for: one that isn't reached, if there is such a one. None while a move that it waits for
+    /// hasn't been written.
+    pub fn next_awaited(&self, reached: &impl Fn(StreamId) -> Watermarks) -> Option<Awaited> {
+        let others = self.others.iter().find(|part| !part.is_reached(reached(part.stream())));
+        match self.first.is_reached(reached(self.stream())) {
+            true => others.unwrap_or(&self.first).awaited(),
+            false => self.first.awaited(),
+        }
+    }
+}
+
+impl From<Awaited> for WaitFor {
+    fn from(awaited: Awaited) -> Self {
+        Self { first: Part { awaited, moves: Moves::None }, others: Vec::new() }
+    }
+}
+
+impl From<Ticket> for WaitFor {
+    fn from(ticket: Ticket) -> Self {
+        Awaited::durable(ticket).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups() -> [Arc<GroupPlace>; 2] {
+        [Arc::default(), Arc::default()]
+    }
+
+    fn at(number: u64) -> WaitFor {
+        Ticket::new(StreamId::LOCAL, Place::new(number)).into()
+    }
+
+    fn durable(number: u64) -> impl Fn(StreamId) -> Watermarks {
+        move |_| Watermarks::synced(Place::new(number))
+    }
+
+    fn moved(group: &Arc<GroupPlace>) -> WaitFor {
+        WaitFor::moved(StreamId::LOCAL, group.clone())
+    }
+
+    fn place(wait: &WaitFor) -> Option<u64> {
+        wait.first_awaited().map(|awaited| awaited.place().number())
+    }
+
+    #[test]
+    fn it_is_durable_with_the_last_of_its_parts() {
+        let [one, other] = groups();
+        let ticket = at(5);
+        assert!(ticket.is_reached(&durable(5)) && !ticket.is_reached(&durable(4)));
+        let ticket = WaitFor::all([ticket, moved(&one), moved(&other)]);
+        other.close(Place::new(9));
+        assert_eq!(place(&ticket), None, "one is open still");
+        one.close(Place::NOTHING);
+        assert_eq!(place(&ticket), Some(9));
+        let later = WaitFor::all([at(11), ticket]);
+        assert_eq!(place(&later), Some(11));
+    }
+
+    #[test]
+    fn whoever_waits_for_the_same_shares_its_moves() {
+        let [one, other] = groups();
+        let ticket = WaitFor::all([moved(&one), moved(&other)]);
+        let clones = vec![ticket.clone(); 100];
+        assert_eq!(Arc::strong_count(&one), 2);
+        one.close(Place::new(1));
+        assert!(clones.iter().all(|clone| place(clone).is_none()));
+        let Moves::Many(many) = &ticket.first.moves else { panic!("there are two") };
+        assert_eq!(many.written.lock().count, 1, "the first isn't looked at again");
+    }
+
+    #[test]
+    fn tickets_of_two_streams_are_waited_for_one_by_one() {
+        let other = Ticket::new(StreamId(1), Place::new(3));
+        let mut wait = at(5);
+        wait.and(Awaited::durable(other));
+        wait.and(Awaited::durable(Ticket::new(StreamId(1), Place::NOTHING)));
+        let reached = |local, other| {
+            move |stream| Watermarks::synced(Place::new(if stream == StreamId::LOCAL { local } else { other }))
+        };
+        assert!(
+            !wait.is_reached(&reached(9, 2)) && !wait.is_reached(&reached(4, 9)) && wait.is_reached(&reached(5, 3))
+        );
+        assert_eq!(wait.next_awaited(&reached(4, 9)).map(Awaited::stream), Some(StreamId::LOCAL));
+        assert_eq!(wait.next_awaited(&reached(9, 2)), Some(Awaited::durable(other)));
+        assert!(
+            wait.next_awaited(&reached(9, 3)).is_some(),
+            "reached after it was looked at: the stream notifies at once"
+        );
+        let rest = wait.clone().rest(&reached(5, 2)).expect("the other one isn't reached");
+        assert!(rest.stream() == StreamId(1) && !rest.is_reached(&reached(9, 2)) && rest.is_reached(&reached(0, 3)));
+        assert!(wait.rest(&reached(5, 3)).is_none());
+    }
+}
