@@ -18,8 +18,8 @@ use crate::peer::Peer;
 use crate::quota::Account;
 use crate::route::RouteCache;
 use crate::settings::TURN_BYTES_MAX;
-use crate::streams::Waiter;
 use crate::streams::waits::Registered;
+use crate::streams::{CommitStream as _, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::{Nanos, Now};
 use crate::told::Told;
@@ -150,7 +150,12 @@ impl ClientConnection {
     /// Whether the log has no room for publishes, or this connection has enough on its way to the disk: the third level of
     /// flow control.
     pub(crate) fn is_log_full(&self) -> bool {
-        self.undurable.is_full() || self.full_stream().is_some()
+        // It is asked for each frame, and mostly there is one stream: then no list is looked through.
+        let is_full = match self.broker.streams.all().len() {
+            1 => !self.broker.commit.has_room(),
+            _ => self.full_stream().is_some(),
+        };
+        self.undurable.is_full() || is_full
     }
 
     /// A stream that takes no publishes for now, of those that the connection publishes to.
