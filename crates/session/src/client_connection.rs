@@ -22,8 +22,8 @@ use leveret_broker::protocol::{Accepted, ProtocolInfo};
 use leveret_broker::quota::Account;
 use leveret_broker::route::RouteCache;
 use leveret_broker::settings::TURN_BYTES_MAX;
-use leveret_broker::streams::Waiter;
 use leveret_broker::streams::waits::Registered;
+use leveret_broker::streams::{CommitStream as _, Waiter};
 use leveret_broker::ticket::{Awaited, StreamId, Ticket};
 use leveret_broker::time::{Nanos, Now};
 use leveret_broker::told::Told;
@@ -161,7 +161,12 @@ impl ClientConnection {
     /// Whether the log has no room for publishes, or this connection has enough on its way to the disk: the third level of
     /// flow control.
     pub fn is_log_full(&self) -> bool {
-        self.undurable.is_full() || self.full_stream().is_some()
+        // It is asked for each frame, and mostly there is one stream: then no list is looked through.
+        let is_full = match self.broker.streams.all().len() {
+            1 => !self.broker.commit.has_room(),
+            _ => self.full_stream().is_some(),
+        };
+        self.undurable.is_full() || is_full
     }
 
     /// A stream that takes no publishes for now, of those that the connection publishes to.

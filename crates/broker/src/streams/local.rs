@@ -292,6 +292,7 @@ impl CommitStream for LocalStream {
         self.with_log(|log, now| log.commit_group(group, wait, now)).map(|position| self.ticket(position))
     }
 
+    #[inline]
     fn has_room(&self) -> bool {
         self.room.load(Ordering::Relaxed)
     }
