@@ -105,9 +105,14 @@ impl<T> InOrder<T> {
         self.lists.iter().filter_map(|list| list.front()).map(|(_, entry)| entry)
     }
 
-    /// How many there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.lists.iter().map(VecDeque::len).sum()
+    }
+
+    /// Whether it has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.lists.iter().all(VecDeque::is_empty)
     }
 
     /// Takes out those that don't stay.
