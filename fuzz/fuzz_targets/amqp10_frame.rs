@@ -1,5 +1,5 @@
-//! A stream of AMQP 1.0 frames: what is accepted is written again to the same effect, and cutting the input never turns
-//! "more bytes needed" into anything else than an error or a frame.
+//! A stream of AMQP 1.0 frames: accepted frames are encoded again with the same meaning, and truncating the input
+//! never turns "more bytes needed" into anything else than an error or a frame.
 #![no_main]
 
 use leveret_amqp10::{

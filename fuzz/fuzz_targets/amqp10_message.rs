@@ -1,4 +1,4 @@
-//! Messages: the sections that are found add up to the input, and those that are written again mean the same.
+//! Messages: the sections found add up to the input, and sections that are encoded again mean the same.
 #![no_main]
 
 use leveret_amqp10::message::{

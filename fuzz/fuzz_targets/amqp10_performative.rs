@@ -6,7 +6,7 @@ use leveret_amqp10::{OwnedValue, Performative, SaslFrame, Value, decode_frame};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    // However much the input claims to hold, nothing is allocated to find out.
+    // However much the input claims to contain, finding out allocates nothing.
     let cost = allocation_counter::measure(|| {
         let _ = Performative::decode(data);
         let _ = SaslFrame::decode(data);
@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
         performative.encode(&mut out);
         out.extend_from_slice(payload);
         assert_eq!(Performative::decode(&out), Ok((performative, payload)));
-        // What was normalised once stays as it is.
+        // A normalised value doesn't change any more.
         let mut again = Vec::new();
         performative.encode(&mut again);
         again.extend_from_slice(payload);
@@ -39,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
     }
     if let Ok((value, rest)) = Value::decode(data) {
         value.encode(&mut out);
-        // One more for the constructor of an empty array, which may lack it.
+        // One byte more for the constructor of an empty array, which may be omitted.
         assert!(out.len() <= data.len() - rest.len() + 1);
         let again = Value::decode_all(&out).unwrap();
         // NaN isn't equal to itself, so owned values are compared by their encodings.

@@ -1,5 +1,5 @@
-//! A stream of frames: whatever is accepted is written again byte for byte, and cutting the input never turns
-//! "more bytes needed" into anything else than an error or a frame.
+//! A stream of frames: accepted frames are encoded again byte for byte, and truncating the input never turns "more
+//! bytes needed" into anything else than an error or a frame.
 #![no_main]
 
 use leveret_amqp091::{

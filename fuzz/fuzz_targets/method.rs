@@ -1,4 +1,4 @@
-//! Method payloads: what was accepted is written, read again, and the same.
+//! Method payloads: an accepted payload is encoded, decoded again, and equal.
 #![no_main]
 
 use leveret_amqp091::Method;
@@ -12,7 +12,7 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(method) = Method::decode(data) {
         let mut out = Vec::new();
         method.encode(&mut out);
-        // Unused bits of a bit octet are the only thing that isn't kept.
+        // Only unused bits of a bit octet are lost.
         assert_eq!(out.len(), data.len());
         assert_eq!(Method::decode(&out), Ok(method));
         assert!(!method.name().is_empty());

@@ -1,4 +1,4 @@
-//! Field tables: iteration reaches every byte of what was accepted, and the owned form writes it again.
+//! Field tables: iteration reaches every byte of an accepted table, and the owned form encodes it again.
 #![no_main]
 
 use leveret_amqp091::{FieldTable, Table};
@@ -10,7 +10,7 @@ fuzz_target!(|data: &[u8]| {
         let encoded = owned.encoded();
         let again = encoded.as_table();
         assert_eq!(again.as_bytes().len(), data.len());
-        // NaN isn't equal to itself, so bytes are compared: once normalised they stay as they are.
+        // NaN isn't equal to itself, so bytes are compared: once normalised they don't change.
         assert_eq!(FieldTable::from(Table::new(again.as_bytes()).unwrap()).encoded(), encoded);
         for (key, _) in table {
             assert!(table.lookup(key).is_some());

@@ -1,6 +1,7 @@
-//! Any bytes as a WAL batch: no panic, no allocation by what they say, and what passes the checks can be walked.
+//! Any bytes as a WAL batch: no panic, no allocation by announced sizes, and a batch that passes the checks can be
+//! iterated.
 //!
-//! The first byte chooses how much of the structure is made right, so that the fuzzer gets behind the checksums.
+//! The first byte selects how much of the structure is made valid, so that the fuzzer gets past the checksums.
 
 #![no_main]
 
@@ -39,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Gives the header the identity and the checksum that it should have.
+/// Sets the identity and the checksum of the header to valid values.
 fn mend_header(bytes: &mut [u8], identity: &Identity) {
     if bytes.len() < BATCH_HEADER_BYTES {
         return;
@@ -55,7 +56,7 @@ fn mend_header(bytes: &mut [u8], identity: &Identity) {
     bytes[92..96].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Gives the rows and the records right behind them the checksums that they should have.
+/// Sets the checksums of the rows and of the records directly after them to valid values.
 fn mend_rows(bytes: &mut [u8], identity: &Identity) {
     if bytes.len() < BATCH_HEADER_BYTES {
         return;

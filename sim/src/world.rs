@@ -13,8 +13,8 @@ use leveret_log::{Lane, Options, Report};
 use leveret_metrics::Counters;
 use leveret_model::{Command, PutUser, SetPermissions, Topology};
 use leveret_queue::QueueState;
-use leveret_session_amqp10::Amqp10;
-use leveret_session_amqp091::Amqp091;
+use leveret_session_amqp10::Amqp10Protocol;
+use leveret_session_amqp091::Amqp091Protocol;
 
 use crate::clock::Clock;
 use crate::cores::{Cores, TaskWake};
@@ -156,7 +156,7 @@ impl World {
             ..Settings::default()
         };
         disk.act_as(User::Start);
-        let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091), Arc::new(Amqp10)];
+        let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)];
         let (broker, report) =
             Broker::recover(&*disk, log, settings, protocols, Arc::new(Anybody), counters, clock.now())
                 .map_err(|error| Failure::new(Check::Starts, error.to_string()))?;

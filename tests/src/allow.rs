@@ -1,11 +1,11 @@
-//! Lists of names that may fail, each with its reason. A list can only shrink: an entry that isn't needed fails.
+//! Lists of names that are allowed to fail, each with its reason. A list can only shrink: an unneeded entry fails.
 
 use std::collections::BTreeMap;
 
-/// Reads `Name: reason` lines; `#` starts a comment.
+/// Parses `Name: reason` lines; `#` starts a comment.
 ///
 /// # Panics
-/// When a name has no reason.
+/// If a name has no reason.
 pub fn parse(text: &str) -> BTreeMap<String, String> {
     let mut entries = BTreeMap::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -16,7 +16,7 @@ pub fn parse(text: &str) -> BTreeMap<String, String> {
     entries
 }
 
-/// What is wrong with a run: failures that aren't allowed, and entries that weren't needed.
+/// The complaints about a run: failures that aren't allowed, and entries that weren't needed.
 pub fn judge(allowed: &BTreeMap<String, String>, passed: &[String], failed: &[String]) -> Vec<String> {
     let mut wrong: Vec<String> =
         failed.iter().filter(|name| !allowed.contains_key(*name)).map(|name| format!("{name} failed")).collect();

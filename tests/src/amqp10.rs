@@ -1,7 +1,7 @@
 //! AMQP 1.0 on a blocking socket: the strict client with deadlines.
 //!
-//! Whatever the broker sends passes the strict client's rules; a broken one fails the test. Events that a test
-//! doesn't wait for are kept, so that waiting for one never loses another.
+//! Everything that the broker sends passes the strict client's checks; a broken rule fails the test. Events that a
+//! test doesn't wait for are kept, so that waiting for one never loses another.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -17,13 +17,13 @@ use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, PeerError
 
 use crate::{PATIENCE, secrets};
 
-/// The channel of the session that [`Amqp10::open`] begins.
+/// The channel of the session begun by [`Amqp10::open`].
 pub const CHANNEL: u16 = 0;
 
 /// An event with the bytes that it refers to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
-    /// The event; its spans are of no use any more.
+    /// The event; its spans are no longer valid.
     pub event: Event,
     /// The payload of a delivery, the performative of an attach, or a challenge.
     pub bytes: Vec<u8>,
@@ -74,35 +74,35 @@ impl Seen {
     }
 }
 
-/// Why nothing came.
+/// The reason why no event came.
 #[derive(Debug)]
 pub enum Silence {
     /// The broker broke a rule.
     Violation(Violation),
     /// It closed the socket.
     Closed,
-    /// It said nothing for so long.
+    /// It was silent for [`PATIENCE`](crate::PATIENCE).
     Patience,
 }
 
 /// A connection.
 #[derive(Debug)]
 pub struct Amqp10 {
-    /// For what this type has no verb for; call [`flush`](Self::flush) afterwards.
+    /// For operations without a method here; call [`flush`](Self::flush) afterwards.
     pub client: Client,
-    /// For tests that write or close it as it is.
+    /// For tests that write to it or close it directly.
     pub socket: TcpStream,
     input: Vec<u8>,
     filled: usize,
-    /// Events that nobody has waited for yet.
+    /// Events that no test has waited for yet.
     pub backlog: VecDeque<Seen>,
 }
 
 impl Amqp10 {
-    /// Connects, and writes what opens the connection.
+    /// Connects, and writes the beginning of the handshake.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// If there is no listener.
     pub fn connect(address: SocketAddr, options: Options) -> Self {
         if let Mechanism::Plain { user, password } = &options.mechanism {
             secrets::used(user, password);
@@ -116,7 +116,7 @@ impl Amqp10 {
         this
     }
 
-    /// A connection as guest with a session on [`CHANNEL`].
+    /// Connects as guest, with a session on [`CHANNEL`].
     ///
     /// # Panics
     /// When the broker refuses.
@@ -124,7 +124,7 @@ impl Amqp10 {
         Self::open_with(address, Options::default(), SessionOptions::default())
     }
 
-    /// A connection with a session on [`CHANNEL`].
+    /// Connects, with a session on [`CHANNEL`].
     ///
     /// # Panics
     /// When the broker refuses.
@@ -154,7 +154,7 @@ impl Amqp10 {
         self.wait_credit(CHANNEL, handle);
     }
 
-    /// Attaches a receiver of unsettled messages, with credit if that isn't 0.
+    /// Attaches a receiver of unsettled messages, and grants credit unless it is 0.
     ///
     /// # Panics
     /// When the broker refuses.
@@ -166,7 +166,7 @@ impl Amqp10 {
         }
     }
 
-    /// Attaches a link in every detail, and returns the broker's end of it.
+    /// Attaches a link with all details, and returns the broker's attach.
     ///
     /// # Panics
     /// When the broker refuses.
@@ -180,7 +180,7 @@ impl Amqp10 {
         seen
     }
 
-    /// Waits for the answer to an attach.
+    /// Waits for the reply to an attach.
     ///
     /// # Panics
     /// When the broker refuses.
@@ -199,16 +199,16 @@ impl Amqp10 {
         }
     }
 
-    /// Grants a receiver of [`CHANNEL`] so many messages from here on.
+    /// Grants a receiver on [`CHANNEL`] credit for this many messages from now on.
     pub fn grant(&mut self, handle: u32, credit: u32) {
         self.client.grant(CHANNEL, handle, credit, false);
         self.flush();
     }
 
-    /// Sends one durable message of bytes on [`CHANNEL`] as credit comes, and returns its number.
+    /// Sends one durable message of bytes on [`CHANNEL`], waiting for credit, and returns its delivery-id.
     ///
     /// # Panics
-    /// When no credit comes.
+    /// If no credit comes.
     pub fn publish(&mut self, handle: u32, body: &[u8]) -> Serial {
         let mut payload = Vec::new();
         Header { durable: Some(true), ..Header::default() }.encode(&mut payload);
@@ -216,10 +216,10 @@ impl Amqp10 {
         self.send(handle, &payload, &Send::default())
     }
 
-    /// Sends one message of sections on [`CHANNEL`] as credit comes, and returns its number.
+    /// Sends one message of sections on [`CHANNEL`], waiting for credit, and returns its delivery-id.
     ///
     /// # Panics
-    /// When no credit comes.
+    /// If no credit comes.
     pub fn send(&mut self, handle: u32, payload: &[u8], options: &Send<'_>) -> Serial {
         loop {
             let tag = self.client.next_delivery_id(CHANNEL).0.to_be_bytes();
@@ -234,13 +234,13 @@ impl Amqp10 {
     /// Waits until the broker has settled a message that was sent on [`CHANNEL`], and returns its outcome.
     ///
     /// # Panics
-    /// When it is settled without one.
+    /// If it is settled without an outcome.
     pub fn outcome(&mut self, id: Serial) -> State {
         let about = move |event: &Event| {
             matches!(event, Event::Disposition { channel: CHANNEL, role: Role::Receiver, first, last, settled: true, .. }
                 if id.is_within(*first, *last))
         };
-        // One disposition answers for many messages: it stays for those who ask for the others.
+        // One disposition may cover many messages: it is kept for callers that wait for the others.
         loop {
             if let Some(seen) = self.backlog.iter().find(|seen| about(&seen.event)) {
                 let Event::Disposition { state, .. } = &seen.event else { unreachable!("it was matched") };
@@ -253,7 +253,7 @@ impl Amqp10 {
     /// Sends one durable message and waits until it is accepted.
     ///
     /// # Panics
-    /// When it isn't.
+    /// If it isn't accepted.
     pub fn publish_accepted(&mut self, handle: u32, body: &[u8]) {
         let id = self.publish(handle, body);
         assert_eq!(self.outcome(id), State::Accepted);
@@ -276,10 +276,10 @@ impl Amqp10 {
         self.flush();
     }
 
-    /// Waits until the broker has ended a link, session or connection with an error.
+    /// Waits until the broker ends a link, session or connection with an error.
     ///
     /// # Panics
-    /// When it ends one without.
+    /// If it ends one without an error.
     pub fn error(&mut self) -> PeerError {
         let ended = |event: &Event| {
             matches!(event, Event::Detached { by_peer: true, .. } | Event::Ended { by_peer: true, .. })
@@ -293,11 +293,11 @@ impl Amqp10 {
         }
     }
 
-    /// Lets everything arrive that the broker has to say at this moment on a session: it is asked for an answer, and what
-    /// comes before that stays in the backlog.
+    /// Lets everything arrive that the broker currently has to send on a session: requests a reply, and keeps all
+    /// events before it in the backlog.
     ///
     /// # Panics
-    /// When no answer comes.
+    /// If no reply comes.
     pub fn barrier(&mut self, channel: u16) {
         let window = SessionOptions::default().incoming_window;
         self.backlog.retain(|seen| !matches!(seen.event, Event::SessionFlow { channel: c, .. } if c == channel));
@@ -305,16 +305,17 @@ impl Amqp10 {
         self.wait("a flow", |event| matches!(event, Event::SessionFlow { channel: c, .. } if *c == channel));
     }
 
-    /// How many messages of a link are in the backlog.
+    /// Number of messages of a link in the backlog.
     pub fn waiting(&self, channel: u16, handle: u32) -> usize {
         let ours = |seen: &&Seen| matches!(&seen.event, Event::Delivered(delivery) if (delivery.channel, delivery.handle) == (channel, handle));
         self.backlog.iter().filter(ours).count()
     }
 
-    /// Waits for an event, which leaves the backlog. A link, session or connection that the broker ends meanwhile fails the test.
+    /// Waits for an event and removes it from the backlog. If the broker ends a link, session or connection
+    /// meanwhile, the test fails.
     ///
     /// # Panics
-    /// When another end comes, a rule is broken, or nothing comes.
+    /// If the broker ends something else, a rule is broken, or nothing comes.
     pub fn wait(&mut self, what: &str, wanted: impl Fn(&Event) -> bool) -> Seen {
         self.wait_any(what, |event| {
             let refused = match event {
@@ -329,10 +330,10 @@ impl Amqp10 {
         })
     }
 
-    /// [`wait`](Self::wait), where ends of any kind may come.
+    /// As [`wait`](Self::wait), but the broker may end links, sessions and connections meanwhile.
     ///
     /// # Panics
-    /// When a rule is broken, or nothing comes.
+    /// If a rule is broken, or nothing comes.
     pub fn wait_any(&mut self, what: &str, wanted: impl Fn(&Event) -> bool) -> Seen {
         let mut looked_at = 0;
         loop {
@@ -344,7 +345,7 @@ impl Amqp10 {
         }
     }
 
-    /// Waits until the broker has closed the socket; events that come before stay in the backlog.
+    /// Waits until the broker has closed the socket; earlier events stay in the backlog.
     ///
     /// # Panics
     /// When a rule is broken or the socket stays open.
@@ -358,16 +359,16 @@ impl Amqp10 {
         }
     }
 
-    /// Says goodbye and waits for the answer.
+    /// Closes the connection and waits for the reply.
     ///
     /// # Panics
-    /// When none comes.
+    /// If no reply comes.
     pub fn close(mut self) {
         self.client.close(None);
         self.wait("close", |event| matches!(event, Event::Closed { .. }));
     }
 
-    /// Writes what the client has to say.
+    /// Writes the client's output.
     ///
     /// # Panics
     /// When the socket fails.
@@ -376,14 +377,14 @@ impl Amqp10 {
         self.client.output().clear();
     }
 
-    /// Writes what the client has to say and reads once.
+    /// Writes the client's output and reads once.
     fn read(&mut self, what: &str) {
         if let Err(silence) = self.try_read() {
             panic!("{what} expected: {silence:?}; seen and not waited for: {:?}", self.backlog);
         }
     }
 
-    /// Writes what the client has to say and reads until there is an event.
+    /// Writes the client's output and reads until there is an event.
     ///
     /// # Errors
     /// When a rule is broken or nothing comes.
@@ -392,7 +393,7 @@ impl Amqp10 {
         let mut events = Vec::new();
         while events.is_empty() {
             if !self.client.output().is_empty() {
-                // Who closed may still have said why.
+                // The broker may have sent a reason before it closed.
                 let _ = self.socket.write_all(self.client.output());
                 self.client.output().clear();
             }
@@ -416,7 +417,7 @@ impl Amqp10 {
         }
         let client = &self.client;
         self.backlog.extend(events.into_iter().map(|event| seen(client, event)));
-        // Answers to an end or an echo are in the output, and the broker may wait for them.
+        // Replies to an end or an echo are in the output, and the broker may wait for them.
         if !self.client.output().is_empty() {
             let _ = self.socket.write_all(self.client.output());
             self.client.output().clear();

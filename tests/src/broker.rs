@@ -1,4 +1,4 @@
-//! The broker that a test talks to: a node of its own, or one that already runs.
+//! The broker under test: a node of the test's own, or a broker that is running already.
 
 use std::env;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -14,7 +14,7 @@ pub enum Broker {
     Own(Box<Node>),
     /// A broker named by `LEVERET_TEST_URI`, shared with other tests.
     Given {
-        /// Where it speaks AMQP.
+        /// Its AMQP address.
         amqp: SocketAddr,
         /// Its HTTP API.
         http: Http,
@@ -32,7 +32,7 @@ impl Broker {
         given().unwrap_or_else(|| Self::Own(Box::new(Node::start(options))))
     }
 
-    /// Where AMQP is spoken.
+    /// The AMQP address.
     pub fn amqp(&self) -> SocketAddr {
         match self {
             Self::Own(node) => node.amqp(),
@@ -56,8 +56,8 @@ impl Broker {
         }
     }
 
-    /// Ends a test: conservation holds for every queue. A given broker counts differently, so that its objects
-    /// whose names start with `prefix` are only removed.
+    /// Ends a test by checking conservation for every queue. A given broker has other counters; there only the
+    /// objects whose names start with `prefix` are removed.
     pub fn finish(self, prefix: &str) {
         match self {
             Self::Own(node) => conservation::check(&node.http()),
@@ -66,7 +66,7 @@ impl Broker {
     }
 }
 
-/// True when a broker is given from outside; tests that must start their own then return at once.
+/// Whether a broker is given from outside; tests that need a node of their own then return at once.
 pub fn is_given() -> bool {
     let given = env::var_os("LEVERET_TEST_URI").is_some();
     if given {

@@ -1,10 +1,10 @@
-//! One cell of the scenario table: a client program runs one scenario against a broker of its own.
+//! A cell of the scenario table: a client program runs one scenario against a broker of its own.
 //!
-//! A program takes `URI HTTP_URI CONTROL SCENARIO` and ends with the line `ok SCENARIO`, or with
-//! `fail SCENARIO: reason` and status 1. CONTROL is `stdio`: the program asks for what a client can't do itself by
-//! a line on its standard output, and reads one line when it is done:
+//! A program takes `URI HTTP_URI CONTROL SCENARIO` and ends with the line `ok SCENARIO`, or with `fail SCENARIO:
+//! reason` and status 1. CONTROL is `stdio`: for actions that a client can't perform, the program writes a request
+//! line to its standard output, and reads a line when the action is done:
 //!
-//! | line | what happens | answer |
+//! | line | action | answer |
 //! | --- | --- | --- |
 //! | `ready kill` | the broker gets SIGKILL and starts again on the same directory and ports | `go` |
 //! | `ready term` | the broker gets SIGTERM | `go` |
@@ -13,10 +13,10 @@
 //! | `peer JSON` | the 0-9-1 peer of [`crate::peer`] does as it is told | JSON |
 //! | `mute` | nothing that the client sends arrives any more, until the broker closes | `closed` |
 //!
-//! Over TLS the URI is `amqps://guest:guest@localhost:PORT/%2F`, and LEVERET_TEST_CA names the file of the authority
-//! that the program trusts, alone; it verifies that the certificate is the host's. Nothing can be injected then.
+//! Over TLS the URI is `amqps://guest:guest@localhost:PORT/%2F`, and LEVERET_TEST_CA names the file of the only
+//! authority that the program trusts; it verifies the host of the certificate. Bytes can't be injected then.
 //!
-//! Queues and exchanges that a program makes start with `cell.` and the scenario's name.
+//! The names of queues and exchanges created by a program start with `cell.` and the scenario's name.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -35,13 +35,13 @@ use crate::table::Scenario;
 use crate::tap::Tap;
 use crate::tls::Authority;
 
-/// To whose end the certificates of cells hold.
+/// Year in which the certificates of cells expire.
 const YEAR: i32 = 2199;
 
-/// For a client's handshake, of TLS and of AMQP.
+/// Timeout of a client's handshakes, of TLS and of AMQP.
 const HANDSHAKE_PATIENCE_MS: u32 = 60_000;
 
-/// A cell that takes longer than this hangs.
+/// Timeout of a cell.
 const CELL_PATIENCE: Duration = Duration::from_secs(90);
 
 /// The programs' folder.
@@ -49,30 +49,30 @@ pub fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients")
 }
 
-/// How the program reaches the broker.
+/// The transport between program and broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// As it comes.
+    /// Without TLS.
     Plain,
-    /// With TLS of the client's own.
+    /// With the client's own TLS.
     Tls,
-    /// The same, and the client has no reason to trust the broker.
+    /// With the client's own TLS, which has no reason to trust the broker.
     Untrusted(Distrust),
 }
 
-/// Why a client must not trust the broker.
+/// The reason why a client must not trust the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distrust {
     /// Another authority issued its certificate.
     Authority,
-    /// Its certificate is another host's.
+    /// Its certificate is for another host.
     Host,
 }
 
 /// Runs one cell to its end.
 ///
 /// # Errors
-/// The reason that the program gave, or what went wrong around it.
+/// The program's reason, or an error around it.
 pub fn run(mut command: Command, scenario: &Scenario, transport: Transport) -> Result<(), String> {
     let Scenario { name, settings, terminates_the_broker, .. } = *scenario;
     let mut options =
@@ -110,7 +110,7 @@ pub fn run(mut command: Command, scenario: &Scenario, transport: Transport) -> R
     drop(peer);
     if verdict.is_ok() {
         if terminates_the_broker && let Some(node) = broker.node() {
-            // It was asked to stop: it ends well, and a second life tells what became of the messages.
+            // It was asked to stop: it must end properly, and a restart shows which messages were kept.
             let status = node.terminate_asked();
             if !status.success() {
                 return Err(format!("a node that was asked to stop ended with {status}"));
@@ -142,7 +142,7 @@ impl Certificates {
             .set("listeners.ssl.default", 0)
             .set("ssl_options.certfile", file("node.pem"))
             .set("ssl_options.keyfile", file("node.key"))
-            // Clients that start slowly on a busy machine shake hands slowly.
+            // Clients that start slowly on a busy machine also have slow handshakes.
             .set("ssl_handshake_timeout", HANDSHAKE_PATIENCE_MS)
             .set("handshake_timeout", HANDSHAKE_PATIENCE_MS)
     }
@@ -209,7 +209,7 @@ fn converse(child: &mut Child, broker: &mut Broker, tap: &Tap, peer: &mut Peer, 
     }
 }
 
-/// Does what a line asks for; lines of other words are chatter.
+/// Executes a request line; other lines are ignored.
 fn obey(line: &str, broker: &mut Broker, tap: &Tap, peer: &mut Peer) -> Result<Option<String>, String> {
     if let Some(request) = line.strip_prefix("peer ") {
         return peer.answer(request).map(Some);

@@ -10,14 +10,13 @@ use crate::http::Http;
 
 const PARTS: [&str; 7] = ["settled", "dead_lettered", "expired", "dropped", "purged", "parked", "remaining"];
 
-/// How long the counters may take to agree: an acknowledgement that was sent as a connection closed is applied a
-/// moment later.
+/// Time for the counters to agree: an acknowledgement sent while a connection was closing is applied a moment later.
 const AGREEMENT: Duration = Duration::from_secs(5);
 
 /// Checks every queue of the node.
 ///
 /// # Panics
-/// When a queue doesn't show the counters or they don't add up.
+/// If a queue doesn't show the counters or they don't add up.
 pub fn check(http: &Http) {
     let deadline = Instant::now() + AGREEMENT;
     loop {
@@ -45,7 +44,7 @@ pub fn violation(http: &Http) -> Option<String> {
 /// Adds up the counters of one queue's JSON.
 ///
 /// # Errors
-/// The name of the queue with its counters, when they are missing or don't add up.
+/// The name of the queue with its counters, if they are missing or don't add up.
 pub fn of_queue(queue: &Value) -> Result<u64, String> {
     let name = queue["name"].as_str().unwrap_or("?");
     let counters = &queue["conservation"];

@@ -1,4 +1,4 @@
-//! Data directories as fixtures: each file without the zeros at its end, and a list of their lengths.
+//! Data directories as fixtures: each file without trailing zeros, and a list of their lengths.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,7 @@ pub fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     entries.map(|entry| read(entry.expect("an entry"))).collect()
 }
 
-/// Copies a data directory, without what only a running node needs.
+/// Copies a data directory, without the files that only a running node needs.
 ///
 /// # Panics
 /// When the disk refuses.
@@ -66,10 +66,10 @@ pub fn pack(directory: &Path, fixture: &Path) {
     fs::write(fixture.join(LENGTHS), lengths + "\n").expect("write");
 }
 
-/// Makes a data directory of a fixture.
+/// Creates a data directory from a fixture.
 ///
 /// # Panics
-/// When it isn't one.
+/// If it isn't a fixture.
 pub fn unpack(fixture: &Path) -> TempDir {
     let directory = new_directory();
     fs::create_dir(directory.path().join("store")).expect("a directory");
@@ -83,7 +83,7 @@ pub fn unpack(fixture: &Path) -> TempDir {
     directory
 }
 
-/// CRC-32C bit by bit: another implementation than the broker's.
+/// CRC-32C bit by bit: independent of the broker's implementation.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     let mut crc = !0u32;
     for byte in bytes {

@@ -1,4 +1,4 @@
-//! Go modules whose own tests run against the broker: a copy of the module, its run, and the verdict by name.
+//! Go modules whose own tests run against the broker: copies the module, runs it, and judges the results by name.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 use crate::{allow, cell};
 
-/// A writable copy of a module: `go test` writes beside it, and ports that are fixed in its tests are replaced.
+/// A writable copy of a module: `go test` writes next to it, and ports hard-coded in its tests are replaced.
 #[derive(Debug)]
 pub struct Module {
     copy: TempDir,
 }
 
 impl Module {
-    /// Copies `module` in the version that the client in the folder `clients/CLIENT` is pinned to.
+    /// Copies `module` in the version pinned by the client in the folder `clients/CLIENT`.
     ///
     /// # Panics
     /// When the module isn't installed.
@@ -36,7 +36,8 @@ impl Module {
     /// Rewrites one file of the copy.
     ///
     /// # Panics
-    /// When the file isn't there, or `edit` changes nothing: the module is another one than this test was made for.
+    /// If the file doesn't exist, or `edit` changes nothing: the module is another one than this test was written
+    /// for.
     pub fn edit(&self, file: impl AsRef<Path>, edit: impl FnOnce(&str) -> String) {
         let path = self.path().join(file);
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -91,25 +92,25 @@ fn copy_folder(from: &Path, to: &Path) {
         if entry.file_type().expect("a type").is_dir() {
             copy_folder(&entry.path(), &target);
         } else {
-            // The module cache is read-only, its copy isn't.
+            // The module cache is read-only; its copy isn't.
             fs::write(&target, fs::read(entry.path()).expect("a file")).expect("a copy");
         }
     }
 }
 
-/// What became of each name.
+/// The results by name.
 #[derive(Debug, Default)]
-pub struct Run {
+pub struct SuiteRun {
     /// Names that passed.
     pub passed: Vec<String>,
-    /// Failed, skipped or never ended.
+    /// Names that failed, were skipped or never ended.
     pub failed: Vec<String>,
-    /// What each name printed.
+    /// The output of each name.
     pub output: BTreeMap<String, String>,
 }
 
-impl Run {
-    /// Reads what `go test -json` printed.
+impl SuiteRun {
+    /// Parses the output of `go test -json`.
     pub fn parse(text: &str) -> Self {
         let mut run = Self::default();
         let mut open = BTreeMap::new();
@@ -136,8 +137,8 @@ impl Run {
         run
     }
 
-    /// Reads a report of Ginkgo, whose specs are one name to `go test`. A spec's name is its containers' texts and
-    /// its own, joined by ` / `; the second of the same name gets ` #2`.
+    /// Parses a report of Ginkgo, whose specs are a single name for `go test`. The name of a spec consists of its
+    /// containers' texts and its own, joined by ` / `; the second one with the same name gets ` #2`.
     pub fn parse_ginkgo(report: &Value) -> Self {
         let mut run = Self::default();
         let mut seen = BTreeMap::<String, usize>::new();
@@ -159,7 +160,7 @@ impl Run {
         run
     }
 
-    /// Replaces a text in names, such as a port that differs from run to run.
+    /// Replaces a text in names, such as a port that differs between runs.
     pub fn rename(&mut self, from: &str, to: &str) {
         for name in self.passed.iter_mut().chain(&mut self.failed) {
             *name = name.replace(from, to);
@@ -168,11 +169,11 @@ impl Run {
             std::mem::take(&mut self.output).into_iter().map(|(name, text)| (name.replace(from, to), text)).collect();
     }
 
-    /// Compares the run with `allow/LIST`: every name passes or stands in the list, every entry is needed, and
-    /// there are exactly `names`, so that a suite that stopped early is seen.
+    /// Compares the run with `allow/LIST`: every name passes or is in the list, every entry is needed, and there are
+    /// exactly `names` names, so that a suite that stopped early is noticed.
     ///
     /// # Panics
-    /// When one of these doesn't hold; what the names at fault printed comes first.
+    /// If one of these doesn't hold; prints the output of the failed names first.
     pub fn judge(&self, list: &str, names: usize, output: &Output) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("allow").join(list);
         let listed = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_name_that_never_ends_has_failed() {
-        let run = Run::parse(concat!(
+        let run = SuiteRun::parse(concat!(
             "{\"Action\":\"run\",\"Test\":\"A\"}\n{\"Action\":\"run\",\"Test\":\"B\"}\nnoise\n",
             "{\"Action\":\"pass\",\"Test\":\"A\"}\n{\"Action\":\"output\",\"Test\":\"B\",\"Output\":\"panic\"}\n",
         ));
@@ -207,11 +208,11 @@ mod tests {
     }
 
     #[test]
-    fn specs_of_one_name_are_told_apart() {
+    fn specs_of_one_name_are_distinguished() {
         let spec =
             |text: &str, state: &str| json!({"ContainerHierarchyTexts": ["c "], "LeafNodeText": text, "State": state});
         let report = json!([{"SpecReports": [spec("a", "passed"), spec("a", "failed"), spec("b", "pending")]}]);
-        let run = Run::parse_ginkgo(&report);
+        let run = SuiteRun::parse_ginkgo(&report);
         assert_eq!(run.passed, ["c / a"]);
         assert_eq!(run.failed, ["c / a #2", "c / b"]);
     }

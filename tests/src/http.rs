@@ -1,4 +1,4 @@
-//! A blocking HTTP/1.1 client that is just enough for the management API: one request per connection.
+//! A minimal blocking HTTP/1.1 client for the management API: one request per connection.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{PATIENCE, secrets};
 
-/// An answer of the HTTP API.
+/// A response of the HTTP API.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// Status code, such as 200.
@@ -60,7 +60,7 @@ impl Http {
     /// GET of a path such as `/api/queues/%2F/name`.
     ///
     /// # Errors
-    /// Whatever the socket says, and `InvalidData` when the answer isn't HTTP.
+    /// The socket's, and `InvalidData` if the response isn't HTTP.
     pub fn get(&self, path: &str) -> io::Result<Answer> {
         self.request("GET", path, "")
     }
@@ -89,13 +89,13 @@ impl Http {
         self.request("POST", path, &body.to_string())
     }
 
-    /// The same API as somebody else.
+    /// The same API with other credentials.
     #[must_use]
     pub fn as_user(&self, user: &str, password: &str) -> Self {
         Self { authority: self.authority.clone(), credentials: (user.into(), password.into()) }
     }
 
-    /// Any method with any body. A user without a name sends no credentials.
+    /// Sends a request with any method and body. With an empty user name no credentials are sent.
     ///
     /// # Errors
     /// As [`Http::get`].
@@ -109,7 +109,7 @@ impl Http {
             "" => String::new(),
             user => format!("Authorization: Basic {}\r\n", STANDARD.encode(format!("{user}:{password}"))),
         };
-        // Of a body that is too large only the beginning is read before the answer.
+        // The server reads only the beginning of a body that is too large before it responds.
         let written = write!(
             socket,
             "{method} {path} HTTP/1.1\r\nHost: {}\r\n{authorization}Accept: */*\r\n\

@@ -1,4 +1,4 @@
-//! What a broker was told and promised while it is killed over and over, and the verdict on all that it hands out.
+//! The ledger of publishes and settlements on a broker that is killed repeatedly, and the verdict on all deliveries.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -6,17 +6,17 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use crate::PATIENCE;
 use crate::random::Random;
 
-/// Confirmed and not settled messages of a queue above which nobody publishes to it.
+/// Confirmed and unsettled messages of a queue above which no client publishes to it.
 const BACKLOG_MAX: u64 = 2_000;
-/// Failures told; the rest is counted.
+/// Number of failures reported; the others are counted.
 const FAILURES_TOLD: usize = 20;
 
-/// What is known of a message in a queue.
+/// The state of a message in a queue.
 #[derive(Debug, Clone, Copy, Default)]
 struct Message {
     confirmed: bool,
     settle: Settle,
-    /// The last life in which it came back after somebody had asked to settle it.
+    /// The last run of the broker in which it was delivered again after its settlement was requested.
     came_back: u16,
     delivered: bool,
 }
@@ -25,12 +25,12 @@ struct Message {
 enum Settle {
     #[default]
     No,
-    /// In this life of the broker; it hasn't answered.
+    /// Requested in this run of the broker, which hasn't answered.
     Asked(u16),
     Confirmed,
 }
 
-/// A transaction whose commit was sent and not answered: messages that went and messages that came, each with its queue.
+/// A transaction whose commit was sent and not answered: messages removed and messages added, each with their queue.
 #[derive(Debug)]
 struct Doubtful {
     life: u16,
@@ -54,21 +54,22 @@ struct Inner {
     failures: Vec<String>,
 }
 
-/// See the module. A message is known by its number among those of one publisher, who always sends to the same queues.
+/// The ledger. A message is identified by its number among those of one publisher, which always sends to the same
+/// queues.
 #[derive(Debug)]
 pub struct KillLedger {
     inner: Mutex<Inner>,
     changed: Condvar,
 }
 
-/// What all lives came to.
+/// Totals over all runs of the broker.
 #[derive(Debug, Clone, Copy)]
 pub struct Totals {
     /// Publishes that were confirmed, counted once per queue.
     pub confirms: u64,
     /// Settlements that were confirmed.
     pub settles: u64,
-    /// Messages whose settlement was asked for and not confirmed, and which came back.
+    /// Messages whose settlement was requested and not confirmed, and which were delivered again.
     pub returned: u64,
 }
 
@@ -83,7 +84,7 @@ impl Display for Totals {
     }
 }
 
-/// The bytes of a message: who sent it, its number, and a length and content that follow from them.
+/// The body of a message: publisher, number, and a length and content derived from these.
 pub fn body(publisher: u8, number: u64) -> Vec<u8> {
     let mut random = Random::new((number + 1) * 257 + u64::from(publisher));
     let length = match random.below(40) {
@@ -101,7 +102,7 @@ pub fn body(publisher: u8, number: u64) -> Vec<u8> {
 }
 
 impl KillLedger {
-    /// For so many queues.
+    /// A ledger for this many queues.
     pub fn new(queues: usize) -> Self {
         let inner = Inner { queues: vec![Vec::new(); queues], live: vec![0; queues], ..Inner::default() };
         Self { inner: Mutex::new(inner), changed: Condvar::new() }
@@ -111,7 +112,7 @@ impl KillLedger {
         self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// A message is about to be sent to these queues; its number.
+    /// Registers a message that is about to be sent to these queues. Returns its number.
     pub fn send(&self, queues: &[usize]) -> u64 {
         let mut inner = self.lock();
         let number = inner.queues[queues[0]].len() as u64;
@@ -122,7 +123,7 @@ impl KillLedger {
         number
     }
 
-    /// The broker confirmed it.
+    /// Notes that the broker confirmed a message.
     pub fn confirmed(&self, queues: &[usize], number: u64) {
         let mut inner = self.lock();
         for queue in queues {
@@ -134,7 +135,7 @@ impl KillLedger {
         self.changed.notify_all();
     }
 
-    /// The broker hands out a message. Its number, if it is one.
+    /// Notes a delivery. Returns the message's number, if it is one of ours.
     pub fn delivered(&self, queue: usize, publisher: u8, bytes: &[u8], redelivered: bool) -> Option<u64> {
         let number = bytes.get(1..9).and_then(|number| number.try_into().ok()).map(u64::from_be_bytes);
         let mut inner = self.lock();
@@ -168,7 +169,7 @@ impl KillLedger {
         Some(number)
     }
 
-    /// The settlement of messages is about to be sent.
+    /// Notes that the settlement of messages is about to be requested.
     pub fn settling(&self, queue: usize, numbers: &[u64]) {
         let mut inner = self.lock();
         let life = inner.life;
@@ -179,7 +180,7 @@ impl KillLedger {
         self.changed.notify_all();
     }
 
-    /// The broker confirmed that they are settled.
+    /// Notes that the broker confirmed their settlement.
     pub fn settled(&self, queue: usize, numbers: &[u64]) {
         let mut inner = self.lock();
         for number in numbers {
@@ -188,19 +189,19 @@ impl KillLedger {
         inner.settles += numbers.len() as u64;
     }
 
-    /// The commit of a transaction was sent and never answered.
+    /// Notes a transaction whose commit was sent and never answered.
     pub fn doubtful(&self, gone: (usize, Vec<u64>), come: (usize, Vec<u64>)) {
         let mut inner = self.lock();
         let life = inner.life;
         inner.doubtful.push(Doubtful { life, gone, come });
     }
 
-    /// Something is wrong that no rule here is about.
+    /// Reports a failure that no rule of the ledger covers.
     pub fn fail(&self, what: impl Display) {
         self.lock().fail(what.to_string());
     }
 
-    /// Waits until a queue is short enough to publish to. False when the broker is about to be killed.
+    /// Waits until a queue is short enough to publish to. Returns false if the broker is about to be killed.
     pub fn wait_for_room(&self, queue: usize) -> bool {
         let has_room = |inner: &mut Inner| !inner.is_over && inner.live[queue] >= BACKLOG_MAX;
         let (inner, timeout) = self.changed.wait_timeout_while(self.lock(), PATIENCE, has_room).unwrap();
@@ -212,13 +213,13 @@ impl KillLedger {
         !inner.is_over
     }
 
-    /// A client is at work.
+    /// Notes that a client is working.
     pub fn ready(&self) {
         self.lock().ready += 1;
         self.changed.notify_all();
     }
 
-    /// Waits until all clients are at work and so many publishes of this life are confirmed.
+    /// Waits until all clients are working and this many publishes of the current run are confirmed.
     pub fn wait_for_confirms(&self, clients: usize, count: u64) {
         let waits = |inner: &mut Inner| inner.ready < clients || inner.confirms_of_life < count;
         let (inner, timeout) = self.changed.wait_timeout_while(self.lock(), PATIENCE, waits).unwrap();
@@ -229,24 +230,24 @@ impl KillLedger {
         }
     }
 
-    /// The broker is about to be killed: nobody waits any more.
+    /// The broker is about to be killed: ends all waits.
     pub fn end_life(&self) {
         self.lock().is_over = true;
         self.changed.notify_all();
     }
 
-    /// Something may end the broker at any time: a client whose socket fails is no failure any more, but all go on.
+    /// The broker may end at any time: failures of sockets are tolerated, but clients continue.
     pub fn end_life_softly(&self) {
         self.lock().may_end = true;
     }
 
-    /// Whether the broker is about to be killed, may end at any time, or is dead.
+    /// Whether the broker is about to be killed, may end at any time, or has ended.
     pub fn is_over(&self) -> bool {
         let inner = self.lock();
         inner.is_over || inner.may_end
     }
 
-    /// The broker starts again.
+    /// The broker is restarted.
     pub fn begin_life(&self) {
         let mut inner = self.lock();
         inner.life += 1;
@@ -254,10 +255,10 @@ impl KillLedger {
         (inner.ready, inner.confirms_of_life) = (0, 0);
     }
 
-    /// All queues were read to their end, and everything settled: what is missing now is lost.
+    /// Judges the run, after all queues were read to their end and everything settled: missing messages are lost.
     ///
     /// # Panics
-    /// When a promise was broken, with everything that was seen.
+    /// If a promise was broken, with everything observed.
     pub fn judge(&self) -> Totals {
         let mut inner = self.lock();
         let lost = |message: &Message| message.confirmed && message.settle == Settle::No;
@@ -272,7 +273,7 @@ impl KillLedger {
         for transaction in std::mem::take(&mut inner.doubtful) {
             let message = |queue: usize, number: u64| inner.queues[queue][number as usize];
             let (from, to) = (transaction.gone.0, transaction.come.0);
-            // Some may have come back from an earlier attempt.
+            // Some may have been delivered again after an earlier attempt.
             let is_back = |number: &&u64| message(from, **number).came_back > transaction.life;
             let back = transaction.gone.1.iter().filter(is_back).count();
             let come = transaction.come.1.iter().filter(|number| message(to, **number).delivered).count();
@@ -287,7 +288,7 @@ impl KillLedger {
         Totals { confirms: inner.confirms, settles: inner.settles, returned: inner.returned }
     }
 
-    /// Whether nothing was found wrong so far.
+    /// Whether there are no failures so far.
     pub fn is_well(&self) -> bool {
         self.lock().failures.is_empty()
     }
@@ -313,7 +314,7 @@ mod tests {
     fn verdict(act: impl FnOnce(&KillLedger)) -> String {
         let ledger = ledger();
         act(&ledger);
-        // The other queue is as it should be.
+        // The other queue is in order.
         ledger.delivered(1, 7, &body(7, 0), false);
         ledger.settling(1, &[0]);
         let judged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ledger.judge()));
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn each_broken_promise_is_told() {
+    fn each_broken_promise_is_reported() {
         let sound = body(7, 0);
         let take = |ledger: &KillLedger| {
             ledger.delivered(0, 7, &sound, false);

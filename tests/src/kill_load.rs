@@ -1,5 +1,5 @@
-//! The mixed load under which a broker is killed: clients of both protocols that publish with confirms and settle with
-//! and without, all known to the [`KillLedger`].
+//! The mixed load under which a broker is killed: clients of both protocols that publish with confirms and settle
+//! with and without confirmation, all recorded in the [`KillLedger`].
 
 mod amqp091;
 mod amqp10;
@@ -11,7 +11,7 @@ use crate::kill_ledger::KillLedger;
 use crate::node::Node;
 use crate::wire::{Wire, Writer, method};
 
-/// The queues by their number in the ledger, and who publishes to them.
+/// The queues by their number in the ledger, each with its publisher.
 pub const QUEUES: [(&str, u8); 6] =
     [("acknowledged", 0), ("settled", 1), ("tx-in", 2), ("tx-out", 3), ("fan-1", 4), ("fan-2", 4)];
 const ACKNOWLEDGED: usize = 0;
@@ -20,11 +20,11 @@ const TX_IN: usize = 2;
 const TX_OUT: usize = 3;
 const FAN: [usize; 2] = [4, 5];
 
-/// A client: it works until its socket fails.
-pub type Client = fn(&KillLedger, SocketAddr);
+/// A client, which works until its socket fails.
+pub type LoadClient = fn(&KillLedger, SocketAddr);
 
-/// All of them.
-pub const CLIENTS: [Client; 10] = [
+/// All clients.
+pub const CLIENTS: [LoadClient; 10] = [
     |ledger, address| amqp091::publish_to(ledger, address, "", &[ACKNOWLEDGED]),
     |ledger, address| amqp091::publish_to(ledger, address, "", &[TX_IN]),
     |ledger, address| amqp091::publish_to(ledger, address, "amq.fanout", &FAN),

@@ -1,12 +1,13 @@
 //! The black-box harness: it starts the real binary on free ports in a temporary directory, runs unmodified
 //! clients against it, and checks conservation when a test ends.
 //!
-//! It knows the broker only from outside: its command line, `ports.json`, AMQP bytes and HTTP answers. The wire
-//! client in [`wire`] is written from the specification alone and shares no codec with the broker; for AMQP 1.0 it
-//! is the strict client in [`amqp10`], whose codec is checked against others' in its own tests.
+//! It knows the broker only from outside: its command line, `ports.json`, AMQP bytes and HTTP responses. The wire
+//! client in [`wire`] is written from the specification alone and shares no codec with the broker; for AMQP 1.0 it is
+//! the strict client in [`amqp10`], whose codec is compared with others in its own tests.
 //!
-//! `LEVERET_TEST_URI` (and `LEVERET_TEST_HTTP_URI`) point the same tests at a broker that already runs, such as
-//! a real RabbitMQ. Tests that must start, kill or configure the broker then say so and pass without running.
+//! With `LEVERET_TEST_URI` (and `LEVERET_TEST_HTTP_URI`) the same tests run against a broker that is running already,
+//! such as a real RabbitMQ. Tests that have to start, kill or configure the broker then say so and pass without
+//! running.
 
 pub mod allow;
 pub mod amqp10;
@@ -33,5 +34,5 @@ pub mod wire;
 
 use std::time::Duration;
 
-/// How long a test waits for an event before it calls the event missing. It is never waited out when all is well.
+/// Time that a test waits for an event before it fails. In a successful test it never elapses.
 pub const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! A memory cgroup for one process: what happens to a node that is given little more memory than it was told to use.
+//! A memory cgroup for one process, for a node that gets little more memory than it is configured to use.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 const VERSION_1: &str = "/sys/fs/cgroup/memory";
 const VERSION_2: &str = "/sys/fs/cgroup";
 
-/// Goes when it is dropped, which must be after its process has ended.
+/// Removed when dropped, which must be after its process has ended.
 #[derive(Debug)]
 pub struct MemoryCgroup {
     directory: PathBuf,
-    /// The file of the most that it ever used.
+    /// The file with its peak usage.
     peak: PathBuf,
 }
 
 impl MemoryCgroup {
-    /// Makes one of so many bytes and puts the process in. None where that isn't possible, which takes root: the test
-    /// then says so.
+    /// Creates one with this limit and puts the process in it. `None` if that isn't possible (it takes root), which
+    /// the test then reports.
     pub fn limit(pid: u32, bytes: u64) -> Option<Self> {
         let name = format!("leveret-test-{pid}");
         let (directory, limit, peak) = if Path::new(VERSION_1).is_dir() {
@@ -36,7 +36,7 @@ impl MemoryCgroup {
         Some(Self { directory, peak })
     }
 
-    /// The most that it ever used, in bytes, pages of files included.
+    /// Its peak usage in bytes, including file pages.
     pub fn bytes_max(&self) -> Option<u64> {
         fs::read_to_string(&self.peak).ok()?.trim().parse().ok()
     }

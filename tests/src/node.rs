@@ -1,4 +1,4 @@
-//! A node of the real binary: started on free ports in a directory of its own, killed when it goes out of scope.
+//! A node of the real binary: started on free ports in a directory of its own, killed when dropped.
 
 use std::env;
 use std::fs;
@@ -19,13 +19,13 @@ use crate::http::Http;
 use crate::secrets;
 use crate::small_disk::SmallDisk;
 
-/// The line with which a node says that it accepts connections.
+/// The log line of a node that accepts connections.
 const READY: &str = "Server startup complete";
 
-/// Where the node looks for alarms that a test raises.
+/// The file from which the node reads alarms raised by a test.
 const ALARMS_FILE: &str = "alarms-of-the-test";
 
-/// What a node is started with.
+/// Options of a node.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     settings: Vec<(String, String)>,
@@ -33,7 +33,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults: free ports, and no reserve of free disk that a small test machine might lack.
+    /// The defaults: free ports, and no reserve of free disk space that a small test machine might lack.
     pub fn new() -> Self {
         Self::default().set("listeners.tcp.default", 0).set("management.tcp.port", 0).set("prometheus.tcp.port", 0)
     }
@@ -53,14 +53,14 @@ impl Options {
         self
     }
 
-    /// Takes one back.
+    /// Removes one option.
     #[must_use]
     pub fn without(mut self, key: &str) -> Self {
         self.settings.retain(|(known, _)| known != key);
         self
     }
 
-    /// What the binary is called with.
+    /// The command line of the binary.
     pub fn arguments(&self, directory: &Path) -> Vec<String> {
         let mut arguments = vec!["server".to_owned(), "--data-dir".to_owned(), directory.display().to_string()];
         if self.alarms {
@@ -79,7 +79,7 @@ impl Options {
     }
 }
 
-/// Where a node listens, from its `ports.json`.
+/// The ports of a node, from its `ports.json`.
 #[derive(Debug, Clone, Copy)]
 pub struct Ports {
     /// AMQP.
@@ -98,13 +98,13 @@ impl Ports {
     /// Reads `directory/ports.json`.
     ///
     /// # Panics
-    /// When the file is missing or a key isn't there: that is the failure of the test.
+    /// If the file is missing or lacks a key: the test has failed then.
     pub fn read(directory: &Path) -> Self {
         let path = directory.join("ports.json");
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let json: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("ports.json: {error}: {text}"));
         let field = |name: &str| json[name].as_u64().unwrap_or_else(|| panic!("ports.json has no {name}: {text}"));
-        // 0 for one that isn't open.
+        // 0 for a port that isn't open.
         let port = |name: &str| u16::try_from(json[name].as_u64().unwrap_or(0)).expect("a port");
         Self {
             amqp: port("amqp"),
@@ -116,7 +116,7 @@ impl Ports {
     }
 }
 
-/// A process of the binary and what it has printed.
+/// A process of the binary, and its output.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -146,7 +146,7 @@ impl Process {
         Self { child, lines, log: Vec::new() }
     }
 
-    /// Waits for a line that contains `text`. False when the process ended, or [`PATIENCE`] did.
+    /// Waits for a line that contains `text`. Returns false if the process ended, or after [`PATIENCE`].
     pub fn wait_for_line(&mut self, text: &str) -> bool {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -163,7 +163,7 @@ impl Process {
         }
     }
 
-    /// All that was printed up to now.
+    /// The output so far.
     pub fn log(&mut self) -> String {
         self.log.extend(self.lines.try_iter());
         self.log.join("\n")
@@ -172,10 +172,10 @@ impl Process {
     /// Waits until the process has ended and its output is closed.
     ///
     /// # Panics
-    /// When it still runs after [`PATIENCE`].
+    /// If it is still running after [`PATIENCE`].
     pub fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
-        // The pipes close when the process ends: that is the event.
+        // The pipes close when the process ends: that is the event to wait for.
         while let Some(left) = deadline.checked_duration_since(Instant::now()) {
             match self.lines.recv_timeout(left) {
                 Ok(line) => self.log.push(line),
@@ -224,7 +224,7 @@ fn forward(stream: impl Read + Send + 'static, sender: Sender<String>) {
 pub struct Node {
     /// `None` only between a kill and the restart.
     process: Option<Process>,
-    /// Where the directory lies, if that isn't the machine's.
+    /// The mounted disk, if the directory isn't on the machine's own.
     small_disk: Option<SmallDisk>,
     directory: TempDir,
     options: Options,
@@ -235,12 +235,12 @@ impl Node {
     /// Starts a node in a new temporary directory and returns once it accepts connections.
     ///
     /// # Panics
-    /// When it doesn't start; the panic carries what it printed.
+    /// If it doesn't start; the panic contains its output.
     pub fn start(options: Options) -> Self {
         Self::start_in(new_directory(), options)
     }
 
-    /// Starts a node on a directory that is there.
+    /// Starts a node on an existing directory.
     ///
     /// # Panics
     /// When it doesn't start.
@@ -249,7 +249,7 @@ impl Node {
         Self { process: Some(process), small_disk: None, directory, options, ports }
     }
 
-    /// As [`Node::start`], with a disk of its own of this size. None where nothing can be mounted; it says so.
+    /// As [`Node::start`], with a disk of its own of this size. Returns `None` and says so if nothing can be mounted.
     ///
     /// # Panics
     /// As [`Node::start`].
@@ -260,10 +260,10 @@ impl Node {
         Some(Self { process: Some(process), small_disk: Some(small_disk), directory, options, ports })
     }
 
-    /// The disk of its own.
+    /// Its small disk.
     ///
     /// # Panics
-    /// When it was started without.
+    /// If it was started without one.
     pub fn small_disk(&self) -> &SmallDisk {
         self.small_disk.as_ref().expect("a disk of its own")
     }
@@ -278,12 +278,12 @@ impl Node {
         self.directory.path()
     }
 
-    /// Where AMQP is spoken.
+    /// The AMQP address.
     pub fn amqp(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.ports.amqp))
     }
 
-    /// Where AMQP is spoken over TLS.
+    /// The AMQP address for TLS.
     pub fn amqps(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.ports.amqps))
     }
@@ -293,36 +293,36 @@ impl Node {
         Http::guest(format!("127.0.0.1:{}", self.ports.http))
     }
 
-    /// Its metrics port, which asks for no password.
+    /// Its metrics port, which requires no password.
     pub fn prometheus(&self) -> Http {
         Http::guest(format!("127.0.0.1:{}", self.ports.prometheus))
     }
 
-    /// The value of a metric without labels, as it is written.
+    /// The value of a metric without labels, as text.
     pub fn metric(&self, name: &str) -> String {
         let text = self.prometheus().get("/metrics").expect("metrics").body;
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
         line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
     }
 
-    /// The value of a metric that counts something.
+    /// The value of a metric that is a whole number.
     pub fn count(&self, name: &str) -> u64 {
         let value = self.metric(name);
         value.parse().unwrap_or_else(|_| panic!("{name} is {value}"))
     }
 
     /// Whether it has printed a line that contains `text`, or does so within [`PATIENCE`]: log lines are written by a
-    /// thread of their own.
+    /// separate thread.
     pub fn wait_for_line(&mut self, text: &str) -> bool {
         self.process.as_mut().is_some_and(|process| process.log().contains(text) || process.wait_for_line(text))
     }
 
-    /// What it printed.
+    /// Its output so far.
     pub fn log(&mut self) -> String {
         self.process.as_mut().map(Process::log).unwrap_or_default()
     }
 
-    /// Raises the alarms with these names, `memory` and `disk`, and no others.
+    /// Raises the alarms with these names, `memory` and `disk`, and clears others.
     ///
     /// # Panics
     /// When the file can't be written.
@@ -332,35 +332,35 @@ impl Node {
         fs::write(&new, names).and_then(|()| fs::rename(&new, &file)).expect("write the alarms");
     }
 
-    /// SIGKILL, and waits until the process is gone.
+    /// Sends SIGKILL, and waits until the process has ended.
     pub fn kill(&mut self) {
         self.process = None;
     }
 
-    /// SIGTERM; returns the status once the process has ended.
+    /// Sends SIGTERM; returns the status once the process has ended.
     pub fn terminate(&mut self) -> ExitStatus {
         let mut process = self.process.take().expect("a running node");
         process.signal(Signal::TERM);
         process.wait()
     }
 
-    /// SIGHUP: it reads its files again.
+    /// Sends SIGHUP: it reloads its files.
     pub fn hang_up(&self) {
         self.process.as_ref().expect("a running node").signal(Signal::HUP);
     }
 
-    /// SIGTERM without waiting, for a test that watches what connections see.
+    /// Sends SIGTERM without waiting, for a test that observes the connections.
     pub fn ask_to_stop(&self) {
         self.process.as_ref().expect("a running node").signal(Signal::TERM);
     }
 
-    /// Waits for the end that [`Node::ask_to_stop`] asked for.
+    /// Waits for the end requested by [`Node::ask_to_stop`].
     pub fn terminate_asked(&mut self) -> ExitStatus {
         let process = self.process.as_mut().expect("a running node");
         process.wait()
     }
 
-    /// Starts it again on the same directory and the same AMQP and HTTP ports.
+    /// Restarts it on the same directory and the same AMQP and HTTP ports.
     pub fn restart(&mut self) {
         self.process = None;
         let options = self.options_with_ports();
@@ -369,7 +369,7 @@ impl Node {
         self.ports = ports;
     }
 
-    /// The same with another setting.
+    /// As [`Node::restart`], with another setting.
     ///
     /// # Panics
     /// As [`Node::start`].
@@ -387,13 +387,13 @@ impl Node {
         if self.ports.amqps == 0 { options } else { options.set("listeners.ssl.default", self.ports.amqps) }
     }
 
-    /// Starts it on the same directory and kills it before it serves: at its first word, if it has one.
+    /// Starts it on the same directory and kills it before it serves: at its first output, if there is any.
     pub fn start_and_kill(&mut self) {
         let mut process = Process::spawn(&self.options.arguments(self.directory.path()));
         process.wait_for_line("");
     }
 
-    /// Starts it again on the same directory and ports; false when it ends before it accepts connections.
+    /// Restarts it on the same directory and ports; returns false if it ends before it accepts connections.
     pub fn try_restart(&mut self) -> bool {
         self.process = None;
         let _ = fs::remove_file(self.directory.path().join("ports.json"));
@@ -410,8 +410,8 @@ impl Node {
         memory_bytes(self.ports.pid, "VmRSS:")
     }
 
-    /// Its resident memory in bytes, once that is at most `bytes_max` or after ten seconds: the allocator gives back what
-    /// was freed a moment later, while it is used, and each look asks the node something.
+    /// Its resident memory in bytes, once that is at most `bytes_max` or after ten seconds. The allocator returns
+    /// freed memory a moment later, while it is used, so each iteration sends the node a request.
     ///
     /// # Panics
     /// When the node doesn't answer.
@@ -426,19 +426,19 @@ impl Node {
         }
     }
 
-    /// From now on [`Node::resident_bytes_max`] is of what comes.
+    /// Resets the peak of [`Node::resident_bytes_max`].
     ///
     /// # Panics
-    /// When the system doesn't take it.
+    /// If the system refuses.
     pub fn forget_resident_bytes_max(&self) {
-        // 5 is what proc(5) has for it.
+        // The value 5 resets the peak, see proc(5).
         fs::write(format!("/proc/{}/clear_refs", self.ports.pid), "5").expect("the peak is forgotten");
     }
 
-    /// How often the thread of this name has gone to sleep.
+    /// Voluntary context switches of the thread with this name.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is no such thread.
     pub fn sleeps_of(&self, thread: &str) -> u64 {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.ports.pid)).expect("the node's threads");
         let is_named = |task: &PathBuf| fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == thread);
@@ -446,7 +446,7 @@ impl Node {
         status_number(&task, "voluntary_ctxt_switches:")
     }
 
-    /// The most resident memory that the process ever had, in bytes.
+    /// The peak resident memory of the process, in bytes.
     pub fn resident_bytes_max(&self) -> u64 {
         memory_bytes(self.ports.pid, "VmHWM:")
     }
@@ -460,7 +460,7 @@ pub fn new_directory() -> TempDir {
     tempfile::Builder::new().prefix("leveret-test-").tempdir().expect("a temporary directory")
 }
 
-/// Runs the binary to its end: exit status, standard output, standard error.
+/// Runs the binary to its end. Returns exit status, standard output, standard error.
 ///
 /// # Panics
 /// When it can't be run or is killed.
@@ -474,7 +474,7 @@ fn memory_bytes(pid: u32, field: &str) -> u64 {
     1024 * status_number(Path::new(&format!("/proc/{pid}")), field)
 }
 
-/// A number that the `status` of a process or a thread has, by proc(5).
+/// A number in the `status` of a process or thread, see proc(5).
 fn status_number(of: &Path, field: &str) -> u64 {
     let status = fs::read_to_string(of.join("status")).expect("a status");
     let line = status.lines().find(|line| line.starts_with(field)).expect("the field");
@@ -482,7 +482,7 @@ fn status_number(of: &Path, field: &str) -> u64 {
 }
 
 fn launch(directory: &Path, options: &Options) -> (Process, Ports) {
-    // A file of an earlier life must not be taken for this one's.
+    // The file of an earlier run must not be taken for this one's.
     let _ = fs::remove_file(directory.join("ports.json"));
     let mut process = Process::spawn(&options.arguments(directory));
     if !process.wait_for_line(READY) {
@@ -498,7 +498,7 @@ fn launch(directory: &Path, options: &Options) -> (Process, Ports) {
     (process, ports)
 }
 
-/// The binary under test: `LEVERET_BIN`, or the newest-profile `leveret` beside the running test (release first).
+/// The binary under test: `LEVERET_BIN`, or the newest-profile `leveret` next to the running test (release first).
 pub fn binary() -> PathBuf {
     if let Some(path) = env::var_os("LEVERET_BIN") {
         return path.into();

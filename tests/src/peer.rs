@@ -1,5 +1,5 @@
-//! The other side of a client's scenario: an AMQP 0-9-1 client that declares what the client needs, publishes to it
-//! and receives from it. A program asks with one line `peer JSON` and reads one line of JSON.
+//! The peer in a client's scenario: an AMQP 0-9-1 client that declares the objects that the client needs, publishes
+//! to it and receives from it. A program sends a request as a line `peer JSON` and reads one line of JSON.
 //!
 //! | request | answer |
 //! | --- | --- |
@@ -12,8 +12,9 @@
 //! | `{"do": "sample", "queue": Q}`: one message with every property | `{}` |
 //! | `{"do": "get", "queue": Q}` | `{"body": "text", "redelivered": false, "exchange": X, "key": K, "properties": {..}}` or `{"empty": true}` |
 //!
-//! What isn't said has the value shown. `arguments` and headers hold strings, integers (signed 64-bit), booleans, lists
-//! and maps; `properties` has 0-9-1's names, `headers` among them. A request that fails is answered `{"error": "text"}`.
+//! Omitted fields have the values shown. `arguments` and headers hold strings, integers (signed 64-bit), booleans,
+//! lists and maps; `properties` has 0-9-1's names, including `headers`. A failed request is answered with `{"error":
+//! "text"}`.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -30,7 +31,7 @@ use tokio::time::timeout;
 
 use crate::PATIENCE;
 
-/// A connection that is made when it is first needed, and again after a break.
+/// A connection that is opened when first needed, and again after it broke.
 pub struct Peer {
     uri: String,
     runtime: Runtime,
@@ -41,17 +42,17 @@ impl Peer {
     /// A peer at the broker's AMQP address.
     ///
     /// # Panics
-    /// When the machine has no descriptor left for its runtime.
+    /// If the machine has no descriptor left for its runtime.
     pub fn to(broker: SocketAddr) -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         // No heartbeats: nothing runs between two requests.
         Self { uri: format!("amqp://guest:guest@{broker}/%2F?heartbeat=0"), runtime, connection: None }
     }
 
-    /// Does as one request says.
+    /// Executes one request.
     ///
     /// # Errors
-    /// When the request can't be understood; what the broker refuses is an answer.
+    /// The request can't be parsed; a refusal by the broker is an answer.
     pub fn answer(&mut self, request: &str) -> Result<String, String> {
         let request: Value = serde_json::from_str(request).map_err(|error| format!("peer: {error}: {request}"))?;
         let Self { uri, runtime, connection } = self;
@@ -67,7 +68,7 @@ impl Peer {
             let _ = channel.close(200, "done".into()).await;
             answer
         };
-        // A broker that sends what can't be read must not hold up the cell.
+        // A broker that sends malformed data must not block the cell.
         let answer = runtime.block_on(async {
             timeout(PATIENCE, work).await.unwrap_or_else(|_| Err(format!("no answer from the broker: {request}")))
         });

@@ -13,13 +13,13 @@ use crate::cell::clients;
 use crate::http::Http;
 use crate::node::Process;
 
-/// How often it scrapes.
+/// Its scrape interval.
 pub const INTERVAL: Duration = Duration::from_millis(250);
 
-/// The label that installations on Kubernetes have and dashboards ask for.
+/// The label that installations on Kubernetes have and dashboards use.
 pub const NAMESPACE: &str = "of-the-test";
 
-/// One element of an answer: its labels, and its value.
+/// An element of a result: its labels, and its value.
 #[derive(Debug, Clone)]
 pub struct Element {
     /// The labels as an object of texts.
@@ -28,7 +28,7 @@ pub struct Element {
     pub value: f64,
 }
 
-/// See the module. It is killed when it goes out of scope.
+/// A Prometheus server, killed when dropped.
 #[derive(Debug)]
 pub struct Prometheus {
     _process: Process,
@@ -37,7 +37,7 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one that scrapes `/metrics` of `target`, and waits until it serves.
+    /// Starts a server that scrapes `/metrics` of `target`, and waits until it is ready.
     ///
     /// # Panics
     /// When it doesn't start; `make -C tests/clients prometheus` installs it.
@@ -62,10 +62,10 @@ impl Prometheus {
         Self { _process: process, _directory: directory, http: Http::guest(address) }
     }
 
-    /// What an expression is at a time, in seconds since 1970; now if there is none.
+    /// The result of an expression at a time, in seconds since 1970; now if there is none.
     ///
     /// # Panics
-    /// When it isn't one, or has no vector.
+    /// If the expression is invalid, or its result isn't a vector.
     pub fn query(&self, expression: &str, time: Option<f64>) -> Vec<Element> {
         let time = time.map_or(String::new(), |time| format!("&time={time:.3}"));
         let result = self.ask(&format!("/api/v1/query?query={}{time}", encoded(expression)), expression);
@@ -75,7 +75,7 @@ impl Prometheus {
             .collect()
     }
 
-    /// The values of an expression with one element at most, every `step` seconds. Where it has none it is left out.
+    /// The values of an expression with at most one element, every `step` seconds. Missing values are left out.
     ///
     /// # Panics
     /// As [`Prometheus::query`].
@@ -99,19 +99,19 @@ impl Prometheus {
                 return;
             }
             assert!(Instant::now() < deadline, "{expression} is {found:?} and not {wanted}");
-            // Scrapes come with time; over HTTP they can only be polled.
+            // Scrapes happen with time; over HTTP they can only be polled.
             thread::sleep(INTERVAL / 10);
         }
     }
 
-    /// Waits until it has scraped once more: everything from before is in it.
+    /// Waits until another scrape is complete, which contains everything from before.
     ///
     /// # Panics
     /// When it hasn't within [`PATIENCE`].
     pub fn scraped(&self) {
         let scraped = || self.query("timestamp(up)", None).first().map_or(0.0, |element| element.value);
         let (before, deadline) = (scraped(), Instant::now() + PATIENCE);
-        // The next one may have begun already.
+        // The next scrape may have begun already.
         let mut seen = before;
         for _ in 0..2 {
             while scraped() <= seen {
@@ -130,7 +130,7 @@ impl Prometheus {
     }
 }
 
-/// The second of a pair of time and value, which is a text.
+/// The value in a pair of time and value, which is text.
 fn number(pair: &Value) -> f64 {
     pair[1].as_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("a number: {pair}"))
 }

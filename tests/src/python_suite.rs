@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::process::{Command, Output};
 
 use crate::cell;
-use crate::go_suite::Run;
+use crate::go_suite::SuiteRun;
 
-/// What pytest says behind a name.
+/// pytest's verdicts after a name.
 const VERDICTS: [(&str, bool); 6] = [
     (" PASSED", true),
     (" FAILED", false),
@@ -21,40 +21,40 @@ const VERDICTS: [(&str, bool); 6] = [
 ///
 /// # Panics
 /// When there is no Python.
-pub fn run(package: &str, tests: &str, broker: SocketAddr) -> (Run, Output) {
+pub fn run(package: &str, tests: &str, broker: SocketAddr) -> (SuiteRun, Output) {
     let installed = cell::clients().join(".installed");
     let output = Command::new(installed.join("venv/bin/python"))
         .args(["-m", "pytest", "-v", "--color=no", "--tb=short", "-p", "no:cacheprovider", "-W", "ignore"])
-        // The suites mark tests to be run again when they fail. None has to be.
+        // The suites mark tests to be repeated when they fail. None has to be.
         .args(["-p", "no:rerunfailures", tests])
         .current_dir(installed.join("python-suites").join(package))
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        // Lines aren't cut.
+        // So that lines aren't truncated.
         .env("COLUMNS", "400")
         .env("RABBITMQ_HOST", broker.ip().to_string())
         .env("RABBITMQ_5672_TCP", broker.port().to_string())
-        // Nobody listens there: TLS.
+        // There is no listener for TLS.
         .env("RABBITMQ_5671_TCP", "1")
         .output()
         .expect("python: run `make -C tests/clients install`");
     (parse(&String::from_utf8_lossy(&output.stdout)), output)
 }
 
-/// Reads what `pytest -v` printed. What has passed and then fails to clean up has failed.
-fn parse(text: &str) -> Run {
+/// Parses the output of `pytest -v`. A test that passes and then fails in its teardown counts as failed.
+fn parse(text: &str) -> SuiteRun {
     let mut passed = BTreeMap::new();
     for line in text.lines() {
-        // Names may have spaces in them.
+        // Names may contain spaces.
         let found = VERDICTS.iter().find_map(|(word, passed)| Some((line.split_once(word)?.0, *passed)));
         if let Some((name, verdict)) = found.filter(|(name, _)| name.contains("::")) {
             *passed.entry(name.to_owned()).or_insert(true) &= verdict;
         }
     }
-    let mut run = Run::default();
+    let mut run = SuiteRun::default();
     for (name, passed) in passed {
         if passed { &mut run.passed } else { &mut run.failed }.push(name);
     }
-    // What pytest says of failures comes after all names.
+    // pytest's details of failures follow after all names.
     let details = text.split_once("= FAILURES =").map_or("", |(_, details)| details);
     run.output = run.failed.iter().map(|name| (name.clone(), details.to_owned())).collect();
     run

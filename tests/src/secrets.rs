@@ -1,7 +1,7 @@
-//! Passwords of tests, which no log may hold.
+//! Passwords of tests, which no log may contain.
 //!
-//! With `LEVERET_TEST_LOGS` each node also logs at debug level to a file in that directory, and each password that a test
-//! uses is written to `passwords` there; `cargo xtask passwords` looks for them when all tests have run. Passwords of
+//! With `LEVERET_TEST_LOGS` each node also logs at debug level to a file in that directory, and each password used by
+//! a test is written to `passwords` there; `cargo xtask passwords` searches for them after all tests. Passwords of
 //! scripts are in `tests/allow/passwords.txt`.
 
 use std::collections::BTreeSet;
@@ -12,14 +12,14 @@ use std::sync::Mutex;
 
 use serde_json::Value;
 
-/// Names the directory.
+/// The variable with the directory.
 pub const DIRECTORY: &str = "LEVERET_TEST_LOGS";
 
 fn directory() -> Option<PathBuf> {
     std::env::var_os(DIRECTORY).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// What makes a node on this data directory log for the search.
+/// Settings that make a node on this data directory log for the search.
 pub(crate) fn log_of(data: &Path) -> Vec<(String, String)> {
     let Some(directory) = directory() else { return Vec::new() };
     let name = data.components().rev().take(2).map(|part| part.as_os_str().to_string_lossy().into_owned());
@@ -32,10 +32,10 @@ pub(crate) fn log_of(data: &Path) -> Vec<(String, String)> {
     ]
 }
 
-/// A test logs in by it as this user, or gives it to one; nobody's name if it isn't known here.
+/// Records that a test logs in with this password as this user, or gives it to a user; an empty user if unknown.
 ///
 /// # Panics
-/// When it can't be noted.
+/// If it can't be recorded.
 pub fn used(user: &str, password: &str) {
     static NOTED: Mutex<BTreeSet<[String; 2]>> = Mutex::new(BTreeSet::new());
     let Some(directory) = directory() else { return };
@@ -43,12 +43,12 @@ pub fn used(user: &str, password: &str) {
     let is_new = NOTED.lock().expect("no panic").insert(pair.clone());
     if is_new && !password.is_empty() {
         let mut file = OpenOptions::new().create(true).append(true).open(directory.join("passwords")).expect("a file");
-        // One write, so that those of other processes stay whole.
+        // In one write, so that lines of other processes stay whole.
         file.write_all(format!("{}\n", Value::from(pair.to_vec())).as_bytes()).expect("is written");
     }
 }
 
-/// The same for every `password` in what is sent to the HTTP API.
+/// Records every `password` in a body sent to the HTTP API.
 pub(crate) fn used_in(body: &str) {
     if body.contains("password")
         && let Ok(body) = serde_json::from_str(body)

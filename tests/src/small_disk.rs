@@ -5,17 +5,17 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What takes the space.
+/// Name of the file that fills the disk.
 const BALLAST: &str = "ballast-of-the-test";
 
-/// Mounted on a directory until it goes out of scope.
+/// A disk mounted on a directory until dropped.
 #[derive(Debug)]
 pub struct SmallDisk {
     directory: PathBuf,
 }
 
 impl SmallDisk {
-    /// Mounts it. None where that isn't possible, which takes root: the test then says so and does nothing.
+    /// Mounts it. Returns `None` if that isn't possible (it takes root); the test then says so and does nothing.
     pub fn mount(directory: &Path, bytes: u64) -> Option<Self> {
         let options = format!("size={bytes},mode=0755");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(directory).output();
@@ -32,10 +32,10 @@ impl SmallDisk {
         }
     }
 
-    /// Takes all space but about so many bytes.
+    /// Fills the disk except for about this many bytes.
     ///
     /// # Panics
-    /// When something else than space is missing.
+    /// On any error other than missing space.
     pub fn fill(&self, but: u64) {
         let mut ballast = self.open();
         let free = self.free_bytes();
@@ -43,7 +43,7 @@ impl SmallDisk {
             let length = ballast.metadata().expect("the ballast").len();
             return ballast.set_len(length.saturating_sub(but - free)).expect("the ballast shrinks");
         }
-        // No byte more meanwhile: a node that looks then would find no space at all.
+        // Never more than that, even temporarily: a node checking at that moment would find no space at all.
         let piece = vec![0xba; 1 << 20];
         loop {
             let more = self.free_bytes().saturating_sub(but).min(piece.len() as u64);
@@ -56,7 +56,7 @@ impl SmallDisk {
         }
     }
 
-    /// Gives all space back.
+    /// Frees the space again.
     ///
     /// # Panics
     /// When the file can't be removed.
@@ -64,10 +64,10 @@ impl SmallDisk {
         fs::remove_file(self.directory.join(BALLAST)).expect("the ballast goes");
     }
 
-    /// Bytes that are free.
+    /// Free bytes.
     ///
     /// # Panics
-    /// When the system doesn't say.
+    /// If the system doesn't provide it.
     pub fn free_bytes(&self) -> u64 {
         let found = rustix::fs::statvfs(&self.directory).expect("is mounted");
         found.f_bavail * found.f_frsize
@@ -81,7 +81,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: a process that was killed a moment ago may still hold a file.
+        // Lazily: a process that was just killed may still have a file open.
         let _ = Command::new("umount").arg("-l").arg(&self.directory).status();
     }
 }

@@ -1,4 +1,4 @@
-//! The tables of scenarios by clients, one per protocol, and their form in tests/README.md.
+//! The tables of scenarios by clients, one per protocol, and their text in tests/README.md.
 
 mod amqp091;
 mod amqp10;
@@ -19,28 +19,28 @@ pub struct Table {
     /// The protocol.
     pub title: &'static str,
     /// The columns.
-    pub clients: &'static [Client],
+    pub clients: &'static [ClientLibrary],
     /// The rows.
     pub scenarios: &'static [Scenario],
     /// The rows that every run repeats over TLS.
     pub over_tls: &'static [&'static str],
 }
 
-/// A client library with the version that is pinned in tests/clients.
+/// A client library, with the version pinned in tests/clients.
 #[derive(Debug, Clone, Copy)]
-pub struct Client {
+pub struct ClientLibrary {
     /// The name in test names, and the folder in tests/clients.
     pub name: &'static str,
-    /// What it is.
+    /// Its description.
     pub library: &'static str,
-    /// What starts it.
+    /// Its program.
     pub program: Program,
 }
 
-/// How a client's program starts. `make -C tests/clients install` puts the parts in place.
+/// The kind of a client's program. `make -C tests/clients install` installs them.
 #[derive(Debug, Clone, Copy)]
 pub enum Program {
-    /// A script in tests/clients, by the interpreter of the virtual environment.
+    /// A script in tests/clients, run by the interpreter of the virtual environment.
     Python(&'static str),
     /// A script in tests/clients.
     Node(&'static str),
@@ -57,25 +57,25 @@ pub enum Program {
     Ours(&'static str),
 }
 
-/// A scenario and what it shows.
+/// A scenario, and its description.
 #[derive(Debug, Clone, Copy)]
 pub struct Scenario {
-    /// The name that the programs know.
+    /// Its name, which the programs know.
     pub name: &'static str,
-    /// One line.
+    /// A description in one line.
     pub shows: &'static str,
-    /// What the broker is started with.
+    /// Settings of the broker.
     pub settings: &'static [(&'static str, &'static str)],
-    /// RabbitMQ can't do it.
+    /// Whether RabbitMQ can't do it.
     pub leveret_only: bool,
-    /// It kills or stops the broker.
+    /// Whether it kills or stops the broker.
     pub stops_the_broker: bool,
-    /// It has the broker stopped in order, which the harness then waits for.
+    /// Whether it stops the broker in order, which the harness then waits for.
     pub terminates_the_broker: bool,
 }
 
 impl Scenario {
-    /// False for what a broker that is given from outside can't be asked.
+    /// Whether a broker that is given from outside can run it.
     pub fn runs_on_a_given_broker(&self) -> bool {
         !self.leveret_only && !self.stops_the_broker && self.settings.is_empty()
     }
@@ -101,28 +101,28 @@ impl Scenario {
     }
 }
 
-const fn client(name: &'static str, library: &'static str, program: Program) -> Client {
-    Client { name, library, program }
+const fn client(name: &'static str, library: &'static str, program: Program) -> ClientLibrary {
+    ClientLibrary { name, library, program }
 }
 
 const fn scenario(name: &'static str, shows: &'static str) -> Scenario {
     Scenario { name, shows, settings: &[], leveret_only: false, stops_the_broker: false, terminates_the_broker: false }
 }
 
-/// Why a cell doesn't run, from the client's `cannot.txt`; `None` when it does.
+/// The reason why a cell doesn't run, from the client's `cannot.txt`; `None` if it does.
 ///
 /// # Panics
-/// When a line has no reason.
-pub fn exception(client: &Client, scenario: &str) -> Option<String> {
+/// If a line has no reason.
+pub fn exception(client: &ClientLibrary, scenario: &str) -> Option<String> {
     exceptions(client).remove(scenario)
 }
 
-fn exceptions(client: &Client) -> std::collections::BTreeMap<String, String> {
+fn exceptions(client: &ClientLibrary) -> std::collections::BTreeMap<String, String> {
     let path = cell::clients().join(client.name).join("cannot.txt");
     fs::read_to_string(path).map(|text| allow::parse(&text)).unwrap_or_default()
 }
 
-/// Exceptions that name no scenario of any table in which their client is.
+/// Exceptions that name no scenario of any table with their client.
 pub fn strays() -> Vec<String> {
     let mut strays = Vec::new();
     for client in TABLES.into_iter().flat_map(|table| table.clients) {
@@ -135,7 +135,7 @@ pub fn strays() -> Vec<String> {
 }
 
 impl Table {
-    /// The table as it stands in tests/README.md.
+    /// The table as in tests/README.md.
     pub fn markdown(&self) -> String {
         let mut text = String::from("| scenario | shows |");
         for client in self.clients {

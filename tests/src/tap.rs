@@ -1,6 +1,6 @@
-//! A tap between a client and the broker: it passes bytes on, and can put bytes of its own on the client's
-//! connection or hold back what the client sends. So even a client that never sends a bad frame, or never misses a
-//! heartbeat, shows what it makes of the broker's answer.
+//! A tap between a client and the broker: it forwards bytes, and can inject bytes into the client's connection or
+//! hold back the client's bytes. With it, a client that never sends a bad frame or misses a heartbeat can be shown
+//! the broker's reaction.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,12 +12,12 @@ use crate::PATIENCE;
 
 #[derive(Debug, Default)]
 struct State {
-    /// The broker's side of the connection that came last.
+    /// The broker's side of the latest connection.
     upstream: Option<TcpStream>,
     muted: bool,
 }
 
-/// A listening tap. Its threads end with their connections; the listener's ends with the process.
+/// A listening tap. Its threads end with their connections; the listener's thread ends with the process.
 #[derive(Debug)]
 pub struct Tap {
     address: SocketAddr,
@@ -27,7 +27,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Listens on a free port and passes every connection on to `broker`.
+    /// Listens on a free port and forwards every connection to `broker`.
     ///
     /// # Panics
     /// When no port is free.
@@ -35,7 +35,7 @@ impl Tap {
         Self::new(broker, false)
     }
 
-    /// The same for a port with TLS, into whose stream it can't put anything.
+    /// As [`Tap::to`], for a port with TLS, where nothing can be injected.
     ///
     /// # Panics
     /// As [`Tap::to`].
@@ -59,15 +59,15 @@ impl Tap {
         Self { address, state, closes, encrypted }
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Puts `bytes` on the last connection, as if the client had sent them. The client must be idle.
+    /// Injects `bytes` into the latest connection, as if the client had sent them. The client must be idle.
     ///
     /// # Errors
-    /// `NotConnected` before any client came, `Unsupported` over TLS, else what the socket says.
+    /// `NotConnected` without a client, `Unsupported` over TLS, otherwise the socket's.
     pub fn inject(&self, bytes: &[u8]) -> io::Result<()> {
         if self.encrypted {
             return Err(io::ErrorKind::Unsupported.into());
@@ -78,12 +78,12 @@ impl Tap {
         }
     }
 
-    /// Holds back whatever the client sends from now on.
+    /// Holds back all later bytes of the client.
     pub fn mute(&self) {
         self.state.lock().expect("the tap").muted = true;
     }
 
-    /// Waits until the broker has closed a connection; false when it doesn't.
+    /// Waits until the broker has closed a connection; returns false if it doesn't.
     pub fn wait_for_close(&self) -> bool {
         self.closes.recv_timeout(PATIENCE).is_ok()
     }
@@ -92,7 +92,7 @@ impl Tap {
 fn pass(client: TcpStream, broker: SocketAddr, state: &Arc<Mutex<State>>, closes: &Sender<()>) -> io::Result<()> {
     let upstream = match TcpStream::connect(broker) {
         Ok(upstream) => upstream,
-        // The broker is down: the client sees its connection close and may come again.
+        // The broker is down: the client's connection is closed, and the client may reconnect.
         Err(_) => return client.shutdown(Shutdown::Both),
     };
     client.set_nodelay(true)?;

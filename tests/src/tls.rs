@@ -1,4 +1,4 @@
-//! Certificates for tests, and the client's side of TLS: alone, or in front of clients that don't speak it.
+//! Certificates for tests, and the client's side of TLS: directly, or as a proxy for clients without TLS.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,10 +16,10 @@ use tokio_rustls::TlsConnector;
 
 use crate::PATIENCE;
 
-/// What certificates are issued for.
+/// The host that certificates are issued for.
 const HOST: &str = "localhost";
 
-/// A root of certificates.
+/// A certificate authority.
 pub struct Authority {
     certificate: rcgen::Certificate,
     key: KeyPair,
@@ -35,7 +35,7 @@ pub struct Identity {
 }
 
 impl Authority {
-    /// A new one.
+    /// A new authority.
     pub fn new(name: &str) -> Self {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::default();
@@ -49,7 +49,7 @@ impl Authority {
         self.certificate.pem()
     }
 
-    /// A certificate for `localhost` that holds to the end of a year.
+    /// A certificate for `localhost` that is valid until the end of a year.
     pub fn issue(&self, name: &str, year: i32) -> Identity {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(vec![HOST.to_owned()]).expect("a name");
@@ -59,7 +59,8 @@ impl Authority {
         Identity { certificate: certificate.pem(), key: key.serialize_pem() }
     }
 
-    /// How a client speaks TLS that trusts this root, and shows who it is if it is somebody.
+    /// The TLS configuration of a client that trusts this authority, with a certificate of its own if `identity` is
+    /// given.
     pub fn client(&self, identity: Option<&Identity>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.der().clone()).expect("a root");
@@ -89,16 +90,16 @@ impl Identity {
         (write("pem", &self.certificate), write("key", &self.key))
     }
 
-    /// The certificate as it is sent.
+    /// The certificate in DER.
     pub fn der(&self) -> Vec<u8> {
         CertificateDer::from_pem_slice(self.certificate.as_bytes()).expect("PEM").to_vec()
     }
 }
 
-/// A client's connection behind its handshake.
+/// A client's connection after its handshake.
 ///
 /// # Errors
-/// The handshake failed, or with TLS 1.3 the first read that follows it.
+/// The handshake failed, or with TLS 1.3 the first read after it.
 pub fn connect(
     address: SocketAddr,
     client: &Arc<ClientConfig>,
@@ -106,7 +107,7 @@ pub fn connect(
     connect_over(address, client, &[])
 }
 
-/// The same, behind something that is said before.
+/// As [`connect`], with bytes sent before the handshake.
 ///
 /// # Errors
 /// As [`connect`].
@@ -126,7 +127,7 @@ pub fn connect_over(
     Ok(StreamOwned::new(session, socket))
 }
 
-/// What a server shows of itself in a handshake: its certificate.
+/// The server's certificate in a handshake.
 ///
 /// # Errors
 /// As [`connect`].
@@ -135,10 +136,10 @@ pub fn shown(address: SocketAddr, client: &Arc<ClientConfig>) -> io::Result<Vec<
     Ok(stream.conn.peer_certificates().and_then(|chain| chain.first()).expect("a certificate").to_vec())
 }
 
-/// Takes connections without TLS and carries them on with it. Ends when dropped.
+/// Accepts connections without TLS and forwards them with TLS, until dropped.
 #[derive(Debug)]
 pub struct TlsProxy {
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -148,7 +149,7 @@ impl TlsProxy {
     /// Starts one in front of `server`.
     ///
     /// # Panics
-    /// When it can't listen.
+    /// If it can't listen.
     pub fn start(server: SocketAddr, client: Arc<ClientConfig>) -> Self {
         let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         socket.set_nonblocking(true).expect("a socket");
@@ -173,7 +174,7 @@ impl TlsProxy {
     }
 }
 
-/// Whatever ends it ends both sides, which the test sees.
+/// An error on either side ends both, which the test sees.
 async fn carry(mut plain: tokio::net::TcpStream, server: SocketAddr, client: Arc<ClientConfig>) {
     let Ok(socket) = tokio::net::TcpStream::connect(server).await else { return };
     let name = ServerName::try_from(HOST).expect("a name");

@@ -1,5 +1,5 @@
-//! A small AMQP 0-9-1 client on a bare socket, for what no library does: stall, send nonsense, or read one frame at
-//! a time. It is written from the specification and shares no code with the broker's codec.
+//! A small AMQP 0-9-1 client on a bare socket, for tests that no library supports: stalling, sending invalid bytes,
+//! or reading one frame at a time. It is written from the specification and shares no code with the broker's codec.
 
 mod arguments;
 
@@ -116,7 +116,7 @@ pub const BODY: u8 = 3;
 /// Heartbeat.
 pub const HEARTBEAT: u8 = 8;
 
-/// The eight bytes that open a connection.
+/// The protocol header.
 pub const PROTOCOL_HEADER: &[u8; 8] = b"AMQP\x00\x00\x09\x01";
 
 /// A frame as received.
@@ -139,12 +139,12 @@ impl Frame {
         })
     }
 
-    /// The arguments of a method frame.
+    /// A reader of a method frame's arguments.
     pub fn arguments(&self) -> Reader<'_> {
         Reader::new(&self.payload[4..])
     }
 
-    /// Reply code and text, when this closes a connection or a channel.
+    /// Reply code and text, if this closes a connection or channel.
     pub fn reason(&self) -> Option<(u16, String)> {
         matches!(self.method()?, method::CONNECTION_CLOSE | method::CHANNEL_CLOSE).then(|| {
             let mut arguments = self.arguments();
@@ -181,7 +181,7 @@ pub fn declare_durable(address: SocketAddr, queue: &str) {
     wire.close();
 }
 
-/// The bytes of a whole publish to the default exchange; `durable` sets delivery mode 2.
+/// The frames of a publish to the default exchange; `durable` sets delivery mode 2.
 pub fn publish(channel: u16, exchange: &str, key: &str, body: &[u8], mandatory: bool, durable: bool) -> Vec<u8> {
     // Property flags, section 4.2.6.1: bit 12 is delivery-mode.
     let mut properties = Writer::new();
@@ -189,7 +189,7 @@ pub fn publish(channel: u16, exchange: &str, key: &str, body: &[u8], mandatory: 
     publish_with(channel, exchange, key, body, mandatory, &properties)
 }
 
-/// The frames of a persistent message to a queue that expires after so many milliseconds.
+/// The frames of a persistent message to a queue that expires after this many milliseconds.
 pub fn publish_expiring(channel: u16, queue: &str, body: &[u8], ttl_ms: u64) -> Vec<u8> {
     // Bit 8 is expiration.
     let mut properties = Writer::new();
@@ -210,16 +210,16 @@ fn publish_with(channel: u16, exchange: &str, key: &str, body: &[u8], mandatory:
     bytes
 }
 
-/// What a connection asks for in its handshake.
+/// The limits requested in a connection's handshake.
 #[derive(Debug, Clone, Copy)]
 pub struct Tuning {
-    /// Largest frame; 0 takes what the broker offers.
+    /// Largest frame in bytes; 0 accepts the broker's offer.
     pub frame_max: u32,
-    /// Seconds; 0 is off.
+    /// Heartbeat interval in seconds; 0 for none.
     pub heartbeat: u16,
 }
 
-/// Who logs in, where to, and what the client says of itself.
+/// User, virtual host and client properties of a login.
 #[derive(Debug, Clone, Copy)]
 pub struct Login<'a> {
     /// User.
@@ -228,36 +228,36 @@ pub struct Login<'a> {
     pub password: &'a str,
     /// Virtual host.
     pub vhost: &'a str,
-    /// What the client can do.
+    /// The client's capabilities.
     pub capabilities: &'a [&'a str],
-    /// Other client properties, all texts.
+    /// Other client properties, all with text values.
     pub properties: &'a [(&'a str, &'a str)],
 }
 
 impl Default for Login<'_> {
     fn default() -> Self {
-        // With these a refused login is answered with a reason, and alarms are told.
+        // With these, a refused login is answered with a reason, and alarms are reported.
         let capabilities = &["authentication_failure_close", "connection.blocked"];
         Self { user: "guest", password: "guest", vhost: "/", capabilities, properties: &[] }
     }
 }
 
-/// An open socket.
+/// A connected socket.
 #[derive(Debug)]
 pub struct Wire {
-    /// For tests that write or close it as it is.
+    /// For tests that write to it or close it directly.
     pub socket: TcpStream,
-    /// What frames are read from.
+    /// Frames are read from here.
     reader: BufReader<TcpStream>,
     /// Larger frames fail the test.
     frame_max: usize,
 }
 
 impl Wire {
-    /// Connects without a word.
+    /// Connects without sending anything.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// If there is no listener.
     pub fn connect(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).expect("connect");
         socket.set_read_timeout(Some(PATIENCE)).expect("a read timeout");
@@ -267,7 +267,7 @@ impl Wire {
         Self { socket, reader, frame_max: usize::MAX }
     }
 
-    /// A connection as guest with channel 1 open.
+    /// Connects as guest, with channel 1 open.
     ///
     /// # Panics
     /// When the broker refuses.
@@ -277,7 +277,7 @@ impl Wire {
         wire
     }
 
-    /// A connection as guest, without a channel.
+    /// Connects as guest, without a channel.
     ///
     /// # Panics
     /// When the broker refuses.
@@ -285,7 +285,7 @@ impl Wire {
         Self::handshake(address, tuning).unwrap_or_else(|frame| panic!("the broker refuses: {frame:?}"))
     }
 
-    /// The handshake up to open-ok.
+    /// Performs the handshake up to open-ok.
     ///
     /// # Errors
     /// The frame that came instead, such as connection.close.
@@ -296,7 +296,7 @@ impl Wire {
         Self::handshake_to(address, tuning, "/")
     }
 
-    /// The handshake for a vhost.
+    /// As [`Wire::handshake`], for a vhost.
     ///
     /// # Errors
     /// As [`Wire::handshake`].
@@ -311,7 +311,7 @@ impl Wire {
         Ok(wire)
     }
 
-    /// The handshake from connection.start on.
+    /// Performs the handshake from connection.start on.
     ///
     /// # Errors
     /// As [`Wire::handshake`].
@@ -322,7 +322,7 @@ impl Wire {
         self.log_in(tuning, &Login { vhost, ..Login::default() })
     }
 
-    /// The same as anybody, saying anything of oneself.
+    /// As [`Wire::log_in_to`], with any user and client properties.
     ///
     /// # Errors
     /// As [`Wire::handshake`].
@@ -373,14 +373,14 @@ impl Wire {
         self.call(channel, method::QUEUE_DECLARE, &declare_arguments(name, durable), method::QUEUE_DECLARE_OK)
     }
 
-    /// Switches confirms on.
+    /// Enables confirms.
     pub fn confirm_select(&mut self, channel: u16) {
         let mut arguments = Writer::new();
         arguments.put_octet(0);
         self.call(channel, method::CONFIRM_SELECT, &arguments, method::CONFIRM_SELECT_OK);
     }
 
-    /// Sets the prefetch of consumers to come.
+    /// Sets the prefetch of later consumers.
     pub fn prefetch(&mut self, channel: u16, count: u16) {
         let mut arguments = Writer::new();
         arguments.put_long(0).put_short(count).put_octet(0);
@@ -392,7 +392,7 @@ impl Wire {
         self.consume_with(channel, queue, no_ack, &[]);
     }
 
-    /// Starts a consumer with arguments that are numbers.
+    /// Starts a consumer with numeric arguments.
     pub fn consume_with(&mut self, channel: u16, queue: &str, no_ack: bool, table: &[(&str, i32)]) {
         let mut arguments = Writer::new();
         arguments.put_short(0).put_short_string(queue).put_short_string("").put_octet(u8::from(no_ack) << 1);
@@ -407,16 +407,16 @@ impl Wire {
         self.send(&method_frame(channel, method::BASIC_ACK, &arguments));
     }
 
-    /// Sends a method and returns the answer.
+    /// Sends a method and returns the reply.
     ///
     /// # Panics
-    /// When another method comes.
+    /// If another method comes.
     pub fn call(&mut self, channel: u16, id: method::Id, arguments: &Writer, answer: method::Id) -> Frame {
         self.send(&method_frame(channel, id, arguments));
         self.next_method(answer).unwrap_or_else(|frame| panic!("{answer:?} expected: {frame:?} {:?}", frame.reason()))
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     ///
     /// # Panics
     /// When the socket fails.
@@ -427,7 +427,7 @@ impl Wire {
     /// The next frame that isn't a heartbeat.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the broker closed, `WouldBlock` when nothing came within [`PATIENCE`].
+    /// `UnexpectedEof` if the broker closed, `WouldBlock` if nothing came within [`PATIENCE`].
     pub fn next_frame(&mut self) -> io::Result<Frame> {
         loop {
             let mut head = [0; 7];
@@ -451,7 +451,7 @@ impl Wire {
     /// The next method.
     ///
     /// # Errors
-    /// The frame, when it is another one.
+    /// The frame, if it is another one.
     ///
     /// # Panics
     /// When the socket fails.
@@ -466,7 +466,7 @@ impl Wire {
     /// As [`Wire::next_frame`].
     ///
     /// # Panics
-    /// When something else stands where the content belongs.
+    /// If something else comes in place of the content.
     pub fn content(&mut self) -> io::Result<Vec<u8>> {
         let header = self.next_frame()?;
         assert_eq!(header.kind, HEADER, "a content header expected: {header:?}");
@@ -486,7 +486,7 @@ impl Wire {
     /// The next delivery: tag, redelivered, body.
     ///
     /// # Panics
-    /// When something else comes.
+    /// If something else comes.
     pub fn delivery(&mut self) -> (u64, bool, Vec<u8>) {
         let frame =
             self.next_method(method::BASIC_DELIVER).unwrap_or_else(|frame| panic!("a delivery expected: {frame:?}"));
@@ -496,10 +496,10 @@ impl Wire {
         (tag, redelivered, self.content().expect("content"))
     }
 
-    /// The next delivery, none of whose frames may have more than `frame_max` bytes with head and end mark.
+    /// The next delivery, none of whose frames may exceed `frame_max` bytes including header and end mark.
     ///
     /// # Panics
-    /// When one does, or something else comes.
+    /// If one does, or something else comes.
     pub fn delivery_in_frames(&mut self, frame_max: usize) -> (u64, bool, Vec<u8>) {
         self.frame_max = frame_max;
         let delivery = self.delivery();
@@ -510,7 +510,7 @@ impl Wire {
     /// Waits for confirms until `count` publishes are confirmed.
     ///
     /// # Panics
-    /// When one is refused.
+    /// If one is refused.
     pub fn confirms(&mut self, count: u64) {
         let mut confirmed = 0;
         let mut single = std::collections::BTreeSet::new();
@@ -531,10 +531,10 @@ impl Wire {
         }
     }
 
-    /// Closes in order: what was sent before has arrived when this returns.
+    /// Closes in order: everything sent before has arrived when this returns.
     ///
     /// # Panics
-    /// When no close-ok comes.
+    /// If no close-ok comes.
     pub fn close(mut self) {
         let mut arguments = Writer::new();
         arguments.put_short(200).put_short_string("done").put_short(0).put_short(0);
@@ -542,10 +542,10 @@ impl Wire {
         while self.next_frame().expect("connection.close-ok").method() != Some(method::CONNECTION_CLOSE_OK) {}
     }
 
-    /// Reads until the broker closes the socket; the last reason it gave.
+    /// Reads until the broker closes the socket. Returns the last reason that it sent.
     ///
     /// # Panics
-    /// When it doesn't close within [`PATIENCE`].
+    /// If it doesn't close within [`PATIENCE`].
     pub fn until_closed(&mut self) -> Option<(u16, String)> {
         let mut reason = None;
         loop {

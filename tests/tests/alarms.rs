@@ -1,4 +1,5 @@
-//! Resource alarms at the wire: what raises them, who is told, who goes on, and what HTTP and metrics show.
+//! Resource alarms at the wire: their causes, the notified and blocked connections, and their display over HTTP and
+//! in metrics.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ use serde_json::json;
 const ALARMS: &str = "/api/health/checks/alarms";
 const LOCAL_ALARMS: &str = "/api/health/checks/local-alarms";
 
-/// Polls until the answer is as wanted: the state is reached by measurements inside the node.
+/// Polls until the response is as wanted: the state results from measurements inside the node.
 fn until(http: &Http, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -32,14 +33,14 @@ fn until(http: &Http, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
     }
 }
 
-/// The next method is connection.blocked; its reason.
+/// Reads connection.blocked and returns its reason.
 fn blocked(wire: &mut Wire) -> String {
     let frame = wire.next_method(method::CONNECTION_BLOCKED).unwrap_or_else(|frame| panic!("{frame:?}"));
     frame.arguments().short_string()
 }
 
 #[test]
-fn publishers_wait_until_the_last_alarm_clears_and_everybody_else_goes_on() {
+fn only_publishers_wait_until_the_last_alarm_clears() {
     if is_given() {
         return;
     }
@@ -71,7 +72,7 @@ fn publishers_wait_until_the_last_alarm_clears_and_everybody_else_goes_on() {
     let queue = http.get("/api/queues/%2F/q").expect("the queue").json();
     assert!(queue.to_string().contains("\"alarm\""), "the queue shows why its publisher waits: {queue}");
 
-    // A connection that comes during the alarm and doesn't publish.
+    // A connection that opens during the alarm and doesn't publish.
     let mut consumer = Wire::open(node.amqp());
     consumer.declare(1, "other", true);
     consumer.consume(1, "q", false);
@@ -97,7 +98,7 @@ fn publishers_wait_until_the_last_alarm_clears_and_everybody_else_goes_on() {
 }
 
 #[test]
-fn queues_and_metrics_show_which_amqp10_publishers_an_alarm_holds_back() {
+fn queues_and_metrics_show_amqp10_publishers_in_an_alarm() {
     if is_given() {
         return;
     }
@@ -122,7 +123,7 @@ fn queues_and_metrics_show_which_amqp10_publishers_an_alarm_holds_back() {
     publisher.wait_credit(CHANNEL, 0);
     publisher.publish_accepted(0, b"after");
 
-    // One that leaves while it is held back is shown no more.
+    // A blocked connection that closes is no longer shown.
     node.raise_alarms("disk");
     until(&http, "/api/queues/%2F/q", shows_alarm);
     drop(publisher);
@@ -181,7 +182,7 @@ fn a_disk_that_fills_raises_the_alarm_and_space_clears_it() {
         let stat = rustix::fs::statvfs(probe.path()).expect("statvfs");
         stat.f_bavail * stat.f_frsize
     };
-    // Half of the file is what others may write or free meanwhile.
+    // Half a log file of margin for what other programs write or free meanwhile.
     let limit = free() - FILE_BYTES / 2;
     let node = Node::start(Options::new().set("disk_free_limit.absolute", limit));
     let http = node.http();
@@ -202,7 +203,7 @@ fn a_disk_that_fills_raises_the_alarm_and_space_clears_it() {
 }
 
 #[test]
-fn a_client_of_pika_hears_of_it() {
+fn a_pika_client_is_notified_of_an_alarm() {
     if is_given() {
         return;
     }

@@ -1,4 +1,4 @@
-//! `leveret bench` against a node: loads of several publishers, consumers and queues are verified and told of.
+//! `leveret bench` against a node: loads with several publishers, consumers and queues are verified and reported.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use std::thread;
 use leveret_tests::node::{Node, Options, binary};
 use serde_json::Value;
 
-/// The rounds that a load made.
+/// The rounds of a load.
 fn rounds(node: &Node, words: &str) -> Vec<Value> {
     let uri = format!("amqp://{}", node.amqp());
     let mut command = Command::new(binary());
@@ -53,7 +53,7 @@ fn loads_of_many_connections_are_verified() {
 }
 
 #[test]
-fn what_goes_in_first_comes_out_as_a_round_of_its_own() {
+fn publishing_and_consuming_in_turn_are_two_results() {
     let node = Node::start(Options::new());
     for scenario in ["in-then-out", "in-then-out-amqp10"] {
         let rounds = rounds(&node, &format!("{scenario} --messages 10000"));
@@ -68,7 +68,7 @@ fn what_goes_in_first_comes_out_as_a_round_of_its_own() {
 }
 
 #[test]
-fn what_a_full_queue_drops_is_what_the_node_counted() {
+fn drops_of_a_full_queue_match_the_nodes_counter() {
     let node = Node::start(Options::new());
     let rounds = rounds(&node, "transient --messages 300000 --size 10");
     let dropped = rounds[0]["dropped"].as_u64().expect("a number");
@@ -83,7 +83,7 @@ fn what_a_full_queue_drops_is_what_the_node_counted() {
 }
 
 #[test]
-fn only_the_half_that_a_scenario_is_about_is_told() {
+fn only_the_measured_half_of_a_scenario_is_reported() {
     let node = Node::start(Options::new());
     for suffix in ["", "-amqp10"] {
         let rounds = rounds(&node, &format!("publish-only{suffix} consume-only{suffix} --messages 5000"));
@@ -156,7 +156,7 @@ fn rows_are_loads_under_names_of_their_own() {
 }
 
 #[test]
-fn a_queue_is_measured_beside_others_that_nobody_uses() {
+fn a_queue_is_measured_beside_idle_queues() {
     let node = Node::start(Options::new());
     let of_metrics = |name: &str| {
         let metrics = node.prometheus().get("/metrics").expect("an answer").body;
@@ -168,12 +168,12 @@ fn a_queue_is_measured_beside_others_that_nobody_uses() {
         let rounds = rounds(&node, &format!("--rows {row} --messages 1000 --other-queues 450 --rounds 2"));
         let told = rounds[1]["load"].as_str().expect("what it was");
         assert!(told.contains(", 450 other queues"), "{told}");
-        // They stay for all rounds.
+        // They exist during all rounds.
         declared += 452.0;
         assert_eq!(of_metrics("rabbitmq_queues_declared_total"), declared);
         assert_eq!(of_metrics("rabbitmq_queues_deleted_total"), declared);
     }
-    // In turns with a node that has none.
+    // Alternating with a node that has none.
     let alone = Node::start(Options::new());
     let vs = format!("--vs amqp://{} --vs-other-queues 0", alone.amqp());
     let both = rounds(&node, &format!("classic --messages 1000 --rounds 1 --other-queues 50 {vs}"));
@@ -182,7 +182,7 @@ fn a_queue_is_measured_beside_others_that_nobody_uses() {
     assert_eq!(told, [true, false]);
     declared += 51.0;
     assert_eq!(of_metrics("rabbitmq_queues_declared_total"), declared);
-    // Nor are they left behind by a round that fails.
+    // A round that fails deletes them too.
     let os = serde_json::json!({"durable": true, "arguments": {"x-durability": "os"}});
     assert_eq!(node.http().put("/api/queues/%2F/my-classic-queue", &os).expect("an answer").status, 201);
     let uri = format!("amqp://{}", node.amqp());
@@ -195,20 +195,20 @@ fn a_queue_is_measured_beside_others_that_nobody_uses() {
 }
 
 #[test]
-fn publishing_and_consuming_alone_are_halves_of_one_round_where_both_are_asked_for() {
+fn publish_only_and_consume_only_are_halves_of_one_round() {
     let node = Node::start(Options::new());
     let both = rounds(&node, "--rows publish-only-amqp10,consume-only-amqp10 --messages 2000 --rounds 2");
     let names: Vec<&str> = both.iter().map(|round| round["scenario"].as_str().expect("a name")).collect();
     assert_eq!(names, ["publish-only-amqp10", "consume-only-amqp10"].repeat(2));
     assert!(both.iter().all(|round| round["messages"] == 2000), "{both:?}");
     assert!(both[0]["confirm_latency_us"]["p50"].is_number() && both[1]["confirm_latency_us"]["p50"].is_null());
-    // Of four figures two came from each round.
+    // Of the four results, two came from each round.
     let published = node.http().get("/api/overview").expect("an answer").json()["message_stats"]["publish"].clone();
     assert_eq!(published, 4000);
 }
 
 #[test]
-fn half_of_what_a_broker_takes_is_found_out_and_asked_for() {
+fn half_of_a_brokers_full_rate_is_measured_and_requested() {
     let node = Node::start(Options::new());
     for row in ["half-rate-amqp091", "half-rate-amqp10"] {
         let round = &rounds(&node, &format!("--rows {row} --seconds 1"))[0];
@@ -219,7 +219,7 @@ fn half_of_what_a_broker_takes_is_found_out_and_asked_for() {
     }
 }
 
-/// A broker that takes connections and says nothing, or only what `greeting` holds.
+/// A broker that accepts connections and sends nothing, or only `greeting`.
 fn silent_broker(greeting: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let uri = format!("amqp://{}", listener.local_addr().expect("its address"));
@@ -235,8 +235,8 @@ fn silent_broker(greeting: &'static [u8]) -> String {
 }
 
 #[test]
-fn a_broker_that_says_nothing_voids_its_rounds_and_no_more() {
-    // A heartbeat of AMQP 0-9-1 is no answer either.
+fn a_silent_broker_voids_only_its_own_rounds() {
+    // A heartbeat of AMQP 0-9-1 doesn't count as a reply either.
     let heartbeat = b"\x08\0\0\0\0\0\0\xce";
     for (greeting, due) in [(&b""[..], "connection.open-ok"), (&heartbeat[..], "connection.open-ok")] {
         let uri = silent_broker(greeting);
@@ -252,7 +252,7 @@ fn a_broker_that_says_nothing_voids_its_rounds_and_no_more() {
 }
 
 #[test]
-fn durable_loads_run_in_each_durability_and_tell_of_syncs() {
+fn durable_loads_run_in_each_durability_and_report_syncs() {
     let node = Node::start(Options::new());
     for scenario in ["classic", "classic-amqp10"] {
         let rounds = rounds(&node, &format!("{scenario} --messages 20000 --durability synced,os"));
@@ -264,7 +264,7 @@ fn durable_loads_run_in_each_durability_and_tell_of_syncs() {
         let (p50, max) = (&rounds[0]["sync_us"]["p50"], &rounds[0]["sync_us"]["max"]);
         assert!(p50.as_f64().zip(max.as_f64()).is_some_and(|(p50, max)| 0.0 < p50 && p50 <= max), "{}", rounds[0]);
     }
-    // The queue is asked for it: one that is there with another is refused.
+    // The queue is declared with it: an existing queue with another one is refused.
     let os = serde_json::json!({"durable": true, "arguments": {"x-durability": "os"}});
     assert_eq!(node.http().put("/api/queues/%2F/my-classic-queue", &os).expect("an answer").status, 201);
     for scenario in ["classic", "classic-amqp10"] {
@@ -275,21 +275,21 @@ fn durable_loads_run_in_each_durability_and_tell_of_syncs() {
         assert!(!output.status.success() && error.contains("x-durability"), "{error}");
     }
     assert_eq!(rounds(&node, "classic --messages 100 --durability os")[0]["durability"], "os");
-    // What isn't durable is never asked to be.
+    // A transient queue is never declared with it.
     assert_eq!(rounds(&node, "memory --messages 2000 --durability synced,os").len(), 1);
 }
 
 #[test]
-fn connections_that_do_nothing_are_weighed() {
+fn idle_connections_are_measured() {
     let node = Node::start(Options::new());
-    // Without heartbeats of ours, the node would drop them after twice the interval.
+    // Without heartbeats from us, the node would drop them after twice the interval.
     let three = rounds(&node, "idle-amqp091 idle-amqp10 --connections 200 --sessions 3 --idle-s 4 --heartbeat 1");
     assert_eq!(three.len(), 2);
     for round in three {
         assert_eq!((&round["connections"], &round["sessions"]), (&200.into(), &3.into()));
         assert!(round["opened_per_second"].as_f64().is_some_and(|rate| rate > 0.0), "{round}");
         assert!(round["bytes_per_connection"].is_number() && round["given_back"].is_number(), "{round}");
-        // The third session on each, beside the connections with two.
+        // The third session of each connection, compared with two sessions.
         assert!(round["bytes_per_further_session"].is_number(), "{round}");
         assert!(round["growth_by_further_session"].is_number(), "{round}");
         let (with, without) = (&round["idle_wake_ups_per_second"], &round["wake_ups_per_second_without_connections"]);
@@ -305,7 +305,7 @@ fn connections_that_do_nothing_are_weighed() {
 }
 
 #[test]
-fn options_that_perf_test_or_quiver_have_are_called_as_there() {
+fn options_have_the_names_of_perf_test_and_quiver() {
     let node = Node::start(Options::new());
     let words = "classic-amqp10 --count 700 --body-size 20 --credit 30";
     let told = rounds(&node, words);
@@ -317,7 +317,7 @@ fn options_that_perf_test_or_quiver_have_are_called_as_there() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_options_are_refused() {
     let node = Node::start(Options::new());
     let uri = format!("amqp://{}", node.amqp());
     let output =
@@ -326,7 +326,7 @@ fn what_makes_no_sense_is_refused() {
     assert!(error.contains("4 publishers and 3 consumers can't be shared out evenly among 3 queues"), "{error}");
 }
 
-/// Whether a field is a figure of the JSON, whose reader may be off by the last bit.
+/// Whether a field is that figure of the JSON, allowing for the reader's last bit.
 fn is_same(field: &str, figure: f64) -> bool {
     field.parse::<f64>().is_ok_and(|field| (field - figure).abs() <= figure.abs() * 1e-12)
 }
@@ -346,7 +346,7 @@ fn fields_of(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_files_of_a_run_say_the_same_and_the_page_needs_nothing_beside_it() {
+fn the_files_of_a_run_agree_and_the_page_is_self_contained() {
     let node = Node::start(Options::new());
     let directory = tempfile::tempdir().expect("a directory");
     let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
@@ -382,7 +382,7 @@ fn the_files_of_a_run_say_the_same_and_the_page_needs_nothing_beside_it() {
         let rate = round["received_per_second"].as_f64().expect("a figure");
         assert!(text.contains(&format!("{rate:.0} /s, verified")), "{rate}: {text}");
     }
-    // The page shows medians, here the middle one of three.
+    // The page shows medians, here the middle value of three.
     let mut rates: Vec<_> = rounds.iter().filter_map(|round| round["received_per_second"].as_f64()).collect();
     rates.sort_by(f64::total_cmp);
     let digits = format!("{:.0}", rates[1]);
@@ -395,7 +395,7 @@ fn the_files_of_a_run_say_the_same_and_the_page_needs_nothing_beside_it() {
         assert!(!html.contains(outside), "{outside}");
     }
 
-    // Told again, together with another run of which one round fails.
+    // Reported again, together with another run in which one round fails.
     let other = path("b.json");
     let (is_success, text) = run(&["memory", "memory-amqp10", "--uri", "amqp://127.0.0.1:1", "--json-file", &other]);
     assert!(!is_success && text.matches("  void ").count() == 2, "{text}");
@@ -408,7 +408,7 @@ fn the_files_of_a_run_say_the_same_and_the_page_needs_nothing_beside_it() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
+fn a_file_that_cannot_be_written_is_reported_before_measuring() {
     let output =
         Command::new(binary()).args(["bench", "--uri", "amqp://127.0.0.1:1", "--csv-file", "/no/such/x"]).output();
     let error = String::from_utf8(output.expect("it runs").stderr).expect("text");
@@ -416,9 +416,9 @@ fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
 }
 
 #[test]
-fn calls_of_a_broker_that_does_not_count_its_own_are_counted_by_perf() {
+fn perf_counts_the_calls_of_a_broker_without_counters() {
     let node = Node::start(Options::new());
-    // Without its metrics a node is like any other broker.
+    // Without its metrics a node is treated like any other broker.
     let uri = format!("amqp://{}", node.amqp());
     let run = |words: &[&str]| {
         let load = ["bench", "classic", "--json", "--perf", "--messages", "2000", "--uri", &uri];
@@ -429,7 +429,7 @@ fn calls_of_a_broker_that_does_not_count_its_own_are_counted_by_perf() {
     let output = run(&["--pid", &node.ports().pid.to_string()]);
     let error = String::from_utf8_lossy(&output.stderr);
     if error.contains("--perf counts a broker's system calls by perf stat, which says") {
-        // It isn't installed or not allowed here, and a load that was to be counted so doesn't run without.
+        // perf isn't installed or permitted here, so a load that requires it doesn't run.
         return assert!(!output.status.success());
     }
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");

@@ -1,4 +1,4 @@
-//! `benches/perf-test` against a node of its own: a row is driven by PerfTest, and its files tell of the round.
+//! `benches/perf-test` against a node of its own: PerfTest drives a row, and the result files describe the round.
 
 use std::fs;
 use std::path::Path;
@@ -8,8 +8,8 @@ use leveret_tests::node::{Node, Options, binary};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Runs it as short as it goes on a busy machine, where PerfTest leaves out a line of two, with results in that directory.
-/// Neither its node nor the node's data are left behind.
+/// Runs it for the shortest time that works on a busy machine, where PerfTest omits one line in two, and writes
+/// results to the directory. Neither its node nor the node's data remain.
 fn perf_test(results: &TempDir, rows: &str, fixed_rate: u32) -> Output {
     run(results, |script| {
         script
@@ -31,7 +31,7 @@ fn run(results: &TempDir, variables: impl FnOnce(&mut Command) -> &mut Command) 
     output
 }
 
-/// What a run that went well wrote as JSON.
+/// The JSON of a successful run.
 fn report(results: &TempDir, output: &Output) -> Value {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}{err}");
@@ -64,7 +64,7 @@ fn a_row_is_measured_at_its_maximum_and_at_a_fixed_rate() {
         for figure in figures {
             assert!(round[figure].as_f64().is_some_and(|figure| figure > 0.0), "{figure}: {report}");
         }
-        // Less than a tick of the clock is none.
+        // Less than a tick of the kernel's clock isn't measurable.
         assert!(round["broker_cpu_seconds_per_million"].is_number() && round["void"].is_null(), "{report}");
     }
     assert_eq!(file(&results, "results.csv").lines().count(), 3, "a line of names and one per round");
@@ -90,7 +90,7 @@ fn a_row_of_an_exchange_counts_every_copy() {
 }
 
 #[test]
-fn a_row_that_there_is_not_is_told_of() {
+fn an_unknown_row_is_an_error() {
     let results = tempfile::tempdir().expect("a directory");
     let output = perf_test(&results, "classic,cubist", 0);
     let err = String::from_utf8_lossy(&output.stderr);
@@ -99,7 +99,7 @@ fn a_row_that_there_is_not_is_told_of() {
 }
 
 #[test]
-fn beside_a_peer_that_is_far_from_what_is_expected_nothing_is_measured() {
+fn nothing_is_measured_beside_an_unexpected_peer() {
     let peer = Node::start(Options::new());
     let results = tempfile::tempdir().expect("a directory");
     let output = run(&results, |script| {

@@ -1,4 +1,4 @@
-//! The end of a connection whose client is behind with reading: what was said is said whole.
+//! Closing a connection whose client is slow to read: all frames are sent completely.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::{Wire, publish};
 
 #[test]
-fn a_client_that_is_behind_reads_everything_up_to_the_close() {
+fn a_slow_client_reads_everything_up_to_the_close() {
     if is_given() {
         return;
     }
@@ -19,7 +19,7 @@ fn a_client_that_is_behind_reads_everything_up_to_the_close() {
     let mut wire = Wire::open(node.amqp());
     wire.declare(1, "behind", true);
     wire.confirm_select(1);
-    // More than any socket buffer takes.
+    // More than fits into any socket buffer.
     for _ in 0..64 {
         wire.send(&publish(1, "", "behind", &vec![b'x'; 1 << 20], false, false));
     }
@@ -29,10 +29,11 @@ fn a_client_that_is_behind_reads_everything_up_to_the_close() {
     let deadline = Instant::now() + PATIENCE;
     while !http.get("/api/queues/%2F/behind").expect("the queue").body.contains("\"room\"") {
         assert!(Instant::now() < deadline, "the socket is never full");
-        // The state is reached by events inside the node; over HTTP it can only be polled.
+        // The state results from events inside the node; over HTTP it can only be polled.
         thread::sleep(Duration::from_millis(5));
     }
-    // A message in pieces is broken off, but no frame is: the strict client looks at each, and the last is the close.
+    // A message in several frames is cut off, but no frame is: the strict client checks each, and the last is the
+    // close.
     client.close();
     wire.close();
 }

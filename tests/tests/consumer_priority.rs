@@ -1,4 +1,4 @@
-//! `x-priority` of consumers: a lower one gets what the higher one has no prefetch left for.
+//! `x-priority` of consumers: a lower one gets messages when the higher one has used up its prefetch.
 
 use leveret_tests::broker::Broker;
 use leveret_tests::wire::{Wire, publish};
@@ -10,7 +10,7 @@ fn the_higher_priority_is_served_first() {
     let mut publisher = Wire::open(broker.amqp());
     publisher.declare(1, QUEUE, true);
     publisher.confirm_select(1);
-    // The lower one is first in line.
+    // The lower one is first in the round-robin order.
     let mut low = Wire::open(broker.amqp());
     low.consume_with(1, QUEUE, false, &[("x-priority", -3)]);
     let mut high = Wire::open(broker.amqp());
@@ -24,7 +24,7 @@ fn the_higher_priority_is_served_first() {
     let (tag, _, second) = high.delivery();
     let (_, _, third) = low.delivery();
     assert_eq!([first, second, third], [b"1", b"2", b"3"]);
-    // Settled, it has prefetch again and comes first again.
+    // After settling it has prefetch again and is served first again.
     high.ack(1, tag, true);
     high.declare(1, QUEUE, true);
     publisher.send(&publish(1, "", QUEUE, b"4", false, false));

@@ -1,5 +1,5 @@
-//! How much a sending client of AMQP 1.0 may send while the disk is slow: credit grows while confirms keep pace,
-//! under a ceiling of messages and one of bytes, and each link has its own.
+//! Credit of AMQP 1.0 publishers while the disk is slow: it grows while confirms keep pace, up to a limit of messages
+//! and a limit of bytes, for each link on its own.
 
 use leveret_strict_client::amqp10::{Event, Send};
 use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen};
@@ -8,17 +8,17 @@ use leveret_tests::conservation;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::Wire;
 
-/// The ceilings of `link_credit.max_unconfirmed_messages` and `..._bytes`.
+/// The limits `link_credit.max_unconfirmed_messages` and `..._bytes`.
 const MESSAGES_MAX: u32 = 5000;
 const BYTES_MAX: u32 = 1 << 20;
-/// What one sync of 5.9 ms has to carry for 60,000 messages per second.
+/// Messages per sync of 5.9 ms at 60,000 messages per second.
 const IN_FLIGHT: u32 = 354;
-/// Messages after which credit must have grown, many times over what it takes.
+/// Messages after which credit must have grown; many times more than necessary.
 const MESSAGES_GIVEN: u32 = 500_000;
 
-/// A sending link as its client sees it.
+/// A sending link on the client's side.
 struct Link {
-    /// Its place among the links too.
+    /// Its handle, and its index among the links.
     handle: u32,
     payload: Vec<u8>,
     unsettled: u32,
@@ -35,13 +35,13 @@ impl Link {
         Self { handle, payload, unsettled: 0, sent: 0 }
     }
 
-    /// Messages that are on their way or may be at once.
+    /// Messages in flight, or that may be sent at once.
     fn on_their_way(&self, client: &Amqp10) -> u32 {
         self.unsettled + client.client.credit(CHANNEL, self.handle)
     }
 }
 
-/// Sends what credit and window allow.
+/// Sends as much as credit and window allow.
 fn send(client: &mut Amqp10, link: &mut Link, owners: &mut Vec<u32>) {
     loop {
         let tag = client.client.next_delivery_id(CHANNEL).0.to_be_bytes();
@@ -55,7 +55,7 @@ fn send(client: &mut Amqp10, link: &mut Link, owners: &mut Vec<u32>) {
     client.flush();
 }
 
-/// Takes the events that came: settles what was answered, and returns the handles of links that were granted credit.
+/// Processes events: settles answered deliveries, and returns the handles of links that got credit.
 fn take(client: &mut Amqp10, links: &mut [Link], owners: &[u32]) -> Vec<u32> {
     let mut granted = Vec::new();
     for Seen { event, .. } in std::mem::take(&mut client.backlog) {
@@ -72,7 +72,7 @@ fn take(client: &mut Amqp10, links: &mut [Link], owners: &[u32]) -> Vec<u32> {
     granted
 }
 
-/// Waits for all outcomes, and for the queues' counts to add up.
+/// Waits for all outcomes, and for the queues' counters to add up.
 fn finish(mut client: Amqp10, node: &Node, links: &mut [Link], owners: &[u32]) {
     while links.iter().any(|link| link.unsettled > 0) {
         client.try_read().expect("outcomes");
@@ -113,7 +113,7 @@ fn credit_grows_while_confirms_keep_pace() {
     finish(client, &node, &mut links, &owners);
 }
 
-/// The second link's messages are large, so that few of them fill what may wait for the disk.
+/// The second link's messages are large, so that a few of them reach the limit of unconfirmed bytes.
 #[test]
 fn a_link_at_its_byte_ceiling_takes_no_credit_from_another() {
     if is_given() {

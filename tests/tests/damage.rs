@@ -1,5 +1,5 @@
-//! Bytes of a data directory that went bad while the node was down: the queue that they belong to stops, says what was
-//! lost, and can be purged and deleted; everybody else goes on.
+//! Data corrupted while the node was down: the affected queue stops, reports its losses, and can be purged and
+//! deleted; all others continue.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn body(queue: &str, number: u64) -> Vec<u8> {
     body
 }
 
-/// Files below a directory whose names begin so.
+/// Files below a directory whose names begin with `prefix`.
 fn files(directory: &Path, prefix: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).expect("a directory").flatten() {
@@ -33,7 +33,7 @@ fn files(directory: &Path, prefix: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A stopped node with two queues whose messages are in segments, and the segment with a message of the first.
+/// A stopped node with two queues whose messages are in segments, and the segment with a message of the first one.
 fn stopped_with_segments() -> (Node, PathBuf) {
     let mut node = Node::start(Options::new().set("debug.wal_file_bytes", "64KiB"));
     let mut wire = Wire::open(node.amqp());
@@ -62,7 +62,7 @@ fn take_all(node: &Node, queue: &str) {
     wire.close();
 }
 
-/// The queue's state, and why it failed.
+/// The queue's state, and the reason of its failure.
 fn state(node: &Node, queue: &str) -> (String, String) {
     let json = node.http().get(&format!("/api/queues/%2F/{queue}")).expect("the queue").json();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -79,7 +79,8 @@ fn refused_consume(node: &Node, queue: &str) -> String {
     frame.reason().map(|(_, text)| text).unwrap_or_else(|| panic!("a refusal expected: {frame:?}"))
 }
 
-/// What goes to the queue that runs isn't there either, and what was acknowledged comes again.
+/// Asserts that a transaction leaves no message in the running queue either, and that acknowledged messages come
+/// again.
 fn transaction_is_refused_whole(node: &Node) {
     let mut wire = Wire::open(node.amqp());
     wire.declare(1, "beside", true);
@@ -108,7 +109,7 @@ fn transaction_is_refused_whole(node: &Node) {
 }
 
 #[test]
-fn a_segment_without_its_index_stops_the_queue_whose_messages_it_held() {
+fn a_segment_without_its_index_stops_the_queue_of_its_messages() {
     if is_given() {
         return;
     }
@@ -150,7 +151,7 @@ fn a_segment_without_its_index_stops_the_queue_whose_messages_it_held() {
 }
 
 #[test]
-fn a_message_whose_bytes_are_wrong_stops_its_queue_when_it_is_read() {
+fn a_corrupted_message_stops_its_queue_when_it_is_read() {
     if is_given() {
         return;
     }

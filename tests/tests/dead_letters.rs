@@ -1,4 +1,5 @@
-//! Dead letters at the wire: rejected, too many, refused; over an exchange or to a queue, also after kill -9; and loops.
+//! Dead-lettering at the wire, of rejected, dropped and refused messages, through an exchange or to a queue, also
+//! after kill -9; and cycles.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::{HEADER, Wire, Writer, method, method_frame, publish};
 use serde_json::Value;
 
-/// A durable queue. Texts and numbers are its arguments.
+/// Declares a durable queue with arguments of texts and numbers.
 fn declare(wire: &mut Wire, name: &str, texts: &[(&str, &str)], numbers: &[(&str, u32)]) {
     let mut table = Writer::new();
     for (key, text) in texts {
@@ -22,7 +23,7 @@ fn declare(wire: &mut Wire, name: &str, texts: &[(&str, &str)], numbers: &[(&str
     wire.call(1, method::QUEUE_DECLARE, &arguments, method::QUEUE_DECLARE_OK);
 }
 
-/// A message that was got.
+/// A message fetched by basic.get.
 struct Got {
     tag: u64,
     exchange: String,
@@ -61,7 +62,7 @@ fn get(wire: &mut Wire, queue: &str, no_ack: bool) -> Option<Got> {
     Some(Got { tag, exchange, key, header: header.payload, body })
 }
 
-/// A dead letter comes a moment later.
+/// Polls with basic.get: a dead letter arrives with a short delay.
 fn await_get(wire: &mut Wire, queue: &str) -> Got {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -105,7 +106,7 @@ fn fan_out(wire: &mut Wire, exchange: &str, queues: &[&str]) {
 }
 
 #[test]
-fn rejected_messages_go_through_their_exchange_and_are_there_after_a_kill() {
+fn rejected_messages_are_dead_lettered_and_survive_a_kill() {
     if is_given() {
         return;
     }
@@ -114,7 +115,7 @@ fn rejected_messages_go_through_their_exchange_and_are_there_after_a_kill() {
     fan_out(&mut wire, "dlx", &["one", "two"]);
     declare(&mut wire, "work", &[("x-dead-letter-exchange", "dlx"), ("x-dead-letter-routing-key", "dead")], &[]);
     wire.confirm_select(1);
-    // Small and large, persistent and not.
+    // Small and large, persistent and transient.
     let bodies = [vec![1; 10], vec![2; 10_000], vec![3; 10], vec![4; 100_000]];
     for (at, body) in bodies.iter().enumerate() {
         wire.send(&publish(1, "", "work", body, false, at != 2));
@@ -144,7 +145,7 @@ fn rejected_messages_go_through_their_exchange_and_are_there_after_a_kill() {
 }
 
 #[test]
-fn what_does_not_fit_goes_to_the_exchange() {
+fn messages_beyond_the_limit_go_to_the_exchange() {
     if is_given() {
         return;
     }
@@ -182,7 +183,7 @@ fn what_does_not_fit_goes_to_the_exchange() {
 }
 
 #[test]
-fn without_an_exchange_or_a_queue_they_are_dropped_and_counted() {
+fn dead_letters_without_an_exchange_or_queue_are_dropped() {
     if is_given() {
         return;
     }
@@ -204,7 +205,7 @@ fn without_an_exchange_or_a_queue_they_are_dropped_and_counted() {
     conservation::check(&node.http());
 }
 
-/// Automatic deaths never go round; a client that rejects may send a message round for ever.
+/// Automatic dead-lettering never cycles; a client that rejects may let a message cycle forever.
 #[test]
 fn cycles_are_cut_unless_a_client_rejects() {
     if is_given() {

@@ -1,4 +1,4 @@
-//! What a data directory takes: no more than what is alive deserves.
+//! Disk usage of a data directory: bounded by the live messages.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use leveret_tests::wire::{Wire, method, publish};
 use leveret_tests::{PATIENCE, conservation};
 
 const MESSAGES: u64 = 3000;
-/// One of so many is held.
+/// One message in this many is not acknowledged.
 const HELD: u64 = 50;
 const BODY: usize = 1024;
 
@@ -24,7 +24,7 @@ fn segment_bytes(directory: &Path) -> u64 {
             return segment_bytes(&path);
         }
         let is_segment = entry.file_name().to_string_lossy().starts_with("segment-");
-        // It may go while we look.
+        // It may be deleted while we read the directory.
         entry.metadata().map_or(0, |metadata| if is_segment { metadata.len() } else { 0 })
     };
     entries.map(size).sum()
@@ -37,7 +37,7 @@ fn body(number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn held_messages_hold_no_more_than_themselves() {
+fn unacknowledged_messages_retain_no_more_than_their_own_space() {
     if is_given() {
         return;
     }
@@ -47,7 +47,7 @@ fn held_messages_hold_no_more_than_themselves() {
     wire.confirm_select(1);
     wire.send(&(0..MESSAGES).flat_map(|n| publish(1, "", "held", &body(n), true, true)).collect::<Vec<u8>>());
     wire.confirms(MESSAGES);
-    // The log's oldest files are retired behind the confirms.
+    // The oldest files of the log are retired after the confirms.
     let deadline = Instant::now() + PATIENCE;
     while segment_bytes(node.directory()) <= MESSAGES * BODY as u64 / 3 {
         assert!(Instant::now() < deadline, "{} bytes reached segments", segment_bytes(node.directory()));
@@ -64,7 +64,8 @@ fn held_messages_hold_no_more_than_themselves() {
     let bound = 2 * (MESSAGES / HELD) * BODY as u64 + (16 << 10);
     let deadline = Instant::now() + PATIENCE;
     loop {
-        // A rewrite counts once all of its old files are gone, so the directory can be within the bound before it does.
+        // A rewrite is counted once all of its old files are gone, so the directory may be within the bound before
+        // the counter changes.
         let (bytes, rewritten) = (segment_bytes(node.directory()), node.count("leveret_segments_rewritten_total"));
         if bytes <= bound && rewritten > 0 {
             break;

@@ -1,5 +1,5 @@
-//! What a confirm promises: it waits for the disk's sync, a backlog is bounded in memory, and what was confirmed
-//! comes out in order and byte for byte, also after kill -9.
+//! The meaning of a confirm: it waits for the disk's sync, a backlog has bounded memory, and confirmed messages are
+//! delivered in order and byte for byte, also after kill -9.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use leveret_tests::wire::{Wire, Writer, method, publish};
 const DELAY: Duration = Duration::from_millis(200);
 const MIB: u64 = 1024 * 1024;
 
-/// A lower bound is no race: an answer that comes sooner can't have waited for the sync.
+/// A lower bound is no race: a reply that arrives sooner can't have waited for the sync.
 fn takes_a_sync(what: &str, act: impl FnOnce()) {
     let begin = Instant::now();
     act();
@@ -20,7 +20,7 @@ fn takes_a_sync(what: &str, act: impl FnOnce()) {
 }
 
 #[test]
-fn no_answer_of_a_durable_operation_is_ahead_of_its_sync() {
+fn no_reply_to_a_durable_operation_precedes_its_sync() {
     if is_given() {
         return;
     }
@@ -66,7 +66,7 @@ fn a_transient_message_waits_for_no_sync() {
     wire.confirm_select(1);
     wire.confirm_select(2);
     wire.send(&publish(1, "", "both", b"durable", true, true));
-    // Behind a durable one in the same queue it would have to wait for it.
+    // After a durable message in the same queue it would have to wait for that one's sync.
     wire.send(&publish(2, "", "alone", b"transient", true, false));
     let first = wire.next_method(method::BASIC_ACK).expect("a confirm");
     assert_eq!(first.channel, 2, "the transient message's confirm waited for the durable one's sync");
@@ -76,17 +76,17 @@ fn a_transient_message_waits_for_no_sync() {
     conservation::check(&node.http());
 }
 
-/// How much memory a backlog may cost, and how large it is.
+/// A backlog, and a limit of its memory.
 #[derive(Clone, Copy)]
 struct Backlog {
     messages: u32,
     resident_bytes_max: u64,
 }
 
-/// What must hold for a million messages.
+/// The limit for a million messages.
 const MILLION: Backlog = Backlog { messages: 1_000_000, resident_bytes_max: 150 * MIB };
 
-/// For every run: two WAL files, so that one is retired while the other is written.
+/// For ordinary runs: two WAL files, so that one is retired while the other is written.
 const SMALL: Backlog = Backlog { messages: 100_000, resident_bytes_max: 90 * MIB };
 
 #[test]
@@ -111,7 +111,7 @@ fn a_million_come_out_in_order_after_kill() {
     backlog(MILLION, true);
 }
 
-/// 1 KB that only this number has.
+/// A body of 1 KB unique to this number.
 fn body(number: u32) -> Vec<u8> {
     let mut state = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut body = number.to_be_bytes().to_vec();
@@ -163,7 +163,8 @@ fn backlog(size: Backlog, kill: bool) {
     reader.consume(1, "backlog", false);
     for number in 0..size.messages {
         let (tag, redelivered, received) = reader.delivery();
-        // After a crash the node can't know what was delivered shortly before, and flags what it recovers.
+        // After a crash the node can't know which messages were delivered shortly before, and flags all that it
+        // recovers.
         assert!(kill || !redelivered, "message {number} is flagged redelivered");
         assert!(received == body(number), "message {number} differs: it says {:?}", received.get(..4));
         if number % 200 == 199 || number + 1 == size.messages {
@@ -178,7 +179,7 @@ fn backlog(size: Backlog, kill: bool) {
     conservation::check(&node.http());
 }
 
-/// Confirms seen so far, when they come in order.
+/// Counts confirms, which arrive in order.
 #[derive(Default)]
 struct Confirmed(u64);
 
@@ -195,9 +196,9 @@ impl Confirmed {
     }
 }
 
-/// Small, odd, empty and large bodies, durable and not, across kill -9: exactly the durable ones come back.
+/// Small, odd, empty and large bodies, durable and transient, across kill -9: exactly the durable ones survive.
 #[test]
-fn exactly_what_was_durable_survives() {
+fn exactly_the_durable_messages_survive() {
     if is_given() {
         return;
     }
@@ -212,7 +213,7 @@ fn exactly_what_was_durable_survives() {
         wire.send(&publish(1, "", "mixed", &body, true, false));
     }
     wire.confirms(2 * sizes.len() as u64);
-    // The first is settled, and settles are durable within 50 ms: a synced publish after it carries it along.
+    // The first one is settled, and settles are durable within 50 ms: a synced publish after it makes it durable too.
     wire.consume(1, "mixed", false);
     let (tag, _, first) = wire.delivery();
     assert!(first.is_empty());
@@ -223,7 +224,7 @@ fn exactly_what_was_durable_survives() {
     wire.consume(1, "mixed", false);
     let (mut tag, mut redelivered, mut received) = wire.delivery();
     if received.is_empty() {
-        // Its settle was in the last 50 ms.
+        // Its settle happened in the last 50 ms.
         assert!(redelivered, "a message that was delivered before the crash isn't flagged");
         (tag, redelivered, received) = wire.delivery();
     }

@@ -1,5 +1,5 @@
-//! What a confirm means in queues of each durability: `synced` waits for the disk, `os` for the operating system,
-//! `memory` for nothing. What each of them keeps when the node is killed.
+//! The meaning of a confirm in queues of each durability: `synced` waits for the disk, `os` for the operating system,
+//! `memory` for nothing. And the messages that each keeps when the node is killed.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ fn declare(wire: &mut Wire, name: &str, class: Option<&str>) {
     wire.call(1, method::QUEUE_DECLARE, &declaration(name, DURABLE, class), method::QUEUE_DECLARE_OK);
 }
 
-/// A declaration that is refused; the channel is opened again.
+/// A refused declaration; the channel is reopened.
 fn refused(wire: &mut Wire, arguments: &Writer) -> (u16, String) {
     wire.send(&method_frame(1, method::QUEUE_DECLARE, arguments));
     let frame = wire.next_method(method::QUEUE_DECLARE_OK).expect_err("it is refused");
@@ -54,7 +54,7 @@ fn confirm(wire: &mut Wire, exchange: &str, key: &str) {
     wire.next_method(method::BASIC_ACK).expect("a confirm");
 }
 
-/// A lower bound is no race: a confirm that comes sooner can't have waited for the sync.
+/// A lower bound is no race: a confirm that arrives sooner can't have waited for the sync.
 fn takes_a_sync(act: impl FnOnce()) {
     let begin = Instant::now();
     act();
@@ -62,15 +62,15 @@ fn takes_a_sync(act: impl FnOnce()) {
     assert!(elapsed >= DELAY, "it took {elapsed:?}");
 }
 
-/// Publishes to the queue `synced` on channel 1 and then to another one on channel 2, in one batch of the log, and waits
-/// until the second is confirmed: its confirm comes first.
+/// Publishes to the queue `synced` on channel 1 and then to another one on channel 2, in one batch of the log, and
+/// asserts that the second is confirmed first.
 fn overtakes_a_sync(wire: &mut Wire, key: &str) {
     let synced = publish(1, "", "synced", b"confirmed", true, true);
     wire.send(&[synced, publish(2, "", key, b"confirmed", true, true)].concat());
     assert_eq!(wire.next_method(method::BASIC_ACK).expect("a confirm").channel, 2, "{key} waits for the sync");
 }
 
-/// Channels 1 and 2 with confirms.
+/// Opens channels 1 and 2 with confirms.
 fn confirming(wire: &mut Wire) {
     wire.open_channel(2);
     wire.confirm_select(1);
@@ -87,7 +87,7 @@ fn get(wire: &mut Wire, name: &str, wanted: method::Id) {
 }
 
 #[test]
-fn a_confirm_waits_for_what_its_queue_promises() {
+fn a_confirm_waits_for_the_durability_of_its_queue() {
     if is_given() {
         return;
     }
@@ -106,7 +106,7 @@ fn a_confirm_waits_for_what_its_queue_promises() {
     for class in ["memory", "os"] {
         overtakes_a_sync(&mut wire, class);
         assert_eq!(wire.next_method(method::BASIC_ACK).expect("a confirm").channel, 1);
-        // It is there for consumers, and goes back to its place.
+        // Consumers can get it, and it is requeued in its place.
         get(&mut wire, class, method::BASIC_GET_OK);
         let mut requeue = Writer::new();
         requeue.put_long_long(0).put_octet(0b11);
@@ -114,14 +114,14 @@ fn a_confirm_waits_for_what_its_queue_promises() {
         get(&mut wire, class, method::BASIC_GET_OK);
     }
     takes_a_sync(|| confirm(&mut wire, "", "synced"));
-    // To both of them: the stronger promise holds.
+    // Routed to both: the stronger guarantee applies.
     takes_a_sync(|| confirm(&mut wire, "amq.fanout", ""));
     drop(wire);
     conservation::check(&node.http());
 }
 
 #[test]
-fn so_does_an_outcome_of_amqp_1_0() {
+fn an_outcome_waits_for_the_durability_of_its_queue() {
     if is_given() {
         return;
     }
@@ -161,7 +161,7 @@ fn messages_that_only_have_to_be_written_share_a_sync() {
     for _ in 0..300 {
         confirm(&mut wire, "", "os");
     }
-    // One for each 50 ms, however slow it is.
+    // One sync per 50 ms, however slow they are.
     let allowed = 2 + begin.elapsed().as_millis() as u64 / 50;
     let made = node.count("leveret_sync_seconds_count") - before;
     assert!(made <= allowed, "{made} syncs, {allowed} are enough");
@@ -170,7 +170,7 @@ fn messages_that_only_have_to_be_written_share_a_sync() {
 }
 
 #[test]
-fn a_transaction_waits_for_the_disk_whatever_its_queues_promise() {
+fn a_transaction_waits_for_the_disk_in_any_queue() {
     if is_given() {
         return;
     }
@@ -181,7 +181,7 @@ fn a_transaction_waits_for_the_disk_whatever_its_queues_promise() {
     wire.open_channel(2);
     wire.consume(2, "os", true);
     wire.send(&publish(1, "", "os", b"confirmed", true, true));
-    // Nobody sees it before that: the answer comes first.
+    // It isn't visible before that: the reply comes first.
     takes_a_sync(|| drop(wire.call(1, method::TX_COMMIT, &Writer::new(), method::TX_COMMIT_OK)));
     assert_eq!(wire.delivery().2, b"confirmed");
     drop(wire);
@@ -189,7 +189,7 @@ fn a_transaction_waits_for_the_disk_whatever_its_queues_promise() {
 }
 
 #[test]
-fn a_killed_node_keeps_what_was_written_and_forgets_what_was_in_memory() {
+fn a_killed_node_keeps_written_messages_only() {
     if is_given() {
         return;
     }
@@ -202,7 +202,7 @@ fn a_killed_node_keeps_what_was_written_and_forgets_what_was_in_memory() {
     overtakes_a_sync(&mut wire, "memory");
     assert_eq!(wire.next_method(method::BASIC_ACK).expect("a confirm").channel, 1);
     overtakes_a_sync(&mut wire, "os");
-    // The sync is under way.
+    // The sync is in progress.
     node.kill();
     node.restart();
     let mut wire = Wire::open(node.amqp());
@@ -211,7 +211,7 @@ fn a_killed_node_keeps_what_was_written_and_forgets_what_was_in_memory() {
     get(&mut wire, "memory", method::BASIC_GET_EMPTY);
     assert_eq!(queue(&node, "memory")["durability"], json!("memory"));
     drop(wire);
-    // A clean stop keeps no more of it, and numbers that are given again don't count as delivered.
+    // A clean stop keeps no more of it, and reused numbers don't count as delivered.
     let mut wire = Wire::open(node.amqp());
     wire.confirm_select(1);
     confirm(&mut wire, "", "memory");
@@ -230,7 +230,7 @@ fn a_killed_node_keeps_what_was_written_and_forgets_what_was_in_memory() {
 }
 
 #[test]
-fn what_is_no_durability_is_refused() {
+fn an_invalid_durability_is_refused() {
     if is_given() {
         return;
     }
@@ -261,7 +261,7 @@ fn what_is_no_durability_is_refused() {
 }
 
 #[test]
-fn what_only_has_to_be_written_wakes_no_thread_for_each_confirm() {
+fn confirms_of_written_messages_wake_no_thread_each() {
     if is_given() {
         return;
     }
@@ -277,7 +277,7 @@ fn what_only_has_to_be_written_wakes_no_thread_for_each_confirm() {
         node.sleeps_of("leveret-commit") - before
     };
     assert!(sleeps_during("synced") > CONFIRMS / 2, "each waits for a sync of its own");
-    // The thread syncs every 50 ms, and writes for a while where the disk, or the machine, was slow.
+    // The thread syncs every 50 ms, and writes for a while if the disk or the machine was slow.
     let deadline = Instant::now() + PATIENCE;
     while sleeps_during("os") > CONFIRMS / 5 {
         assert!(Instant::now() < deadline, "the commit thread writes for every confirm");
@@ -287,7 +287,7 @@ fn what_only_has_to_be_written_wakes_no_thread_for_each_confirm() {
 }
 
 #[test]
-fn the_default_is_a_setting_and_everybody_can_see_it() {
+fn the_default_durability_is_a_setting_and_is_shown() {
     if is_given() {
         return;
     }
@@ -323,7 +323,7 @@ fn the_default_is_a_setting_and_everybody_can_see_it() {
     node.kill();
     node.restart();
     conservation::check(&node.http());
-    // The classes are told at a start that finds them.
+    // The classes are logged at a start that finds such queues.
     for line in ["durability os in 1 queues: a power cut may take", "durability memory in 1 durable queues"] {
         assert!(node.wait_for_line(line), "{line}: {}", node.log());
     }

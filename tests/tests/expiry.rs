@@ -1,4 +1,4 @@
-//! Messages and queues leave when their time is over, whether or not anybody asks for them.
+//! Messages and queues are removed when they expire, without any client activity.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ fn declare(wire: &mut Wire, queue: &str, table: &[(&str, i32)]) {
     wire.call(1, method::QUEUE_DECLARE, &arguments, method::QUEUE_DECLARE_OK);
 }
 
-/// Ready and expired messages, none when the queue is gone.
+/// Ready and expired messages, `None` if the queue is gone.
 fn counts(http: &Http, queue: &str) -> Option<(u64, u64)> {
     let answer = http.get(&format!("/api/queues/%2F/{queue}")).expect("an answer");
     if answer.status == 404 {
@@ -25,7 +25,7 @@ fn counts(http: &Http, queue: &str) -> Option<(u64, u64)> {
     Some((number(&json["messages_ready"]), number(&json["conservation"]["expired"])))
 }
 
-/// How long after `begin` the queue showed this.
+/// Time after `begin` until the queue showed this.
 fn shows(http: &Http, queue: &str, wanted: Option<(u64, u64)>, begin: Instant) -> Duration {
     loop {
         let found = counts(http, queue);
@@ -33,16 +33,16 @@ fn shows(http: &Http, queue: &str, wanted: Option<(u64, u64)>, begin: Instant) -
             return begin.elapsed();
         }
         assert!(begin.elapsed() < PATIENCE, "{found:?} instead of {wanted:?}");
-        // Nobody may touch the queue meanwhile; over HTTP it can only be polled.
+        // No client may touch the queue meanwhile; over HTTP it can only be polled.
         thread::sleep(Duration::from_millis(10));
     }
 }
 
 #[test]
-fn a_short_time_behind_a_long_one_does_not_wait_and_nobody_has_to_ask() {
+fn a_short_ttl_behind_a_long_one_expires_in_time() {
     const QUEUE: &str = "cell.expiry.own";
     if is_given() {
-        // A RabbitMQ lets messages expire at the head only.
+        // RabbitMQ lets messages expire at the head only.
         return;
     }
     let broker = Broker::start();
@@ -62,7 +62,7 @@ fn a_short_time_behind_a_long_one_does_not_wait_and_nobody_has_to_ask() {
 }
 
 #[test]
-fn the_time_of_a_queue_counts_for_all_its_messages() {
+fn the_ttl_of_a_queue_applies_to_all_its_messages() {
     const QUEUE: &str = "cell.expiry.all";
     if is_given() {
         return;
@@ -82,7 +82,7 @@ fn the_time_of_a_queue_counts_for_all_its_messages() {
 }
 
 #[test]
-fn a_queue_that_nobody_uses_goes() {
+fn an_unused_queue_expires() {
     const QUEUE: &str = "cell.expiry.queue";
     if is_given() {
         return;

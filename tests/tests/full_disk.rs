@@ -1,5 +1,5 @@
-//! A disk without a byte left: publishers wait and are told why, consumers go on, a crash loses nothing, and with
-//! space publishing goes on.
+//! A completely full disk: publishers block and get the reason, consumers continue, a crash loses nothing, and
+//! publishing continues once there is space.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -11,13 +11,13 @@ use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::{Wire, method, publish};
 use leveret_tests::{PATIENCE, conservation};
 
-/// How soon publishing goes on (R9).
+/// Deadline for publishing to continue (R9).
 const RESUMES_WITHIN: Duration = Duration::from_secs(5);
 const DISK_BYTES: u64 = 24 << 20;
 const BODY: usize = 1024;
 
 fn options() -> Options {
-    // Without the alarm for free space, so that only the log's own word counts.
+    // Without the alarm for free space, so that only the log's state counts.
     Options::new().set("debug.wal_file_bytes", "256KiB").set("disk_free_limit.absolute", 0)
 }
 
@@ -53,7 +53,7 @@ fn until_any(http: &Http, path: &str, wanted: &[&str]) {
     }
 }
 
-/// Reads up to the reason of connection.blocked. Returns how many publishes were confirmed before it.
+/// Reads up to connection.blocked and its reason. Returns the number of confirms before it.
 fn confirmed_until_blocked(wire: &mut Wire) -> u64 {
     let mut confirmed = 0;
     loop {
@@ -68,7 +68,7 @@ fn confirmed_until_blocked(wire: &mut Wire) -> u64 {
     }
 }
 
-/// Takes and acknowledges so many messages.
+/// Consumes and acknowledges this many messages.
 fn take(wire: &mut Wire, count: u64) -> BTreeSet<u64> {
     let mut taken = BTreeSet::new();
     for _ in 0..count {
@@ -80,7 +80,7 @@ fn take(wire: &mut Wire, count: u64) -> BTreeSet<u64> {
 }
 
 #[test]
-fn at_zero_bytes_consumers_go_on_publishers_are_told_and_a_crash_loses_nothing() {
+fn at_zero_bytes_consumers_go_on_and_a_crash_loses_nothing() {
     if is_given() {
         return;
     }
@@ -98,10 +98,10 @@ fn at_zero_bytes_consumers_go_on_publishers_are_told_and_a_crash_loses_nothing()
     late.confirm_select(1);
     late.send(&publishes(10_000..10_800));
     until(&node.http(), "/api/health/checks/local-alarms", "disk space");
-    // Only who publishes is told, and what the log took before may be confirmed.
+    // Only publishers are notified, and messages that the log accepted before may be confirmed.
     late.send(&publishes(10_800..10_801));
     let confirmed = confirmed_until_blocked(&mut late);
-    // Which of the three depends on what held it back first. It is told before its publish is held.
+    // Which of the three depends on the first obstacle. It is sent before the publish is blocked.
     let codes = ["\"alarm\"", "\"disk_full\"", "\"log_full\""];
     until_any(&node.http(), "/api/queues/%2F/full", &codes);
     node.small_disk().fill(0);
@@ -111,7 +111,7 @@ fn at_zero_bytes_consumers_go_on_publishers_are_told_and_a_crash_loses_nothing()
     consumer.consume(1, "full", false);
     let mut taken = take(&mut consumer, 1000);
     assert_eq!(taken.len(), 1000);
-    // Whatever that gave free is taken, but for what a start needs.
+    // All space that became free is filled again, except for the needs of a start.
     node.kill();
     node.small_disk().fill(512 << 10);
     node.restart();
@@ -128,7 +128,7 @@ fn at_zero_bytes_consumers_go_on_publishers_are_told_and_a_crash_loses_nothing()
     let mut last = 0;
     while last < 100 {
         let frame = publisher.next_frame().expect("a confirm");
-        // It may be told of the alarm and of its end first.
+        // The alarm and its end may be reported first.
         if frame.method() == Some(method::BASIC_ACK) {
             last = last.max(frame.arguments().long_long());
         }
@@ -144,7 +144,7 @@ fn at_zero_bytes_consumers_go_on_publishers_are_told_and_a_crash_loses_nothing()
 }
 
 #[test]
-fn publishers_wait_before_the_disk_is_full_and_go_on_when_it_isnt() {
+fn publishers_block_before_the_disk_is_full_and_go_on_later() {
     if is_given() {
         return;
     }

@@ -1,6 +1,6 @@
-//! The answers of a RabbitMQ to the scripts of golden/, compared with the broker's.
+//! Compares RabbitMQ's recorded answers to the scripts of golden/ with the broker's.
 //!
-//! A difference stands in allow/ with its reason, or fails; an entry that isn't needed fails too.
+//! A difference is listed in allow/ with its reason, or fails; an unneeded entry fails too.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,7 @@ fn results(text: &str) -> BTreeMap<String, Value> {
     scenarios.iter().map(|scenario| (name(scenario), scenario["result"].clone())).collect()
 }
 
-/// Runs a script of golden/ with the arguments and the broker's port, and gives its output.
+/// Runs a script of golden/ with the arguments and the broker's port, and returns its output.
 fn play(broker: &Broker, python: &Path, script: &str, mode: &str) -> String {
     let output = Command::new(python)
         .arg(here().join("golden").join(script).with_extension("py"))
@@ -39,7 +39,7 @@ fn play(broker: &Broker, python: &Path, script: &str, mode: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Compares what a script played with what was recorded.
+/// Compares the output of a script with the recording.
 fn compare(script: &str, played: &str, least: usize) {
     let ours = results(played);
     let recorded = results(&read(&here().join("golden").join(script).with_extension("json")));
@@ -73,7 +73,7 @@ fn management_over_amqp_10_is_that_of_rabbitmq() {
 }
 
 #[test]
-fn management_requests_that_end_a_session_of_rabbitmq_are_answered() {
+fn management_requests_fatal_to_rabbitmqs_session_are_answered() {
     if is_given() {
         return;
     }

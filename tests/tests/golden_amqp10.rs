@@ -1,7 +1,7 @@
-//! Scripts of AMQP 1.0 frames, and whether they are answered as RabbitMQ answered them, frame by frame.
+//! Scripts of AMQP 1.0 frames, whose answers are compared with RabbitMQ's frame by frame.
 //!
-//! The recorded answers are in tests/golden/amqp10-frames.json (`make golden` renews them). What is answered otherwise
-//! stands in tests/allow/amqp10-frames.txt with the reason: an entry names the script and the frames that differ.
+//! The recorded answers are in tests/golden/amqp10-frames.json (`make golden` renews them). Differences are listed in
+//! tests/allow/amqp10-frames.txt with the reason: an entry names the script and the frames that differ.
 
 mod golden_amqp10 {
     pub(crate) mod compare;
@@ -32,12 +32,13 @@ use golden_amqp10::script::{QUEUE, Script};
 use golden_amqp10::{compare, flows, links, opening, play, sessions, settling, transactions, transfers};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/amqp10-frames.json");
-/// What the restricted user may configure, write and read; on RabbitMQ it has this name and password.
+/// The restricted user's permissions to configure, write and read; on RabbitMQ it is also the user's name and
+/// password.
 const RESTRICTED: &str = "golden10";
 const PERMISSIONS: [&str; 3] = ["^golden10", "^golden10[.]write", "^golden10[.]read"];
-/// A queue whose address has escapes.
+/// A queue whose address contains escapes.
 const ESCAPED: &str = "golden10.a b/c";
-/// How long a RabbitMQ that is recorded may say nothing.
+/// Longest silence of a RabbitMQ while it is recorded.
 const SILENCE: Duration = Duration::from_secs(3);
 
 fn scripts() -> Vec<Script> {
@@ -55,7 +56,7 @@ fn scripts() -> Vec<Script> {
     .collect()
 }
 
-/// What scripts find: a queue that is new and empty each time, and the same fixtures.
+/// The objects that scripts find: a queue that is new and empty each time, and shared fixtures.
 struct Stage {
     wire: Wire,
 }
@@ -103,16 +104,16 @@ impl Stage {
     }
 }
 
-/// A broker, and how its answers are read.
+/// A broker, and the parameters of reading its answers.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     address: SocketAddr,
-    /// Where the restricted user is, and its name.
+    /// The restricted user's address and name.
     restricted: (SocketAddr, &'a str),
-    /// Silence for so long is written down as such.
+    /// Longer silence is recorded as such.
     patience: Duration,
-    /// How often a script that meets silence is played. About one of a hundred connections to a RabbitMQ gets no
-    /// answer to its open; of Leveret none may be without.
+    /// Number of attempts for a script that meets silence. About one connection in a hundred to RabbitMQ gets no
+    /// answer to its open; with Leveret none may.
     tries: usize,
 }
 
@@ -135,8 +136,8 @@ impl Asked<'_> {
         (script.name.to_owned(), lines)
     }
 
-    /// The answers to all scripts. Those that need [`QUEUE`] take turns, the others don't wait for each other: a
-    /// refused login takes seconds.
+    /// The answers to all scripts. Scripts that need [`QUEUE`] take turns, the others run concurrently: a refused
+    /// login takes seconds.
     fn answers(&self) -> BTreeMap<String, Vec<String>> {
         const THREADS: usize = 8;
         let (with_queue, others): (Vec<_>, Vec<_>) = scripts().into_iter().partition(Script::needs_queue);
@@ -170,7 +171,8 @@ impl Asked<'_> {
     }
 }
 
-/// Asks a RabbitMQ. `RECORD_GOLDEN` is the date, `LEVERET_TEST_URI` and `LEVERET_TEST_HTTP_URI` say where it is.
+/// Records RabbitMQ's answers. `RECORD_GOLDEN` is the date; `LEVERET_TEST_URI` and `LEVERET_TEST_HTTP_URI` give its
+/// address.
 fn record(date: &str) {
     assert!(is_given(), "LEVERET_TEST_URI says which RabbitMQ is recorded");
     let broker = Broker::start();

@@ -1,8 +1,8 @@
-//! Hostile peers over AMQP 1.0: whoever ignores windows, credit, limits or the encoding is told so in the right frame or
-//! is cut off, nobody else notices, and the node's memory stays bounded.
+//! Hostile peers over AMQP 1.0. A peer that ignores windows, credit, limits or the encoding is refused with the right
+//! frame or disconnected, other clients are not affected, and the node's memory stays bounded.
 //!
-//! A [`canary`](hostile_amqp10::canary) publishes and consumes beside every attack. A [`peer`](hostile_amqp10::peer)
-//! writes what it likes.
+//! A [`canary`](hostile_amqp10::canary) publishes and consumes during every attack. A [`peer`](hostile_amqp10::peer)
+//! writes arbitrary bytes.
 
 mod hostile_amqp10 {
     pub(crate) mod bytes;

@@ -1,6 +1,5 @@
-//! `message_interceptors.*`: what a node notes on messages that come, and on those that it sends, over both protocols,
-//! whichever way a message takes through it. What receivers see of it is compared with RabbitMQ in
-//! `crates/message/tests/conversion`.
+//! `message_interceptors.*`: a node's stamps on received and sent messages, over both protocols and on every path of
+//! a message. Their form for receivers is compared with RabbitMQ in `crates/message/tests/conversion`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -30,7 +29,7 @@ fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).expect("a time")
 }
 
-/// What AMQP 0-9-1 shows: received, sent, by whom.
+/// The stamps in AMQP 0-9-1: received, sent, node.
 fn shown(wire: &mut Wire) -> (i64, i64, String) {
     let deliver = wire.next_method(method::BASIC_DELIVER);
     assert!(deliver.is_ok(), "a delivery: {deliver:?}");
@@ -58,7 +57,7 @@ fn publish_10(peer: &mut Amqp10, length: usize) {
 }
 
 #[test]
-fn both_protocols_show_when_a_message_came_and_went_and_who_took_it() {
+fn both_protocols_show_the_stamps_of_a_message() {
     let node = node();
     let mut wire = Wire::open(node.amqp());
     wire.declare(1, "q", true);
@@ -75,7 +74,7 @@ fn both_protocols_show_when_a_message_came_and_went_and_who_took_it() {
     let overview = node.http().get("/api/overview").expect("an answer").json();
     let name = overview["node"].as_str().expect("a name");
     let check = |received: i64, sent: i64, node: &str| {
-        // The node counts milliseconds from its start, so that its clock may be one behind.
+        // The node counts milliseconds from its start, so its clock may be one behind.
         assert!(before - 1 <= received && received <= sent && sent <= now_ms(), "{before} {received} {sent}");
         assert_eq!(node, name);
     };
@@ -94,7 +93,7 @@ fn both_protocols_show_when_a_message_came_and_went_and_who_took_it() {
         };
         check(received, sent, &node);
     }
-    // They go back, to be seen by the other protocol.
+    // They are requeued, for the other protocol.
     peer.close();
 
     wire.consume(1, "q", true);

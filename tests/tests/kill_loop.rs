@@ -1,5 +1,5 @@
-//! The broker is killed over and over under a mixed load of both protocols: what it confirmed is there afterwards, and
-//! what it confirmed to be settled isn't. `LEVERET_KILL_ROUNDS` is how often (20).
+//! The broker is killed repeatedly under a mixed load of both protocols: confirmed messages are there afterwards, and
+//! messages with confirmed settlement aren't. `LEVERET_KILL_ROUNDS` is the number of kills (20).
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use leveret_tests::random::Random;
 use leveret_tests::wire::Wire;
 
 #[test]
-fn what_was_confirmed_survives_every_kill() {
+fn confirmed_messages_survive_every_kill() {
     if is_given() {
         return;
     }
     let rounds: usize = std::env::var("LEVERET_KILL_ROUNDS").map_or(20, |rounds| rounds.parse().expect("a number"));
-    // Files so small that some are retired in every round.
+    // Small files, so that some are retired in every round.
     let mut node = Node::start(Options::new().set("debug.wal_file_bytes", 256 << 10));
     declare(&node);
     let ledger = KillLedger::new(QUEUES.len());
@@ -59,6 +59,6 @@ fn what_was_confirmed_survives_every_kill() {
     let (median, longest) = (starts[starts.len() / 2], starts[starts.len() - 1]);
     println!("{rounds} kills: {totals}; accepting again after {median:?}, at most {longest:?}");
     assert!(totals.confirms >= 50 * rounds as u64 && totals.settles > 0);
-    // The half of them: one may have had to wait for the machine.
+    // The median: a single start may have been delayed by the machine.
     assert!(median < Duration::from_secs(1), "half of the starts took {median:?} or longer");
 }

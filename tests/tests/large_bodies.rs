@@ -1,5 +1,5 @@
-//! Large durable messages pass in pieces: through little memory, beside what others send and receive on the same
-//! connection, and without leaving files when their transfer ends early.
+//! Large durable messages are transferred in pieces: with little memory, interleaved with others on the same
+//! connection, and without leaving files when their transfer is interrupted.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn body(number: usize, length: usize) -> Vec<u8> {
     (0..length).map(|at| byte(number, at)).collect()
 }
 
-/// Method and header of a publish whose body of `length` bytes follows.
+/// Method and header of a publish; a body of `length` bytes has to follow.
 fn begin_publish(channel: u16, queue: &str, length: usize, mode: u8) -> Vec<u8> {
     let mut arguments = Writer::new();
     arguments.put_short(0).put_short_string("").put_short_string(queue).put_octet(0);
@@ -38,7 +38,7 @@ fn begin_publish(channel: u16, queue: &str, length: usize, mode: u8) -> Vec<u8> 
     bytes
 }
 
-/// Publishes a body that is never whole in the memory of the test either.
+/// Publishes a body that is never complete in the memory of the test either.
 fn publish_in_frames(wire: &mut Wire, queue: &str, number: usize, length: usize) {
     wire.send(&begin_publish(1, queue, length, 2));
     let mut at = 0;
@@ -50,7 +50,7 @@ fn publish_in_frames(wire: &mut Wire, queue: &str, number: usize, length: usize)
     }
 }
 
-/// Reads a delivery and compares it as it comes; its tag.
+/// Reads a delivery and compares it on the fly. Returns its tag.
 fn compare_delivery(wire: &mut Wire, number: usize, length: usize) -> u64 {
     let deliver = wire.next_method(method::BASIC_DELIVER).unwrap_or_else(|frame| panic!("a delivery: {frame:?}"));
     let mut arguments = deliver.arguments();
@@ -92,8 +92,8 @@ fn wait_for_files(node: &Node, wanted: usize) {
     }
 }
 
-/// Has `connections` publish and then receive one message of this length each, at the same time: the most memory that the
-/// node took for it.
+/// Lets `connections` publish and then receive one message of this length each, concurrently. Returns the node's peak
+/// memory for it.
 fn pass(connections: usize, length: usize) -> u64 {
     let node = Node::start(Options::new().set("max_message_size", 536_870_912));
     let mut wire = Wire::open(node.amqp());
@@ -129,7 +129,7 @@ fn large_messages_pass_through_little_memory() {
     if is_given() {
         return;
     }
-    // A few MiB for each, and what the allocator makes of it.
+    // A few MiB for each, and the allocator's overhead.
     let grown = pass(3, 64 * MIB);
     assert!(grown < 96 * MIB as u64, "3 messages of 64 MiB at a time took {grown} bytes");
 }
@@ -180,13 +180,13 @@ fn an_upload_that_is_cut_off_leaves_no_file() {
     let node = Node::start(Options::new());
     let mut wire = Wire::open(node.amqp());
     wire.declare(1, "large", true);
-    // The connection is gone.
+    // The connection is cut.
     wire.send(&begin_publish(1, "large", 4 * MIB, 2));
     (0..20).for_each(|_| wire.send(&frame(BODY_FRAME, 1, &[7; 100_000])));
     wait_for_files(&node, 1);
     drop(wire);
     wait_for_files(&node, 0);
-    // The client makes a mistake in the middle of it.
+    // The client violates the protocol in the middle of it.
     let mut wire = Wire::open(node.amqp());
     wire.send(&begin_publish(1, "large", 4 * MIB, 2));
     (0..20).for_each(|_| wire.send(&frame(BODY_FRAME, 1, &[7; 100_000])));
@@ -194,7 +194,7 @@ fn an_upload_that_is_cut_off_leaves_no_file() {
     wire.send(&frame(HEADER_FRAME, 1, &[0; 14]));
     assert_eq!(wire.until_closed().map(|(code, _)| code), Some(505));
     wait_for_files(&node, 0);
-    // A transfer is aborted; the link goes on.
+    // A transfer is aborted; the link continues.
     let mut peer = Peer::open(node.amqp());
     peer.sender(0, "/queues/large");
     let mut payload = Vec::new();
@@ -225,7 +225,7 @@ fn an_upload_that_is_cut_off_leaves_no_file() {
 }
 
 #[test]
-fn a_kill_in_the_middle_of_an_upload_leaves_no_file_after_the_start() {
+fn a_kill_during_an_upload_leaves_no_file_after_the_start() {
     if is_given() {
         return;
     }
@@ -250,7 +250,7 @@ fn a_kill_in_the_middle_of_an_upload_leaves_no_file_after_the_start() {
 }
 
 #[test]
-fn small_messages_pass_beside_a_large_one_on_the_same_connection() {
+fn small_messages_are_interleaved_with_a_large_one() {
     if is_given() {
         return;
     }
@@ -261,7 +261,7 @@ fn small_messages_pass_beside_a_large_one_on_the_same_connection() {
     wire.declare(1, "large", true);
     wire.declare(2, "small", true);
     wire.confirm_select(2);
-    // On the way in.
+    // While publishing.
     wire.send(&begin_publish(1, "large", LENGTH, 2));
     let large = body(1, LENGTH);
     for (at, piece) in large.chunks(131_064).enumerate() {
@@ -272,7 +272,7 @@ fn small_messages_pass_beside_a_large_one_on_the_same_connection() {
             assert_eq!(ack.channel, 2);
         }
     }
-    // On the way out.
+    // While delivering.
     wire.consume(1, "large", true);
     let deliver = wire.next_method(method::BASIC_DELIVER).expect("the large one");
     assert_eq!(deliver.channel, 1);
@@ -299,7 +299,7 @@ fn small_messages_pass_beside_a_large_one_on_the_same_connection() {
 }
 
 #[test]
-fn what_else_is_for_the_channel_of_a_large_message_comes_behind_it() {
+fn frames_for_the_channel_of_a_large_message_follow_it() {
     if is_given() {
         return;
     }
@@ -318,7 +318,7 @@ fn what_else_is_for_the_channel_of_a_large_message_comes_behind_it() {
     assert_eq!(got.channel, 1);
     assert!(wire.content().expect("its body") == body(1, LENGTH));
     assert!(wire.next_method(method::BASIC_ACK).is_ok(), "the confirm");
-    // The connection's own mistakes are told at once, those of the channel behind the content.
+    // Errors of the connection are reported at once, those of the channel after the content.
     publish_in_frames(&mut wire, "large", 2, LENGTH);
     wire.consume(1, "large", false);
     let mut wrong = Writer::new();
@@ -336,7 +336,7 @@ fn what_else_is_for_the_channel_of_a_large_message_comes_behind_it() {
 }
 
 #[test]
-fn a_piece_that_is_damaged_stops_the_queue_and_ends_who_was_in_the_middle_of_it() {
+fn a_damaged_piece_stops_the_queue_and_ends_its_transfer() {
     if is_given() {
         return;
     }
@@ -360,7 +360,7 @@ fn a_piece_that_is_damaged_stops_the_queue_and_ends_who_was_in_the_middle_of_it(
     }
     node.restart();
     let name = |at: usize| damaged[at].rsplit('/').next().expect("a name").to_owned();
-    // Nothing of it was sent: the channel ends, the connection goes on.
+    // No part of it was sent: the channel is closed, the connection continues.
     let mut wire = Wire::open(node.amqp());
     wire.consume(1, "first", false);
     let close = loop {
@@ -370,7 +370,7 @@ fn a_piece_that_is_damaged_stops_the_queue_and_ends_who_was_in_the_middle_of_it(
         }
     };
     assert!(close.0 == 1 && close.1 == 404 && close.2.contains("queue 'first'"), "{close:?}");
-    // Part of it was sent: only the end of the connection ends that.
+    // A part of it was sent: that can only be ended by closing the connection.
     let mut wire = Wire::open(node.amqp());
     wire.consume(1, "middle", false);
     let (code, text) = wire.until_closed().expect("a reason");

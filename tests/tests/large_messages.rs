@@ -1,5 +1,5 @@
-//! Large durable messages have files of their own: they come back after kill -9, their files go with them, and nobody
-//! else waits for them.
+//! Large durable messages have files of their own: they survive kill -9, their files are removed with them, and other
+//! clients don't wait for them.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ fn large_messages_survive_and_their_files_go_with_them() {
     }
     wire.confirms(lengths.len() as u64);
     assert_eq!(body_files(node.directory()).len(), 3);
-    // A confirmed one is on disk.
+    // A confirmed one is durable.
     wire.close();
     node.kill();
     node.restart();
@@ -61,7 +61,7 @@ fn large_messages_survive_and_their_files_go_with_them() {
     wire.close();
     let mut wire = Wire::open(node.amqp());
     wire.confirm_select(1);
-    // The files go once the settles are durable, with the next confirms at the latest.
+    // The files are removed once the settles are durable, with the next confirms at the latest.
     wire.send(&publish(1, "", "large", b"small", true, true));
     wire.send(&publish(1, "", "large", &body(9, MIB), true, true));
     wire.confirms(2);
@@ -75,7 +75,7 @@ fn large_messages_survive_and_their_files_go_with_them() {
 }
 
 #[test]
-fn what_was_begun_and_never_confirmed_leaves_no_file() {
+fn an_unconfirmed_large_message_leaves_no_file() {
     if is_given() {
         return;
     }
@@ -99,7 +99,7 @@ fn what_was_begun_and_never_confirmed_leaves_no_file() {
 }
 
 #[test]
-fn a_file_that_is_gone_stops_its_queue_alone() {
+fn a_missing_file_stops_only_its_queue() {
     if is_given() {
         return;
     }

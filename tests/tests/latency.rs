@@ -1,4 +1,4 @@
-//! How long confirms of small durable messages take while large ones pass as fast as the disk takes them.
+//! Latency of confirms of small durable messages while large ones are transferred as fast as the disk allows.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::{Wire, method, publish};
 
-/// Small messages a second, and how long, in seconds (environment variable `LEVERET_LATENCY_SECONDS`).
+/// Small messages per second, and the duration in seconds (environment variable `LEVERET_LATENCY_SECONDS`).
 const RATE: u32 = 500;
 const SECONDS: u32 = 60;
 const LARGE_BYTES: usize = 16 << 20;
 
-/// The upper bounds of the histogram of syncs, in seconds, with how many syncs took no longer.
+/// The upper bounds of the histogram of syncs in seconds, each with the number of syncs up to it.
 fn syncs(node: &Node) -> Vec<(f64, u64)> {
     let text = node.prometheus().get("/metrics").expect("metrics").body;
     let buckets = text.lines().filter_map(|line| line.strip_prefix("leveret_sync_seconds_bucket{le=\""));
@@ -25,7 +25,7 @@ fn syncs(node: &Node) -> Vec<(f64, u64)> {
     buckets.filter_map(parse).collect()
 }
 
-/// The bound below which this part of the syncs between two looks stayed.
+/// The upper bound of this fraction of the syncs between two readings.
 fn quantile(before: &[(f64, u64)], after: &[(f64, u64)], part: f64) -> f64 {
     let earlier = |bound: f64| before.iter().find(|(other, _)| *other == bound).map_or(0, |(_, count)| *count);
     let counts: Vec<(f64, u64)> = after.iter().map(|(bound, count)| (*bound, count - earlier(*bound))).collect();
@@ -34,7 +34,7 @@ fn quantile(before: &[(f64, u64)], after: &[(f64, u64)], part: f64) -> f64 {
     counts.iter().find(|(_, count)| *count >= wanted).map_or(f64::INFINITY, |(bound, _)| *bound)
 }
 
-/// Latencies of confirms from the time at which each message should have been sent.
+/// Latencies of confirms, counted from each message's due time.
 fn confirms(node: &Node, messages: u32) -> Vec<Duration> {
     let mut wire = Wire::open(node.amqp());
     wire.declare(1, "small", true);
@@ -65,7 +65,7 @@ fn confirms(node: &Node, messages: u32) -> Vec<Duration> {
     latencies
 }
 
-/// Has large messages pass until told to stop.
+/// Publishes and consumes large messages until told to stop.
 fn pass_large(address: SocketAddr, ends: &AtomicBool, passed: &AtomicU64) {
     let mut wire = Wire::open(address);
     wire.declare(1, "large", true);
@@ -75,7 +75,7 @@ fn pass_large(address: SocketAddr, ends: &AtomicBool, passed: &AtomicU64) {
     consumer.consume(1, "large", false);
     while !ends.load(Ordering::Relaxed) {
         wire.send(&message);
-        // A confirm for each, so that the tags don't matter.
+        // One confirm per message, so the tags don't matter.
         wire.next_method(method::BASIC_ACK).expect("a confirm");
         let (tag, ..) = consumer.delivery();
         consumer.ack(1, tag, false);
@@ -120,12 +120,12 @@ fn measure(sync_delay_ms: f64) {
 
 #[test]
 #[ignore = "a minute, and of the machine's speed: make soak"]
-fn small_messages_are_confirmed_within_four_syncs_beside_large_ones() {
+fn small_messages_wait_at_most_four_syncs_beside_large_ones() {
     measure(0.0);
 }
 
 #[test]
 #[ignore = "a minute, and of the machine's speed: make soak"]
-fn small_messages_are_confirmed_within_four_slow_syncs_beside_large_ones() {
+fn small_messages_wait_at_most_four_slow_syncs_by_large_ones() {
     measure(5.9);
 }

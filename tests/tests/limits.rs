@@ -1,5 +1,5 @@
-//! Limits on how much there may be of what clients open and declare: each with a small value, at the wire. What is
-//! refused names the limit and the key, everybody else goes on, and what goes makes room again.
+//! Limits on the numbers of objects that clients open and declare, each tested at the wire with a small value. A
+//! refusal names the limit and the key, other clients continue, and deleted objects make room again.
 
 mod limits {
     mod amqp091;
@@ -18,7 +18,7 @@ mod limits {
         Node::start(Options::new().set(key, limit))
     }
 
-    /// Polls until a metric has this value: the node learns of a cut socket when it learns of it.
+    /// Polls until a metric has this value: the node notices a cut socket with a delay.
     pub(crate) fn until(node: &Node, name: &str, wanted: u64) {
         let deadline = Instant::now() + PATIENCE;
         while node.count(name) != wanted {

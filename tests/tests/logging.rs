@@ -1,5 +1,5 @@
-//! What a node logs, where, and what can be done with it: `log.*`, `rabbitmqctl rotate_logs`, SIGHUP. The wording is
-//! RabbitMQ's, since people search for it.
+//! Log lines of a node, their outputs, and log management: `log.*`, `rabbitmqctl rotate_logs`, SIGHUP. Lines are
+//! worded as RabbitMQ words them, because operators grep for them.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -24,7 +24,7 @@ fn tool(node: &Node, words: &str) -> (String, bool) {
     (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success())
 }
 
-/// Waits until a file holds what is looked for: lines are written by a thread of their own.
+/// Waits until a file has the expected content: lines are written by a separate thread.
 #[track_caller]
 fn wait_for(path: &Path, found: impl Fn(&str) -> bool) -> String {
     let deadline = Instant::now() + PATIENCE;
@@ -38,7 +38,7 @@ fn wait_for(path: &Path, found: impl Fn(&str) -> bool) -> String {
     }
 }
 
-/// The lines of one connection without their times, with `N` for its number and addresses as `here`.
+/// The lines of one connection without times, with `N` for its number and `here` for addresses.
 fn lines_of(text: &str, number: u64) -> Vec<String> {
     let pid = format!("<0.{number}.0>");
     let own = text.lines().filter(|line| line.contains(&format!("] {pid} ")));
@@ -60,7 +60,7 @@ fn lines_of(text: &str, number: u64) -> Vec<String> {
 }
 
 #[test]
-fn connections_are_told_of_in_rabbitmqs_words() {
+fn connections_are_logged_in_rabbitmqs_words() {
     let node = Node::start(Options::new().set("log.file", "a.log").set("log.file.level", "debug"));
     let path = node.directory().join("log/a.log");
     let over = |number: u64| {
@@ -142,7 +142,7 @@ fn connections_are_told_of_in_rabbitmqs_words() {
 }
 
 #[test]
-fn an_output_has_its_own_form_and_a_category_its_own_file() {
+fn an_output_has_its_own_format_and_a_category_its_own_file() {
     let mut node = Node::start(
         Options::new()
             .set("log.console", true)
@@ -183,7 +183,7 @@ fn files_are_rotated_reopened_and_read_by_command() {
     assert!(fs::read_to_string(&old).expect("the old one").contains("Server startup complete"));
     assert!(!fs::read_to_string(&path).expect("the new one").contains("Server startup complete"));
 
-    // What logrotate does.
+    // The same as logrotate does.
     fs::rename(&path, logs.join("moved.log")).expect("it can be moved");
     node.hang_up();
     wait_for(&path, |text| text.contains("the configuration is reloaded"));
@@ -249,7 +249,7 @@ fn syslog_gets_lines_over_udp_and_over_tcp() {
 }
 
 #[test]
-fn an_output_that_is_not_there_is_no_log_and_no_node() {
+fn a_node_does_not_start_without_a_configured_output() {
     let said = |options: Options| {
         let directory = tempfile::tempdir().expect("a directory");
         let output = Command::new(binary()).args(options.arguments(directory.path())).output().expect("it runs");

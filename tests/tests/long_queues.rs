@@ -1,5 +1,5 @@
-//! Queues that are far longer than memory: what a backlog costs, whether its rates fall with its length, and how long
-//! a start with it takes. Rates and times are printed and judged by a reader; memory has its limits here.
+//! Queues far larger than memory: the memory of a backlog, whether rates fall with its length, and the duration of a
+//! start with it. Rates and times are printed for a reader to judge; memory has limits here.
 
 use std::time::Instant;
 
@@ -11,33 +11,33 @@ use leveret_tests::wire::{Wire, method, publish, publish_expiring};
 
 const MIB: u64 = 1024 * 1024;
 const QUEUE: &str = "long";
-/// Publishes that wait for their confirm, at most.
+/// Most unconfirmed publishes.
 const WINDOW: u64 = 10_000;
 /// Messages per write and per acknowledgement.
 const RUN: u64 = 500;
 
-/// What stays in the queue.
+/// The messages that stay in the queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// All messages, which are alike.
     Plain,
-    /// All, each with a time to live of its own, hours and days away.
+    /// All messages, each with a time to live of its own, of hours and days.
     RandomTtl,
     /// Every second one; the others are acknowledged.
     EverySecond,
 }
 
-/// A backlog and what it may cost.
+/// A backlog and its limits.
 #[derive(Clone, Copy)]
 struct Backlog {
     kind: Kind,
     messages: u64,
     body_bytes: usize,
-    /// Most resident memory at any time.
+    /// Peak resident memory.
     resident_bytes_max: u64,
-    /// Growth of resident memory for each message that stays, judged between a tenth and all of them.
+    /// Growth of resident memory per message that stays, measured between a tenth and all of them.
     kept_bytes_max: f64,
-    /// Whether all of it is taken in the end.
+    /// Whether all of it is consumed in the end.
     drains: bool,
 }
 
@@ -56,7 +56,7 @@ fn a_backlog_is_taken_in_order_after_kill() {
 }
 
 #[test]
-fn what_every_second_acknowledgement_leaves_is_taken_in_order_after_kill() {
+fn a_half_acknowledged_backlog_is_consumed_in_order_after_kill() {
     run(Backlog {
         kind: Kind::EverySecond,
         messages: SMALL,
@@ -133,14 +133,14 @@ fn a_start_with_fifty_million() {
     });
 }
 
-/// A body that only this number has.
+/// A body unique to this number.
 fn body(number: u64, length: usize) -> Vec<u8> {
     let mut body = number.to_be_bytes().to_vec();
     body.resize(length, (number % 251) as u8);
     body
 }
 
-/// One node and what it was told.
+/// A node and its backlog.
 struct Rig {
     node: Node,
     load: Backlog,
@@ -231,7 +231,7 @@ impl Rig {
         }
     }
 
-    /// Takes all that is ready, acknowledges every second one of `numbers` and gives the others back.
+    /// Consumes everything ready, acknowledges every second one of `numbers` and requeues the others.
     fn settle_if_asked(&mut self, numbers: std::ops::Range<u64>) {
         if self.load.kind != Kind::EverySecond {
             return;
@@ -239,7 +239,7 @@ impl Rig {
         let begin = Instant::now();
         let mut wire = Wire::open(self.node.amqp());
         wire.consume(1, QUEUE, false);
-        // What was given back before comes first.
+        // Messages requeued before come first.
         for number in (0..numbers.start).step_by(2).chain(numbers.clone()) {
             let (tag, _, received) = wire.delivery();
             assert!(received == body(number, self.load.body_bytes), "{number} expected, {received:?} received");
@@ -251,7 +251,7 @@ impl Rig {
         while self.ready() < numbers.end / 2 {
             std::thread::yield_now();
         }
-        // Acknowledgements are durable within 50 ms, or before what is durable after them: a kill undoes none of these.
+        // Acknowledgements are durable within 50 ms, or before later durable records: a kill undoes none of these.
         let mut wire = Wire::open(self.node.amqp());
         wire.declare(1, &format!("after-{}", numbers.end), true);
         wire.close();

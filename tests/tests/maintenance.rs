@@ -1,4 +1,5 @@
-//! Maintenance mode: a node that is drained lets its clients go, takes no others, and says so; revived, it is as before.
+//! Maintenance mode: a drained node disconnects its clients, accepts no others, and reports its state; once revived,
+//! it is as before.
 
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -18,7 +19,7 @@ fn path(node: &Node) -> String {
     format!("/api/nodes/{}/maintenance", overview["node"].as_str().expect("a name"))
 }
 
-/// Calls the route; what it says of the node.
+/// Calls the route. Returns the state reported by the node.
 fn being_drained(node: &Node, method: &str) -> Value {
     let (http, path) = (node.http(), path(node));
     let answer = match method {
@@ -37,7 +38,7 @@ fn health(node: &Node, check: &str) -> (u16, Value) {
 }
 
 #[test]
-fn clients_are_told_and_nobody_else_comes_in_until_the_node_is_revived() {
+fn draining_closes_connections_and_refuses_others_until_revived() {
     if is_given() {
         return;
     }
@@ -48,7 +49,7 @@ fn clients_are_told_and_nobody_else_comes_in_until_the_node_is_revived() {
     amqp091.send(&publish(1, "", "maintenance", b"before", true, true));
     amqp091.confirms(1);
     let mut amqp10 = Amqp10::open(node.amqp());
-    // Somebody in the middle of the handshake, who opens too late.
+    // A client in the middle of the handshake, which sends its open too late.
     let mut late = Wire::connect(node.amqp());
     late.send(PROTOCOL_HEADER);
     late.next_method(method::CONNECTION_START).expect("connection.start");
@@ -71,7 +72,7 @@ fn clients_are_told_and_nobody_else_comes_in_until_the_node_is_revived() {
     assert_eq!(health(&node, "ready-to-serve-clients").0, 503);
     assert_eq!(health(&node, &format!("port-listener/{}", node.amqp().port())).0, 503);
     assert_eq!(health(&node, "protocol-listener/amqp").0, 503);
-    // Again is no error.
+    // Repeating it is no error.
     assert_eq!(being_drained(&node, "PUT"), json!(true));
     assert_eq!(being_drained(&node, "GET"), json!(true));
 
@@ -86,7 +87,7 @@ fn clients_are_told_and_nobody_else_comes_in_until_the_node_is_revived() {
 }
 
 #[test]
-fn who_maintains_the_node_stays() {
+fn connections_for_maintenance_stay_open() {
     if is_given() {
         return;
     }
@@ -115,7 +116,7 @@ fn who_maintains_the_node_stays() {
 }
 
 #[test]
-fn only_administrators_may_do_it_and_only_to_this_node() {
+fn only_administrators_may_drain_and_only_this_node() {
     if is_given() {
         return;
     }
@@ -131,7 +132,7 @@ fn only_administrators_may_do_it_and_only_to_this_node() {
     Wire::open(node.amqp()).close();
 }
 
-/// A restart ends it, as it does in RabbitMQ.
+/// A restart ends maintenance mode, as in RabbitMQ.
 #[test]
 fn a_restarted_node_serves() {
     if is_given() {

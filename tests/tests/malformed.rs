@@ -1,4 +1,4 @@
-//! Malformed bytes of every kind end at most their own connection: never the node, never another connection.
+//! Malformed bytes of every kind end at most their own connection: never the node or another connection.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use leveret_tests::wire::{
     publish,
 };
 
-/// Another connection that must not notice.
+/// Another connection, which must not be affected.
 struct Canary(Wire);
 
 impl Canary {
@@ -40,7 +40,7 @@ fn payload(words: &[u16], rest: &[u8]) -> Vec<u8> {
     writer.bytes().to_vec()
 }
 
-/// What goes to a connection whose channel 1 is open, and whether the broker must end that connection.
+/// Bytes sent to a connection with channel 1 open, and whether the broker must close that connection.
 fn after_open() -> Vec<(&'static str, Vec<u8>, bool)> {
     let header = |class: u16, size: u64| {
         let mut writer = Writer::new();
@@ -136,7 +136,7 @@ fn after_open() -> Vec<(&'static str, Vec<u8>, bool)> {
 }
 
 #[test]
-fn after_open_it_ends_only_its_own_connection() {
+fn malformed_bytes_after_open_end_only_their_own_connection() {
     let broker = Broker::start();
     let mut canary = Canary::new(broker.amqp());
     for (what, bytes, fatal) in after_open() {
@@ -176,7 +176,7 @@ fn bytes_at_random_end_only_their_own_connection() {
             }
         }
         let _ = wire.socket.write_all(&bytes);
-        // Every byte is looked at before the end.
+        // Every byte is processed before the end.
         let _ = wire.socket.shutdown(std::net::Shutdown::Write);
         let _ = wire.until_closed();
         if round % 20 == 0 {
@@ -189,7 +189,7 @@ fn bytes_at_random_end_only_their_own_connection() {
 }
 
 #[test]
-fn before_login_it_ends_only_its_own_connection() {
+fn malformed_bytes_before_login_end_only_their_connection() {
     let broker = Broker::start();
     let mut canary = Canary::new(broker.amqp());
     let start_ok = |mechanism: &str, response: &[u8]| {
@@ -214,7 +214,7 @@ fn before_login_it_ends_only_its_own_connection() {
     for (what, bytes) in cases {
         let mut wire = Wire::connect(broker.amqp());
         let _ = wire.socket.write_all(&bytes);
-        // It may answer with its header or with connection.close; it closes in any case.
+        // It may respond with its header or with connection.close; it closes in any case.
         if bytes.starts_with(PROTOCOL_HEADER) {
             println!("{what}: {:?}", wire.until_closed());
         } else {
@@ -227,7 +227,7 @@ fn before_login_it_ends_only_its_own_connection() {
 }
 
 #[test]
-fn a_socket_that_says_nothing_is_closed() {
+fn a_silent_socket_is_closed() {
     let broker = Broker::start();
     let mut silent = Wire::connect(broker.amqp());
     let mut half = Wire::connect(broker.amqp());
@@ -240,17 +240,17 @@ fn a_socket_that_says_nothing_is_closed() {
     broker.finish("cell.malformed.");
 }
 
-/// Half a start-ok on each of many sockets: before login none of them may hold more than 16 KiB of the node's memory.
+/// Half a start-ok on each of many sockets: before login each may use at most 16 KiB of the node's memory.
 #[test]
 fn many_halves_of_a_login_hold_little() {
     const SOCKETS: u64 = 400;
     const EACH_MAX: u64 = 16 * 1024;
-    /// What the sockets' tasks and the allocator take besides.
+    /// Additional memory of the sockets' tasks and the allocator.
     const BESIDES: u64 = 8 * 1024 * 1024;
     let mut broker = Broker::start();
     let address = broker.amqp();
     let Some(node) = broker.node() else { return };
-    // The first connection brings in what every later one shares.
+    // The first connection allocates memory shared by all later ones.
     drop(Wire::open(address));
     let before = node.resident_bytes();
     let half = [PROTOCOL_HEADER.as_slice(), &[METHOD, 0, 0], &16_000_u32.to_be_bytes(), &[b'x'; 15_000]].concat();
@@ -259,7 +259,7 @@ fn many_halves_of_a_login_hold_little() {
         let _ = socket.socket.write_all(&half);
     }
     for socket in &mut sockets {
-        // connection.start is the sign that the node has read from this socket.
+        // connection.start shows that the node has read from this socket.
         let start = socket.next_frame().expect("connection.start");
         assert_eq!(start.method(), Some((10, 10)));
     }
@@ -270,7 +270,7 @@ fn many_halves_of_a_login_hold_little() {
     broker.finish("cell.malformed.");
 }
 
-/// A body that is announced and never comes to its end, on each of many channels.
+/// An incomplete body on each of many channels.
 #[test]
 fn unfinished_messages_are_bounded() {
     if leveret_tests::broker::is_given() {
@@ -303,9 +303,9 @@ fn unfinished_messages_are_bounded() {
     broker.finish("cell.malformed.");
 }
 
-/// Questions whose answers nobody reads: the node stops to take them.
+/// Requests whose replies are never read: the node stops reading them.
 #[test]
-fn questions_whose_answers_nobody_reads_are_not_taken() {
+fn requests_whose_replies_are_never_read_are_not_accepted() {
     const MOST: usize = 64 << 20;
     let mut broker = Broker::start();
     let mut canary = Canary::new(broker.amqp());
@@ -316,7 +316,7 @@ fn questions_whose_answers_nobody_reads_are_not_taken() {
     let questions = method_frame(1, method::BASIC_GET, &get).repeat(1000);
     let Some(node) = broker.node() else { return };
     let before = node.resident_bytes();
-    // A socket that stays full for so long is one that nobody reads.
+    // A socket that stays full for this long isn't being read.
     wire.socket.set_write_timeout(Some(std::time::Duration::from_millis(500))).expect("a write timeout");
     let (mut taken, mut at) = (0, 0);
     while taken < MOST
@@ -332,7 +332,7 @@ fn questions_whose_answers_nobody_reads_are_not_taken() {
     broker.finish("cell.malformed.");
 }
 
-/// Reads whatever comes until the socket is closed.
+/// Reads until the socket is closed.
 fn closes(wire: &mut Wire, what: &str) {
     use std::io::{ErrorKind, Read as _};
     let mut buffer = [0; 4096];

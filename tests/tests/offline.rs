@@ -1,4 +1,4 @@
-//! `leveret verify` and `leveret log dump`: on directories that every released version wrote, and on damaged ones.
+//! `leveret verify` and `leveret log dump`, on directories written by every released version, and on damaged ones.
 
 mod offline {
     mod damage;

@@ -1,7 +1,7 @@
-//! A node under far more load than it can pass on: publishers at ten times their consumer's pace, consumers that never
-//! acknowledge, and tens of thousands of queues, in a memory cgroup a quarter above what the node was told to use. It
-//! lives, stays within its memory, and a client beside it hardly notices. How long that client waits is printed and
-//! judged by a reader.
+//! A node under far more load than it can forward: publishers at ten times their consumer's pace, consumers that
+//! never acknowledge, and tens of thousands of queues, in a memory cgroup a quarter above the configured memory. The
+//! node survives, stays within its memory, and another client is hardly affected. That client's latency is printed
+//! for a reader to judge.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,10 +19,10 @@ const MIB: u64 = 1024 * 1024;
 #[derive(Clone, Copy)]
 struct Overload {
     idle_queues: u32,
-    /// Round trips of the healthy client with nobody beside it, and then beside all others.
+    /// Round trips of the healthy client, first alone and then with all others.
     round_trips: u32,
     memory: u64,
-    /// Messages per second of each of the four publishers; None for as fast as the node reads.
+    /// Messages per second of each of the four publishers; `None` for as fast as the node reads.
     pace: Option<u32>,
 }
 
@@ -39,13 +39,13 @@ fn overload_leaves_a_node_with_fifty_thousand_queues_alive() {
 
 #[test]
 #[ignore = "fifty thousand queues: make soak"]
-fn a_client_hardly_notices_publishers_at_ten_times_their_consumers_pace() {
+fn a_client_is_hardly_affected_by_overloading_publishers() {
     overload(Overload { idle_queues: 50_000, round_trips: 20_000, memory: 384 * MIB, pace: Some(5_000) });
 }
 
-/// Transient messages for a durable queue, more than the node may have in memory.
+/// Transient messages for a durable queue, more than the node may keep in memory.
 #[test]
-fn transient_messages_that_there_is_no_memory_for_wait_on_disk() {
+fn transient_messages_beyond_memory_wait_on_disk() {
     if is_given() {
         return;
     }
@@ -76,7 +76,7 @@ fn transient_messages_that_there_is_no_memory_for_wait_on_disk() {
     conservation::check(&node.http());
 }
 
-/// Ends the threads of a load when it goes.
+/// Stops the threads of a load when dropped.
 struct Load {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -151,7 +151,7 @@ fn overload(size: Overload) {
     drop(cgroup);
 }
 
-/// Declares queues over one connection, without waiting for each.
+/// Declares queues over one connection, without waiting for each reply.
 fn declare_idle(node: &Node, count: u32) {
     let mut wire = Wire::open(node.amqp());
     for chunk in (0..count).collect::<Vec<_>>().chunks(200) {
@@ -170,7 +170,7 @@ fn declare_idle(node: &Node, count: u32) {
     wire.close();
 }
 
-/// Publishes at its pace or as fast as the node reads; of durable messages at most 2,000 wait for their confirm.
+/// Publishes at its pace or as fast as the node reads, with at most 2,000 unconfirmed durable messages.
 fn publisher(
     node: &Node,
     queue: &'static str,
@@ -195,7 +195,7 @@ fn publisher(
             let due = Duration::from_secs_f64(own as f64 / f64::from(pace));
             thread::sleep(due.saturating_sub(begin.elapsed()));
         }
-        // A node that holds its publishers reads nothing: the write stands still, and goes on where it stood.
+        // A node that blocks its publishers reads nothing: the write stalls, and continues where it stopped.
         use std::io::Write;
         if let Ok(count) = wire.socket.write(&frames[at..]) {
             at += count;
@@ -214,7 +214,7 @@ fn publisher(
     });
 }
 
-/// Takes one of ten messages that are published.
+/// Consumes one message in ten of those published.
 fn slow_consumer(node: &Node, sent: &Arc<AtomicU64>, taken: &Arc<AtomicU64>, load: &mut Load) {
     let mut wire = Wire::open(node.amqp());
     wire.prefetch(1, 100);
@@ -226,19 +226,19 @@ fn slow_consumer(node: &Node, sent: &Arc<AtomicU64>, taken: &Arc<AtomicU64>, loa
             wire.ack(1, tag, false);
             taken.fetch_add(1, Ordering::Relaxed);
         } else {
-            // Its pace is that of the publishers, which tell nobody.
+            // Its pace follows the publishers, which don't notify it.
             thread::sleep(Duration::from_millis(1));
         }
     });
 }
 
-/// One client that publishes a message, waits for its confirm and its delivery, and then the next.
+/// A client that publishes a message, waits for its confirm and its delivery, and then sends the next.
 struct Healthy {
     publisher: Wire,
     consumer: Wire,
 }
 
-/// How long round trips took.
+/// Durations of round trips.
 struct Times {
     median: Duration,
     p99: Duration,

@@ -1,6 +1,7 @@
-//! The Debian package in a root of its own: installed, started as its unit says, upgraded, removed. Messages stay.
+//! The Debian package in a root of its own: installed, started as by its unit, upgraded, removed. Messages survive.
 //!
-//! It takes root and a file system that lies over the machine's; where there is none, the test says so and does nothing.
+//! It needs root privileges and an overlay file system on the machine's; without these, the test says so and does
+//! nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +16,13 @@ use tempfile::TempDir;
 const UNIT: &str = "usr/lib/systemd/system/rabbitmq-server.service";
 const DATA: &str = "var/lib/rabbitmq/leveret";
 
-/// What is changed in it is gone with it.
+/// A root file system whose changes are discarded with it.
 struct Root {
     directory: TempDir,
 }
 
 impl Root {
-    /// None where it can't be made, for the reason that is told.
+    /// Returns `None` if it can't be created, and prints the reason.
     fn new() -> Option<Self> {
         let directory = tempfile::Builder::new().prefix("leveret-root-").tempdir().expect("a directory");
         let root = Root { directory };
@@ -64,7 +65,7 @@ impl Root {
         command.output().expect("chroot runs")
     }
 
-    /// Its output, once it has succeeded.
+    /// The output of a program, which has to succeed.
     fn well(&self, words: &[&str]) -> String {
         let run = self.run(words);
         assert!(run.status.success(), "{words:?}: {}{}", text(&run.stdout), text(&run.stderr));
@@ -80,7 +81,7 @@ impl Root {
         self.well(&["dpkg", "--install", "/tmp/leveret.deb"]);
     }
 
-    /// Starts what the unit starts, as the user that it names.
+    /// Starts the program of the unit, as the unit's user.
     fn start(&self) -> (Process, u16) {
         let unit = self.read(UNIT);
         let line =
@@ -103,7 +104,7 @@ impl Root {
 impl Drop for Root {
     fn drop(&mut self) {
         for path in ["merged/dev", "merged/proc", "merged", ""] {
-            // What isn't mounted needs no more; a process that was killed a moment ago may still hold a file.
+            // Unmounting may fail if nothing is mounted; a process that was just killed may still have a file open.
             let _ = Command::new("umount").arg("-l").arg(self.directory.path().join(path)).output();
         }
     }
@@ -124,7 +125,7 @@ fn stop(mut process: Process) {
     assert!(process.wait().success(), "{}", process.log());
 }
 
-/// The tarball and the package of this binary under a version.
+/// The tarball and the package of this binary with a version.
 fn dist(out: &Path, version: &str) -> (PathBuf, PathBuf) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/dist");
     let mut command = Command::new(script);
@@ -141,13 +142,13 @@ fn dist(out: &Path, version: &str) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn a_package_is_installed_upgraded_and_removed_and_its_messages_stay() {
+fn messages_survive_install_upgrade_and_removal_of_the_package() {
     let Some(root) = Root::new() else { return };
     let out = tempfile::tempdir().expect("a directory");
     let (_, old) = dist(out.path(), "1.0.0");
     let (_, new) = dist(out.path(), "1.0.1");
 
-    // An operator's file of before is found, and stays.
+    // An operator's existing file is used, and stays.
     let conf = "etc/rabbitmq/conf.d/10-ports.conf";
     fs::create_dir_all(root.path().join("etc/rabbitmq/conf.d")).expect("is made");
     let settings = "listeners.tcp.1 = 127.0.0.1:0\nmanagement.tcp.port = 0\nmanagement.tcp.ip = 127.0.0.1\n\
@@ -171,14 +172,14 @@ fn a_package_is_installed_upgraded_and_removed_and_its_messages_stay() {
     sender.sender(0, "/queues/kept");
     sender.publish_accepted(0, b"over 1.0");
     sender.close();
-    // Found without being told where, by root and by the node's user.
+    // Found without options, by root and by the node's user.
     assert!(root.well(&["rabbitmqctl", "list_queues"]).contains("kept\t2"));
     assert!(root.well(&["rabbitmqctl", "environment"]).contains("heartbeat = 17"));
     root.well(&["rabbitmq-diagnostics", "check_running"]);
     let nobody = root.run(&["chroot", "--userspec=nobody", "/", "rabbitmqctl", "ping"]);
     assert_eq!(nobody.status.code(), Some(69), "nobody else may");
 
-    // The new files come while the old node runs.
+    // The new files are installed while the old node runs.
     root.install(&new);
     assert!(root.well(&["dpkg", "--status", "leveret"]).contains("Version: 1.0.1"));
     root.well(&["rabbitmq-upgrade", "drain"]);
@@ -209,7 +210,7 @@ fn a_package_is_installed_upgraded_and_removed_and_its_messages_stay() {
 }
 
 #[test]
-fn both_packages_have_the_same_files_each_time_and_need_the_c_library_only() {
+fn both_packages_are_reproducible_and_need_only_the_c_library() {
     if !Path::new("/usr/bin/dpkg-deb").exists() {
         return eprintln!("not run: this is no Debian");
     }
@@ -247,13 +248,13 @@ fn both_packages_have_the_same_files_each_time_and_need_the_c_library_only() {
     }
     let needed = listed("objdump", &["-p"], &binary());
     for library in needed.lines().filter_map(|line| line.trim().strip_prefix("NEEDED")) {
-        // All of the C library; what unwinds a panic is linked in.
+        // All of them belong to the C library; the unwinder is linked in.
         let known = ["libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"];
         assert!(known.contains(&library.trim()), "{library}");
     }
 }
 
-/// S21: systemd's own judgement, from 0 to 10; what a start needs is tried by the other test.
+/// S21: systemd's own score, from 0 to 10; the needs of a start are tested by the other test.
 #[test]
 fn the_unit_exposes_next_to_nothing() {
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/rabbitmq-server.service");

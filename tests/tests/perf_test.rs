@@ -1,5 +1,5 @@
 //! RabbitMQ's own load generator completes the published workload "classic, 0-9-1" on one queue, and the queue's
-//! counters add up to what it sent.
+//! counters match the messages it sent.
 
 use std::fs;
 use std::process::Command;
@@ -8,16 +8,16 @@ use leveret_tests::broker::Broker;
 use leveret_tests::wire::Wire;
 use leveret_tests::{cell, conservation};
 
-/// A name of its own, so that a given broker with other queues does no harm.
+/// A unique name, so that queues of a given broker don't interfere.
 const QUEUE: &str = "cell.perf-test.my-classic-queue";
 
-/// As many as are worth their seconds in CI.
+/// As many messages as are worth their time in CI.
 #[test]
 fn completes_fifty_thousand_messages() {
     completes(50_000);
 }
 
-/// The published count; `make bench` and `make soak` run it.
+/// The published number of messages; run by `make bench` and `make soak`.
 #[test]
 #[ignore = "a million messages: make bench"]
 fn completes_a_million_messages() {
@@ -40,7 +40,7 @@ fn completes(messages: u64) {
         .expect("java");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "PerfTest: {}\n{out}\n{err}", output.status);
-    // Its own summary, such as "id: ..., sending rate avg: ... msg/s".
+    // PerfTest's summary, such as "id: ..., sending rate avg: ... msg/s".
     for line in out.lines().filter(|line| line.contains("avg")) {
         println!("{line}");
     }

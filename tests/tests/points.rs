@@ -1,6 +1,6 @@
-//! The points of RabbitMQ's native AMQP 1.0 work as acceptance checks at the wire, each under its number.
+//! The points of RabbitMQ's native AMQP 1.0 work as acceptance tests at the wire, each with its number.
 //!
-//! The strict client asserts windows, credit, delivery-ids and settlement on everything that comes.
+//! The strict client checks windows, credit, delivery-ids and settlement of everything received.
 
 mod points {
     mod alarms;

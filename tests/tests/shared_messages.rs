@@ -1,4 +1,4 @@
-//! A message that goes to many queues stands on disk once, and each of them has it, also after kill -9.
+//! A message to many queues is stored on disk once, and each of the queues has it, also after kill -9.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use leveret_tests::wire::{Wire, Writer, method, publish};
 
 const MIB: u64 = 1024 * 1024;
 
-/// How much is fanned out, and what it may cost.
+/// The size of a fan-out, and its limits.
 #[derive(Clone, Copy)]
 struct FanOut {
     queues: u32,
@@ -19,7 +19,7 @@ struct FanOut {
     resident_bytes_max: u64,
 }
 
-/// For every run: as copies it would be over 800 MiB in segments, besides the log and the reserve.
+/// For ordinary runs: as copies it would be over 800 MiB in segments, in addition to the log and the reserve.
 const SMALL: FanOut = FanOut {
     queues: 20,
     messages: 10_000,
@@ -38,7 +38,7 @@ const MILLION: FanOut = FanOut {
 };
 
 #[test]
-fn what_goes_to_many_queues_is_on_disk_once() {
+fn a_message_for_many_queues_is_stored_once() {
     fan_out(SMALL);
 }
 
@@ -65,7 +65,7 @@ fn bind_fanout(wire: &mut Wire, exchange: &str, queues: &[String]) {
     }
 }
 
-/// A body that only this number has.
+/// A body unique to this number.
 fn body(number: u32, length: usize) -> Vec<u8> {
     let mut body = number.to_be_bytes().to_vec();
     body.resize(length, (number % 251) as u8);
@@ -85,7 +85,7 @@ fn publish_all(wire: &mut Wire, size: FanOut) {
     }
 }
 
-/// Takes the messages of a queue, all in order, and acknowledges them.
+/// Consumes the messages of a queue, checks their order, and acknowledges them.
 fn drain(node: &Node, queue: &str, numbers: std::ops::Range<u32>, length: usize) {
     let mut reader = Wire::open(node.amqp());
     reader.prefetch(1, 500);
@@ -105,7 +105,7 @@ fn drain(node: &Node, queue: &str, numbers: std::ops::Range<u32>, length: usize)
     reader.close();
 }
 
-/// What the files of a directory hold, those of the directories in it included.
+/// Bytes of the files in a directory and in those below it.
 fn disk_bytes(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
     let bytes =
@@ -143,7 +143,8 @@ fn fan_out(size: FanOut) {
     conservation::check(&node.http());
 }
 
-/// Copied and shared messages in one queue, large and small ones, some of them gone in one queue and not in the others.
+/// Copied and shared messages in one queue, large and small ones, some of them settled in one queue and not in the
+/// others.
 #[test]
 fn shared_and_own_messages_of_a_queue_come_in_their_order() {
     if is_given() {
@@ -156,7 +157,7 @@ fn shared_and_own_messages_of_a_queue_come_in_their_order() {
     wire.confirm_select(1);
     let large = 20_000;
     for number in 0..90 {
-        // To all three, large; to all three, small; to the first alone.
+        // To all three, large; to all three, small; to the first one only.
         let (exchange, key, length) = match number % 3 {
             0 => ("all", String::new(), large),
             1 => ("all", String::new(), 100),
@@ -166,7 +167,7 @@ fn shared_and_own_messages_of_a_queue_come_in_their_order() {
     }
     wire.confirms(90);
     wire.close();
-    // Nothing is in memory then: all of it is read back.
+    // Then nothing is in memory: everything is read from disk.
     node.kill();
     node.restart();
     let length = |number: u32| if number % 3 == 1 { 100 } else { large };
@@ -176,7 +177,7 @@ fn shared_and_own_messages_of_a_queue_come_in_their_order() {
     for number in (0..90).filter(|number| number % 3 != 2).take(30) {
         let (tag, _, received) = wire.delivery();
         assert!(received == body(number, length(number)), "{number} expected, {:?} received", received.get(..4));
-        // Every second one leaves this queue, and stays in the others.
+        // Every second one is settled in this queue, and stays in the others.
         if number % 2 == 0 {
             wire.ack(1, tag, false);
         }

@@ -1,4 +1,5 @@
-//! A node on a small volume: its log takes a part of it, the alarm is about free space, and what doesn't fit is refused.
+//! A node on a small volume: its log uses a part of it, the alarm depends on free space, and a volume that is too
+//! small is refused.
 
 use std::process::Command;
 
@@ -31,13 +32,13 @@ fn a_volume_of_160_mb_is_not_in_alarm_at_100_mb_free() {
     node.small_disk().fill(100_000_000);
     let state = shown(&node);
     assert_eq!((&state["disk_free_alarm"], &state["disk_free_limit"]), (&false.into(), &4_000_000.into()), "{state}");
-    // The limit is where it says that it is.
+    // The limit is in effect.
     node.small_disk().fill(3_000_000);
     assert!(node.wait_for_line("free disk space is insufficient. Free bytes: "));
     assert_eq!(shown(&node)["disk_free_alarm"], true);
     node.small_disk().empty();
     assert!(node.wait_for_line("free disk space is sufficient. Free bytes: "));
-    // Files of another length open, longer and shorter ones.
+    // Works with existing files of other lengths, longer and shorter ones.
     for length in ["64KiB", "16MiB", "5MiB"] {
         node.terminate();
         node.restart_with("debug.wal_file_bytes", length);

@@ -1,4 +1,5 @@
-//! A node's life from outside: ports, one node per directory, the handshake's edges, and a stop with a reason.
+//! Lifecycle of a node from outside: ports, one node per directory, edge cases of the handshake, and a stop with a
+//! reason.
 
 use std::fs;
 use std::io::Read as _;
@@ -10,7 +11,7 @@ use leveret_tests::wire::{PROTOCOL_HEADER, Tuning, Wire, method};
 use leveret_tests::{PATIENCE, conservation};
 
 #[test]
-fn the_ports_file_names_what_listens() {
+fn the_ports_file_names_the_listeners() {
     if is_given() {
         return;
     }
@@ -38,13 +39,13 @@ fn a_second_node_on_the_same_directory_is_refused_by_name() {
     let log = second.log();
     assert!(log.contains(&directory), "the refusal doesn't name the directory: {log}");
     assert!(log.contains(&node.ports().pid.to_string()), "the refusal doesn't name the other process: {log}");
-    // The first one doesn't notice, and its file is untouched.
+    // The first node isn't affected, and its file is unchanged.
     assert_eq!(Ports::read(node.directory()).pid, node.ports().pid);
     Wire::open(node.amqp());
 }
 
 #[test]
-fn a_stop_closes_connections_with_a_reason_and_keeps_what_was_confirmed() {
+fn a_stop_closes_with_a_reason_and_keeps_confirmed_messages() {
     if is_given() {
         return;
     }
@@ -135,7 +136,7 @@ fn a_vhost_that_is_not_there_is_530() {
     assert!(text.starts_with("NOT_ALLOWED - vhost nowhere not found"), "{text}");
 }
 
-/// guest is for loopback peers only. Reaching the node by an address that isn't loopback needs an interface.
+/// guest may only connect over loopback. Reaching the node by another address needs an interface.
 #[test]
 fn guest_is_refused_from_elsewhere() {
     if is_given() {

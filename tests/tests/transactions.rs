@@ -1,4 +1,4 @@
-//! AMQP 0-9-1 transactions: nothing is seen before the commit, everything after it, also after kill -9.
+//! AMQP 0-9-1 transactions: nothing is visible before the commit, everything after it, also after kill -9.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ fn call(wire: &mut Wire, channel: u16, id: method::Id) {
     wire.call(channel, id, &Writer::new(), (id.0, id.1 + 1));
 }
 
-/// The body of the next message, or none.
+/// The body of the next message, if there is one.
 fn get(wire: &mut Wire, channel: u16, queue: &str, no_ack: bool) -> Option<(u64, Vec<u8>)> {
     let mut arguments = Writer::new();
     arguments.put_short(0).put_short_string(queue).put_octet(u8::from(no_ack));
@@ -37,7 +37,7 @@ fn reason(frame: &Frame) -> (u16, String) {
 }
 
 #[test]
-fn publishes_and_acks_wait_for_the_commit_and_survive_a_kill() {
+fn publishes_and_acks_wait_for_the_commit_and_survive_kill() {
     if is_given() {
         return;
     }
@@ -58,7 +58,7 @@ fn publishes_and_acks_wait_for_the_commit_and_survive_a_kill() {
     for queue in ["a", "b", "b"] {
         wire.send(&publish(1, "", queue, b"new", false, true));
     }
-    // The channel answers, so it has seen all of them.
+    // The channel responds, so it has processed all of them.
     assert_eq!(get(&mut wire, 1, "b", true), None);
     assert_eq!((ready(&mut wire, "a"), ready(&mut wire, "b")), (0, 0));
     let begin = Instant::now();
@@ -96,7 +96,7 @@ fn a_rollback_forgets_publishes_and_leaves_deliveries_unsettled() {
     wire.ack(1, second, true);
     call(&mut wire, 1, method::TX_ROLLBACK);
     assert_eq!(ready(&mut wire, "q"), 0);
-    // Unsettled as before: one is acknowledged now, the other goes back with its channel.
+    // Unsettled as before: one is acknowledged now, the other is requeued with its channel.
     wire.ack(1, first, false);
     call(&mut wire, 1, method::TX_COMMIT);
     wire.send(&publish(1, "", "q", b"never", false, true));
@@ -160,7 +160,7 @@ fn a_transaction_beyond_the_limit_is_refused_whole() {
     wire.declare(2, "q", true);
     call(&mut wire, 1, method::TX_SELECT);
     let body = vec![b'x'; 8 << 20];
-    // Eight are the limit; their heads are counted, too.
+    // Eight is the limit; their heads are counted too.
     for _ in 0..8 {
         wire.send(&publish(1, "", "q", &body, false, true));
     }

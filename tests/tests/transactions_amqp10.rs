@@ -1,4 +1,4 @@
-//! Transactions over AMQP 1.0: declare, discharge, and what a crash leaves of them.
+//! Transactions over AMQP 1.0: declare, discharge, and their state after a crash.
 
 use leveret_amqp10::message::write_value_raw;
 use leveret_amqp10::transaction::{Declare, Discharge, TransactionRequest};
@@ -110,7 +110,7 @@ fn a_rollback_undoes_all_of_it() {
 }
 
 #[test]
-fn what_came_before_a_discharge_is_published() {
+fn messages_before_a_discharge_are_published() {
     let broker = Broker::start();
     queues(broker.amqp(), &["tx10.before"]);
     let mut client = Amqp10::open(broker.amqp());
@@ -123,7 +123,7 @@ fn what_came_before_a_discharge_is_published() {
     let mut request = Vec::new();
     let discharge = TransactionRequest::Discharge(Discharge { txn_id: &txn_id, fail: false });
     write_value_raw(&mut request, |out| discharge.encode(out));
-    // Both go in one write, so that the broker has them in one read.
+    // Both are sent in one write, so that the broker gets them in one read.
     let sent = [(0, message), (CONTROL, request)].map(|(handle, payload)| {
         client.client.send(CHANNEL, handle, b"tag", &payload, &Send::default()).expect("there is credit")
     });

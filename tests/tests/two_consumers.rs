@@ -1,5 +1,5 @@
-//! Consumers that share a queue: who stalls takes nothing from the other, holds little memory, and equals get
-//! equal parts.
+//! Consumers that share a queue: a stalled one doesn't delay the other and uses little memory, and equal ones get
+//! equal shares.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use leveret_tests::wire::{Wire, method, publish};
 const BODY: usize = 4000;
 const MIB: usize = 1024 * 1024;
 
-/// What the kernel may take of a stalled socket (send and receive buffer) and the node beside it.
+/// Memory of the kernel for a stalled socket (send and receive buffer) and of the node.
 const STALLED_MAX: usize = 16 * MIB;
 
 /// Bodies start with their number.
@@ -41,7 +41,7 @@ fn the_idle_one_gets_what_the_stalled_one_cannot_take() {
     const COUNT: u32 = 20_000;
     const QUEUE: &str = "cell.stalled.acked";
     if is_given() {
-        // A RabbitMQ gives a stalled consumer without a prefetch as much as there is.
+        // RabbitMQ sends a stalled consumer without a prefetch as much as there is.
         return;
     }
     let broker = Broker::start();
@@ -68,7 +68,7 @@ fn the_idle_one_gets_what_the_stalled_one_cannot_take() {
     let least = COUNT as usize - STALLED_MAX / BODY;
     assert_eq!(take(&mut idle, least), least);
     publisher.join().expect("the publisher");
-    // What the stalled one holds unacknowledged comes to the idle one as soon as the stalled one is gone.
+    // The unacknowledged messages of the stalled one go to the idle one as soon as the stalled one disconnects.
     drop(stalled);
     assert_eq!(take(&mut idle, COUNT as usize - least), COUNT as usize);
     idle.declare(1, QUEUE, true);
@@ -90,8 +90,8 @@ fn a_stalled_one_without_acks_holds_under_a_megabyte() {
     let address = broker.amqp();
     let publisher = thread::spawn(move || publish_numbers(address, QUEUE, COUNT));
 
-    // The idle one has all of its share when it sees the marker that was published last. The stalled one may have
-    // room for a few markers itself.
+    // The idle one has received all of its share when it gets the marker that was published last. The stalled one may
+    // have room for a few markers itself.
     let mut received = 0;
     let mut marked = false;
     let mut publisher = Some(publisher);
@@ -122,7 +122,7 @@ fn a_stalled_one_without_acks_holds_under_a_megabyte() {
     broker.finish("cell.stalled.");
 }
 
-/// Bytes in the kernel between the broker's socket and the client's, both ends, from /proc/net/tcp.
+/// Bytes in the kernel between the broker's socket and the client's, at both ends, from /proc/net/tcp.
 fn kernel_buffers(broker_port: u16, client_port: u16) -> usize {
     let mut bytes = 0;
     for file in ["/proc/net/tcp", "/proc/net/tcp6"] {
@@ -144,7 +144,7 @@ fn kernel_buffers(broker_port: u16, client_port: u16) -> usize {
 }
 
 #[test]
-fn equals_get_equal_parts() {
+fn equal_consumers_get_equal_shares() {
     const COUNT: u32 = 20_000;
     const QUEUE: &str = "cell.equal.parts";
     let broker = Broker::start();
@@ -154,7 +154,7 @@ fn equals_get_equal_parts() {
     let consumers: Vec<_> = (0..2)
         .map(|_| {
             let mut wire = Wire::open(address);
-            // No prefetch: the broker alone decides, and not which of both threads runs first.
+            // No prefetch: only the broker decides, not the scheduling of both threads.
             wire.consume(1, QUEUE, false);
             thread::spawn(move || {
                 let mut count = 0_u32;
@@ -162,7 +162,7 @@ fn equals_get_equal_parts() {
                     let (tag, _, body) = wire.delivery();
                     if body == b"end" {
                         wire.ack(1, tag, true);
-                        // Whatever else is on its way here, such as the other end, goes to the other one.
+                        // Anything else in flight to this one, such as the other end, goes to the other one.
                         wire.close();
                         return count;
                     }
@@ -175,7 +175,7 @@ fn equals_get_equal_parts() {
         })
         .collect();
     publish_numbers(address, QUEUE, COUNT);
-    // One end for each.
+    // One end marker for each.
     control.confirm_select(1);
     control.send(&publish(1, "", QUEUE, b"end", false, false));
     control.send(&publish(1, "", QUEUE, b"end", false, false));

@@ -1,5 +1,5 @@
-//! Staged waits: each shows its reason code and since when in `/api/queues/:vhost/:name`, for the queue or for
-//! the consumer that waits.
+//! Staged waits: each shows its reason code and its beginning in `/api/queues/:vhost/:name`, for the queue or the
+//! consumer that waits.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use leveret_tests::wire::{Wire, Writer, method, publish};
 use leveret_tests::{PATIENCE, conservation};
 use serde_json::Value;
 
-/// Objects with `reason` and `since`, wherever they stand in a queue's JSON.
+/// Objects with `reason` and `since`, anywhere in a queue's JSON.
 fn waits(json: &Value) -> Vec<(String, Value)> {
     match json {
         Value::Array(list) => list.iter().flat_map(waits).collect(),
@@ -40,7 +40,7 @@ fn shows(http: &Http, queue: &str, code: &str) {
             return;
         }
         assert!(Instant::now() < deadline, "no {code} in {json}");
-        // The state is reached by events inside the node; over HTTP it can only be polled.
+        // The state results from events inside the node; over HTTP it can only be polled.
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -138,7 +138,7 @@ fn room_a_socket_that_is_not_read() {
     stage.wire.consume(1, "q", false);
     let mut publisher = Wire::open(stage.node.amqp());
     publisher.confirm_select(1);
-    // More than any socket buffer takes.
+    // More than fits into any socket buffer.
     for _ in 0..64 {
         publisher.send(&publish(1, "", "q", &vec![b'x'; 1024 * 1024], true, false));
     }
@@ -267,7 +267,7 @@ fn failed_a_queue_whose_log_is_damaged() {
     let marker = b"a body that stands once on the disk: 6f1d2c";
     let mut stage = Stage::new(Options::new());
     stage.queue(&[marker]);
-    // Whatever follows makes the damage no torn tail.
+    // With later records the damage isn't a torn tail.
     stage.queue(&[b"after", b"it"]);
     stage.node.kill();
     assert!(damage(stage.node.directory(), marker), "the body is nowhere on disk");
@@ -275,7 +275,7 @@ fn failed_a_queue_whose_log_is_damaged() {
     shows(&stage.node.http(), "q", "failed");
 }
 
-/// Flips a bit in every file that has `marker`.
+/// Flips a bit in every file that contains `marker`.
 fn damage(folder: &Path, marker: &[u8]) -> bool {
     let mut found = false;
     for entry in fs::read_dir(folder).expect("the data directory") {

@@ -1,4 +1,4 @@
-//! What RabbitMQ can do and what becomes of it here: the table docs/compatibility.tsv.
+//! The table of RabbitMQ's features and their state in this project: docs/compatibility.tsv.
 
 mod page;
 mod proof;
@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 pub use self::page::page;
 use crate::tidy::Repository;
 
-/// Where the table stands.
+/// Path of the table.
 pub const TABLE: &str = "docs/compatibility.tsv";
-/// The page that is made of it.
+/// Path of the page generated from it.
 pub const PAGE: &str = "docs/compatibility.md";
 const DIFFERENCES: &str = "docs/differences.md";
 
-/// What a row that isn't there yet waits for.
+/// Parts of the work that a missing feature may wait for.
 const PARTS: &[&str] = &[
     "clusters",
     "identity",
@@ -34,18 +34,18 @@ const PARTS: &[&str] = &[
     "wishes",
 ];
 
-/// What becomes of a feature of RabbitMQ.
+/// The state of a feature of RabbitMQ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// As there; each proof fails without it.
+    /// It works as in RabbitMQ; each proof fails without it.
     Works,
-    /// In part; the note says what is missing.
+    /// It works in part; the note names the missing parts.
     Partly,
-    /// On purpose in another way; the note names the row of docs/differences.md.
+    /// It differs on purpose; the note names the row of docs/differences.md.
     Differs,
-    /// Not there; the note begins with the part of the work that brings it.
+    /// It is missing; the note begins with the part of the work that will add it.
     Later,
-    /// Won't be there; the note says why.
+    /// It won't be added; the note has the reason.
     No,
 }
 
@@ -66,20 +66,20 @@ impl State {
 /// A feature.
 #[derive(Debug)]
 pub struct Row<'a> {
-    /// Its stable name: `F1-01`.
+    /// Its stable id: `F1-01`.
     pub id: &'a str,
-    /// What becomes of it.
+    /// Its state.
     pub state: State,
-    /// What it is.
+    /// Its description.
     pub title: &'a str,
-    /// The tests that show it, or that it is refused: `FILE.rs::FUNCTION`, a scenario of the table of clients, or a
-    /// recorded script.
+    /// The tests that prove it, or prove that it is refused: `FILE.rs::FUNCTION`, a scenario of the table of clients,
+    /// or a recorded script.
     pub proofs: Vec<&'a str>,
-    /// What is missing, why, or a remark.
+    /// Missing parts, a reason, or a remark.
     pub note: &'a str,
 }
 
-/// Features that belong together.
+/// Features of one area.
 #[derive(Debug)]
 pub struct Section<'a> {
     /// The heading.
@@ -88,10 +88,11 @@ pub struct Section<'a> {
     pub rows: Vec<Row<'a>>,
 }
 
-/// The table: lines of id, state, title, proofs (separated by `; `) and note, below headings that begin with `# `.
+/// Parses the table: lines of id, state, title, proofs (separated by `; `) and note, under headings that begin with
+/// `# `.
 ///
 /// # Errors
-/// What is wrong with a line, with its number.
+/// The error in a line, with its number.
 pub fn parse(text: &str) -> Result<Vec<Section<'_>>, String> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -112,7 +113,7 @@ pub fn parse(text: &str) -> Result<Vec<Section<'_>>, String> {
     Ok(sections)
 }
 
-/// What is wrong with the table, measured against the repository.
+/// Checks the table against the repository.
 #[must_use]
 pub fn check(sections: &[Section<'_>], repository: &Repository) -> Vec<String> {
     let mut complaints = Vec::new();
@@ -141,7 +142,7 @@ fn incomplete(row: &Row<'_>, repository: &Repository) -> Option<String> {
     }
 }
 
-/// Features of a census (Markdown tables whose first cell is the id) that aren't in the table, and the other way round.
+/// Features of a census (Markdown tables whose first cell is the id) that are missing from the table, and vice versa.
 #[must_use]
 pub fn strangers(sections: &[Section<'_>], census: &str) -> Vec<String> {
     let ours: BTreeSet<&str> = sections.iter().flat_map(|section| &section.rows).map(|row| row.id).collect();
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_are_compared_with_a_census() {
+    fn a_census_is_compared_both_ways() {
         let sections = parse("# A\nF1-01\tno\tx\t\ty\nN-001\tno\tx\t\ty\n").unwrap();
         let census = "| Id | x |\n| --- | --- |\n| F1-01 | x |\n| G0-02 | x |\n| C-01 | x |\n| 7 | x |\n";
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Counts what hot functions cost in instructions per message, by valgrind, and compares with the figures that are kept in
+//! Counts the instructions of hot functions per message with valgrind, and compares them with the figures stored in
 //! the repository.
 
 mod figures;
@@ -9,17 +9,18 @@ use std::path::Path;
 
 pub use figures::{Change, Figures, Finding};
 
-/// Where the figures are kept, from the root.
+/// Path of the stored figures, from the root.
 pub const STORED: &str = "benches/instructions.tsv";
-/// A figure may differ by this much from the stored one, in percent.
+/// Tolerated difference from the stored figure, in percent.
 pub const TOLERANCE_PERCENT: f64 = 10.0;
-/// How the figures are renewed.
+/// Command that renews the figures.
 pub const RENEW: &str = "make instructions";
 
-/// Counts all of `leveret-instructions`, which is built first. `tell` gets each figure as it is there.
+/// Counts all benchmarks of `leveret-instructions`, which is built first. Each figure is passed to `tell` once it is
+/// known.
 ///
 /// # Errors
-/// It doesn't build or run, or valgrind isn't there.
+/// It doesn't build or run, or valgrind isn't installed.
 pub fn count(root: &Path, mut tell: impl FnMut(&str, f64)) -> io::Result<Figures> {
     let program = valgrind::build(root)?;
     let mut counted = Figures::default();

@@ -1,4 +1,4 @@
-//! What the repository asks of itself beyond what compiler and linter see.
+//! Checks of the repository beyond those of compiler and linter.
 
 pub mod compatibility;
 pub mod instructions;

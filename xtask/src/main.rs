@@ -32,7 +32,7 @@ fn tidy() -> ExitCode {
     if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The circles of imports between modules, and the names of which each link of them consists.
+/// Prints the circular imports between modules, with the names imported by each link.
 fn circles() -> ExitCode {
     match xtask::tidy::Repository::read(&xtask::root()) {
         Ok(repository) => {
@@ -46,7 +46,7 @@ fn circles() -> ExitCode {
     }
 }
 
-/// Whether a log of the tests holds a password of theirs.
+/// Searches the logs of the tests for passwords used in them.
 fn passwords(directory: &Path) -> ExitCode {
     match xtask::passwords::search(directory, &xtask::root().join("tests/allow/passwords.txt")) {
         Ok(report) => {
@@ -67,7 +67,7 @@ fn passwords(directory: &Path) -> ExitCode {
     }
 }
 
-/// Whether hot functions take as many instructions as the stored figures say. With `renew` these are written.
+/// Compares the instruction counts of hot functions with the stored figures. With `renew` the figures are stored.
 fn instructions(renew: bool) -> ExitCode {
     match compare_instructions(renew) {
         Ok(findings) => {

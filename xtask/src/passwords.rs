@@ -1,4 +1,4 @@
-//! Looks for passwords in the logs of a test run: none may be there, in whatever form.
+//! Searches the logs of a test run for passwords in any form.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,32 +8,32 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 
-/// Shorter ones are in words that have nothing to do with them: they are looked for beside their user and encoded only.
+/// Length below which passwords occur in unrelated words: they are only searched for next to their user and encoded.
 const PLAIN_LENGTH_MIN: usize = 7;
 
-/// Of what is encoded as base64.
+/// Least length of base64-encoded forms.
 const ENCODED_LENGTH_MIN: usize = 10;
 
-/// Stands for the password of whoever has none.
+/// Placeholder for the password of users without one.
 const BY_CERTIFICATE: &str = "(certificate)";
 
-/// What was looked for, and where.
+/// The result of a search.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// How many passwords.
+    /// Number of passwords.
     pub passwords: usize,
-    /// In how many files.
+    /// Number of files.
     pub logs: usize,
-    /// In how many lines.
+    /// Number of lines.
     pub lines: usize,
-    /// What shouldn't be there: the file, the line's number, the line.
+    /// Lines with a password: file, line number, line.
     pub found: Vec<String>,
 }
 
-/// Looks in all logs of a directory for the passwords that its file `passwords` has, `["user", "password"]` per line, and
-/// for those of scripts that can't note what they use: a user, a tab and a password per line.
+/// Searches all logs of a directory for the passwords in its file `passwords`, `["user", "password"]` per line, and
+/// for those of scripts that can't record theirs: a user, a tab and a password per line.
 ///
-/// A user who logged in and of whom neither knows is an error: somebody's password wasn't looked for.
+/// A user who logged in and is in neither file is an error: that password wasn't searched for.
 ///
 /// # Errors
 /// A file can't be read, there is no log or no password, or a user is unknown.
@@ -53,7 +53,7 @@ pub fn search(directory: &Path, scripts: &Path) -> io::Result<Report> {
             secrets.add(user.to_owned(), password.to_owned());
         }
     }
-    // Who has a password that is somebody's name is looked for by the other forms.
+    // A password that equals a user's name is searched for in the other forms only.
     secrets.forms.retain(|form| !secrets.users.contains(form));
     let mut report = Report { passwords: secrets.passwords.len(), ..Report::default() };
     let mut strangers = BTreeSet::new();
@@ -96,7 +96,7 @@ struct Secrets {
 }
 
 impl Secrets {
-    /// What is shorter comes up by chance in names that clients make of random letters.
+    /// Shorter forms occur by chance in random names of clients.
     fn add_encoded(&mut self, form: String) {
         if form.len() >= ENCODED_LENGTH_MIN {
             self.forms.insert(form);
@@ -105,7 +105,8 @@ impl Secrets {
 
     fn add(&mut self, user: String, password: String) {
         let bytes = password.as_bytes();
-        // The test user's password is its name, which every second line has; what it looks like encoded is looked for.
+        // The test user's password is its name, which is in every second line; only its encoded forms are searched
+        // for.
         if bytes.len() >= PLAIN_LENGTH_MIN {
             self.forms.insert(password.clone());
         }
@@ -119,7 +120,7 @@ impl Secrets {
                 self.add_encoded(STANDARD_NO_PAD.encode(&joined));
             }
         }
-        // As bytes of a response in PLAIN's form look in a debugger's words.
+        // The bytes of a PLAIN response as printed by `{:?}`.
         let numbers = bytes.iter().map(|byte| byte.to_string()).collect::<Vec<_>>().join(", ");
         self.forms.insert(format!("0, {numbers}]"));
         self.forms.insert(format!("\\0{password}"));
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_found_in_whatever_form() {
+    fn a_password_is_found_in_any_form() {
         assert_eq!(found("user 'guest' authenticated"), 0);
         for line in [
             "the password s3cret-word is wrong",
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_of_nothing_is_no_search() {
+    fn a_search_without_logs_or_passwords_is_an_error() {
         let directory = tempfile::tempdir().expect("a directory");
         let scripts = directory.path().join("scripts.txt");
         fs::write(directory.path().join("passwords"), "[\"guest\", \"guest\"]\n").expect("is written");

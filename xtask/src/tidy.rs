@@ -1,7 +1,8 @@
-//! The rules of the house, each a function from the repository to its complaints.
+//! The rules of the repository, each a function that returns complaints.
 
 mod directions;
 mod documents;
+mod english;
 mod manifest;
 mod modules;
 mod names;
@@ -16,7 +17,7 @@ use std::path::Path;
 pub use self::modules::describe as describe_circles;
 pub use self::repository::{File, Repository};
 
-/// Every complaint about the repository at `root`; none in a tidy one.
+/// Every complaint about the repository at `root`.
 ///
 /// # Errors
 /// A file can't be read, or git can't be asked for the list of files.
@@ -25,6 +26,7 @@ pub fn check(root: &Path) -> io::Result<Vec<String>> {
     let rules = [
         directions::check,
         documents::check,
+        english::check,
         modules::check,
         names::check,
         size::check,

@@ -1,4 +1,4 @@
-//! The table of what RabbitMQ can do is sound, and its page is made of it.
+//! Checks the table of RabbitMQ's features, and that its page is up to date.
 
 use std::fs;
 
@@ -6,14 +6,14 @@ use xtask::compatibility::{PAGE, TABLE, check, page, parse, strangers};
 use xtask::tidy::Repository;
 
 #[test]
-fn every_row_is_proven_or_says_why_not() {
+fn every_row_has_a_proof_or_a_reason() {
     let repository = Repository::read(&xtask::root()).expect("the repository can be read");
     let sections = parse(repository.text(TABLE).expect("the table is there")).expect("the table can be read");
     let complaints = check(&sections, &repository);
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
-/// The census of RabbitMQ's features lies beside the repository, where somebody keeps it.
+/// Checks the census of RabbitMQ's features, which is kept beside the repository, if it exists.
 #[test]
 fn every_feature_of_the_census_has_its_row() {
     let root = xtask::root();

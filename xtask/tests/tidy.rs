@@ -1,4 +1,4 @@
-//! The repository keeps its own rules.
+//! The repository follows its own rules.
 
 #[test]
 fn the_repository_is_tidy() {

@@ -63,7 +63,7 @@ pub(crate) fn encode_deliver() -> u64 {
     MESSAGES
 }
 
-/// What a sender puts into a transfer.
+/// The payload of a sender's transfer.
 pub(crate) fn payload() -> Vec<u8> {
     let mut payload = Vec::new();
     Header { durable: Some(true), ..Header::default() }.encode(&mut payload);

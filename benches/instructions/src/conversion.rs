@@ -1,4 +1,4 @@
-//! Messages as they are stored, and as receivers over the other protocol get them.
+//! Stored messages, and their conversion for receivers over the other protocol.
 
 use std::hint::black_box;
 
@@ -13,7 +13,7 @@ fn envelope() -> Envelope<'static> {
     Envelope { durable: true, routing_key: QUEUE.as_bytes(), received_ms: NOW_MS, ..Envelope::default() }
 }
 
-/// Messages with what applications commonly set.
+/// Messages with commonly used properties.
 pub(crate) fn amqp091_messages(count: u64) -> Batch {
     let short = |text| Some(ShortStr::new(text).expect("it is short"));
     let header = (b"region".to_vec(), FieldValue::LongString(b"europe".to_vec()));

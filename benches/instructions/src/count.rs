@@ -1,8 +1,8 @@
-//! What callgrind counts, and what it doesn't.
+//! Delimits the code that callgrind counts.
 
 use std::hint::black_box;
 
-/// Does `work`, which is counted.
+/// Runs `work`, which is counted.
 pub(crate) fn count<R>(work: impl FnOnce() -> R) -> R {
     let mut work = Some(work);
     let mut result = None;
@@ -10,10 +10,10 @@ pub(crate) fn count<R>(work: impl FnOnce() -> R) -> R {
     result.expect("it was done")
 }
 
-/// Callgrind counts between its entry and its return (`--toggle-collect`): it has one symbol, whatever is counted.
+/// Callgrind counts between its entry and its return (`--toggle-collect`): the symbol is the same for all work.
 #[inline(never)]
 fn counted_by_callgrind(work: &mut dyn FnMut()) {
     work();
-    // Without something behind it the call would become a jump.
+    // Without code after it the call would become a jump.
     black_box(());
 }

@@ -1,5 +1,5 @@
-//! Records of small messages into the write-ahead log's buffer, the jobs that write it to a disk in memory, and those that
-//! move them from there to a segment.
+//! Records of small messages in the write-ahead log's buffer, the jobs that write them to a disk in memory, and the
+//! jobs that move them from there to a segment.
 
 use leveret_log::{
     Done, Job, Lane, LiveState, Log, LogId, MemoryDisk, Next, Options, Payload, Position, Replay, RoaringTreemap,
@@ -9,7 +9,7 @@ use leveret_log::{
 use crate::count::count;
 use crate::{MESSAGES, RUN};
 
-/// What a batch hands over of a message with a body of 12 bytes.
+/// A stored message with a body of 12 bytes, as passed on by a batch.
 const STORED: [u8; 60] = [7; 60];
 
 struct Nobody;
@@ -35,7 +35,7 @@ fn write(log: &mut Log, disk: &MemoryDisk, now: u64) {
     }
 }
 
-/// The messages that `append` is about: one run of them.
+/// The messages that `append` measures: one run of them.
 fn append_run(log: &mut Log, first: u64, now: u64) -> Position {
     let payloads = (0..RUN).map(|_| Payload { head: &STORED, body: None });
     log.append_messages(LogId(1), first, payloads, Wait::Confirm, now)
@@ -53,7 +53,8 @@ pub(crate) fn append() -> u64 {
     MESSAGES
 }
 
-/// Runs the jobs of both lanes until there are none. What moves messages is counted, with the disk's copying.
+/// Runs the jobs of both lanes until there are none. Jobs that move messages are counted, including the disk's
+/// copying.
 fn run_jobs(log: &mut Log, disk: &MemoryDisk, now: u64, state: &LiveState) {
     let mut is_idle = false;
     while !is_idle {
@@ -75,7 +76,7 @@ fn run_jobs(log: &mut Log, disk: &MemoryDisk, now: u64, state: &LiveState) {
     }
 }
 
-/// A full file, all of whose messages are alive.
+/// A full file with only live messages.
 pub(crate) fn retire() -> u64 {
     let disk = MemoryDisk::new();
     let options = Options { file_bytes: 64 << 10, unretired_max: 2, fill_after: u64::MAX, ..Options::default() };

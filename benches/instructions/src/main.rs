@@ -1,8 +1,8 @@
 //! Hot functions, each over a run of small messages, for `cargo xtask instructions` to count by valgrind.
 //!
-//! `leveret-instructions` lists what there is; `leveret-instructions NAME` does one of them and prints how many messages
-//! it was. What is prepared or checked isn't counted: see [`count`]. `leveret-instructions turns` prints how long a core is busy
-//! at a stretch for clients that do something to 60,000 things at once.
+//! `leveret-instructions` lists the benchmarks; `leveret-instructions NAME` runs one and prints its number of
+//! messages. Preparation and checks aren't counted: see [`count`]. `leveret-instructions turns` prints the longest
+//! uninterrupted time of a core for clients that do something to 60,000 things at once.
 
 mod codec;
 mod conversion;
@@ -17,18 +17,18 @@ use std::process::ExitCode;
 
 use crowd::among;
 
-/// What one message is made of, everywhere.
+/// The body of all messages.
 const BODY: &[u8; 12] = b"twelve bytes";
 /// Queue and routing key.
 const QUEUE: &str = "my-classic-queue";
-/// Messages of a function that is measured alone.
+/// Messages of a function that is measured by itself.
 const MESSAGES: u64 = 1_000;
-/// Messages that one read of a socket brings together.
+/// Messages in one read of a socket.
 const RUN: u64 = 100;
 /// Wall time in milliseconds since the Unix epoch.
 const NOW_MS: u64 = 1_700_000_000_000;
 
-/// A name, and a function that returns how many messages it counted.
+/// A name, and a function that returns the number of messages counted.
 type Benchmark = (&'static str, fn() -> u64);
 
 const BENCHMARKS: &[Benchmark] = &[

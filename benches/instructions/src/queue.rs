@@ -43,7 +43,7 @@ fn surroundings() -> Surroundings {
     Surroundings { budget: Arc::new(MemoryBudget::new(1 << 30)), epoch_ms: 0, strict_compat: false }
 }
 
-/// A queue, and as many batches for it as there are runs.
+/// A queue, and a batch for each run.
 fn prepared() -> (Queue, Vec<Arc<Batch>>) {
     let mut queue = Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(), 0);
     queue.add(CONSUMER, options(), 0, &mut Effects::default()).expect("it is the first");
@@ -89,7 +89,7 @@ pub(crate) fn take() -> u64 {
     taken.iter().map(|run| u64::from(run.count)).sum()
 }
 
-/// Each run as one acknowledgement of multiple messages leaves it.
+/// Settles each run as one acknowledgement with `multiple` does.
 pub(crate) fn settle() -> u64 {
     let (mut queue, batches) = prepared();
     publish(&mut queue, &batches);
@@ -105,8 +105,8 @@ pub(crate) fn settle() -> u64 {
     runs.iter().map(Run::count).sum()
 }
 
-/// The cost of one message in a queue with so many consumers, each of which takes one at a time. The message is published,
-/// taken and acknowledged. The counts of ten and of sixty thousand consumers are to be alike.
+/// The cost of one message in a queue with this many consumers, each with a prefetch of one. The message is
+/// published, delivered and acknowledged. The counts for ten and for sixty thousand consumers should be equal.
 fn among(consumers: u64) -> u64 {
     let mut queue = Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(), 0);
     for id in 1..=consumers {
@@ -123,7 +123,7 @@ fn among(consumers: u64) -> u64 {
             let mut effects = Effects::default();
             let submission = queue.submit(&batch, 0, 1, turn).expect("it is open");
             queue.submitted(submission, batch.clone(), 0, Placement::Volatile, turn, &mut effects);
-            // In turn, as they wait.
+            // In round-robin order.
             let id = ConsumerId(turn % consumers + 1);
             queue.take(id, 1, u64::MAX, turn, &mut taken, &mut effects);
             let run = taken.pop().expect("its turn has come").run();
@@ -141,7 +141,7 @@ pub(crate) fn among_60000_consumers() -> u64 {
     among(60_000)
 }
 
-/// One acknowledgement of what sixty thousand consumers hold, one message each, and their next turn.
+/// One acknowledgement of the messages of sixty thousand consumers, one each, and their next deliveries.
 pub(crate) fn acknowledge_of_60000_consumers() -> u64 {
     const CONSUMERS: u64 = 60_000;
     let mut queue = Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(), 0);

@@ -1,4 +1,4 @@
-//! From an exchange and a routing key to queues, without the cache that sessions keep of it.
+//! Routes from an exchange and a routing key to queues, without the sessions' cache.
 
 use std::hint::black_box;
 
@@ -53,7 +53,7 @@ impl Tables {
         }));
     }
 
-    /// Each message goes to as many queues.
+    /// Counts the routing of messages, each of which goes to `queues` queues.
     fn count(&self, exchange: &str, key: &str, headers: &dyn Headers, queues: usize) -> u64 {
         count(|| {
             for _ in 0..MESSAGES {
@@ -100,7 +100,7 @@ pub(crate) fn topic() -> u64 {
     tables.count("amq.topic", "sensor.500.value", &NoHeaders, 4)
 }
 
-/// Two headers of a message.
+/// A message with two headers.
 struct Given;
 
 impl Headers for Given {

@@ -1,4 +1,4 @@
-//! Content headers (4.2.6.1), and single properties read without decoding the rest.
+//! Content headers (4.2.6.1), and access to single properties without decoding the others.
 
 use crate::properties::KNOWN_FLAGS;
 use crate::wire::Reader;
@@ -11,12 +11,12 @@ pub struct ContentHeader<'a> {
     pub class_id: u16,
     /// Size of the whole body, in bytes.
     pub body_size: u64,
-    /// Property flags and list as received, checked.
+    /// Property flags and list as received; they have been checked.
     pub properties: &'a [u8],
 }
 
 impl<'a> ContentHeader<'a> {
-    /// Decodes and checks the payload of a header frame. The weight field isn't looked at, as in RabbitMQ.
+    /// Decodes and checks the payload of a header frame. The weight field is ignored, as in RabbitMQ.
     ///
     /// # Errors
     /// If it is cut short or its properties are malformed.
@@ -27,7 +27,7 @@ impl<'a> ContentHeader<'a> {
         reader.short()?;
         let body_size = reader.longlong()?;
         let properties = reader.rest();
-        // The two commonest lists need no general walk: none at all, and delivery-mode alone.
+        // Fast path for the two most common lists: an empty one, and delivery-mode alone.
         if !matches!(properties, [0, 0] | [0x10, 0, _]) {
             Properties::decode(properties)?;
         }
@@ -70,7 +70,7 @@ pub fn headers(raw: &[u8]) -> Option<Table<'_>> {
     reader.long_string().ok().map(Table::trusted)
 }
 
-/// A reader at the property of flag `bit`, if it is there.
+/// A reader positioned at the property of flag `bit`, if it is present.
 #[inline]
 fn skip_to(raw: &[u8], bit: u32) -> Option<Reader<'_>> {
     let mut reader = Reader::new(raw);

@@ -1,8 +1,8 @@
-//! What can be wrong with the peer's bytes.
+//! Errors in the peer's bytes.
 
 use crate::ReplyCode;
 
-/// The peer sent bytes that are not AMQP 0-9-1. The text says what was received.
+/// The peer's bytes are not AMQP 0-9-1. The text contains the received value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -41,13 +41,13 @@ pub enum DecodeError {
         field: &'static str,
         /// Bytes that the field needs.
         needed: u32,
-        /// Bytes that are there.
+        /// Bytes available.
         available: u32,
     },
     /// Bytes are left after the last field.
     #[error("cannot decode: {count} bytes are left after the last field")]
     TrailingBytes {
-        /// How many.
+        /// Number of bytes left.
         count: u32,
     },
     /// No method has these ids.
@@ -67,7 +67,7 @@ pub enum DecodeError {
     /// Tables and arrays are nested too deeply.
     #[error("field table is nested more than {limit} deep")]
     TableDepth {
-        /// The limit that was passed.
+        /// The limit exceeded.
         limit: u32,
     },
     /// The property flags of a content header announce a second word of flags; there are 14 properties (4.2.6.1).
@@ -81,9 +81,10 @@ pub enum DecodeError {
 impl DecodeError {
     /// The code to close the connection with.
     ///
-    /// RabbitMQ answers a malformed frame or argument list with 501 FRAME_ERROR, where the specification would have 502
-    /// for arguments; clients see RabbitMQ's. An unknown method or malformed table makes RabbitMQ 4.3
-    /// drop the socket, malformed properties are 541 INTERNAL_ERROR there; 540 NOT_IMPLEMENTED and 501 say whose fault it is.
+    /// RabbitMQ answers a malformed frame or argument list with 501 FRAME_ERROR, although the specification requires
+    /// 502 for arguments; we answer as RabbitMQ does. On an unknown method or malformed table RabbitMQ 4.3 drops the
+    /// socket, and on malformed properties it answers 541 INTERNAL_ERROR; we answer 540 NOT_IMPLEMENTED and 501,
+    /// which blame the client.
     #[must_use]
     pub fn reply_code(&self) -> ReplyCode {
         match self {

@@ -1,4 +1,4 @@
-//! Owned tables, for those who build them.
+//! Owned tables, for building arguments and headers.
 
 use crate::wire::{write_long_string, write_short_string, write_with_length};
 use crate::{Array, Decimal, Table, Value};
@@ -84,7 +84,7 @@ impl FieldValue {
         }
     }
 
-    /// The same value without ownership rules of the decoder's side: text of a string (`S`), if UTF-8.
+    /// The text of a string (`S`), if it is UTF-8.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -169,7 +169,7 @@ impl FieldTable {
         Self::default()
     }
 
-    /// Sets `key`, in its place if it is there already.
+    /// Sets `key`; an existing key keeps its place.
     pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl Into<FieldValue>) -> &mut Self {
         let key = key.as_ref();
         let value = value.into();
@@ -180,7 +180,7 @@ impl FieldTable {
         self
     }
 
-    /// [`insert`](Self::insert) for chains.
+    /// As [`insert`](Self::insert), for method chains.
     #[must_use]
     pub fn with(mut self, key: impl AsRef<[u8]>, value: impl Into<FieldValue>) -> Self {
         self.insert(key, value);
@@ -199,13 +199,13 @@ impl FieldTable {
         self.pairs.iter().map(|(key, value)| (key.as_slice(), value))
     }
 
-    /// How many pairs.
+    /// Number of pairs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// True if there are none.
+    /// Whether there are no pairs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
@@ -219,7 +219,7 @@ impl FieldTable {
         write_with_length(out, |out| self.encode_pairs(out));
     }
 
-    /// The bytes that a [`Table`] borrows.
+    /// The encoded table, which a [`Table`] can borrow.
     ///
     /// # Panics
     /// As [`encode`](Self::encode).
@@ -259,7 +259,7 @@ pub struct EncodedTable {
 }
 
 impl EncodedTable {
-    /// The table, as methods hold it.
+    /// The table in the form used by methods.
     #[must_use]
     pub fn as_table(&self) -> Table<'_> {
         Table::trusted(&self.bytes)

@@ -3,10 +3,10 @@
 use crate::wire::write_short_string;
 use crate::{DecodeError, Method};
 
-/// What a client sends first: `AMQP`, 0, then 0-9-1 (4.2.2).
+/// The protocol header, the first bytes of a client: `AMQP`, 0, then 0-9-1 (4.2.2).
 pub const PROTOCOL_HEADER: [u8; 8] = *b"AMQP\x00\x00\x09\x01";
 
-/// Smallest `frame_max`, in bytes, that both sides must take.
+/// Smallest `frame_max`, in bytes, that both sides must accept.
 pub const FRAME_MIN_SIZE: u32 = 4096;
 
 /// The octet that ends every frame.
@@ -15,10 +15,11 @@ pub const FRAME_END: u8 = 0xCE;
 /// Bytes before the payload: type, channel, payload size.
 pub const FRAME_HEADER_SIZE: usize = 7;
 
-/// Bytes of a frame that aren't payload: its header and its end marker.
+/// Bytes of a frame besides its payload: its header and its end marker.
 pub const FRAME_OVERHEAD: usize = FRAME_HEADER_SIZE + 1;
 
-/// Bytes of a content header's frame beside the properties: the frame's own, class, weight and body size (4.2.3, 4.2.6.1).
+/// Bytes of a content header's frame besides the properties: the frame's own, class, weight and body size (4.2.3,
+/// 4.2.6.1).
 pub const HEADER_OVERHEAD: usize = FRAME_OVERHEAD + 12;
 
 /// The type octet of a frame.
@@ -42,17 +43,17 @@ pub struct Frame<'a> {
     pub kind: FrameKind,
     /// Its channel number; 0 for the connection itself.
     pub channel: u16,
-    /// What it carries.
+    /// Its payload.
     pub payload: &'a [u8],
 }
 
-/// Takes the first frame of `input` and says how many bytes it had; `None` if more bytes are needed.
+/// Decodes the first frame of `input`. Returns it with its length in bytes, or `None` if more bytes are needed.
 ///
-/// `frame_max` is the limit of the whole frame in bytes, taken literally: whoever negotiated 0 (no limit) passes
-/// a limit of its own.
+/// `frame_max` is the limit of the whole frame in bytes, taken literally: if 0 (no limit) was negotiated, the caller
+/// passes a limit of its own.
 ///
 /// # Errors
-/// As soon as the bytes present show it: an unknown type, a frame larger than `frame_max` (known from its first 7
+/// As soon as the bytes present show one: an unknown type, a frame larger than `frame_max` (known from its first 7
 /// bytes), a wrong end marker, a heartbeat with a payload or a channel.
 #[inline]
 pub fn decode_frame(input: &[u8], frame_max: u32) -> Result<Option<(Frame<'_>, usize)>, DecodeError> {
@@ -100,8 +101,8 @@ pub fn encode_method(out: &mut Vec<u8>, channel: u16, method: &Method<'_>) {
     finish(out, start);
 }
 
-/// Appends a content header frame. `raw_properties` are property flags and list, as
-/// [`ContentHeader`](crate::ContentHeader) holds and [`Properties::encode`](crate::Properties::encode) makes them.
+/// Appends a content header frame. `raw_properties` are property flags and list, as found in
+/// [`ContentHeader`](crate::ContentHeader) or encoded by [`Properties::encode`](crate::Properties::encode).
 #[inline]
 pub fn encode_header(out: &mut Vec<u8>, channel: u16, class_id: u16, body_size: u64, raw_properties: &[u8]) {
     let start = begin(out, FrameKind::Header, channel);
@@ -124,17 +125,17 @@ pub fn encode_body(out: &mut Vec<u8>, channel: u16, chunk: &[u8]) {
     finish(out, start);
 }
 
-/// Appends one body frame whose payload `write` appends.
+/// Appends one body frame with the payload that `write` appends.
 ///
 /// # Panics
-/// If that has 4 GiB or more.
+/// If the payload has 4 GiB or more.
 pub fn encode_body_with(out: &mut Vec<u8>, channel: u16, write: impl FnOnce(&mut Vec<u8>)) {
     let start = begin(out, FrameKind::Body, channel);
     write(out);
     finish(out, start);
 }
 
-/// Appends a body as as many frames of at most `frame_max` bytes as it needs; none for an empty one.
+/// Appends a body, split into frames of at most `frame_max` bytes; no frame for an empty body.
 ///
 /// # Panics
 /// If `frame_max` leaves no room for a payload.
@@ -156,7 +157,7 @@ pub fn encode_heartbeat(out: &mut Vec<u8>) {
     out.extend_from_slice(&[FrameKind::Heartbeat as u8, 0, 0, 0, 0, 0, 0, FRAME_END]);
 }
 
-/// Appends a `basic.deliver` frame; the fast way of what [`encode_method`] does.
+/// Appends a `basic.deliver` frame. It is a fast path: the bytes are those of [`encode_method`].
 ///
 /// # Panics
 /// If one of the names has more than 255 octets.
@@ -189,7 +190,7 @@ pub fn encode_deliver(
     out.push(FRAME_END);
 }
 
-/// Writes a frame header without its size and returns where the frame starts.
+/// Writes a frame header without its size. Returns the offset of the frame.
 #[inline(always)]
 fn begin(out: &mut Vec<u8>, kind: FrameKind, channel: u16) -> usize {
     let start = out.len();

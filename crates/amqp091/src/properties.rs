@@ -18,7 +18,8 @@ macro_rules! properties {
             /// Decodes property flags and list.
             ///
             /// # Errors
-            /// If the flags go on in a second word (no property needs one), a property is cut short, bytes are left over, or the headers are malformed.
+            /// If the flags continue in a second word (no property needs one), a property is cut short, bytes are
+            /// left over, or the headers are malformed.
             pub fn decode(raw: &'a [u8]) -> Result<Self, DecodeError> {
                 let mut reader = Reader::new(raw);
                 let flags = reader.short()?;
@@ -59,9 +60,9 @@ properties! {
     delivery_mode: u8 = 12,
     /// Priority, 0 to 255.
     priority: u8 = 11,
-    /// For replies: the request.
+    /// In replies, the id of the request.
     correlation_id: ShortStr<'a> = 10,
-    /// Where to reply.
+    /// The address for replies.
     reply_to: ShortStr<'a> = 9,
     /// Time to live: milliseconds as decimal text.
     expiration: ShortStr<'a> = 8,
@@ -71,9 +72,9 @@ properties! {
     timestamp: u64 = 6,
     /// The application's type of the message.
     kind: ShortStr<'a> = 5,
-    /// The user who published; checked by the broker.
+    /// The publishing user; checked by the broker.
     user_id: ShortStr<'a> = 4,
-    /// The application that published.
+    /// The publishing application.
     app_id: ShortStr<'a> = 3,
     /// Obsolete.
     cluster_id: ShortStr<'a> = 2,

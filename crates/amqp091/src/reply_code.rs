@@ -19,7 +19,7 @@ macro_rules! reply_codes {
                 self as u16
             }
 
-            /// RabbitMQ's name, which begins every reply text.
+            /// RabbitMQ's name, with which every reply text begins.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self {
@@ -27,7 +27,7 @@ macro_rules! reply_codes {
                 }
             }
 
-            /// True if the code closes the connection, false if it closes the channel or none.
+            /// Whether the code closes the connection, rather than the channel or nothing.
             #[must_use]
             pub const fn is_hard(self) -> bool {
                 match self {
@@ -50,7 +50,7 @@ macro_rules! reply_codes {
 reply_codes! {
     /// Normal close.
     Success = 200 "REPLY_SUCCESS" false,
-    /// The content is larger than the server takes.
+    /// The content is larger than the server accepts.
     ContentTooLarge = 311 "CONTENT_TOO_LARGE" false,
     /// A mandatory message matched no queue.
     NoRoute = 312 "NO_ROUTE" false,
@@ -58,13 +58,13 @@ reply_codes! {
     NoConsumers = 313 "NO_CONSUMERS" false,
     /// An operator closed the connection.
     ConnectionForced = 320 "CONNECTION_FORCED" true,
-    /// No such virtual host.
+    /// The virtual host doesn't exist.
     InvalidPath = 402 "INVALID_PATH" true,
     /// The user may not do this.
     AccessRefused = 403 "ACCESS_REFUSED" false,
-    /// No such queue or exchange.
+    /// The queue or exchange doesn't exist.
     NotFound = 404 "NOT_FOUND" false,
-    /// Somebody else holds it exclusively.
+    /// Another connection has exclusive access.
     ResourceLocked = 405 "RESOURCE_LOCKED" false,
     /// A precondition failed, such as an inequivalent declaration.
     PreconditionFailed = 406 "PRECONDITION_FAILED" false,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-/// A string of at most 255 octets. Any octets: RabbitMQ takes binary routing keys and names.
+/// A string of at most 255 octets. Any octets are allowed: RabbitMQ accepts binary routing keys and names.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ShortStr<'a>(&'a [u8]);
 
@@ -16,7 +16,7 @@ impl<'a> ShortStr<'a> {
     /// The empty string.
     pub const EMPTY: Self = Self(b"");
 
-    /// Most octets that fit.
+    /// Maximum length in octets.
     pub const LENGTH_MAX: usize = 255;
 
     /// Wraps `bytes`.
@@ -39,7 +39,7 @@ impl<'a> ShortStr<'a> {
         }
     }
 
-    /// Wraps as much of `text` as fits, cut between characters. For reply texts.
+    /// Wraps `text`, truncated between characters if it is too long. For reply texts.
     #[must_use]
     pub fn truncated(text: &'a str) -> Self {
         let mut end = text.len().min(Self::LENGTH_MAX);
@@ -49,7 +49,7 @@ impl<'a> ShortStr<'a> {
         Self(&text.as_bytes()[..end])
     }
 
-    /// For the decoder, whose length octet can't exceed 255.
+    /// Wraps `bytes` without a check. For the decoder, whose length octet can't exceed 255.
     pub(crate) fn trusted(bytes: &'a [u8]) -> Self {
         debug_assert!(bytes.len() <= Self::LENGTH_MAX);
         Self(bytes)

@@ -1,13 +1,13 @@
-//! Field tables as they stand on the wire (4.2.5.5).
+//! Encoded field tables (4.2.5.5).
 
 use crate::value::read_pair;
 use crate::wire::Reader;
 use crate::{DecodeError, ShortStr, Value};
 
-/// Deepest nesting of tables and arrays that is accepted, the outermost table included.
+/// Deepest accepted nesting of tables and arrays, including the outermost table.
 pub const DEPTH_MAX: u32 = 32;
 
-/// A field table: its bytes, checked once, so that iterating can't fail.
+/// An encoded field table, checked once, so that iterating can't fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Table<'a> {
     bytes: &'a [u8],
@@ -17,7 +17,7 @@ impl<'a> Table<'a> {
     /// The empty table.
     pub const EMPTY: Self = Self { bytes: b"" };
 
-    /// Checks the encoded pairs of a table (without the length in front).
+    /// Checks the encoded pairs of a table (without the length prefix).
     ///
     /// # Errors
     /// If a length doesn't fit, a type letter is unknown, or tables are nested deeper than [`DEPTH_MAX`].
@@ -26,18 +26,18 @@ impl<'a> Table<'a> {
         Ok(Self { bytes })
     }
 
-    /// For bytes that were checked or encoded here.
+    /// Wraps bytes that were checked or encoded by this crate.
     pub(crate) fn trusted(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
-    /// The encoded pairs, without the length in front.
+    /// The encoded pairs, without the length prefix.
     #[must_use]
     pub fn as_bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// True if it has no pairs.
+    /// Whether it has no pairs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -80,7 +80,7 @@ impl<'a> Iterator for TableIter<'a> {
     }
 }
 
-/// Walks through the values of a table (`keyed`) or array. Recursion ends at `depth_left` levels.
+/// Checks the values of a table (`keyed`) or array. Recursion ends at `depth_left` levels.
 pub(crate) fn check_values(bytes: &[u8], keyed: bool, depth_left: u32) -> Result<(), DecodeError> {
     if depth_left == 0 {
         return Err(DecodeError::TableDepth { limit: DEPTH_MAX });

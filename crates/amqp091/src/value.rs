@@ -1,4 +1,4 @@
-//! Field values in RabbitMQ's dialect: its type letters differ from 4.2.1 of the specification, see
+//! Field values in RabbitMQ's dialect, whose type letters differ from 4.2.1 of the specification, see
 //! <https://www.rabbitmq.com/amqp-0-9-1-errata>, section 3.
 
 use crate::table::check_values;
@@ -8,7 +8,7 @@ use crate::{DecodeError, ShortStr, Table};
 /// A decimal: `value` divided by ten to the power of `scale`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Decimal {
-    /// Digits after the point.
+    /// Number of digits after the decimal point.
     pub scale: u8,
     /// The digits, unsigned as RabbitMQ reads them.
     pub value: u32,
@@ -63,7 +63,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value of any of the integer types; of a timestamp too, if it fits.
+    /// The value of any integer type, or of a timestamp if it fits.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         match *self {
@@ -88,7 +88,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// RabbitMQ's word for the type, as its error texts have it ("longstr", "signedint").
+    /// RabbitMQ's name of the type in error texts ("longstr", "signedint").
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -145,7 +145,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Reads a value out of bytes that were checked before; nested values aren't looked at.
+    /// Reads a value out of checked bytes; nested values aren't checked again.
     pub(crate) fn read_trusted(reader: &mut Reader<'a>) -> Option<Self> {
         let mut probe = *reader;
         let value = match probe.octet().ok()? {
@@ -165,7 +165,7 @@ pub struct Array<'a> {
 }
 
 impl<'a> Array<'a> {
-    /// The encoded values, without the length in front.
+    /// The encoded values, without the length prefix.
     #[must_use]
     pub fn as_bytes(&self) -> &'a [u8] {
         self.bytes

@@ -2,7 +2,7 @@
 
 use crate::{DecodeError, ShortStr, Table};
 
-/// Reads elementary types off the front of a payload.
+/// Reads elementary types from the front of a payload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         Table::new(self.bytes(length as usize, "table")?)
     }
 
-    /// Fails if anything is left.
+    /// Fails if bytes are left.
     #[inline(always)]
     pub(crate) fn finish(self) -> Result<(), DecodeError> {
         if self.rest.is_empty() { Ok(()) } else { Err(DecodeError::TrailingBytes { count: saturate(self.rest.len()) }) }
@@ -96,7 +96,7 @@ fn saturate(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// A type that method fields and properties are made of.
+/// A type of method fields and properties.
 pub(crate) trait Field<'a>: Sized {
     fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
     fn write(&self, out: &mut Vec<u8>);
@@ -156,8 +156,10 @@ impl<'a> Field<'a> for Table<'a> {
     }
 }
 
+/// Writes a short string.
+///
 /// # Panics
-/// If `bytes` has more than 255 octets: a cut name would address something else.
+/// If `bytes` has more than 255 octets: a truncated name would address something else.
 #[inline(always)]
 pub(crate) fn write_short_string(out: &mut Vec<u8>, bytes: &[u8]) {
     let length = u8::try_from(bytes.len()).expect("a short string has at most 255 octets");
@@ -165,6 +167,8 @@ pub(crate) fn write_short_string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+/// Writes a long string.
+///
 /// # Panics
 /// If `bytes` has 4 GiB or more.
 pub(crate) fn write_long_string(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -173,7 +177,8 @@ pub(crate) fn write_long_string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Writes a length placeholder, what `fill` appends, and then the length (of what `fill` appended).
+/// Writes a placeholder for a length, then calls `fill`, then sets the length to that of the bytes appended by
+/// `fill`.
 pub(crate) fn write_with_length(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);

@@ -1,4 +1,5 @@
-//! Both ways against an independent codec: what one writes, the other reads and writes alike.
+//! Compares both directions with an independent codec: it reads what we write, and writes the same bytes, and vice
+//! versa.
 
 mod support;
 
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use support::{Dialect, LAYOUTS};
 
-/// What the oracle reads from `frame` and writes again.
+/// Lets the oracle decode `frame` and encode it again.
 fn through_oracle(frame: &[u8]) -> Result<Vec<u8>, String> {
     let (rest, parsed) = parse_frame(frame).map_err(|error| format!("the oracle can't read it: {error}"))?;
     assert!(rest.is_empty());

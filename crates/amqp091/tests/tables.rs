@@ -110,10 +110,10 @@ proptest! {
     }
 
     #[test]
-    fn iteration_reaches_the_end_of_whatever_was_accepted(noise in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn iteration_reaches_the_end_of_every_accepted_table(noise in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(table) = Table::new(&noise) {
             let again = FieldTable::from(table).encoded();
-            // The letters L and l mean the same and bools are normalised, so lengths are what must agree.
+            // The letters L and l mean the same and bools are normalised, so only the lengths have to agree.
             prop_assert_eq!(again.as_table().as_bytes().len(), noise.len());
         }
     }

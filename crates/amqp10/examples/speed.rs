@@ -1,4 +1,5 @@
-//! Nanoseconds of what happens once per message: `cargo run --release -p leveret-amqp10 --example speed`.
+//! Measures operations that happen once per message, in nanoseconds: `cargo run --release -p leveret-amqp10 --example
+//! speed`.
 
 use leveret_amqp10::message::{Header, Sections, write_data};
 use leveret_amqp10::performative::{Disposition, Flow, Transfer};

@@ -14,7 +14,7 @@ pub(crate) trait Composite<'a>: Sized {
     fn read_fields(fields: Fields<'a>) -> Result<Self, CompositeProblem>;
     fn write_fields(&self, list: &mut ListWriter<'_>);
 
-    /// Reads the list behind the descriptor.
+    /// Reads the list after the descriptor.
     #[inline]
     fn read_list(reader: &mut Reader<'a>) -> Result<Self, CompositeProblem> {
         Self::read_fields(Fields::read(reader).map_err(CompositeProblem::Whole)?)
@@ -29,7 +29,7 @@ pub(crate) trait Composite<'a>: Sized {
     }
 }
 
-/// The error of a composite type that stands alone.
+/// The error of a composite type that isn't nested.
 #[cold]
 pub(crate) fn outer<'a, T: Composite<'a>>(problem: CompositeProblem, limit: u32) -> DecodeError {
     let composite = T::NAME;
@@ -41,7 +41,7 @@ pub(crate) fn outer<'a, T: Composite<'a>>(problem: CompositeProblem, limit: u32)
     }
 }
 
-/// The error of a composite type within a field of another.
+/// The error of a composite type nested in a field of another.
 #[cold]
 pub(crate) fn inner<'a, T: Composite<'a>>(problem: CompositeProblem, limit: u32) -> Problem {
     let composite = T::NAME;
@@ -53,7 +53,7 @@ pub(crate) fn inner<'a, T: Composite<'a>>(problem: CompositeProblem, limit: u32)
     }
 }
 
-/// The descriptor of a field whose constructor `code` was taken already.
+/// Reads the descriptor of a field whose constructor `code` was read already.
 pub(crate) fn descriptor_code<'a>(code: u8, reader: &mut Reader<'a>, expected: &'static str) -> Result<u64, Problem> {
     if code != code::DESCRIBED {
         return Err(unexpected(code, expected));
@@ -93,7 +93,7 @@ impl<'a> Fields<'a> {
         Ok(Self { reader: body, count, left: count })
     }
 
-    /// The next field; `None` if it is null or not there.
+    /// The next field; `None` if it is null or missing.
     #[inline(always)]
     pub(crate) fn next<T: Field<'a>>(&mut self, name: &'static str) -> Result<Option<T>, CompositeProblem> {
         match self.left.checked_sub(1) {
@@ -110,7 +110,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Fails if more fields than nulls are left, or bytes after the last one.
+    /// Fails if fields other than nulls are left, or bytes after the last one.
     #[inline(always)]
     pub(crate) fn finish(mut self) -> Result<(), CompositeProblem> {
         while self.left > 0 {
@@ -131,10 +131,10 @@ impl<'a> Fields<'a> {
 #[derive(Debug)]
 pub(crate) struct ListWriter<'o> {
     out: &'o mut Vec<u8>,
-    /// Where the list's constructor stands.
+    /// Offset of the list's constructor.
     start: usize,
     count: u8,
-    /// Fields up to the last that isn't null.
+    /// Number of fields up to the last one that isn't null.
     count_kept: u8,
     end_kept: usize,
 }
@@ -169,6 +169,8 @@ impl<'o> ListWriter<'o> {
         }
     }
 
+    /// Completes the list.
+    ///
     /// # Panics
     /// If the list has 4 GiB or more.
     #[inline(always)]
@@ -240,7 +242,7 @@ macro_rules! composite {
         }
 
         impl $(<$lifetime>)? $name $(<$lifetime>)? {
-            /// How many fields the type has.
+            /// Number of fields of the type.
             #[allow(dead_code)]
             pub(crate) const FIELD_COUNT: u32 = [$($field_text,)*].len() as u32;
         }

@@ -1,4 +1,4 @@
-//! Error conditions (2.8.15 to 2.8.18, 4.5.8) and those that RabbitMQ's clients know.
+//! Error conditions (2.8.15 to 2.8.18, 4.5.8) and others that RabbitMQ's clients know.
 
 use crate::Symbol;
 
@@ -9,33 +9,33 @@ macro_rules! conditions {
 }
 
 conditions! {
-    /// An error of ours.
+    /// An internal error of the broker.
     INTERNAL_ERROR = "amqp:internal-error",
-    /// What was addressed doesn't exist.
+    /// The addressed node doesn't exist.
     NOT_FOUND = "amqp:not-found",
     /// The user may not do this.
     UNAUTHORIZED_ACCESS = "amqp:unauthorized-access",
     /// Bytes couldn't be decoded.
     DECODE_ERROR = "amqp:decode-error",
-    /// A limit on resources was passed.
+    /// A resource limit was exceeded.
     RESOURCE_LIMIT_EXCEEDED = "amqp:resource-limit-exceeded",
     /// Not allowed in this state.
     NOT_ALLOWED = "amqp:not-allowed",
-    /// A field has a value that can't be.
+    /// A field has an invalid value.
     INVALID_FIELD = "amqp:invalid-field",
     /// Not implemented.
     NOT_IMPLEMENTED = "amqp:not-implemented",
-    /// Somebody else holds the resource.
+    /// Another connection has exclusive access to the resource.
     RESOURCE_LOCKED = "amqp:resource-locked",
-    /// A condition of the request failed.
+    /// A precondition of the request failed.
     PRECONDITION_FAILED = "amqp:precondition-failed",
     /// The resource was deleted.
     RESOURCE_DELETED = "amqp:resource-deleted",
     /// A frame isn't allowed in this state.
     ILLEGAL_STATE = "amqp:illegal-state",
-    /// A frame doesn't fit the agreed size.
+    /// A frame doesn't fit the negotiated size.
     FRAME_SIZE_TOO_SMALL = "amqp:frame-size-too-small",
-    /// The connection ends because an operator wants it.
+    /// An operator closed the connection.
     CONNECTION_FORCED = "amqp:connection:forced",
     /// A frame header is malformed.
     FRAMING_ERROR = "amqp:connection:framing-error",
@@ -49,7 +49,7 @@ conditions! {
     HANDLE_IN_USE = "amqp:session:handle-in-use",
     /// A handle that isn't attached.
     UNATTACHED_HANDLE = "amqp:session:unattached-handle",
-    /// The link is detached because an operator wants it.
+    /// An operator detached the link.
     DETACH_FORCED = "amqp:link:detach-forced",
     /// More transfers than link credit allows.
     TRANSFER_LIMIT_EXCEEDED = "amqp:link:transfer-limit-exceeded",

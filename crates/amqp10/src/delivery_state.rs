@@ -12,62 +12,62 @@ use crate::{Error, Symbol, descriptor};
 pub enum DeliveryState<'a> {
     /// Received up to here; not an outcome (3.4.1).
     Received {
-        /// Sections received as a whole.
+        /// Number of sections received completely.
         section_number: u32,
-        /// Bytes received of the section after these.
+        /// Number of bytes received of the next section.
         section_offset: u64,
     },
-    /// Processed (3.4.2).
+    /// The message was processed (3.4.2).
     Accepted,
-    /// Invalid and can't be processed (3.4.3).
+    /// The message is invalid and can't be processed (3.4.3).
     Rejected {
-        /// Why.
+        /// The reason.
         error: Option<Error<'a>>,
     },
-    /// Wasn't and won't be processed here (3.4.4).
+    /// The message wasn't and won't be processed here (3.4.4).
     Released,
-    /// Wasn't processed, and is to be changed (3.4.5).
+    /// The message wasn't processed and is to be changed (3.4.5).
     Modified {
-        /// Counts as a failed attempt.
+        /// The delivery counts as a failed attempt.
         delivery_failed: bool,
-        /// Isn't to come to this link again.
+        /// The message isn't to be delivered to this link again.
         undeliverable_here: bool,
-        /// Goes into the message annotations.
+        /// Annotations to merge into the message annotations.
         message_annotations: Option<MapRef<'a>>,
     },
     /// A transaction was declared (4.5.5).
     Declared {
-        /// Its id.
+        /// The id of the transaction.
         txn_id: &'a [u8],
     },
-    /// Belongs to a transaction (4.5.6).
+    /// The delivery belongs to a transaction (4.5.6).
     Transactional {
-        /// Its id.
+        /// The id of the transaction.
         txn_id: &'a [u8],
-        /// What becomes true at the commit.
+        /// The outcome that takes effect at the commit.
         outcome: Option<Outcome<'a>>,
     },
 }
 
-/// How a delivery ended.
+/// The outcome of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome<'a> {
-    /// Processed (3.4.2).
+    /// The message was processed (3.4.2).
     Accepted,
-    /// Invalid and can't be processed (3.4.3).
+    /// The message is invalid and can't be processed (3.4.3).
     Rejected {
-        /// Why.
+        /// The reason.
         error: Option<Error<'a>>,
     },
-    /// Wasn't and won't be processed here (3.4.4).
+    /// The message wasn't and won't be processed here (3.4.4).
     Released,
-    /// Wasn't processed, and is to be changed (3.4.5).
+    /// The message wasn't processed and is to be changed (3.4.5).
     Modified {
-        /// Counts as a failed attempt.
+        /// The delivery counts as a failed attempt.
         delivery_failed: bool,
-        /// Isn't to come to this link again.
+        /// The message isn't to be delivered to this link again.
         undeliverable_here: bool,
-        /// Goes into the message annotations.
+        /// Annotations to merge into the message annotations.
         message_annotations: Option<MapRef<'a>>,
     },
 }
@@ -95,7 +95,7 @@ impl Outcome<'_> {
 }
 
 impl<'a> DeliveryState<'a> {
-    /// The outcome in it; of a transactional state, the one that it would have.
+    /// The outcome of this state; for a transactional state, its provisional one.
     #[must_use]
     pub const fn outcome(&self) -> Option<Outcome<'a>> {
         match *self {
@@ -124,7 +124,7 @@ impl<'a> From<Outcome<'a>> for DeliveryState<'a> {
     }
 }
 
-/// The lists on the wire.
+/// The encoded lists.
 mod list {
     #![allow(unreachable_pub)]
     use super::{Error, MapRef, Outcome, composite};

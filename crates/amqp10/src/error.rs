@@ -1,8 +1,8 @@
-//! What can be wrong with the peer's bytes.
+//! Errors in the peer's bytes.
 
 use crate::{Symbol, condition};
 
-/// The peer sent bytes that are not AMQP 1.0. The text says what was received.
+/// The peer's bytes are not AMQP 1.0. The text contains the received value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -12,7 +12,7 @@ pub enum DecodeError {
         /// The size received, in bytes.
         size: u32,
     },
-    /// A frame is larger than what was agreed (2.3.1).
+    /// A frame is larger than negotiated (2.3.1).
     #[error("frame size ({size} bytes) > maximum frame size ({max_frame_size} bytes)")]
     FrameTooLarge {
         /// The size received, in bytes.
@@ -20,7 +20,7 @@ pub enum DecodeError {
         /// The limit, in bytes.
         max_frame_size: u32,
     },
-    /// The data offset points into the frame header or behind the frame (2.3.1).
+    /// The data offset points into the frame header or past the frame (2.3.1).
     #[error("{}", data_offset_text(*data_offset, *size))]
     DataOffset {
         /// The offset received, in words of 4 bytes.
@@ -34,20 +34,20 @@ pub enum DecodeError {
         /// The octet received.
         received: u8,
     },
-    /// A frame body, section or state doesn't begin with one of the descriptors that may stand there.
+    /// A frame body, section or state begins with a descriptor that isn't allowed in this place.
     #[error("{place} begins with {problem}")]
     Descriptor {
-        /// What was being decoded.
+        /// The part being decoded.
         place: &'static str,
-        /// What stands there instead.
+        /// The problem with its descriptor.
         problem: Problem,
     },
     /// A value outside of any composite type is malformed.
     #[error("cannot decode {place}: {problem}")]
     Value {
-        /// What was being decoded.
+        /// The part being decoded.
         place: &'static str,
-        /// What is wrong.
+        /// The problem.
         problem: Problem,
     },
     /// A field of a composite type is malformed.
@@ -57,7 +57,7 @@ pub enum DecodeError {
         composite: &'static str,
         /// The field in the specification's spelling, such as `delivery-tag`.
         field: &'static str,
-        /// What is wrong.
+        /// The problem.
         problem: Problem,
     },
     /// A mandatory field is null or missing.
@@ -78,23 +78,23 @@ pub enum DecodeError {
         /// Fields that the type has.
         limit: u32,
     },
-    /// A section of a message stands where it may not (3.2).
+    /// A section of a message is out of order (3.2).
     #[error("message section {section} is repeated or out of order")]
     SectionOrder {
         /// The section's name, such as `properties`.
         section: &'static str,
     },
-    /// Bytes are left where nothing may follow.
+    /// Bytes are left where none are allowed.
     #[error("{count} bytes follow {place}, expected none")]
     TrailingBytes {
-        /// What had been decoded.
+        /// The part that was decoded.
         place: &'static str,
-        /// How many.
+        /// Number of bytes left.
         count: u32,
     },
 }
 
-/// RabbitMQ's words, in the unit of each limit.
+/// RabbitMQ's text, in the unit of each limit.
 fn data_offset_text(data_offset: u8, size: u32) -> String {
     match data_offset {
         0 | 1 => format!("data offset ({data_offset}) < minimum data offset (2)"),
@@ -103,8 +103,9 @@ fn data_offset_text(data_offset: u8, size: u32) -> String {
 }
 
 impl DecodeError {
-    /// The error condition to close with: framing errors are `amqp:connection:framing-error` (2.8.16), fields with
-    /// an impossible value or none where one is due `amqp:invalid-field`, the rest `amqp:decode-error` (2.8.15).
+    /// The error condition to close with: `amqp:connection:framing-error` for framing errors (2.8.16),
+    /// `amqp:invalid-field` for fields with an impossible or missing value, and `amqp:decode-error` for everything
+    /// else (2.8.15).
     #[must_use]
     pub fn condition(&self) -> Symbol<'static> {
         match self {
@@ -122,7 +123,7 @@ impl DecodeError {
     }
 }
 
-/// What is wrong with one value.
+/// The problem with one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -131,9 +132,9 @@ pub enum Problem {
     Truncated {
         /// The part of a value that was being read.
         part: &'static str,
-        /// Bytes that it needs.
+        /// Bytes needed.
         needed: u32,
-        /// Bytes that are there.
+        /// Bytes available.
         available: u32,
     },
     /// No type has this constructor (1.6).
@@ -147,21 +148,21 @@ pub enum Problem {
     Type {
         /// The type received.
         received: &'static str,
-        /// The type that should be there.
+        /// The type expected.
         expected: &'static str,
     },
-    /// A descriptor that may not stand here.
+    /// A descriptor isn't allowed in this place.
     #[error("descriptor {received:#x} is unknown here, expected {expected}")]
     Descriptor {
         /// The code received.
         received: u64,
-        /// What should be there.
+        /// The descriptor expected.
         expected: &'static str,
     },
-    /// A descriptor symbol that nobody defined.
+    /// A descriptor symbol is unknown.
     #[error("a descriptor symbol that is unknown here, expected {expected}")]
     DescriptorName {
-        /// What should be there.
+        /// The descriptor expected.
         expected: &'static str,
     },
     /// A string isn't UTF-8 (1.6.20).
@@ -187,7 +188,7 @@ pub enum Problem {
     Count {
         /// Items announced.
         count: u32,
-        /// Bytes that are left for them.
+        /// Bytes available for them.
         available: u32,
     },
     /// A map has a key without a value.
@@ -199,22 +200,22 @@ pub enum Problem {
     /// A list, map or array is longer than its items.
     #[error("{count} bytes are left after the last item")]
     Excess {
-        /// How many.
+        /// Number of excess bytes.
         count: u32,
     },
     /// Values are nested too deeply.
     #[error("values are nested more than {limit} deep")]
     Depth {
-        /// The limit that was passed.
+        /// The limit exceeded.
         limit: u32,
     },
     /// Arrays hold too many items that take no bytes.
     #[error("arrays hold more than {limit} items without bytes")]
     ZeroWidth {
-        /// The limit that was passed.
+        /// The limit exceeded.
         limit: u32,
     },
-    /// A number that stands for no choice.
+    /// A number isn't one of the choices.
     #[error("received {received}, expected {expected}")]
     Choice {
         /// The number received.
@@ -222,7 +223,7 @@ pub enum Problem {
         /// The choices.
         expected: &'static str,
     },
-    /// A symbol that stands for no choice.
+    /// A symbol isn't one of the choices.
     #[error("received an unknown symbol, expected {expected}")]
     ChoiceName {
         /// The choices.
@@ -264,7 +265,7 @@ pub enum Problem {
     },
 }
 
-/// What is wrong with a composite type, before its place is known.
+/// A problem with a composite type whose place isn't known yet.
 pub(crate) enum CompositeProblem {
     Whole(Problem),
     Field(&'static str, Problem),

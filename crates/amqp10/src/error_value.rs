@@ -1,4 +1,4 @@
-//! The error that a peer is told (2.8.14).
+//! The error sent to a peer (2.8.14).
 
 use crate::composite::{Composite, composite, descriptor_code, inner};
 use crate::error::Problem;
@@ -8,13 +8,13 @@ use crate::wire::Reader;
 use crate::{Symbol, descriptor};
 
 composite! {
-    /// Why a connection, session, link or message ended as it did.
+    /// The reason why a connection, session, link or message ended.
     Error['a] = ERROR, "error" {
-        /// One of [`condition`](crate::condition), or of a protocol on top.
+        /// One of [`condition`](crate::condition), or a condition of a higher-level protocol.
         condition "condition": mandatory Symbol<'a>,
-        /// For people.
+        /// A description for people.
         description "description": optional &'a str,
-        /// More of the condition, by symbols.
+        /// Additional information, by symbols.
         info "info": optional MapRef<'a>,
     }
 }

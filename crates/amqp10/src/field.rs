@@ -1,13 +1,13 @@
-//! Types that fields of composite types are made of.
+//! Types of the fields of composite types.
 
 use crate::error::Problem;
 use crate::value::{MapRef, Value, Walk, code};
 use crate::wire::Reader;
 use crate::{Symbol, Symbols};
 
-/// A type of a field. Null is the business of whoever reads the list.
+/// A type of a field. The reader of the list handles null.
 pub(crate) trait Field<'a>: Sized {
-    /// Reads what follows the constructor `code`.
+    /// Reads the data after the constructor `code`.
     fn read(code: u8, reader: &mut Reader<'a>) -> Result<Self, Problem>;
 
     /// Appends constructor and value.
@@ -95,7 +95,7 @@ fn symbol(bytes: &[u8]) -> Result<Symbol<'_>, Problem> {
 
 /// Any value, checked to its last item.
 pub(crate) fn read_checked<'a>(code: u8, reader: &mut Reader<'a>) -> Result<Value<'a>, Problem> {
-    // The constructor was taken already; described values need it, so they are read from it again.
+    // The constructor was already read; described values need it, so the whole value is read again.
     if code == code::DESCRIBED {
         return Err(unexpected(code, "a value without descriptor"));
     }
@@ -138,7 +138,8 @@ impl<'a> Field<'a> for Symbols<'a> {
         }
     }
 
-    /// As an array also if there is one only: some clients don't know the short form, and RabbitMQ never uses it.
+    /// A single symbol is also written as an array: some clients don't know the short form, and RabbitMQ never uses
+    /// it.
     fn write(&self, out: &mut Vec<u8>) {
         let short = self.iter().all(|symbol| symbol.as_str().len() < 256);
         let mut items = Vec::new();

@@ -2,16 +2,16 @@
 
 use crate::{DecodeError, Performative};
 
-/// What opens AMQP 1.0: `AMQP`, protocol id 0, then 1.0.0 (2.2).
+/// The protocol header of AMQP 1.0: `AMQP`, protocol id 0, then 1.0.0 (2.2).
 pub const HEADER_AMQP: [u8; 8] = *b"AMQP\x00\x01\x00\x00";
 
-/// What opens the SASL layer: protocol id 3 (5.3.1).
+/// The protocol header of the SASL layer: protocol id 3 (5.3.1).
 pub const HEADER_SASL: [u8; 8] = *b"AMQP\x03\x01\x00\x00";
 
-/// Smallest `max-frame-size`, in bytes, that both sides must take (2.7.1, 5.3.1).
+/// Smallest `max-frame-size`, in bytes, that both sides must accept (2.7.1, 5.3.1).
 pub const FRAME_MIN_SIZE: u32 = 512;
 
-/// Bytes of a frame header without an extended one.
+/// Bytes of a frame header without an extended header.
 pub const FRAME_HEADER_SIZE: usize = 8;
 
 /// The type octet of a frame.
@@ -29,20 +29,20 @@ pub enum FrameKind {
 pub struct Frame<'a> {
     /// Its type.
     pub kind: FrameKind,
-    /// Its channel number; without meaning in a SASL frame.
+    /// Its channel number; meaningless in a SASL frame.
     pub channel: u16,
-    /// What follows the frame header and the extended header. An AMQP frame without a body keeps an idle
+    /// Everything after the frame header and the extended header. An AMQP frame without a body keeps an idle
     /// connection open (2.4.5).
     pub body: &'a [u8],
 }
 
-/// Takes the first frame of `input` and says how many bytes it had; `None` if more bytes are needed.
+/// Decodes the first frame of `input`. Returns it with its length in bytes, or `None` if more bytes are needed.
 ///
-/// `max_frame_size` is the limit of the whole frame in bytes, as this side gave it in its `open`.
+/// `max_frame_size` is the limit of the whole frame in bytes, as announced in this side's `open`.
 ///
 /// # Errors
-/// As soon as the bytes present show it: a size below 8 or above `max_frame_size` (known from its first 4 bytes), an
-/// impossible data offset, an unknown type.
+/// As soon as the bytes present show one: a size below 8 or above `max_frame_size` (known from its first 4 bytes), an
+/// invalid data offset, an unknown type.
 #[inline]
 pub fn decode_frame(input: &[u8], max_frame_size: u32) -> Result<Option<(Frame<'_>, usize)>, DecodeError> {
     let Some((header, _)) = input.split_first_chunk::<FRAME_HEADER_SIZE>() else {
@@ -81,12 +81,12 @@ fn check_size(size: u32, max_frame_size: u32) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// Where a frame began that isn't ended yet.
+/// Offset of a frame that isn't finished yet.
 #[derive(Debug)]
 #[must_use = "a frame has no size before end_frame"]
 pub struct FrameStart(usize);
 
-/// Appends a frame header; what is appended from here to [`end_frame`] is the body.
+/// Appends a frame header; the bytes appended until [`end_frame`] are the body.
 #[inline(always)]
 pub fn begin_frame(out: &mut Vec<u8>, kind: FrameKind, channel: u16) -> FrameStart {
     let start = out.len();

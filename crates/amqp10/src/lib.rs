@@ -1,11 +1,11 @@
 //! The AMQP 1.0 codec: slices in, slices out.
 //!
 //! Decoding borrows from the input and allocates nothing; encoding appends to a `Vec<u8>` that the caller reuses, in
-//! the smallest encoding. Every size, count and depth that the peer sends is checked once, when a performative
-//! or message is decoded, so that reading a decoded value later can't fail. Every legal encoding of a type is taken.
+//! the smallest encoding. Every size, count and depth that the peer sends is checked once, when a performative or
+//! message is decoded, so that reading a decoded value later can't fail. Every legal encoding of a type is accepted.
 //!
-//! What this crate must not know: connections, sessions, links and their states, sockets, clocks, queues. It
-//! tells that bytes are well formed, never whether they are allowed at this moment.
+//! This crate must not know: connections, sessions, links and their states, sockets, clocks, queues. It checks
+//! whether bytes are well-formed, never whether they are allowed at this moment.
 //!
 //! ```
 //! use leveret_amqp10::performative::Flow;

@@ -1,9 +1,10 @@
-//! Fields as nearly every client encodes them. Whoever reads these has a longer way for all the rest.
+//! Fast path for fields in the encodings that nearly all clients use. Callers fall back to the general decoder for
+//! all others.
 
 use crate::performative::DELIVERY_TAG_MAX;
 use crate::value::code;
 
-/// Reads fields one after the other; outer `None` for anything but their usual encodings, inner for null.
+/// Reads fields one after the other. The outer `None` stands for an unusual encoding, the inner one for null.
 pub(crate) struct PlainFields<'a> {
     fields: &'a [u8],
     left: u8,
@@ -16,13 +17,13 @@ impl<'a> PlainFields<'a> {
         Self { fields, left: count }
     }
 
-    /// Whether all of them were read, and nothing follows.
+    /// Whether all fields were read and nothing follows.
     #[inline(always)]
     pub(crate) fn is_at_end(&self) -> bool {
         self.left == 0 && self.fields.is_empty()
     }
 
-    /// The constructor of the next field; `NULL` behind the last one.
+    /// The constructor of the next field; `NULL` after the last one.
     #[inline(always)]
     fn constructor(&mut self) -> Option<u8> {
         match self.left.checked_sub(1) {

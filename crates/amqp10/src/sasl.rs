@@ -7,64 +7,64 @@ use crate::wire::{Reader, saturate};
 use crate::{DecodeError, FrameKind, Symbol, Symbols, begin_frame, descriptor, end_frame};
 
 composite! {
-    /// What the server offers (5.3.3.1).
+    /// The mechanisms that the server offers (5.3.3.1).
     Mechanisms['a] = SASL_MECHANISMS, "sasl-mechanisms" {
-        /// Names of mechanisms, the best first.
+        /// Names of the mechanisms, best first.
         sasl_server_mechanisms "sasl-server-mechanisms": mandatory Symbols<'a>,
     }
 }
 
 composite! {
-    /// What the client chooses (5.3.3.2).
+    /// The mechanism that the client chooses (5.3.3.2).
     Init['a] = SASL_INIT, "sasl-init" {
         /// The mechanism.
         mechanism "mechanism": mandatory Symbol<'a>,
-        /// Its first response.
+        /// The mechanism's initial response.
         initial_response "initial-response": optional &'a [u8],
-        /// The host that the client means; RabbitMQ's virtual host if it begins with `vhost:`.
+        /// The host that the client addresses; RabbitMQ's virtual host if it begins with `vhost:`.
         hostname "hostname": optional &'a str,
     }
 }
 
 composite! {
-    /// What the server asks (5.3.3.3).
+    /// A challenge of the server (5.3.3.3).
     Challenge['a] = SASL_CHALLENGE, "sasl-challenge" {
-        /// Bytes of the mechanism.
+        /// The mechanism's data.
         challenge "challenge": mandatory &'a [u8],
     }
 }
 
 composite! {
-    /// What the client answers (5.3.3.4).
+    /// The response of the client (5.3.3.4).
     Response['a] = SASL_RESPONSE, "sasl-response" {
-        /// Bytes of the mechanism.
+        /// The mechanism's data.
         response "response": mandatory &'a [u8],
     }
 }
 
 number_choice! {
-    /// How authentication ended (5.3.3.6).
+    /// The result of authentication (5.3.3.6).
     SaslCode: u8, "0 (ok), 1 (auth), 2 (sys), 3 (sys-perm) or 4 (sys-temp)" {
-        /// The client is who it says it is.
+        /// Authentication succeeded.
         #[default]
         Ok = 0,
-        /// It isn't.
+        /// Authentication failed.
         Auth = 1,
         /// The server failed.
         Sys = 2,
-        /// The server failed and will again.
+        /// The server failed permanently.
         SysPerm = 3,
-        /// The server failed this time.
+        /// The server failed temporarily.
         SysTemp = 4,
     }
 }
 
 composite! {
-    /// How it ended (5.3.3.5).
+    /// The end of authentication (5.3.3.5).
     Outcome['a] = SASL_OUTCOME, "sasl-outcome" {
-        /// How.
+        /// The result.
         code "code": mandatory SaslCode,
-        /// More bytes of the mechanism.
+        /// The mechanism's additional data.
         additional_data "additional-data": optional &'a [u8],
     }
 }
@@ -88,7 +88,7 @@ impl<'a> SaslFrame<'a> {
     /// Decodes the body of a SASL frame.
     ///
     /// # Errors
-    /// If it is none of the five, malformed, or followed by anything.
+    /// If it is none of the five, malformed, or followed by more bytes.
     pub fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
         const PLACE: &str = "SASL frame";
         const EXPECTED: &str = "sasl-mechanisms, -init, -challenge, -response or -outcome";

@@ -1,4 +1,4 @@
-//! Serial number arithmetic (RFC 1982), which delivery-ids, transfer-ids and delivery-counts follow (2.8.10).
+//! Serial number arithmetic (RFC 1982) of delivery-ids, transfer-ids and delivery-counts (2.8.10).
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -20,14 +20,14 @@ impl Serial {
         self.add(1)
     }
 
-    /// This number, and moves on to the next.
+    /// Returns this number, and increments it.
     pub const fn advance(&mut self) -> Self {
         let now = *self;
         *self = self.next();
         now
     }
 
-    /// How far this number is after `earlier`, negative if before it: from -2^31 to 2^31 - 1.
+    /// The distance of this number from `earlier`, negative if it is before it: from -2^31 to 2^31 - 1.
     #[must_use]
     pub const fn distance_from(self, earlier: Self) -> i32 {
         self.0.wrapping_sub(earlier.0) as i32
@@ -39,7 +39,7 @@ impl Serial {
         self.0.wrapping_sub(earlier.0)
     }
 
-    /// Whether this number lies in `first ..= last`; false if `last` is before `first`.
+    /// Whether this number is in `first ..= last`; false if `last` is before `first`.
     #[must_use]
     pub const fn is_within(self, first: Self, last: Self) -> bool {
         last.distance_from(first) >= 0 && self.since(first) <= last.since(first)

@@ -4,7 +4,7 @@ use crate::error::Problem;
 use crate::field::{Field, number_choice};
 use crate::wire::Reader;
 
-/// Which end of a link speaks (2.8.1).
+/// The role of an end of a link (2.8.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Role {
     /// `false` on the wire.
@@ -38,25 +38,25 @@ impl<'a> Field<'a> for Role {
 }
 
 number_choice! {
-    /// How a sender settles (2.8.2).
+    /// The settlement mode of a sender (2.8.2).
     SenderSettleMode: u8, "0 (unsettled), 1 (settled) or 2 (mixed)" {
         /// All deliveries are sent unsettled.
         Unsettled = 0,
         /// All deliveries are sent settled.
         Settled = 1,
-        /// Each as the sender likes.
+        /// The sender decides for each delivery.
         #[default]
         Mixed = 2,
     }
 }
 
 number_choice! {
-    /// How a receiver settles (2.8.3).
+    /// The settlement mode of a receiver (2.8.3).
     ReceiverSettleMode: u8, "0 (first) or 1 (second)" {
-        /// Spontaneously.
+        /// The receiver settles spontaneously.
         #[default]
         First = 0,
-        /// After the sender did.
+        /// The receiver settles after the sender.
         Second = 1,
     }
 }

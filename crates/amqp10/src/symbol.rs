@@ -1,4 +1,4 @@
-//! Symbols (1.6.21) and fields that hold several (`multiple="true"`, 1.4).
+//! Symbols (1.6.21) and fields with several of them (`multiple="true"`, 1.4).
 
 use crate::value::{ArrayRef, Value};
 use std::fmt;
@@ -105,7 +105,7 @@ impl<'a> Symbols<'a> {
         ))
     }
 
-    /// How many.
+    /// Number of symbols.
     #[must_use]
     pub fn len(self) -> usize {
         match self.0 {
@@ -116,7 +116,7 @@ impl<'a> Symbols<'a> {
         }
     }
 
-    /// True if there are none.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0

@@ -8,62 +8,62 @@ use crate::wire::Reader;
 use crate::{Coordinator, Outcome, Symbols, descriptor};
 
 number_choice! {
-    /// What of a terminus survives its container's end (3.5.5).
+    /// The parts of a terminus that survive its container (3.5.5).
     TerminusDurability: u32, "0 (none), 1 (configuration) or 2 (unsettled-state)" {
         /// Nothing.
         #[default]
         None = 0,
-        /// That it exists and how.
+        /// Its existence and configuration.
         Configuration = 1,
-        /// Also its unsettled deliveries.
+        /// Its unsettled deliveries as well.
         UnsettledState = 2,
     }
 }
 
 symbol_choice! {
-    /// When the expiry of a terminus begins (3.5.6).
+    /// The event at which the expiry of a terminus begins (3.5.6).
     ExpiryPolicy, "link-detach, session-end, connection-close or never" {
-        /// When its link is detached.
+        /// Its link is detached.
         LinkDetach = "link-detach",
-        /// When its last session ends.
+        /// Its last session ends.
         #[default]
         SessionEnd = "session-end",
-        /// When its last connection is closed.
+        /// Its last connection is closed.
         ConnectionClose = "connection-close",
-        /// Never.
+        /// It never expires.
         Never = "never",
     }
 }
 
 symbol_choice! {
-    /// Whether messages leave their node (3.5.7).
+    /// Whether consumed messages leave their node (3.5.7).
     DistributionMode, "move or copy" {
-        /// A message goes to one consumer.
+        /// They leave it: a message goes to one consumer.
         #[default]
         Move = "move",
-        /// It stays for others.
+        /// They stay for other consumers.
         Copy = "copy",
     }
 }
 
-/// How long a dynamic node lives (3.5.10 to 3.5.13).
+/// The lifetime of a dynamic node (3.5.10 to 3.5.13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LifetimePolicy {
-    /// As long as the link that made it.
+    /// It exists as long as the link that created it.
     DeleteOnClose,
-    /// Until no links use it.
+    /// It exists until no links use it.
     DeleteOnNoLinks,
-    /// Until it is empty.
+    /// It exists until it is empty.
     DeleteOnNoMessages,
-    /// Until it is empty or unused.
+    /// It exists until it is empty or unused.
     DeleteOnNoLinksOrMessages,
 }
 
 impl LifetimePolicy {
-    /// The key of dynamic-node-properties under which it stands.
+    /// The key in dynamic-node-properties.
     pub const KEY: &'static str = "lifetime-policy";
 
-    /// The policy that a value of dynamic-node-properties stands for.
+    /// The policy for a value in dynamic-node-properties.
     #[must_use]
     pub fn from_value(value: Value<'_>) -> Option<Self> {
         let Value::Described(described) = value else { return None };
@@ -76,7 +76,7 @@ impl LifetimePolicy {
         }
     }
 
-    /// The value for dynamic-node-properties.
+    /// The value in dynamic-node-properties.
     #[must_use]
     pub const fn value(self) -> Value<'static> {
         Value::Described(Described::trusted(
@@ -92,27 +92,27 @@ impl LifetimePolicy {
 }
 
 composite! {
-    /// Where messages come from (3.5.3).
+    /// The source of messages (3.5.3).
     Source['a] = SOURCE, "source" {
         /// The node's address; `None` for a dynamic one in the first attach.
         address "address": optional &'a str,
-        /// What survives.
+        /// The parts that survive.
         durable "durable": default TerminusDurability = TerminusDurability::None,
-        /// When expiry begins.
+        /// The event at which expiry begins.
         expiry_policy "expiry-policy": default ExpiryPolicy = ExpiryPolicy::SessionEnd,
         /// Expiry after this many seconds.
         timeout "timeout": default u32 = 0,
-        /// Asks for a node to be made.
+        /// Whether a node is to be created.
         dynamic "dynamic": default bool = false,
         /// Properties of that node.
         dynamic_node_properties "dynamic-node-properties": optional MapRef<'a>,
         /// Whether messages leave the node.
         distribution_mode "distribution-mode": optional DistributionMode,
-        /// Which messages the link wants, by name of filter.
+        /// Filters of messages, by name.
         filter "filter": optional MapRef<'a>,
-        /// The outcome of deliveries that are settled without one.
+        /// The outcome of deliveries that are settled without an outcome.
         default_outcome "default-outcome": optional Outcome<'a>,
-        /// Outcomes that can be used.
+        /// Outcomes that the link may use.
         outcomes "outcomes": default Symbols<'a> = Symbols::NONE,
         /// Extensions.
         capabilities "capabilities": default Symbols<'a> = Symbols::NONE,
@@ -120,17 +120,17 @@ composite! {
 }
 
 composite! {
-    /// Where messages go (3.5.4).
+    /// The target of messages (3.5.4).
     Target['a] = TARGET, "target" {
         /// The node's address; `None` for a dynamic one in the first attach, or for RabbitMQ's anonymous terminus.
         address "address": optional &'a str,
-        /// What survives.
+        /// The parts that survive.
         durable "durable": default TerminusDurability = TerminusDurability::None,
-        /// When expiry begins.
+        /// The event at which expiry begins.
         expiry_policy "expiry-policy": default ExpiryPolicy = ExpiryPolicy::SessionEnd,
         /// Expiry after this many seconds.
         timeout "timeout": default u32 = 0,
-        /// Asks for a node to be made.
+        /// Whether a node is to be created.
         dynamic "dynamic": default bool = false,
         /// Properties of that node.
         dynamic_node_properties "dynamic-node-properties": optional MapRef<'a>,
@@ -139,7 +139,7 @@ composite! {
     }
 }
 
-/// What a link sends to: a node, or the coordinator of transactions (4.5.1).
+/// The target of a link: a node, or the coordinator of transactions (4.5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetArchetype<'a> {
     /// A node.

@@ -14,7 +14,7 @@ composite! {
 }
 
 composite! {
-    /// Asks for a transaction (4.5.2).
+    /// Begins a transaction (4.5.2).
     Declare['a] = DECLARE, "declare" {
         /// The global transaction it belongs to.
         global_id "global-id": optional &'a [u8],
@@ -24,24 +24,24 @@ composite! {
 composite! {
     /// Ends a transaction (4.5.3).
     Discharge['a] = DISCHARGE, "discharge" {
-        /// Which.
+        /// The id of the transaction.
         txn_id "txn-id": mandatory &'a [u8],
-        /// Roll it back.
+        /// Whether to roll it back.
         fail "fail": default bool = false,
     }
 }
 
-/// A message to the coordinator: what its `amqp-value` section holds.
+/// A message to the coordinator: the content of its `amqp-value` section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionRequest<'a> {
-    /// A new transaction.
+    /// Begins a transaction.
     Declare(Declare<'a>),
-    /// The end of one.
+    /// Ends a transaction.
     Discharge(Discharge<'a>),
 }
 
 impl<'a> TransactionRequest<'a> {
-    /// Decodes the value of the section, `raw` from its descriptor on.
+    /// Decodes the value of the section. `raw` begins with its descriptor.
     ///
     /// # Errors
     /// If it is neither, or malformed.

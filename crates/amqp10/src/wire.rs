@@ -2,7 +2,7 @@
 
 use crate::error::Problem;
 
-/// Takes bytes off the front of a slice.
+/// Reads bytes from the front of a slice.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// What was taken since this reader was like `earlier`.
+    /// The bytes read since this reader was at `earlier`.
     #[inline(always)]
     pub(crate) fn taken_since(&self, earlier: &Self) -> &'a [u8] {
         &earlier.rest[..earlier.rest.len() - self.rest.len()]

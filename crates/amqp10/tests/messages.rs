@@ -1,4 +1,4 @@
-//! Messages: sections in every encoding, in order and out of it.
+//! Messages: sections in every encoding, in and out of order.
 
 mod support;
 
@@ -14,7 +14,7 @@ use support::encoding::{self, Picks};
 use support::layout::{self, SECTIONS};
 use support::{Dialect, binary, described, map};
 
-/// A section as code and value.
+/// A section with this code and value.
 fn section(code: u64, value: OwnedValue) -> OwnedValue {
     described(OwnedDescriptor::Code(code), value)
 }
@@ -93,7 +93,7 @@ proptest! {
         };
         prop_assert_eq!(found, body);
 
-        // Written again, header and properties are the same lists.
+        // Encoded again, header and properties are the same lists.
         let mut out = Vec::new();
         if let Some(header) = sections.header {
             header.encode(&mut out);
@@ -213,7 +213,8 @@ fn malformed_sections_are_named() {
     assert!(Properties::decode(&[0x00, 0x53, 0x73, 0x45, 0x40]).is_err());
 }
 
-/// What a body holds is between sender and receiver, as in RabbitMQ 4.3: the broker passes what it would refuse elsewhere.
+/// The content of a body concerns only sender and receiver, as in RabbitMQ 4.3: the broker passes on values that it
+/// would refuse elsewhere.
 #[test]
 fn bodies_are_passed_unread() {
     let mut deep = vec![0x45];
@@ -269,7 +270,7 @@ fn nulls_in_a_header_are_absent_fields() {
     let payload = b"\0\x53\x70\xC0\x06\x05\x41\x40\x40\x41\x43\
         \0\x53\x72\xC1\x23\x04\xA3\x10x-opt-exchange\0\0\xA1\0\xA3\x05x-opt\xA1\x05abcde\
         \0\x53\x75\xA0\x02hi";
-    // The key above has two zero octets: a symbol may hold any ASCII.
+    // The key above contains two zero octets: a symbol may contain any ASCII.
     let sections = Sections::parse(payload).unwrap();
     assert_eq!(sections.header, Some(Header { durable: Some(true), first_acquirer: true, ..Header::default() }));
     assert_eq!(sections.message_annotations.unwrap().lookup("x-opt"), Some(Value::String("abcde")));
@@ -280,8 +281,8 @@ fn nulls_in_a_header_are_absent_fields() {
     assert_eq!(out, b"\0\x53\x73\xC0\x13\x07\x40\x40\x40\x40\x40\x40\xA3\x0Atext/plain");
 }
 
-/// Recorded on 2026-11-21 from RabbitMQ 4.3.6: a message that was published over HTTP with content type, message id,
-/// timestamp and headers.
+/// Recorded on 2026-11-21 from RabbitMQ 4.3.6: a message published over HTTP with content type, message id, timestamp
+/// and headers.
 #[test]
 fn a_message_of_rabbitmq_is_read() {
     let payload = b"\0\x53\x70\xC0\x06\x05\x41\x40\x40\x41\x43\
@@ -304,7 +305,7 @@ fn a_message_of_rabbitmq_is_read() {
     assert_eq!(sections.application_properties.unwrap().lookup("a"), Some(Value::Long(1)));
     let BodyRef::Data(data) = sections.body else { panic!("data") };
     assert_eq!(data.single(), Some(&b"hello"[..]));
-    // What ours writes is the same, byte for byte, but for a delivery-count of 0 in the header, which is the default.
+    // Our encoding is the same, byte for byte, except for a delivery-count of 0 in the header, which is the default.
     let mut out = Vec::new();
     sections.header.unwrap().encode(&mut out);
     assert_eq!(out, b"\0\x53\x70\xC0\x05\x04\x41\x40\x40\x41");

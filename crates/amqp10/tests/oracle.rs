@@ -1,4 +1,4 @@
-//! Both ways against an independent codec: what ours writes, it reads and writes to the same effect.
+//! Compares with an independent codec: it reads what we write, and what it writes means the same.
 
 mod support;
 
@@ -11,7 +11,7 @@ use serde_amqp::{from_slice, to_vec};
 use support::Dialect;
 use support::layout::{self, PERFORMATIVES, SECTIONS};
 
-/// What the oracle reads from `bytes` and writes again.
+/// Lets the oracle decode `bytes` and encode them again.
 fn through_oracle(code: u64, bytes: &[u8]) -> Result<Vec<u8>, String> {
     macro_rules! through {
         ($type:ty) => {
@@ -83,7 +83,7 @@ fn sections() {
                 let mut ours = Vec::new();
                 value.encode(&mut ours);
                 let theirs = through_oracle(layout.code, &ours).map_err(TestCaseError::fail)?;
-                // The oracle knows no header without durability and priority.
+                // The oracle always writes durability and priority of a header.
                 if layout.name != "header" {
                     let read = OwnedValue::from(Value::decode_all(&theirs).unwrap());
                     prop_assert_eq!(layout::normal(read), layout::normal(value));

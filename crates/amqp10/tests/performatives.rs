@@ -1,4 +1,4 @@
-//! Every performative and SASL frame: each legal encoding, each missing and superfluous field.
+//! Every performative and SASL frame: every legal encoding, and every missing or superfluous field.
 
 mod support;
 
@@ -57,7 +57,7 @@ fn every() -> impl Iterator<Item = (&'static Layout, Again)> {
 }
 
 #[test]
-fn each_field_is_read_from_any_encoding_and_written_in_its_place() {
+fn each_field_is_read_in_any_encoding_and_written_in_its_place() {
     for (layout, again) in every() {
         let mut runner = TestRunner::new(ProptestConfig { cases: 80, failure_persistence: None, ..Default::default() });
         runner
@@ -151,7 +151,7 @@ fn choices_out_of_range_are_invalid_fields() {
 }
 
 #[test]
-fn what_stands_in_a_field_is_named_down_to_its_field() {
+fn an_error_in_a_nested_type_names_both_fields() {
     // disposition(role receiver, first 0, last null, settled true, state rejected(error(null)))
     let disposition = b"\x00\x53\x15\xC0\x12\x05\x41\x43\x40\x41\x00\x53\x25\xC0\x08\x01\x00\x53\x1D\xC0\x02\x01\x40";
     let error = Performative::decode(disposition).unwrap_err();
@@ -165,7 +165,7 @@ fn what_stands_in_a_field_is_named_down_to_its_field() {
 }
 
 #[test]
-fn frames_that_begin_with_no_performative_say_so() {
+fn a_frame_without_a_performative_is_an_error() {
     let cases: &[(&[u8], &str)] = &[
         (&[0x00, 0x53, 0x19, 0x45], "descriptor 0x19 is unknown here, expected a performative"),
         (&[0x40], "received a value of type null, expected a performative"),
@@ -286,7 +286,7 @@ proptest! {
 }
 
 #[test]
-fn a_delivery_begins_as_its_fields_say() {
+fn a_delivery_begins_with_the_bytes_of_its_fields() {
     for (handle, id, settled) in [(0, 0, false), (1, 255, true), (255, 256, false), (256, u32::MAX, true)] {
         let (channel, tag) = (0x102, [0, 1, 2, 255]);
         let transfer = Transfer {

@@ -63,7 +63,7 @@ fn each_constructor_has_its_meaning() {
     }
 }
 
-/// The described array of part 1, figure 1.26's kind: `@example:book:list` values share their constructor.
+/// An array of described values as in figure 1.26 of part 1: `@example:book:list` values share their constructor.
 #[test]
 fn arrays_of_described_values_keep_the_descriptor_of_each_item() {
     let bytes = b"\xE0\x1F\x02\x00\xA3\x09book:list\xC0\x08\x02\xA1\x03abc\x52\x01\x07\x02\xA1\x02de\x52\x02";
@@ -143,7 +143,7 @@ fn sizes_and_counts_that_lie_are_errors() {
 }
 
 #[test]
-fn what_no_type_has_is_named() {
+fn undefined_encodings_are_named() {
     assert_eq!(problem(&[0x57]), Problem::Constructor { received: 0x57 });
     assert_eq!(problem(&[0xC0, 2, 1, 0xFF]), Problem::Constructor { received: 0xFF });
     assert_eq!(problem(&[0xE0, 2, 0, 0x4F]), Problem::Constructor { received: 0x4F });
@@ -170,14 +170,14 @@ fn nesting_is_limited() {
     let lists = nested(DEPTH_MAX, &[0xD0]);
     assert!(Value::decode(&lists).is_ok());
     assert_eq!(problem(&nested(DEPTH_MAX + 1, &[0xD0])), Problem::Depth { limit: DEPTH_MAX });
-    // Far more levels than any stack has room for.
+    // Far more levels than any stack could hold.
     assert_eq!(problem(&nested(20_000, &[0xD0])), Problem::Depth { limit: DEPTH_MAX });
 
     let described = |levels: u32| [[0x00, 0x53, 1].repeat(levels as usize), vec![0x40]].concat();
     assert!(Value::decode(&described(DEPTH_MAX)).is_ok());
     assert_eq!(problem(&described(DEPTH_MAX + 1)), Problem::Depth { limit: DEPTH_MAX });
     assert_eq!(problem(&described(100_000)), Problem::Depth { limit: DEPTH_MAX });
-    // Levels are given back: neighbours don't add up.
+    // Levels end with their value: siblings don't add up.
     let neighbours = [&[0xC0, 121, 30][..], &[0x00, 0x53, 1, 0x40].repeat(30)].concat();
     assert!(Value::decode(&neighbours).is_ok());
 }
@@ -192,7 +192,7 @@ fn items_without_bytes_are_limited() {
         for count in [ZERO_WIDTH_ITEMS_MAX + 1, u32::MAX] {
             assert_eq!(problem(&array(count)), Problem::ZeroWidth { limit: ZERO_WIDTH_ITEMS_MAX });
         }
-        // Many arrays in one value share the limit.
+        // Several arrays in one value share the limit.
         let half = array(ZERO_WIDTH_ITEMS_MAX / 2 + 1);
         let pair = [&[0xC0, half.len() as u8 * 2 + 1, 2][..], &half, &half].concat();
         assert_eq!(problem(&pair), Problem::ZeroWidth { limit: ZERO_WIDTH_ITEMS_MAX });
@@ -227,10 +227,10 @@ fn the_smallest_encoding_is_written() {
 }
 
 #[test]
-fn maps_are_looked_up_by_text_and_taken_over_as_they_are() {
+fn maps_are_looked_up_by_text_and_copied_as_encoded() {
     let map = EncodedMap::new().with("x-a", 1u32).with("x-b", "two");
     let mut other = EncodedMap::new();
-    // An int in its long form, which a re-encoding would shorten.
+    // An int in its long form, which encoding it again would shorten.
     other.extend_encoded(1, b"\xA1\x01k\x71\0\0\0\x05").unwrap();
     other.extend(map.as_map()).push_symbol("x-c", true);
     assert_eq!(other.len(), 4);
@@ -248,7 +248,7 @@ fn maps_are_looked_up_by_text_and_taken_over_as_they_are() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the legal encoding, the value is the same; and ours is never longer.
+    /// Every legal encoding gives the same value, and our encoding is never longer.
     #[test]
     fn any_encoding_is_read(value in support::value(), seed in any::<u64>()) {
         let mut bytes = Vec::new();
@@ -258,7 +258,7 @@ proptest! {
         let mut ours = Vec::new();
         value.encode(&mut ours);
         prop_assert_eq!(&OwnedValue::from(Value::decode_all(&ours).unwrap()), &value);
-        // What is borrowed is copied with its encodings, which must stay the same value.
+        // Borrowed values are copied as encoded, which must give the same value.
         let mut copied = Vec::new();
         decoded.encode(&mut copied);
         prop_assert_eq!(&OwnedValue::from(Value::decode_all(&copied).unwrap()), &value);

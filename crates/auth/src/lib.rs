@@ -1,7 +1,7 @@
-//! Who somebody is: login mechanisms and password formats.
+//! Authentication: login mechanisms and password formats.
 //!
-//! What a user may do is decided by [`leveret_model::authorize`]. This crate must not know of protocols: a
-//! session takes the response of the peer apart as far as its own encoding goes.
+//! Permissions are checked by [`leveret_model::authorize`]. This crate must not know of protocols: a session decodes
+//! the peer's response as far as its own encoding goes.
 
 mod login;
 mod mechanism;

@@ -6,13 +6,13 @@ use leveret_model::{Refused, RefusedKind, Topology};
 use crate::Response;
 use crate::password::verify;
 
-/// A login that failed: what the peer may know, and the reason for the log.
+/// A failed login: the error for the peer, and the reason for the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{refused}")]
 pub struct LoginRefused {
-    /// What to tell the peer; the same text for every reason, as RabbitMQ does.
+    /// The error for the peer: the same text for every reason, as in RabbitMQ.
     pub refused: Refused,
-    /// Who was refused and why, for the log.
+    /// The user and the reason, for the log.
     pub detail: String,
 }
 
@@ -30,11 +30,11 @@ impl LoginRefused {
     }
 }
 
-/// Who the peer is. `loopback_users` are those that may only come from this machine.
+/// Authenticates a peer and returns its user. `loopback_users` may only connect from this machine.
 ///
 /// # Errors
-/// The response is malformed, the user unknown or without a password, the password wrong, or the peer not on
-/// this machine though the user must be.
+/// The response is malformed, the user unknown or without a password, the password wrong, or the peer isn't on this
+/// machine although the user must be.
 pub fn authenticate(
     topology: &Topology,
     response: Response<'_>,
@@ -53,10 +53,10 @@ pub fn authenticate(
     from_where_it_may(&user.name, mechanism, peer_is_loopback, loopback_users)
 }
 
-/// Who the peer is whose verified certificate has this name; `mechanism` is for texts.
+/// Authenticates a peer by the name in its verified certificate. `mechanism` is used in texts.
 ///
 /// # Errors
-/// The user is unknown, or the peer not on this machine though the user must be.
+/// The user is unknown, or the peer isn't on this machine although the user must be.
 pub fn recognise(
     topology: &Topology,
     mechanism: &str,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_names_a_user_that_is_there_and_may_come_from_there() {
+    fn a_certificate_names_a_user_allowed_from_its_address() {
         let topology = topology();
         let from = |name, loopback| recognise(&topology, "EXTERNAL", name, loopback, &["guest".to_owned()]);
         assert_eq!(from("guest", true).as_deref(), Ok("guest"));

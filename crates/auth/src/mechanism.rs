@@ -1,14 +1,14 @@
-/// A way to log in, as SASL names it.
+/// A SASL mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
-    /// RFC 4616.
+    /// PLAIN, RFC 4616.
     Plain,
-    /// A field table with LOGIN and PASSWORD, 0-9-1's own.
+    /// AMQPLAIN of 0-9-1: a field table with LOGIN and PASSWORD.
     AmqPlain,
 }
 
 impl Mechanism {
-    /// What connection.start offers, in RabbitMQ's order.
+    /// The mechanisms that connection.start offers, in RabbitMQ's order.
     pub const ALL: [Mechanism; 2] = [Mechanism::AmqPlain, Mechanism::Plain];
 
     /// The name on the wire.
@@ -25,10 +25,10 @@ impl Mechanism {
     }
 }
 
-/// What a peer answers to a mechanism.
+/// A peer's response to a mechanism.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Response<'a> {
-    /// The bytes of a PLAIN response: authorization identity, user and password with NULs between.
+    /// The bytes of a PLAIN response: authorization identity, user and password separated by NULs.
     Plain(&'a [u8]),
     /// LOGIN and PASSWORD of an AMQPLAIN response; the session parsed the table.
     AmqPlain {
@@ -37,7 +37,7 @@ pub enum Response<'a> {
         /// The password.
         password: &'a [u8],
     },
-    /// User and password from elsewhere, such as HTTP basic authentication.
+    /// User and password from another source, such as HTTP basic authentication.
     Basic {
         /// The user.
         user: &'a str,
@@ -47,7 +47,7 @@ pub enum Response<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// The name that texts give the mechanism.
+    /// The name of the mechanism in texts.
     pub(crate) fn mechanism(&self) -> &'static str {
         match self {
             Response::Plain(_) => Mechanism::Plain.name(),
@@ -56,13 +56,13 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// User and password, if the response has the form that it must have.
+    /// User and password, if the response is well-formed.
     pub(crate) fn parse(&self) -> Option<(&'a str, &'a [u8])> {
         let (user, password) = match *self {
             Response::Plain(bytes) => {
                 let mut parts = bytes.split(|byte| *byte == 0);
                 let (authorization, user, password) = (parts.next()?, parts.next()?, parts.next()?);
-                // Nobody acts in another's name (RFC 4616, section 2); RabbitMQ takes none at all.
+                // No user may act under another's name (RFC 4616, section 2); RabbitMQ accepts no such name at all.
                 if parts.next().is_some() || !(authorization.is_empty() || authorization == user) {
                     return None;
                 }
@@ -75,7 +75,7 @@ impl<'a> Response<'a> {
     }
 }
 
-/// Passwords are in no log.
+/// Hides the password, so that it never gets into a log.
 impl std::fmt::Debug for Response<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Response({})", self.mechanism())

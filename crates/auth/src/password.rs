@@ -12,7 +12,7 @@ pub const HASHING_SHA256: &str = "rabbit_password_hashing_sha256";
 /// SHA-512 over salt and password.
 pub const HASHING_SHA512: &str = "rabbit_password_hashing_sha512";
 
-/// MD5 over salt and password: what RabbitMQ before 3.6 wrote, and its exports still have.
+/// MD5 over salt and password: written by RabbitMQ before 3.6, and still found in its exports.
 pub const HASHING_MD5: &str = "rabbit_password_hashing_md5";
 
 /// Whether passwords with this hash function can be verified.
@@ -34,14 +34,14 @@ pub fn hash_password(password: &[u8], salt: [u8; SALT_BYTES]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// A salt that nobody can foresee: the standard library seeds its hashers from the system's randomness.
+/// A salt that can't be predicted: the standard library seeds its hashers from the system's randomness.
 pub fn random_salt() -> [u8; SALT_BYTES] {
     let random = RandomState::new().build_hasher().finish().to_le_bytes();
     [random[0], random[1], random[2], random[3]]
 }
 
-/// Whether `password` is the user's. Takes as long for users that are unknown or have no password, and
-/// doesn't tell by its time how much of a hash was right.
+/// Whether `password` is the user's. Takes as long for users that are unknown or have no password, and its duration
+/// doesn't reveal how much of a hash was right.
 pub(crate) fn verify(user: Option<&User>, password: &[u8]) -> bool {
     let stored = user.and_then(|user| {
         let hash = STANDARD.decode(user.password_hash.as_deref()?).ok()?;
@@ -58,7 +58,7 @@ pub(crate) fn verify(user: Option<&User>, password: &[u8]) -> bool {
         HASHING_MD5 => digest::<Md5>(salt, password),
         _ => return false,
     };
-    // RabbitMQ accepts no empty password either, whatever hash is stored.
+    // RabbitMQ doesn't accept an empty password either, whatever hash is stored.
     bool::from(computed[..].ct_eq(expected)) && known && !password.is_empty()
 }
 
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_of_other_versions_let_in() {
+    fn hashes_of_other_versions_are_verified() {
         // The same salt and password.
         for (algorithm, hash) in [
             (HASHING_MD5, "kI3GChNpte2FApYFXScl+0dIluk="),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_in_without_a_password() {
+    fn users_without_a_password_cannot_log_in() {
         let empty = hash_password(b"", [1, 2, 3, 4]);
         assert!(!verify(Some(&user(Some(&empty), HASHING_SHA256)), b""));
         assert!(!verify(Some(&user(None, HASHING_SHA256)), b""));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_read_matches_nothing() {
+    fn malformed_hashes_match_no_password() {
         for hash in ["", "AA==", "not base64", "AAAAAA=="] {
             assert!(!verify(Some(&user(Some(hash), HASHING_SHA256)), b"x"), "{hash}");
         }

@@ -12,7 +12,7 @@ use crate::{Scenario, rows, scenario};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = scenarios())]
 pub struct BenchArgs {
-    /// What to run, see below [default: classic]
+    /// The scenarios to run, see below [default: classic]
     #[arg(value_name = "SCENARIO")]
     pub scenarios: Vec<Scenario>,
 
@@ -21,7 +21,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "scenarios")]
     pub rows: Vec<String>,
 
-    /// Print the rows with what each is
+    /// Print the rows, each with a description
     #[arg(long)]
     pub list: bool,
 
@@ -69,11 +69,11 @@ pub struct BenchArgs {
     #[arg(long)]
     pub perf: bool,
 
-    /// Whom to trust over TLS, in PEM [default: the system's certificates]
+    /// Certificates to trust over TLS, in PEM [default: the system's]
     #[arg(long, value_name = "FILE")]
     pub cacertfile: Option<PathBuf>,
 
-    /// The certificate to show to a broker that asks for one, in PEM
+    /// The certificate to send to a broker that requests one, in PEM
     #[arg(long, value_name = "FILE", requires = "keyfile")]
     pub certfile: Option<PathBuf>,
 
@@ -86,11 +86,11 @@ pub struct BenchArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
-    /// What a load is made of
+    /// The load
     #[command(flatten)]
     pub load: LoadArgs,
 
-    /// Seconds without a word from the broker after which what is missing counts as lost
+    /// Seconds of silence from the broker after which missing messages count as lost
     #[arg(long, default_value_t = 30)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub silence_max_s: u64,
@@ -103,7 +103,7 @@ pub struct BenchArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Write JSON to a file too; after each scenario what there is
+    /// Also write the results as JSON to a file, again after each scenario
     #[arg(long, value_name = "FILE")]
     pub json_file: Option<PathBuf>,
 
@@ -115,16 +115,17 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     pub html_file: Option<PathBuf>,
 
-    /// Put this behind the names of what runs, to tell several runs in one report apart
+    /// Append this to the names of rows and scenarios, to tell several runs in one report apart
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
 
-    /// Measure nothing: report what earlier runs wrote by --json-file, all together
+    /// Measure nothing: make one report of the files that earlier runs wrote with --json-file
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["scenarios", "rows", "vs"])]
     pub from_json: Vec<PathBuf>,
 }
 
-/// What a load is made of: what isn't given is the scenario's. Options that PerfTest or quiver have are called as there, too.
+/// The options of a load; the scenario's values apply to those that aren't given. Options that PerfTest or quiver
+/// have, too, have the same names.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct LoadArgs {
     /// Messages per round [default: 1,000,000, or 10 seconds' worth at a fixed rate]
@@ -168,8 +169,8 @@ pub struct LoadArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
     pub other_queues: Option<u32>,
 
-    /// Messages per second of all publishers together, or `half` for half of what the broker takes in three seconds
-    /// before; latency counts from when each was due [default: the scenario's]
+    /// Messages per second of all publishers together, or `half` for half of the broker's rate, which is measured for
+    /// three seconds first; latency counts from when each was due [default: the scenario's]
     #[arg(long)]
     pub rate: Option<Rate>,
 
@@ -197,8 +198,8 @@ pub struct LoadArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub routing_key_cache_size: Option<u32>,
 
-    /// What a confirm of a durable message shall mean in Leveret, as its x-durability; no other broker is asked. With
-    /// two of them durable loads run in each [default: what the node says]
+    /// The meaning of a confirm of a durable message in Leveret, as its x-durability; other brokers don't get it.
+    /// With two of them durable loads run in each [default: the node's setting]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub durability: Vec<Durability>,
 
@@ -224,7 +225,7 @@ pub struct LoadArgs {
 }
 
 impl LoadArgs {
-    /// These, and those of `row` where nothing is given.
+    /// These options, with those of `row` where none are given.
     pub(crate) fn or(&self, row: &Self) -> Self {
         let is_counted = self.messages.is_some() || self.seconds.is_some();
         Self {

@@ -1,17 +1,17 @@
-//! Steps that each of many connections takes, some at a time: a broker may take a tenth of a second for one.
+//! Runs a step for each of many connections, several at a time: a broker may take a tenth of a second for one.
 
 use std::thread;
 
 use crate::BenchError;
 use crate::round::start;
 
-/// So many take a step at once.
+/// Number of concurrent steps.
 const AT_ONCE: usize = 32;
 
-/// Takes a step for each of `these`, and returns what came of them in order.
+/// Runs a step for each of `these`, and returns the results in order.
 ///
 /// # Errors
-/// The first in order; those behind the ones that were under way aren't begun.
+/// The first error in order; steps that haven't begun by then aren't begun.
 pub(crate) fn some_at_once<T: Send, R: Send>(
     these: impl IntoIterator<Item = T>,
     step: impl Fn(T) -> Result<R, BenchError> + Sync,
@@ -37,8 +37,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn some_are_under_way_at_once_and_come_back_in_order() {
-        // Nobody would get past it alone.
+    fn some_run_concurrently_and_results_are_in_order() {
+        // A step that ran alone would block here forever.
         let barrier = Barrier::new(AT_ONCE);
         let done = some_at_once(0..AT_ONCE * 2, |number| {
             barrier.wait();
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_error_ends_it() {
+    fn the_first_error_ends_the_steps() {
         let begun = AtomicUsize::new(0);
         let failed = some_at_once(0..1_000, |number| {
             begun.fetch_add(1, Ordering::Relaxed);

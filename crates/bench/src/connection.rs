@@ -1,4 +1,4 @@
-//! A blocking socket around the strict client.
+//! A strict client on a blocking socket.
 
 use std::io::ErrorKind;
 use std::net::{Shutdown, TcpStream};
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::BenchError;
 use crate::opening::Opening;
-use crate::round::Target;
+use crate::round::TargetBroker;
 use crate::stream::Stream;
 
 /// A strict client of one protocol.
@@ -22,16 +22,16 @@ pub(crate) trait Client {
     fn output(&mut self) -> &mut Vec<u8>;
     fn receive(&mut self, input: &[u8], events: &mut Vec<Self::Event>) -> Result<usize, Violation>;
 
-    /// Says that it is alive.
+    /// Sends a heartbeat.
     fn send_heartbeat(&mut self);
 
-    /// How often it must say so; `None` for never.
+    /// Interval of heartbeats; `None` for none.
     fn heartbeat_every(&self) -> Option<Duration>;
 
-    /// What the broker refuses by this event, if anything: nothing here asks for any of it.
+    /// The refusal by the broker that this event means, if any: no refusal is expected here.
     fn refusal(event: &Self::Event) -> Option<String>;
 
-    /// Product and version, in the event that has them.
+    /// Product and version of the broker, if the event has them.
     fn broker_name(event: &Self::Event) -> Option<String>;
 }
 
@@ -41,14 +41,14 @@ pub(crate) struct Connection<C: Client> {
     address: String,
     stream: Stream,
     input: Vec<u8>,
-    /// Bytes at the front of `input` that were read and not taken.
+    /// Bytes at the front of `input` that were read and not processed.
     filled: usize,
     events: Vec<C::Event>,
     stopped: Arc<AtomicBool>,
     silence_max: Duration,
 }
 
-/// Ends a connection from another thread.
+/// Closes a connection from another thread.
 pub(crate) struct Stopper {
     stream: TcpStream,
     stopped: Arc<AtomicBool>,
@@ -57,7 +57,7 @@ pub(crate) struct Stopper {
 impl Stopper {
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
-        // It fails only if the socket is closed already.
+        // Fails only if the socket is closed already.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
@@ -68,9 +68,9 @@ impl<C: Client> Connection<C> {
         Ok(Stopper { stream, stopped: self.stopped.clone() })
     }
 
-    /// Connects. A broker that says nothing for `silence_max` while something is due is an error.
-    pub(crate) fn connect(target: &Target, opening: &Opening<'_>, client: C) -> Result<Self, BenchError> {
-        let Target { uri, tls, silence_max, .. } = target;
+    /// Connects. It is an error if the broker is silent for `silence_max` while something is due.
+    pub(crate) fn connect(target: &TargetBroker, opening: &Opening<'_>, client: C) -> Result<Self, BenchError> {
+        let TargetBroker { uri, tls, silence_max, .. } = target;
         let address = uri.address();
         let failed = |doing: &'static str| {
             let broker = address.clone();
@@ -101,7 +101,7 @@ impl<C: Client> Connection<C> {
         BenchError::Socket { broker: self.address.clone(), doing, source }
     }
 
-    /// Writes what the client has to say, in one call if the kernel takes it.
+    /// Writes the client's output, in one call if the kernel takes it.
     pub(crate) fn flush(&mut self) -> Result<(), BenchError> {
         if self.client.output().is_empty() {
             return Ok(());
@@ -118,7 +118,8 @@ impl<C: Client> Connection<C> {
         }
     }
 
-    /// A broker that closes says why before it does: that is worth more than the failed write.
+    /// The error for a failed write. A broker sends its reason before it closes, which is worth more than the write's
+    /// error.
     fn broken_pipe(&mut self, error: std::io::Error) -> BenchError {
         self.client.output().clear();
         match self.read() {
@@ -142,26 +143,26 @@ impl<C: Client> Connection<C> {
         }
     }
 
-    /// How long a broker may be silent that has something to say.
+    /// How long a broker may be silent when something is due.
     pub(crate) fn silence_max(&self) -> Duration {
         self.silence_max
     }
 
-    /// The error of a broker from which `what` was due for too long.
+    /// The error for a broker that owed `what` for too long.
     pub(crate) fn silent(&self, what: &str) -> BenchError {
         BenchError::Silent { broker: self.address.clone(), due: what.to_owned(), seconds: self.silence_max.as_secs() }
     }
 
-    /// Waits for bytes and takes what they mean; never an empty list.
+    /// Waits for bytes and returns their events; never an empty list.
     ///
-    /// What the broker refuses is an error: a closed connection or channel, a return, a negative confirm, a cancelled
-    /// consumer, a detached link, another outcome than accepted.
+    /// Any refusal by the broker is an error: a closed connection or channel, a return, a negative confirm, a
+    /// cancelled consumer, a detached link, another outcome than accepted.
     pub(crate) fn read(&mut self) -> Result<(&C, &[C::Event]), BenchError> {
         self.events.clear();
         let mut since = None;
         while self.events.is_empty() {
             self.read_once()?;
-            // Frames may come that say nothing, such as heartbeats.
+            // Some frames have no events, such as heartbeats.
             if self.events.is_empty() && since.get_or_insert_with(Instant::now).elapsed() > self.silence_max {
                 return Err(self.silent("more than signs of life"));
             }
@@ -170,7 +171,7 @@ impl<C: Client> Connection<C> {
         Ok((&self.client, &self.events))
     }
 
-    /// Takes what has come, without waiting: for a connection from which nothing is due.
+    /// Processes bytes that have arrived, without waiting: for a connection from which nothing is due.
     pub(crate) fn take_what_came(&mut self) -> Result<(), BenchError> {
         self.events.clear();
         while self.is_readable_within(Duration::ZERO)? {
@@ -184,7 +185,7 @@ impl<C: Client> Connection<C> {
         refusal.map_or(Ok(()), |refusal| Err(BenchError::Refused(refusal)))
     }
 
-    /// Waits for bytes, and takes what they mean.
+    /// Waits for bytes and processes them.
     fn read_once(&mut self) -> Result<(), BenchError> {
         loop {
             if self.filled == self.input.len() {
@@ -204,13 +205,13 @@ impl<C: Client> Connection<C> {
             let used = self.client.receive(&self.input[..self.filled], &mut self.events)?;
             self.input.copy_within(used..self.filled, 0);
             self.filled -= used;
-            // Steps of the handshake and answers to a close aren't events, and the broker waits for them.
+            // Handshake steps and replies to a close aren't events, but the broker waits for them.
             return self.flush();
         }
     }
 
-    /// Waits for an event that is due before or after a load, `what` in the words of the protocol: as long as a broker may
-    /// be silent, whatever else it says meanwhile.
+    /// Waits for an event that is due before or after a load; `what` is its name in the protocol. Times out as if the
+    /// broker were silent, even if it sends other events meanwhile.
     pub(crate) fn wait(
         &mut self,
         what: &str,
@@ -224,7 +225,7 @@ impl<C: Client> Connection<C> {
         found.ok_or_else(|| self.silent(what))
     }
 
-    /// Waits for so many of them, each as long as a broker may be silent.
+    /// Waits for this many events, each with the timeout of [`Connection::wait`].
     pub(crate) fn wait_for_all(
         &mut self,
         what: &str,
@@ -242,7 +243,7 @@ impl<C: Client> Connection<C> {
         Ok(())
     }
 
-    /// Waits until events that came together were what is due.
+    /// Waits until the expected events have been received.
     pub(crate) fn wait_until(
         &mut self,
         what: &str,
@@ -267,13 +268,13 @@ impl<C: Client> Connection<C> {
         }
     }
 
-    /// Product and version, with Leveret's own name if it says so elsewhere.
+    /// The broker's product and version, with Leveret's own name if that is elsewhere.
     pub(crate) fn broker_name(&self) -> &str {
         &self.broker_name
     }
 }
 
-/// A name of what a broker says of itself, with Leveret's own if it stands elsewhere than in the product.
+/// The name from a broker's properties, with Leveret's own name if that is in another property than the product.
 pub(crate) fn name_of(text: impl Fn(&str) -> String) -> String {
     let name = format!("{} {}", text("product"), text("version"));
     let own = ["platform", "information"].map(&text).into_iter().find(|value| value.contains("Leveret"));

@@ -1,8 +1,8 @@
-//! Why a benchmark has no figure.
+//! Reasons why a benchmark has no result.
 
 use leveret_strict_client::Violation;
 
-/// What went wrong, and whose fault it is.
+/// An error, and its cause.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The arguments can't be used.
@@ -13,7 +13,7 @@ pub enum BenchError {
     Socket {
         /// Address of the broker.
         broker: String,
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
         /// The system's error.
         source: std::io::Error,
@@ -29,9 +29,9 @@ pub enum BenchError {
     Silent {
         /// Address of the broker.
         broker: String,
-        /// What it should have done or said.
+        /// The event that was due.
         due: String,
-        /// How long it was waited for.
+        /// Time waited for it.
         seconds: u64,
     },
     /// The other side of the round failed and stopped this one.

@@ -1,4 +1,4 @@
-//! Just enough of HTTP to ask a broker's management API for lists.
+//! A minimal HTTP client for lists of a broker's management API.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,12 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::BenchError;
 
-/// Longest answer that is read: a list of some hundred thousand objects.
+/// Longest accepted response in bytes: a list of some hundred thousand objects.
 const ANSWER_MAX: u64 = 1 << 30;
-/// How long a broker may take to make one.
+/// Timeout for generating one.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A connection that is used again and again.
+/// A persistent connection.
 pub(crate) struct Http {
     stream: BufReader<TcpStream>,
     address: String,
@@ -32,7 +32,7 @@ impl Http {
         Ok(Self { stream: BufReader::new(stream), address, authorization })
     }
 
-    /// The body of a good answer.
+    /// The body of a successful response.
     pub(crate) fn get(&mut self, path: &str) -> Result<Vec<u8>, BenchError> {
         let failed =
             |address: &str, source| BenchError::Socket { broker: address.into(), doing: "ask by HTTP", source };
@@ -54,7 +54,7 @@ impl Http {
     }
 }
 
-/// Status and body.
+/// Reads a response: status and body.
 fn answer(stream: &mut impl BufRead) -> std::io::Result<(u16, Vec<u8>)> {
     let malformed = |what: &str| std::io::Error::other(format!("no answer of HTTP/1.1: {what}"));
     let status = line(stream)?;
@@ -89,7 +89,7 @@ fn answer(stream: &mut impl BufRead) -> std::io::Result<(u16, Vec<u8>)> {
         let size = u64::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16);
         let size = size.map_err(|_| malformed("a chunk without size"))?;
         take(stream, size)?;
-        // An empty line ends each chunk, and trailers, of which there are none.
+        // The empty line after each chunk; there are no trailers.
         line(stream)?;
         if size == 0 {
             return Ok((status, body));

@@ -1,22 +1,22 @@
-//! Latencies that are looked at while a round runs.
+//! Latencies that are read while a round is running.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Latencies are counted in steps of 256 ns, and by sixteenths of each power of two.
+/// Resolution of the buckets: 256 ns, and a sixteenth of each power of two.
 const STEP_BITS: u32 = 8;
 const PARTS_BITS: u32 = 4;
 const PARTS: u64 = 1 << PARTS_BITS;
-/// Up to 18 minutes.
+/// Enough for 18 minutes.
 const BUCKETS: usize = 29 << PARTS_BITS;
 
-/// Those of all consumers.
+/// The latencies of all consumers.
 pub(crate) struct Latencies(Vec<Counters>);
 
-/// Those of one consumer: a counter per bucket, which goes round. Only the consumer writes there, so that it needs no
-/// locked instruction, and a histogram that is handed over several times a second would cost more than a message.
+/// The latencies of one consumer: a wrapping counter per bucket. Only the consumer writes to it, so it needs no
+/// locked instruction; handing over a histogram several times a second would cost more than a message.
 pub(crate) struct Counters(Box<[AtomicU32]>);
 
-/// The counters of all consumers at a moment.
+/// The counters of all consumers at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Counts(Vec<u32>);
 
@@ -53,7 +53,8 @@ impl Counters {
 }
 
 impl Counts {
-    /// The p99 in nanoseconds of what was counted after `before`, at most a sixteenth too high; `None` if nothing was.
+    /// The p99 in nanoseconds of latencies counted after `before`, at most a sixteenth too high; `None` if there are
+    /// none.
     pub(crate) fn p99_since(&self, before: &Self) -> Option<u64> {
         let counts: Vec<u64> =
             self.0.iter().zip(&before.0).map(|(now, before)| now.wrapping_sub(*before).into()).collect();
@@ -77,7 +78,7 @@ fn bucket(nanos: u64) -> usize {
     ((u64::from(shift) << PARTS_BITS) + (steps >> shift)).min(BUCKETS as u64 - 1) as usize
 }
 
-/// The highest latency that a bucket holds.
+/// The highest latency in a bucket.
 fn highest_of(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     let steps = if bucket < PARTS {
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_hold_what_is_at_most_a_sixteenth_less() {
+    fn latencies_in_a_bucket_differ_by_at_most_a_sixteenth() {
         for nanos in [0, 255, 256, 4095, 4096, 5000, 1_000_000, 77_777_777, 60_000_000_000] {
             let highest = highest_of(bucket(nanos));
             assert!(highest >= nanos, "{nanos}: {highest}");
@@ -108,10 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn the_p99_is_of_what_all_consumers_had_since_the_last_look() {
+    fn the_p99_covers_all_consumers_since_the_last_reading() {
         let latencies = Latencies::new(2);
         latencies.of(0).record(60_000_000_000);
-        // Counters go round.
+        // The counters wrap.
         latencies.of(1).0[bucket(1000)].store(u32::MAX, Ordering::Relaxed);
         let before = latencies.counts();
         assert_eq!(before.p99_since(&before), None);

@@ -1,12 +1,12 @@
 //! The load generator behind `leveret bench`: scenarios, measurement, report.
 //!
-//! Each publisher and each consumer has a thread and a socket. Many frames go into one write, every read is as
-//! large as the kernel gives, and the protocol runs through the strict client, so that a broker that breaks a rule
-//! of AMQP doesn't get a figure. Every message carries its sequence number and a checksum; a lost, duplicated or
-//! reordered message voids the run.
+//! Each publisher and each consumer has a thread and a socket. Many frames are written at once, every read is as
+//! large as the kernel allows, and the protocol goes through the strict client, so that a broker that violates AMQP
+//! gets no result. Every message carries its sequence number and a checksum; a lost, duplicated or reordered message
+//! voids the run.
 //!
-//! What this crate must not know: anything of the broker's inside. It measures what a socket, `/proc` and a
-//! metrics endpoint show, so that any broker of AMQP 0-9-1 or 1.0 can be measured alike.
+//! This crate must not know the internals of any broker. It measures a socket, `/proc` and a metrics endpoint, so
+//! that any broker of AMQP 0-9-1 or 1.0 is measured in the same way.
 
 mod amqp091;
 mod amqp10;
@@ -53,7 +53,7 @@ pub use settings::{Durability, Rate};
 use load::{Load, loads};
 use other_queues::OtherQueues;
 use report::{Files, Machine, Record, Results};
-use target::Target;
+use target::TargetBroker;
 
 /// Runs what `args` ask for and prints the report. Exit code 0 if every round counts, 1 if one was void or
 /// couldn't run.
@@ -68,7 +68,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
     }
 }
 
-/// What [`run`] does, with the first error instead of an exit code.
+/// As [`run`], with the first error instead of an exit code.
 ///
 /// # Errors
 /// If a broker can't be reached, refuses something, breaks a rule of the protocol, or if messages were lost,
@@ -94,18 +94,19 @@ pub fn measure(args: &BenchArgs) -> Result<(), BenchError> {
     first_error.map_or(Ok(()), Err)
 }
 
-/// Every round, with the first error of those that are void.
+/// Runs every round. Also returns the first error of void rounds.
 fn run_all(args: &BenchArgs, files: &Files<'_>) -> Result<(Results, Option<BenchError>), BenchError> {
-    let (loads, targets) = (loads(args)?, Target::all(args)?);
+    let (loads, targets) = (loads(args)?, TargetBroker::all(args)?);
     if !args.json {
         println!("{}", Machine::here());
     }
     let mut run = Run { is_quiet: args.json, of_two: targets.len() > 1, ..Run::default() };
     for load in &loads {
-        // Once for all rounds: a broker that has just made thousands of queues, or deleted them, does something else besides.
+        // Once for all rounds: a broker that has just created or deleted thousands of queues still has background
+        // work.
         let mut others: Vec<Option<OtherQueues>> =
             targets.iter().map(|target| run.take(load, 1, 0, target, |_| load.make_others(target))).collect();
-        // The brokers take turns, so that a machine that slows down slows both.
+        // The brokers alternate, so that a machine that slows down affects both.
         for round in 1..=args.rounds {
             for (target, _) in targets.iter().zip(&others).filter(|(_, others)| others.is_some()) {
                 for turn in 0..load.options.durability.len().max(1) {
@@ -127,25 +128,25 @@ fn run_all(args: &BenchArgs, files: &Files<'_>) -> Result<(Results, Option<Bench
     Ok((run.results, run.first_error))
 }
 
-/// What was measured so far.
+/// The results so far.
 #[derive(Default)]
 struct Run {
     results: Results,
     first_error: Option<BenchError>,
-    /// Nothing is shown before the end.
+    /// Whether nothing is printed before the end.
     is_quiet: bool,
-    /// There is a second broker.
+    /// Whether there is a second broker.
     of_two: bool,
 }
 
 impl Run {
-    /// Does something; what fails is a void round.
+    /// Runs an action; its failure is a void round.
     fn take<T>(
         &mut self,
         load: &Load,
         round: u32,
         turn: usize,
-        target: &Target,
+        target: &TargetBroker,
         what: impl FnOnce(&Machine) -> Result<T, BenchError>,
     ) -> Option<T> {
         let machine = Machine::here();
@@ -173,8 +174,8 @@ impl Run {
         self.results.rounds.extend(records);
     }
 
-    /// One that hasn't said yet what it is, since its first round was void, is asked to be on the safe side.
-    fn may_be_leveret(&self, target: &Target) -> bool {
+    /// A broker that hasn't identified itself yet because its first round was void may be Leveret.
+    fn may_be_leveret(&self, target: &TargetBroker) -> bool {
         let (label, _) = report::target_and_broker(target.label);
         self.results.broker(&label).is_none_or(|broker| outcome::is_leveret(&broker))
     }

@@ -1,4 +1,4 @@
-//! What runs under a name: a scenario with its options, or two that one round measures together.
+//! A named load: a scenario with its options, or two measured in one round.
 
 use std::iter;
 
@@ -7,27 +7,27 @@ use crate::other_queues::OtherQueues;
 use crate::report::{Machine, Record};
 use crate::scenario::Scenario;
 use crate::settings::{Course, Durability, Rate, Settings};
-use crate::target::Target;
+use crate::target::TargetBroker;
 use crate::{BenchError, idle, round, rows};
 
-/// For how long a broker shows what it can take, of which half is asked for then.
+/// Duration of the measurement of the full rate, of which half is then requested.
 const FULL_RATE_SECONDS: u64 = 3;
 
-/// A scenario with its options and the name that its results stand under.
+/// A scenario with its options and the name of its results.
 #[derive(Debug)]
 pub(crate) struct Load {
     name: String,
     scenario: Scenario,
     pub(crate) options: LoadArgs,
-    /// What the second half of each round stands under: of a load that publishes only, where one that consumes only is
-    /// asked for too. Both do the same and would measure one half each.
+    /// The name of each round's second half, if a load that only publishes was requested together with one that only
+    /// consumes. Both do the same work, and each would measure one half.
     consuming: Option<String>,
 }
 
-/// What is to run, in order.
+/// The requested loads, in order.
 ///
 /// # Errors
-/// [`BenchError::Usage`] if a row is asked for that isn't there.
+/// [`BenchError::Usage`] if a requested row doesn't exist.
 pub(crate) fn loads(args: &BenchArgs) -> Result<Vec<Load>, BenchError> {
     let labelled = |name: String| args.label.as_ref().map_or(name.clone(), |label| format!("{name} {label}"));
     if !args.rows.is_empty() {
@@ -51,7 +51,7 @@ pub(crate) fn loads(args: &BenchArgs) -> Result<Vec<Load>, BenchError> {
     Ok(joined(scenarios.iter().map(load)))
 }
 
-/// Those that consume what others of them publish, together with these.
+/// Merges loads that only consume with those that publish the same messages.
 fn joined(loads: impl Iterator<Item = Load>) -> Vec<Load> {
     let mut joined: Vec<Load> = Vec::new();
     for load in loads {
@@ -75,12 +75,12 @@ impl Load {
             && publishing == Settings { name: publishing.name.clone(), course: Course::PublishOnly, ..consuming }
     }
 
-    /// What its results stand under.
+    /// The names of its results.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         iter::once(&self.name).chain(&self.consuming).map(String::as_str)
     }
 
-    /// Which of those that were asked for comes in this turn.
+    /// The requested durability for this turn.
     pub(crate) fn durability(&self, turn: usize) -> Option<Durability> {
         self.options.durability.get(turn).copied().filter(|_| self.is_durable())
     }
@@ -89,19 +89,19 @@ impl Load {
         !self.scenario.is_idle() && self.scenario.settings(&self.options).durable
     }
 
-    /// Makes the queues that stand beside those of the load.
+    /// Creates the additional queues.
     ///
     /// # Errors
     /// See [`OtherQueues::make`].
-    pub(crate) fn make_others(&self, target: &Target) -> Result<OtherQueues, BenchError> {
+    pub(crate) fn make_others(&self, target: &TargetBroker) -> Result<OtherQueues, BenchError> {
         if self.scenario.is_idle() {
             return Ok(OtherQueues::default());
         }
         OtherQueues::make(&self.settings(&self.options, 0, target), target)
     }
 
-    /// With these options, in this turn, against this broker.
-    fn settings(&self, options: &LoadArgs, turn: usize, target: &Target) -> Settings {
+    /// The settings for these options, this turn and this broker.
+    fn settings(&self, options: &LoadArgs, turn: usize, target: &TargetBroker) -> Settings {
         let settings = self.scenario.settings(options);
         Settings {
             name: self.name.clone(),
@@ -112,7 +112,7 @@ impl Load {
         }
     }
 
-    /// Runs once, in one of the durabilities that were asked for.
+    /// Runs once, in one of the requested durabilities.
     ///
     /// # Errors
     /// See [`crate::measure`].
@@ -120,7 +120,7 @@ impl Load {
         &self,
         round: u32,
         turn: usize,
-        target: &Target,
+        target: &TargetBroker,
         machine: &Machine,
     ) -> Result<Vec<Record>, BenchError> {
         if self.scenario.is_idle() {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn publishing_and_consuming_alone_are_measured_in_one_round_where_both_are_asked_for() {
+    fn publish_only_and_consume_only_share_a_round() {
         assert_eq!(
             names("--rows publish-only-*,consume-only-*,direct-amqp10"),
             [

@@ -2,16 +2,18 @@
 
 /// Bytes of the sequence number, little endian.
 const SEQUENCE: usize = 6;
-/// Bytes that every body has: the sequence number and a `u32` CRC-32C, little endian.
+/// Bytes of every body: the sequence number and a `u32` CRC-32C, little endian.
 pub(crate) const FIXED: usize = 10;
 
-/// Writes bodies of one size. The checksum covers the sequence number and the filler.
+/// Writes bodies of one size. The checksum covers sequence number and filler.
 #[derive(Debug)]
 pub(crate) struct Writer {
     body: Vec<u8>,
 }
 
 impl Writer {
+    /// Prepares bodies of `size` bytes.
+    ///
     /// # Panics
     /// If `size` is under 10.
     pub(crate) fn new(size: usize) -> Self {
@@ -19,7 +21,7 @@ impl Writer {
         Self { body: (0..size).map(|index| index as u8).collect() }
     }
 
-    /// The body of a message, good until the next call.
+    /// The body of a message, valid until the next call.
     pub(crate) fn write(&mut self, sequence: u64) -> &[u8] {
         self.body[..SEQUENCE].copy_from_slice(&sequence.to_le_bytes()[..SEQUENCE]);
         let sum = checksum(&self.body);
@@ -28,7 +30,7 @@ impl Writer {
     }
 }
 
-/// The sequence number of a body of `size` bytes that is as it was written.
+/// The sequence number of a body of `size` bytes, if it is unchanged.
 pub(crate) fn read(body: &[u8], size: usize) -> Option<u64> {
     if body.len() != size {
         return None;

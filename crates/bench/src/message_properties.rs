@@ -1,4 +1,4 @@
-//! What messages carry beside their bodies, by PerfTest's names.
+//! Properties of messages, with PerfTest's names.
 
 use std::str::FromStr;
 
@@ -9,12 +9,12 @@ use leveret_amqp091::{self as amqp091, EncodedTable, FieldTable, ShortStr};
 
 use crate::route::{self, Headers};
 
-/// Properties of AMQP 0-9-1 that PerfTest sets and this program doesn't: the broker would look at them, or they have no
+/// Properties of AMQP 0-9-1 that PerfTest sets and we don't: the broker would interpret them, or they have no
 /// counterpart in AMQP 1.0.
 const REFUSED: [&str; 8] =
     ["headers", "deliveryMode", "expiration", "timestamp", "type", "userId", "appId", "clusterId"];
 
-/// The same for every message of a load.
+/// The properties of every message in a load.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MessageProperties {
     content_type: Option<String>,
@@ -23,7 +23,7 @@ pub struct MessageProperties {
     correlation_id: Option<String>,
     reply_to: Option<String>,
     message_id: Option<String>,
-    /// Whatever has another name.
+    /// Properties with other names.
     headers: Vec<(String, String)>,
 }
 
@@ -73,7 +73,7 @@ impl FromStr for MessageProperties {
 }
 
 impl MessageProperties {
-    /// Flags and list of AMQP 0-9-1, with the headers that an exchange looks at.
+    /// Property flags and list of AMQP 0-9-1, including the headers for the exchange.
     pub(crate) fn encode_amqp091(&self, durable: bool, route: &Headers) -> Vec<u8> {
         let mut headers = FieldTable::new();
         for (name, value) in self.headers(route) {
@@ -96,8 +96,8 @@ impl MessageProperties {
         out
     }
 
-    /// The sections of AMQP 1.0 before the body, with the address of a message that has one of its own and the headers
-    /// that an exchange looks at.
+    /// The sections of AMQP 1.0 before the body, including a message's own address, if it has one, and the headers
+    /// for the exchange.
     pub(crate) fn encode_amqp10(&self, durable: bool, to: Option<&str>, route: &Headers) -> Vec<u8> {
         let mut out = Vec::new();
         Header { durable: Some(durable), priority: self.priority, ..Header::default() }.encode(&mut out);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_a_message_has_what_it_needs() {
+    fn without_any_a_message_has_only_required_properties() {
         let none = MessageProperties::default();
         assert_eq!(none.encode_amqp091(false, &Headers::new()), [0, 0]);
         let encoded = none.encode_amqp10(true, None, &Headers::new());
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_set_is_told_of() {
+    fn properties_that_cannot_be_set_are_errors() {
         for (text, told) in [
             ("", "expected NAME=VALUE, separated by commas, got ''"),
             ("a=b,c", "expected NAME=VALUE, separated by commas, got 'c'"),

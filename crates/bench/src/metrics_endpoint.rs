@@ -1,4 +1,4 @@
-//! What a broker tells about itself in Prometheus text.
+//! Reads a broker's Prometheus metrics.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,33 +7,33 @@ use std::time::Duration;
 /// The part of the metrics that a report shows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Metrics {
-    /// Disk syncs since start.
+    /// Disk syncs since the start.
     pub(crate) syncs: Option<f64>,
-    /// Reads from sockets since start, and writes to them: Leveret's own counters.
+    /// Reads from sockets since the start, and writes to them: Leveret's own counters.
     pub(crate) reads: Option<f64>,
     pub(crate) writes: Option<f64>,
-    /// Messages that queues dropped since start since they were at their limit of messages.
+    /// Messages that queues have dropped since the start because of their length limit.
     pub(crate) dropped: Option<f64>,
-    /// How long syncs took since start: Leveret's own histogram.
+    /// Durations of syncs since the start: Leveret's own histogram.
     pub(crate) sync_buckets: SyncBuckets,
-    /// How durable a confirmed message is.
+    /// Durability of a confirmed message.
     pub(crate) durability: Option<String>,
 }
 
-/// A cumulative histogram: upper bounds in seconds, in rising order, each with how many took at most so long.
+/// A cumulative histogram: ascending upper bounds in seconds, each with the number of syncs up to it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct SyncBuckets(Vec<(f64, f64)>);
 
-/// How long the syncs of some time took.
+/// Durations of the syncs in a period.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SyncTimes {
-    /// Upper bounds in seconds, in rising order and the last one infinite, each with how many took so long and longer
-    /// than the bound before.
+    /// Ascending upper bounds in seconds, the last one infinite, each with the number of syncs between the previous
+    /// bound and it.
     pub(crate) buckets: Vec<(f64, f64)>,
 }
 
 impl SyncBuckets {
-    /// What came since an earlier scrape; `None` where nothing is known.
+    /// The difference from an earlier scrape; `None` if unknown.
     pub(crate) fn since(&self, before: &Self) -> Option<SyncTimes> {
         if self.0.is_empty() {
             return None;
@@ -46,15 +46,15 @@ impl SyncBuckets {
         Some(SyncTimes { buckets: buckets.collect() })
     }
 
-    /// How many took at most so long. Buckets at either end that add nothing aren't told.
+    /// Number of syncs up to a bound. Empty buckets at either end are left out of the metrics.
     fn at_most(&self, bound: f64) -> f64 {
         self.0.iter().rev().find(|(other, _)| *other <= bound).map_or(0.0, |(_, count)| *count)
     }
 }
 
 impl SyncTimes {
-    /// Upper bound in seconds of the bucket that holds this percentile: infinite if it is the last one. `None` if
-    /// nothing was synced.
+    /// Upper bound in seconds of the bucket with this percentile: infinite for the last bucket. `None` if there were
+    /// no syncs.
     pub(crate) fn percentile(&self, percentile: f64) -> Option<f64> {
         let all: f64 = self.buckets.iter().map(|(_, count)| count).sum();
         let mut below = 0.0;
@@ -66,7 +66,7 @@ impl SyncTimes {
     }
 }
 
-/// Longest answer that is read.
+/// Longest accepted response in bytes.
 const ANSWER_MAX: u64 = 64 << 20;
 
 pub(crate) fn scrape(host: &str, port: u16) -> std::io::Result<Metrics> {
@@ -78,7 +78,7 @@ pub(crate) fn scrape(host: &str, port: u16) -> std::io::Result<Metrics> {
     Ok(parse(&answer))
 }
 
-/// Takes the metrics of the names below; those of several queues or nodes are summed up.
+/// Parses the metrics with the names below; those of several queues or nodes are summed up.
 fn parse(text: &str) -> Metrics {
     let mut metrics = Metrics::default();
     for line in text.lines() {
@@ -92,7 +92,7 @@ fn parse(text: &str) -> Metrics {
             "leveret_socket_writes_total" => add(&mut metrics.writes),
             "rabbitmq_global_messages_dead_lettered_maxlen_total" => add(&mut metrics.dropped),
             "leveret_sync_seconds_bucket" => {
-                // `+Inf` is a number to Rust too.
+                // Rust parses `+Inf` too.
                 if let (Some(bound), Some(count)) = (label("le").and_then(|le| le.parse().ok()), value) {
                     metrics.sync_buckets.0.push((bound, count));
                 }
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dropped_is_summed_up() {
+    fn dropped_messages_are_summed_up() {
         let text = "rabbitmq_global_messages_dead_lettered_maxlen_total{queue_type=\"a\"} 7\n\
                     rabbitmq_global_messages_dead_lettered_maxlen_total{queue_type=\"b\"} 5\n";
         assert_eq!(parse(text).dropped, Some(12.0));
     }
 
     #[test]
-    fn what_was_synced_before_does_not_count() {
+    fn earlier_syncs_do_not_count() {
         let text = |counts: [u32; 3]| {
             let bounds = ["0.000131072", "0.000262144", "+Inf"];
             let lines = bounds

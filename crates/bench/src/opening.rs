@@ -1,4 +1,4 @@
-//! How a connection is made.
+//! Opening a connection.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -6,29 +6,29 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
-/// Bytes that a connection under load reads at once at most.
+/// Largest read of a connection under load, in bytes.
 const READ_MAX: usize = 256 << 10;
 
-/// What is particular about a connection.
+/// Parameters of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening<'o> {
-    /// What it calls itself.
+    /// Its name.
     pub(crate) name: &'o str,
     /// Seconds between heartbeats, 0 for none.
     pub(crate) heartbeat: u16,
-    /// The address that it comes from; `None` for the system's choice.
+    /// Local address; `None` for the system's choice.
     pub(crate) from: Option<IpAddr>,
-    /// Bytes of its input buffer at first.
+    /// Initial size of its input buffer in bytes.
     pub(crate) buffer: usize,
 }
 
 impl<'o> Opening<'o> {
-    /// One that carries a load.
+    /// Parameters of a connection that carries a load.
     pub(crate) fn of(name: &'o str) -> Self {
         Self { name, heartbeat: 0, from: None, buffer: READ_MAX }
     }
 
-    /// Connects to `address`: host and port. The system's own patience, of two minutes, holds where `from` is said.
+    /// Connects to `address`, host and port. If `from` is set, the system's timeout of two minutes applies.
     pub(crate) fn connect(&self, address: &str, patience: Duration) -> io::Result<TcpStream> {
         let Some(from) = self.from else {
             let mut failed = io::Error::other(format!("{address} has no address"));

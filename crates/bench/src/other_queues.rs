@@ -1,5 +1,5 @@
-//! Queues that nobody uses, beside those of a load: made before it and deleted after it, over AMQP 0-9-1, which takes
-//! many declarations in one write.
+//! Idle queues besides those of a load: created before it and deleted after it, over AMQP 0-9-1, which allows many
+//! declarations in one write.
 
 use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp091::{Client, Event, QueueDeclare};
@@ -11,12 +11,12 @@ use crate::opening::Opening;
 use crate::outcome::is_leveret;
 use crate::round::Load;
 use crate::settings::Settings;
-use crate::target::Target;
+use crate::target::TargetBroker;
 
-/// So many are asked for before the answers are awaited.
+/// Number of requests sent before their replies are awaited.
 const AT_ONCE: u32 = 200;
 
-/// Those that are there.
+/// The idle queues that exist.
 #[derive(Debug, Default)]
 pub(crate) struct OtherQueues {
     name: &'static str,
@@ -24,11 +24,11 @@ pub(crate) struct OtherQueues {
 }
 
 impl OtherQueues {
-    /// Makes as many as `settings` want.
+    /// Creates as many as `settings` requires.
     ///
     /// # Errors
-    /// If the broker refuses one or is silent for too long; those that were made are deleted.
-    pub(crate) fn make(settings: &Settings, target: &Target) -> Result<Self, BenchError> {
+    /// If the broker refuses one or is silent for too long; queues created so far are deleted.
+    pub(crate) fn make(settings: &Settings, target: &TargetBroker) -> Result<Self, BenchError> {
         let mut others = Self { name: settings.queue, made: 0 };
         if settings.other_queues == 0 {
             return Ok(others);
@@ -44,11 +44,11 @@ impl OtherQueues {
         while others.made < settings.other_queues {
             let count = AT_ONCE.min(settings.other_queues - others.made);
             let first = others.made;
-            // Some of them may be there also if the broker refuses one.
+            // Some of them may exist even if the broker refuses one.
             others.made += count;
             let is_answer = |event: &Event| matches!(event, Event::QueueDeclared { .. });
             if let Err(error) = others.ask(&mut connection, first, count, "queue.declare-ok", declare, is_answer) {
-                // The error that was first says why.
+                // The first error has the reason.
                 let _ = others.delete(target);
                 return Err(error);
             }
@@ -57,15 +57,15 @@ impl OtherQueues {
         Ok(others)
     }
 
-    /// Deletes them again.
+    /// Deletes them.
     ///
     /// # Errors
     /// If the broker refuses it or is silent for too long.
-    pub(crate) fn delete(mut self, target: &Target) -> Result<(), BenchError> {
+    pub(crate) fn delete(mut self, target: &TargetBroker) -> Result<(), BenchError> {
         if self.made == 0 {
             return Ok(());
         }
-        // Another connection: the first one was idle for as long as the rounds took, or lost its channel to an error.
+        // A new connection: the first one was idle for as long as the rounds took, or lost its channel to an error.
         let mut connection = open(target)?;
         while self.made > 0 {
             let count = AT_ONCE.min(self.made);
@@ -77,7 +77,7 @@ impl OtherQueues {
         <Client as Load>::close(connection)
     }
 
-    /// Asks for something for each of `count` queues from `first` on, and awaits the answers.
+    /// Sends a request for each of `count` queues from `first` on, and waits for the replies.
     fn ask(
         &self,
         connection: &mut Connection<Client>,
@@ -94,6 +94,6 @@ impl OtherQueues {
     }
 }
 
-fn open(target: &Target) -> Result<Connection<Client>, BenchError> {
+fn open(target: &TargetBroker) -> Result<Connection<Client>, BenchError> {
     Client::open(target, &Opening::of("other queues"))
 }

@@ -1,4 +1,4 @@
-//! What a round comes to, from both sides and from the broker's process and metrics.
+//! The result of a round, from both sides and from the broker's process and metrics.
 
 use std::time::Duration;
 
@@ -12,25 +12,25 @@ use crate::process::{self, Memory};
 use crate::series::Sample;
 use crate::settings::{Course, Durability, Settings};
 use crate::tally::Tally;
-use crate::target::Target;
+use crate::target::TargetBroker;
 
-/// What a round measured, or one half of it.
-pub(crate) struct Outcome {
-    /// What ran; `messages_each` is what it came to where publishers stopped by the clock.
+/// The measurements of a round, or of one half of it.
+pub(crate) struct RoundOutcome {
+    /// The settings; `messages_each` is the actual number if publishers stopped by the clock.
     pub(crate) settings: Settings,
     /// The row or scenario, with the half.
     pub(crate) name: String,
     pub(crate) broker: String,
-    /// Messages that were published, or consumed where none are. The copies of one count as one.
+    /// Messages published, or consumed if none are published. The copies of one count as one.
     pub(crate) messages: u64,
-    /// Deliveries, each copy counted; those that were published where none are delivered. Figures per message are per
-    /// one of these.
+    /// Deliveries including copies, or messages published if none are delivered. Figures per message refer to this
+    /// number.
     pub(crate) delivered: u64,
-    /// Those that a full queue dropped by design.
+    /// Messages dropped by a full queue by design.
     pub(crate) dropped: u64,
-    /// Until the last publisher was done.
+    /// Time until the last publisher was done.
     pub(crate) send_time: Option<Duration>,
-    /// Until the last message was received.
+    /// Time until the last message was received.
     pub(crate) receive_time: Option<Duration>,
     pub(crate) latency: Histogram<u64>,
     pub(crate) confirm_latency: Histogram<u64>,
@@ -38,30 +38,30 @@ pub(crate) struct Outcome {
     pub(crate) consumer_cpu: Duration,
     pub(crate) broker_cpu: Option<Duration>,
     pub(crate) memory: Option<Memory>,
-    /// The peak is that of this round, not of the process's life.
+    /// Whether the peak is that of this round rather than of the process's life.
     pub(crate) peak_is_fresh: bool,
     pub(crate) syncs: Option<f64>,
-    /// Reads from and writes to sockets, as Leveret counts them; to files as well where `perf` counted.
+    /// Reads from and writes to sockets, as counted by Leveret; including files if counted by `perf`.
     pub(crate) reads: Option<f64>,
     pub(crate) writes: Option<f64>,
-    /// Syncs, reads and writes were counted by `perf`.
+    /// Whether syncs, reads and writes were counted by `perf`.
     pub(crate) by_perf: bool,
-    /// How long the disk's syncs of this round took.
+    /// Durations of the disk's syncs in this round.
     pub(crate) sync_times: Option<SyncTimes>,
-    /// What was asked of the queues, or what the node says; `its own` of a broker that can't be asked.
+    /// The durability requested for the queues, or reported by the node; `its own` for a broker that reports none.
     pub(crate) durability: Option<String>,
-    /// How it went over time: about 4 samples a second, fewer in a long round.
+    /// Samples over time: about 4 per second, fewer in a long round.
     pub(crate) series: Vec<Sample>,
 }
 
-/// What the sides of a round measured.
+/// The measurements of both sides of a round.
 pub(crate) struct Sides {
     pub(crate) published: Vec<Published>,
     pub(crate) consumed: Vec<Consumed>,
     pub(crate) series: Vec<Sample>,
 }
 
-/// What a broker has used up before a round.
+/// A broker's resource usage before a round.
 pub(crate) struct Gauge {
     peak_is_fresh: bool,
     metrics: Metrics,
@@ -70,30 +70,30 @@ pub(crate) struct Gauge {
 }
 
 impl Gauge {
-    pub(crate) fn read(target: &Target) -> Result<Self, BenchError> {
+    pub(crate) fn read(target: &TargetBroker) -> Result<Self, BenchError> {
         let peak_is_fresh = target.pid.is_some_and(process::reset_peak);
         let metrics = target.scrape()?;
         let counting = target.count_calls(&metrics)?;
         Ok(Self { peak_is_fresh, metrics, counting, cpu: target.pid.and_then(process::cpu_time) })
     }
 
-    /// What came since. `half` stands behind the name.
+    /// The usage since then. `half` is appended to the name.
     pub(crate) fn outcome(
         self,
         settings: &Settings,
-        target: &Target,
+        target: &TargetBroker,
         broker: &str,
         half: &str,
         sides: Sides,
         tally: &Tally,
-    ) -> Result<Outcome, BenchError> {
+    ) -> Result<RoundOutcome, BenchError> {
         let Sides { published, consumed, series } = sides;
         let cpu = target.pid.and_then(process::cpu_time);
         let memory = target.pid.and_then(process::memory);
         let calls = self.counting.map(Counting::stop).transpose()?;
         let metrics = target.scrape()?;
         let (mut latency, mut confirm_latency) = (histogram(), histogram());
-        // What waited for its consumers on purpose has no latency.
+        // Messages that waited for their consumers by design have no latency.
         for one in consumed.iter().filter(|_| settings.course == Course::AtOnce) {
             latency.add(&one.latency).expect("the bounds are the same");
         }
@@ -106,7 +106,7 @@ impl Gauge {
             let counted = since(metrics.dropped, self.metrics.dropped).filter(|_| is_leveret(broker));
             check_drops(messages, tally.received(), tally.missing(), counted)?;
         }
-        Ok(Outcome {
+        Ok(RoundOutcome {
             name: format!("{}{half}", settings.name),
             broker: format!("{}{broker}", target.label),
             messages,
@@ -133,10 +133,11 @@ impl Gauge {
     }
 }
 
-/// Whether what didn't come of a load over a queue's limit is what the queue dropped, as far as the broker counts that.
+/// Checks that the missing messages of a load above a queue's limit are those that the queue dropped, as far as the
+/// broker counts these.
 ///
 /// # Errors
-/// [`BenchError::Void`] if it isn't, or if nothing came at all.
+/// [`BenchError::Void`] if they aren't, or if no message arrived at all.
 fn check_drops(messages: u64, received: u64, missing: u64, counted: Option<f64>) -> Result<(), BenchError> {
     if received == 0 && messages > 0 {
         return Err(BenchError::Void(format!("of {messages} messages none was delivered")));
@@ -149,7 +150,7 @@ fn check_drops(messages: u64, received: u64, missing: u64, counted: Option<f64>)
     }
 }
 
-/// Whether a broker, by its name, is one that knows `x-durability`.
+/// Whether a broker, judged by its name, knows `x-durability`.
 pub(crate) fn is_leveret(broker: &str) -> bool {
     broker.contains("Leveret")
 }
@@ -167,7 +168,7 @@ mod tests {
     use super::check_drops;
 
     #[test]
-    fn what_is_missing_must_have_been_dropped() {
+    fn missing_messages_must_have_been_dropped() {
         assert!(check_drops(10, 7, 3, Some(3.0)).is_ok());
         assert!(check_drops(10, 7, 3, None).is_ok(), "others don't say");
         let told = check_drops(10, 7, 3, Some(2.0)).unwrap_err().to_string();

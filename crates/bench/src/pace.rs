@@ -1,21 +1,22 @@
-//! When messages are due.
+//! Due times of messages.
 
 use std::time::Duration;
 
 use crate::settings::Settings;
 
-/// The shortest wait, which the kernel makes 50 µs of. At hundreds of thousands of messages per second one is due after each
-/// write: a publisher that didn't wait would take a core for itself, which the broker shares, and send one at a time.
+/// The shortest wait, which the kernel turns into 50 µs. At hundreds of thousands of messages per second one is due
+/// after each write: a publisher that didn't wait would take a whole core, which the broker shares, and would send
+/// messages one at a time.
 const WAIT_MIN: Duration = Duration::from_micros(1);
-/// Who is behind by so much doesn't wait.
+/// A publisher that is late by this much doesn't wait.
 const BEHIND_NANOS: u64 = 50_000;
 
-/// The pace of one publisher; without a rate everything is due at once.
+/// The pace of one publisher; without a rate all messages are due at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Pace {
     /// Nanoseconds between two messages.
     interval: Option<f64>,
-    /// Nanoseconds before the first one, so that publishers take turns.
+    /// Nanoseconds before the first message, so that publishers take turns.
     offset: f64,
 }
 
@@ -26,7 +27,7 @@ impl Pace {
         Self { interval, offset: interval.unwrap_or(0.0) * f64::from(publisher) / all }
     }
 
-    /// How many messages are due within so many nanoseconds.
+    /// Number of messages due within this time.
     pub(crate) fn due_within(&self, nanos: u64) -> u64 {
         match self.interval {
             None => u64::MAX,
@@ -35,12 +36,12 @@ impl Pace {
         }
     }
 
-    /// When a message is due, in nanoseconds; `now` if there is no rate.
+    /// Due time of a message, in nanoseconds; `now` without a rate.
     pub(crate) fn due_at(&self, message: u64, now: u64) -> u64 {
         self.interval.map_or(now, |interval| (self.offset + interval * message as f64) as u64)
     }
 
-    /// How long to wait until a message is due; `None` if nothing is waited for.
+    /// Time to wait until a message is due; `None` if it is due now.
     pub(crate) fn wait_for(&self, message: u64, now: u64) -> Option<Duration> {
         self.interval?;
         let due = self.due_at(message, now);
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_behind_never_spins() {
+    fn a_publisher_on_time_never_spins() {
         let pace = Pace { interval: Some(1000.0), offset: 0.0 };
         assert_eq!(pace.wait_for(1, 900), Some(WAIT_MIN));
         assert_eq!(pace.wait_for(1, 1000 + BEHIND_NANOS - 1), Some(WAIT_MIN));

@@ -1,4 +1,4 @@
-//! A broker's system calls, counted by `perf stat`: for brokers that don't count their own.
+//! Counts a broker's system calls by `perf stat`, for brokers that don't count their own.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -8,14 +8,15 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::BenchError;
 
-/// `perf` answers at once, but for the time that it takes to find all threads.
+/// Timeout for `perf`, which responds at once, except that it first has to find all threads.
 const PATIENCE_S: i64 = 10;
-/// What reads, and what writes: of sockets, pipes and files alike, which the kernel's counters don't tell apart.
+/// System calls that read. Calls for sockets, pipes and files are the same, which the kernel's counters don't tell
+/// apart.
 const READS: [&str; 4] = ["read", "readv", "recvfrom", "recvmsg"];
 const WRITES: [&str; 4] = ["write", "writev", "sendto", "sendmsg"];
 const SYNCS: [&str; 2] = ["fsync", "fdatasync"];
 
-/// Before the names above, for `perf`.
+/// Prefix of these names for `perf`.
 const EVENT: &str = "syscalls:sys_enter_";
 
 /// System calls of a process and all its threads.
@@ -26,7 +27,7 @@ pub(crate) struct Calls {
     pub(crate) syncs: u64,
 }
 
-/// `perf stat` at work.
+/// A running `perf stat`.
 #[derive(Debug)]
 pub(crate) struct Counting {
     child: Child,
@@ -35,17 +36,18 @@ pub(crate) struct Counting {
 }
 
 impl Counting {
-    /// Counts from now on.
+    /// Starts counting.
     ///
     /// # Errors
-    /// `perf` isn't there, or may not look at that process.
+    /// `perf` isn't installed, or isn't permitted to observe that process.
     pub(crate) fn start(pid: u32) -> Result<Self, BenchError> {
         let events: Vec<String> = names().map(|name| format!("{EVENT}{name}")).collect();
         let mut child = Command::new("perf")
-            // It counts once it is told to, and says so: what it takes to find all threads isn't the round's.
+            // It starts counting on command and confirms that: the time for finding all threads isn't part of the
+            // round.
             .args(["stat", "--field-separator", ",", "--delay=-1", "--control", "fd:0,1", "--event", &events.join(",")])
             .args(["--pid", &pid.to_string()])
-            // Numbers as they are in C.
+            // For numbers in C's format.
             .env("LC_ALL", "C")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -61,13 +63,13 @@ impl Counting {
         }
     }
 
-    /// Stops and tells what was counted since the start.
+    /// Stops and returns the counts since the start.
     ///
     /// # Errors
-    /// `perf` ended before, with what it said.
+    /// `perf` ended before, with its output.
     pub(crate) fn stop(mut self) -> Result<Calls, BenchError> {
         let ended = self.tell("disable").and_then(|()| {
-            // Of the commands none makes `perf stat` end: it goes on for as long as the process lives.
+            // No command ends `perf stat`: it continues for as long as the process lives.
             let perf = Pid::from_child(&self.child);
             Ok(kill_process(perf, Signal::INT)?)
         });
@@ -78,9 +80,9 @@ impl Counting {
         parse(&said).ok_or_else(|| unusable(&said))
     }
 
-    /// Gives a command and waits until it was followed.
+    /// Sends a command and waits for its confirmation.
     fn tell(&mut self, command: &str) -> std::io::Result<()> {
-        // In one write: of half a command perf takes what it has got for the whole.
+        // In one write: perf takes half a command for the whole.
         self.commands.write_all(format!("{command}\n").as_bytes())?;
         let patience = Timespec { tv_sec: PATIENCE_S, tv_nsec: 0 };
         if poll(&mut [PollFd::new(self.answers.get_ref(), PollFlags::IN)], Some(&patience))? == 0 {
@@ -88,7 +90,7 @@ impl Counting {
         }
         let mut answer = Vec::new();
         self.answers.read_until(b'\n', &mut answer)?;
-        // A zero byte follows each answer, and so comes before the next.
+        // A zero byte follows each response, and so precedes the next.
         match answer.strip_suffix(b"\n") {
             Some(answer) if answer.ends_with(b"ack") => Ok(()),
             _ => Err(std::io::ErrorKind::UnexpectedEof.into()),
@@ -96,7 +98,7 @@ impl Counting {
     }
 
     fn failed(&mut self, error: &std::io::Error) -> BenchError {
-        // One that hangs would say nothing for ever. It fails if it has ended by itself.
+        // A hanging process would stay forever. Killing fails only if it has ended.
         let _ = self.child.kill();
         match self.reason() {
             said if said.is_empty() => unusable(&error.to_string()),
@@ -104,11 +106,11 @@ impl Counting {
         }
     }
 
-    /// All that it said, when it has ended or doesn't answer any more.
+    /// All of its output, once it has ended or stopped responding.
     fn reason(&mut self) -> String {
         let mut said = Vec::new();
         if let Some(mut stderr) = self.child.stderr.take() {
-            // What was said until then is enough.
+            // The output until then is enough.
             let _ = stderr.read_to_end(&mut said);
         }
         String::from_utf8_lossy(&said).trim().to_owned()
@@ -117,7 +119,7 @@ impl Counting {
 
 impl Drop for Counting {
     fn drop(&mut self) {
-        // Both fail only if it ended by itself.
+        // Both fail only if it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -133,7 +135,7 @@ fn unusable(why: &str) -> BenchError {
     ))
 }
 
-/// Lines of `perf stat --field-separator ,`: the count, an empty unit, the event; `None` if one is missing.
+/// Parses lines of `perf stat --field-separator ,`: the count, an empty unit, the event; `None` if one is missing.
 fn parse(text: &str) -> Option<Calls> {
     let count = |name: &str| -> Option<u64> {
         text.lines().find_map(|line| {
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn calls_of_a_process_are_counted_from_start_to_stop() {
-        // Where perf isn't installed or allowed, there is nothing to count with.
+        // If perf isn't installed or permitted, there is nothing to test.
         let Ok(counting) = Counting::start(std::process::id()) else { return };
         for _ in 0..100 {
             fs::read("/proc/self/comm").expect("it is there");
@@ -178,8 +180,8 @@ mod tests {
     }
 
     #[test]
-    fn who_can_not_be_counted_is_an_error_with_the_reason() {
-        // No process has this number: it is above the kernel's largest.
+    fn a_process_that_cannot_be_counted_gives_an_error() {
+        // No process has this id: it is above the kernel's maximum.
         let error = Counting::start(u32::MAX >> 1).expect_err("there is no such process").to_string();
         assert!(error.starts_with("--perf counts"), "{error}");
     }

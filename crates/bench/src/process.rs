@@ -1,19 +1,19 @@
-//! What the kernel says about processes and threads.
+//! The kernel's figures of processes and threads.
 
 use std::fs;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// CPU time of a process with all its threads, past ones included. The kernel counts in ticks of 10 ms.
+/// CPU time of a process with all its threads, including finished ones. The kernel counts in ticks of 10 ms.
 pub(crate) fn cpu_time(pid: u32) -> Option<Duration> {
     let ticks = cpu_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
     let per_second = rustix::param::clock_ticks_per_second();
     Some(Duration::from_secs_f64(ticks as f64 / per_second as f64))
 }
 
-/// `utime` and `stime` of a line of `/proc/PID/stat`: fields 14 and 15, counted behind the name, which may
-/// hold spaces and parentheses.
+/// `utime` and `stime` in a line of `/proc/PID/stat`: fields 14 and 15, counted from the end of the name, which may
+/// contain spaces and parentheses.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let behind_name = &stat[stat.rfind(')')? + 1..];
     let mut fields = behind_name.split_ascii_whitespace().skip(11);
@@ -22,7 +22,7 @@ fn cpu_ticks(stat: &str) -> Option<u64> {
     Some(user + system)
 }
 
-/// How often the threads of a process that still run went to sleep by themselves: each time, something woke them.
+/// Voluntary context switches of a process's current threads: each was followed by a wake-up.
 pub(crate) fn wake_ups(pid: u32) -> Option<u64> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     // A thread may end before it is read.
@@ -53,7 +53,7 @@ fn parse_memory(status: &str) -> Option<Memory> {
     Some(Memory { resident: field("VmRSS")?, resident_max: field("VmHWM")? })
 }
 
-/// Makes the kernel count the peak anew, if it lets us: else it is that of the process's whole life.
+/// Makes the kernel reset the peak, if permitted: otherwise it is that of the process's whole life.
 pub(crate) fn reset_peak(pid: u32) -> bool {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").is_ok()
 }

@@ -10,32 +10,32 @@ use leveret_strict_client::{amqp10, amqp091};
 use crate::BenchError;
 use crate::at_once::some_at_once;
 use crate::connection::{Client, Connection, Stopper};
-use crate::measured::{Consumed, Part, Published};
+use crate::measured::{ConnectionPart, Consumed, Published};
 use crate::opening::Opening;
-pub(crate) use crate::outcome::Outcome;
+pub(crate) use crate::outcome::RoundOutcome;
 use crate::outcome::{Gauge, Sides, is_leveret};
 use crate::series::{Sample, Watch};
 use crate::settings::{Course, Exchange, Protocol, Settings};
 use crate::tally::Tally;
-pub(crate) use crate::target::Target;
+pub(crate) use crate::target::TargetBroker;
 
-/// What it takes until one thread more runs, on a machine that is busy starting thousands.
+/// Time for starting one more thread on a machine that is busy starting thousands.
 const HEAD_START_EACH: Duration = Duration::from_micros(300);
-/// Of a thread, which does little but read and write.
+/// Stack size of a thread, which does little but read and write.
 const STACK_BYTES: usize = 512 << 10;
 
-/// What a protocol must be able to do.
+/// The operations of a load in a protocol.
 pub(crate) trait Load: Client + Sized + Send {
     /// Connects and logs in, with one session (channel).
-    fn open(target: &Target, opening: &Opening<'_>) -> Result<Connection<Self>, BenchError>;
+    fn open(target: &TargetBroker, opening: &Opening<'_>) -> Result<Connection<Self>, BenchError>;
 
-    /// Opens a session (channel) beside those that are open; `number` counts them from 0.
+    /// Opens a further session (channel); `number` counts them from 0.
     fn open_session(connection: &mut Connection<Self>, number: u16) -> Result<(), BenchError>;
 
-    /// Makes a queue and empties it.
+    /// Declares a queue and empties it.
     fn prepare_queue(connection: &mut Connection<Self>, settings: &Settings, queue: &str) -> Result<(), BenchError>;
 
-    /// Makes the exchange with its bindings, once the queues are there.
+    /// Declares the exchange and its bindings, once the queues exist.
     fn prepare_exchange(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError>;
 
     /// Starts the consumer.
@@ -46,26 +46,26 @@ pub(crate) trait Load: Client + Sized + Send {
     -> Result<(), BenchError>;
 
     /// Publishes its part and waits for the confirms.
-    fn publish(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Published, BenchError>;
+    fn publish(connection: &mut Connection<Self>, part: ConnectionPart<'_>) -> Result<Published, BenchError>;
 
     /// Receives and verifies until all consumers together have everything.
-    fn consume(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Consumed, BenchError>;
+    fn consume(connection: &mut Connection<Self>, part: ConnectionPart<'_>) -> Result<Consumed, BenchError>;
 
-    /// Ends the consumer. Returns how many messages came that weren't due.
+    /// Ends the consumer. Returns the number of unexpected messages.
     fn end_consumer(connection: &mut Connection<Self>) -> Result<u64, BenchError>;
 
-    /// Deletes the exchange, from the connection that made it.
+    /// Deletes the exchange, on the connection that declared it.
     fn delete_exchange(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError>;
 
-    /// Deletes a queue. Returns how many messages were left.
+    /// Deletes a queue. Returns the number of messages left in it.
     fn delete_queue(connection: &mut Connection<Self>, queue: &str) -> Result<u64, BenchError>;
 
-    /// Says goodbye.
+    /// Closes the connection.
     fn close(connection: Connection<Self>) -> Result<(), BenchError>;
 }
 
 /// Runs `settings` against `target` once.
-pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Vec<Outcome>, BenchError> {
+pub(crate) fn run(settings: &Settings, target: &TargetBroker) -> Result<Vec<RoundOutcome>, BenchError> {
     settings.check().map_err(BenchError::Usage)?;
     match settings.protocol {
         Protocol::Amqp091 => run_as::<amqp091::Client>(settings, target),
@@ -73,21 +73,22 @@ pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Vec<Outcome>, 
     }
 }
 
-/// How many messages per second come through: of the first half where there are two.
-pub(crate) fn highest_rate(settings: &Settings, target: &Target) -> Result<f64, BenchError> {
+/// Messages per second that get through; in the first half if there are two.
+pub(crate) fn highest_rate(settings: &Settings, target: &TargetBroker) -> Result<f64, BenchError> {
     let none = || BenchError::Usage(format!("{} has no rate of which half could be asked for", settings.name));
     let outcomes = run(settings, target)?;
-    let rate =
-        |outcome: &Outcome| Some(outcome.delivered as f64 / outcome.receive_time.or(outcome.send_time)?.as_secs_f64());
+    let rate = |outcome: &RoundOutcome| {
+        Some(outcome.delivered as f64 / outcome.receive_time.or(outcome.send_time)?.as_secs_f64())
+    };
     outcomes.first().and_then(rate).ok_or_else(none)
 }
 
-fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>, BenchError> {
+fn run_as<L: Load>(settings: &Settings, target: &TargetBroker) -> Result<Vec<RoundOutcome>, BenchError> {
     let queues: Vec<String> = (0..settings.queues).map(|number| settings.queue(number)).collect();
     let queue_of = |number: u32| queues[(number % settings.queues) as usize].as_str();
     let mut consuming = some_at_once(0..settings.consumers, |number| {
         let mut connection = L::open(target, &Opening::of("consumer"))?;
-        // The first consumers make the queues: an exclusive one is theirs.
+        // The first consumers declare the queues: exclusive ones belong to them.
         if number < settings.queues {
             let mut queue = settings.clone();
             queue.durability = queue.durability.filter(|_| is_leveret(connection.broker_name()));
@@ -105,7 +106,13 @@ fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>,
     })?;
     let broker = publishing.first().map_or("", |first| first.broker_name()).to_owned();
     let tally = Tally::new(settings);
-    let part = |number: u32, start: Instant| Part { settings, queue: queue_of(number), number, tally: &tally, start };
+    let part = |number: u32, start: Instant| ConnectionPart {
+        settings,
+        queue: queue_of(number),
+        number,
+        tally: &tally,
+        start,
+    };
     let prepare_consumers = |consuming: &mut [Connection<L>]| -> Result<(), BenchError> {
         let mut numbered = (0..).zip(consuming.iter_mut());
         numbered.try_for_each(|(number, connection)| L::prepare_consumer(connection, settings, queue_of(number)))
@@ -153,23 +160,23 @@ fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>,
     Ok(outcomes)
 }
 
-/// How long threads have to come to life before the first message of a fixed rate is due. Without it the first message of
-/// each of a thousand publishers is late, and they are one in a hundred.
+/// Time for threads to start before the first message of a fixed rate is due. Without it the first message of each of
+/// a thousand publishers would be late, and these are one in a hundred.
 fn head_start(settings: &Settings) -> Duration {
     let threads = settings.publishers + settings.consumers;
     if settings.rate.is_some() { HEAD_START_EACH * threads } else { Duration::ZERO }
 }
 
-/// Runs both sides at once. Whoever fails stops the others; the error told is that of one that wasn't stopped.
+/// Runs both sides concurrently. If one fails, the others are stopped; the error returned is the original one.
 fn both<'r, L: Load>(
     publishing: &mut [Connection<L>],
     consuming: &mut [Connection<L>],
-    target: &Target,
-    part: impl Fn(u32) -> Part<'r> + Sync,
+    target: &TargetBroker,
+    part: impl Fn(u32) -> ConnectionPart<'r> + Sync,
 ) -> Result<Sides, BenchError> {
-    let Part { settings, tally, start: started, .. } = part(0);
+    let ConnectionPart { settings, tally, start: started, .. } = part(0);
     let (publishes, consumes) = (!publishing.is_empty(), !consuming.is_empty());
-    // Of the half that is behind the other.
+    // Progress of the half that is behind.
     let done = move |at: &Sample| {
         let sent = match settings.stop_after {
             Some(all) => at.seconds / all.as_secs_f64(),
@@ -190,7 +197,7 @@ fn both<'r, L: Load>(
     let (part, stop_all, left) = (&part, &stop_all, &left);
     let watch = &watch;
     thread::scope(|scope| {
-        // Dropped at the end of this scope at the latest, which ends the watch.
+        // Dropped at the end of this scope at the latest, which ends the watcher.
         let (running, over) = mpsc::channel();
         let first = watch.sample();
         let watching = start(scope, move || watch.run(first, &over))?;
@@ -214,7 +221,7 @@ fn both<'r, L: Load>(
         let consumed: Vec<_> = consumers.into_iter().map(|one| one.join().expect("no consumer panics")).collect();
         drop(running);
         let series = watching.join().expect("no watch panics");
-        // What somebody found out is worth more than that others were stopped.
+        // An original error is worth more than the errors of stopped threads.
         let mut first = None;
         let mut tell = |error: BenchError| {
             if first.as_ref().is_none_or(|known| matches!(known, BenchError::Stopped)) {

@@ -1,11 +1,11 @@
-//! Exchanges and bindings: which lead a message to its queue, and which are only there to be passed over.
+//! Exchanges and bindings: those that route messages to queues, and those that match nothing.
 
 use crate::settings::{Exchange, Settings};
 
 /// The headers of a message, or those that a binding asks for: name and value.
 pub(crate) type Headers = Vec<(&'static str, String)>;
 
-/// Those that a headers exchange looks at here.
+/// The names used by headers exchanges here.
 pub(crate) const HEADER_NAMES: [&str; 3] = ["kind", "region", "for"];
 
 /// A binding of a queue.
@@ -14,7 +14,7 @@ pub(crate) struct Binding {
     /// Number of the queue.
     pub(crate) queue: u32,
     pub(crate) key: String,
-    /// All of them must match.
+    /// Headers that must all match.
     pub(crate) headers: Headers,
 }
 
@@ -27,7 +27,7 @@ fn key(settings: &Settings, queue: &str) -> String {
     }
 }
 
-/// The routing keys that the messages for a queue take in turn; at least one.
+/// The routing keys that the messages for a queue use in turn; at least one.
 pub(crate) fn keys(settings: &Settings, queue: &str) -> Vec<String> {
     match settings.routing_keys {
         1 => vec![key(settings, queue)],
@@ -43,8 +43,9 @@ pub(crate) fn headers(settings: &Settings, queue: &str) -> Headers {
     HEADER_NAMES.into_iter().zip(["order".into(), "eu".into(), queue.into()]).collect()
 }
 
-/// All bindings of the exchange, first one for each queue that its messages match. The rest, which are the first
-/// queue's, match none: a third ends in another word, a third has another word in its middle, a third in both and a `#`.
+/// All bindings of the exchange, beginning with one matching binding for each queue. The others, which belong to the
+/// first queue, match nothing: a third have another last word, a third another word in the middle, and a third both
+/// and a `#`.
 pub(crate) fn bindings(settings: &Settings) -> impl Iterator<Item = Binding> + '_ {
     (0..settings.bindings).map(move |number| {
         if number < settings.queues {

@@ -1,22 +1,22 @@
-//! The table of rows: each a scenario with options of its own, by the name that results stand under.
+//! The table of rows: each is a scenario with options of its own, and the name of its results.
 
 use clap::Parser;
 
 use crate::args::LoadArgs;
 use crate::scenario::{Scenario, without_protocol};
 
-/// When a row runs.
+/// The condition for running a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Runs {
-    /// With `all`.
+    /// It is part of `all`.
     WithAll,
-    /// By its name only: it takes minutes, or thousands of connections.
+    /// By name only: it takes minutes, or thousands of connections.
     Apart,
-    /// By its name only, on a node whose disk is made slow.
+    /// By name only, on a node with an artificially slow disk.
     SlowDisk,
 }
 
-/// One line of the table, for both protocols: name, scenario and options with `{}` for the protocol.
+/// A line of the table for both protocols: name, scenario, and options with `{}` for the protocol.
 struct Line {
     name: &'static str,
     words: &'static str,
@@ -118,7 +118,7 @@ const LINES: &[Line] = &[
     line("headers-{}", "headers-{}", "through a headers exchange with 10 bindings, one of which matches"),
 ];
 
-/// A load that has a name of its own.
+/// A named load.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -128,7 +128,7 @@ pub(crate) struct Row {
     help: &'static str,
 }
 
-/// What a line of the table says, as a command line would.
+/// The content of a line, as on a command line.
 #[derive(Parser)]
 struct Words {
     scenario: Scenario,
@@ -136,7 +136,7 @@ struct Words {
     load: LoadArgs,
 }
 
-/// How many there are.
+/// Number of rows.
 pub(crate) fn count() -> usize {
     LINES.len() * 2
 }
@@ -149,16 +149,16 @@ pub(crate) fn all() -> Vec<Row> {
 
 fn row(line: &'static Line, protocol: &str) -> Row {
     let words = line.words.replace("{}", protocol);
-    // A test reads each of them.
+    // A test parses each of them.
     let Words { scenario, load } = Words::parse_from(["row"].into_iter().chain(words.split(' ')));
     Row { name: line.name.replace("{}", protocol), scenario, load, runs: line.runs, help: line.help }
 }
 
-/// The rows that any of the patterns names, in the table's order. In a pattern `*` stands for any text; without a
-/// protocol it means both. `all` is all that don't run apart.
+/// The rows matched by any of the patterns, in the table's order. In a pattern `*` stands for any text; without a
+/// protocol it means both. `all` stands for all rows that aren't by name only.
 ///
 /// # Errors
-/// If a pattern names no row.
+/// If a pattern matches no row.
 pub(crate) fn picked(patterns: &[String]) -> Result<Vec<Row>, String> {
     let rows = all();
     let names = |row: &Row, pattern: &str| match pattern {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_a_load_that_comes_out_even_under_a_name_of_its_own() {
+    fn every_row_is_a_valid_load_with_a_name_of_its_own() {
         let rows = all();
         for row in &rows {
             assert_eq!(row.scenario.settings(&row.load).check(), Ok(()), "{}", row.name);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_on_the_command_line_goes_before_the_row() {
+    fn options_on_the_command_line_override_the_row() {
         let row = &picked(&["in-then-out-amqp091-10m".into()]).expect("there is one")[0];
         let said = LoadArgs { seconds: Some(2), size: Some(20), ..LoadArgs::default() };
         let load = said.or(&row.load);

@@ -8,9 +8,9 @@ use crate::args::LoadArgs;
 use crate::message_properties::MessageProperties;
 use crate::settings::{Course, Exchange, Protocol, Rate, Settings};
 
-/// What runs at a fixed rate does so for this long, if it isn't said how many messages.
+/// Duration of a load at a fixed rate, in seconds, if the number of messages isn't given.
 const SECONDS: u64 = 10;
-/// What one publisher may send in a second at most, where it stops by the clock: more than any broker takes.
+/// Most messages of a publisher per second if it stops by the clock: more than any broker accepts.
 const MESSAGES_PER_SECOND_MAX: u64 = 5_000_000;
 
 /// A named load over one protocol.
@@ -20,7 +20,7 @@ pub struct Scenario {
     pub(crate) protocol: Protocol,
 }
 
-/// What a scenario is about.
+/// The kind of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Classic,
@@ -51,7 +51,7 @@ const fn base(name: &'static str, kind: Kind, help: &'static str) -> Base {
     Base { name, kind, help }
 }
 
-/// A name with `-amqp10` in it speaks AMQP 1.0, one with `-amqp091` or neither AMQP 0-9-1.
+/// Names with `-amqp10` use AMQP 1.0; names with `-amqp091` or neither use AMQP 0-9-1.
 const BASES: [Base; 18] = [
     base(
         "classic",
@@ -117,19 +117,19 @@ const BASES: [Base; 18] = [
     ),
 ];
 
-/// The names of all, with what each is.
+/// The names of all scenarios, with descriptions.
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     BASES.iter().map(|base| (base.name, base.help))
 }
 
-/// What of a name says the protocol.
+/// The parts of a name that give the protocol.
 const PROTOCOLS: [(&str, Protocol); 2] = [("-amqp091", Protocol::Amqp091), ("-amqp10", Protocol::Amqp10)];
 
-/// A name without its protocol.
+/// A name without its protocol, and the protocol.
 pub(crate) fn without_protocol(name: &str) -> (String, Option<Protocol>) {
     let said = PROTOCOLS.into_iter().find_map(|(part, protocol)| {
         let (before, after) = name.split_once(part)?;
-        // `-amqp10` isn't the beginning of another number.
+        // `-amqp10` must not be the beginning of a longer number.
         (after.is_empty() || after.starts_with('-')).then(|| (format!("{before}{after}"), Some(protocol)))
     });
     said.unwrap_or_else(|| (name.to_owned(), None))
@@ -150,7 +150,7 @@ impl FromStr for Scenario {
 }
 
 impl fmt::Display for Scenario {
-    /// With the protocol where a reader would ask: in the names of old, and for AMQP 1.0.
+    /// Includes the protocol where it would be unclear: in old names, and for AMQP 1.0.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.protocol, self.base.kind) {
             (Protocol::Amqp091, Kind::Classic | Kind::Idle) => write!(f, "{}-amqp091", self.base.name),
@@ -162,12 +162,12 @@ impl fmt::Display for Scenario {
 }
 
 impl Scenario {
-    /// Connections that do nothing, instead of a load of messages.
+    /// Whether it measures idle connections rather than a load of messages.
     pub(crate) fn is_idle(self) -> bool {
         self.base.kind == Kind::Idle
     }
 
-    /// What the scenario says, and in its place what `load` says.
+    /// The scenario's settings, overridden by those of `load`.
     pub(crate) fn settings(self, load: &LoadArgs) -> Settings {
         let mut settings = self.of_its_own();
         settings.queues = load.queues.unwrap_or(settings.queues);
@@ -189,7 +189,7 @@ impl Scenario {
         settings.other_queues = load.other_queues.unwrap_or(settings.other_queues);
         match load.rate {
             Some(Rate::Fixed(rate)) => settings.rate = Some(rate),
-            // Whoever runs it finds out what that is, and says it then.
+            // The rate is measured first and set then.
             Some(Rate::Half) => settings.rate = None,
             None => {}
         }
@@ -213,7 +213,7 @@ impl Scenario {
 
     fn of_its_own(self) -> Settings {
         let is_10 = self.protocol == Protocol::Amqp10;
-        // Whoever writes a disposition names a range: with AMQP 1.0 it is settled before the credit runs out.
+        // A disposition names a range: with AMQP 1.0 messages are settled before the credit is used up.
         let ack_every = |of_091: u64, of_10: u64| if is_10 { of_10 } else { of_091 };
         let classic = Settings {
             name: self.to_string(),
@@ -245,7 +245,7 @@ impl Scenario {
             queue: "my-memory-queue",
             durable: false,
             confirm_window: 0,
-            // Without a prefetch a consumer of AMQP 0-9-1 has no limit; a link has always one.
+            // Without a prefetch a consumer of AMQP 0-9-1 has no limit; a link always has one.
             prefetch: if is_10 { 5000 } else { 0 },
             ack_every: 0,
             ..classic.clone()
@@ -253,7 +253,7 @@ impl Scenario {
         let limited = Settings { size: 1000, max_length: Some(10_000), ..transient.clone() };
         let pairs = Settings { publishers: 2, consumers: 2, prefetch: 3000, ..wide.clone() };
         match self.base.kind {
-            // Those that do nothing send nothing.
+            // Idle connections send nothing.
             Kind::Classic | Kind::Idle => classic,
             Kind::Classic3000 => wide,
             Kind::PublishOnly => Settings { course: Course::PublishOnly, ..wide },
@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_says_the_protocol_anywhere() {
+    fn the_protocol_may_be_anywhere_in_a_name() {
         for (name, plain, protocol) in [
             ("classic", "classic", Protocol::Amqp091),
             ("classic-amqp091", "classic", Protocol::Amqp091),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn every_scenario_has_settings_that_come_out_even_over_both_protocols() {
+    fn every_scenario_has_valid_settings_over_both_protocols() {
         for base in &BASES {
             for protocol in [Protocol::Amqp091, Protocol::Amqp10] {
                 let settings = Scenario { base, protocol }.settings(&LoadArgs::default());

@@ -1,4 +1,4 @@
-//! How a round went over time: samples of its counters, and its progress for whoever waits.
+//! Samples of a round's counters over time, and its progress display.
 
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -8,38 +8,38 @@ use crate::latencies::Latencies;
 use crate::process;
 use crate::tally::Tally;
 
-/// So often a round is sampled, until there are too many samples.
+/// Interval of samples, until there are too many.
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
-/// At this many samples every second one is dropped, and from then on half as many are taken.
+/// At this many samples every second one is dropped, and the interval doubled.
 const SAMPLES_MAX: usize = 400;
 /// Shorter runs show no progress on a terminal.
 const LONG: Duration = Duration::from_secs(10);
-/// So often progress is shown on a terminal, and so often the counters are looked at for it.
+/// Interval of progress on a terminal, and of reading the counters for it.
 const SHOW_EVERY: Duration = Duration::from_secs(1);
-/// So often a line of progress is written where there is no terminal to write it over.
+/// Interval of progress lines if there is no terminal to overwrite them on.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// A moment of a round.
+/// A sample of a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sample {
-    /// Since the start.
+    /// Time since the start.
     pub(crate) seconds: f64,
-    /// Messages that were written so far.
+    /// Messages written so far.
     pub(crate) sent: u64,
-    /// Messages that were received and verified so far, copies counted.
+    /// Messages received and verified so far, including copies.
     pub(crate) received: u64,
     /// The broker's memory in bytes, if its process is known.
     pub(crate) resident: Option<u64>,
-    /// Nanoseconds, of what came since the sample before; the highest where samples were dropped.
+    /// Nanoseconds, for messages since the previous sample; the highest value if samples were dropped.
     pub(crate) latency_p99: Option<u64>,
 }
 
-/// Fewer samples say too little of how a rate changed.
+/// Least number of samples for a change of rate.
 const CHANGE_SAMPLES_MIN: usize = 5;
 
-/// The rate of the last quarter of the time, of what `count` says came so far, as a share of that of the first quarter.
-/// `end_seconds` is when the last of it came: a round takes longer where somebody looks whether there is more. `None` where
-/// nothing came in the first quarter, or the samples are too few.
+/// The rate in the last quarter of the time, of the messages counted by `count`, relative to that in the first
+/// quarter. `end_seconds` is the time of the last message: a round may wait longer for further ones. `None` if no
+/// message came in the first quarter, or if there are too few samples.
 pub(crate) fn rate_at_end(samples: &[Sample], end_seconds: f64, count: impl Fn(&Sample) -> u64) -> Option<f64> {
     let until = samples.partition_point(|sample| sample.seconds < end_seconds);
     let mut points: Vec<(f64, f64)> =
@@ -60,18 +60,18 @@ pub(crate) fn rate_at_end(samples: &[Sample], end_seconds: f64, count: impl Fn(&
     (at_start > 0.0).then(|| at_end / at_start)
 }
 
-/// Whether progress is written to standard error.
+/// The form of progress on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     Never,
-    /// Over and over in one line of a terminal.
+    /// Overwrites one line of a terminal.
     Terminal,
-    /// A line now and then.
+    /// Writes a line now and then.
     Lines,
 }
 
 impl Progress {
-    /// On a terminal by itself, elsewhere if it was asked for.
+    /// On a terminal by default, elsewhere if requested.
     pub(crate) fn of(was_asked: bool) -> Self {
         match (std::io::stderr().is_terminal(), was_asked) {
             (true, _) => Self::Terminal,
@@ -81,19 +81,19 @@ impl Progress {
     }
 }
 
-/// What is watched, from its start on.
+/// The watched round.
 pub(crate) struct Watch<'r> {
     pub(crate) tally: &'r Tally,
-    /// Of the broker.
+    /// The broker's process.
     pub(crate) pid: Option<u32>,
     pub(crate) start: Instant,
     pub(crate) progress: Progress,
-    /// Of the work, from 0 to 1, what is done at a sample.
+    /// The progress at a sample, from 0 to 1.
     pub(crate) done: &'r (dyn Fn(&Sample) -> f64 + Sync),
 }
 
 impl Watch<'_> {
-    /// How it is now.
+    /// Takes a sample.
     pub(crate) fn sample(&self) -> Sample {
         Sample {
             seconds: self.start.elapsed().as_secs_f64(),
@@ -104,8 +104,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Samples until nobody holds the other end of `over`; the last sample is of the end. `first` was taken before
-    /// anybody started.
+    /// Takes samples until the other end of `over` is dropped; the last sample is taken at the end. `first` was taken
+    /// before the threads started.
     pub(crate) fn run(&self, first: Sample, over: &Receiver<()>) -> Vec<Sample> {
         let mut series = Series { samples: vec![first], every: SAMPLE_EVERY };
         let mut shown = *series.last();
@@ -114,7 +114,7 @@ impl Watch<'_> {
         let mut is_long = self.progress == Progress::Lines;
         loop {
             let due = self.start + Duration::from_secs_f64(series.last().seconds) + series.every;
-            // Progress goes on where samples have become rare.
+            // Progress continues even if samples have become rare.
             let wait = due.saturating_duration_since(Instant::now()).min(SHOW_EVERY);
             let is_over = over.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
             let now = self.sample();
@@ -143,7 +143,7 @@ impl Watch<'_> {
 
     fn show(&self, line: &str) {
         let mut stderr = std::io::stderr().lock();
-        // Nobody may be left to read it, which is no reason to end the round.
+        // Standard error may be closed, which is no reason to end the round.
         let _ = match self.progress {
             Progress::Terminal => write!(stderr, "\r\x1b[K{line}").and_then(|()| stderr.flush()),
             _ => writeln!(stderr, "{line}"),
@@ -151,7 +151,7 @@ impl Watch<'_> {
     }
 }
 
-/// What is done, and how fast it went between two moments.
+/// The progress, and the speed between two samples.
 fn line(done: f64, before: &Sample, now: &Sample) -> String {
     let seconds = (now.seconds - before.seconds).max(1e-3);
     let rate = |before: u64, now: u64| now.saturating_sub(before) as f64 / seconds;
@@ -168,7 +168,7 @@ fn line(done: f64, before: &Sample, now: &Sample) -> String {
     text
 }
 
-/// Samples at even distances, as many as a plot can show.
+/// Equidistant samples, as many as a plot can show.
 struct Series {
     /// Never empty.
     samples: Vec<Sample>,
@@ -186,7 +186,7 @@ impl Series {
             let mut dropped = None;
             self.samples.retain_mut(|sample| {
                 is_kept = !is_kept;
-                // What came before a sample that is dropped came before the next one, too.
+                // Messages before a dropped sample are also before the next one.
                 sample.latency_p99 = sample.latency_p99.max(dropped);
                 dropped = if is_kept { None } else { sample.latency_p99 };
                 is_kept
@@ -238,7 +238,7 @@ mod tests {
     fn the_rate_at_the_end_is_compared_with_that_at_the_start() {
         let steady: Vec<Sample> = (4..24).map(sample).collect();
         assert!((rate_at_end(&steady, 5.75, |sample| sample.sent).expect("a rate") - 1.0).abs() < 1e-9);
-        // Half as much in the second half, whenever samples were taken.
+        // Half as many in the second half, whenever samples were taken.
         let slower =
             |number: u64| Sample { received: number.min(10) * 10 + number.saturating_sub(10) * 5, ..sample(number) };
         let slower: Vec<Sample> = [0, 1, 2, 6, 10, 11, 17, 20].into_iter().map(slower).collect();
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_more_behind_the_last_message_is_no_lower_rate() {
-        // All had come at 4.9 s; then it was silent.
+        // All messages had arrived at 4.9 s; then it was silent.
         let counts = |number: u64| (number as f64 / 4.0).min(4.9) * 1000.0;
         let ended: Vec<Sample> = (0..30).map(|at| Sample { sent: counts(at) as u64, ..sample(at) }).collect();
         assert!((rate_at_end(&ended, 4.9, |sample| sample.sent).expect("a rate") - 1.0).abs() < 1e-6);

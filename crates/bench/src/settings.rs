@@ -1,4 +1,4 @@
-//! A load in numbers.
+//! The settings of a load.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,27 +8,27 @@ use clap::ValueEnum;
 
 use crate::message_properties::MessageProperties;
 
-/// What is spoken.
+/// The protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Amqp091,
     Amqp10,
 }
 
-/// What comes when, and what of it is measured.
+/// The order of publishing and consuming, and the measured part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Course {
-    /// All at once.
+    /// Both at the same time.
     AtOnce,
-    /// First all is published, then all is consumed; each half is measured.
+    /// First everything is published, then everything is consumed; each half is measured.
     InThenOut,
-    /// The same, measured while it is published.
+    /// As `InThenOut`, measured while publishing.
     PublishOnly,
-    /// The same, measured while it is consumed.
+    /// As `InThenOut`, measured while consuming.
     ConsumeOnly,
 }
 
-/// What takes messages from publishers to queues.
+/// The exchange between publishers and queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exchange {
     /// The default exchange, or no exchange in AMQP 1.0.
@@ -41,7 +41,7 @@ pub(crate) enum Exchange {
 }
 
 impl Exchange {
-    /// As it is declared.
+    /// Its type.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Default => "",
@@ -52,13 +52,13 @@ impl Exchange {
         }
     }
 
-    /// What it is called.
+    /// Its name.
     pub(crate) fn name(self) -> String {
         if self == Self::Default { String::new() } else { format!("my-{}-exchange", self.kind()) }
     }
 }
 
-/// What a confirm of a durable message shall mean: `x-durability` of a queue, which only Leveret has.
+/// The meaning of a confirm of a durable message: `x-durability` of a queue, which only Leveret has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Durability {
     /// Flushed to disk
@@ -76,12 +76,12 @@ impl fmt::Display for Durability {
     }
 }
 
-/// How many messages per second are asked for.
+/// The requested messages per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rate {
-    /// Of all publishers together.
+    /// For all publishers together.
     Fixed(f64),
-    /// Half of what the broker can take, which is measured first.
+    /// Half of the broker's full rate, which is measured first.
     Half,
 }
 
@@ -95,58 +95,59 @@ impl FromStr for Rate {
     }
 }
 
-/// A load in numbers.
+/// The settings of a load.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
-    /// Of the row or scenario.
+    /// Name of the row or scenario.
     pub(crate) name: String,
     pub(crate) protocol: Protocol,
     pub(crate) course: Course,
-    /// The queue's name, or its beginning.
+    /// The queue's name, or the prefix of the queues' names.
     pub(crate) queue: &'static str,
-    /// Each has as many publishers and consumers as any other, and at least one of both; behind a fanout exchange
-    /// publishers are free.
+    /// Number of queues. Each has as many publishers and consumers as any other, and at least one of both; with a
+    /// fanout exchange the number of publishers is free.
     pub(crate) queues: u32,
-    /// Each with a connection of its own, as consumers.
+    /// Number of publishers, each with a connection of its own, like consumers.
     pub(crate) publishers: u32,
     pub(crate) consumers: u32,
     pub(crate) exchange: Exchange,
-    /// Durable queues beside those, which nobody uses.
+    /// Number of additional idle durable queues.
     pub(crate) other_queues: u32,
-    /// Of the exchange in all. One matches for each queue (each queue's for its own messages).
+    /// Number of bindings of the exchange. One per queue matches the messages for it.
     pub(crate) bindings: u32,
-    /// How many a queue's messages take in turn; of a topic exchange, where one binding matches all of them.
+    /// Number of routing keys that a queue's messages use in turn; for a topic exchange, whose binding matches all of
+    /// them.
     pub(crate) routing_keys: u32,
-    /// Durable queues and persistent messages, else transient ones.
+    /// Whether queues are durable and messages persistent.
     pub(crate) durable: bool,
-    /// What durable queues are declared with in Leveret; `None`: what the node says.
+    /// Durability that durable queues are declared with in Leveret; `None` for the node's setting.
     pub(crate) durability: Option<Durability>,
-    /// `x-max-length`: what is above it is dropped.
+    /// `x-max-length`: excess messages are dropped.
     pub(crate) max_length: Option<u64>,
-    /// Messages per second of all publishers together; `None`: as many as they can.
+    /// Messages per second of all publishers together; `None` for as many as possible.
     pub(crate) rate: Option<f64>,
     /// Most unconfirmed publishes (unsettled messages), 0 for no confirms (settled ones).
     pub(crate) confirm_window: u32,
-    /// Or link credit.
+    /// Prefetch or link credit.
     pub(crate) prefetch: u16,
     /// Deliveries per acknowledgement (disposition), 0 for automatic ones (settled messages).
     pub(crate) ack_every: u64,
-    /// Of each publisher: how many they send, or the most that they can where they stop by the clock.
+    /// Messages of each publisher, or the maximum if it stops by the clock.
     pub(crate) messages_each: u64,
-    /// When publishers stop, by the clock.
+    /// Time after which publishers stop by the clock.
     pub(crate) stop_after: Option<Duration>,
     pub(crate) size: usize,
-    /// Beside the body.
+    /// Properties of messages.
     pub(crate) properties: MessageProperties,
 }
 
 impl Settings {
-    /// Of all publishers together.
+    /// Messages of all publishers together.
     pub(crate) fn messages(&self) -> u64 {
         self.messages_each * u64::from(self.publishers)
     }
 
-    /// How many queues get each message.
+    /// Number of queues that get each message.
     pub(crate) fn copies(&self) -> u32 {
         if self.exchange == Exchange::Fanout { self.queues } else { 1 }
     }
@@ -156,15 +157,16 @@ impl Settings {
         if self.queues == 1 { self.queue.to_owned() } else { format!("{}-{number}", self.queue) }
     }
 
-    /// RabbitMQ 4.3 refuses transient queues that aren't exclusive, which one connection alone may consume from.
+    /// Whether queues are exclusive. RabbitMQ 4.3 refuses other transient queues, and only one connection may consume
+    /// from an exclusive one.
     pub(crate) fn is_exclusive(&self) -> bool {
         !self.durable && self.consumers == self.queues && self.course == Course::AtOnce
     }
 
-    /// What each connection has a share of must come out even.
+    /// Checks that everything shared between connections is divisible by their number.
     ///
     /// # Errors
-    /// What can't be shared out.
+    /// The numbers that aren't divisible.
     pub(crate) fn check(&self) -> Result<(), String> {
         let free = self.exchange == Exchange::Fanout;
         let (publishers, consumers, queues) = (self.publishers, self.consumers, self.queues);

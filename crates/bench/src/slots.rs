@@ -1,19 +1,19 @@
-//! A number for each message of a publisher, in memory that grows with what was sent.
+//! A number for each message of a publisher, in memory that grows with the messages sent.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
-/// Numbers that are allocated at once: 32 KiB of them.
+/// Numbers allocated at once: 32 KiB.
 const CHUNK: usize = 4096;
 
-/// Up to so many numbers, 0 at first, which any thread may change. Chunks come as they are touched, since nobody knows
-/// how much a publisher will send that stops by the clock.
+/// A fixed count of numbers, initially 0, which any thread may change. Chunks are allocated on first use, because the
+/// number of messages isn't known in advance if publishers stop by the clock.
 pub(crate) struct Slots {
     chunks: Box<[OnceLock<Box<[AtomicU64]>>]>,
 }
 
 impl Slots {
-    /// The first chunk is there at once: what hundreds of threads begin with isn't allocated while time is taken.
+    /// The first chunk is allocated at once, so that hundreds of threads don't allocate while time is measured.
     pub(crate) fn new(count: u64) -> Self {
         let mut chunks: Box<[_]> = (0..count.div_ceil(CHUNK as u64)).map(|_| OnceLock::new()).collect();
         if let Some(first) = chunks.first_mut() {
@@ -22,6 +22,8 @@ impl Slots {
         Self { chunks }
     }
 
+    /// The number at `index`.
+    ///
     /// # Panics
     /// If it is beyond the count.
     #[inline]

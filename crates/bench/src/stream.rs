@@ -11,10 +11,10 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Makes the handshake.
+    /// Performs the handshake.
     ///
     /// # Errors
-    /// What the system or TLS says; the latter names what is wrong with the certificate.
+    /// The system's or TLS's; the latter describes the problem with the certificate.
     pub(crate) fn tls(mut socket: TcpStream, mut session: ClientConnection) -> io::Result<Self> {
         while session.is_handshaking() {
             session.complete_io(&mut socket)?;
@@ -22,7 +22,7 @@ impl Stream {
         Ok(Self::Tls(Box::new(StreamOwned::new(session, socket))))
     }
 
-    /// The socket itself, to end it from elsewhere.
+    /// The socket itself, for closing it from another thread.
     pub(crate) fn socket(&self) -> &TcpStream {
         match self {
             Self::Plain(socket) => socket,
@@ -30,7 +30,7 @@ impl Stream {
         }
     }
 
-    /// Whether bytes were read that nobody has taken: a socket doesn't tell of those.
+    /// Whether bytes were read ahead, which the socket itself wouldn't report as readable.
     pub(crate) fn has_read_ahead(&self) -> bool {
         match self {
             Self::Plain(_) => false,
@@ -42,7 +42,7 @@ impl Stream {
         match self {
             Self::Plain(socket) => socket.read(into),
             Self::Tls(stream) => match stream.read(into) {
-                // The broker closed without TLS's own word: AMQP's is what counts.
+                // The broker closed without a TLS close_notify: AMQP's close is what counts.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
                 read => read,
             },

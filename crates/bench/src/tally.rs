@@ -1,4 +1,4 @@
-//! Was every message received once, in order, as it was sent?
+//! Verifies that every message was received once, in order and unchanged.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,48 +8,48 @@ use crate::latencies::{Counters, Latencies};
 use crate::settings::{Course, Settings};
 use crate::slots::Slots;
 
-/// Where in a sequence number the publisher stands.
+/// Position of the publisher in a sequence number.
 const PUBLISHER_SHIFT: u32 = 32;
 
-/// The number of a publisher's message, as its body carries it.
+/// The sequence number in the body of a publisher's message.
 pub(crate) fn sequence(publisher: u32, message: u64) -> u64 {
     u64::from(publisher) << PUBLISHER_SHIFT | message
 }
 
-/// What all consumers of a round have seen.
+/// The messages seen by all consumers of a round.
 pub(crate) struct Tally {
-    /// At most.
+    /// At most this many per publisher.
     messages_each: u64,
     publishers: u32,
-    /// Queues that get each message.
+    /// Number of queues that get each message.
     copies: u32,
-    /// `x-max-length` drops by design: what doesn't come is counted and no fault.
+    /// Whether `x-max-length` drops messages by design: missing messages are counted and are no fault.
     drops: bool,
-    /// When each message was encoded, or was due: nanoseconds since the start, by publisher. Bodies are too small to
-    /// carry it.
+    /// Time at which each message was encoded or due, in nanoseconds since the start, by publisher. Bodies are too
+    /// small to carry it.
     sent_at: Vec<Slots>,
     /// A bit per message, by copy and publisher.
     seen: Vec<Slots>,
-    /// Deliveries that are due; `u64::MAX` as long as publishers that stop by the clock haven't.
+    /// Number of deliveries due; `u64::MAX` until publishers that stop by the clock have stopped.
     due: AtomicU64,
     distinct: AtomicU64,
-    /// Messages that were written.
+    /// Number of messages written.
     sent: AtomicU64,
     duplicated: AtomicU64,
     reordered: AtomicU64,
     corrupt: AtomicU64,
     first_fault: Mutex<Option<String>>,
     is_published: AtomicBool,
-    /// `None` where messages wait for their consumers on purpose.
+    /// `None` if messages wait for their consumers by design.
     latencies: Option<Latencies>,
 }
 
-/// The order in which one consumer sees the messages of each publisher.
+/// The order in which one consumer receives the messages of each publisher.
 pub(crate) struct Order {
     next: Vec<u64>,
-    /// Which of the copies comes to this consumer.
+    /// The copy that this consumer receives.
     copy: usize,
-    /// Nobody else takes from the queue, so that a gap is a fault at once.
+    /// Whether it is the only consumer of its queue, so that a gap is a fault at once.
     is_alone: bool,
 }
 
@@ -76,29 +76,30 @@ impl Tally {
         }
     }
 
-    /// How a consumer begins, by its number.
+    /// The initial state of a consumer, by its number.
     pub(crate) fn order(&self, settings: &Settings, consumer: u32) -> Order {
         let is_alone = settings.consumers == settings.queues && !self.drops;
         Order { next: vec![0; self.publishers as usize], copy: (consumer % self.copies) as usize, is_alone }
     }
 
-    /// The latencies of all consumers so far; `None` if they mean nothing.
+    /// The latencies of all consumers so far; `None` if they are meaningless.
     pub(crate) fn latencies(&self) -> Option<&Latencies> {
         self.latencies.as_ref()
     }
 
-    /// Where a consumer counts its latencies.
+    /// The latency counters of a consumer.
     pub(crate) fn latencies_of(&self, consumer: u32) -> Option<&Counters> {
         self.latencies.as_ref().map(|latencies| latencies.of(consumer))
     }
 
-    /// When a message was sent.
+    /// Time at which a message was sent.
     #[inline]
     pub(crate) fn sent_at(&self, publisher: u32, message: u64) -> &AtomicU64 {
         self.sent_at[publisher as usize].at(message)
     }
 
-    /// Takes the sequence number of a message, `None` if its body was not as sent. Returns when it was sent.
+    /// Counts the sequence number of a message, `None` if its body was changed. Returns the time at which it was
+    /// sent.
     #[inline]
     pub(crate) fn receive(&self, order: &mut Order, sequence: Option<u64>) -> Option<u64> {
         let Some((publisher, message)) = sequence.and_then(|sequence| self.parts(sequence)) else {
@@ -117,7 +118,8 @@ impl Tally {
         }
         self.distinct.fetch_add(1, Ordering::Relaxed);
         if message != due {
-            // After a gap, order is judged from the message that came, so that one loss isn't told a million times.
+            // After a gap, the order is checked from the message that came, so that one loss isn't reported a million
+            // times.
             order.next[publisher] = due.max(message + 1);
             let what = || format!("{} arrived where {due} was due", self.named(order, publisher, message));
             if message < due {
@@ -166,28 +168,28 @@ impl Tally {
         name
     }
 
-    /// True once nothing more can come but duplicates.
+    /// Whether nothing but duplicates can still come.
     #[inline]
     pub(crate) fn is_complete(&self) -> bool {
         self.distinct.load(Ordering::Relaxed) == self.due.load(Ordering::Relaxed)
     }
 
-    /// How many have come, each copy counted.
+    /// Number of deliveries so far, including copies.
     pub(crate) fn received(&self) -> u64 {
         self.distinct.load(Ordering::Relaxed)
     }
 
-    /// A publisher has written so many more.
+    /// Counts messages that a publisher has written.
     pub(crate) fn add_sent(&self, messages: u64) {
         self.sent.fetch_add(messages, Ordering::Relaxed);
     }
 
-    /// How many were written.
+    /// Number of messages written.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// How many deliveries are due, or would be if publishers stopped now.
+    /// Number of deliveries due, or that would be due if publishers stopped now.
     fn due(&self) -> u64 {
         match self.due.load(Ordering::Relaxed) {
             u64::MAX => self.sent() * u64::from(self.copies),
@@ -195,29 +197,29 @@ impl Tally {
         }
     }
 
-    /// How many haven't come.
+    /// Number of missing deliveries.
     pub(crate) fn missing(&self) -> u64 {
-        // Between the two, one may come.
+        // One may arrive between the two reads.
         self.due().saturating_sub(self.received())
     }
 
-    /// Every publisher has said all: what isn't there soon was dropped.
+    /// Notes that all publishers are done: messages that don't arrive soon were dropped.
     pub(crate) fn all_is_published(&self) {
         self.due.store(self.due(), Ordering::Relaxed);
         self.is_published.store(true, Ordering::Release);
     }
 
-    /// Whether a queue that says nothing for a while may be empty for good.
+    /// Whether a queue that is silent for a while may be empty for good.
     pub(crate) fn may_be_over(&self) -> bool {
         self.drops && self.is_published.load(Ordering::Acquire)
     }
 
-    /// What to say of an end before everything had come: which messages are missing is worth more than how it ended.
+    /// The error for an early end: the missing messages are worth more than the cause.
     pub(crate) fn explain(&self, error: BenchError) -> BenchError {
         self.verdict().map_or(error, BenchError::Void)
     }
 
-    /// `None` if all is well.
+    /// The faults; `None` if there are none.
     pub(crate) fn verdict(&self) -> Option<String> {
         let lost = if self.drops { 0 } else { self.missing() };
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -232,7 +234,7 @@ impl Tally {
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
         if faults.is_empty() {
-            // A gap that was never filled is a loss, so without a count there is no fault.
+            // A gap that was never filled is a loss; if no loss is counted, there is no fault.
             return None;
         }
         let first = self.first_fault.lock().expect("nobody panics");
@@ -289,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn consumers_of_one_queue_share_what_comes_and_each_sees_it_in_order() {
+    fn consumers_share_a_queue_and_each_receives_in_order() {
         let settings = settings("two-pairs --messages 6");
         let tally = Tally::new(&settings);
         let (mut one, mut two) = (tally.order(&settings, 0), tally.order(&settings, 1));
@@ -307,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_queue_drops_is_no_loss_and_an_old_message_is_a_fault() {
+    fn drops_by_a_full_queue_are_no_loss_but_old_messages_are_wrong() {
         let settings = settings("transient --messages 5");
         let tally = Tally::new(&settings);
         let mut order = tally.order(&settings, 0);
@@ -340,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_is_missing_is_not_made_up_for_by_another_queue() {
+    fn a_missing_copy_is_not_replaced_by_that_of_another_queue() {
         let settings = settings("fanout --queues 2 --messages 2");
         let tally = Tally::new(&settings);
         let (mut one, mut two) = (tally.order(&settings, 0), tally.order(&settings, 1));
@@ -354,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn publishers_that_stop_by_the_clock_say_in_the_end_how_much_is_due() {
+    fn publishers_that_stop_by_the_clock_report_what_is_due() {
         let settings = settings("classic --seconds 1");
         let tally = Tally::new(&settings);
         let mut order = tally.order(&settings, 0);

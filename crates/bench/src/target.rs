@@ -6,33 +6,33 @@ use crate::metrics_endpoint::{Metrics, scrape};
 use crate::perf::Counting;
 use crate::process;
 use crate::series::Progress;
-use crate::tls::Tls;
+use crate::tls::ClientTls;
 use crate::uri::Uri;
 use crate::{BenchArgs, BenchError};
 
 /// A broker to measure.
-pub(crate) struct Target {
+pub(crate) struct TargetBroker {
     pub(crate) uri: Uri,
-    /// Where the URI asks for it.
-    pub(crate) tls: Option<Tls>,
+    /// TLS, if the URI requests it.
+    pub(crate) tls: Option<ClientTls>,
     pub(crate) pid: Option<u32>,
     metrics_port: Option<u16>,
-    /// System calls are counted by `perf` if the broker doesn't tell of its own.
+    /// Whether `perf` counts system calls if the broker doesn't report its own.
     perf: bool,
     pub(crate) management_port: Option<u16>,
-    /// Queues beside those of a load, where it doesn't have as many as the load says.
+    /// Number of additional queues, if it differs from the load's.
     pub(crate) other_queues: Option<u32>,
     pub(crate) silence_max: Duration,
     pub(crate) progress: Progress,
-    /// Before the broker's name, where two are compared.
+    /// Prefix of the broker's name if two are compared.
     pub(crate) label: &'static str,
 }
 
-impl Target {
+impl TargetBroker {
     pub(crate) fn all(args: &BenchArgs) -> Result<Vec<Self>, BenchError> {
         let silence_max = Duration::from_secs(args.silence_max_s);
         let progress = Progress::of(args.progress);
-        let tls = |uri: &Uri| uri.secure.then(|| Tls::new(args)).transpose();
+        let tls = |uri: &Uri| uri.secure.then(|| ClientTls::new(args)).transpose();
         let uri = Uri::parse(&args.uri)?;
         let mut targets = vec![Self {
             tls: tls(&uri)?,
@@ -76,7 +76,7 @@ impl Target {
         Ok(targets)
     }
 
-    /// Begins to count its system calls if that was asked for and `metrics` have none.
+    /// Starts counting its system calls if requested and not found in `metrics`.
     pub(crate) fn count_calls(&self, metrics: &Metrics) -> Result<Option<Counting>, BenchError> {
         if !self.perf || metrics.reads.is_some() {
             return Ok(None);
@@ -87,7 +87,7 @@ impl Target {
         Counting::start(pid).map(Some)
     }
 
-    /// What it tells of itself at its metrics port; nothing if that isn't known.
+    /// Scrapes its metrics; empty if it has no known metrics port.
     pub(crate) fn scrape(&self) -> Result<Metrics, BenchError> {
         let Some(port) = self.metrics_port else {
             return Ok(Metrics::default());

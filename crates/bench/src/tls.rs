@@ -1,4 +1,4 @@
-//! How the load speaks TLS: whom it trusts, and who it is.
+//! TLS of the load generator: trusted certificates, and its own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::{BenchArgs, BenchError};
 
-/// What every connection over TLS shares.
+/// The configuration shared by all TLS connections.
 #[derive(Debug, Clone)]
-pub(crate) struct Tls(Arc<ClientConfig>);
+pub(crate) struct ClientTls(Arc<ClientConfig>);
 
-impl Tls {
-    /// The certificates of `--cacertfile` are trusted, or else those of the system (`SSL_CERT_FILE` and `SSL_CERT_DIR`
-    /// name others); `--certfile` and `--keyfile` are shown to a broker that asks who comes.
+impl ClientTls {
+    /// Trusts the certificates of `--cacertfile`, or else those of the system (`SSL_CERT_FILE` and `SSL_CERT_DIR`
+    /// override them); `--certfile` and `--keyfile` are sent to a broker that requests them.
     pub(crate) fn new(args: &BenchArgs) -> Result<Self, BenchError> {
         let roots = match &args.cacertfile {
             Some(file) => roots_of(file)?,
@@ -35,13 +35,13 @@ impl Tls {
                     BenchError::Usage(format!("{certificate} and {key} can't be used together: {error}"))
                 })?
             }
-            // The command line lets neither go alone.
+            // The command line allows neither without the other.
             _ => builder.with_no_client_auth(),
         };
         Ok(Self(Arc::new(config)))
     }
 
-    /// The client's side of one connection to `host`, whose certificate must be for that name.
+    /// A client session with `host`, whose certificate must have that name.
     pub(crate) fn session(&self, host: &str) -> Result<ClientConnection, BenchError> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| BenchError::Usage(format!("{host:?} is no name that a certificate could be for")))?;
@@ -74,7 +74,7 @@ fn roots_of(file: &Path) -> Result<RootCertStore, BenchError> {
     Ok(roots)
 }
 
-/// What of the system's can't be read is left out: the others may do.
+/// The system's certificates. Unreadable ones are skipped: the others may suffice.
 fn roots_of_the_system() -> Result<RootCertStore, BenchError> {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();

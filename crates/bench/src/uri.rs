@@ -2,10 +2,10 @@
 
 use crate::BenchError;
 
-/// Where a broker listens, and as whom to log in.
+/// Address of a broker, and credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Uri {
-    /// Over TLS.
+    /// Whether to use TLS.
     pub(crate) secure: bool,
     pub(crate) user: String,
     pub(crate) password: String,
@@ -29,7 +29,7 @@ impl Uri {
         let (login, address) = authority.rsplit_once('@').unwrap_or(("guest:guest", authority));
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
         let (host, port) = match address.rsplit_once(':') {
-            // The colons of a bare IPv6 address are inside brackets.
+            // The colons of an IPv6 address are inside brackets.
             Some((host, port)) if !port.ends_with(']') => {
                 (host, port.parse().map_err(|_| wrong("the port is no number up to 65535"))?)
             }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn malformed_uris_have_specific_errors() {
         assert!(Uri::parse("http://x").unwrap_err().to_string().contains("must begin with amqp://"));
         assert!(Uri::parse("amqp://x:70000").unwrap_err().to_string().contains("port"));
         assert!(Uri::parse("amqp://a%zz@x").is_err());

@@ -1,4 +1,5 @@
-//! A run counts only if every message arrived once, in order and unchanged: against a broker that fails on order.
+//! A run only counts if every message arrived once, in order and unchanged: tested against a broker that fails on
+//! demand.
 
 mod support;
 
@@ -54,8 +55,8 @@ fn each_fault_voids_the_run_and_is_named() {
 }
 
 #[test]
-fn a_duplicate_after_all_have_come_is_found() {
-    // Prefetch holds the copy back until the original was acknowledged, when all have come.
+fn a_duplicate_after_the_last_message_is_found() {
+    // Prefetch delays the copy until the original was acknowledged, when all messages have arrived.
     for scenario in ["classic-amqp091", "classic-amqp10"] {
         let error = run(scenario, 200, 12, Fault::Duplicate(199)).unwrap_err();
         assert_eq!(error, "the run is void: of 200 messages 1 duplicated: there were more after all had come");

@@ -363,7 +363,12 @@ impl Registry {
         next.router.apply_all(&changes);
         next.topology = model.topology();
         next.generation += 1;
-        let is_large = changes.len() >= LARGE_FROM;
+        let size = |change: &Change| match change {
+            Change::Unbound(gone) => gone.len(),
+            Change::SourceUnbound(gone) => gone.len(),
+            _ => 1,
+        };
+        let is_large = changes.iter().map(size).sum::<usize>() >= LARGE_FROM;
         if is_large {
             // Whatever holds the removed objects last frees them.
             self.retired.lock().push(Box::new(changes));
@@ -422,6 +427,25 @@ impl Registry {
     pub fn free_retired(&self) {
         let retired = std::mem::take(&mut *self.retired.lock());
         drop(retired);
+    }
+
+    /// Takes the bindings of deleted queues out of the routing tables, which large deletions leave there. Called now and then,
+    /// as [`free_retired`](Self::free_retired) is; what is declared meanwhile waits for a part of it at most.
+    pub fn tidy_routes(&self) {
+        loop {
+            let mut staged = self.staged.lock();
+            if staged.latest.router.is_tidy() || !staged.unpublished.is_empty() {
+                return;
+            }
+            let mut next = Snapshot::clone(&staged.latest);
+            // Routes stay the same, so that none that is remembered has to be looked for again.
+            next.router.tidy();
+            let next = Arc::new(next);
+            staged.latest = next.clone();
+            let old = self.published.swap(next);
+            drop(staged);
+            drop(old);
+        }
     }
 
     /// A queue that no snapshot has any more goes, with what the log has of it.

@@ -1,8 +1,8 @@
-//! What can be configured of AMQP 1.0, and of logging in, which both protocols share.
+//! Settings of AMQP 1.0, and of authentication, which both protocols share.
 
 use std::collections::BTreeMap;
 
-/// See [`crate::Config::amqp10`].
+/// Settings in [`crate::Config::amqp10`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Amqp10 {
     /// `session_max_per_connection`.
@@ -13,23 +13,23 @@ pub struct Amqp10 {
     pub unsettled_max: u32,
     /// `max_incoming_window`, in transfers.
     pub incoming_window_max: u32,
-    /// `max_link_credit`: the first grant to a sending client, in messages.
+    /// `max_link_credit`: the initial credit of a sending client, in messages.
     pub link_credit: u32,
-    /// `link_credit.adaptive`: the grant grows while confirms keep pace with the disk.
+    /// `link_credit.adaptive`: whether the credit grows while confirms keep pace with the disk.
     pub adaptive: bool,
-    /// `link_credit.max_unconfirmed_messages`: how far it grows.
+    /// `link_credit.max_unconfirmed_messages`: the limit of that growth in messages.
     pub unconfirmed_messages_max: u32,
-    /// `link_credit.max_unconfirmed_bytes`: the same in bytes.
+    /// `link_credit.max_unconfirmed_bytes`: the limit of that growth in bytes.
     pub unconfirmed_bytes_max: u64,
-    /// `max_queue_credit`: messages that one link takes from its queue at a time.
+    /// `max_queue_credit`: most messages that one link takes from its queue at a time.
     pub queue_credit: u32,
     /// `deprecated_features.permit.amqp_address_v1`.
     pub address_v1: bool,
     /// `auth_mechanisms.*` in order.
     pub mechanisms: Vec<String>,
-    /// What was said of them, by number.
+    /// The mechanisms set so far, by number.
     pub(crate) given_mechanisms: BTreeMap<u8, String>,
-    /// `anonymous_login_user`; `None` for nobody.
+    /// `anonymous_login_user`; `None` if anonymous logins are refused.
     pub anonymous_user: Option<String>,
     /// `anonymous_login_pass`.
     pub anonymous_password: String,

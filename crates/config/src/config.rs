@@ -9,15 +9,15 @@ use crate::quotas::Quotas;
 use crate::tls::{CertificateLogin, Tls, TlsEndpoint};
 use crate::vhost_defaults::VhostDefaults;
 
-/// Messages may not be allowed to be larger than this: a body is held in memory while it arrives.
+/// Highest allowed limit of a message's size: a body is held in memory while it arrives.
 pub const MAX_MESSAGE_SIZE_CAP: u64 = 512 << 20;
 
-/// Everything that can be configured, with the defaults of the table of keys.
+/// The configuration, whose defaults are those of the table of keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// `listeners.tcp.*` by their last word; `None` where nothing was said, which means port 5672 everywhere.
+    /// `listeners.tcp.*` by the last part of their key; `None` if unset, which means port 5672 at all addresses.
     pub(crate) tcp_listeners: Option<BTreeMap<String, Listener>>,
-    /// `listeners.ssl.*` by their last word.
+    /// `listeners.ssl.*` by the last part of their key.
     pub(crate) ssl_listeners: BTreeMap<String, Listener>,
     /// `ssl_options.*`.
     pub ssl_options: Tls,
@@ -25,51 +25,51 @@ pub struct Config {
     pub ssl_handshake_timeout_ms: u64,
     /// `ssl_cert_login_*`.
     pub certificate_login: CertificateLogin,
-    /// `management.ssl.*`; `None` where nothing was said, which means no listener.
+    /// `management.ssl.*`; `None` if unset, which means no listener.
     pub management_ssl: Option<TlsEndpoint>,
-    /// `prometheus.ssl.*`; as `management_ssl`.
+    /// `prometheus.ssl.*`; `None` if unset, which means no listener.
     pub prometheus_ssl: Option<TlsEndpoint>,
     /// `tcp_listen_options.*`.
     pub tcp_options: TcpOptions,
-    /// `proxy_protocol`: whether connections of AMQP begin with the header of a proxy.
+    /// `proxy_protocol`: whether AMQP connections begin with the header of a proxy.
     pub proxy_protocol: bool,
     /// `management.tcp.*`.
     pub management: Endpoint,
-    /// Limits and restrictions of the management API, and headers of its answers.
+    /// Limits and restrictions of the management API, and headers of its responses.
     pub management_api: ManagementApi,
-    /// `management.path_prefix`: what every path of the HTTP API begins with; empty, or a slash and more.
+    /// `management.path_prefix`: prefix of every path of the HTTP API; empty, or beginning with a slash.
     pub management_path_prefix: String,
     /// `prometheus.tcp.*`.
     pub prometheus: Endpoint,
-    /// `prometheus.tcp.listener` is `none`.
+    /// Whether `prometheus.tcp.listener` is `none`.
     pub(crate) prometheus_is_off: bool,
-    /// What the metrics port serves.
+    /// The pages of the metrics port.
     pub metrics: MetricsPages,
-    /// `loopback_users`: those that may only log in from this machine.
+    /// `loopback_users`: users that may only log in from this machine.
     pub loopback_users: Vec<String>,
-    /// Whom a node creates when it starts on an empty directory.
+    /// The user that a node creates when it starts on an empty directory.
     pub default_user: DefaultUser,
-    /// `default_limits.vhosts.*` and `default_users.*`: what every new vhost gets.
+    /// `default_limits.vhosts.*` and `default_users.*`: defaults of new vhosts.
     pub vhost_defaults: VhostDefaults,
-    /// `heartbeat` in seconds, as the server proposes it; 0 for none.
+    /// `heartbeat` in seconds, as proposed by the server; 0 for none.
     pub heartbeat_s: u16,
     /// `frame_max` in bytes.
     pub frame_max: u32,
     /// `initial_frame_max` in bytes.
     pub initial_frame_max: u32,
-    /// `max_channels_per_connection` or `channel_max`; 0 for no limit but the protocol's.
+    /// `max_channels_per_connection` or `channel_max`; 0 for the protocol's limit only.
     pub channel_max: u16,
-    /// `max_connections` or `connection_max`: connections at most; `None` for no limit.
+    /// `max_connections` or `connection_max`; `None` for no limit.
     pub max_connections: Option<u32>,
-    /// `handshake_timeout`: so long may a socket live without having logged in.
+    /// `handshake_timeout`: longest time between the connection of a socket and its login.
     pub handshake_timeout_ms: u64,
-    /// Limits on what clients do.
+    /// Limits on clients' messages and prefetch.
     pub limits: Limits,
-    /// Limits on how much there may be of what clients open and declare.
+    /// Limits on the numbers of objects that clients open and declare.
     pub quotas: Quotas,
     /// `default_queue_durability`.
     pub queue_durability: Durability,
-    /// AMQP 1.0, and how to log in.
+    /// AMQP 1.0, and authentication.
     pub amqp10: Amqp10,
     /// `message_interceptors.*`.
     pub interceptors: Interceptors,
@@ -79,37 +79,38 @@ pub struct Config {
     pub memory_high_watermark: MemoryWatermark,
     /// `log.*`.
     pub log: Logging,
-    /// `RABBITMQ_NODENAME`, perhaps without the host; `None` for one made of the host name.
+    /// `RABBITMQ_NODENAME`, possibly without the host; `None` for a name derived from the host name.
     pub node_name: Option<String>,
-    /// `cluster_name`; `None` for one made of the host name.
+    /// `cluster_name`; `None` for a name derived from the host name.
     pub cluster_name: Option<String>,
-    /// The keys that were set, with what they were set to.
+    /// The keys that were set, with their values.
     pub(crate) assigned: Assigned,
-    /// What the file enabled_plugins says.
+    /// Content of the file enabled_plugins.
     pub plugins: EnabledPlugins,
-    /// A file or folder with definitions to load at every start (`load_definitions`).
+    /// `load_definitions`: a file or folder with definitions to load at every start.
     pub load_definitions: Option<String>,
-    /// Whether definitions that were loaded before are loaded again (`definitions.skip_if_unchanged`).
+    /// `definitions.skip_if_unchanged`: whether definitions that were loaded before are skipped.
     pub definitions_skip_if_unchanged: bool,
-    /// `strict_compat`: does what RabbitMQ 4.3 does where we differ for our users' sake.
+    /// `strict_compat`: whether to behave as RabbitMQ 4.3 where we would otherwise differ in our users' interest.
     pub strict_compat: bool,
     /// `identity.rabbitmq_compatible`: whether `product` in server-properties is RabbitMQ.
     pub rabbitmq_compatible_identity: bool,
-    /// `total_memory_available_override_value` in bytes; `None` for what the system says.
+    /// `total_memory_available_override_value` in bytes; `None` for the system's value.
     pub total_memory_bytes: Option<u64>,
-    /// `debug.alarms_file`: a file whose words name alarms that are raised. For tests.
+    /// `debug.alarms_file`: a file with the names of alarms to raise. For tests.
     pub alarms_file: Option<String>,
-    /// `debug.sync_delay_ms`: so much longer does every sync take. For tests.
+    /// `debug.sync_delay_ms`: added to the duration of every sync. For tests.
     pub sync_delay_ms: f64,
-    /// `storage.reserve`: bytes kept on the disk for when it is full; `None` for two and a half files of the log.
+    /// `storage.reserve`: disk space reserved for a full disk, in bytes; `None` for two and a half files of the log.
     pub storage_reserve: Option<u64>,
-    /// `debug.wal_file_bytes`: length of a file of the write-ahead log; `None` for what suits the volume. For tests.
+    /// `debug.wal_file_bytes`: length of a file of the write-ahead log; `None` for one that suits the volume. For
+    /// tests.
     pub wal_file_bytes: Option<u64>,
-    /// `cores`: how many threads serve connections; `None` for one per core that we may use.
+    /// `cores`: number of threads that serve connections; `None` for one per core available to us.
     pub cores: Option<u16>,
 }
 
-/// Where to listen.
+/// Address and port to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// An address of this machine; `None` for all of them.
@@ -118,10 +119,10 @@ pub struct Listener {
     pub port: u16,
 }
 
-/// What the metrics port serves.
+/// The pages of the metrics port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricsPages {
-    /// `prometheus.path`: where its pages are.
+    /// `prometheus.path`: path of its pages.
     pub path: String,
     /// `prometheus.return_per_object_metrics`.
     pub per_object: bool,
@@ -135,28 +136,28 @@ impl Default for MetricsPages {
     }
 }
 
-/// Where an HTTP server listens, and what it bears.
+/// The listener of an HTTP server, and its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// An address of this machine; `None` for all of them.
     pub ip: Option<String>,
     /// A port; 0 for any free one.
     pub port: u16,
-    /// Times and numbers of its connections.
+    /// Timeouts and limits of its connections.
     pub limits: HttpLimits,
 }
 
 impl Endpoint {
-    /// At all addresses of this machine.
+    /// The endpoint on this port at all addresses of this machine.
     pub(crate) fn on(port: u16) -> Self {
         Self { ip: None, port, limits: HttpLimits::default() }
     }
 }
 
-/// See [`Config::tcp_options`].
+/// Settings in [`Config::tcp_options`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// How many connections may wait to be accepted.
+    /// Most connections waiting to be accepted.
     pub backlog: u32,
     /// Whether small segments are sent at once.
     pub nodelay: bool,
@@ -168,7 +169,7 @@ pub struct TcpOptions {
     pub keepalive: bool,
 }
 
-/// See [`Config::default_user`].
+/// Settings in [`Config::default_user`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultUser {
     /// `default_user`.
@@ -187,7 +188,7 @@ pub struct DefaultUser {
     pub tags: Vec<String>,
 }
 
-/// See [`Config::limits`].
+/// Settings in [`Config::limits`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// `max_message_size` in bytes.
@@ -200,7 +201,7 @@ pub struct Limits {
     pub default_consumer_prefetch: u16,
 }
 
-/// See [`Config::disk_free_limit`].
+/// Settings in [`Config::disk_free_limit`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DiskFreeLimit {
     /// Bytes.
@@ -209,27 +210,27 @@ pub enum DiskFreeLimit {
     Relative(f64),
 }
 
-/// See [`Config::memory_high_watermark`].
+/// Settings in [`Config::memory_high_watermark`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MemoryWatermark {
     /// Bytes.
     Absolute(u64),
-    /// A share of the memory that we may use.
+    /// A fraction of the memory available to us.
     Relative(f64),
 }
 
-/// What a confirm means in durable queues.
+/// The meaning of a confirm in durable queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Flushed to disk.
+    /// The message is flushed to disk.
     Synced,
-    /// Written into the operating system.
+    /// The message is written to the operating system.
     Os,
-    /// In memory.
+    /// The message is in memory.
     Memory,
 }
 
-/// What was said, whether or not it is the default: it makes no two configurations differ.
+/// The values that were set, even if they equal the defaults. Ignored when two configurations are compared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Assigned(pub(crate) BTreeMap<String, String>);
 
@@ -312,7 +313,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Where to listen for AMQP without TLS.
+    /// The listeners for AMQP without TLS.
     pub fn tcp_listeners(&self) -> Vec<Listener> {
         const AMQP: u16 = 5672;
         match &self.tcp_listeners {
@@ -321,18 +322,19 @@ impl Config {
         }
     }
 
-    /// Where to listen for AMQP with TLS.
+    /// The listeners for AMQP with TLS.
     pub fn ssl_listeners(&self) -> Vec<Listener> {
         self.ssl_listeners.values().cloned().collect()
     }
 
-    /// Where the HTTP API listens without TLS: nowhere, as in RabbitMQ, if only a listener with TLS was configured.
+    /// The listener of the HTTP API without TLS. As in RabbitMQ there is none if only a listener with TLS was
+    /// configured.
     pub fn plain_management(&self) -> Option<&Endpoint> {
         let is_asked_for = self.assigned.is_any("management.tcp.") || self.assigned.is_any("management.listener.");
         (is_asked_for || self.management_ssl.is_none()).then_some(&self.management)
     }
 
-    /// As [`Config::plain_management`], of the metrics.
+    /// As [`Config::plain_management`], for the metrics.
     pub fn plain_prometheus(&self) -> Option<&Endpoint> {
         let is_asked_for = self.assigned.is_any("prometheus.tcp.") || self.prometheus_ssl.is_none();
         (is_asked_for && !self.prometheus_is_off).then_some(&self.prometheus)

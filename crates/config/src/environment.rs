@@ -1,4 +1,4 @@
-//! What environment variables say, under RabbitMQ's names: in the process's environment, or without their prefix in a
+//! Environment variables with RabbitMQ's names, from the process's environment or, without their prefix, from a
 //! rabbitmq-env.conf.
 
 use crate::config::Config;
@@ -9,10 +9,11 @@ use crate::plugins::EnabledPlugins;
 use crate::suggest;
 
 const PREFIX: &str = "RABBITMQ_";
-/// Those that stand for a key, without their prefix.
+/// Variables that set a key, without their prefix.
 const KEYS: [(&str, &str); 3] =
     [("DEFAULT_USER", "default_user"), ("DEFAULT_PASS", "default_pass"), ("DEFAULT_VHOST", "default_vhost")];
-/// Variables for paths of files and for the process itself. They are skipped here, because the binary reads them.
+/// Variables with paths of files and those for the process itself. They are skipped here, because the binary reads
+/// them.
 const OF_THE_PROCESS: [&str; 9] = [
     "ADVANCED_CONFIG_FILE",
     "CONFIG_FILE",
@@ -24,7 +25,7 @@ const OF_THE_PROCESS: [&str; 9] = [
     "MNESIA_DIR",
     "PID_FILE",
 ];
-/// Those that tune what isn't here, and why.
+/// Variables that tune something that we don't have, and the reason.
 const WITHOUT_EFFECT: [(&str, &str); 43] = [
     ("ADVANCED_CONFIG_FILES", "name one file by RABBITMQ_ADVANCED_CONFIG_FILE"),
     ("ALLOW_INPUT", ERLANG),
@@ -72,10 +73,10 @@ const WITHOUT_EFFECT: [(&str, &str); 43] = [
 ];
 const ERLANG: &str = "it tunes the Erlang runtime";
 const LOCAL: &str = "tools come by the node's local socket";
-/// Where the node listens that is told an address and no port.
+/// Port for an address that is given without one.
 const AMQP_PORT: &str = "5672";
 
-/// A variable, and where it stands.
+/// A variable, and the place where it was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
     /// A file, or `environment`.
@@ -89,10 +90,11 @@ pub struct Variable {
 }
 
 impl Config {
-    /// Takes in the environment. It wins over files that were read before; variables of other programs are left alone.
+    /// Applies the environment, which overrides files that were read before; variables of other programs are left
+    /// alone.
     ///
     /// # Errors
-    /// Every variable that can't be accepted.
+    /// Every variable that isn't accepted.
     pub fn read_environment(
         &mut self,
         variables: impl IntoIterator<Item = (String, String)>,
@@ -102,7 +104,7 @@ impl Config {
         self.read_variables(variables.into_iter().map(of))
     }
 
-    /// The same of variables that stand in several places, each name once.
+    /// Applies variables from several sources; each name occurs once.
     ///
     /// # Errors
     /// As [`Config::read_environment`].
@@ -147,7 +149,7 @@ impl Config {
                 None => port,
             };
             let done = match &self.tcp_listeners {
-                // A listener that a file names isn't moved.
+                // A port variable doesn't change a listener that is set by a file.
                 Some(_) => Ok(Some(format!("{full} has no effect: the configuration has listeners.tcp"))),
                 None => self
                     .assign(Assignment { key: "listeners.tcp.default", value: &value })
@@ -158,7 +160,7 @@ impl Config {
         if errors.is_empty() { Ok(warnings) } else { Err(errors) }
     }
 
-    /// `RABBITMQ_ENABLED_PLUGINS`: names with commas, or `ALL`; it wins over the file.
+    /// Applies `RABBITMQ_ENABLED_PLUGINS`: names separated by commas, or `ALL`; it overrides the file.
     fn enable_plugins(&mut self, value: &str) -> Result<Option<String>, String> {
         if value == "ALL" {
             self.plugins = EnabledPlugins::default();
@@ -172,7 +174,7 @@ impl Config {
         Ok((!told.is_empty()).then(|| format!("RABBITMQ_ENABLED_PLUGINS: {}", told.join("; "))))
     }
 
-    /// `RABBITMQ_LOGS`: `-` for standard output, `-stderr`, `syslog:`, `journald:`, or a file.
+    /// Applies `RABBITMQ_LOGS`: `-` for standard output, `-stderr`, `syslog:`, `journald:`, or a file.
     fn log_to(&mut self, value: &str) -> Result<Option<String>, String> {
         self.log.only = Some(match value {
             "-" => Place::Stdout,
@@ -187,7 +189,8 @@ impl Config {
         Ok(None)
     }
 
-    /// `RABBITMQ_LOG`: `level`, `category=level` and the switches `+color`, `+json` and `+single_line` (`-` for off).
+    /// Applies `RABBITMQ_LOG`: `level`, `category=level` and the switches `+color`, `+json` and `+single_line` (`-`
+    /// for off).
     fn log_levels(&mut self, value: &str) -> Result<Option<String>, String> {
         for word in value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             let (key, value) = match (word.split_once('='), word.strip_prefix('+'), word.strip_prefix('-')) {
@@ -218,14 +221,14 @@ impl Config {
     }
 }
 
-/// A switch of `RABBITMQ_LOG` is for files too.
+/// The keys that a switch of `RABBITMQ_LOG` sets: it applies to files too.
 fn also_of_files(key: String) -> Vec<String> {
     let of_file = key.strip_prefix("log.console.formatter").map(|rest| format!("log.file.formatter{rest}"));
     std::iter::once(key).chain(of_file).collect()
 }
 
-/// The warning about a variable that has no effect. There is none for the addresses and ports that Kubernetes and Docker
-/// set for a service called rabbitmq: they aren't meant for us.
+/// The warning about a variable without effect. There is none for the addresses and ports that Kubernetes and Docker
+/// set for a service called rabbitmq, since they aren't meant for us.
 fn without_effect(variable: &Variable, name: &str) -> Option<String> {
     let full = &variable.name;
     if let Some((_, why)) = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name) {
@@ -257,12 +260,12 @@ fn note(
     }
 }
 
-/// The variables of a rabbitmq-env.conf, with their prefix; `source` names it in errors. It is a script of a shell there:
-/// here lines `NAME=value` are read, with quotes, `export` and comments, and nothing is run. Of a name that is set twice
-/// the last counts.
+/// The variables of a rabbitmq-env.conf, with their prefix; `source` names it in errors. In RabbitMQ the file is a
+/// shell script. We read lines `NAME=value`, with quotes, `export` and comments, and run nothing. If a name is set
+/// twice, the last value counts.
 ///
 /// # Errors
-/// Every other line.
+/// Every line of another form.
 pub fn environment_file(source: &str, text: &str) -> Result<Vec<Variable>, Vec<ConfigError>> {
     let (mut variables, mut errors) = (Vec::<Variable>::new(), Vec::new());
     for (number, line) in (1..).zip(text.lines()) {

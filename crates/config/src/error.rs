@@ -1,24 +1,24 @@
 use std::fmt;
 
-/// Something in the configuration that can't be accepted.
+/// An error in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
     /// The file, or `--set`.
     pub source_name: String,
     /// The line, from 1; `None` outside of files.
     pub line: Option<u32>,
-    /// What is wrong.
+    /// The text of the error.
     pub text: String,
 }
 
-/// Something in the configuration that has no effect.
+/// A warning about a setting without effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The file, or `--set`.
     pub source_name: String,
     /// The line, from 1; `None` outside of files.
     pub line: Option<u32>,
-    /// What has no effect, and why.
+    /// The setting without effect, and the reason.
     pub text: String,
 }
 

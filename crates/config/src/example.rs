@@ -1,4 +1,4 @@
-//! A file with every key.
+//! A sample configuration file with every key.
 
 use std::fmt::Write;
 
@@ -10,7 +10,8 @@ const HEAD: &str = "\
 # A word in capital letters stands for a name of yours.
 ";
 
-/// A file in the format of rabbitmq.conf with every key that takes effect, each in a comment: as it is it changes nothing.
+/// A file in the format of rabbitmq.conf with every key that takes effect, each in a comment: unchanged, it has no
+/// effect.
 pub fn example() -> String {
     let mut text = HEAD.to_owned();
     for key in documented().filter(|key| key.state == KeyState::Working) {
@@ -26,13 +27,13 @@ pub fn example() -> String {
     text
 }
 
-/// `$name` as a word that somebody replaces.
+/// `$name` as a word to be replaced by the user.
 fn named(name: &str) -> String {
     let part = |part: &str| part.strip_prefix('$').map_or_else(|| part.to_owned(), str::to_ascii_uppercase);
     name.split('.').map(part).collect::<Vec<_>>().join(".")
 }
 
-/// What stands behind the sign: the default if it is a value, and not a description of one.
+/// The text after the equals sign: the default if it is a value rather than a description of one.
 fn value(kind: &str, default: &str) -> String {
     let default = default.rsplit(" = ").next().unwrap_or(default);
     if kind == "none" { "none".to_owned() } else { default.to_owned() }

@@ -1,16 +1,16 @@
 use std::borrow::Cow;
 
-/// One `key = value`.
+/// An assignment `key = value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Assignment<'a> {
     pub(crate) key: &'a str,
     pub(crate) value: &'a str,
 }
 
-/// A line of a file: nothing, an assignment, or what is wrong with it.
+/// Parses a line of a file: an assignment, or nothing.
 ///
-/// As in RabbitMQ `#` begins a comment wherever it stands, except within single quotes, and blanks around key
-/// and value don't count.
+/// As in RabbitMQ, `#` begins a comment anywhere except within single quotes, and blanks around key and value are
+/// ignored.
 pub(crate) fn line(line: &str) -> Result<Option<Assignment<'_>>, String> {
     let trimmed = line.trim();
     if trimmed.is_empty() || trimmed.starts_with('#') {
@@ -19,7 +19,7 @@ pub(crate) fn line(line: &str) -> Result<Option<Assignment<'_>>, String> {
     assignment(trimmed).map(Some)
 }
 
-/// What stands in a line or behind `--set`.
+/// Parses an assignment in a line or after `--set`.
 pub(crate) fn assignment(text: &str) -> Result<Assignment<'_>, String> {
     let (key, value) = text.split_once('=').ok_or_else(|| format!("expected 'key = value', got '{}'", text.trim()))?;
     let key = key.trim();
@@ -46,11 +46,11 @@ pub(crate) fn assignment(text: &str) -> Result<Assignment<'_>, String> {
     Ok(Assignment { key, value })
 }
 
-/// A value with what `variable` knows of each name in place of `$(NAME)`. What is put in isn't looked at again: it may
-/// hold any character.
+/// The value with each `$(NAME)` replaced by the value of `variable`. Inserted text isn't scanned again: it may
+/// contain any character.
 ///
 /// # Errors
-/// A name isn't one, or isn't set.
+/// A name is malformed or isn't set.
 pub(crate) fn interpolated<'a>(
     assignment: Assignment<'a>,
     variable: &dyn Fn(&str) -> Option<String>,
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_lines_say_what_is_wrong() {
+    fn malformed_lines_have_specific_errors() {
         for (text, part) in [
             ("heartbeat", "expected 'key = value', got 'heartbeat'"),
             ("heart beat = 5", "'heart beat' is no key"),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_put_in_and_unset_ones_are_errors() {
+    fn variables_are_replaced_and_unset_ones_are_errors() {
         let known = |name: &str| match name {
             "NAME" => Some("a#b $(NAME)".to_owned()),
             "EMPTY" => Some(String::new()),

@@ -1,23 +1,23 @@
-//! Settings of HTTP: times and limits of its listeners, and limits, restrictions and headers of the management API.
+//! Settings of HTTP: timeouts and limits of its listeners, and limits, restrictions and headers of the management
+//! API.
 
 use std::collections::BTreeMap;
 
-/// How long connections of a listener for HTTP may do nothing, and how many there may be. Times are in milliseconds.
+/// Timeouts of an HTTP listener's connections, in milliseconds, and limits of their number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// `request_timeout`: how long the head of a request may take, and how long a client may be connected without having
-    /// logged in.
+    /// `request_timeout`: longest time for receiving the head of a request, and between connection and login.
     pub request_timeout_ms: u64,
-    /// `idle_timeout`: how long a client that has logged in may be silent between requests, and how long any client may
-    /// be between two pieces of a request's body.
+    /// `idle_timeout`: longest time between two requests of an authenticated client, and between two pieces of any
+    /// request's body.
     pub idle_timeout_ms: u64,
-    /// `inactivity_timeout`: how long a client may take nothing of an answer that waits for it.
+    /// `inactivity_timeout`: longest time in which a client receives nothing of a response that is waiting for it.
     pub inactivity_timeout_ms: u64,
-    /// `max_keepalive`: requests after which a connection is closed.
+    /// `max_keepalive`: number of requests after which a connection is closed.
     pub max_keepalive: u64,
-    /// `max_connections`: connections of the listener; `None` for no limit.
+    /// `max_connections`: limit of the listener's connections; `None` for no limit.
     pub max_connections: Option<u32>,
-    /// `max_connections_per_address`: the same of one address.
+    /// `max_connections_per_address`: limit of the connections from one address; `None` for no limit.
     pub max_connections_per_address: Option<u32>,
 }
 
@@ -34,28 +34,29 @@ impl Default for HttpLimits {
     }
 }
 
-/// Limits and restrictions of the management API, and headers of its answers.
+/// Limits and restrictions of the management API, and headers of its responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagementApi {
-    /// `management.http.max_body_size`: bytes of a request's body.
+    /// `management.http.max_body_size`: limit of a request's body in bytes.
     pub max_body_size: u64,
-    /// `management.http.max_definitions_size`: bytes of definitions.
+    /// `management.http.max_definitions_size`: limit of definitions in bytes.
     pub max_definitions_size: u64,
-    /// `management.http.max_bodies_size`: bytes of the bodies of all requests that are under way.
+    /// `management.http.max_bodies_size`: limit of the bodies of all requests in progress, in bytes.
     pub max_bodies_size: u64,
-    /// `management.disable_basic_auth`: whether names and passwords let nobody in.
+    /// `management.disable_basic_auth`: whether logins with name and password are refused.
     pub disable_basic_auth: bool,
     /// `management.require_auth_for_api_reference`.
     pub require_auth_for_api_reference: bool,
-    /// `management.http.hide_allow_header`: whether only answers with the status 405 name the methods of a path.
+    /// `management.http.hide_allow_header`: whether only responses with the status 405 list the methods of a path.
     pub hide_allow_header: bool,
-    /// `management.definitions.require_json_extension`: whether a form's file of definitions has to be called so.
+    /// `management.definitions.require_json_extension`: whether an uploaded file of definitions needs the extension
+    /// `.json`.
     pub require_json_extension: bool,
     /// `management.restrictions.operator_policy_changes.disabled`.
     pub operator_policy_changes_disabled: bool,
     /// `management.restrictions.quorum_queue_replica_operations.disabled`.
     pub quorum_queue_replica_operations_disabled: bool,
-    /// Headers of every answer, by their names in small letters: `management.csp.policy` and the like.
+    /// Headers of every response, by lower-case names: `management.csp.policy` and similar keys.
     pub headers: BTreeMap<&'static str, String>,
 }
 

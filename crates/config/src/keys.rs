@@ -1,4 +1,4 @@
-//! The table of keys, and the way of an assignment through it.
+//! The table of keys, and the processing of assignments by it.
 
 use std::borrow::Cow;
 
@@ -20,12 +20,12 @@ mod working;
 
 pub use effective::is_secret;
 
-/// Puts a value into the configuration. The second argument is what the `$` part of the key stands for.
+/// Sets a value in the configuration. The second argument is the word that the `$` part of the key matched.
 type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
 
 /// A key that takes effect.
 struct Key {
-    /// The name; a part that begins with `$` stands for any word.
+    /// The name; a part that begins with `$` matches any word.
     name: &'static str,
     kind: &'static str,
     default: &'static str,
@@ -33,41 +33,41 @@ struct Key {
     set: Set,
 }
 
-/// A key, or with `.**` at its end a family of keys, that takes no effect.
+/// A key, or a family of keys if it ends with `.**`, that takes no effect.
 struct Other {
     name: &'static str,
     state: KeyState,
     why: &'static str,
-    /// Values that say what happens anyway: they are taken although the key is refused.
+    /// Values that describe what happens anyway: they are accepted although the key is refused.
     taken: &'static [&'static str],
 }
 
-/// What becomes of a key.
+/// The treatment of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyState {
     /// It takes effect.
     Working,
-    /// It has no meaning here and is accepted with a warning.
+    /// It is meaningless here and accepted with a warning.
     Obsolete,
-    /// It isn't built yet, and running without it does no harm: a warning.
+    /// It isn't supported yet, and running without it is harmless: a warning.
     NotYet,
-    /// It isn't built yet, and running without it would do what nobody asked for: an error.
+    /// It isn't supported yet, and running without it would violate the user's intent: an error.
     Refused,
 }
 
-/// A row of the table, for the documents.
+/// A row of the table, for the documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyDoc {
     /// The key.
     pub name: &'static str,
-    /// The kind of values it takes. A refused key lists the values that are accepted all the same; for other keys without
-    /// effect this is empty.
+    /// The kind of values it takes. For a refused key, the values that are accepted all the same; empty for other
+    /// keys without effect.
     pub kind: Cow<'static, str>,
     /// The default; empty if it takes no effect.
     pub default: &'static str,
-    /// What it does, or why it does nothing.
+    /// Its effect, or the reason why it has none.
     pub doc: &'static str,
-    /// What becomes of it.
+    /// The treatment of the key.
     pub state: KeyState,
 }
 
@@ -99,18 +99,18 @@ fn working_keys() -> impl Iterator<Item = &'static Key> {
 }
 
 impl Config {
-    /// Takes in the text of a file; `source` names it in errors. Later assignments win over earlier ones.
+    /// Applies the text of a file; `source` names it in errors. Later assignments override earlier ones.
     ///
     /// # Errors
-    /// Every line that can't be accepted; the others have taken effect.
+    /// Every line that isn't accepted; the others have taken effect.
     pub fn read(&mut self, source: &str, text: &str) -> Result<Vec<Warning>, Vec<ConfigError>> {
         self.read_with(source, text, &|_| None)
     }
 
-    /// The same, with the environment's `variable` in place of `$(NAME)` in values.
+    /// As [`Config::read`], with `$(NAME)` in values replaced by `variable`.
     ///
     /// # Errors
-    /// As [`Config::read`]; a variable that isn't set is one.
+    /// As [`Config::read`]; an unset variable is an error.
     pub fn read_with(
         &mut self,
         source: &str,
@@ -135,10 +135,10 @@ impl Config {
         if errors.is_empty() { Ok(warnings) } else { Err(errors) }
     }
 
-    /// Takes in one `key=value`, as behind `--set`; quotes and comments are as in files.
+    /// Applies one `key=value`, as after `--set`; quotes and comments are as in files.
     ///
     /// # Errors
-    /// It can't be accepted.
+    /// It isn't accepted.
     pub fn set(&mut self, text: &str) -> Result<Option<Warning>, ConfigError> {
         let source_name = || "--set".to_owned();
         let done = grammar::assignment(text).and_then(|assignment| self.assign(assignment));
@@ -152,7 +152,7 @@ impl Config {
         let Assignment { key, value } = assignment;
         let working = working_keys().find_map(|known| Some((known, matched(known.name, key)?)));
         let other = other_of(key);
-        // `log.exchange.**` is no category of `log.$category.level`.
+        // `log.exchange.**` isn't a category of `log.$category.level`.
         let is_nearer = |other: &&Other| working.is_none_or(|(known, _)| spelled(other.name) > spelled(known.name));
         if let Some(other) = other.filter(is_nearer) {
             return other.answer(key, Some(value));
@@ -164,7 +164,7 @@ impl Config {
             return Err(format!("unknown key '{key}'{hint}"));
         };
         if value.starts_with(ENCRYPTED) {
-            // The text would be taken for the password that it hides.
+            // The text would be taken for the encrypted password itself.
             return Err(format!(
                 "{key}: values that are encrypted ('{ENCRYPTED}') aren't read yet: give the value itself"
             ));
@@ -175,11 +175,11 @@ impl Config {
     }
 }
 
-/// How RabbitMQ marks a value that `rabbitmqctl encrypt_conf_value` made.
+/// Prefix of values encrypted by `rabbitmqctl encrypt_conf_value`.
 const ENCRYPTED: &str = "encrypted:";
 
 impl Other {
-    /// The warning or the error for the key with this value. A value that has no form in rabbitmq.conf is passed as `None`.
+    /// The warning or error for the key with this value. A value that can't be written in rabbitmq.conf is `None`.
     fn answer(&self, key: &str, value: Option<&str>) -> Result<Option<String>, String> {
         match self.state {
             KeyState::Working | KeyState::Obsolete => Ok(Some(format!("'{key}' has no effect: {}", self.why))),
@@ -195,24 +195,24 @@ impl Other {
     }
 }
 
-/// The row for a key, or for the keys below one, that takes no effect.
+/// The row of a key, or of the family of keys below one, that takes no effect.
 fn other_of(key: &str) -> Option<&'static Other> {
     other::KEYS.iter().find(|other| matched(other.name, key).is_some())
 }
 
-/// The warning or the error for a key, or for a family of keys, whose value has no form in rabbitmq.conf. `None` if there is
-/// no such key.
+/// The warning or error for a key, or for a family of keys, with a value that can't be written in rabbitmq.conf.
+/// `None` if there is no such key.
 pub(crate) fn without_value(key: &str) -> Option<Result<Option<String>, String>> {
     let below = || other::KEYS.iter().find(|other| other.name.strip_suffix(".**") == Some(key));
     other_of(key).or_else(below).map(|other| other.answer(key, None))
 }
 
-/// How many bytes of a name stand for themselves.
+/// Number of literal bytes in a name.
 fn spelled(name: &str) -> usize {
     name.find(['$', '*']).unwrap_or(name.len())
 }
 
-/// Whether a name of the table stands for this key, and if so for what word its `$` does.
+/// Whether a name of the table matches this key; if so, the word that its `$` matches.
 fn matched<'k>(name: &str, key: &'k str) -> Option<&'k str> {
     if let Some(family) = name.strip_suffix("**") {
         return key.starts_with(family).then_some("");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_is_in_the_table_twice_and_each_says_what_it_is() {
+    fn each_name_is_in_the_table_once_and_has_a_description() {
         let mut names: Vec<&str> = documented().map(|doc| doc.name).collect();
         assert!(documented().all(|doc| !doc.doc.is_empty()));
         names.sort_unstable();

@@ -1,11 +1,11 @@
-//! What a node is configured with: the grammar of rabbitmq.conf, one table of all keys, and the typed
-//! [`Config`] that they make.
+//! The configuration of a node: the grammar of rabbitmq.conf, one table of all keys, and the typed [`Config`] derived
+//! from them.
 //!
-//! Keys are RabbitMQ's. One that has no meaning here is accepted with a warning, one that isn't built yet with
-//! a warning or, where running without it would betray the user, as an error; an unknown one is an error with its
-//! line and the nearest known key.
+//! Keys are RabbitMQ's. A key that is meaningless here is accepted with a warning. A key that isn't supported yet
+//! gives a warning, or an error if running without it would betray the user. An unknown key is an error with its line
+//! and the nearest known key.
 //!
-//! This crate must not know of files or the environment: text comes in, a `Config` comes out.
+//! This crate must not know of files or the environment: its input is text, its output a `Config`.
 
 mod advanced;
 mod amqp10;

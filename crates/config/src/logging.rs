@@ -1,4 +1,4 @@
-//! What is logged, where and how: `log.*`, `RABBITMQ_LOGS`, `RABBITMQ_LOG` and `RABBITMQ_LOG_BASE`.
+//! Settings of logging: `log.*`, `RABBITMQ_LOGS`, `RABBITMQ_LOG` and `RABBITMQ_LOG_BASE`.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +18,14 @@ pub use output::{Levels, LogPlaces, Output, Target};
 pub use rotation::{Period, Rotation, RotationDate};
 pub use syslog::{Facility, Syslog, SyslogProtocol, Transport};
 
-/// See [`crate::Config::log`]. As it was said; [`Logging::outputs`] says what follows from it.
+/// Settings in [`crate::Config::log`], as they were made; [`Logging::outputs`] gives the resulting outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logging {
-    /// `log.dir`: where files are whose name isn't a path.
+    /// `log.dir`: directory of log files whose name isn't a path.
     pub directory: Option<String>,
-    /// `RABBITMQ_LOGS`: the one place for everything, whatever the keys say.
+    /// `RABBITMQ_LOGS`: the only output, which overrides the keys.
     pub only: Option<Place>,
-    /// `log.level`: of outputs that don't have one of their own.
+    /// `log.level`: level of outputs without a level of their own.
     pub level: LogLevel,
     /// `log.console.*`.
     pub console: ConsoleLog,
@@ -54,7 +54,7 @@ impl Default for Logging {
     }
 }
 
-/// A place to log to.
+/// A log destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Standard output.
@@ -69,16 +69,16 @@ pub enum Place {
     Journald,
 }
 
-/// Standard output or standard error.
+/// Settings of standard output and standard error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsoleLog {
     /// `log.console`.
     pub enabled: Option<bool>,
     /// `log.console.level`.
     pub level: Option<LogLevel>,
-    /// `log.console.stdio`: standard error instead of standard output.
+    /// `log.console.stdio`: whether to use standard error instead of standard output.
     pub stderr: bool,
-    /// `log.console.use_colors`: at terminals.
+    /// `log.console.use_colors`: whether to use colours at terminals.
     pub colors: bool,
     /// `log.console.formatter.*`.
     pub format: Format,
@@ -90,10 +90,10 @@ impl Default for ConsoleLog {
     }
 }
 
-/// A file.
+/// Settings of the log file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct FileLog {
-    /// `log.file`: its name, or `None` within for no file.
+    /// `log.file`: its name; the inner `None` for no file.
     pub name: Option<Option<String>>,
     /// `log.file.level`.
     pub level: Option<LogLevel>,
@@ -103,7 +103,7 @@ pub struct FileLog {
     pub format: Format,
 }
 
-/// A syslog server.
+/// Settings of the syslog server.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct SyslogLog {
     /// `log.syslog`.
@@ -112,11 +112,11 @@ pub struct SyslogLog {
     pub level: Option<LogLevel>,
     /// `log.syslog.formatter.*`.
     pub format: Format,
-    /// The other keys.
+    /// The address and the format of its messages.
     pub server: Syslog,
 }
 
-/// The journal of systemd.
+/// Settings of the systemd journal.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct JournaldLog {
     /// `log.journald`.
@@ -127,12 +127,12 @@ pub struct JournaldLog {
     pub fields: JournaldFields,
 }
 
-/// Lines of one kind.
+/// Settings of a category of lines.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct CategoryLog {
-    /// `log.CATEGORY.level`: in place of the outputs' own.
+    /// `log.CATEGORY.level`: replaces the outputs' own levels.
     pub level: Option<LogLevel>,
-    /// `log.CATEGORY.file`: they go there and nowhere else.
+    /// `log.CATEGORY.file`: its lines go only to this file.
     pub file: Option<String>,
     /// `log.CATEGORY.rotation.*`.
     pub rotation: Rotation,

@@ -1,4 +1,4 @@
-//! RabbitMQ's plugins, and the file enabled_plugins, which lists those that are wanted: `[rabbitmq_management].`.
+//! RabbitMQ's plugins, and the file enabled_plugins, which lists the enabled ones: `[rabbitmq_management].`.
 
 use std::collections::BTreeSet;
 
@@ -7,27 +7,27 @@ use crate::config::Config;
 use crate::error::{ConfigError, Warning};
 use crate::suggest;
 
-/// The table of plugins; the command line reads it, too.
+/// The table of plugins, which the command line uses too.
 const TABLE: &str = include_str!("plugins.tsv");
 
-/// Where a node that nobody tells lets all listen that it can do.
+/// The plugins that count as enabled explicitly if there is no file: then everything available is on.
 const EXPLICIT_BY_DEFAULT: [&str; 2] = ["rabbitmq_management", "rabbitmq_prometheus"];
 
 /// A plugin of RabbitMQ.
 struct Plugin {
     name: &'static str,
     state: State,
-    /// Those that are enabled with it.
+    /// Plugins enabled together with it.
     implies: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It is there, whatever is enabled.
+    /// It is always available.
     Core,
-    /// It is there and can be enabled.
+    /// It is available if enabled.
     Built,
-    /// It isn't there.
+    /// It isn't available.
     Absent,
 }
 
@@ -49,15 +49,15 @@ fn find(name: &str) -> Option<Plugin> {
     table().find(|plugin| plugin.name == name)
 }
 
-/// Which plugins are wanted.
+/// The enabled plugins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EnabledPlugins {
-    /// As the file lists them; `None` where there is no file, which means all that there is.
+    /// The plugins listed in the file; `None` if there is no file, which means all available ones.
     listed: Option<BTreeSet<String>>,
 }
 
 impl EnabledPlugins {
-    /// Those that are there and were asked for.
+    /// The available plugins that were enabled explicitly.
     #[must_use]
     pub fn explicit(&self) -> Vec<&str> {
         match &self.listed {
@@ -69,7 +69,7 @@ impl EnabledPlugins {
         }
     }
 
-    /// Those whose work the node does: what was asked for, what that needs, and what can't be taken out.
+    /// The plugins in effect: those enabled explicitly, their dependencies, and those that are always available.
     #[must_use]
     pub fn running(&self) -> Vec<&'static str> {
         let mut wanted: BTreeSet<&str> = match &self.listed {
@@ -89,7 +89,7 @@ impl EnabledPlugins {
         table().filter(runs).map(|plugin| plugin.name).collect()
     }
 
-    /// Whether the node does this one's work.
+    /// Whether this plugin is in effect.
     #[must_use]
     pub fn is_running(&self, name: &str) -> bool {
         self.running().contains(&name)
@@ -97,10 +97,10 @@ impl EnabledPlugins {
 }
 
 impl Config {
-    /// Takes in the text of an enabled_plugins file; `source` names it in errors.
+    /// Applies the text of an enabled_plugins file; `source` names it in errors.
     ///
     /// # Errors
-    /// It is no list of names.
+    /// It isn't a list of names.
     pub fn read_plugins(&mut self, source: &str, text: &str) -> Result<Vec<Warning>, Vec<ConfigError>> {
         let wrong = |line, text| ConfigError { source_name: source.to_owned(), line: Some(line), text };
         let names = match parse_term(text.trim_start_matches('\u{feff}')) {
@@ -118,7 +118,7 @@ impl Config {
                 continue;
             };
             let text = match find(name) {
-                // RabbitMQ starts without a word: plugins come and go with their files.
+                // RabbitMQ starts without an error, because plugins come and go with their files.
                 None => Some(unknown(name)),
                 Some(Plugin { state: State::Absent, .. }) => {
                     Some(format!("the plugin '{name}' isn't built yet: what it does isn't there"))
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_file_all_is_on_and_with_one_what_it_lists_and_needs() {
+    fn without_a_file_all_plugins_are_on_else_the_listed_ones() {
         let all = Config::default().plugins;
         assert!(all.is_running("rabbitmq_management") && all.is_running("rabbitmq_prometheus"));
         assert_eq!(all.explicit(), ["rabbitmq_management", "rabbitmq_prometheus"]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_is_told_and_what_it_needs_is_on() {
+    fn an_unavailable_plugin_gives_a_warning_and_its_needs_are_on() {
         let (config, warnings) = read("[rabbitmq_mqtt,\n 'rabbitmq_top'].").expect("is right");
         let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         assert!(told[0].contains("'rabbitmq_mqtt' isn't built yet") && told[1].contains("'rabbitmq_top'"), "{told:?}");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_with_the_nearest_one() {
+    fn an_unknown_name_gives_a_warning_with_the_nearest_one() {
         let (config, warnings) = read("[rabbitmq_prometheus,\nrabbitmq_managment].").expect("is right");
         let told = warnings[0].to_string();
         assert!(told.contains(":2:") && told.contains("the nearest known one is 'rabbitmq_management'"), "{told}");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_names_is_an_error() {
+    fn anything_but_a_list_of_names_is_an_error() {
         assert!(read("{rabbitmq_management}.").expect_err("is wrong").contains("expected a list of plugins"));
         assert!(read("[\"rabbitmq_management\"].").expect_err("is wrong").contains("expected the name of a plugin"));
         assert!(read("[rabbitmq_management]").expect_err("is wrong").contains("'.' after the list"));

@@ -1,12 +1,13 @@
-//! How much there may be of what clients open and declare.
+//! Limits on the numbers of objects that clients open and declare.
 
-/// Stands for `infinity`.
+/// Value for `infinity`.
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// See [`crate::Config::quotas`].
+/// Settings in [`crate::Config::quotas`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quotas {
-    /// `connection_max_per_vhost`, `connection_max_per_user`; those of the node are [`crate::Config::max_connections`].
+    /// `connection_max_per_vhost`, `connection_max_per_user`; the limit of the node is
+    /// [`crate::Config::max_connections`].
     pub connections: Quota,
     /// `channel_max_per_node`, `channel_max_per_vhost`, `channel_max_per_user`.
     pub channels: Quota,
@@ -38,14 +39,14 @@ pub struct Quotas {
     pub bindings_per_vhost: u64,
 }
 
-/// Limits of one kind; [`UNLIMITED`] for none.
+/// Limits of one kind of object; [`UNLIMITED`] for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// On the node.
+    /// Limit of the node.
     pub node: u64,
-    /// In each vhost.
+    /// Limit of each vhost.
     pub vhost: u64,
-    /// Of each user.
+    /// Limit of each user.
     pub user: u64,
 }
 

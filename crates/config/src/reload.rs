@@ -1,23 +1,23 @@
-//! A configuration that is read again while the node runs.
+//! Reloading the configuration of a running node.
 
 use std::collections::BTreeSet;
 
 use crate::config::Config;
 
-/// Beginnings of keys that take effect while a node runs.
+/// Prefixes of keys that take effect while a node runs.
 const RELOADABLE: [&str; 3] = ["disk_free_limit.", "log.", "vm_memory_high_watermark."];
 
-/// What came of reading it again, by names of keys.
+/// The result of reloading, by names of keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
-    /// What took effect.
+    /// Keys whose new values took effect.
     pub changed: Vec<String>,
-    /// What was set to something else and takes effect with the next start.
+    /// Keys whose new values take effect with the next start.
     pub needs_restart: Vec<String>,
 }
 
 impl Config {
-    /// Takes from what was read again what may change while a node runs.
+    /// Takes over the values of `newer` that may change while a node runs.
     pub fn reload(&mut self, newer: &Config) -> Reloaded {
         let mut reloaded = Reloaded::default();
         let keys: BTreeSet<&String> = self.assigned.0.keys().chain(newer.assigned.0.keys()).collect();
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_change_does_and_the_rest_is_named() {
+    fn reloadable_keys_change_and_others_are_named() {
         let mut running =
             config("heartbeat = 1\nlog.level = info\ndisk_free_limit.absolute = 1GB\ndefault_pass = old\n");
         let newer = config(

@@ -1,10 +1,10 @@
-/// The candidate with the fewest edits to `text`, if there are few enough to suggest it.
+/// The candidate with the smallest edit distance to `text`, if that is small enough for a suggestion.
 pub(crate) fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let (distance, found) = candidates.map(|candidate| (distance(text, candidate), candidate)).min()?;
     (distance <= text.len().div_ceil(3)).then_some(found)
 }
 
-/// The edits (insert, delete, replace) between two keys.
+/// The edit distance (insert, delete, replace) between two keys.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

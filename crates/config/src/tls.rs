@@ -1,35 +1,35 @@
-//! What the keys of a listener with TLS say: `ssl_options.*`, `management.ssl.*` and `prometheus.ssl.*`.
+//! Settings of a listener with TLS: `ssl_options.*`, `management.ssl.*` and `prometheus.ssl.*`.
 
 use std::collections::BTreeMap;
 
 use crate::config::Endpoint;
 
-/// How a listener speaks TLS. The files are read when the node starts.
+/// The TLS settings of a listener. The files are read when the node starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// `certfile`: the certificate in PEM, with those between it and its root behind it.
+    /// `certfile`: the certificate in PEM, followed by its intermediate certificates.
     pub certfile: Option<String>,
     /// `keyfile`: its private key in PEM.
     pub keyfile: Option<String>,
-    /// `password`: what the key is encrypted with.
+    /// `password`: passphrase of the key.
     pub password: Option<String>,
     /// `cacertfile`: the roots of clients' certificates in PEM.
     pub cacertfile: Option<String>,
-    /// `verify`: whether a client's certificate is asked for and checked.
+    /// `verify`: whether a client's certificate is requested and verified.
     pub verify_peer: bool,
-    /// `fail_if_no_peer_cert`: whether a client without one is turned away.
+    /// `fail_if_no_peer_cert`: whether a client without a certificate is refused.
     pub fail_if_no_peer_cert: bool,
-    /// `crl_check`: whether certificates are looked for on lists of revoked ones.
+    /// `crl_check`: which certificates are checked for revocation.
     pub crl_check: CrlCheck,
-    /// `crl_sources.*`, by their last word: where those lists are.
+    /// `crl_sources.*`, by the last part of their key: the places of revocation lists.
     pub crl_sources: BTreeMap<String, CrlSource>,
-    /// `depth`: how many certificates may be between a client's and its root.
+    /// `depth`: most intermediate certificates between a client's certificate and its root.
     pub depth: u8,
-    /// `versions.*` by their last word; empty for 1.3 and 1.2.
+    /// `versions.*` by the last part of their key; empty for 1.3 and 1.2.
     pub versions: BTreeMap<String, TlsVersion>,
-    /// `ciphers.*` by their last word, by OpenSSL's or IANA's names; empty for all that are there.
+    /// `ciphers.*` by the last part of their key, with OpenSSL's or IANA's names; empty for all supported ones.
     pub ciphers: BTreeMap<String, String>,
-    /// `honor_cipher_order`: whether our order of ciphers counts, not the client's.
+    /// `honor_cipher_order`: whether the server's order of ciphers counts rather than the client's.
     pub honor_cipher_order: bool,
 }
 
@@ -52,27 +52,27 @@ impl Default for Tls {
     }
 }
 
-/// What is looked for on lists of revoked certificates.
+/// The certificates that are checked for revocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrlCheck {
-    /// `false`: nothing.
+    /// `false`: none.
     Off,
-    /// `peer`: the client's own certificate. One of whose issuer there is no list is turned away.
+    /// `peer`: the client's own. A certificate without a list of its issuer is refused.
     Peer,
-    /// `best_effort`: all certificates of its chain, as far as there is a list.
+    /// `best_effort`: all certificates of its chain for which there is a list.
     BestEffort,
-    /// `true`: all of them. One of whose issuer there is no list is turned away.
+    /// `true`: all certificates of its chain. A certificate without a list of its issuer is refused.
     Chain,
 }
 
-/// A directory with such lists, in PEM or DER.
+/// A directory with revocation lists, in PEM or DER.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct CrlSource {
     /// `crl_sources.N.path`.
     pub path: Option<String>,
 }
 
-/// A version of TLS that is spoken.
+/// A supported version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
     /// `tlsv1.2`.
@@ -81,14 +81,14 @@ pub enum TlsVersion {
     V13,
 }
 
-/// Where the name of a user is in a client's certificate: `ssl_cert_login_*`.
+/// The part of a client's certificate that names the user: `ssl_cert_login_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateLogin {
     /// `ssl_cert_login_from`.
     pub from: CertificateName,
     /// `ssl_cert_login_san_type`.
     pub san_type: AlternativeName,
-    /// `ssl_cert_login_san_index`: how many names of that type come before it.
+    /// `ssl_cert_login_san_index`: index of the name among those of that type, from 0.
     pub san_index: usize,
 }
 
@@ -98,7 +98,7 @@ impl Default for CertificateLogin {
     }
 }
 
-/// See [`CertificateLogin::from`].
+/// Values of [`CertificateLogin::from`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CertificateName {
     /// `distinguished_name`: the whole subject.
@@ -109,7 +109,7 @@ pub enum CertificateName {
     SubjectAlternativeName,
 }
 
-/// See [`CertificateLogin::san_type`].
+/// Values of [`CertificateLogin::san_type`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AlternativeName {
     /// `dns`
@@ -120,16 +120,16 @@ pub enum AlternativeName {
     Email,
     /// `uri`
     Uri,
-    /// `other_name`: whatever it is, if it is a text.
+    /// `other_name`: of any kind, if it is text.
     Other,
 }
 
-/// An HTTP server that speaks TLS.
+/// An HTTP server with TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsEndpoint {
-    /// Where it listens.
+    /// Its listener.
     pub endpoint: Endpoint,
-    /// How.
+    /// Its TLS settings.
     pub tls: Tls,
 }
 

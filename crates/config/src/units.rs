@@ -1,7 +1,7 @@
-//! Values as people write them.
+//! Parsers of values.
 
-/// A number of bytes: bare, or with a unit. As in RabbitMQ `MiB`, `Mi` and `M` count in 1024s and `MB` in
-/// 1000s.
+/// A number of bytes, with or without a unit. As in RabbitMQ, `MiB`, `Mi` and `M` count in units of 1024, `MB` in
+/// units of 1000.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
@@ -22,7 +22,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(wrong)
 }
 
-/// A time in milliseconds; a bare number counts in `unit_ms`.
+/// A time in milliseconds; a number without a unit counts in `unit_ms`.
 pub(crate) fn milliseconds(text: &str, unit_ms: u64) -> Result<u64, String> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);

@@ -1,24 +1,24 @@
-//! What every new vhost gets.
+//! Defaults of new vhosts.
 
 use std::collections::BTreeMap;
 
-/// See [`crate::Config::vhost_defaults`]. Entries are in the order of their names.
+/// Settings in [`crate::Config::vhost_defaults`]. Entries are in the order of their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VhostDefaults {
-    /// `default_limits.vhosts.*`: the first whose pattern matches counts.
+    /// `default_limits.vhosts.*`: the first entry whose pattern matches applies.
     pub limits: BTreeMap<String, DefaultVhostLimits>,
-    /// `default_users.*`: all whose patterns match are let in.
+    /// `default_users.*`: all entries whose patterns match apply.
     pub users: BTreeMap<String, DefaultVhostUser>,
 }
 
 /// Limits of new vhosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultVhostLimits {
-    /// `pattern` of the vhost's name.
+    /// `pattern`: pattern of the vhost's name.
     pub pattern: String,
-    /// `max_connections`; a negative one is no limit.
+    /// `max_connections`; a negative value means no limit.
     pub max_connections: Option<i64>,
-    /// `max_queues`; a negative one is no limit.
+    /// `max_queues`; a negative value means no limit.
     pub max_queues: Option<i64>,
 }
 
@@ -28,14 +28,14 @@ impl Default for DefaultVhostLimits {
     }
 }
 
-/// A user who is let into new vhosts.
+/// A user who gets permissions in new vhosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultVhostUser {
-    /// `vhost_pattern` of the vhost's name.
+    /// `vhost_pattern`: pattern of the vhost's name.
     pub vhost_pattern: String,
-    /// `password`, of a user who isn't there yet; `None` for one who can't log in by it.
+    /// `password`, for a user who doesn't exist yet; `None` if the user can't log in with a password.
     pub password: Option<String>,
-    /// `tags`, of a user who isn't there yet.
+    /// `tags`, for a user who doesn't exist yet.
     pub tags: Vec<String>,
     /// `configure`.
     pub configure: String,

@@ -1,4 +1,4 @@
-//! advanced.config, as RabbitMQ's users have it.
+//! advanced.config as RabbitMQ's users write it.
 
 use leveret_config::Config;
 
@@ -13,7 +13,7 @@ fn mistakes(text: &str) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-/// The same keys in the form of rabbitmq.conf.
+/// The configuration for the same keys in rabbitmq.conf.
 fn set(lines: &[&str]) -> Config {
     let mut config = Config::default();
     config.read("rabbitmq.conf", &lines.join("\n")).unwrap_or_else(|errors| panic!("{errors:?}"));
@@ -21,7 +21,7 @@ fn set(lines: &[&str]) -> Config {
 }
 
 #[test]
-fn the_terms_of_benchmarks_are_taken() {
+fn the_terms_of_benchmarks_are_accepted() {
     let (config, warnings) = read(
         "%% tuned\n[{rabbit, [{max_link_credit, 2000},\n  {max_incoming_window, 1000}, {max_queue_credit, 200},\n  \
          {credit_flow_default_credit, {400, 200}}, {loopback_users, []}]},\n \
@@ -44,7 +44,7 @@ fn the_terms_of_benchmarks_are_taken() {
 }
 
 #[test]
-fn terms_of_other_forms_come_to_their_keys() {
+fn terms_of_other_forms_set_their_keys() {
     let (config, warnings) = read(
         r#"[
           {rabbit, [
@@ -97,7 +97,7 @@ fn terms_of_other_forms_come_to_their_keys() {
 }
 
 #[test]
-fn what_can_not_be_taken_is_named_with_its_line() {
+fn a_refused_term_is_named_with_its_line() {
     assert_eq!(
         mistakes("[{rabbit, [{heartbeet, 5},\n{heartbeat, soon}]},\n{rabbitmq_shove, [{shovels, []}]}, oops]."),
         [
@@ -163,7 +163,7 @@ fn a_term_is_refused_where_its_key_is_refused() {
 
 /// RabbitMQ's own example, without its comments.
 #[test]
-fn the_example_of_rabbitmq_is_taken() {
+fn the_example_of_rabbitmq_is_accepted() {
     let (config, _) = read(
         "[\n {rabbitmq_shovel,\n  [{shovels,\n    [\n    ]}\n  ]},\n\n {rabbitmq_auth_backend_ldap, [\n  ]}\n].\n",
     );

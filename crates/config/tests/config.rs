@@ -1,4 +1,4 @@
-//! Files and `--set` as a user writes them.
+//! Files and `--set` as users write them.
 
 use leveret_config::{Config, DiskFreeLimit, KeyState, Listener, LogLevel, MemoryWatermark, TlsVersion, documented};
 
@@ -79,7 +79,7 @@ cores = 2
 }
 
 #[test]
-fn nothing_said_means_the_standard_ports_and_none_means_none() {
+fn unset_listeners_use_the_standard_ports_and_none_means_none() {
     let standard = Config::default();
     assert_eq!(standard.tcp_listeners(), [Listener { host: None, port: 5672 }]);
     assert_eq!(standard.loopback_users, ["guest"]);
@@ -192,7 +192,7 @@ fn a_refused_key_accepts_a_value_that_changes_nothing() {
 }
 
 #[test]
-fn a_misspelt_key_that_protects_is_no_key() {
+fn a_misspelt_key_of_a_protection_is_an_error() {
     for (wrong, near) in [
         ("management.tcp.ipp = 127.0.0.1", "management.tcp.ip"),
         ("management.ssl.verfy = verify_peer", "management.ssl.verify"),
@@ -228,7 +228,7 @@ fn an_encrypted_value_is_refused_for_every_key() {
 }
 
 #[test]
-fn variables_of_the_environment_are_put_into_values() {
+fn variables_of_the_environment_are_replaced_in_values() {
     let environment = |name: &str| match name {
         "SEED_USERNAME" => Some("alice".to_owned()),
         "SEED_PASSWORD" => Some("s3#cret".to_owned()),
@@ -264,7 +264,7 @@ fn listeners_with_tls_have_the_same_keys_behind_each_prefix() {
     let management = config.management_ssl.as_ref().unwrap();
     assert_eq!((management.endpoint.port, management.tls.certfile.as_deref()), (15671, Some("/m.pem")));
     assert_eq!(config.prometheus_ssl.as_ref().unwrap().tls.ciphers["1"], "TLS_AES_256_GCM_SHA384");
-    // As in RabbitMQ: one with TLS stands in the place of one without, unless both are configured.
+    // As in RabbitMQ, a listener with TLS replaces the one without, unless both are configured.
     assert!(config.plain_management().is_none() && config.plain_prometheus().is_some());
     for (wrong, told) in [
         ("ssl_options.versions.1 = tlsv1.1", "no longer safe"),
@@ -276,7 +276,7 @@ fn listeners_with_tls_have_the_same_keys_behind_each_prefix() {
 }
 
 #[test]
-fn what_new_vhosts_get_stands_by_name() {
+fn defaults_of_new_vhosts_are_kept_by_name() {
     let mut config = Config::default();
     let text = "default_limits.vhosts.1.pattern = ^qa\ndefault_limits.vhosts.1.max_connections = -1\n\
                 default_users.qa.tags = policymaker, monitoring\ndefault_users.qa.read = ^r\n";
@@ -327,7 +327,7 @@ fn defaults_in_the_table_are_those_of_the_config() {
             continue;
         }
         let config = set(&format!("{}={}", doc.name, doc.default)).unwrap();
-        // A listener with TLS is there as soon as one of its keys is.
+        // A listener with TLS exists as soon as one of its keys is set.
         let unset = match doc.name.split_once(".ssl.") {
             Some((of @ ("management" | "prometheus"), _)) => set(&format!("{of}.ssl.honor_cipher_order=true")).unwrap(),
             _ => Config::default(),
@@ -336,7 +336,7 @@ fn defaults_in_the_table_are_those_of_the_config() {
     }
 }
 
-/// The table as docs/configuration.md has it; `UPDATE_DOCS=1` writes it there.
+/// Compares the table with docs/configuration.md; `UPDATE_DOCS=1` writes it there.
 #[test]
 fn the_document_is_the_table() {
     let mut text = String::from(include_str!("configuration-head.md"));
@@ -352,7 +352,7 @@ fn the_document_is_the_table() {
         (KeyState::NotYet, "Accepted with a warning, since they aren't built yet"),
         (KeyState::Refused, "Refused, since they aren't built yet and running without them would do harm"),
     ] {
-        // Of a key that is refused, values that say what happens anyway are taken.
+        // A refused key accepts values that describe what happens anyway.
         let is_refused = state == KeyState::Refused;
         text.push_str(&format!("\n## {title}\n\n"));
         text.push_str(if is_refused {

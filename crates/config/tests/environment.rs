@@ -1,4 +1,4 @@
-//! Environment variables by RabbitMQ's names, and rabbitmq-env.conf.
+//! Environment variables with RabbitMQ's names, and rabbitmq-env.conf.
 
 use leveret_config::{Config, Place, Variable, environment_file};
 
@@ -40,7 +40,7 @@ fn variables_stand_for_keys_and_win_over_files() {
 }
 
 #[test]
-fn a_port_moves_no_listener_of_a_file() {
+fn a_port_variable_changes_no_listener_of_a_file() {
     let mut config = Config::default();
     config.read("rabbitmq.conf", "listeners.tcp.mine = 1111").expect("is right");
     let before = config.clone();
@@ -116,7 +116,7 @@ fn plugins_of_the_environment_win_over_the_file() {
 }
 
 #[test]
-fn no_variable_vanishes_without_a_word() {
+fn no_variable_is_ignored_silently() {
     // Variables that RabbitMQ 4.3 reads, in rabbit_env and in the scripts of its server.
     let read = "ALLOW_INPUT BASE DBG DIST_PORT FEATURE_FLAGS FEATURE_FLAGS_FILE HOME LOG_FF_REGISTRY MOTD_FILE PLUGINS_DIR \
                 PLUGINS_EXPAND_DIR PRODUCT_NAME PRODUCT_VERSION QUORUM_DIR STREAM_DIR UPGRADE_LOG USE_LONGNAME \
@@ -130,7 +130,7 @@ fn no_variable_vanishes_without_a_word() {
         let told = warnings[0].to_string();
         assert!(told.contains(&format!("{full} has no effect")) && !told.contains("x-value"), "{told}");
     }
-    // Others say where services are.
+    // Other variables tell where services are.
     let of_services = variables(&[
         ("RABBITMQ_SERVICE_HOST", "10.0.0.1"),
         ("RABBITMQ_SERVICE_PORT_AMQP", "5672"),
@@ -138,7 +138,7 @@ fn no_variable_vanishes_without_a_word() {
         ("RABBITMQ_HEADLESS_PORT_5672_TCP_ADDR", "10.0.0.1"),
     ]);
     assert_eq!(Config::default().read_environment(of_services), Ok(Vec::new()));
-    // In a file of RabbitMQ's, nothing else can be meant.
+    // In RabbitMQ's own file such a variable is an error.
     let file = environment_file("env", "SERVICE_HOST=a\nNODENAM=b\n").expect("is right");
     let told = Config::default().read_variables(file).expect("is taken");
     assert_eq!(told[0].to_string(), "env:1: RABBITMQ_SERVICE_HOST has no effect: there is no such variable");

@@ -1,4 +1,4 @@
-//! Which outputs follow from `log.*` and RabbitMQ's variables.
+//! The outputs that follow from `log.*` and RabbitMQ's variables.
 
 use leveret_config::{Config, Levels, LogCategory, LogLevel, LogPlaces, Period, Target};
 
@@ -97,7 +97,7 @@ fn variables_of_rabbitmq_win() {
 }
 
 #[test]
-fn other_keys_are_read_and_what_contradicts_itself_is_refused() {
+fn other_keys_are_read_and_contradictions_are_refused() {
     let config = config(
         "log.file = a\nlog.file.rotation.size = 10MB\nlog.file.rotation.count = 7\nlog.file.rotation.date = $W1D3\n\
          log.file.rotation.compress = true\n",

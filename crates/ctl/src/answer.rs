@@ -1,17 +1,17 @@
-//! What a command says, before it is shown.
+//! The result of a command, before it is formatted.
 
 use serde_json::{Map, Value};
 
-/// See the module.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Answer {
-    /// It did what it should, and that is all.
+pub(crate) enum CommandOutput {
+    /// Success without a result.
     Done,
     /// A text, whatever the formatter.
     Text(String),
     /// A list.
     Rows(Rows),
-    /// A text for people, and what programs get instead.
+    /// A text for people, and a value for programs.
     Report {
         /// For people.
         text: String,
@@ -28,7 +28,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Rows of objects with columns that are their keys; what an object doesn't have is empty.
+    /// Rows from objects whose keys are the columns; missing keys give empty cells.
     pub(crate) fn pick(columns: &[String], objects: Vec<Value>) -> Self {
         let pick = |mut object: Value| -> Vec<Value> {
             columns.iter().map(|column| object.get_mut(column).map_or(Value::from(""), Value::take)).collect()
@@ -36,15 +36,15 @@ impl Rows {
         Rows { columns: columns.to_vec(), rows: objects.into_iter().map(pick).collect() }
     }
 
-    /// As objects.
+    /// The rows as objects.
     pub(crate) fn objects(&self) -> Vec<Map<String, Value>> {
         let object = |row: &Vec<Value>| self.columns.iter().cloned().zip(row.iter().cloned()).collect();
         self.rows.iter().map(object).collect()
     }
 }
 
-impl From<Rows> for Answer {
+impl From<Rows> for CommandOutput {
     fn from(rows: Rows) -> Self {
-        Answer::Rows(rows)
+        CommandOutput::Rows(rows)
     }
 }

@@ -1,4 +1,4 @@
-//! From a command line to a command with its options.
+//! Parses a command line into a command with its options.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,22 +11,22 @@ use crate::commands::{self, Command};
 use crate::failure::Failure;
 use crate::format::Formatter;
 use crate::help;
-use crate::place::Place;
+use crate::place::NodePlace;
 use crate::tool::Tool;
-use crate::usage::{Part, parts};
+use crate::usage::{UsagePart, parts};
 
-/// What a command line asks for.
+/// A parsed command line.
 pub(crate) enum Parsed {
     /// A text that needs no node.
     Help(String),
-    /// A command with its options and words.
-    Command(&'static Command, Options, ArgMatches),
+    /// A command with its options and arguments.
+    Command(&'static Command, CommonOptions, ArgMatches),
 }
 
-/// What every command takes.
+/// The options of every command.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Options {
-    pub(crate) place: Place,
+pub(crate) struct CommonOptions {
+    pub(crate) place: NodePlace,
     pub(crate) timeout: Option<Duration>,
     pub(crate) vhost: Option<String>,
     pub(crate) quiet: bool,
@@ -35,8 +35,8 @@ pub(crate) struct Options {
     pub(crate) formatter: Formatter,
 }
 
-impl Options {
-    /// Whether tables have a line with the names of their columns.
+impl CommonOptions {
+    /// Whether tables have a header line.
     pub(crate) fn shows_headers(&self) -> bool {
         !self.silent && !self.no_table_headers
     }
@@ -45,7 +45,7 @@ impl Options {
         let text = |name: &str| matches.get_one::<String>(name).cloned();
         let seconds = match text("timeout").as_deref() {
             None => None,
-            // Thirty years.
+            // About thirty years, in seconds.
             Some("infinity") => Some(1e9),
             Some(text) => {
                 Some(text.parse::<f64>().ok().filter(|seconds| (0.001..=1e9).contains(seconds)).ok_or_else(|| {
@@ -55,8 +55,8 @@ impl Options {
         };
         let named = text("formatter");
         let formatter = named.as_deref().map_or(Some(Formatter::default()), Formatter::named);
-        Ok(Options {
-            place: Place { data_dir: text("data-dir").map(PathBuf::from), node: text("node") },
+        Ok(CommonOptions {
+            place: NodePlace { data_dir: text("data-dir").map(PathBuf::from), node: text("node") },
             timeout: seconds.map(Duration::from_secs_f64),
             vhost: text("vhost"),
             quiet: matches.get_flag("quiet"),
@@ -73,7 +73,7 @@ impl Options {
     }
 }
 
-/// Options of single commands with one letter.
+/// Options of single commands that have a one-letter form.
 const SHORT: &[(&str, char)] = &[
     ("duration", 'd'),
     ("enabled", 'E'),
@@ -86,7 +86,7 @@ const SHORT: &[(&str, char)] = &[
     ("verbose", 'v'),
 ];
 
-/// The command line of a tool, for parsing, completion and manual pages.
+/// The command line of a tool, used for parsing, completion and manual pages.
 #[must_use]
 pub fn command_line(tool: Tool) -> clap::Command {
     let value = |name: &'static str| Arg::new(name).long(name).global(true).num_args(1);
@@ -117,12 +117,12 @@ fn subcommand(command: &'static Command) -> clap::Command {
     let short = |name| SHORT.iter().find(|(long, _)| *long == name).map(|(_, short)| *short);
     for part in parts(command.usage) {
         line = line.arg(match part {
-            Part::Word { name, required, many } => {
+            UsagePart::Word { name, required, many } => {
                 let arg = Arg::new(name).required(required);
                 if many { arg.num_args(0..).action(ArgAction::Append) } else { arg }
             }
-            Part::Option { name, takes_value: true } => Arg::new(name).long(name).short(short(name)).num_args(1),
-            Part::Option { name, takes_value: false } => {
+            UsagePart::Option { name, takes_value: true } => Arg::new(name).long(name).short(short(name)).num_args(1),
+            UsagePart::Option { name, takes_value: false } => {
                 Arg::new(name).long(name).short(short(name)).action(ArgAction::SetTrue)
             }
         });
@@ -130,10 +130,10 @@ fn subcommand(command: &'static Command) -> clap::Command {
     line
 }
 
-/// Reads a command line.
+/// Parses a command line.
 ///
 /// # Errors
-/// It names no command, or one with words that it doesn't take.
+/// It names no command, or has arguments that the command doesn't take.
 pub(crate) fn parse(tool: Tool, arguments: Vec<OsString>) -> Result<Parsed, Failure> {
     let given: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let line = std::iter::once(OsString::from(tool.name())).chain(arguments);
@@ -148,10 +148,10 @@ pub(crate) fn parse(tool: Tool, arguments: Vec<OsString>) -> Result<Parsed, Fail
     if inner.get_flag("help") {
         return Ok(Parsed::Help(help::of_command(tool, command)));
     }
-    Ok(Parsed::Command(command, Options::of(inner)?, inner.clone()))
+    Ok(Parsed::Command(command, CommonOptions::of(inner)?, inner.clone()))
 }
 
-/// What clap refuses, in RabbitMQ's words as far as it has some.
+/// The error for a command line refused by clap, with RabbitMQ's text where it has one.
 fn refuse(tool: Tool, given: &[String], error: &clap::Error) -> Result<Parsed, Failure> {
     let command = given.iter().find_map(|word| commands::find(tool, word));
     if let Some(command) = command.filter(|_| given.iter().any(|word| word == "--help" || word == "-?")) {

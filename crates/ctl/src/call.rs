@@ -1,43 +1,43 @@
-//! One command that runs.
+//! The invocation of a command.
 
 use std::io::Read;
 use std::time::Duration;
 
 use clap::ArgMatches;
 
-use crate::arguments::Options;
-use crate::client::Client;
+use crate::arguments::CommonOptions;
+use crate::client::NodeClient;
 use crate::failure::Failure;
 use crate::tool::Tool;
 
-/// The longest text that is read from standard input or a file: definitions of some 200,000 queues.
+/// Limit of a text read from standard input or a file, in bytes: definitions of some 200,000 queues.
 const INPUT_BYTES_MAX: u64 = 64 << 20;
 
-/// How long an answer may take by default, as for RabbitMQ's tools.
+/// Default timeout of a response, as in RabbitMQ's tools.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// See the module.
+/// The invocation of a command: its options, arguments and output.
 pub(crate) struct Call<'a> {
     pub(crate) tool: Tool,
-    pub(crate) options: Options,
+    pub(crate) options: CommonOptions,
     matches: ArgMatches,
     output: &'a mut String,
-    /// The node, where somebody else has found it.
-    found: Option<Client>,
+    /// The node, if the caller has found it.
+    found: Option<NodeClient>,
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn new(tool: Tool, options: Options, matches: ArgMatches, output: &'a mut String) -> Self {
+    pub(crate) fn new(tool: Tool, options: CommonOptions, matches: ArgMatches, output: &'a mut String) -> Self {
         Call { tool, options, matches, output, found: None }
     }
 
-    /// The same about a node that was found before.
-    pub(crate) fn to(mut self, node: &Client) -> Self {
+    /// The same invocation for a node that was found before.
+    pub(crate) fn to(mut self, node: &NodeClient) -> Self {
         self.found = Some(node.clone());
         self
     }
 
-    /// Says what is being done, to people.
+    /// Writes a progress message for people.
     pub(crate) fn say(&mut self, text: &str) {
         if !self.options.quiet && !self.options.silent && !self.options.formatter.is_for_programs() {
             self.output.push_str(text);
@@ -45,20 +45,20 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// What was said so far, for a command that writes as it goes.
+    /// The output so far, for a command that writes as it goes.
     pub(crate) fn take_output(&mut self) -> String {
         std::mem::take(self.output)
     }
 
-    /// A node to ask.
+    /// The node to talk to.
     ///
     /// # Errors
-    /// None answers, or there is none in its process since `stop_app`.
-    pub(crate) fn node(&self) -> Result<Client, Failure> {
+    /// No node answers, or its process has no node since `stop_app`.
+    pub(crate) fn node(&self) -> Result<NodeClient, Failure> {
         let process = self.process()?;
         match process.is_running() {
             true => Ok(process),
-            // RabbitMQ's words and exit code.
+            // RabbitMQ's text and exit code.
             false => Err(Failure::Usage(
                 "Error: this command requires the 'rabbit' app to be running on the target node. Start it with \
                  'rabbitmqctl start_app'."
@@ -67,28 +67,28 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The same where it doesn't matter whether the node runs or only its process.
+    /// As [`Call::node`], where it doesn't matter whether the node runs or only its process.
     ///
     /// # Errors
-    /// None answers.
-    pub(crate) fn process(&self) -> Result<Client, Failure> {
+    /// No process answers.
+    pub(crate) fn process(&self) -> Result<NodeClient, Failure> {
         if let Some(found) = &self.found {
             return Ok(found.clone());
         }
-        Client::connect(&self.options.place, self.options.timeout.unwrap_or(TIMEOUT))
+        NodeClient::connect(&self.options.place, self.options.timeout.unwrap_or(TIMEOUT))
     }
 
-    /// A word or the value of an option, if it was given.
+    /// An argument or the value of an option, if given.
     pub(crate) fn given(&self, name: &str) -> Option<&str> {
         self.matches.get_one::<String>(name).map(String::as_str)
     }
 
-    /// A word that had to be given.
+    /// A mandatory argument.
     pub(crate) fn word(&self, name: &str) -> &str {
         self.given(name).unwrap_or_default()
     }
 
-    /// Words that may be given often.
+    /// The values of a repeatable argument.
     pub(crate) fn words(&self, name: &str) -> Vec<String> {
         self.matches.get_many::<String>(name).unwrap_or_default().cloned().collect()
     }
@@ -103,10 +103,10 @@ impl<'a> Call<'a> {
         self.options.vhost.clone().unwrap_or_else(|| "/".to_owned())
     }
 
-    /// A word that stands on standard input if it wasn't given, without the end of its line.
+    /// An argument that is read from standard input if it wasn't given, without its line end.
     ///
     /// # Errors
-    /// There is none there.
+    /// Standard input is empty.
     pub(crate) fn secret(&mut self, name: &str) -> Result<String, Failure> {
         if let Some(given) = self.given(name) {
             return Ok(given.to_owned());
@@ -119,7 +119,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// All of standard input.
+/// Reads all of standard input.
 ///
 /// # Errors
 /// It can't be read, or is too long.

@@ -1,4 +1,4 @@
-//! HTTP/1.1 over the node's local socket, one request a connection.
+//! HTTP/1.1 over the node's local socket, with one request per connection.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,40 +8,40 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::place::{Place, unreachable};
+use crate::place::{NodePlace, unreachable};
 
-/// The largest answer that is taken: a list of some millions of queues.
+/// Largest accepted response: a list of some millions of queues.
 const ANSWER_BYTES_MAX: u64 = 4 << 30;
 
-/// A node that answers.
+/// A node that responds.
 #[derive(Debug, Clone)]
-pub(crate) struct Client {
+pub(crate) struct NodeClient {
     socket: PathBuf,
     timeout: Duration,
-    /// What the node says of itself.
+    /// The node's description of itself.
     pub(crate) node: Value,
 }
 
-/// What it said.
+/// A response of the node.
 #[derive(Debug)]
-pub(crate) struct Response {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
 }
 
-impl Response {
-    /// The body; null if it is none.
+impl HttpResponse {
+    /// The body as JSON; null if it isn't JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// Why the node refused, as far as it says.
+    /// The node's reason for refusing, as far as it gives one.
     pub(crate) fn reason(&self) -> String {
         let body = self.json();
         match &body["reason"] {
             Value::String(text) => text.clone(),
             Value::Null => format!("the node answered with status {}", self.status),
-            // The last says it all.
+            // The last part is the full text.
             Value::Array(parts) if parts.first().is_some_and(|kind| kind == "invalid_regexp") => {
                 parts.last().map(bare).unwrap_or_default()
             }
@@ -51,30 +51,30 @@ impl Response {
     }
 }
 
-/// A text without quotes, and everything else as JSON.
+/// A text without quotes; everything else as JSON.
 pub(crate) fn bare(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-impl Client {
+impl NodeClient {
     /// Finds the node.
     ///
     /// # Errors
-    /// None answers, or it has another name.
-    pub(crate) fn connect(place: &Place, timeout: Duration) -> Result<Self, Failure> {
+    /// No node responds, or it has another name.
+    pub(crate) fn connect(place: &NodePlace, timeout: Duration) -> Result<Self, Failure> {
         let (sockets, wanted) = (place.sockets()?, place.node());
         let mut other = None;
         for socket in &sockets {
-            let mut client = Client { socket: socket.clone(), timeout, node: Value::Null };
+            let mut client = NodeClient { socket: socket.clone(), timeout, node: Value::Null };
             let response = match client.request("GET", "/local/node", None) {
                 Ok(response) => response,
-                // Somebody is there, who doesn't answer.
+                // A process accepts connections there, but doesn't respond.
                 Err(late @ Failure::Timeout(_)) => return Err(late),
                 Err(_) => continue,
             };
             client.node = response.json();
             let name = client.name();
-            // Without a host the name is enough, as for RabbitMQ's tools.
+            // The name without a host is enough, as in RabbitMQ's tools.
             let is_wanted = |wanted: &String| *wanted == name || name.split('@').next() == Some(wanted.as_str());
             if wanted.as_ref().is_none_or(is_wanted) {
                 return Ok(client);
@@ -90,7 +90,7 @@ impl Client {
         }
     }
 
-    /// Whether the process has a node: it hasn't between `stop_app` and `start_app`.
+    /// Whether the process has a node; it doesn't between `stop_app` and `start_app`.
     pub(crate) fn is_running(&self) -> bool {
         self.node["running"].as_bool().unwrap_or(true)
     }
@@ -100,25 +100,25 @@ impl Client {
         self.node["name"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// One request.
+    /// Sends a request.
     ///
     /// # Errors
-    /// The node has gone, or doesn't answer in time.
-    pub(crate) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Response, Failure> {
+    /// The node has gone, or doesn't respond in time.
+    pub(crate) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<HttpResponse, Failure> {
         self.request_with(method, path, body, "")
     }
 
-    /// One request with further headers, each with its end of line.
+    /// Sends a request with further headers, each with its line end.
     ///
     /// # Errors
-    /// As [`Client::request`].
+    /// As [`NodeClient::request`].
     pub(crate) fn request_with(
         &self,
         method: &str,
         path: &str,
         body: Option<&Value>,
         headers: &str,
-    ) -> Result<Response, Failure> {
+    ) -> Result<HttpResponse, Failure> {
         self.exchange(method, path, body, headers).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 let seconds = self.timeout.as_secs_f64();
@@ -132,7 +132,7 @@ impl Client {
         })
     }
 
-    fn exchange(&self, method: &str, path: &str, body: Option<&Value>, headers: &str) -> io::Result<Response> {
+    fn exchange(&self, method: &str, path: &str, body: Option<&Value>, headers: &str) -> io::Result<HttpResponse> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let mut stream = UnixStream::connect(&self.socket)?;
         stream.set_read_timeout(Some(self.timeout))?;
@@ -149,10 +149,10 @@ impl Client {
         parse(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is no whole HTTP"))
     }
 
-    /// GET of what has to be there.
+    /// GET of a mandatory resource.
     ///
     /// # Errors
-    /// The node says something else.
+    /// The node responds with another status than 200.
     pub(crate) fn get(&self, path: &str) -> Result<Value, Failure> {
         let response = self.request("GET", path, None)?;
         match response.status {
@@ -161,10 +161,10 @@ impl Client {
         }
     }
 
-    /// GET of what may not be there.
+    /// GET of a resource that may not exist.
     ///
     /// # Errors
-    /// The node says something else.
+    /// The node responds with an unexpected status.
     pub(crate) fn find(&self, path: &str) -> Result<Option<Value>, Failure> {
         let response = self.request("GET", path, None)?;
         match response.status {
@@ -177,7 +177,7 @@ impl Client {
     /// GET of a list.
     ///
     /// # Errors
-    /// The node says something else.
+    /// The node responds with an unexpected status.
     pub(crate) fn list(&self, path: &str) -> Result<Vec<Value>, Failure> {
         match self.get(path)? {
             Value::Array(list) => Ok(list),
@@ -185,7 +185,7 @@ impl Client {
         }
     }
 
-    /// A change that has to succeed.
+    /// Sends a change that has to succeed.
     ///
     /// # Errors
     /// The node refuses.
@@ -197,7 +197,7 @@ impl Client {
         }
     }
 
-    /// A change without a body.
+    /// Sends a DELETE that has to succeed.
     ///
     /// # Errors
     /// The node refuses.
@@ -206,7 +206,7 @@ impl Client {
     }
 }
 
-/// A word of a path, with percent signs for all that isn't a letter, digit or one of `-_.~`.
+/// Encodes a segment of a path: everything except letters, digits and `-_.~` is percent-encoded.
 pub(crate) fn word(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -218,7 +218,7 @@ pub(crate) fn word(text: &str) -> String {
     out
 }
 
-fn parse(bytes: &[u8]) -> Option<Response> {
+fn parse(bytes: &[u8]) -> Option<HttpResponse> {
     let split = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&bytes[..split]).ok()?.to_ascii_lowercase();
     let status = head.split_ascii_whitespace().nth(1)?.parse().ok()?;
@@ -226,14 +226,14 @@ fn parse(bytes: &[u8]) -> Option<Response> {
     let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<usize>().ok());
     let body = match length {
         _ if head.contains("\r\ntransfer-encoding: chunked") => joined(rest)?,
-        // An answer that was cut is none.
+        // A truncated response counts as none.
         Some(length) => rest.get(..length)?.to_vec(),
         None => rest.to_vec(),
     };
-    Some(Response { status, body })
+    Some(HttpResponse { status, body })
 }
 
-/// The body of RFC 9112, section 7.1; none if its last chunk is missing.
+/// Decodes a chunked body (RFC 9112, section 7.1); `None` if its last chunk is missing.
 fn joined(mut rest: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {

@@ -1,19 +1,19 @@
-//! Why a command didn't do what it should, with the exit codes of RabbitMQ's tools (those of sysexits(3)).
+//! Reasons for the failure of a command, with the exit codes of RabbitMQ's tools (those of sysexits(3)).
 
-/// See the module.
+/// The reason for the failure of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// 64: the command line makes no sense, or asks for what isn't built.
+    /// 64: the command line is invalid, or asks for something unsupported.
     Usage(String),
-    /// 65: a value that can't be, or an object that isn't there.
+    /// 65: a value is invalid, or an object doesn't exist.
     Data(String),
-    /// 67: no such user.
+    /// 67: the user doesn't exist.
     NoUser(String),
     /// 69: the node can't be reached, or a check has failed.
     Unavailable(String),
     /// 70: the node refuses.
     Refused(String),
-    /// 75: it takes too long.
+    /// 75: the operation timed out.
     Timeout(String),
 }
 
@@ -30,7 +30,7 @@ impl Failure {
         }
     }
 
-    /// What is said on standard error.
+    /// The text for standard error.
     pub(crate) fn text(&self) -> &str {
         match self {
             Failure::Usage(text)
@@ -42,27 +42,27 @@ impl Failure {
         }
     }
 
-    /// A value on the command line that can't be, in RabbitMQ's words.
+    /// An invalid value on the command line, in RabbitMQ's words.
     pub(crate) fn bad_argument(reason: &str) -> Self {
         Failure::Data(format!("Error (argument validation): {reason}"))
     }
 
-    /// In RabbitMQ's words.
+    /// A missing virtual host, in RabbitMQ's words.
     pub(crate) fn no_vhost(vhost: &str) -> Self {
         Failure::Data(format!("Virtual host '{vhost}' does not exist"))
     }
 
-    /// In RabbitMQ's words.
+    /// A missing user, in RabbitMQ's words.
     pub(crate) fn no_user(user: &str) -> Self {
         Failure::NoUser(format!("User \"{user}\" does not exist"))
     }
 
-    /// The node said no.
+    /// A refusal by the node.
     pub(crate) fn refused(reason: &str) -> Self {
         Failure::Refused(format!("Error:\n{reason}"))
     }
 
-    /// A check has failed.
+    /// A failed check.
     pub(crate) fn check(reason: &str) -> Self {
         Failure::Unavailable(format!("Error:\n{reason}"))
     }

@@ -1,4 +1,4 @@
-//! What the tools say of themselves, from the table of commands.
+//! Help texts of the tools, generated from the table of commands.
 
 use std::fmt::Write;
 
@@ -45,7 +45,7 @@ pub(crate) fn of_tool(tool: Tool) -> String {
     )
 }
 
-/// The same without the rest.
+/// The list of a tool's commands by group.
 pub(crate) fn listed(tool: Tool) -> String {
     let mut text = String::new();
     let commands: Vec<&Command> = commands::of(tool).collect();
@@ -64,7 +64,7 @@ pub(crate) fn listed(tool: Tool) -> String {
     text
 }
 
-/// What a command does.
+/// The help text of a command.
 pub(crate) fn of_command(tool: Tool, command: &Command) -> String {
     let mut text = format!("\nUsage\n\n{}\n{}\n", usage(tool, command), command.summary);
     if !command.columns.is_empty() {

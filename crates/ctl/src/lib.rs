@@ -1,11 +1,13 @@
 //! The command line: `rabbitmqctl`, `rabbitmq-diagnostics`, `rabbitmq-plugins` and `rabbitmq-upgrade` for a node on this machine.
 //!
-//! A tool is a name under which [`run`] is called. Its commands stand in one table, [`commands::all`], from which help,
-//! parsing, the documentation and the tests come: what a command takes is its usage line, read by [`usage`]. A command
-//! speaks HTTP with the node through a [`client`] over the node's local socket, whose [`place`] is a data directory, and
-//! answers with an [`answer`] that a [`format`] shows, or a [`failure`] with RabbitMQ's exit code.
+//! A tool is a name under which [`run`] is called. Its commands are listed in one table, [`commands::all`], from
+//! which help, parsing, the documentation and the tests are derived; the arguments of a command are its usage line,
+//! parsed by [`usage`]. A command talks HTTP to the node through a [`client`] over the node's local socket, whose
+//! [`place`] is a data directory. Its result is an [`answer`], which a [`format`] formats, or a [`failure`] with
+//! RabbitMQ's exit code.
 //!
-//! It knows nothing of the node but its HTTP API. No runtime, no threads: an answer takes a few milliseconds.
+//! It only knows the node's HTTP API. There is no runtime and there are no threads: a response takes a few
+//! milliseconds.
 
 mod answer;
 mod arguments;
@@ -30,16 +32,16 @@ use arguments::Parsed;
 use call::Call;
 use failure::Failure;
 
-/// Runs a tool with what stands behind its name on the command line.
+/// Runs a tool with the arguments after its name on the command line.
 ///
-/// Exits with 0, or as RabbitMQ's tools do: 64 for what isn't known or makes no sense, 65 for objects that aren't there
-/// or values that can't be, 67 for users, 69 if the node can't be reached or isn't healthy, 70 if it refuses, 75 if it
-/// takes too long.
+/// Exits with 0, or with the codes of RabbitMQ's tools: 64 for unknown or invalid command lines, 65 for missing
+/// objects or invalid values, 67 for users, 69 if the node can't be reached or isn't healthy, 70 if it refuses, 75
+/// for a timeout.
 #[must_use]
 pub fn run(tool: Tool, arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut output = String::new();
     let failure = answer(tool, arguments.into_iter().collect(), &mut output).err();
-    // Whoever closed the pipe has read enough.
+    // A closed pipe means that its reader has read enough.
     let output = format::harmless(&output);
     let _ = io::stdout().write_all(output.as_bytes()).and_then(|()| io::stdout().flush());
     match failure {
@@ -62,7 +64,7 @@ fn answer(tool: Tool, arguments: Vec<OsString>, output: &mut String) -> Result<(
             let said = (command.run)(&mut call);
             let formatter = call.options.formatter;
             let headers = call.options.shows_headers();
-            // What was found out is shown even if it is bad news.
+            // The output is shown even if the command failed.
             output.push_str(&format::show(said?, formatter, headers));
         }
     }

@@ -1,4 +1,4 @@
-//! Where the node's local socket is.
+//! Locates the node's local socket.
 
 use std::env;
 use std::ffi::OsString;
@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// The socket in a data directory.
+/// Path of the socket in a data directory.
 const SOCKET: &str = "control/socket";
 
-/// Where `rabbitmq-server` looks for variables.
+/// The file that `rabbitmq-server` reads variables from.
 const ENV_FILE: &str = "/etc/rabbitmq/rabbitmq-env.conf";
 
-/// The longest path that an address of a Unix socket holds (unix(7)), without the zero behind it.
+/// Longest path in an address of a Unix socket (unix(7)), without the terminating zero.
 const PATH_BYTES_MAX: usize = 107;
 
-/// What says which node is meant.
+/// The options that select a node.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
+pub(crate) struct NodePlace {
     /// `--data-dir`.
     pub(crate) data_dir: Option<PathBuf>,
     /// `-n`.
     pub(crate) node: Option<String>,
 }
 
-impl Place {
-    /// Data directories in which a node may be, the likely one first.
+impl NodePlace {
+    /// Data directories that may belong to the node, the most likely one first.
     fn directories(&self, variable: impl Fn(&str) -> Option<OsString>, node: Option<&str>) -> Vec<PathBuf> {
         if let Some(given) = &self.data_dir {
             return vec![given.clone()];
@@ -35,23 +35,23 @@ impl Place {
         }
         let mut found = vec![PathBuf::from("data"), PathBuf::from("/var/lib/leveret")];
         let base = variable("RABBITMQ_MNESIA_BASE").map(PathBuf::from);
-        // A node without a name that is said is called so there.
+        // Default directory of a node without a given name.
         let named = base.as_ref().map(|base| base.join(node.unwrap_or("leveret")));
         found.extend(variable("RABBITMQ_MNESIA_DIR").map(PathBuf::from).into_iter().chain(named));
         found.extend(node.map(|node| Path::new("/var/lib/rabbitmq/mnesia").join(node)));
-        // That of the packages.
+        // Default directory of the packages.
         found.push("/var/lib/rabbitmq/leveret".into());
         found.push("/var/lib/rabbitmq".into());
         found
     }
 
-    /// The name that the node must have; none if any is right.
+    /// The name that the node must have; `None` for any.
     pub(crate) fn node(&self) -> Option<String> {
         let given = || variable("RABBITMQ_NODENAME").and_then(|name| name.into_string().ok());
         self.node.clone().or_else(given)
     }
 
-    /// The sockets that there are.
+    /// The existing sockets.
     ///
     /// # Errors
     /// There is none, or its path is too long.
@@ -66,7 +66,7 @@ impl Place {
     }
 }
 
-/// A variable of the environment, else of the node's rabbitmq-env.conf, where it has no prefix.
+/// A variable from the environment, or else from the node's rabbitmq-env.conf, where it has no prefix.
 fn variable(name: &str) -> Option<OsString> {
     let of_environment = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     let of_file = || {
@@ -76,7 +76,7 @@ fn variable(name: &str) -> Option<OsString> {
     of_environment(name).or_else(of_file)
 }
 
-/// The value of a variable in a rabbitmq-env.conf, as the node reads it; none if a shell would have to be run.
+/// The value of a variable in a rabbitmq-env.conf, as the node reads it; `None` if it would take a shell.
 fn assigned(text: &str, name: &str) -> Option<String> {
     let value = |line: &str| {
         let line = line.trim();
@@ -88,6 +88,8 @@ fn assigned(text: &str, name: &str) -> Option<String> {
     text.lines().filter_map(value).next_back()
 }
 
+/// Checks the length of a path.
+///
 /// # Errors
 /// The path is too long for the system.
 fn checked(socket: PathBuf) -> Result<PathBuf, Failure> {
@@ -102,7 +104,7 @@ fn checked(socket: PathBuf) -> Result<PathBuf, Failure> {
     )))
 }
 
-/// No node where one was looked for.
+/// The error if no node was found.
 pub(crate) fn unreachable(directories: &[impl AsRef<Path>], node: Option<&str>) -> Failure {
     let names: Vec<String> = directories.iter().map(|path| path.as_ref().display().to_string()).collect();
     let node = node.map(|node| format!(" '{node}'")).unwrap_or_default();
@@ -124,9 +126,9 @@ mod tests {
             "LEVERET_DATA_DIR" => Some("/from/variable".into()),
             _ => None,
         };
-        let given = Place { data_dir: Some("/given".into()), node: None };
+        let given = NodePlace { data_dir: Some("/given".into()), node: None };
         assert_eq!(given.directories(variables, None), [PathBuf::from("/given")]);
-        let place = Place::default();
+        let place = NodePlace::default();
         assert_eq!(place.directories(variables, None), [PathBuf::from("/from/variable")]);
         let found = place.directories(|_| None, Some("rabbit@host"));
         assert!(found.contains(&"/var/lib/rabbitmq/mnesia/rabbit@host".into()), "{found:?}");
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_the_system_does_not_take_is_told() {
+    fn a_path_too_long_for_the_system_is_an_error() {
         assert!(checked("/data/control/socket".into()).is_ok());
         let long = PathBuf::from(format!("/{}", "a".repeat(PATH_BYTES_MAX)));
         let failure = checked(long).expect_err("too long");

@@ -1,23 +1,23 @@
 use std::path::Path;
 
-/// A name of the command line.
+/// A command-line tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
-    /// Everything that changes something, and lists.
+    /// All commands that change something, and lists.
     Ctl,
-    /// What looks and checks.
+    /// Commands that inspect and check.
     Diagnostics,
-    /// Plugins, which are all built in.
+    /// Commands about plugins, all of which are built in.
     Plugins,
-    /// What is done before and after an upgrade.
+    /// Commands before and after an upgrade.
     Upgrade,
 }
 
 impl Tool {
-    /// All of them.
+    /// All tools.
     pub const ALL: [Tool; 4] = [Tool::Ctl, Tool::Diagnostics, Tool::Plugins, Tool::Upgrade];
 
-    /// RabbitMQ's name of it.
+    /// RabbitMQ's name of the tool.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl Tool {
         }
     }
 
-    /// The tool that a program was called as, such as `/usr/sbin/rabbitmqctl`; none if it has another name.
+    /// The tool for the name of a program, such as `/usr/sbin/rabbitmqctl`; `None` for other names.
     #[must_use]
     pub fn called_as(program: &Path) -> Option<Self> {
         let name = program.file_name()?;
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_says_which_tool_it_is() {
+    fn the_name_of_a_link_selects_the_tool() {
         assert_eq!(Tool::called_as(Path::new("/usr/sbin/rabbitmqctl")), Some(Tool::Ctl));
         assert_eq!(Tool::called_as(Path::new("rabbitmq-plugins")), Some(Tool::Plugins));
         assert_eq!(Tool::called_as(Path::new("/usr/bin/leveret")), None);

@@ -1,29 +1,29 @@
-//! The usage line of a command, which says what it takes: `<name>` has to be there, `[<name>]` may be, `[<name>...]` may
-//! be often, `[--flag]` and `[--option <value>]` are options.
+//! The usage line of a command, which defines its arguments: `<name>` is mandatory, `[<name>]` optional,
+//! `[<name>...]` repeatable, `[--flag]` and `[--option <value>]` are options.
 
 /// A part of a usage line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// A word in its place.
+pub(crate) enum UsagePart {
+    /// A positional argument.
     Word {
-        /// What it is.
+        /// Its name.
         name: &'static str,
-        /// Whether it has to be there.
+        /// Whether it is mandatory.
         required: bool,
-        /// Whether more than one may be.
+        /// Whether it is repeatable.
         many: bool,
     },
     /// An option.
     Option {
-        /// Without its dashes.
+        /// Its name without dashes.
         name: &'static str,
-        /// Whether a value stands behind it.
+        /// Whether it takes a value.
         takes_value: bool,
     },
 }
 
-/// The parts of a line.
-pub(crate) fn parts(line: &'static str) -> Vec<Part> {
+/// The parts of a usage line.
+pub(crate) fn parts(line: &'static str) -> Vec<UsagePart> {
     let mut parts = Vec::new();
     let mut rest = line.trim();
     while !rest.is_empty() {
@@ -43,18 +43,18 @@ pub(crate) fn parts(line: &'static str) -> Vec<Part> {
     parts
 }
 
-fn optional(text: &'static str) -> Part {
+fn optional(text: &'static str) -> UsagePart {
     match text.strip_prefix("--") {
         Some(option) => {
-            Part::Option { name: option.split(' ').next().unwrap_or(option), takes_value: option.contains(' ') }
+            UsagePart::Option { name: option.split(' ').next().unwrap_or(option), takes_value: option.contains(' ') }
         }
         None => word(text, false),
     }
 }
 
-fn word(text: &'static str, required: bool) -> Part {
+fn word(text: &'static str, required: bool) -> UsagePart {
     let (text, many) = text.strip_suffix("...").map_or((text, false), |text| (text, true));
-    Part::Word { name: text.trim_start_matches('<').trim_end_matches('>'), required, many }
+    UsagePart::Word { name: text.trim_start_matches('<').trim_end_matches('>'), required, many }
 }
 
 #[cfg(test)]
@@ -62,14 +62,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_what_a_command_takes() {
+    fn a_usage_line_defines_the_arguments() {
         let line = "<username> [<password>] [--pre-hashed-password] [--unit <unit>] [<column>...]";
-        let word = |name, required, many| Part::Word { name, required, many };
+        let word = |name, required, many| UsagePart::Word { name, required, many };
         let expected = [
             word("username", true, false),
             word("password", false, false),
-            Part::Option { name: "pre-hashed-password", takes_value: false },
-            Part::Option { name: "unit", takes_value: true },
+            UsagePart::Option { name: "pre-hashed-password", takes_value: false },
+            UsagePart::Option { name: "unit", takes_value: true },
             word("column", false, true),
         ];
         assert_eq!(parts(line), expected);

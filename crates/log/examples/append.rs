@@ -1,4 +1,4 @@
-//! What an append costs: nanoseconds per 60-byte message, batches written to a disk that does nothing.
+//! Measures the cost of an append: nanoseconds per 60-byte message, with batches written to a disk that does nothing.
 //! `cargo run --release -p leveret-log --example append`
 
 use std::hint::black_box;
@@ -59,7 +59,7 @@ fn measure(run: u64, bytes: usize, batch: u64, messages: u64) -> (f64, f64) {
     (appending * per_message, start.elapsed().as_secs_f64() * per_message)
 }
 
-/// Forgets what is written.
+/// A disk that discards all writes.
 struct Nothing(MemoryDisk);
 
 impl Disk for Nothing {

@@ -1,22 +1,22 @@
-//! The background lane: the next WAL file, retirement of the oldest one, segments to be rewritten, and what can be
-//! deleted.
+//! The background lane: prepares the next WAL file, retires the oldest one, rewrites segments, and deletes files that
+//! are no longer needed.
 
 use crate::job::{Done, Event, Job, JobId, Next};
 use crate::log::Log;
 use crate::retire::Retirement;
 use crate::types::{LogId, Nanos};
 
-/// Until something is looked at again that no event tells.
+/// Delay before polling again for a condition that raises no event.
 pub(crate) const LATER: Nanos = 1_000_000;
 
-/// Which of the two moves of messages: one WAL file is retired while a rewrite waits, but not the other way round.
+/// The two kinds of moves of messages. A WAL file may be retired while a rewrite waits, but not the other way round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     Retirement,
     Rewrite,
 }
 
-/// What the background job that was handed out does.
+/// The work of the background job in flight.
 #[derive(Debug)]
 pub(crate) enum Doing {
     Prepare,
@@ -30,7 +30,7 @@ pub(crate) enum Doing {
 }
 
 impl Log {
-    /// Whether the background lane has to be told about new work, other than what [`Log::forget`] makes.
+    /// Whether the background lane has to be woken for new work, other than work that [`Log::forget`] makes.
     #[must_use]
     pub fn background_waiting(&self) -> bool {
         if self.background.is_some() || self.space.is_out {
@@ -40,12 +40,13 @@ impl Log {
         is_file_wanted || self.retirement.is_none() && self.is_file_due() || self.is_survey_untold()
     }
 
-    /// Whether there is time to fill the next WAL file: not when commits may soon wait for one that is retired.
+    /// Whether there is time to fill the next WAL file with zeros. There isn't if commits may soon wait for a
+    /// retirement.
     fn may_fill(&self) -> bool {
         self.wal.wants_fill() && !self.is_file_due() && !self.space.is_out && !self.closing
     }
 
-    /// Whether the oldest WAL file has to go.
+    /// Whether the oldest WAL file has to be retired.
     pub(crate) fn is_file_due(&self) -> bool {
         let is_needed = self.space.is_out && !self.wal.full.is_empty() && self.wal.wants_spare();
         is_needed || self.wal.full.len() + 1 >= self.options.unretired_max
@@ -61,7 +62,7 @@ impl Log {
         if let Some(next) = self.next_space_job(now) {
             return next;
         }
-        // On a full disk a WAL file is rather retired and used again than one more made, unless the retirement itself waits
+        // On a full disk we retire and reuse a WAL file instead of creating one, unless the retirement itself waits
         // for records that have no file yet.
         let may_create = !self.space.is_out || self.wal.full.is_empty() || self.waits_for_gate();
         if let Some(steps) = self.wal.prepare(&self.options, may_create) {
@@ -78,7 +79,8 @@ impl Log {
         {
             return self.run_background(Doing::Fill, Job::Steps(steps));
         }
-        // A checkpoint that was begun is ended first; else WAL files go first, since commits may wait for them.
+        // A checkpoint that was begun is finished first; then WAL files come before segments, since commits may wait
+        // for them.
         if self.rewrite.as_ref().is_some_and(Retirement::is_ending) {
             return self.next_move_job(Slot::Rewrite, now);
         }
@@ -88,7 +90,7 @@ impl Log {
         if self.rewrite.is_some() || self.begin_rewrite(now) {
             return self.next_move_job(Slot::Rewrite, now);
         }
-        // Those that somebody read when their checkpoint was done.
+        // Segments that still had readers when their checkpoint was done.
         let steps = self.burial_steps();
         if !steps.is_empty() {
             return self.run_background(Doing::Discard, Job::Steps(steps));

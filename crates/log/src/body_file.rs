@@ -1,7 +1,7 @@
-//! Body files: one large body each, written and synced before a record refers to it, so that the WAL stays free for
-//! what others wait for.
+//! Body files: each holds one large body, written and synced before a record refers to it, so that it doesn't delay
+//! other writes to the WAL.
 //!
-//! Their owner says when nothing refers to one any more, durably; only then is it removed.
+//! The owner reports when no durable record refers to a body any more; only then is its file removed.
 
 use bytes::Bytes;
 
@@ -13,7 +13,7 @@ use crate::format::{Identity, VERSION};
 use crate::recover::{Damage, Hit};
 use crate::types::LogId;
 
-/// Pieces that are written before they are synced: a sync of somebody else's never has to wait for more.
+/// Pieces written between syncs, so that a concurrent sync never has to flush more than this.
 const SYNC_PIECES: usize = 4;
 
 /// The body files of a WAL.
@@ -23,8 +23,8 @@ pub struct BodyFiles {
     pub node_id: u64,
     /// Id of the WAL.
     pub wal_id: u16,
-    /// Bytes of a body that are written, checked and read together: [`BODY_PIECE_BYTES`](crate::BODY_PIECE_BYTES), but in
-    /// a simulation.
+    /// Bytes of a body that are written, checked and read together: [`BODY_PIECE_BYTES`](crate::BODY_PIECE_BYTES),
+    /// except in a simulation.
     pub piece_bytes: usize,
 }
 
@@ -48,13 +48,13 @@ pub struct BodyRead {
 }
 
 impl BodyWrite {
-    /// Writes the next piece: all but the last have [`BodyFiles::piece_bytes`].
+    /// Writes the next piece; every piece but the last has [`BodyFiles::piece_bytes`].
     ///
     /// # Errors
     /// The disk's. The file has to be removed then.
     ///
     /// # Panics
-    /// When an earlier piece was shorter, or this one is longer.
+    /// If an earlier piece was shorter, or this one is longer.
     pub fn write(&mut self, disk: &dyn Disk, piece: &[u8]) -> Result<(), DiskError> {
         let most = self.files.piece_bytes;
         let place = self.length / most as u64;
@@ -71,7 +71,7 @@ impl BodyWrite {
         Ok(())
     }
 
-    /// Writes what goes around the pieces and makes all durable, the name included.
+    /// Writes header and checksums, and makes the file durable, including its name.
     ///
     /// # Errors
     /// The disk's. The file has to be removed then.
@@ -97,10 +97,10 @@ impl BodyWrite {
 }
 
 impl BodyRead {
-    /// Reads the piece at this place, counted from 0; `log` is whose it is, for the error.
+    /// Reads the piece with this index, counted from 0. `log` is named in the error.
     ///
     /// # Errors
-    /// It isn't what was written, or the disk can't read it.
+    /// The bytes aren't those written, or the disk can't read them.
     pub fn piece(&self, disk: &dyn Disk, place: u64, log: LogId) -> Result<Bytes, ReadError> {
         let name = self.files.name(self.id);
         let start = place * self.files.piece_bytes as u64;
@@ -117,7 +117,7 @@ impl BodyRead {
 }
 
 impl BodyFiles {
-    /// Those of this WAL.
+    /// The body files of this WAL.
     #[must_use]
     pub const fn new(node_id: u64, wal_id: u16) -> Self {
         Self { node_id, wal_id, piece_bytes: PIECE_BYTES }
@@ -146,29 +146,30 @@ impl BodyFiles {
         Ok(ids)
     }
 
-    /// Begins the file of a body whose length isn't known yet: blocks are taken as bytes come, never on a client's word.
+    /// Begins the file of a body whose length isn't known yet. Blocks are allocated as bytes arrive, never by a
+    /// length that a client announced.
     ///
     /// # Errors
-    /// The disk's. The file may be there, then, and has to be removed.
+    /// The disk's. The file may exist then and has to be removed.
     pub fn begin(&self, disk: &dyn Disk, id: u64) -> Result<BodyWrite, DiskError> {
         disk::create(disk, &self.name(id), 0)?;
         Ok(BodyWrite { files: *self, id, length: 0, table: Vec::new(), unsynced: 0 })
     }
 
-    /// Makes a body durable, its name included.
+    /// Makes a body durable, including the file's name.
     ///
     /// # Errors
-    /// The disk's. The file may be there, then, and has to be removed.
+    /// The disk's. The file may exist then and has to be removed.
     pub fn write(&self, disk: &dyn Disk, id: u64, body: &[u8]) -> Result<(), DiskError> {
         let mut write = self.begin(disk, id)?;
         body.chunks(self.piece_bytes).try_for_each(|piece| write.write(disk, piece))?;
         write.finish(disk)
     }
 
-    /// Looks at a body of `length` bytes whose pieces are to be read; `log` is whose it is, for the error.
+    /// Opens a body of `length` bytes in order to read its pieces. `log` is named in the error.
     ///
     /// # Errors
-    /// Header or checksums aren't what was written, or the disk can't read them.
+    /// Header or checksums aren't those written, or the disk can't read them.
     pub fn open(&self, disk: &dyn Disk, id: u64, length: u64, log: LogId) -> Result<BodyRead, ReadError> {
         let name = self.name(id);
         let identity = Identity::body(self.node_id, self.wal_id, id);
@@ -191,10 +192,10 @@ impl BodyFiles {
         Ok(BodyRead { files: *self, id, length, table })
     }
 
-    /// Reads a whole body of `length` bytes back; `log` is whose it is, for the error.
+    /// Reads a whole body of `length` bytes. `log` is named in the error.
     ///
     /// # Errors
-    /// It isn't what was written, or the disk can't read it.
+    /// The bytes aren't those written, or the disk can't read them.
     pub fn read(&self, disk: &dyn Disk, id: u64, length: u64, log: LogId) -> Result<Bytes, ReadError> {
         let opened = self.open(disk, id, length, log)?;
         let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
@@ -204,10 +205,10 @@ impl BodyFiles {
         Ok(body.into())
     }
 
-    /// Checks a body's file piece by piece. Its length in bytes.
+    /// Checks a body's file piece by piece. Returns its length in bytes.
     ///
     /// # Errors
-    /// It isn't what was written, or the disk can't read it; of that which bytes, and why.
+    /// The damaged or unreadable bytes, and why.
     pub fn verify(&self, disk: &dyn Disk, id: u64) -> Result<u64, Damage> {
         let name = self.name(id);
         let identity = Identity::body(self.node_id, self.wal_id, id);
@@ -241,10 +242,10 @@ impl BodyFiles {
         Ok(length)
     }
 
-    /// Copies the file of a body that is sound.
+    /// Copies the file of a sound body.
     ///
     /// # Errors
-    /// A disk's.
+    /// One of the disks'.
     pub fn copy(&self, from: &dyn Disk, to: &dyn Disk, id: u64) -> Result<(), DiskError> {
         let name = self.name(id);
         let length = disk::length(from, &name)?;
@@ -259,7 +260,7 @@ impl BodyFiles {
         disk::sync_directory(to)
     }
 
-    /// Unlinks the file of a body that nothing refers to. One that isn't there is none.
+    /// Unlinks the file of an unreferenced body. A missing file is no error.
     ///
     /// # Errors
     /// The disk's.
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_is_found_by_a_check_and_what_is_sound_is_copied() {
+    fn a_check_finds_every_flipped_bit_and_sound_bodies_are_copied() {
         let disk = MemoryDisk::new();
         FILES.write(&disk, 3, &body(40)).unwrap();
         let name = FILES.name(3);
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_listed() {
+    fn written_bodies_are_read_back_and_listed() {
         let disk = MemoryDisk::new();
         for (id, length) in
             [(1, 0), (2, 1), (9, PIECE_BYTES), (10, PIECE_BYTES * 2 + 5), (0xabc, SYNC_PIECES * PIECE_BYTES + 1)]
@@ -343,7 +344,7 @@ mod tests {
         }
         disk.put(&FILES.name(5), bytes[..bytes.len() - 1].to_vec());
         assert!(FILES.read(&disk, 5, 1_000, LogId(1)).is_err(), "cut off");
-        // One file under another's name.
+        // A body under another body's name.
         disk.put(&FILES.name(6), bytes);
         assert!(FILES.read(&disk, 6, 1_000, LogId(1)).is_err());
     }

@@ -1,4 +1,4 @@
-//! A batch being filled, and a batch that is ready to be written.
+//! A batch being filled, and a sealed batch that is ready to be written.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::format::record::{self, Head, RECORD_HEADER_BYTES, RecordKind};
 use crate::format::{Identity, RUN_BYTES_MAX, SECTOR, pad};
 use crate::types::{LogId, Payload, Position};
 
-/// A large body that stays where it is: it comes after `body_at` bytes of the buffer. Its record's checksum is made
+/// A large body that isn't copied: it belongs after `body_at` bytes of the buffer. Its record's checksum is computed
 /// when the batch is written, outside the log's lock.
 #[derive(Debug)]
 struct Reference {
@@ -18,7 +18,7 @@ struct Reference {
     body: Bytes,
 }
 
-/// A batch that takes records.
+/// A batch that records are appended to.
 #[derive(Debug)]
 pub(crate) struct Builder {
     header: BatchHeader,
@@ -29,7 +29,7 @@ pub(crate) struct Builder {
     references: Vec<Reference>,
 }
 
-/// Memory to be used again.
+/// Buffers to reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     data: Vec<u8>,
@@ -95,7 +95,7 @@ impl Builder {
     /// Whether a record with this payload fits a file with `capacity` bytes for batches.
     #[inline]
     pub(crate) fn fits(&self, payload: usize, capacity: u64) -> bool {
-        // Without rounding up: a file's capacity is a multiple of a sector or rounded down to one.
+        // No rounding up: a file's capacity is a multiple of a sector, or rounded down to one.
         self.bytes_with(1, RECORD_HEADER_BYTES + payload) + SECTOR <= capacity
     }
 
@@ -117,7 +117,7 @@ impl Builder {
         self.count(log, RecordKind::Message, number, 1, RECORD_HEADER_BYTES + payload.head.len() + inline.len());
     }
 
-    /// The messages of a run of another batch, whose records are right; none belongs to a group any more.
+    /// Appends the messages of a run of another batch, whose records are valid; they leave their groups.
     pub(crate) fn copy_run(&mut self, run: &Run, records: &[u8]) {
         let at = self.data.len();
         self.data.extend_from_slice(records);
@@ -138,13 +138,14 @@ impl Builder {
         self.count(log, kind, number, 1, RECORD_HEADER_BYTES + length);
     }
 
-    /// A record of another kind.
+    /// Appends a record of another kind.
     pub(crate) fn record(&mut self, log: LogId, head: Head, payload: &[u8]) {
         record::append(&mut self.data, self.seed, head, [payload, &[]]);
         self.count(log, head.kind, 0, 1, RECORD_HEADER_BYTES + payload.len());
     }
 
-    /// `messages` messages of a log, numbered from `first` on, whose bytes stand in another one.
+    /// Appends references to `messages` messages of a log, numbered from `first` on, whose bytes are stored in
+    /// another log.
     pub(crate) fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
         let kind = RecordKind::References;
         record::append(&mut self.data, self.seed, Head::alone(kind, 0), [payload, &[]]);
@@ -154,7 +155,7 @@ impl Builder {
         }
     }
 
-    /// Enters records of `length` bytes in all into the run table: into the last run if they go on there.
+    /// Enters records of `length` bytes in all into the run table; extends the last run if they continue it.
     #[inline]
     fn count(&mut self, log: LogId, kind: RecordKind, number: u64, records: u16, length: usize) {
         let offset = self.header.record_bytes;
@@ -183,7 +184,7 @@ impl Builder {
         });
     }
 
-    /// `unsynced` batches right before it aren't durable yet.
+    /// Closes the batch. The `unsynced` batches right before it aren't durable yet.
     pub(crate) fn seal(mut self, unsynced: u32) -> Sealed {
         assert!(self.header.records > 0, "a batch without a record");
         self.header.runs = self.runs.len() as u32;
@@ -192,7 +193,7 @@ impl Builder {
     }
 }
 
-/// A batch that nothing is added to.
+/// A batch that is complete.
 #[derive(Debug)]
 pub(crate) struct Sealed {
     pub header: BatchHeader,
@@ -203,7 +204,7 @@ pub(crate) struct Sealed {
 }
 
 impl Sealed {
-    /// Writes it, header to padding.
+    /// Writes the batch, from header to padding.
     pub(crate) fn write(&self, disk: &dyn Disk, file: &str, offset: u64, identity: &Identity) -> Result<(), DiskError> {
         let mut prefix = Vec::with_capacity(self.header.prefix_bytes() as usize);
         prefix.extend_from_slice(&self.header.encode(identity));
@@ -236,7 +237,7 @@ impl Sealed {
         crc32c::crc32c_append(crc32c::crc32c_append(self.seed, head), &reference.body)
     }
 
-    /// The memory, unless it grew far beyond what a batch usually takes.
+    /// Returns the buffers for reuse, unless they grew far beyond the size of a usual batch.
     pub(crate) fn into_memory(mut self, capacity_max: usize) -> Memory {
         if self.data.capacity() > capacity_max {
             return Memory::default();
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn consecutive_messages_share_a_run_and_large_bodies_stand_in_place() {
+    fn consecutive_messages_share_a_run_and_bodies_come_in_place() {
         let (mut builder, identity) = builder();
         let large = Bytes::from(vec![7; 5000]);
         let small = Bytes::from_static(b"small");
@@ -315,7 +316,7 @@ mod tests {
                 builder.message(LogId(3), number, group, &payload);
             }
         };
-        // In a batch with another seed, half of them in a group.
+        // In a batch with another seed; half of the messages belong to a group.
         let (_, identity) = builder();
         let mut origin = Builder::new(&identity, 9, 700, 16, Memory::default());
         messages(&mut origin, 5..20, Some(7));
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_known_before() {
+    fn whether_a_record_fits_is_known_before_it_is_appended() {
         let (mut builder, _) = builder();
         assert!(builder.fits(100, 1024));
         builder.record(LogId(1), Head::alone(RecordKind::Control, 0), &[0; 800]);

@@ -20,10 +20,10 @@ use crate::types::{LogId, Position};
 
 /// Bytes written by one step.
 const PIECE_BYTES: usize = 1 << 20;
-/// Entries of the old checkpoint are read in chunks of this.
+/// Size of the chunks in which entries of the old checkpoint are read.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What a checkpoint says, apart from the states.
+/// The content of a checkpoint, apart from the states.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub header: Header,
@@ -31,9 +31,9 @@ pub(crate) struct Plan {
     pub wal_id: u16,
     /// Id and length of each segment.
     pub segments: Vec<(u64, u64)>,
-    /// Where the states of logs come from that weren't asked.
+    /// The previous checkpoint, which provides the states of logs that weren't asked.
     pub old: Option<CheckpointFile>,
-    /// Deleted logs, and up to where their records don't count.
+    /// Deleted logs, each with the position up to which its records are void.
     pub removed: Vec<(LogId, Position)>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct CheckpointWriter {
     header: Header,
     origins: std::vec::IntoIter<Origin>,
     entries: Vec<EntryPlace>,
-    /// Bytes not written yet, and where they go.
+    /// Bytes not written yet, and their offset in the file.
     buffer: Vec<u8>,
     written: u64,
     window: Window,
@@ -65,7 +65,7 @@ impl CheckpointWriter {
         let is_removed = |log: &LogId| plan.removed.binary_search_by_key(log, |(log, _)| *log).is_ok();
         let retired = plan.header.position;
         let old_entries = plan.old.iter().flat_map(|old| old.entries.iter());
-        // That a log was deleted has to be known until the last of its records is retired.
+        // A deletion has to stay in the checkpoint until the last record of the log is retired.
         let is_over = |deleted: Option<Position>| deleted.is_some_and(|position| position <= retired);
         let mut origins: Vec<(LogId, Origin)> = old_entries
             .filter(|entry| !states.contains_key(&entry.log) && !is_removed(&entry.log))
@@ -117,7 +117,7 @@ impl CheckpointWriter {
         self.name.clone()
     }
 
-    /// Writes a piece. Returns the checkpoint when it is durable.
+    /// Writes a piece. Returns the checkpoint once it is durable.
     pub(crate) fn step(
         &mut self,
         disk: &dyn Disk,
@@ -171,7 +171,8 @@ impl CheckpointWriter {
                     let bytes = self.window.fetch(disk, old, place.offset, place.length as usize, CHUNK_BYTES, end)?;
                     let is_right = Entry::decode(&bytes).is_some() && Entry::content_is_whole(&bytes);
                     if is_right || reads == READS_MAX {
-                        // As they are: if they are damaged, recovery has to say so and not we to hide it.
+                        // Copied unchecked: if they are damaged, recovery has to report it; we mustn't hide it by a
+                        // new checksum.
                         self.buffer.extend_from_slice(&bytes);
                         break;
                     }
@@ -184,7 +185,7 @@ impl CheckpointWriter {
         Ok(())
     }
 
-    /// A large one, of a queue with millions of times, isn't copied once more.
+    /// Appends a log's state. A large one, of a queue with millions of expiry times, isn't copied once more.
     fn append_state(&mut self, disk: &dyn Disk, state: &[u8]) -> Result<(), DiskError> {
         if state.len() < PIECE_BYTES {
             self.buffer.extend_from_slice(state);
@@ -227,20 +228,20 @@ pub(crate) struct Loaded {
     pub node_id: u64,
     pub segments: Vec<(u64, u64)>,
     pub file: CheckpointFile,
-    /// Entries whose content is wrong.
+    /// Entries with wrong content.
     pub damaged: Vec<EntryPlace>,
 }
 
-/// Why a checkpoint can't be used at all.
+/// The reason why a checkpoint can't be used at all.
 #[derive(Debug)]
 pub(crate) struct Unusable {
-    /// The bytes that are wrong.
+    /// The wrong bytes.
     pub range: Range<u64>,
     pub reason: String,
 }
 
-/// Reads a checkpoint, handing over each state and whether the log was deleted, and says what is wrong with the file,
-/// if it can't be used at all.
+/// Reads a checkpoint and passes on each state and whether the log was deleted. If the file can't be used at all,
+/// returns the reason.
 pub(crate) fn load(
     disk: &dyn Disk,
     wal_id: u16,
@@ -405,7 +406,7 @@ mod tests {
         assert_eq!(loaded.segments, [(7, 4096), (8, 8192)]);
         assert_eq!(loaded.node_id, 4);
         assert!(loaded.damaged.is_empty());
-        // The position of the retired files is 77: a deletion at 100 is still in the WAL, one at 60 isn't.
+        // All up to position 77 is retired: a deletion at 100 is still in the WAL, one at 60 isn't.
         assert_eq!(new.entries[1].deleted, Some(100));
         let newest = write(&disk, 3, vec![], Some(new), vec![(LogId(2), 60)]);
         let logs: Vec<u64> = newest.entries.iter().map(|entry| entry.log.0).collect();
@@ -430,7 +431,7 @@ mod tests {
         let disk = MemoryDisk::new();
         let mut states: Vec<_> =
             (0..2000).map(|log| LiveState { state: vec![log as u8; 2000], ..state(log, 1..2) }).collect();
-        // One that is larger than a piece, between others.
+        // One state is larger than a piece.
         states[900].state = vec![9; PIECE_BYTES + 100_000];
         write(&disk, 1, states.clone(), None, vec![]);
         assert_eq!(read(&disk, 1).1, states);

@@ -1,8 +1,8 @@
-//! The commit lane: when a batch is closed, written and synced.
+//! The commit lane: decides when a batch is closed, written and synced.
 //!
-//! Batches that somebody waits for until they are durable are synced one by one. Those that only have to be written share a
-//! sync, at the latest when the next file begins: each says how many before it aren't durable yet, so that recovery can tell
-//! what a power cut tore from what went bad later.
+//! Batches are synced one by one if a caller waits until they are durable. Batches that only have to be written share
+//! a sync, at the latest when the next file begins. Each batch records how many batches before it aren't durable yet,
+//! so that recovery can tell bytes torn by a power cut from later corruption.
 
 use std::sync::Arc;
 
@@ -25,28 +25,28 @@ pub(crate) struct Commit {
     pub outstanding: Option<JobId>,
     /// The batch that is being written.
     flying: Option<Flying>,
-    /// A sync of what is written is on its way.
+    /// A sync of the written batches is in flight.
     syncing: bool,
     unsynced: Option<Unsynced>,
-    /// Somebody waits until what is in the active batch is durable.
+    /// A caller waits until the active batch is durable.
     is_sync_wanted: bool,
-    /// The job makes the next file ready: the background lane wasn't in time.
+    /// The job in flight prepares the next file, because the background lane wasn't in time.
     preparing: bool,
     closing: Closing,
-    /// When the last round was over: what was waited for was written, or synced.
+    /// Time at which the last round ended: its records were written, or synced.
     ended: Nanos,
-    /// How long that took: the sync, or the write if it needed none.
+    /// Duration of the last round's sync, or of its write if it needed no sync.
     took: Nanos,
     job_started: Nanos,
-    /// Records in the active batch that somebody waits for.
+    /// Records in the active batch that a caller waits for.
     waiting: u64,
-    /// Those of the last round, and those that came meanwhile: publishers whose windows are full send as many more, half of
-    /// them now and half of them after the next round if that doesn't wait for them.
+    /// Expected arrivals: waiting records of the last round plus those since. Publishers with full windows will send
+    /// that many again; waiting for them avoids splitting one window over two alternating syncs.
     expected: u64,
     first_waiting: Nanos,
-    /// When the oldest record was appended that nobody waits for until it is durable.
+    /// Time at which the oldest record was appended that no caller waits for until it is durable.
     first_lazy: Option<Nanos>,
-    /// The lane was told to come back at this time.
+    /// Time at which the lane will ask for a job by itself.
     told: Nanos,
 }
 
@@ -54,20 +54,20 @@ pub(crate) struct Commit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closing {
     No,
-    /// The closing batch is durable: the `closed-` file is next.
+    /// The closing batch is durable; the `closed-` file is next.
     Due,
     Writing,
 }
 
-/// The batch between buffer and disk.
+/// The batch being written.
 #[derive(Debug)]
 struct Flying {
     batch: Arc<Sealed>,
-    /// Records in it that somebody waits for.
+    /// Records in it that a caller waits for.
     waiting: u64,
-    /// Somebody waits until it is durable.
+    /// A caller waits until it is durable.
     is_sync_wanted: bool,
-    /// When it has to be durable at the latest.
+    /// Deadline for making it durable.
     due: Nanos,
 }
 
@@ -78,16 +78,16 @@ struct Unsynced {
     bytes: u64,
     /// Position of the last record.
     last: Position,
-    /// Somebody waits until they are durable.
+    /// A caller waits until they are durable.
     is_sync_wanted: bool,
-    /// When they have to be durable at the latest.
+    /// Deadline for making them durable.
     due: Nanos,
-    /// Records in the last one that somebody waits for until it is durable.
+    /// Records in the last one that a caller waits for until they are durable.
     waiting: u64,
-    /// Some were told when they were written.
+    /// Some waiters were already notified when the batches were written.
     is_told: bool,
     is_closing: bool,
-    /// Logs with settles in them.
+    /// Logs with settles in these batches.
     settled: FxHashSet<LogId>,
 }
 
@@ -112,7 +112,7 @@ impl Commit {
         }
     }
 
-    /// The job that is handed out failed. Returns whether it was the last one of a clean stop.
+    /// Reacts to the failure of the job in flight. Returns whether it was the last one of a clean stop.
     pub(crate) fn undo_closing(&mut self) -> bool {
         let was_closing = self.closing == Closing::Writing;
         if was_closing {
@@ -122,7 +122,7 @@ impl Commit {
         was_closing
     }
 
-    /// The job that is handed out failed. Returns whether it only made the next file ready.
+    /// Reacts to the failure of the job in flight. Returns whether it only prepared the next file.
     pub(crate) fn undo_prepare(&mut self) -> bool {
         let was_preparing = std::mem::take(&mut self.preparing);
         if was_preparing {
@@ -147,14 +147,14 @@ impl Commit {
         }
     }
 
-    /// The active batch is full: what is appended from here on is in another, and this one goes at once.
+    /// The active batch is full and is due at once; later appends go to a new one.
     pub(crate) fn batch_closed(&mut self) {
         self.waiting = 0;
         self.is_sync_wanted = false;
         self.first_lazy = None;
     }
 
-    /// When the active batch should be closed; it holds records.
+    /// Time at which the active batch, which holds records, has to be closed.
     fn active_due(&self, options: &Options) -> Nanos {
         let lazy = self.first_lazy.map_or(Nanos::MAX, |first| first.saturating_add(options.lazy_flush));
         if self.waiting == 0 {
@@ -163,14 +163,15 @@ impl Commit {
         if self.waiting >= self.expected {
             return 0;
         }
-        // Nothing could go before the last round had ended, so that nobody is kept back for longer than this.
+        // Counted from the end of the last round: nothing could be written earlier, so no record is delayed for
+        // longer than this.
         let delay = options.confirm_delay_max.min(self.took);
         let company = self.first_waiting.max(self.ended).saturating_add(delay);
         let idle = self.ended.saturating_add(options.sync_idle);
         company.min(idle).min(lazy)
     }
 
-    /// A round is over: those who waited for it are told.
+    /// Ends a round with `waiting` records whose waiters are notified.
     fn end_round(&mut self, waiting: u64, now: Nanos) {
         self.ended = now;
         self.took = now.saturating_sub(self.job_started);
@@ -179,8 +180,8 @@ impl Commit {
 }
 
 impl Log {
-    /// Whether the commit lane has to be told about new work: something is due before the time at which it was
-    /// told to come back.
+    /// Whether the commit lane has to be woken for new work, because something is due before the lane would ask by
+    /// itself.
     #[must_use]
     pub fn commit_waiting(&self) -> bool {
         self.commit.outstanding.is_none() && self.due().is_some_and(|due| due < self.commit.told)
@@ -190,8 +191,8 @@ impl Log {
         self.sync_due().into_iter().chain(self.write_due()).min()
     }
 
-    /// Whether something waits to be written, and not to be synced, that is so little that whoever appended it writes it
-    /// in the time in which the lane would be woken: see [`Log::next_small_write`].
+    /// Whether a small write without a sync is due, which takes the appending thread no longer than waking the commit
+    /// lane would: see [`Log::next_small_write`].
     #[must_use]
     pub fn small_write_waiting(&self, now: Nanos) -> bool {
         let commit = &self.commit;
@@ -206,20 +207,20 @@ impl Log {
             && !self.goes_to_next_file(batch)
     }
 
-    /// The job that [`Log::small_write_waiting`] speaks of, for anybody to run instead of the commit lane. The lane has
-    /// nothing to do until it is complete.
+    /// The job announced by [`Log::small_write_waiting`], which any thread may run instead of the commit lane. The
+    /// commit lane gets no job until it is complete.
     pub fn next_small_write(&mut self, now: Nanos) -> Option<(JobId, Job)> {
         if !self.small_write_waiting(now) {
             return None;
         }
-        // The lane still sleeps until then.
+        // The lane still sleeps until this time.
         let told = self.commit.told;
         let Next::Run(id, job) = self.write_job(now) else { unreachable!("a batch is there") };
         self.commit.told = told;
         Some((id, job))
     }
 
-    /// Somebody waits until this position is durable who may have appended it only to be written.
+    /// Asks for a sync of this position, which may have been appended with [`Wait::Written`] only.
     pub fn hurry(&mut self, position: Position) {
         let commit = &mut self.commit;
         let is_in = |last: Position| position <= last;
@@ -231,14 +232,14 @@ impl Log {
         }
     }
 
-    /// When what is written has to be synced.
+    /// Time at which the written batches have to be synced.
     fn sync_due(&self) -> Option<Nanos> {
         let unsynced = self.commit.unsynced.as_ref()?;
         let is_much = unsynced.bytes >= self.options.unsynced_max;
         Some(if is_much || unsynced.is_sync_wanted { 0 } else { unsynced.due })
     }
 
-    /// When something has to be written.
+    /// Time at which a batch has to be written.
     fn write_due(&self) -> Option<Nanos> {
         if self.commit.closing == Closing::Due {
             return Some(0);
@@ -258,20 +259,21 @@ impl Log {
         Some(self.commit.active_due(&self.options))
     }
 
-    /// The next batch needs a file that only the background lane can give.
+    /// Whether the next batch needs a file that only the background lane can provide.
     fn is_blocked(&self) -> bool {
         let is_full = self.space.is_out && self.wal.spare.is_none();
         self.wal.wanted.is_some() && (is_full || !self.may_open_file() || self.wal.is_preparing())
     }
 
-    /// One more file than allowed is opened while a retirement waits for its gate: else both would wait forever.
+    /// Whether the current file may be followed by another. While a retirement waits for its gate, one file more than
+    /// the limit is allowed; otherwise both would wait forever.
     pub(crate) fn may_open_file(&self) -> bool {
         self.wal.unretired() < self.options.unretired_max || self.waits_for_gate()
     }
 
     pub(crate) fn next_commit_job(&mut self, now: Nanos) -> Next {
         if self.commit.outstanding.is_some() {
-            // Of somebody else, who wakes the lane if something is left to do.
+            // The job runs on another thread, which wakes the lane if work is left.
             self.commit.told = Nanos::MAX;
             return Next::Idle;
         }
@@ -296,7 +298,7 @@ impl Log {
         let batch = self.closed.front().unwrap_or(&self.active).padded_bytes();
         let is_next_faster = self.goes_to_next_file(batch);
         if (is_next_faster || batch > self.wal.current.room()) && self.commit.unsynced.is_some() {
-            // All before the next file is durable.
+            // Everything must be durable before the next file begins.
             return self.sync_job(now);
         }
         if is_next_faster {
@@ -316,7 +318,8 @@ impl Log {
         self.write_job(now)
     }
 
-    /// Although the current file has room: it was never written, and the next one was.
+    /// Whether the batch goes to the next file although the current one has room: the current one was never written
+    /// before, and the next one was.
     fn goes_to_next_file(&self, batch: u64) -> bool {
         self.wal.has_faster(batch) && self.may_open_file()
     }
@@ -332,7 +335,7 @@ impl Log {
     }
 
     fn write_job(&mut self, now: Nanos) -> Next {
-        // Where batches are closed early, there is so much in them that it is synced soon anyway.
+        // Batches that are closed early hold so much that they are synced soon anyway.
         let (mut waiting, mut is_sync_wanted, mut first_lazy) = (0, true, None);
         let builder = match self.closed.pop_front() {
             Some(builder) => builder,
@@ -363,8 +366,8 @@ impl Log {
         self.run_commit(Job::Sync { file })
     }
 
-    /// Leaves word how far the log came, so that a part of it that goes missing is missed. Renamed into place: it is
-    /// there as a whole or not at all.
+    /// Records how far the log came, so that recovery notices if a part of it is missing. The file is renamed into
+    /// place: it exists as a whole or not at all.
     fn closed_steps(&self) -> Vec<Step> {
         let checkpoint = self.store.checkpoint.as_ref().and_then(|file| Name::parse(&file.name, self.options.wal_id));
         let closed = Closed {
@@ -394,21 +397,22 @@ impl Log {
         Next::Run(id, job)
     }
 
-    /// Notes whose messages in segments are fewer now.
+    /// Notes the logs that have fewer live messages in segments now.
     fn note_settles(&mut self, settled: FxHashSet<LogId>) {
         let is_copying = self.retirement.is_some();
         for log in settled {
             if is_copying || self.store.has_log(log) {
                 self.store.settled.insert(log);
             }
-            // It may have been a reference.
+            // The settled message may have been a reference to a shared one.
             if self.store.has_log(LogId::SHARED) {
                 self.store.settled.insert(LogId::SHARED);
             }
         }
     }
 
-    /// Its messages can be read from here on, and queues that don't wait for the sync may need to.
+    /// Notes that the batch's messages can be read from now on. Queues that don't wait for the sync may need to read
+    /// them.
     fn note_written(&mut self, batch: &Sealed, events: &mut Vec<Event>) {
         let header = &batch.header;
         let file = &mut self.wal.current;
@@ -454,14 +458,14 @@ impl Log {
         }
     }
 
-    /// All that is written is durable.
+    /// All written batches are durable.
     fn synced(&mut self, now: Nanos, events: &mut Vec<Event>) {
         let unsynced = self.commit.unsynced.take().expect("a sync is of what is written");
         self.statistics.note_sync(now.saturating_sub(self.commit.job_started));
         if unsynced.is_sync_wanted || !unsynced.is_told {
             self.commit.end_round(unsynced.waiting, now);
         } else {
-            // Nobody waited for it.
+            // No caller waited for it.
             self.commit.ended = now;
         }
         self.note_settles(unsynced.settled);

@@ -1,4 +1,4 @@
-//! What the log needs of a disk: one flat directory of files.
+//! The log's interface to the disk: one flat directory of files.
 
 use std::io;
 
@@ -6,51 +6,52 @@ use crate::error::{DiskError, Operation};
 
 /// A directory of files, reached by name. `node` implements it on the real disk, `sim` in memory.
 ///
-/// Nothing is durable before the matching sync returned: bytes and length of a file after [`Disk::sync`], its
-/// name (made, removed, renamed) after [`Disk::sync_directory`]. After an error from a write or sync the state of the
-/// file is unknown; the log never tries again.
+/// Bytes and length of a file are durable once [`Disk::sync`] returned; its name (created, removed or renamed) once
+/// [`Disk::sync_directory`] returned. After a failed write or sync the state of the file is unknown; the log never
+/// retries.
 pub trait Disk: Send + Sync {
     /// The names in the directory, in any order.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Makes a file of `length` bytes that read as zero, with its blocks allocated. An existing one is emptied first.
+    /// Creates a file of `length` bytes that read as zero, with its blocks allocated. An existing one is emptied
+    /// first.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's.
     fn create(&self, name: &str, length: u64) -> io::Result<()>;
 
-    /// Writes the slices one after the other from `offset` on, all of them. The file grows if needed.
+    /// Writes all slices one after the other from `offset` on. The file grows if needed.
     ///
     /// # Errors
-    /// What the operating system says; a short write is one.
+    /// The operating system's; a short write is an error.
     fn write_at(&self, name: &str, offset: u64, slices: &[&[u8]]) -> io::Result<()>;
 
     /// Makes the bytes and the length of the file durable.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's.
     fn sync(&self, name: &str) -> io::Result<()>;
 
-    /// Makes all names durable.
+    /// Makes the names of all files durable.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's.
     fn sync_directory(&self) -> io::Result<()>;
 
-    /// Reads into `buffer` from `offset` on; fewer bytes than asked for only at the end of the file.
+    /// Reads into `buffer` from `offset` on. Returns fewer bytes only at the end of the file.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's.
     fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Reads `length` bytes from `offset` on; fewer only at the end of the file. A disk that can does without clearing
-    /// the memory before.
+    /// Reads `length` bytes from `offset` on; fewer only at the end of the file. Implementations avoid zeroing the
+    /// buffer if they can.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's.
     fn read_new(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>> {
         let mut buffer = vec![0; length];
         let mut filled = 0;
@@ -67,23 +68,23 @@ pub trait Disk: Send + Sync {
     /// Length of the file.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's.
     fn len(&self, name: &str) -> io::Result<u64>;
 
     /// Unlinks the file.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Renames the file; one that has the new name is replaced.
+    /// Renames the file, replacing an existing one with the new name.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 }
 
-/// Slices in one `write_at`: within `IOV_MAX` (1024) of Linux.
+/// Most slices passed to one `write_at`: within `IOV_MAX` (1024) of Linux.
 const SLICES_MAX: usize = 512;
 
 pub(crate) fn list(disk: &dyn Disk) -> Result<Vec<String>, DiskError> {
@@ -122,10 +123,10 @@ pub(crate) fn rename(disk: &dyn Disk, from: &str, to: &str) -> Result<(), DiskEr
     disk.rename(from, to).map_err(|error| DiskError::new(Operation::Rename, from, 0, error))
 }
 
-/// Bytes that are read, or not, together.
+/// Granularity of read errors: a piece of this size is readable or not.
 const PIECE_BYTES: usize = 4096;
 
-/// As [`read`], with zeros in place of what can't be read, and whether there is none of it.
+/// As [`read`], with zeros in place of unreadable bytes. Also returns whether all bytes were readable.
 pub(crate) fn read_around(
     disk: &dyn Disk,
     name: &str,
@@ -140,7 +141,7 @@ pub(crate) fn read_around(
     let mut bytes = Vec::new();
     let mut at = offset;
     while at < end {
-        // Pieces are those of the device, not of what is asked for.
+        // Pieces are aligned to the device, not to the requested offset.
         let next = (at / PIECE_BYTES as u64 + 1) * PIECE_BYTES as u64;
         let count = (next.min(end) - at) as usize;
         let mut piece = read(disk, name, at, count).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Showing what stands in a file, record by record, without judging it.
+//! Lists the contents of a file, record by record, without judging them.
 
 use std::ops::{ControlFlow, Range};
 
@@ -17,29 +17,29 @@ use crate::segment;
 use crate::types::{LogId, Position};
 use crate::walk::{Piece, Walk};
 
-/// Something that stands in a file.
+/// An item of a file.
 #[derive(Debug)]
 pub enum Dumped<'a> {
     /// The header of a WAL file or segment.
     File(FileHeader),
     /// A batch.
     Batch {
-        /// Where it begins.
+        /// Its offset in the file.
         offset: u64,
         /// Its header.
         header: BatchHeader,
     },
     /// A record.
     Record {
-        /// Where it begins.
+        /// Its offset in the file.
         offset: u64,
-        /// Its position, if the file is of the WAL and no row before it is damaged.
+        /// Its position, if the file belongs to the WAL and no earlier row is damaged.
         position: Option<Position>,
-        /// Whose it is.
+        /// The log it belongs to.
         log: LogId,
-        /// The number of a message, or of the first that references stand for.
+        /// The number of the message, or of the first referenced message.
         number: Option<u64>,
-        /// How many messages references stand for, else 1.
+        /// Number of messages that a reference record stands for; 1 otherwise.
         messages: u16,
         /// The record.
         record: Record<'a>,
@@ -57,29 +57,29 @@ pub enum Dumped<'a> {
     },
     /// A log's entry in a checkpoint.
     State {
-        /// Whose.
+        /// The log.
         log: LogId,
         /// Number of the next message; `None` if the log is deleted.
         next: Option<u64>,
         /// Position up to which settles and control records are in it.
         position: Position,
-        /// Messages that are alive.
+        /// Number of live messages.
         live: u64,
         /// Sum of their body bytes.
         bytes: u64,
         /// The caller's state.
         state: Vec<u8>,
     },
-    /// Bytes that aren't what was written, or what a power cut tore.
+    /// Bytes that aren't those written, or that a power cut tore.
     Damaged {
-        /// Which.
+        /// Their range in the file.
         range: Range<u64>,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }
 
-/// The files of the log in the order in which a start reads them: checkpoints, segments, WAL files.
+/// The files of the log, in the order in which a start reads them: checkpoints, segments, WAL files.
 ///
 /// # Errors
 /// The disk fails.
@@ -95,10 +95,10 @@ pub fn files(disk: &dyn Disk, options: &Options) -> Result<Vec<String>, StorageE
     Ok(names.into_iter().map(|name| name.text(options.wal_id)).collect())
 }
 
-/// Shows a file until `visit` breaks.
+/// Passes the items of a file to `visit` until it breaks.
 ///
 /// # Errors
-/// The disk fails, or the file is none of the log's, or of another version.
+/// The disk fails, or the file doesn't belong to the log, or has another version.
 pub fn dump(
     disk: &dyn Disk,
     options: &Options,
@@ -193,7 +193,7 @@ fn dump_checkpoint(
     visit: &mut dyn FnMut(Dumped<'_>) -> ControlFlow<()>,
 ) -> Result<(), StorageError> {
     let mut shown = ControlFlow::Continue(());
-    // The header comes last from the loader: it is looked at first, alone.
+    // The loader delivers the header last, so it is loaded once beforehand to be shown first.
     let header = checkpoint::load(disk, options.wal_id, sequence, |_, _| ())?;
     let loaded = match header {
         Ok(loaded) => loaded,

@@ -1,4 +1,4 @@
-//! Whose fault it is: the disk's ([`DiskError`]), the bytes on it ([`ReadError`]), and what ends the node
+//! Errors by cause: the disk ([`DiskError`]), the bytes on it ([`ReadError`]), and errors that end the node
 //! ([`StorageError`]).
 
 use std::fmt;
@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::types::LogId;
 
-/// What was asked of the disk.
+/// A disk operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// List the directory.
@@ -46,23 +46,24 @@ impl fmt::Display for Operation {
     }
 }
 
-/// An operation that the disk refused.
+/// A disk operation that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {operation} {file} at byte {offset}: {error}")]
 pub struct DiskError {
     /// Name of the file in the data directory.
     pub file: String,
-    /// Where in it; 0 for operations without a place.
+    /// Offset in the file; 0 for operations without one.
     pub offset: u64,
-    /// What was tried.
+    /// The operation.
     pub operation: Operation,
-    /// What the operating system said.
+    /// The operating system's error.
     #[source]
     pub error: io::Error,
 }
 
 impl DiskError {
-    /// Whether bytes can't be read that others can do without: the file isn't there, or its device fails.
+    /// Whether the error is confined to some bytes that others can do without: the file doesn't exist, or its device
+    /// fails.
     pub(crate) fn is_unreadable(&self) -> bool {
         matches!(self.operation, Operation::Read | Operation::Length)
     }
@@ -72,38 +73,38 @@ impl DiskError {
     }
 }
 
-/// The log can't go on. The node ends with this text.
+/// The log can't continue. The node ends with this text.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
-    /// An operation failed. A failed write or sync is never tried again: what it left on the disk is unknown.
+    /// A disk operation failed. A failed write or sync is never retried, because its effect on the disk is unknown.
     #[error(
         "storage failed: {0}; nothing after the last confirmed message is promised, and the node must be restarted on a healthy disk"
     )]
     Disk(#[from] DiskError),
-    /// Checkpoints are there and none can be read.
+    /// Checkpoints exist, but none can be read.
     #[error("storage is damaged: {file}: {reason}; restore the data directory or start on an empty one")]
     Checkpoint {
         /// The newest one.
         file: String,
-        /// What is wrong with it.
+        /// The problem with it.
         reason: String,
     },
-    /// A file that the others need isn't there.
+    /// A file that other files depend on is missing.
     #[error("storage is damaged: {file} is missing ({reason}); restore the data directory")]
     Missing {
         /// Name of the file.
         file: String,
-        /// Who needs it.
+        /// Why it is needed.
         reason: String,
     },
-    /// There is no space for what a start needs, and no reserve either.
+    /// The disk has no space for the files that a start needs, and there is no reserve either.
     #[error("the disk is full: {file} needs {needed} bytes ({error}); free some space and start again")]
     NoSpace {
-        /// What couldn't be made.
+        /// The file that couldn't be created.
         file: String,
-        /// How long it has to be at least.
+        /// The least length it needs, in bytes.
         needed: u64,
-        /// What the operating system said.
+        /// The disk's error.
         error: DiskError,
     },
     /// A file was written by a version with other formats.
@@ -117,27 +118,27 @@ pub enum StorageError {
     /// The directory belongs to another node.
     #[error("the data directory belongs to node {found:#x}, this is node {expected:#x}")]
     WrongNode {
-        /// In the file.
+        /// The id in the file.
         found: u64,
-        /// In the options.
+        /// The id in the options.
         expected: u64,
     },
-    /// The options contradict each other.
+    /// The options are inconsistent.
     #[error("wrong storage options: {0}")]
     Options(String),
 }
 
-/// Stored bytes that aren't what was written. The log they belong to stops; the node goes on.
+/// Stored bytes that aren't those written. The log they belong to stops; the node continues.
 #[derive(Debug, thiserror::Error)]
 #[error("could not read log {log} from {file}, bytes {} to {}: {reason}", .range.start, .range.end)]
 pub struct ReadError {
     /// Name of the file.
     pub file: String,
-    /// The bytes.
+    /// The range of bytes in it.
     pub range: Range<u64>,
-    /// Whose messages these are.
+    /// The log that the messages belong to.
     pub log: LogId,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
 }
 

@@ -1,5 +1,5 @@
-//! The bytes on disk, as in `docs/storage.md`: one module per structure, encoding and decoding side by side.
-//! Decoders take any bytes, never panic and never allocate by what the bytes say.
+//! The on-disk formats of `docs/storage.md`: one module per structure, with encoding and decoding side by side.
+//! Decoders accept arbitrary bytes, never panic, and never allocate by a length that they read.
 
 pub mod batch;
 pub mod batch_check;
@@ -13,9 +13,9 @@ pub(crate) mod version;
 
 /// Version of all formats.
 pub const VERSION: u16 = 1;
-/// No write touches a sector that holds other synced bytes.
+/// Alignment of all writes: no write touches a sector that holds other synced bytes.
 pub const SECTOR: u64 = 512;
-/// Longest run, unless a single record is longer.
+/// Longest run in bytes, unless a single record is longer.
 pub const RUN_BYTES_MAX: usize = 64 << 10;
 
 /// The next multiple of [`SECTOR`].
@@ -24,7 +24,7 @@ pub fn pad(length: u64) -> u64 {
     length.div_ceil(SECTOR) * SECTOR
 }
 
-/// The finalizer of SplitMix64: every input has another output.
+/// The finalizer of SplitMix64, a bijection.
 #[must_use]
 pub fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -32,7 +32,7 @@ pub fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Who wrote a file, and with which salts: what a reader expects to find in it.
+/// The values that a reader expects in a file: writer and salts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Id of the node.
@@ -46,29 +46,29 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of the WAL file with this sequence.
+    /// The identity of the WAL file with this sequence.
     #[must_use]
     pub fn wal(node_id: u64, wal_id: u16, sequence: u64) -> Identity {
         let base = mix(node_id ^ mix(0x57 + ((wal_id as u64) << 8)));
         Identity { node_id, wal_id, salt: base ^ sequence, seed: mix(base) as u32 }
     }
 
-    /// Of the segment with this id.
+    /// The identity of the segment with this id.
     #[must_use]
     pub fn segment(node_id: u64, wal_id: u16, id: u64) -> Identity {
         let salt = mix(node_id ^ mix(0x53 + ((wal_id as u64) << 8))) ^ id;
         Identity { node_id, wal_id, salt, seed: mix(salt) as u32 }
     }
 
-    /// Of the body with this id.
+    /// The identity of the body file with this id.
     #[must_use]
     pub fn body(node_id: u64, wal_id: u16, id: u64) -> Identity {
         let salt = mix(node_id ^ mix(0x42 + ((wal_id as u64) << 8))) ^ id;
         Identity { node_id, wal_id, salt, seed: mix(salt) as u32 }
     }
 
-    /// What the checksums of the runs and records of a batch start from. An odd factor keeps different
-    /// sequences different.
+    /// Seed for the checksums of a batch's runs and records. The odd factor keeps the seeds of different sequences
+    /// different.
     #[must_use]
     pub fn batch_seed(&self, sequence: u64) -> u32 {
         self.seed ^ (sequence as u32).wrapping_mul(0x9e37_79b1)
@@ -123,7 +123,7 @@ mod tests {
         let identity = Identity::wal(1, 0, 1);
         let seeds: HashSet<u32> = (0..10_000).map(|n| identity.batch_seed(n)).collect();
         assert_eq!(seeds.len(), 10_000);
-        // Records are checksummed before their file is known.
+        // The seed doesn't depend on the file, because records are checksummed before their file is known.
         assert_eq!(identity.batch_seed(5), Identity::wal(1, 0, 2).batch_seed(5));
     }
 }

@@ -1,28 +1,28 @@
-//! Groups: records of several logs that hold only together, closed by a commit record.
+//! Groups: records of several logs that take effect together or not at all, closed by a commit record.
 //!
-//! A group's records are appended log by log, each under its own owner's lock, so records of others and the ends of
-//! batches come between them. Recovery takes none of them without the commit record; until that is durable, owners
-//! must not count the group's messages as theirs.
+//! The records of a group are appended log by log, each under its own owner's lock, so other records and ends of
+//! batches come between them. Recovery ignores them without the commit record; until that is durable, owners must not
+//! count the group's messages as theirs.
 
 use crate::format::record::{Head, RecordKind};
 use crate::log::Log;
 use crate::types::{LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
 
-/// Groups that may be open at the same time. One is open only within a call, so there are hardly more than threads.
+/// Most groups open at the same time. A group is open only within one call, so there are hardly more than threads.
 pub const GROUPS_OPEN_MAX: usize = 1024;
 
-/// A group that is open.
+/// An open group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupId {
     slot: u16,
-    /// Slots are used again, this isn't.
+    /// Tells apart groups that use the same slot one after the other.
     serial: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Open {
     serial: u64,
-    /// Position of its first record, and whose that is.
+    /// Position of its first record, and the log of that record.
     first: Option<(Position, LogId)>,
 }
 
@@ -49,7 +49,7 @@ impl Groups {
         self.slots[id.slot as usize].is_some_and(|open| open.serial == id.serial)
     }
 
-    /// All that are open.
+    /// All open groups.
     pub(crate) fn open(&self) -> impl Iterator<Item = GroupId> {
         (0..).zip(&self.slots).filter_map(|(slot, open)| Some(GroupId { slot, serial: open.as_ref()?.serial }))
     }
@@ -61,10 +61,10 @@ impl Groups {
 }
 
 impl Log {
-    /// Begins a group. It has to be committed, soon: no WAL file is retired while groups are open that touched it.
+    /// Begins a group. Commit it soon: no WAL file that it touched is retired while it is open.
     ///
     /// # Panics
-    /// When [`GROUPS_OPEN_MAX`] are open.
+    /// If [`GROUPS_OPEN_MAX`] are open.
     pub fn begin_group(&mut self) -> GroupId {
         self.groups.begin()
     }
@@ -73,7 +73,7 @@ impl Log {
     /// must not count these messages as its own before the commit record is durable.
     ///
     /// # Panics
-    /// As [`Log::append_messages`], and when the group isn't open.
+    /// As [`Log::append_messages`], and if the group isn't open.
     pub fn append_messages_in<'a>(
         &mut self,
         group: GroupId,
@@ -103,7 +103,7 @@ impl Log {
         self.append_settle_with(log, head, ranges, Wait::Lazy, now)
     }
 
-    /// A record of a group is about to be appended.
+    /// Notes that a record of the group is about to be appended.
     fn note_first(&mut self, group: GroupId, log: LogId, now: Nanos) {
         let next = self.appended() + 1;
         let is_first = self.groups.find(group).first.is_none();
@@ -114,9 +114,10 @@ impl Log {
         }
     }
 
-    /// Closes a group. Everything in it holds once the position returned is durable; `None` if nothing is in it.
+    /// Closes a group. It takes effect once the returned position is durable; `None` if the group is empty.
     ///
-    /// The commit record belongs to the log of the first record: a retirement has to ask for that one's state anyway.
+    /// The commit record belongs to the log of the first record, because a retirement has to ask for that log's state
+    /// anyway.
     ///
     /// # Panics
     /// As [`Log::append_messages_in`].

@@ -1,4 +1,4 @@
-//! Which logs a file holds and, sparsely, where: one point per 64 KiB and log, none per message.
+//! The logs that a file holds, and a sparse index into it: one point per log and 64 KiB, none per message.
 
 use std::mem;
 
@@ -13,31 +13,30 @@ use crate::types::LogId;
 #[derive(Clone, Debug, Default)]
 struct Growing {
     index: LogIndex,
-    /// The highest number in the file, of messages and references.
+    /// Highest number in the file, of messages and references.
     reached: Option<u64>,
-    /// Where in the file the run of the last point begins.
+    /// Offset in the file of the run that the last point refers to.
     point_at: u64,
 }
 
-/// Numbers at which a log's next part begins in a segment: another file holds messages between those before and those
-/// behind.
+/// Numbers at which a log's next part begins in a segment, because another file holds messages in between.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Breaks(FxHashMap<LogId, Vec<u64>>);
 
 impl Breaks {
-    /// Those of a segment with this index.
+    /// The breaks of a segment with this index.
     pub(crate) fn of(parts: &[(LogId, LogIndex)]) -> Breaks {
         let mut breaks = Breaks::default();
         parts.iter().for_each(|(log, index)| breaks.add(*log, index.first));
         breaks
     }
 
-    /// A part of this log begins at `number`; larger ones come later.
+    /// Notes that a part of this log begins at `number`, which is larger than all before.
     pub(crate) fn add(&mut self, log: LogId, number: u64) {
         self.0.entry(log).or_default().push(number);
     }
 
-    /// Whether a part begins behind `last`, at `number` or before it.
+    /// Whether a part begins after `last` and not after `number`.
     fn is_between(&self, log: LogId, last: u64, number: u64) -> bool {
         let breaks = self.0.get(&log).map_or(&[][..], Vec::as_slice);
         breaks.get(breaks.partition_point(|at| *at <= last)).is_some_and(|at| *at <= number)
@@ -48,18 +47,18 @@ impl Breaks {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileIndex {
     logs: FxHashMap<LogId, Growing>,
-    /// In a segment: where parts begin, and those that are complete. In a WAL file each log is one part.
+    /// Of a segment: where parts begin, and the complete parts. In a WAL file each log is one part.
     breaks: Option<Breaks>,
     complete: Vec<(LogId, LogIndex)>,
 }
 
 impl FileIndex {
-    /// Of a segment, in which a log has several parts if its messages don't all come in a row.
+    /// The index of a segment, in which a log has several parts if its messages aren't consecutive.
     pub(crate) fn of_segment(breaks: Breaks) -> FileIndex {
         FileIndex { breaks: Some(breaks), ..FileIndex::default() }
     }
 
-    /// Takes in a batch that is now in the file at `offset`.
+    /// Adds a batch that is in the file at `offset`.
     pub(crate) fn note(&mut self, offset: u64, header: &BatchHeader, runs: &[Run]) {
         let records_at = offset + header.prefix_bytes();
         debug_assert_eq!(
@@ -107,12 +106,12 @@ impl FileIndex {
         self.logs.get(&log).map(|log| &log.index)
     }
 
-    /// The highest number that the file gives to a message of this log, wherever its bytes stand.
+    /// Highest number in the file of a message of this log, including references.
     pub(crate) fn reached(&self, log: LogId) -> Option<u64> {
         self.logs.get(&log)?.reached
     }
 
-    /// Every log that the file touches.
+    /// Every log with records in the file.
     pub(crate) fn logs(&self) -> impl Iterator<Item = (LogId, &LogIndex)> {
         self.logs.iter().map(|(log, growing)| (*log, &growing.index))
     }
@@ -160,7 +159,7 @@ mod tests {
     fn a_part_ends_at_a_break_and_where_numbers_go_back() {
         let mut breaks = Breaks::default();
         breaks.add(LogId(1), 20);
-        // What isn't copied in order is split wherever a part began.
+        // Out of order, parts are split at every break.
         [1, 5, 8].into_iter().for_each(|number| breaks.add(LogId(2), number));
         let mut index = FileIndex::of_segment(breaks);
         for (row, (log, first)) in [(1, 1), (2, 5), (1, 11), (1, 25), (2, 1), (1, 31), (2, 8)].into_iter().enumerate() {

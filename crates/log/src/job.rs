@@ -1,4 +1,4 @@
-//! What the log asks of others: jobs out, results in, events back.
+//! The log's interface to threads: jobs out, results in, events back.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -12,31 +12,31 @@ use crate::retire::worker::{Progress, Worker};
 use crate::step::Step;
 use crate::types::{LogId, Nanos, Position};
 
-/// Jobs of the two lanes run beside each other, those of one lane one after the other.
+/// A lane. The two lanes run concurrently; the jobs of one lane run one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// Writes and syncs that somebody waits for.
+    /// Writes and syncs that callers wait for.
     Commit,
     /// File preparation, retirement, checkpoints.
     Background,
 }
 
-/// A job that was handed out.
+/// Id of a job in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JobId(pub(crate) u64);
 
-/// What a lane has to do.
+/// The next step of a lane.
 #[derive(Debug)]
 pub enum Next {
     /// Run this, then call [`crate::Log::complete`].
     Run(JobId, Job),
-    /// Nothing before this time, unless something is appended or completed first.
+    /// No job before this time, unless something is appended or completed first.
     At(Nanos),
-    /// Nothing until something is appended or completed.
+    /// No job until something is appended or completed.
     Idle,
 }
 
-/// Something to be done outside the log's lock.
+/// Work that runs outside the log's lock.
 #[derive(Debug)]
 pub enum Job {
     /// Write a batch.
@@ -46,18 +46,18 @@ pub enum Job {
         /// Its name.
         file: Arc<str>,
     },
-    /// A few operations on files, in order.
+    /// A few file operations, in order.
     Steps(Vec<Step>),
-    /// A piece of a retirement, at most about 1 MiB.
+    /// A step of a retirement, of at most about 1 MiB.
     Retire(RetireJob),
-    /// Ask the owners of these logs for their state. [`Job::run`] can't: answer with [`Done::Live`].
+    /// Ask the owners of these logs for their states. [`Job::run`] can't; answer with [`Done::Live`].
     Live {
-        /// The logs. One that no longer exists, its deletion appended, is left out of the answer.
+        /// The logs. A log that no longer exists, whose deletion was appended, is left out of the answer.
         logs: Vec<LogId>,
     },
 }
 
-/// A batch and its place.
+/// A batch and the place it is written to.
 #[derive(Debug)]
 pub struct WriteJob {
     pub(crate) file: Arc<str>,
@@ -66,7 +66,7 @@ pub struct WriteJob {
     pub(crate) batch: Arc<Sealed>,
 }
 
-/// The retirement that a [`Job::Retire`] moves on.
+/// The retirement that a [`Job::Retire`] advances.
 #[derive(Clone)]
 pub struct RetireJob(pub(crate) Arc<Mutex<Worker>>);
 
@@ -79,26 +79,26 @@ impl fmt::Debug for RetireJob {
 /// Result of a job.
 #[derive(Debug)]
 pub enum Done {
-    /// It was done.
+    /// The job was done.
     Yes,
-    /// A retirement came this far.
+    /// Progress of a retirement.
     Retired(RetireProgress),
     /// The answer to [`Job::Live`].
     Live(Vec<LiveState>),
 }
 
-/// How far a retirement came.
+/// Progress of a retirement.
 #[derive(Debug)]
 pub struct RetireProgress(pub(crate) Progress);
 
 impl Job {
-    /// Does it.
+    /// Runs the job.
     ///
     /// # Errors
-    /// The operation that the disk refused. The log can't go on then.
+    /// The disk operation that failed. The log can't continue then.
     ///
     /// # Panics
-    /// With [`Job::Live`], which only the owner of the logs can answer.
+    /// On [`Job::Live`], which only the owners of the logs can answer.
     pub fn run(&self, disk: &dyn Disk) -> Result<Done, DiskError> {
         match self {
             Job::Write(write) => write.batch.write(disk, &write.file, write.offset, &write.identity)?,
@@ -114,10 +114,10 @@ impl Job {
     }
 }
 
-/// What happened.
+/// A change that callers have to react to.
 #[derive(Debug)]
 pub enum Event {
-    /// All records up to here are written: they survive the process, but not yet a power cut.
+    /// All records up to here are written: they survive a crash of the process, but not a power cut.
     Written(Position),
     /// All records up to here are durable.
     Durable(Position),

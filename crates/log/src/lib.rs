@@ -1,20 +1,20 @@
 //! The write-ahead log, the message stores behind it, and their recovery.
 //!
-//! Many logs (queues, and the metadata as log 0) share one *commit stream*: records are appended to a buffer,
-//! made durable batch by batch, and known by their dense [`Position`]. Full WAL files are *retired*: what is
-//! still alive moves to segments and a checkpoint, and the file is used again. The formats and the promises
-//! stand in `docs/storage.md`.
+//! Many logs (queues, and the metadata as log 0) share one *commit stream*: records are appended to a buffer, made
+//! durable batch by batch, and identified by their dense [`Position`]. Full WAL files are *retired*: live messages
+//! move to segments, the rest of the state to a checkpoint, and the file is reused. Formats and guarantees are in
+//! `docs/storage.md`.
 //!
-//! The crate does no I/O of its own: [`Log::next_job`] hands out a [`Job`], whoever has threads runs it on a
-//! [`Disk`] outside the log's lock, and [`Log::complete`] takes the result. Time is an argument.
+//! The crate does no I/O of its own: [`Log::next_job`] hands out a [`Job`], the caller's threads run it on a [`Disk`]
+//! outside the log's lock, and [`Log::complete`] takes the result. Time is an argument.
 //!
-//! What it must not know: queues, exchanges, protocols, threads, sockets, clocks, `std::fs`. A payload is
-//! bytes, a control record's kind a number.
+//! It must not know: queues, exchanges, protocols, threads, sockets, clocks, `std::fs`. A payload is bytes, a control
+//! record's kind a number.
 //!
 //! Reading order: [`types`], `format/` (bytes), `builder` (a batch being filled), `log` and `commit` (the
 //! front), `background`, `retire` and `rewrite` (the back), `recover`.
 
-/// Whether a fault of [`Bug`] is planted in this thread; never without the feature `planted-bugs`.
+/// Whether the fault [`Bug`] is planted in this thread; always false without the feature `planted-bugs`.
 macro_rules! planted {
     ($bug:ident) => {{
         #[cfg(feature = "planted-bugs")]

@@ -4,24 +4,24 @@ use roaring::RoaringTreemap;
 
 use crate::types::{LogId, Position};
 
-/// The live messages of a log, and the state that its owner needs to go on from here.
+/// The live messages of a log, and the state that its owner needs to continue from here.
 ///
 /// The state must reflect every settle and control record of the log up to `position` and none after it, and every
-/// message below `next` (alive, if it is in `live`) and none from `next` on. What is appended but not durable yet may
-/// be in it or not. Taken under the lock that the log's appends are made under.
+/// message below `next` (live, if it is in `live`) and none from `next` on. Appended records that aren't durable yet
+/// may be reflected or not. It is taken under the lock that the log's appends are made under.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LiveState {
-    /// Whose state.
+    /// The log.
     pub log: LogId,
-    /// Number of the next message: above every message that is durable.
+    /// Number of the next message; higher than that of every durable message.
     pub next: u64,
-    /// Position of the last record of the log that is reflected: what the last append returned.
+    /// Position of the last reflected record of the log, as returned by its append.
     pub position: Position,
     /// Numbers of the live messages, all below `next`.
     pub live: RoaringTreemap,
     /// Sum of their body sizes.
     pub bytes: u64,
-    /// Numbers of messages whose bytes stand in another log, alive or not; checkpoints don't keep them.
+    /// Numbers of messages whose bytes are stored in another log, live or not; checkpoints don't keep them.
     pub elsewhere: RoaringTreemap,
     /// The rest of the ledger; for [`LogId::METADATA`] the encoded model.
     pub state: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The log: appends go in here, everything else is jobs.
+//! The log: appends enter here; everything else is done by jobs.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::format::record::{Head, RecordKind, encode_range};
 use crate::group::Groups;
 use crate::job::{Done, Event, JobId, Lane, Next};
 use crate::options::Options;
-use crate::read::{ReadPlan, Source};
+use crate::read::{ReadPlan, ReadSource};
 use crate::retire::Retirement;
 use crate::retire::gate::Gate;
 use crate::space::Space;
@@ -24,19 +24,19 @@ use crate::survey::Survey;
 use crate::types::{LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
 use crate::wal::WalFiles;
 
-/// Sealed batches that may wait: callers look at the room before a publish, and one publish of a large body to very
-/// many queues makes a batch for each few of them.
+/// Most sealed batches that may wait. Callers check the room only before a publish, and one publish of a large body
+/// to very many queues makes a batch for every few of them.
 const CLOSED_BATCHES_MAX: usize = 1 << 16;
 
-/// A write-ahead log with its message stores. Made by [`crate::recover`].
+/// A write-ahead log with its message stores. Opened by [`crate::recover`].
 ///
-/// Not `Sync` by itself: its owner puts it behind a short lock, and runs jobs and read plans outside of it.
+/// Its owner puts it behind a short lock, and runs jobs and read plans outside of that.
 #[derive(Debug)]
 pub struct Log {
     pub(crate) options: Options,
-    /// Takes appends.
+    /// The batch that records are appended to.
     pub(crate) active: Builder,
-    /// Full before a sync could start; empty unless the disk stalls.
+    /// Batches that were full before a sync could start; empty unless the disk stalls.
     pub(crate) closed: VecDeque<Builder>,
     pub(crate) memory: Vec<Memory>,
     pub(crate) next_sequence: u64,
@@ -46,12 +46,12 @@ pub struct Log {
     pub(crate) commit: Commit,
     pub(crate) retirement: Option<Retirement>,
     pub(crate) rewrite: Option<Retirement>,
-    /// Whether segments were counted since it was last looked which to rewrite.
+    /// Whether live counts of segments changed since a rewrite was last considered.
     pub(crate) rewrite_due: bool,
     pub(crate) survey: Survey,
     pub(crate) gate: Gate,
     pub(crate) space: Space,
-    /// Deleted logs, with the position up to which their deletion was appended.
+    /// Deleted logs, each with the position of its deletion.
     pub(crate) forgotten: FxHashMap<LogId, Position>,
     pub(crate) groups: Groups,
     pub(crate) next_job_id: u64,
@@ -61,7 +61,7 @@ pub struct Log {
     pub(crate) statistics: Statistics,
 }
 
-/// Where a log goes on.
+/// The state that a log starts from.
 pub(crate) struct Start {
     pub wal: WalFiles,
     pub store: Store,
@@ -110,8 +110,8 @@ impl Log {
     /// Numbers of a log only grow; gaps are allowed.
     ///
     /// # Panics
-    /// If a payload is longer than [`Options::max_record_bytes`], after [`Log::close`], or if appends went on for
-    /// very long while [`Log::room`] was false.
+    /// If a payload is longer than [`Options::max_record_bytes`], after [`Log::close`], or if appends continue for
+    /// very long while [`Log::room`] is false.
     pub fn append_messages<'a>(
         &mut self,
         log: LogId,
@@ -142,9 +142,9 @@ impl Log {
         self.appended_records(number - first, wait, now)
     }
 
-    /// Appends that a log has `messages` messages, numbered from `first` on, whose bytes stand in another log: where,
-    /// the payload says. Their owner keeps that in the state of its checkpoints, as it keeps which of them are alive; they
-    /// can't be read here. Returns the record's position.
+    /// Appends a record saying that a log has `messages` messages, numbered from `first` on, whose bytes are stored
+    /// in another log, at a place given by the payload. The owner keeps that place in the state of its checkpoints,
+    /// as well as which of the messages are live; they can't be read here. Returns the record's position.
     ///
     /// # Panics
     /// As [`Log::append_messages`], and if `messages` is zero.
@@ -195,7 +195,7 @@ impl Log {
         }
     }
 
-    /// Appends a record of the caller's own. Returns its position.
+    /// Appends a control record, which belongs to the caller. Returns its position.
     ///
     /// # Panics
     /// As [`Log::append_messages`].
@@ -209,7 +209,7 @@ impl Log {
         self.appended_records(1, wait, now)
     }
 
-    /// Closes the batch if the next record doesn't fit it.
+    /// Closes the batch if the next record doesn't fit into it.
     #[inline]
     fn make_room(&mut self, payload: usize) {
         assert!(
@@ -262,7 +262,7 @@ impl Log {
         self.active.next_position() - 1
     }
 
-    /// All records up to this position are durable.
+    /// Position up to which all records are durable.
     #[must_use]
     pub fn durable(&self) -> Position {
         #[cfg(feature = "planted-bugs")]
@@ -272,8 +272,8 @@ impl Log {
         self.durable
     }
 
-    /// Whether publishes may be appended. If not, callers hold them back until [`Event::Room`]; settles and metadata
-    /// still go in.
+    /// Whether publishes may be appended. If not, callers block them until [`Event::Room`]; settles and metadata may
+    /// still be appended.
     #[must_use]
     pub fn room(&self) -> bool {
         let reserve = if planted!(SpendReserve) { 0 } else { self.options.reserve_bytes };
@@ -284,7 +284,7 @@ impl Log {
             && (self.wal.wanted.is_none() || self.may_open_file())
     }
 
-    /// Gives a lane its next job, if it has none.
+    /// Gives a lane its next job, if there is one.
     pub fn next_job(&mut self, lane: Lane, now: Nanos) -> Next {
         match lane {
             Lane::Commit => self.next_commit_job(now),
@@ -295,10 +295,10 @@ impl Log {
     /// Takes the result of a job. Ask both lanes for their next job afterwards.
     ///
     /// # Errors
-    /// The log can't go on: the process ends with this text.
+    /// The log can't continue: the process ends with this text.
     ///
     /// # Panics
-    /// If the job wasn't handed out, or the result isn't one of such a job.
+    /// If the job wasn't handed out, or the result doesn't fit the job.
     pub fn complete(
         &mut self,
         id: JobId,
@@ -332,15 +332,15 @@ impl Log {
         JobId(self.next_job_id)
     }
 
-    /// Where the first stored message of a log with a number of at least `from` is, and those after it, up to
-    /// about `max_bytes`. `None` if there is none that is durable.
+    /// A plan for reading the first stored message of a log with a number of at least `from` and those after it, up
+    /// to about `max_bytes`. `None` if no such message is durable.
     #[must_use]
     pub fn plan_read(&self, log: LogId, from: u64, max_bytes: usize) -> Option<ReadPlan> {
         if self.forgotten.contains_key(&log) {
             return None;
         }
         if let Some((segment, part)) = self.store.find(log, from) {
-            let source = Source {
+            let source = ReadSource {
                 name: &segment.name,
                 pin: &segment.pin,
                 identity: segment.identity,
@@ -354,7 +354,7 @@ impl Log {
         for file in files {
             let found = file.index.log(log);
             if let Some(index) = found.filter(|index| index.messages > 0 && index.last >= from) {
-                let source = Source {
+                let source = ReadSource {
                     name: &file.name,
                     pin: &file.pin,
                     identity: file.identity,
@@ -368,17 +368,18 @@ impl Log {
         None
     }
 
-    /// A log was deleted, and the record of it appended. Its messages can't be read any more; its bytes go after the
-    /// record is durable and a checkpoint says so.
+    /// Notes that a log was deleted, after the record of it was appended. Its messages can't be read any more; its
+    /// bytes are removed once the record is durable and a checkpoint reflects it.
     pub fn forget(&mut self, log: LogId) {
         self.forgotten.insert(log, self.appended());
         if self.store.has_log(LogId::SHARED) {
-            // It may have had references.
+            // The log may have had references.
             self.store.settled.insert(LogId::SHARED);
         }
     }
 
-    /// Stops cleanly: appends the closing record. Run the commit lane until it is idle. Nothing is appended after it.
+    /// Stops cleanly: appends the closing record. Run the commit lane until it is idle, and append nothing
+    /// afterwards.
     pub fn close(&mut self, now: Nanos) {
         if self.closing {
             return;
@@ -389,7 +390,7 @@ impl Log {
         self.closing = true;
     }
 
-    /// Counters.
+    /// The log's counters.
     #[must_use]
     pub fn statistics(&self) -> &Statistics {
         &self.statistics

@@ -1,4 +1,5 @@
-//! A disk in memory, for tests and benchmarks: it may be full, and bytes may be unreadable or read wrong once. Power cuts are in `sim`.
+//! A disk in memory, for tests and benchmarks. It can be full, and bytes can be unreadable or be misread once. Power
+//! cuts are simulated in `sim`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,17 +8,17 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::disk::Disk;
 
-/// What the operating system says (Linux): no space is left, an error of the device.
+/// Linux's error numbers: no space left on the device, and a device error.
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 
 #[derive(Clone, Debug, Default)]
 struct State {
     files: BTreeMap<String, Vec<u8>>,
-    /// Bytes of all files together, if that is limited.
+    /// Limit on the bytes of all files together, if there is one.
     capacity: Option<u64>,
     unreadable: Vec<(String, Range<u64>)>,
-    /// So many reads from now, one brings a wrong bit.
+    /// Number of reads until one returns a wrong bit.
     misread: Option<u64>,
 }
 
@@ -42,39 +43,39 @@ pub struct MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// An empty one.
+    /// An empty disk.
     #[must_use]
     pub fn new() -> MemoryDisk {
         MemoryDisk::default()
     }
 
-    /// The bytes of a file, if it is there.
+    /// The bytes of a file, if it exists.
     #[must_use]
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {
         self.lock().files.get(name).cloned()
     }
 
-    /// Replaces a file, or makes it.
+    /// Replaces or creates a file.
     pub fn put(&self, name: &str, content: Vec<u8>) {
         self.lock().files.insert(name.to_owned(), content);
     }
 
-    /// From now on files can't grow beyond so many bytes together.
+    /// Limits the bytes of all files together from now on.
     pub fn limit(&self, capacity: Option<u64>) {
         self.lock().capacity = capacity;
     }
 
-    /// From now on reads of these bytes fail.
+    /// Makes reads of these bytes fail from now on.
     pub fn spoil(&self, name: &str, range: Range<u64>) {
         self.lock().unreadable.push((name.to_owned(), range));
     }
 
-    /// Has one of the first bits be wrong that the read after `reads` others brings; read again, it is right.
+    /// Flips one of the first bits that the read after `reads` others returns; reading again returns the right bit.
     pub fn misread(&self, reads: u64) {
         self.lock().misread = Some(reads);
     }
 
-    /// Whether that is still to come.
+    /// Whether that misread is still to come.
     #[must_use]
     pub fn misreads(&self) -> bool {
         self.lock().misread.is_some()

@@ -8,7 +8,7 @@ pub(crate) enum Name {
     Checkpoint(u64),
 }
 
-/// The file that a clean stop leaves.
+/// The name of the file that a clean stop leaves.
 pub(crate) fn closed(wal_id: u16) -> String {
     format!("closed-{wal_id:04x}")
 }
@@ -22,7 +22,7 @@ impl Name {
         }
     }
 
-    /// What a file is, if it belongs to this WAL.
+    /// The kind of a file with this name, if it belongs to this WAL.
     pub(crate) fn parse(text: &str, wal_id: u16) -> Option<Name> {
         let (kind, rest) = text.split_once('-')?;
         let (wal, number) = rest.split_once('-')?;
@@ -39,7 +39,7 @@ impl Name {
     }
 }
 
-/// The file that keeps space for when there is no other.
+/// The name of the file that reserves disk space.
 pub(crate) fn reserve(wal_id: u16) -> String {
     format!("reserve-{wal_id:04x}")
 }

@@ -1,4 +1,4 @@
-//! Every limit and delay of the log, by name. [`Options::default`] is production.
+//! Every limit and delay of the log. [`Options::default`] is for production.
 
 use crate::names;
 use crate::types::Nanos;
@@ -6,42 +6,44 @@ use crate::types::Nanos;
 const MICROSECOND: Nanos = 1_000;
 const MILLISECOND: Nanos = 1_000_000;
 
-/// How a log behaves. All sizes in bytes, all times in nanoseconds.
+/// The log's options. All sizes in bytes, all times in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Length of a WAL file. At least 16 KiB.
     pub file_bytes: u64,
     /// Size of the buffer that collects a batch.
     pub buffer_bytes: usize,
-    /// Part of the buffer kept for settles and metadata: [`crate::Log::room`] is false when only this is left.
+    /// Part of the buffer reserved for settles and metadata: [`crate::Log::room`] is false when only this is left.
     pub reserve_bytes: usize,
-    /// Bodies from this size on are referenced instead of copied.
+    /// Bodies of this size and more are referenced instead of copied.
     pub inline_below: usize,
     /// Logs with fewer live bytes than this in a retired file go to the mixed segment.
     pub mixed_below: u64,
-    /// Bytes kept in a file of their own for when the disk is full. `None`: two and a half WAL files, for a new WAL file,
+    /// Bytes reserved in a file of their own for a full disk. `None` means two and a half WAL files: a new WAL file,
     /// one retirement, its checkpoint, and the settles meanwhile.
     pub disk_reserve: Option<u64>,
-    /// WAL files that may be unretired, the current one included. At least 2.
+    /// Most WAL files that aren't retired, including the current one. At least 2.
     pub unretired_max: usize,
-    /// After so many bytes in a WAL file that was never written to, the next one is filled with zeros and then used instead:
-    /// a sync of blocks that are only allocated takes twice as long. Less isn't worth a file of zeros.
+    /// After this many bytes in a WAL file that was never written before, the next one is filled with zeros and then
+    /// used instead, because a sync of blocks that are only allocated takes twice as long. Fewer bytes don't justify
+    /// writing a file of zeros.
     pub fill_after: u64,
-    /// Owners of stored messages are asked at most this often which of them are alive, while no WAL file is retired.
+    /// Least interval between surveys, which ask the owners which stored messages are live, while no WAL file is
+    /// retired.
     pub survey_interval: Nanos,
-    /// Records that nobody waits for, and those that only had to be written, are durable within this time.
+    /// Deadline for making records durable that no caller waits for, or that only had to be written.
     pub lazy_flush: Nanos,
-    /// After so many bytes that only had to be written, they are synced. A recovery writes as many again.
+    /// Bytes that only had to be written are synced once there are this many. A recovery rewrites as many.
     pub unsynced_max: u64,
-    /// A batch of up to so many bytes that only has to be written may be written by who appended to it.
+    /// A batch of up to this many bytes that only has to be written may be written by the appending thread.
     pub small_write_bytes_max: u64,
-    /// A batch is written at once when the last one was confirmed longer ago than this.
+    /// A batch is written at once if the last round ended longer ago than this.
     pub sync_idle: Nanos,
-    /// So is one with as many records waited for as the last one confirmed and as came meanwhile. Fewer are kept back to
-    /// collect others for as long as the last sync took (the last write, if none was waited for), and for no longer than
-    /// this.
+    /// A batch is also written at once if it has as many waiting records as the last round and the time since
+    /// together. Otherwise it waits for more records for as long as the last sync took (the last write, if no record
+    /// was waited for), but no longer than this.
     pub confirm_delay_max: Nanos,
-    /// Id of the node that began the directory, part of every salt. 0 in directories that were begun before nodes had ids.
+    /// Id of the node that created the directory, part of every salt; 0 in directories created before nodes had ids.
     pub node_id: u64,
     /// Id of this WAL on its node.
     pub wal_id: u16,
@@ -78,39 +80,39 @@ impl Default for Options {
     }
 }
 
-/// Faults that tests and simulator must catch.
+/// Faults that tests and the simulator must catch.
 #[cfg(feature = "planted-bugs")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// A batch counts as durable when it was written.
+    /// A batch counts as durable once it is written.
     SkipSync,
-    /// The directory isn't synced after a WAL file was made.
+    /// The directory isn't synced after a WAL file was created.
     SkipDirectorySync,
     /// A recycled WAL file keeps its salt.
     ReuseSalt,
     /// A WAL file is retired before the settles that emptied it are durable.
     UnlinkBeforeSettleDurable,
-    /// A record counts as durable when it was appended.
+    /// A record counts as durable once it is appended.
     ConfirmAtAppend,
-    /// Recovery takes the records of a group without looking for its commit record.
+    /// Recovery takes the records of a group without checking for its commit record.
     IgnoreGroupCommit,
-    /// A checkpoint may reflect settles of a group that isn't committed durably.
+    /// A checkpoint may reflect settles of a group whose commit isn't durable.
     CutGroupByCheckpoint,
     /// Recovery takes the last batch although its checksums are wrong.
     AcceptTornBatch,
-    /// Recovery replays what the checkpoint reflects already.
+    /// Recovery replays records that the checkpoint already reflects.
     ReplayTwice,
-    /// Recovery passes over every settle behind a checkpoint.
+    /// Recovery skips every settle after a checkpoint.
     ForgetSettlesAfterCheckpoint,
-    /// The first batch of a life has the number of the last one before.
+    /// The first batch after a recovery has the sequence of the last one before it.
     ReuseBatchNumber,
-    /// Recovery doesn't sync what it found in memory.
+    /// Recovery doesn't sync batches that it found only in the page cache.
     SkipSyncOfRecovered,
     /// A retirement doesn't copy the last message of a row.
     RetireOneTooFew,
     /// A retirement doesn't copy messages whose number ends a container (of 65,536).
     LoseContainerEdge,
-    /// The first file that a checkpoint leaves to the WAL is one too late.
+    /// The first WAL file that a checkpoint requires is one too high.
     FloorOneTooHigh,
     /// The directory isn't synced after segments were written.
     SkipSegmentDirectorySync,
@@ -118,31 +120,31 @@ pub enum Bug {
     SkipSegmentSync,
     /// A checkpoint isn't synced.
     SkipCheckpointSync,
-    /// Recovery takes the newest segment for one that no checkpoint names.
+    /// Recovery deletes the newest segment as if no checkpoint named it.
     DeleteNamedSegment,
-    /// Only the first message of a group that wasn't committed is taken back.
+    /// Of an uncommitted group, only the first message is withdrawn.
     WithdrawFirstOnly,
-    /// A retirement takes the state of a log before everything of the file is applied.
+    /// A retirement takes the state of a log before all durable records of the file are applied.
     RetireBeforeApply,
-    /// The first batch of a life doesn't say that an earlier one ended.
+    /// The first batch after a recovery isn't marked as such.
     OmitRestart,
-    /// Published messages may use the room that is kept for settles, in memory and on the disk.
+    /// Publishes may use the room reserved for settles, in memory and on disk.
     SpendReserve,
-    /// Recovery takes what an earlier use of a recycled WAL file left there.
+    /// Recovery takes batches that an earlier use of a recycled WAL file left there.
     TakeEarlierUse,
-    /// The commit record of a group comes before the rest of it.
+    /// The commit record of a group precedes the rest of it.
     CommitGroupFirst,
-    /// What a checkpoint says of a log reaches as far as the log has come when it is written.
+    /// A checkpoint's state of a log claims to reflect all records appended by the time it is written.
     LoseSettlesAtRetirement,
-    /// The checkpoint of a rewrite has the states with which it was begun.
+    /// The checkpoint of a rewrite contains the states as of its beginning.
     UndoSettlesByRewrite,
     /// A rewrite doesn't copy the last message of a row.
     DropLiveByRewrite,
-    /// The last batch before a crash isn't written again by recovery: a sync that failed may have forgotten it.
+    /// Recovery doesn't rewrite the last batch before a crash, which a failed sync may have dropped.
     TrustLastBatch,
-    /// The checkpoint before a crash isn't written again by recovery.
+    /// Recovery doesn't rewrite the checkpoint in force before a crash.
     TrustCheckpoint,
-    /// A batch says that all before it are durable although they aren't.
+    /// A batch claims that all before it are durable although they aren't.
     OmitUnsynced,
 }
 
@@ -153,12 +155,12 @@ thread_local! {
 
 #[cfg(feature = "planted-bugs")]
 impl Bug {
-    /// Plants it in this thread, or none.
+    /// Plants the fault in this thread, or removes it.
     pub fn plant(bug: Option<Bug>) {
         PLANTED.set(bug);
     }
 
-    /// Whether it is planted in this thread.
+    /// Whether the fault is planted in this thread.
     #[must_use]
     pub fn is_planted(self) -> bool {
         PLANTED.get() == Some(self)
@@ -172,13 +174,13 @@ impl Options {
         self.bug == Some(bug) || bug.is_planted()
     }
 
-    /// See [`Options::disk_reserve`].
+    /// Resolves [`Options::disk_reserve`] to bytes.
     #[must_use]
     pub fn disk_reserve(&self) -> u64 {
         self.disk_reserve.unwrap_or(self.file_bytes / 2 * 5)
     }
 
-    /// The name of the file that keeps space for when there is no other.
+    /// The name of the file that reserves disk space.
     #[must_use]
     pub fn reserve_file(&self) -> String {
         names::reserve(self.wal_id)

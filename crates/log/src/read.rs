@@ -14,11 +14,11 @@ use crate::scan::Window;
 use crate::types::LogId;
 use crate::wal::Known;
 
-/// Points that one plan takes along, 64 KiB of the file each at least.
+/// Most points in one plan; each covers at least 64 KiB of the file.
 const POINTS_MAX: usize = 64;
-/// Headers and run tables are read in chunks of this.
+/// Size of the chunks in which headers and run tables are read.
 const TABLE_CHUNK: usize = 16 << 10;
-/// Records are read in chunks of at most this; the payloads share a chunk's memory.
+/// Largest chunk in which records are read; the payloads share a chunk's memory.
 const RECORD_CHUNK_MAX: usize = 256 << 10;
 
 /// A message as it was appended.
@@ -30,7 +30,7 @@ pub struct StoredMessage {
     pub payload: Bytes,
 }
 
-/// Messages to be read from one file. The file is neither recycled nor removed while the plan lives.
+/// Messages to read from one file. The file is neither recycled nor removed while the plan lives.
 #[derive(Debug)]
 pub struct ReadPlan {
     log: LogId,
@@ -46,7 +46,7 @@ pub struct ReadPlan {
 }
 
 /// A file to read from.
-pub(crate) struct Source<'a> {
+pub(crate) struct ReadSource<'a> {
     pub name: &'a Arc<str>,
     pub pin: &'a Arc<()>,
     pub identity: Identity,
@@ -56,7 +56,7 @@ pub(crate) struct Source<'a> {
 }
 
 impl ReadPlan {
-    pub(crate) fn new(log: LogId, from: u64, max_bytes: usize, source: &Source<'_>) -> ReadPlan {
+    pub(crate) fn new(log: LogId, from: u64, max_bytes: usize, source: &ReadSource<'_>) -> ReadPlan {
         ReadPlan {
             log,
             from,
@@ -71,11 +71,11 @@ impl ReadPlan {
         }
     }
 
-    /// Reads messages in order of their numbers, at least one, and not beyond the plan's file: ask for the next plan
-    /// with the last number plus one.
+    /// Reads at least one message, in order of numbers, and not beyond the plan's file: ask for the next plan with
+    /// the last number plus one.
     ///
     /// # Errors
-    /// The bytes aren't what was written, or the disk can't read them, before a first message was found.
+    /// The bytes aren't those written, or the disk can't read them, before a first message was found.
     pub fn run(&self, disk: &dyn Disk) -> Result<Vec<StoredMessage>, ReadError> {
         let mut reading = Reading {
             plan: self,
@@ -89,7 +89,7 @@ impl ReadPlan {
             match reading.window(point) {
                 Ok(true) => {}
                 Ok(false) => break,
-                // What was found is good; the next plan begins with the error.
+                // The messages found are good; the next plan will begin with the error.
                 Err(_) if !reading.found.is_empty() => break,
                 Err(error) => return Err(error),
             }
@@ -117,7 +117,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads the runs from a point to the next. Returns whether more is wanted.
+    /// Reads the runs from a point to the next. Returns whether more messages are wanted.
     fn window(&mut self, point: &Point) -> Result<bool, ReadError> {
         let plan = self.plan;
         let mut batch = point.batch as u64;
@@ -159,7 +159,7 @@ impl Reading<'_> {
         Ok(true)
     }
 
-    /// Takes the messages of a run. Returns whether more is wanted.
+    /// Takes the messages of a run. Returns whether more messages are wanted.
     fn run(&mut self, run: &Run, at: u64, seed: u32) -> Result<bool, ReadError> {
         let plan = self.plan;
         let chunk = plan.max_bytes.clamp(TABLE_CHUNK, RECORD_CHUNK_MAX);

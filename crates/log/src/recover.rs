@@ -1,4 +1,4 @@
-//! Opening a data directory: checkpoint, then the WAL, then a fresh file.
+//! Opening a data directory: loads the checkpoint, replays the WAL, and begins a fresh WAL file.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -24,10 +24,10 @@ use crate::store::Store;
 use crate::types::{LogId, Nanos, Position, SettleRange, SettleReason};
 use crate::wal::{WalFile, WalFiles};
 
-/// Shortest WAL file that is begun when the disk is full: so much is asked for then.
+/// Shortest WAL file that is begun when the disk is full, and the space that is asked for then.
 const FRESH_BYTES_MIN: u64 = 16 << 10;
 
-/// Why a segment can't be loaded that isn't there.
+/// Error text for a segment whose file is missing.
 const MISSING: &str = "the file is missing";
 
 mod certain;
@@ -40,38 +40,42 @@ pub use damage::{Damage, Hit, Numbers};
 use lost::LostSegments;
 use replay::Replaying;
 
-/// Takes what recovery finds, in this order: the states of the checkpoint (metadata first), then the records after
-/// them in order of their positions. Records of logs that the metadata no longer knows are to be ignored.
+/// Takes the results of recovery, in this order: the states of the checkpoint (metadata first), then the records
+/// after them in order of their positions. Records of logs that the metadata no longer knows are to be ignored.
 pub trait Replay {
     /// The state of a log at the checkpoint.
     fn restore(&mut self, state: LiveState);
     /// A message with a number from the restored `next` on.
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]);
-    /// The WAL holds these messages, whether they are replayed or in a restored state. For who looks for what is missing.
+    /// The WAL holds these messages, whether they are replayed or in a restored state. Used by checks for missing
+    /// messages.
     fn stands(&mut self, _log: LogId, _first: u64, _last: u64) {}
-    /// Messages numbered from `first` on, from the restored `next` on, whose bytes stand in another log.
+    /// References: messages numbered from `first` on, from the restored `next` on, whose bytes are stored in another
+    /// log.
     fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]);
-    /// That message belongs to a group that was never committed: its number is used, but it was never in the log.
+    /// Withdraws a message that belongs to a group that was never committed: its number is used, but it was never in
+    /// the log.
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]);
     /// Messages left a log.
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]);
-    /// A record of the caller's own.
+    /// A control record, which belongs to the caller.
     fn control(&mut self, log: LogId, kind: u8, payload: &[u8]);
-    /// The numbers of a log, as restored, whose bytes stand in another one. Only asked when segments are lost.
+    /// The numbers of a log, as restored, whose bytes are stored in another one. Only asked for when segments are
+    /// lost.
     fn bytes_elsewhere(&self, log: LogId) -> RoaringTreemap {
         let _ = log;
         RoaringTreemap::new()
     }
 }
 
-/// What recovery found.
+/// The findings of a recovery.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Whether the log was closed, and nothing is missing.
     pub clean: bool,
-    /// What a power cut tore at the end, if it did.
+    /// The part at the end that a power cut tore, if it did.
     pub cut: Option<Cut>,
-    /// What is wrong besides.
+    /// Other damage.
     pub damaged: Vec<Damage>,
     /// Position of the last record.
     pub position: Position,
@@ -81,29 +85,29 @@ pub struct Report {
     pub withdrawn: u64,
     /// Logs restored from the checkpoint.
     pub restored: u64,
-    /// Files removed that an interrupted step had left.
+    /// Removed files that interrupted steps had left.
     pub removed: Vec<String>,
 }
 
-/// An invalid last batch, with those behind it that were written before it was durable: what a power cut tore. Then nothing
-/// in them was confirmed but what only had to be written.
+/// An invalid last batch, and the batches after it that were written before it was durable: a power cut tore them.
+/// Nothing in them was confirmed except records that only had to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The WAL file.
     pub file: String,
-    /// Its bytes there.
+    /// The range of its bytes.
     pub range: Range<u64>,
-    /// Where they are kept.
+    /// The file in which they are kept.
     pub kept: String,
 }
 
 /// Opens a data directory and replays it; an empty directory becomes a new log.
 ///
-/// Can be interrupted at any operation and called again. Leaves the directory as it is, but for what an interrupted
-/// step had left, the `cut-` file of an invalid last batch, and a fresh WAL file.
+/// Can be interrupted at any operation and called again. Leaves the directory as it is, apart from leftovers of
+/// interrupted steps, the `cut-` file of an invalid last batch, and a fresh WAL file.
 ///
 /// # Errors
-/// The disk fails, or what is there can't be continued without guessing.
+/// The disk fails, or the directory can't be continued without guessing.
 pub fn recover(
     disk: &dyn Disk,
     options: Options,
@@ -130,7 +134,7 @@ pub fn recover(
     Ok((log, report))
 }
 
-/// Gives the reserve's space to what a start needs. Returns whether it was there.
+/// Releases the reserve's space for a start that needs it. Returns whether there was one.
 fn give_up_reserve(disk: &dyn Disk, options: &Options) -> Result<bool, DiskError> {
     let reserve = names::reserve(options.wal_id);
     let is_there = disk::list(disk)?.contains(&reserve);
@@ -141,7 +145,7 @@ fn give_up_reserve(disk: &dyn Disk, options: &Options) -> Result<bool, DiskError
     Ok(is_there)
 }
 
-/// Up to where a log's records are in its checkpoint state.
+/// How far the checkpoint's state of a log covers its records.
 #[derive(Clone, Copy, Debug, Default)]
 struct Covered {
     next: u64,
@@ -160,7 +164,7 @@ struct Found {
 }
 
 impl Found {
-    /// The WAL files from `floor` on, each with the one behind it.
+    /// The WAL files from `floor` on, each with its successor.
     fn wal_files(&self, floor: u64) -> impl Iterator<Item = (u64, Option<u64>)> {
         let from = self.wal.partition_point(|sequence| *sequence < floor);
         let files = &self.wal[from..];
@@ -174,32 +178,32 @@ pub(crate) struct Recovery<'a> {
     report: Report,
     found: Found,
     pub(crate) store: Store,
-    /// Segments that the checkpoint names.
+    /// Segments named by the checkpoint.
     named: Vec<u64>,
     covered: FxHashMap<LogId, Covered>,
     out_of_space: bool,
     lost: LostSegments,
-    /// The newest checkpoint, if none can be read, and why.
+    /// The newest checkpoint, if none can be read, and the reason.
     bad_checkpoint: Option<(u64, Unusable)>,
-    /// What the last clean stop left.
+    /// Content of the `closed-` file of the last clean stop.
     closed: Option<Closed>,
-    /// For a check, which goes on where a start refuses: a missing segment is a damage like others.
+    /// Set for an offline check, which continues where a start refuses: a missing segment is damage like any other.
     pub(crate) is_check: bool,
 }
 
-/// What is in checkpoint and WAL.
+/// The findings in checkpoint and WAL.
 pub(crate) struct Looked {
     pub damaged: Vec<Damage>,
     pub torn: Option<Damage>,
     pub closed: bool,
     /// The WAL files in use.
     pub files: VecDeque<WalFile>,
-    /// Of the last record and the last batch.
+    /// Position of the last record, and sequence of the last batch.
     pub position: Position,
     pub batch: u64,
 }
 
-/// Takes nothing in.
+/// Ignores everything that is replayed.
 struct Nowhere;
 
 impl Replay for Nowhere {
@@ -261,7 +265,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Files of another version are refused before anything is read from them, or removed.
+    /// Refuses files of another version before anything is read from them or removed.
     fn check_versions(&self) -> Result<(), StorageError> {
         let found = &self.found;
         let wal = found.wal.iter().map(|sequence| Name::Wal(*sequence));
@@ -277,15 +281,15 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Takes the newest checkpoint that is whole. One with damaged entries is taken if there is no other: it was
-    /// durable, and the log of a bad entry is reported.
+    /// Loads the newest checkpoint that is whole. One with damaged entries is used if there is no other: it was
+    /// durable, and the log of each damaged entry is reported.
     pub(crate) fn load_checkpoint(&mut self, replay: &mut dyn Replay) -> Result<(), StorageError> {
         let wal_id = self.options.wal_id;
         let mut reasons = Vec::new();
         let mut with_damage = None;
         for sequence in self.found.checkpoints.iter().rev() {
             let load = || checkpoint::load(self.disk, wal_id, *sequence, |_, _| ());
-            // As with segments, what is read wrong once may be right on the disk.
+            // As with segments, a misread may come right on the next read.
             let again = |result| match result {
                 Ok(Ok(checkpoint::Loaded { ref damaged, .. })) if damaged.is_empty() => result,
                 Err(ref error) if !DiskError::is_unreadable(error) => result,
@@ -313,8 +317,8 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Whether the WAL holds every batch from the first up to this one. Then nothing of it was given up for the
-    /// checkpoint: what is wrong with that may be a power cut's doing, and it isn't needed.
+    /// Whether the WAL holds every batch from the first up to this one. Then no WAL file was given up for the
+    /// checkpoint, so it isn't needed, and damage to it may come from a power cut.
     fn wal_is_complete(&self, batch: u64) -> Result<bool, StorageError> {
         let covered = FxHashMap::default();
         let mut report = Report::default();
@@ -338,7 +342,7 @@ impl<'a> Recovery<'a> {
             self.named.push(id);
             self.load_segment(id, length)?;
         }
-        // A second time, one state after the other: together they could be larger than memory.
+        // Loaded a second time, to handle one state after the other: together they could be larger than memory.
         let (covered, store, lost) = (&mut self.covered, &mut self.store, &mut self.lost);
         let loaded = checkpoint::load(self.disk, wal_id, sequence, |state, deleted| {
             let cover = Covered { next: state.next, position: state.position };
@@ -350,7 +354,7 @@ impl<'a> Recovery<'a> {
             }
         })?
         .map_err(unreadable)?;
-        // A log that was deleted has no entry any more.
+        // A deleted log has no entry any more.
         let entries = &loaded.file.entries;
         let is_there = |log: LogId| {
             let found = entries.binary_search_by_key(&log, |entry| entry.log);
@@ -387,12 +391,12 @@ impl<'a> Recovery<'a> {
                 let damage = Damage::new(&name, 0..length, Hit::Any, format!("the file is missing ({reason})"));
                 self.report.damaged.push(damage);
             } else {
-                // Somebody took it away; or an earlier start did, since it was damaged.
+                // The file was removed from outside, or an earlier start moved it away because it was damaged.
                 self.lost.segments.push((name, 0..length, MISSING.into()));
             }
             return Ok(());
         }
-        // What is read wrong once may be right on the disk: a file isn't put aside for that.
+        // A misread may come right on the next read: a file isn't put aside for it.
         let load = || segment::load(self.disk, node_id, wal_id, id, length);
         let again = |result| match result {
             Err(segment::LoadError::Damaged(..)) => load(),
@@ -416,7 +420,7 @@ impl<'a> Recovery<'a> {
         Ok(result?)
     }
 
-    /// What is wrong in checkpoint and WAL.
+    /// The damage in checkpoint and WAL.
     pub(crate) fn look_through_wal(&mut self, replay: &mut dyn Replay) -> Result<Looked, StorageError> {
         let mut report = std::mem::take(&mut self.report);
         let replaying = self.replay_files(&mut report, replay)?;
@@ -425,7 +429,7 @@ impl<'a> Recovery<'a> {
         Ok(Looked { damaged: report.damaged, torn, closed, files, position, batch })
     }
 
-    /// Segments that the checkpoint names and that are there.
+    /// Segments that the checkpoint names and whose files exist.
     pub(crate) fn named_segments(&self) -> Vec<u64> {
         self.named.iter().copied().filter(|id| self.found.segments.binary_search(id).is_ok()).collect()
     }
@@ -435,7 +439,7 @@ impl<'a> Recovery<'a> {
         self.store.checkpoint.as_ref().map(|file| file.name.to_string()).unwrap_or_default()
     }
 
-    /// What is behind an error that refuses a start.
+    /// The damage behind an error that refuses a start.
     pub(crate) fn refused_by(&mut self, error: &StorageError) -> Vec<Damage> {
         let mut damaged = std::mem::take(&mut self.report.damaged);
         match error {
@@ -460,7 +464,7 @@ impl<'a> Recovery<'a> {
             self.store.retired_batch,
         );
         replaying.takes_rest = self.is_check;
-        // The last batch of which a clean stop left word was durable, and all before it.
+        // The last batch that a clean stop recorded was durable, and all before it.
         replaying.last_closed = self.closed.as_ref().map_or((0, 0), |closed| (closed.batch, closed.file));
         for (sequence, next) in self.found.wal_files(self.found.floor) {
             replaying.file(sequence, next, report, replay)?;
@@ -468,8 +472,8 @@ impl<'a> Recovery<'a> {
         if let Some(closed) = &self.closed {
             replaying.must_reach(closed, report, replay);
         }
-        // Without a checkpoint the WAL has to begin with the first batch of all. One file with it may be left although
-        // others after it are retired: then the checkpoint that can't be read was in force.
+        // Without a checkpoint the WAL has to begin with the very first batch. A file with it may be left over
+        // although files after it are retired: then the unreadable checkpoint was in force.
         let is_retired = self.bad_checkpoint.is_some() && replaying.has_gap;
         let begins = self.store.checkpoint.is_some() || replaying.first_found == Some(1) && !is_retired;
         if let Some((sequence, found)) = self.bad_checkpoint.as_ref().filter(|_| !begins) {
@@ -487,7 +491,7 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Removes what interrupted steps left. Where something is damaged, only what certainly isn't needed.
+    /// Removes leftovers of interrupted steps. If anything is damaged, only files that are certainly not needed.
     fn remove_leftovers(&mut self, full: &VecDeque<WalFile>) -> Result<(), StorageError> {
         let wal_id = self.options.wal_id;
         let mut names = self.leftovers(full);
@@ -497,7 +501,8 @@ impl<'a> Recovery<'a> {
         if !self.report.damaged.is_empty() {
             names.retain(|name| !matches!(name, Name::Segment(_)));
         }
-        // After a kill, the checkpoint in force may be in memory only; it has to be durable before what it replaces goes.
+        // After a kill, the checkpoint in force may only be in the page cache; it has to be durable before the files
+        // it replaces are removed.
         if !names.is_empty() {
             let is_replaced = |name: &Name| match name {
                 Name::Checkpoint(_) => true,
@@ -525,7 +530,8 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// WAL files below the floor or without a batch, older checkpoints, and segments that the checkpoint doesn't name.
+    /// WAL files below the floor or without a batch, older checkpoints, and segments that the checkpoint doesn't
+    /// name.
     pub(crate) fn leftovers(&self, full: &VecDeque<WalFile>) -> Vec<Name> {
         let is_kept = |sequence: &u64| full.iter().any(|file| file.sequence == *sequence);
         let current = self.store.checkpoint.as_ref().and_then(|file| Name::parse(&file.name, self.options.wal_id));
@@ -539,7 +545,7 @@ impl<'a> Recovery<'a> {
             .collect()
     }
 
-    /// On a full disk the reserve is given up for it, and it may be shorter.
+    /// Begins the fresh WAL file. On a full disk the reserve is released for it, and it may be shorter.
     fn open_fresh_file(&mut self) -> Result<WalFile, StorageError> {
         let mut length = self.options.file_bytes;
         loop {
@@ -562,7 +568,7 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Whether the reserve is there in full.
+    /// Whether the reserve exists in full length.
     fn find_reserve(&self) -> Result<bool, DiskError> {
         let reserve = names::reserve(self.options.wal_id);
         let is_there = disk::list(self.disk)?.contains(&reserve);

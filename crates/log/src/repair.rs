@@ -1,7 +1,7 @@
-//! Writing what is sound in a data directory to another one.
+//! Copies the sound part of a data directory to another one.
 //!
-//! The copy has one checkpoint and the segments with everything that is alive and whole; its WAL begins anew, with
-//! positions and file numbers behind the old ones.
+//! The copy has one checkpoint and the segments with all sound live messages; its WAL begins anew, with positions and
+//! file numbers after the old ones.
 
 use std::collections::BTreeMap;
 
@@ -23,25 +23,25 @@ use crate::types::LogId;
 use crate::verify::Verified;
 use crate::walk::{Piece, Walk};
 
-/// A segment of the copy is finished when it is this long.
+/// Length at which a segment of the copy is finished.
 const SEGMENT_BYTES_MAX: u64 = 256 << 20;
-/// Bytes of the records of a batch.
+/// Bytes of the records in a batch.
 const BATCH_BYTES: u64 = 256 << 10;
 
-/// Who decides what is copied.
+/// Decides which messages are copied.
 pub trait Survivors {
-    /// Whether this message is alive.
+    /// Whether this message is live.
     fn is_alive(&self, log: LogId, number: u64) -> bool;
-    /// It was copied.
+    /// Notes that the message was copied.
     fn copied(&mut self, log: LogId, number: u64, payload: &[u8]);
-    /// The states of all logs, with the messages alive that were copied.
+    /// The states of all logs, whose live messages are those copied.
     fn states(&mut self) -> Vec<LiveState>;
 }
 
 /// Copies to the empty directory `to`. `verified` is what [`crate::verify()`] found in `from`.
 ///
 /// # Errors
-/// A disk fails, or `from` can't be started from, so that there is nothing to say what is alive.
+/// A disk fails, or `from` can't be opened, so that there is no telling which messages are live.
 pub fn repair(
     from: &dyn Disk,
     to: &dyn Disk,
@@ -60,7 +60,7 @@ pub fn repair(
                 (Identity::segment(options.node_id, options.wal_id, id), segment::batches_end(from, file, length)?)
             }
             Some(Name::Wal(sequence)) => {
-                // Behind it there may be whole batches that a power cut left beside one that it tore.
+                // After it there may be whole batches that a power cut left beside a torn one.
                 let end = verified.ends.get(file).copied().unwrap_or(FILE_HEADER_BYTES);
                 (Identity::wal(options.node_id, options.wal_id, sequence), end)
             }
@@ -105,8 +105,8 @@ pub fn repair(
     Ok(())
 }
 
-/// Where parts begin in the segments that are there, and behind the last of each log: the messages come from them in this
-/// order, whatever their numbers.
+/// The numbers at which parts begin in the existing segments, and those after the last number of each log: the
+/// messages are copied in this order, whatever their numbers.
 fn breaks(from: &dyn Disk, options: &Options, files: &[String]) -> Result<Breaks, StorageError> {
     let mut parts: Vec<(LogId, u64, u64)> = Vec::new();
     for file in files {
@@ -147,7 +147,7 @@ struct Copy<'a> {
     breaks: Breaks,
     writer: Option<SegmentWriter>,
     next_id: u64,
-    /// Of the segment being written.
+    /// Length of the segment being written.
     length: u64,
     segments: Vec<(u64, u64)>,
 }

@@ -1,5 +1,5 @@
-//! Moving what is alive out of the oldest WAL file, or out of sparse segments, and the checkpoint that says so. What
-//! both have in common, and retirement.
+//! Moves live messages out of the oldest WAL file (retirement) or out of sparse segments (rewrite), and writes the
+//! checkpoint that reflects it. This file has the common part, and retirement.
 
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -22,37 +22,37 @@ pub(crate) mod worker;
 
 use worker::{Copied, Limits, Origin, Progress, Worker};
 
-/// Logs in one [`Job::Live`]: their owners' locks are taken one after the other in one go.
+/// Most logs in one [`Job::Live`]: their owners' locks are taken one after the other in one go.
 pub(crate) const LIVE_LOGS_MAX: usize = 256;
 
-/// What is moved.
+/// The source of a move.
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum MoveSource {
     /// The oldest full WAL file.
     File,
-    /// Nothing: a log with segments was deleted.
+    /// None: a log with segments was deleted.
     Garbage,
     /// These segments.
     Segments(Vec<u64>),
 }
 
-/// Messages on their way.
+/// A move of messages in progress.
 #[derive(Debug)]
 pub(crate) struct Retirement {
-    pub what: What,
+    pub what: MoveSource,
     phase: Phase,
     worker: Arc<Mutex<Worker>>,
-    /// Deleted logs and up to where their records don't count any more.
+    /// Deleted logs, each with the position up to which its records are void.
     removed: Vec<(LogId, Position)>,
     pub copied: Copied,
     old_checkpoint: Option<Arc<str>>,
-    /// The checkpoint in force can't be read, so every log was asked.
+    /// Every log was asked, because the checkpoint in force can't be read.
     asks_all: bool,
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// Logs whose state is needed, and when to ask (again).
+    /// Asks for states: the logs whose states are still needed, and the time before which they aren't asked (again).
     Asking {
         rest: Vec<LogId>,
         not_before: Nanos,
@@ -64,8 +64,8 @@ enum Phase {
 }
 
 impl Retirement {
-    /// Begins with asking these logs.
-    pub(crate) fn new(what: What, mut ask: Vec<LogId>, worker: Worker, now: Nanos) -> Retirement {
+    /// A move that begins by asking these logs.
+    pub(crate) fn new(what: MoveSource, mut ask: Vec<LogId>, worker: Worker, now: Nanos) -> Retirement {
         ask.sort_unstable();
         ask.dedup();
         Retirement {
@@ -79,7 +79,7 @@ impl Retirement {
         }
     }
 
-    /// Whether its checkpoint is being written, or is; and no other may come before it.
+    /// Whether its checkpoint is being written, or is; no other checkpoint may come before it.
     pub(crate) fn is_ending(&self) -> bool {
         self.asks_all || matches!(self.phase, Phase::Writing | Phase::Cleaning)
     }
@@ -90,7 +90,7 @@ impl Retirement {
 }
 
 impl Log {
-    /// Whether a retirement can't go on before more is durable.
+    /// Whether a retirement can't continue before more is durable.
     pub(crate) fn waits_for_gate(&self) -> bool {
         self.retirement.is_some() && self.gate.position() > self.durable
     }
@@ -136,7 +136,7 @@ impl Log {
             _pin: None,
         });
         let worker = Worker::new(self.limits(), origin.into_iter().collect(), touched, self.store.next_segment.clone());
-        let what = if has_file { What::File } else { What::Garbage };
+        let what = if has_file { MoveSource::File } else { MoveSource::Garbage };
         self.retirement = Some(Retirement::new(what, ask, worker, now));
         true
     }
@@ -157,7 +157,7 @@ impl Log {
                 }
                 Phase::Asking { .. } => {
                     retirement.phase = if retirement.asks_all { Phase::Gate } else { Phase::Copying };
-                    // What is deleted by now is left out of the checkpoint, once the deletion is durable.
+                    // Logs deleted by now are left out of the checkpoint, once the deletion is durable.
                     let deleted = self.forgotten.values().copied().max().unwrap_or(0);
                     self.gate.raise(deleted);
                 }
@@ -204,14 +204,14 @@ impl Log {
         }
         let mut skip = 0;
         match &retirement.what {
-            What::File => {
+            MoveSource::File => {
                 let file = &self.wal.full[0];
                 self.store.retired_position = self.store.retired_position.max(file.last_position);
                 self.store.retired_batch = self.store.retired_batch.max(file.last_batch);
                 skip = 1;
             }
-            What::Garbage => {}
-            What::Segments(old) => {
+            MoveSource::Garbage => {}
+            MoveSource::Segments(old) => {
                 let new = mem::take(&mut retirement.copied.segments);
                 let before: u64 = old.iter().filter_map(|id| self.store.segments.get(id)).map(|old| old.length).sum();
                 let after: u64 = new.iter().map(|new| new.segment.length).sum();
@@ -250,7 +250,7 @@ impl Log {
         *self.slot(slot) = Some(retirement);
     }
 
-    /// The old checkpoint goes before a WAL file that only it needs is recycled.
+    /// Removes the old checkpoint before a WAL file that only it needs is recycled.
     fn cleaning_steps(&mut self, slot: Slot) -> Vec<Step> {
         let mut steps = Vec::new();
         if let Some(retirement) = self.slot(slot) {
@@ -264,7 +264,7 @@ impl Log {
         steps
     }
 
-    /// Unlinks the segments that are out of use and that nobody reads.
+    /// Unlinks the segments that are out of use and have no readers.
     pub(crate) fn burial_steps(&mut self) -> Vec<Step> {
         let (pinned, free): (Vec<Segment>, Vec<Segment>) =
             mem::take(&mut self.store.superfluous).into_iter().partition(Segment::is_pinned);
@@ -276,9 +276,9 @@ impl Log {
         free.into_iter().map(put_away).collect()
     }
 
-    /// Whether the file that is retired is damaged: it is kept for somebody to look at.
+    /// Whether the retired file is damaged and therefore kept for inspection.
     fn keeps_file(&self) -> bool {
-        let is_file = |retirement: &&Retirement| matches!(retirement.what, What::File);
+        let is_file = |retirement: &&Retirement| matches!(retirement.what, MoveSource::File);
         let Some(retirement) = self.retirement.as_ref().filter(is_file) else {
             return false;
         };
@@ -286,14 +286,15 @@ impl Log {
         known || !retirement.copied.damaged.is_empty()
     }
 
-    /// Takes the states of logs. One whose owner hasn't applied all durable messages of the file yet is asked again:
-    /// what it doesn't count as alive would not be copied. One that is left out was deleted.
+    /// Takes the states of logs. A log whose owner hasn't applied all durable messages of the file yet is asked
+    /// again, because messages that it doesn't count as live yet would not be copied. A log that is left out was
+    /// deleted.
     pub(crate) fn take_states(&mut self, slot: Slot, asked: &[LogId], states: Vec<LiveState>, now: Nanos) {
         self.note_states(asked, &states);
         let Some(mut retirement) = self.slot(slot).take() else {
             return;
         };
-        let file = self.wal.full.front().filter(|_| matches!(retirement.what, What::File));
+        let file = self.wal.full.front().filter(|_| matches!(retirement.what, MoveSource::File));
         let mut again = Vec::new();
         for mut state in states {
             let reached = file.and_then(|file| file.index.reached(state.log));
@@ -318,7 +319,7 @@ impl Log {
         *self.slot(slot) = Some(retirement);
     }
 
-    /// What every answer of owners says: how much of their messages in segments is alive, and who was deleted.
+    /// Takes from any answer of owners how many of their messages in segments are live, and which logs were deleted.
     pub(crate) fn note_states(&mut self, asked: &[LogId], states: &[LiveState]) {
         let appended = self.appended();
         let mut answered: Vec<LogId> = states.iter().map(|state| state.log).collect();
@@ -377,8 +378,8 @@ impl Log {
         *self.slot(slot) = Some(retirement);
     }
 
-    /// Begins again, for want of space: with the checkpoint, if it was at that, or with everything. Returns the names of
-    /// the files that it had begun.
+    /// Starts over after running out of space: with the checkpoint, if it had come that far, else with everything.
+    /// Returns the names of the files that it had begun.
     pub(crate) fn abandon_move(&mut self, slot: Slot, now: Nanos) -> Vec<Arc<str>> {
         let Some(mut retirement) = self.slot(slot).take() else {
             return Vec::new();
@@ -393,8 +394,9 @@ impl Log {
         names
     }
 
-    /// The checkpoint in force can't be read, which the next one would take entries from: their owners are asked, who
-    /// have all of it in memory. Returns the names of the files begun; `None` if that isn't what failed.
+    /// Asks all owners for their states, because the checkpoint in force, from which the next one would copy entries,
+    /// can't be read. The owners have all of it in memory. Returns the names of the files begun; `None` if that isn't
+    /// what failed.
     pub(crate) fn ask_all(&mut self, slot: Slot, now: Nanos) -> Option<Vec<Arc<str>>> {
         let entries = self.store.checkpoint.as_ref()?.entries.clone();
         let forgotten = &self.forgotten;
@@ -417,7 +419,7 @@ impl Log {
         Some(names)
     }
 
-    /// The logs that its checkpoint leaves out are over.
+    /// Forgets the logs that the move's checkpoint leaves out.
     pub(crate) fn end_move(&mut self, slot: Slot, now: Nanos) -> Option<Retirement> {
         let retirement = self.slot(slot).take()?;
         for (log, _) in &retirement.removed {
@@ -433,7 +435,7 @@ impl Log {
         let Some(retirement) = self.end_move(Slot::Retirement, now) else {
             return;
         };
-        if !matches!(retirement.what, What::File) {
+        if !matches!(retirement.what, MoveSource::File) {
             return;
         }
         let Some(file) = self.wal.full.pop_front() else {
@@ -451,7 +453,7 @@ impl Log {
     }
 }
 
-/// Keeps a damaged file for somebody to look at.
+/// Renames a damaged file, which is kept for inspection.
 fn set_aside(name: &Arc<str>) -> Step {
     Step::Rename(name.clone(), format!("damaged-{name}").into())
 }

@@ -1,5 +1,5 @@
-//! Writing sparse segments again, several into one, so that nothing is kept for the sake of one old message, and small
-//! ones don't pile up.
+//! Rewrites sparse segments, several into one, so that one old message doesn't retain a whole segment, and small
+//! segments don't pile up.
 
 use rustc_hash::FxHashMap;
 
@@ -8,20 +8,20 @@ use crate::format::segment_index::LogIndex;
 use crate::index::Breaks;
 use crate::log::Log;
 use crate::retire::worker::{Limits, Origin, Worker};
-use crate::retire::{Retirement, What};
+use crate::retire::{MoveSource, Retirement};
 use crate::store::{Part, Store};
 use crate::types::{LogId, Nanos};
 use crate::wal::Known;
 
-/// So many segments of about the same size become one: within a factor of this, too.
+/// This many segments of about the same size, within a factor of this, are merged into one.
 const ALIKE: u64 = 8;
-/// Dead bytes that aren't worth a checkpoint: this part of a WAL file, and of what is alive.
+/// Dead bytes that aren't worth a checkpoint: this fraction of a WAL file, and of the live bytes.
 const WASTE_OF_FILE: u64 = 64;
 const WASTE_OF_LIVE: u64 = 8;
-/// Segments in one rewrite: their names, indexes and descriptors are all in use at a time.
+/// Most segments in one rewrite: their names, indexes and descriptors are all in use at the same time.
 const SEGMENTS_MAX: usize = 256;
 
-/// A segment, as far as the choice goes.
+/// A segment, as far as the choice needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Candidate {
     id: u64,
@@ -35,10 +35,12 @@ impl Candidate {
     }
 }
 
-/// Which segments are rewritten together.
+/// Chooses the segments that are rewritten together:
 ///
-/// All that are dead. Those less than half alive, when what they waste is worth it: an eighth of what is alive, or the
-/// files are twice as long as that. Those of one size, small ones first, when eight have come together.
+/// - All segments without a live message.
+/// - Segments that are less than half live, if their waste is worth it: an eighth of the live bytes, or if all files
+///   together are twice as long as the live bytes.
+/// - Otherwise segments of similar size, small ones first, once there are eight.
 fn choose(candidates: &[Candidate], file_bytes: u64) -> Vec<u64> {
     let mut chosen: Vec<Candidate> = candidates.iter().copied().filter(|candidate| candidate.live == 0).collect();
     let mut sparse: Vec<Candidate> =
@@ -67,7 +69,7 @@ fn choose(candidates: &[Candidate], file_bytes: u64) -> Vec<u64> {
     chosen.iter().map(|candidate| candidate.id).collect()
 }
 
-/// The first of these with at most so many live bytes together; one at least.
+/// The first of these with at most `bytes` live bytes together, but at least one.
 fn within(candidates: impl Iterator<Item = Candidate>, bytes: u64) -> impl Iterator<Item = Candidate> {
     let mut taken = 0;
     candidates.take_while(move |candidate| {
@@ -77,7 +79,7 @@ fn within(candidates: impl Iterator<Item = Candidate>, bytes: u64) -> impl Itera
     })
 }
 
-/// Where the parts of logs begin in the segment that takes the place of these, which are copied in this order.
+/// The numbers at which the parts of logs begin in the segment that replaces these, which are copied in this order.
 fn breaks(store: &Store, segments: &[u64], logs: &[LogId]) -> Breaks {
     let mut breaks = Breaks::default();
     let places: FxHashMap<u64, usize> = segments.iter().copied().zip(0..).collect();
@@ -102,7 +104,7 @@ fn breaks(store: &Store, segments: &[u64], logs: &[LogId]) -> Breaks {
 }
 
 impl Log {
-    /// Begins a rewrite if something was counted since the last look and one is worth it.
+    /// Begins a rewrite if live counts changed since the last look and a rewrite is worth it.
     pub(crate) fn begin_rewrite(&mut self, now: Nanos) -> bool {
         if !std::mem::take(&mut self.rewrite_due) {
             return false;
@@ -115,7 +117,7 @@ impl Log {
             .collect();
         let mut chosen = choose(&candidates, self.options.file_bytes);
         if self.space.is_out {
-            // What needs no space makes some.
+            // On a full disk, only rewrites that need no space: they free some.
             chosen.retain(|id| self.store.segments.get(id).is_some_and(|segment| segment.live == 0));
         }
         if chosen.is_empty() {
@@ -148,7 +150,7 @@ impl Log {
         let limits = Limits { mixed_below: u64::MAX, ..self.limits() };
         let mut worker = Worker::new(limits, origins, touched, store.next_segment.clone());
         worker.breaks = breaks;
-        self.rewrite = Some(Retirement::new(What::Segments(chosen), ask, worker, now));
+        self.rewrite = Some(Retirement::new(MoveSource::Segments(chosen), ask, worker, now));
         true
     }
 
@@ -156,7 +158,7 @@ impl Log {
         let Some(rewrite) = self.end_move(Slot::Rewrite, now) else {
             return;
         };
-        if let What::Segments(old) = &rewrite.what {
+        if let MoveSource::Segments(old) = &rewrite.what {
             self.statistics.rewrites += 1;
             self.statistics.segments_rewritten += old.len() as u64;
         }
@@ -185,11 +187,11 @@ mod tests {
     const FILE: u64 = 64 << 20;
 
     #[test]
-    fn what_is_mostly_alive_stays() {
+    fn mostly_live_segments_stay() {
         assert_eq!(choose(&[], FILE), [0; 0]);
         let full: Vec<_> = (1..100).map(|id| candidate(id, 40 << 20, 39 << 20)).collect();
         assert_eq!(choose(&full, FILE), [0; 0]);
-        // The head of a long queue, half of it gone: that is little of what is there.
+        // The head of a long queue, half of it settled: little of the whole.
         let mut queue = full.clone();
         queue[0].live = 15 << 20;
         assert_eq!(choose(&queue, FILE), [0; 0]);
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn twice_the_live_bytes_is_too_much_even_if_each_is_hardly_sparse() {
+    fn twice_the_live_bytes_are_too_much_though_each_is_hardly_half() {
         let hardly: Vec<_> = (1..100).map(|id| candidate(id, 60 << 20, (30 << 20) - 1)).collect();
         assert!(!choose(&hardly, 4096 * FILE).is_empty());
         let alone = [candidate(1, 100_000, 100)];
@@ -225,7 +227,7 @@ mod tests {
         assert_eq!(choose(&mixed, FILE), [0; 0]);
     }
 
-    /// What a segment holds: log and number of each message, in order of the file.
+    /// The messages of a segment: log and number of each, in order of the file.
     type Content = Vec<(LogId, u64)>;
 
     fn segment(id: u64, content: &Content, breaks: Breaks) -> NewSegment {
@@ -246,7 +248,7 @@ mod tests {
         live: BTreeMap<LogId, RoaringTreemap>,
         next: BTreeMap<LogId, u64>,
         next_segment: u64,
-        /// Ids of logs aren't used again: how many were deleted in each place.
+        /// How many logs were deleted in each place, because ids of logs aren't reused.
         deleted: [u64; 4],
     }
 
@@ -265,7 +267,7 @@ mod tests {
             self.live.get(&log).is_some_and(|live| live.contains(number))
         }
 
-        /// As a retirement does.
+        /// Adds a segment as a retirement does.
         fn retire(&mut self, store: &mut Store, messages: &[(u8, u8)]) {
             let mut content = Content::new();
             for (log, gap) in messages {
@@ -283,7 +285,7 @@ mod tests {
             self.contents.insert(id, content);
         }
 
-        /// As a rewrite does, with the logs asked at its beginning.
+        /// Merges segments as a rewrite does, with the logs asked at its beginning.
         fn merge(&mut self, store: &mut Store, chosen: &[u64], meanwhile: impl FnOnce(&mut Model, &mut Store)) {
             let mut logs: Vec<LogId> = chosen.iter().flat_map(|id| store.logs_of(*id)).copied().collect();
             logs.sort_unstable();
@@ -333,7 +335,7 @@ mod tests {
                     let Some((number, id)) = expected else { continue };
                     let part = found.unwrap().1;
                     assert!(part.index.first <= *number && *number <= part.index.last);
-                    // The point before it leads to it, and no other part comes before the last of this one.
+                    // The point before the number leads to it, and no other part comes before the last of this one.
                     let point = part.index.points_from(*number, 1)[0];
                     let rows = &self.contents[id][point.run as usize..];
                     let numbers = rows.iter().filter(|(of, _)| *of == log).map(|(_, number)| *number);

@@ -1,4 +1,4 @@
-//! Reading pieces of a file without asking the disk for every few bytes.
+//! Buffered reading of a file, without a system call for every few bytes.
 
 use bytes::Bytes;
 
@@ -7,11 +7,11 @@ use crate::error::DiskError;
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader};
 use crate::format::{Identity, SECTOR};
 
-/// Bytes read at a time when a valid batch is looked for behind bad bytes.
+/// Bytes read at a time in the search for a valid batch after bad bytes.
 const SEARCH_BYTES: usize = 1 << 20;
 
-/// Looks from `from` on, in steps of a sector, for a batch of this use of the file with a higher sequence than `after`:
-/// where it is, and its header.
+/// Searches from `from` on, in steps of a sector, for a batch of this use of the file with a sequence above `after`.
+/// Returns its offset and header.
 pub(crate) fn find_batch(
     disk: &dyn Disk,
     file: &str,
@@ -35,11 +35,10 @@ pub(crate) fn find_batch(
     Ok(None)
 }
 
-/// How often what isn't right is read before it is taken for damage: a bit that was read wrong once must not be
-/// written down.
+/// Number of reads of wrong bytes before they count as damage: a single misread must not be recorded as damage.
 pub(crate) const READS_MAX: u32 = 3;
 
-/// The last chunk that was read.
+/// The last chunk read.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     at: u64,
@@ -49,14 +48,14 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// What was read isn't used any more: the next bytes are of another file.
+    /// Drops the chunk: the next bytes are of another file.
     pub(crate) fn forget(&mut self) {
         self.at = 0;
         self.chunk = Bytes::new();
     }
 
-    /// The bytes at `offset`, or fewer if the file ends at `end`. What is read beyond them, up to `chunk` bytes in all,
-    /// is kept for the next call.
+    /// The bytes at `offset`, or fewer if the file ends at `end`. Bytes read beyond them, up to `chunk` bytes in all,
+    /// are kept for the next call.
     pub(crate) fn fetch(
         &mut self,
         disk: &dyn Disk,
@@ -73,7 +72,7 @@ impl Window {
             self.forget();
             let mut read = disk::read(disk, file, offset, wanted);
             if read.is_err() && wanted > length {
-                // What can't be read may be beyond what is asked for.
+                // The unreadable bytes may be beyond the requested ones.
                 read = disk::read(disk, file, offset, length);
             }
             self.chunk = read?.into();

@@ -35,7 +35,7 @@ pub(crate) struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// Makes the file.
+    /// Creates the file.
     pub(crate) fn create(
         disk: &dyn Disk,
         node_id: u64,
@@ -115,7 +115,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Writes what is left, index and footer, and syncs the file. Its name isn't durable yet.
+    /// Writes the remaining messages, index and footer, and syncs the file. Its name isn't durable yet.
     pub(crate) fn finish(mut self, disk: &dyn Disk) -> Result<NewSegment, DiskError> {
         self.flush(disk)?;
         let parts = self.index.into_parts();
@@ -140,11 +140,11 @@ fn new_builder(identity: &Identity, sequence: u64, inline_below: usize, memory: 
     Builder::new(identity, sequence, 0, inline_below, memory)
 }
 
-/// Why a segment can't be used.
+/// The reason why a segment can't be used.
 #[derive(Debug)]
 pub(crate) enum LoadError {
     Disk(DiskError),
-    /// These bytes are wrong, and how.
+    /// Range of the wrong bytes, and what is wrong.
     Damaged(Range<u64>, String),
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn load(disk: &dyn Disk, node_id: u64, wal_id: u16, id: u64, length: 
     Ok(NewSegment { id, segment: Segment::new(name, identity, footer.index_offset, length), parts })
 }
 
-/// Where the batches of a segment end by its footer; without one, where the file does.
+/// End of a segment's batches according to its footer; without a valid footer, the end of the file.
 pub(crate) fn batches_end(disk: &dyn Disk, name: &str, length: u64) -> Result<u64, DiskError> {
     let Some(footer_at) = length.checked_sub(FOOTER_BYTES as u64) else { return Ok(length) };
     let footer = Footer::decode(&disk::read(disk, name, footer_at, FOOTER_BYTES)?);
@@ -193,7 +193,7 @@ pub(crate) fn batches_end(disk: &dyn Disk, name: &str, length: u64) -> Result<u6
 mod tests {
     use super::*;
     use crate::memory_disk::MemoryDisk;
-    use crate::read::{ReadPlan, Source};
+    use crate::read::{ReadPlan, ReadSource};
 
     fn write(disk: &MemoryDisk) -> NewSegment {
         let mut writer = SegmentWriter::create(disk, 5, 0, 3, 4096, Breaks::default()).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_loaded_and_read() {
+    fn a_written_segment_is_loaded_and_read() {
         let disk = MemoryDisk::new();
         let NewSegment { id, segment, parts } = write(&disk);
         let loaded = load(&disk, 5, 0, id, segment.length).unwrap();
@@ -216,7 +216,7 @@ mod tests {
         let mut from = 1;
         let mut numbers = Vec::new();
         while numbers.len() < 250 {
-            let source = Source {
+            let source = ReadSource {
                 name: &loaded.name,
                 pin: &loaded.pin,
                 identity: loaded.identity,

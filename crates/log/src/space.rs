@@ -1,5 +1,5 @@
-//! A disk without space left: what the background lane could not do is undone and begun again, publishers wait, and a
-//! reserve that was put by keeps consumers and acknowledgements going.
+//! A disk without space: failed background work is undone and begun again, publishers block, and reserved space keeps
+//! consumers and acknowledgements going.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ use crate::options::Options;
 use crate::step::Step;
 use crate::types::Nanos;
 
-/// How often it is looked whether there is space again.
+/// Interval between checks whether there is space again.
 const RETRY: Nanos = 1_000_000_000;
 
-/// See the module.
+/// State of the disk space and the reserve.
 #[derive(Debug)]
 pub(crate) struct Space {
     reserve: Arc<str>,
-    /// The reserve has all of its length.
+    /// The reserve exists in full length.
     pub has_reserve: bool,
-    /// Something failed for want of space, and the reserve isn't whole since.
+    /// An operation ran out of space, and the reserve hasn't been complete since.
     pub is_out: bool,
-    /// When that is tried again.
+    /// Time of the next attempt.
     not_before: Nanos,
-    /// The lane was told to come back then.
+    /// The lane will ask at that time by itself.
     is_told: bool,
-    /// Files that were begun and couldn't be ended.
+    /// Files that were begun and couldn't be finished.
     leftovers: Vec<Arc<str>>,
 }
 
@@ -43,20 +43,20 @@ impl Space {
         }
     }
 
-    /// Whether the background lane has to be told that there is something to undo.
+    /// Whether the background lane has to be woken because there is something to undo.
     pub(crate) fn is_untold(&self) -> bool {
         self.is_out && !self.is_told
     }
 
-    /// Whether new things may be begun now.
+    /// Whether new files may be begun now.
     pub(crate) fn may_try(&self, now: Nanos) -> bool {
         !self.is_out || now >= self.not_before
     }
 }
 
 impl DiskError {
-    /// Whether a file could not be made or could not grow for want of space. After a failed sync nobody knows what is
-    /// on the disk, whatever the error.
+    /// Whether a file could not be created or grow for want of space. A failed sync never counts, because the disk's
+    /// content is unknown after it, whatever the error.
     pub(crate) fn is_out_of_space(&self) -> bool {
         matches!(self.operation, Operation::Create | Operation::Write)
             && matches!(self.error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
@@ -64,19 +64,19 @@ impl DiskError {
 }
 
 impl Log {
-    /// Whether the disk is full: publishes wait until there is space for the reserve again. Settles go on.
+    /// Whether the disk is full: publishes block until there is space for the reserve again. Settles continue.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
         self.space.is_out
     }
 
-    /// Bytes that have to be free for a log on a full disk to go on: the reserve, and a file.
+    /// Free bytes that a log on a full disk needs to continue: the reserve, and a WAL file.
     #[must_use]
     pub fn space_needed(&self) -> u64 {
         self.options.disk_reserve() + self.options.file_bytes
     }
 
-    /// What has to be done first, for want of space, or when to look again.
+    /// The job that has to be done first for want of space, or the time of the next attempt.
     pub(crate) fn next_space_job(&mut self, now: Nanos) -> Option<Next> {
         if !self.space.leftovers.is_empty() {
             let leftovers = std::mem::take(&mut self.space.leftovers);
@@ -85,7 +85,7 @@ impl Log {
             return Some(self.run_background(Doing::Discard, Job::Steps(steps)));
         }
         if self.space.is_out && self.space.has_reserve {
-            // It isn't there any more, or won't be when it is looked for again: made anew in any case.
+            // The reserve is gone, or will be when it is next looked for: it has to be created anew in any case.
             self.space.has_reserve = false;
             self.space.not_before = now;
             let steps = vec![Step::Discard(self.space.reserve.clone()), Step::SyncDirectory];
@@ -98,7 +98,7 @@ impl Log {
         Some(Next::At(self.space.not_before))
     }
 
-    /// Puts the reserve by, if it isn't there and there is nothing more urgent.
+    /// Allocates the reserve, if it doesn't exist and nothing is more urgent.
     pub(crate) fn next_reserve_job(&mut self, now: Nanos) -> Option<Next> {
         if self.space.has_reserve || !self.space.may_try(now) {
             return None;
@@ -114,7 +114,7 @@ impl Log {
         self.space.is_out = false;
     }
 
-    /// A job failed: takes back what it did if only space was missing.
+    /// Reacts to a failed job: undoes its effects if it only ran out of space.
     pub(crate) fn undo(&mut self, id: JobId, error: DiskError, now: Nanos) -> Result<(), StorageError> {
         if let Some((expected, Doing::Work(slot))) = &self.background
             && *expected == id
@@ -132,7 +132,7 @@ impl Log {
         }
         if self.commit.outstanding == Some(id) {
             if self.commit.undo_closing() {
-                // The log is closed all the same; an older word of how far it came stays true.
+                // The log is closed all the same; the lower bound that an older `closed-` file gives is still true.
                 return Ok(());
             }
             if !self.commit.undo_prepare() {
@@ -144,7 +144,7 @@ impl Log {
             assert_eq!(expected, id, "another job was handed out");
             match doing {
                 Doing::Prepare => self.undo_prepare(),
-                // It was only to be faster.
+                // Filling with zeros is only an optimization.
                 Doing::Fill => {
                     self.wal.filled(false);
                     return Ok(());

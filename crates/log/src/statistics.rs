@@ -1,4 +1,4 @@
-//! What the log counts.
+//! The log's counters.
 
 use crate::types::Nanos;
 
@@ -7,9 +7,9 @@ use crate::types::Nanos;
 pub struct Statistics {
     /// Syncs of the commit lane.
     pub syncs: u64,
-    /// How long a sync takes, in nanoseconds, smoothed over about eight.
+    /// Moving average of a sync's duration over about eight syncs, in nanoseconds.
     pub sync_smoothed: Nanos,
-    /// How long they took: slot i counts those of less than 2^i µs (and at least 2^(i-1)).
+    /// Durations of syncs: slot i counts those of less than 2^i µs (and at least 2^(i-1)).
     pub sync_histogram: [u64; 32],
     /// Batches written.
     pub batches: u64,
@@ -23,21 +23,21 @@ pub struct Statistics {
     pub messages_copied: u64,
     /// Payload bytes copied to segments.
     pub bytes_copied: u64,
-    /// Times that sparse or small segments were written again.
+    /// Rewrites of sparse or small segments.
     pub rewrites: u64,
-    /// Segments that this took out of use, dead ones included.
+    /// Segments replaced by rewrites, including those without a live message.
     pub segments_rewritten: u64,
-    /// Bytes that the files are shorter since.
+    /// Bytes by which rewrites shortened the files.
     pub bytes_reclaimed: u64,
-    /// Times that something could not be done for want of space on the disk.
+    /// Operations that failed for want of disk space.
     pub out_of_space: u64,
     /// Checkpoints written.
     pub checkpoints: u64,
-    /// Segments there are.
+    /// Current number of segments.
     pub segments: u64,
     /// Bytes of their files.
     pub segment_bytes: u64,
-    /// Unretired WAL files, the current one included.
+    /// WAL files that aren't retired, including the current one.
     pub unretired_files: u64,
 }
 

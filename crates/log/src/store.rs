@@ -1,4 +1,4 @@
-//! What has left the WAL: segments, and the checkpoint that says what is alive in them.
+//! Everything that has left the WAL: segments, and the checkpoint that says which of their messages are live.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -21,20 +21,20 @@ pub(crate) struct Segment {
     pub end: u64,
     /// Its length on disk.
     pub length: u64,
-    /// Live messages in it, as of the last time its logs were asked.
+    /// Live messages in it, as of the last time that their owners were asked.
     pub live: u64,
-    /// Payload bytes of these, estimated from the average of each part, and of all messages in it.
+    /// Payload bytes of the live messages, estimated from the average of each part, and of all messages in it.
     live_bytes: u64,
     bytes: u64,
-    /// Whose messages, deleted logs included.
+    /// Logs with messages in it, including deleted ones.
     logs: Vec<LogId>,
-    /// Its bytes were found to be wrong: it is kept for somebody to look at.
+    /// Damage was found in it; it is kept for inspection.
     pub is_damaged: bool,
     pub pin: Arc<()>,
 }
 
 impl Segment {
-    /// Without messages until it is added to the store.
+    /// A segment that counts as empty until it is added to the store.
     pub(crate) fn new(name: Arc<str>, identity: Identity, end: u64, length: u64) -> Segment {
         let pin = Arc::new(());
         Segment {
@@ -51,7 +51,7 @@ impl Segment {
         }
     }
 
-    /// The part of its length that is alive.
+    /// The part of its length that belongs to live messages.
     pub(crate) fn live_length(&self) -> u64 {
         match self.live {
             0 => 0,
@@ -64,7 +64,7 @@ impl Segment {
     }
 }
 
-/// A segment that was written or read, and the parts of logs in it, in order of logs and numbers.
+/// A segment that was written or loaded, and the parts of logs in it, in order of logs and numbers.
 #[derive(Debug)]
 pub(crate) struct NewSegment {
     pub id: u64,
@@ -72,7 +72,7 @@ pub(crate) struct NewSegment {
     pub parts: Vec<(LogId, LogIndex)>,
 }
 
-/// `share` of `whole` of this many bytes.
+/// The `share` of `whole` of this many bytes.
 fn scale(bytes: u64, share: u64, whole: u64) -> u64 {
     if share >= whole {
         return bytes;
@@ -80,7 +80,7 @@ fn scale(bytes: u64, share: u64, whole: u64) -> u64 {
     (u128::from(bytes) * u128::from(share) / u128::from(whole)) as u64
 }
 
-/// What a segment holds of one log: messages in a row, with no other segment's between them.
+/// A segment's consecutive messages of one log: no other segment has messages in between.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub segment: u64,
@@ -94,13 +94,13 @@ impl Part {
     }
 }
 
-/// Where the entry of a log is in the checkpoint file.
+/// Place of a log's entry in the checkpoint file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryPlace {
     pub log: LogId,
     pub offset: u64,
     pub length: u64,
-    /// The log is deleted: its records up to this position don't count.
+    /// The log is deleted: its records up to this position are void.
     pub deleted: Option<Position>,
 }
 
@@ -116,20 +116,20 @@ pub(crate) struct CheckpointFile {
 #[derive(Debug)]
 pub(crate) struct Store {
     pub segments: BTreeMap<u64, Segment>,
-    /// In order of numbers, none overlapping another.
+    /// In order of numbers, without overlaps.
     parts: FxHashMap<LogId, Vec<Part>>,
     pub checkpoint: Option<CheckpointFile>,
-    /// Shared by those who write segments: no id is used twice.
+    /// Shared by all writers of segments, so that no id is used twice.
     pub next_segment: Arc<AtomicU64>,
     pub next_checkpoint: u64,
-    /// Of the last retired WAL file.
+    /// Position of the last record in a retired WAL file.
     pub retired_position: Position,
     pub retired_batch: u64,
-    /// Out of use; kept until the checkpoint that doesn't name them is durable ...
+    /// Segments out of use, kept until the checkpoint that doesn't name them is durable ...
     pub dead: Vec<Segment>,
-    /// ... and then as long as somebody reads them.
+    /// ... and then as long as they have readers.
     pub superfluous: Vec<Segment>,
-    /// Logs with settled messages that aren't reflected in the live counts yet.
+    /// Logs with settled messages that the live counts don't reflect yet.
     pub settled: FxHashSet<LogId>,
 }
 
@@ -149,7 +149,7 @@ impl Store {
         }
     }
 
-    /// Adds a segment, all of whose messages are alive until [`Store::count_live`] says otherwise.
+    /// Adds a segment, all of whose messages count as live until [`Store::count_live`].
     pub(crate) fn add(&mut self, new: NewSegment) {
         let NewSegment { id, segment, parts } = new;
         self.segments.insert(id, segment);
@@ -175,8 +175,8 @@ impl Store {
         parts.insert(at, part);
     }
 
-    /// Puts new segments in the place of old ones, whose live messages they hold. Of a log that is gone by now, or
-    /// of which nothing was alive any more, nothing is taken.
+    /// Replaces old segments by new ones, which hold their live messages. Parts of a log that was deleted meanwhile,
+    /// or that had no live message any more, are dropped.
     pub(crate) fn replace(&mut self, old: &[u64], new: Vec<NewSegment>) {
         let mut replaced: FxHashMap<LogId, Vec<Part>> = FxHashMap::default();
         for id in old {
@@ -195,7 +195,7 @@ impl Store {
                 let Some(old) = replaced.get(&log).filter(|old| !old.is_empty()) else {
                     continue;
                 };
-                // The logs may have been asked since: what is counted in the old parts is the latest.
+                // The logs may have been asked since: the counts of the old parts are the latest.
                 let inside = |part: &&Part| part.index.first <= index.last && index.first <= part.index.last;
                 let live: u64 = old.iter().filter(inside).map(|part| part.live).sum();
                 let live = live.min(index.messages);
@@ -216,7 +216,7 @@ impl Store {
         taken
     }
 
-    /// Takes in which messages of a log are alive.
+    /// Updates the live counts of a log.
     pub(crate) fn count_live(&mut self, log: LogId, alive: &RoaringTreemap) {
         self.settled.remove(&log);
         let below = |number: u64| match number.checked_sub(1) {
@@ -255,7 +255,7 @@ impl Store {
         self.parts.contains_key(&log)
     }
 
-    /// Every log with messages here.
+    /// Every log with messages in segments.
     pub(crate) fn logs(&self) -> impl Iterator<Item = LogId> {
         self.parts.keys().copied()
     }
@@ -265,7 +265,7 @@ impl Store {
         self.parts.get(&log).map_or(&[], Vec::as_slice)
     }
 
-    /// The logs with messages in a segment, some perhaps without by now.
+    /// The logs with messages in a segment; some may have none any more.
     pub(crate) fn logs_of(&self, segment: u64) -> &[LogId] {
         self.segments.get(&segment).map_or(&[], |segment| &segment.logs)
     }
@@ -276,7 +276,7 @@ impl Store {
         self.replace(&dead, Vec::new());
     }
 
-    /// The segment with the first message of the log from `from` on.
+    /// The segment with the first message of the log numbered `from` or higher.
     pub(crate) fn find(&self, log: LogId, from: u64) -> Option<(&Segment, &Part)> {
         let parts = self.parts.get(&log)?;
         let part = parts.get(parts.partition_point(|part| part.index.last < from))?;
@@ -334,7 +334,7 @@ mod tests {
         store.add(segment(1, vec![(a, index(1, 10)), (b, index(1, 5)), (c, index(1, 1))]));
         store.add(segment(2, vec![(a, index(11, 20))]));
         store.add(segment(3, vec![(a, index(21, 30)), (b, index(6, 7))]));
-        // While it is written, the logs are asked again, and one is deleted.
+        // While the new segment is written, the logs are asked again, and one is deleted.
         store.count_live(a, &[3, 15, 24].into_iter().collect());
         store.remove_log(c);
         let new = vec![(a, index(2, 9)), (a, index(24, 26)), (b, index(1, 7)), (c, index(1, 1))];

@@ -1,5 +1,5 @@
-//! Keeping the live counts of segments fresh while no WAL file is retired: the owners of logs with messages in segments
-//! are asked a while after messages were settled.
+//! Surveys keep the live counts of segments fresh while no WAL file is retired: some time after messages were
+//! settled, the owners of the logs with messages in segments are asked.
 
 use crate::background::Doing;
 use crate::job::{Job, Next};
@@ -8,26 +8,26 @@ use crate::log::Log;
 use crate::retire::LIVE_LOGS_MAX;
 use crate::types::{LogId, Nanos};
 
-/// A survey takes at most one part in this of the background lane's time.
+/// A survey takes at most one part in this many of the background lane's time.
 const SHARE: Nanos = 10;
 
-/// When the owners are asked next, and who is still to be asked.
+/// The time of the next survey, and the logs that the current one still has to ask.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     not_before: Nanos,
     started: Nanos,
     rest: Vec<LogId>,
-    /// The lane was told to come back.
+    /// The lane will ask for the survey by itself.
     told: bool,
 }
 
 impl Log {
-    /// Whether a survey is due later and the lane doesn't know: it sleeps until it is told.
+    /// Whether a survey will be due while the lane sleeps without a wake-up time.
     pub(crate) fn is_survey_untold(&self) -> bool {
         !self.survey.told && !self.store.settled.is_empty() && self.retirement.is_none() && self.rewrite.is_none()
     }
 
-    /// A survey isn't needed for a while: a retirement or one of its own kind asked.
+    /// Postpones the next survey, because a retirement or a survey has just asked.
     pub(crate) fn put_survey_off(&mut self, now: Nanos) {
         self.survey.not_before = self.survey.not_before.max(now.saturating_add(self.options.survey_interval));
         self.survey.told = false;

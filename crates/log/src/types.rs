@@ -1,8 +1,8 @@
-//! The words of the interface: logs, positions, payloads, settles.
+//! The types of the interface: logs, positions, payloads, settles.
 
 use bytes::Bytes;
 
-/// A log: one queue's records, or the metadata's. Never used again after the log was deleted.
+/// A log: one queue's records, or the metadata's. Ids aren't reused after a log was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LogId(pub u64);
 
@@ -25,7 +25,7 @@ impl std::fmt::Display for LogId {
     }
 }
 
-/// Dense place of a record in the commit stream. The first record has 1; 0 means "nothing".
+/// Dense number of a record in the commit stream. The first record has 1; 0 means "none".
 pub type Position = u64;
 
 /// Monotonic time in nanoseconds, given by the caller.
@@ -50,21 +50,21 @@ impl Payload<'_> {
         self.head.len() + self.body.map_or(0, |body| body.len())
     }
 
-    /// Whether there is no byte in it.
+    /// Whether it has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// What somebody waits for who appended a record.
+/// The guarantee that the appending caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// A confirm (or declare-ok ...) waits: sync soon.
+    /// A confirm (or declare-ok ...) waits until the record is durable: sync soon.
     Confirm,
-    /// A confirm waits until it is written: soon. It is durable within [`crate::Options::lazy_flush`].
+    /// A confirm waits until the record is written: write soon. It is durable within [`crate::Options::lazy_flush`].
     Written,
-    /// Nobody waits: durable within [`crate::Options::lazy_flush`].
+    /// No caller waits: durable within [`crate::Options::lazy_flush`].
     Lazy,
 }
 
@@ -79,7 +79,7 @@ pub struct SettleRange {
     pub bytes: u64,
 }
 
-/// Why messages left a log.
+/// The reason why messages left a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum SettleReason {
@@ -87,13 +87,13 @@ pub enum SettleReason {
     Acknowledged = 1,
     /// The length limit dropped them.
     Dropped = 2,
-    /// Purged.
+    /// The queue was purged.
     Purged = 3,
-    /// Their time was over.
+    /// They expired.
     Expired = 4,
     /// They moved to the dead-letter exchange.
     DeadLettered = 5,
-    /// A consumer rejected them and nothing took them.
+    /// A consumer rejected them and they weren't dead-lettered.
     Rejected = 6,
 }
 

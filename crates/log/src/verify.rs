@@ -1,7 +1,7 @@
-//! Checking every byte of a data directory without changing one.
+//! Checks every byte of a data directory without changing any.
 //!
-//! What a start replays is replayed here, by the same code, for the numbers of the messages only; then every segment is
-//! read whole. A message that is alive and in no file is missing, whatever the checksums say.
+//! The check replays what a start would replay, with the same code, but keeps only the numbers of the messages; then
+//! it reads every segment in full. A live message that is in no file is missing, whatever the checksums say.
 
 use std::collections::BTreeMap;
 
@@ -18,57 +18,58 @@ mod segments;
 
 use alive::AliveLogs;
 
-/// Who looks on while a directory is checked: it is replayed what a start would be.
+/// Receives the replay of a check, which is the same as at a start, and answers questions about owners.
 pub trait Owners: Replay {
-    /// Whether this log still has an owner: messages of one that hasn't can't be lost.
+    /// Whether this log still has an owner: messages of a log without one can't be lost.
     fn owns(&self, log: LogId) -> bool;
-    /// The messages of a log that stand in the shared one.
+    /// The messages of a log whose bytes are in the shared log.
     fn elsewhere(&self, log: LogId) -> Vec<Numbers>;
-    /// The live messages of all logs that stand in these of the shared one.
+    /// The live messages of all logs whose bytes are among these of the shared log.
     fn referring(&self, shared: &Numbers) -> Vec<Numbers>;
 }
 
-/// What a check found.
+/// The findings of a check.
 #[derive(Debug, Default)]
 pub struct Verified {
-    /// What is wrong. Of the messages those that are lost: they were alive.
+    /// Damage. Only lost messages, those that were live, are listed.
     pub damaged: Vec<Damage>,
-    /// An invalid last batch, with those behind it that were written before it was durable. A power cut tears it so, and then
-    /// nothing in it was confirmed but for queues of the class `os`; the next start puts it aside.
+    /// An invalid last batch, and the batches after it that were written before it was durable. A power cut tears
+    /// batches this way; then nothing in them was confirmed except for queues of the class `os`. The next start puts
+    /// them aside.
     pub torn: Option<Damage>,
-    /// What a start would say instead of starting.
+    /// The error with which a start would be refused.
     pub refused: Option<String>,
     /// Whether the log was closed by a clean stop.
     pub closed: bool,
     /// Format version of the directory.
     pub version: u16,
-    /// Files that were checked.
+    /// Number of files checked.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
-    /// Messages that are alive.
+    /// Number of live messages.
     pub messages: u64,
     /// Position of the last record.
     pub position: Position,
     /// Sequence of the last batch.
     pub(crate) batch: u64,
-    /// Where the last batch of each WAL file ends that counts.
+    /// End of the last valid batch in each WAL file.
     pub(crate) ends: BTreeMap<String, u64>,
-    /// Files that a start would remove: an interrupted step left them, or they are spare.
+    /// Files that a start would remove: leftovers of an interrupted step, or spare files.
     pub unused: Vec<String>,
 }
 
 impl Verified {
-    /// Whether every byte that counts is what was written.
+    /// Whether every byte in use is as written.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.damaged.is_empty() && self.torn.is_none() && self.refused.is_none()
     }
 }
 
-/// Reads everything in a data directory that a start would use, and says what is wrong with it.
+/// Reads everything in a data directory that a start would use, and reports damage.
 ///
-/// Memory: the sets of numbers that a start holds too, and a batch at a time.
+/// Memory: the sets of numbers that a start holds too, and one batch at a time.
 ///
 /// # Errors
 /// The disk fails, or the directory is of another version or another node.
@@ -90,7 +91,7 @@ pub fn verify(disk: &dyn Disk, options: &Options, owners: &mut dyn Owners) -> Re
             verified.ends = looked.files.iter().map(|file| (file.name.to_string(), file.end)).collect();
             let unused = recovery.leftovers(&looked.files);
             verified.unused = unused.iter().map(|name| name.text(options.wal_id)).collect();
-            // Without a whole batch a file isn't in use, but this one tells something.
+            // A file without a whole batch isn't in use, but this one explains something.
             verified.unused.retain(|name| verified.torn.as_ref().is_none_or(|torn| torn.file != *name));
             for id in recovery.named_segments() {
                 segments::verify(disk, options, id, &mut alive, &mut verified.damaged)?;
@@ -119,7 +120,7 @@ pub fn verify(disk: &dyn Disk, options: &Options, owners: &mut dyn Owners) -> Re
     Ok(verified)
 }
 
-/// Replays what a start would, without changing anything, whatever is damaged.
+/// Replays as a start would, without changing anything, whatever is damaged.
 ///
 /// # Errors
 /// A start would be refused.
@@ -135,7 +136,7 @@ fn is_ours(name: &str, options: &Options) -> bool {
     Name::parse(name, options.wal_id).is_some()
 }
 
-/// Messages that the checkpoint counts and no segment holds.
+/// Messages that the checkpoint counts and that no segment holds.
 fn missing(alive: &AliveLogs<'_>, checkpoint: String) -> Option<Damage> {
     let missing = alive.missing();
     if missing.is_empty() {
@@ -147,7 +148,7 @@ fn missing(alive: &AliveLogs<'_>, checkpoint: String) -> Option<Damage> {
     Some(Damage { messages: missing, ..Damage::new(&checkpoint, 0..0, Hit::Logs(logs), reason) })
 }
 
-/// Without checkpoint or the beginning of the WAL nothing can be replayed: each file is looked at for itself.
+/// Checks each file by itself, because nothing can be replayed without a checkpoint or the beginning of the WAL.
 fn verify_alone(disk: &dyn Disk, options: &Options, verified: &mut Verified) -> Result<(), DiskError> {
     let mut names = disk::list(disk)?;
     names.sort_unstable();

@@ -1,4 +1,4 @@
-//! The WAL files: the one written to, the full ones, the next one, and those that can be used again.
+//! The WAL files: the current one, the full ones, the next one, and those that can be reused.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::step::Step;
 use crate::types::Position;
 
-/// Zeros that one job writes: what the commit lane waits for at most when it needs the file.
+/// Zeros that one job writes: the most that the commit lane waits for when it needs the file.
 const FILL_BYTES: u64 = 1 << 20;
 
 /// A WAL file.
@@ -23,32 +23,33 @@ pub(crate) struct WalFile {
     pub identity: Identity,
     /// Its length on disk.
     pub length: u64,
-    /// Where the next batch goes; all before is written.
+    /// Offset of the next batch; all before it is written.
     pub end: u64,
-    /// Up to here there was something before this use, if only zeros. Behind it blocks are allocated and nothing more, so
-    /// that a sync of what is written there waits for the file system's journal too, and takes twice as long.
+    /// Offset up to which the file was written before this use, even if only with zeros. After it blocks are only
+    /// allocated, so that a sync of bytes written there also waits for the file system's journal, and takes twice as
+    /// long.
     pub written: u64,
     pub index: FileIndex,
-    /// Of its last batch; 0 if it has none.
+    /// Position of the last record of its last batch; 0 if it has none.
     pub last_position: Position,
     pub last_batch: u64,
-    /// What recovery found wrong in it.
+    /// Damage that recovery found in it.
     pub known: Known,
-    /// Read plans hold copies: the file stays as it is while there are any.
+    /// Cloned by read plans: the file stays as it is while there are clones.
     pub pin: Arc<()>,
 }
 
-/// Damage of a file that was reported already: readers get past it, to what belongs to others.
+/// Damage of a file that was already reported. Readers skip it in order to reach the records of other logs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
-    /// Bytes without a batch header, from where a batch should begin to where the next one does.
+    /// Bytes without a batch header, from the offset of an expected batch to the next valid one.
     pub gaps: Vec<Range<u64>>,
-    /// Batches with bad rows.
+    /// Offsets of batches with bad rows.
     pub faulty: Vec<u64>,
 }
 
 impl Known {
-    /// Where to go on if there is no batch at `offset`.
+    /// The offset to continue at if there is no batch at `offset`.
     pub(crate) fn skip(&self, offset: u64) -> Option<u64> {
         self.gaps.iter().find(|gap| gap.start == offset).map(|gap| gap.end)
     }
@@ -95,21 +96,21 @@ impl WalFile {
 /// All WAL files.
 #[derive(Debug)]
 pub(crate) struct WalFiles {
-    /// Oldest first, not retired yet.
+    /// Not retired yet, oldest first.
     pub full: VecDeque<WalFile>,
     pub current: WalFile,
     pub spare: Option<WalFile>,
-    /// A job writes zeros to the spare one.
+    /// A job is writing zeros to the spare one.
     filling: bool,
-    /// Being prepared by a job.
+    /// The file that a job is preparing.
     preparing: Option<WalFile>,
     preparing_is_new: bool,
-    /// Retired: to be used again or removed when nobody reads them.
+    /// Retired files, to be reused or removed once they have no readers.
     pub retired: Vec<WalFile>,
-    /// Room that the commit lane waits for in the next file.
+    /// Room in the next file that the commit lane waits for.
     pub wanted: Option<u64>,
     pub next_sequence: u64,
-    /// Of [`Options::fill_after`].
+    /// Value of [`Options::fill_after`].
     fill_after: u64,
 }
 
@@ -133,12 +134,12 @@ impl WalFiles {
         self.full.len() + 1
     }
 
-    /// Oldest file that isn't retired, without the `skip` oldest.
+    /// Sequence of the oldest file that isn't retired, apart from the `skip` oldest.
     pub(crate) fn floor(&self, skip: usize) -> u64 {
         self.full.get(skip).map_or(self.current.sequence, |file| file.sequence)
     }
 
-    /// Goes on in the next file if one with room for a batch of this size is ready.
+    /// Switches to the next file if one with room for a batch of this size is ready.
     pub(crate) fn advance(&mut self, batch: u64) -> bool {
         if self.filling {
             self.wanted = Some(batch);
@@ -152,7 +153,7 @@ impl WalFiles {
                 true
             }
             spare => {
-                // A spare that is too small would come after the larger file: it goes back.
+                // A spare that is too small would come after the larger file: it goes back to the retired ones.
                 self.retired.extend(spare);
                 self.wanted = Some(batch);
                 false
@@ -160,32 +161,33 @@ impl WalFiles {
         }
     }
 
-    /// Whether the next batch goes where nothing was written before, after so much that more will come.
+    /// Whether the next batch goes where nothing was written before, after so many bytes that more can be expected.
     fn is_slow(&self) -> bool {
         self.current.end > self.current.written && self.current.end >= self.fill_after
     }
 
-    /// Whether the next file is better than the current one, which was never written so far, and takes such a batch.
+    /// Whether the next file, unlike the current one, was written before, and has room for such a batch.
     pub(crate) fn has_faster(&self, batch: u64) -> bool {
         let is_faster = |spare: &WalFile| spare.written >= spare.length && spare.room() >= batch;
         self.is_slow() && !self.filling && self.spare.as_ref().is_some_and(is_faster)
     }
 
-    /// Whether the next file has to be made ready: one is asked for, half of the current one is used, or that is slow.
+    /// Whether the next file has to be prepared: one was asked for, half of the current one is used, or the current
+    /// one is slow.
     pub(crate) fn wants_spare(&self) -> bool {
         let half_full = self.current.end * 2 > self.current.length;
         let is_time = self.wanted.is_some() || half_full || self.is_slow();
         self.preparing.is_none() && self.spare.is_none() && is_time
     }
 
-    /// Whether the next file has parts that were never written, and there is time for it.
+    /// Whether the next file has parts that were never written, and there is time to fill them.
     pub(crate) fn wants_fill(&self) -> bool {
         let is_written = |spare: &WalFile| spare.written >= spare.length;
         let is_soon_needed = self.wanted.is_some() || self.current.room() < self.current.length / 8;
         !self.filling && !is_soon_needed && self.spare.as_ref().is_some_and(|spare| !is_written(spare))
     }
 
-    /// The steps that write a piece of it.
+    /// The steps that write the next piece of zeros.
     pub(crate) fn fill(&mut self) -> Option<Vec<Step>> {
         if !self.wants_fill() {
             return None;
@@ -197,7 +199,7 @@ impl WalFiles {
         Some(vec![Step::WriteZeros(spare.name.clone(), from..from + count), Step::Sync(spare.name.clone())])
     }
 
-    /// A piece was written; or there is no space for it, and then the rest stays as it is.
+    /// Ends the writing of a piece; if there was no space for it, the rest stays as it is.
     pub(crate) fn filled(&mut self, is_written: bool) {
         self.filling = false;
         if let Some(spare) = &mut self.spare {
@@ -206,8 +208,8 @@ impl WalFiles {
         }
     }
 
-    /// The steps that make the next file ready, if it is time.
-    /// Without one that can be used again, it is made only if that is allowed.
+    /// The steps that prepare the next file, if it is time. If there is none to reuse, one is created only if
+    /// allowed.
     pub(crate) fn prepare(&mut self, options: &Options, may_create: bool) -> Option<Vec<Step>> {
         if !self.wants_spare() {
             return None;
@@ -246,7 +248,8 @@ impl WalFiles {
         Some(steps)
     }
 
-    /// The next file couldn't be made ready. Returns what was begun; one that was there before is used another time.
+    /// Gives up preparing the next file. Returns the name of a file that was begun; one that existed before is used
+    /// another time.
     pub(crate) fn give_up_preparing(&mut self) -> Option<Arc<str>> {
         let file = self.preparing.take()?;
         if self.preparing_is_new {
@@ -256,7 +259,7 @@ impl WalFiles {
         None
     }
 
-    /// Whether a job makes the next file ready.
+    /// Whether a job is preparing the next file.
     pub(crate) fn is_preparing(&self) -> bool {
         self.preparing.is_some() || self.filling
     }
@@ -265,7 +268,7 @@ impl WalFiles {
         self.spare = self.preparing.take();
     }
 
-    /// The steps that remove a retired file that isn't needed: one is kept to be used again.
+    /// The steps that remove a retired file that isn't needed: one is kept for reuse.
     pub(crate) fn discard(&mut self, options: &Options) -> Option<Vec<Step>> {
         let fit = |file: &WalFile| file.length == options.file_bytes;
         let kept = self.retired.iter().position(fit);
@@ -357,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_larger_than_a_file_gets_a_longer_one_and_the_order_stays() {
+    fn a_batch_larger_than_a_file_gets_a_longer_one_in_order() {
         let (mut files, options) = files();
         files.current.end = 40_000;
         files.prepare(&options, true).unwrap();
@@ -388,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cant_be_made_is_given_up_and_one_that_was_there_is_kept() {
+    fn a_file_that_cant_be_created_is_given_up_an_existing_one_kept() {
         let (mut files, options) = files();
         files.current.end = 40_000;
         assert_eq!(files.prepare(&options, false), None, "there is none to be used again");

@@ -1,4 +1,4 @@
-//! A file batch by batch, whatever is in it.
+//! Iterates over the batches of a file, whatever is in it.
 
 use std::ops::Range;
 
@@ -12,21 +12,21 @@ use crate::format::file_header::FILE_HEADER_BYTES;
 use crate::format::{Identity, SECTOR};
 use crate::scan::{Window, find_batch};
 
-/// Files are read in chunks of this, unless a batch is larger.
+/// Size of the chunks in which files are read, unless a batch is larger.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// What stands in a file.
+/// A part of a file.
 #[derive(Debug)]
 pub(crate) enum Piece {
-    /// A batch whose header is right, and its bytes.
+    /// A batch with a valid header, and its bytes.
     Batch { offset: u64, batch: Batch, bytes: Bytes },
-    /// No batch of this use of the file, but one follows.
+    /// Bytes without a batch of this use of the file, followed by one.
     Bad(Range<u64>),
-    /// No batch of this use of the file up to the end.
+    /// The rest of the file, without a batch of this use.
     Rest(Range<u64>),
 }
 
-/// See the module.
+/// Iterates over the parts of a file.
 pub(crate) struct Walk<'a> {
     disk: &'a dyn Disk,
     name: &'a str,
@@ -34,17 +34,17 @@ pub(crate) struct Walk<'a> {
     at: u64,
     end: u64,
     window: Window,
-    /// Of the last batch.
+    /// Sequence of the last batch.
     sequence: u64,
 }
 
 impl<'a> Walk<'a> {
-    /// From behind the file header to `end`.
+    /// Iterates from the end of the file header to `end`.
     pub(crate) fn new(disk: &'a dyn Disk, name: &'a str, identity: Identity, end: u64) -> Walk<'a> {
         Walk { disk, name, identity, at: FILE_HEADER_BYTES, end, window: Window::default(), sequence: 0 }
     }
 
-    /// Of the last batch.
+    /// Sequence of the last batch.
     pub(crate) fn sequence(&self) -> u64 {
         self.sequence
     }

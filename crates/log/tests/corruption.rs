@@ -1,5 +1,6 @@
-//! What no single flipped bit is: truncated, zeroed, swapped, deleted and old files. Each is found by a check and named;
-//! a start refuses in words that name the file, or goes on and never hands out anything else than what was written.
+//! Corruption beyond single flipped bits: truncated, zeroed, swapped, deleted and old files. A check finds and names
+//! each; a start refuses with a text that names the file, or continues and never hands out anything else than what
+//! was written.
 
 #[allow(dead_code)]
 mod driver;
@@ -8,10 +9,10 @@ mod small_log;
 
 use driver::{Driver, check};
 use leveret_log::{Disk, MemoryDisk, StorageError};
-use small_log::{Outcome, closed, expected, tiny, used};
+use small_log::{OpenOutcome, closed, expected, tiny, used};
 
-/// A check says so and names the file, and a start does what it may.
-fn is_found(what: &str, disk: &MemoryDisk, file: &str) -> Outcome {
+/// Asserts that a check names the file; returns the result of a start.
+fn is_found(what: &str, disk: &MemoryDisk, file: &str) -> OpenOutcome {
     match check(disk, &tiny()) {
         Ok(found) => {
             assert!(!found.is_sound(), "{what} of {file} isn't found");
@@ -46,7 +47,7 @@ fn a_zeroed_page_is_found() {
             let mut bytes = content.clone();
             let end = (page + 4096).min(bytes.len());
             bytes[page..end].fill(0);
-            // Of the end of a file's last batch the padding may be all there is.
+            // The end of a file's last batch may be nothing but padding.
             if bytes[range.clone()] == content[range.clone()] {
                 continue;
             }
@@ -106,14 +107,14 @@ fn a_deleted_file_is_found() {
         let without = disk.clone();
         without.remove(&name).unwrap();
         if name.starts_with("closed-") {
-            // It tells of others only.
+            // The file only holds information about others.
             let found = check(&without, &tiny()).unwrap();
             assert!(found.is_sound(), "{found:?}");
             continue;
         }
         let found = check(&without, &tiny()).unwrap();
         assert!(!found.is_sound(), "{name} is gone and nothing says so");
-        if let Outcome::Refused(text) = small_log::start(&without, &expected()) {
+        if let OpenOutcome::Refused(text) = small_log::start(&without, &expected()) {
             assert!(text.starts_with("storage is damaged: "), "{text}");
             assert!(text.contains(&name) || text.contains("the checkpoint is missing"), "{text}");
             refused += 1;
@@ -140,14 +141,14 @@ fn an_old_checkpoint_that_is_put_back_is_found() {
     for (disk, is_closed) in [(crashed, false), (closed, true)] {
         let newest = disk.list().unwrap().into_iter().filter(|name| name.starts_with("checkpoint-")).max().unwrap();
         for (name, content) in old.iter().filter(|(name, _)| *name != newest) {
-            // In the place of the newest, under its own name, and under the newest's.
+            // Under its own name instead of the newest, and under the newest's name.
             for put_as in [name, &newest] {
                 let replaced = disk.clone();
                 replaced.remove(&newest).unwrap();
                 replaced.put(put_as, content.clone());
                 let found = check(&replaced, &tiny()).unwrap();
                 if found.is_sound() {
-                    // What it doesn't know is in the WAL still: nothing is lost by it.
+                    // The newer records are still in the WAL: nothing is lost.
                     assert!(put_as == name && !is_closed, "{name} as {put_as}");
                     let driver = Driver::open(replaced, tiny());
                     let messages: Vec<_> = small_log::LOGS.iter().map(|log| driver.read(*log, 1, 4000)).collect();
@@ -157,7 +158,7 @@ fn an_old_checkpoint_that_is_put_back_is_found() {
                 small_log::start(&replaced, &expected());
                 tried += 1;
             }
-            // Beside it, it is ignored.
+            // Next to the newest, it is ignored.
             let beside = disk.clone();
             beside.put(name, content.clone());
             assert!(check(&beside, &tiny()).unwrap().is_sound());
@@ -167,7 +168,7 @@ fn an_old_checkpoint_that_is_put_back_is_found() {
 }
 
 #[test]
-fn what_a_start_refuses_it_says_in_these_words() {
+fn a_refused_start_has_these_texts() {
     let disk = closed();
     let checkpoint = disk.list().unwrap().into_iter().find(|name| name.starts_with("checkpoint-")).unwrap();
     let segment = disk.list().unwrap().into_iter().find(|name| name.starts_with("segment-")).unwrap();
@@ -175,7 +176,7 @@ fn what_a_start_refuses_it_says_in_these_words() {
         let changed = disk.clone();
         change(&changed);
         match small_log::start(&changed, &expected()) {
-            Outcome::Refused(text) => text,
+            OpenOutcome::Refused(text) => text,
             other => panic!("{other:?}"),
         }
     };
@@ -190,10 +191,10 @@ fn what_a_start_refuses_it_says_in_these_words() {
             "storage is damaged: {checkpoint}: the header is wrong; restore the data directory or start on an empty one"
         )
     );
-    // A segment less is no reason: the logs with messages in it are told.
+    // A missing segment is no reason to refuse: the logs with messages in it are notified.
     let changed = disk.clone();
     changed.remove(&segment).unwrap();
-    assert!(matches!(small_log::start(&changed, &expected()), Outcome::Told));
+    assert!(matches!(small_log::start(&changed, &expected()), OpenOutcome::Told));
     let text = refusal(&|disk| disk.remove(&checkpoint).unwrap());
     assert!(text.starts_with("storage is damaged: the checkpoint is missing (the log begins with batch "), "{text}");
     let version_2 = |name: &str, crc_at: usize| {

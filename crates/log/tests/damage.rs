@@ -1,4 +1,4 @@
-//! Bytes that went bad, or can't be read, stop the logs whose they were and nothing else.
+//! Corrupted or unreadable bytes stop the logs they belong to and nothing else.
 
 #[allow(dead_code)]
 mod driver;
@@ -8,12 +8,13 @@ use leveret_log::{Disk, Event, Hit, LogId, MemoryDisk, Wait};
 
 const LOGS: [LogId; 3] = [LogId(1), LogId(2), LogId(3)];
 
-/// Segments with messages of three logs: each retirement of the first leaves one of its own, the others share one.
+/// Segments with messages of three logs: each retirement leaves one segment of the first log only; the others share
+/// one.
 fn with_segments() -> Driver {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     for round in 1..=220 {
         for (log, length) in LOGS.into_iter().zip([900, 30, 30]) {
-            // The third has none in the first segments.
+            // The third log has none in the first segments.
             if log != LOGS[2] || round > 150 {
                 let number = driver.ledgers.0.get(&log).map_or(1, |ledger| ledger.next.max(1));
                 driver.publish(log, &[body(log, number, length)], Wait::Confirm);
@@ -36,7 +37,7 @@ fn numbers(driver: &Driver, log: LogId) -> Vec<u64> {
 }
 
 #[test]
-fn a_segment_that_cant_be_loaded_stops_the_logs_with_messages_in_it() {
+fn an_unloadable_segment_stops_the_logs_with_messages_in_it() {
     let driver = with_segments();
     for name in segments(&driver) {
         let content = driver.disk.content(&name).unwrap();
@@ -72,7 +73,7 @@ fn a_segment_that_cant_be_loaded_stops_the_logs_with_messages_in_it() {
             }
             assert!(!hit.is_empty());
             assert_eq!(reopened.disk.content(&format!("damaged-{name}")).is_some(), is_there);
-            // The next start says the same; the others go on.
+            // The next start reports the same; the other logs continue.
             let again = Driver::open(reopened.disk.clone(), small());
             assert_eq!(again.report.damaged.len(), reopened.report.damaged.len(), "{:?}", again.report.damaged);
             let mut again = again;
@@ -94,7 +95,7 @@ fn a_checkpoint_that_cant_be_read_is_as_good_as_a_damaged_one() {
 }
 
 #[test]
-fn a_checkpoint_that_went_bad_is_written_anew_from_what_the_owners_know() {
+fn a_damaged_checkpoint_is_written_anew_from_the_owners_states() {
     for rewrite in [false, true] {
         let mut driver = with_segments();
         driver.control(LOGS[2], 7, b"kept");
@@ -108,7 +109,7 @@ fn a_checkpoint_that_went_bad_is_written_anew_from_what_the_owners_know() {
             assert!(driver.log.statistics().rewrites > before.rewrites);
             assert_eq!(driver.log.statistics().retirements, before.retirements);
         } else {
-            // The third log isn't among those that the retired file touched.
+            // The third log has no records in the retired file.
             for number in 221..=500 {
                 driver.publish(LOGS[0], &[body(LOGS[0], number, 900)], Wait::Confirm);
                 driver.settle(LOGS[0], number..=number);
@@ -128,7 +129,7 @@ fn a_checkpoint_that_went_bad_is_written_anew_from_what_the_owners_know() {
 }
 
 #[test]
-fn bytes_of_the_log_that_cant_be_read_are_damage_and_no_end() {
+fn unreadable_bytes_of_the_wal_are_damage_and_not_fatal() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     for number in 1..=3 {
         for log in LOGS {
@@ -142,12 +143,12 @@ fn bytes_of_the_log_that_cant_be_read_are_damage_and_no_end() {
         let wanted = body(log, number, 300);
         content.windows(300).position(|bytes| *bytes == wanted[..]).unwrap() as u64
     };
-    // In the middle: what is in the piece of 4 KiB is lost, and known to be.
+    // In the middle: the records in the piece of 4 KiB are lost, and reported.
     let disk = driver.disk.clone();
     disk.spoil(name, place(LOGS[1], 1)..place(LOGS[1], 1) + 1);
     let reopened = Driver::open(disk, small());
     assert!(!reopened.report.damaged.is_empty());
-    // The last: somebody may have been told that it is there.
+    // At the end: the lost records may have been confirmed.
     let disk = driver.disk.clone();
     disk.spoil(name, place(LOGS[0], 3) - 200..place(LOGS[0], 3));
     let reopened = Driver::open(disk, small());

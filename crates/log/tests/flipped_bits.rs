@@ -1,4 +1,5 @@
-//! A bit flipped in any byte that a cleanly closed log uses is found: when it is opened, or when the message is read.
+//! A flipped bit in any byte that a cleanly closed log uses is found, either by the start or by the read of the
+//! message.
 
 #[allow(dead_code)]
 mod driver;
@@ -12,7 +13,7 @@ use driver::{Driver, Ledgers, body, check};
 use leveret_log::format::file_header::FILE_HEADER_BYTES;
 use leveret_log::format::{Identity, batch_check};
 use leveret_log::{Damage, Disk, Event, Hit, MemoryDisk, StorageError, Wait, recover, verify};
-use small_log::{LOGS, Outcome, closed, expected, start, tiny, used};
+use small_log::{LOGS, OpenOutcome, closed, expected, start, tiny, used};
 
 /// A disk on which one bit of one file is read wrong.
 struct FlippedDisk<'a> {
@@ -91,10 +92,10 @@ fn every_flipped_bit_is_found_by_a_check_that_names_its_file() {
 }
 
 #[test]
-fn a_start_says_so_or_the_reader_of_the_message() {
+fn a_start_or_a_read_finds_every_flipped_bit() {
     let disk = closed();
     let expected = expected();
-    assert_eq!(start(&disk, &expected), Outcome::Silent);
+    assert_eq!(start(&disk, &expected), OpenOutcome::Silent);
     for (name, range) in used(&disk) {
         let content = disk.content(&name).unwrap();
         for at in range {
@@ -104,13 +105,13 @@ fn a_start_says_so_or_the_reader_of_the_message() {
             flipped.put(&name, content);
             let outcome = start(&flipped, &expected);
             let only_read = name.starts_with("segment-");
-            assert!(outcome != Outcome::Silent || only_read, "{name}, byte {at}: nothing was said at the start");
+            assert!(outcome != OpenOutcome::Silent || only_read, "{name}, byte {at}: nothing was said at the start");
         }
     }
 }
 
 #[test]
-fn in_a_crash_image_every_flipped_bit_is_found_and_those_of_the_last_batch_are_told_apart() {
+fn a_crash_image_tells_bits_of_the_last_batch_from_others() {
     let (disk, name, batches) = killed();
     assert!(check(&disk, &tiny()).unwrap().is_sound());
     for at in 0..batches[2].end {
@@ -153,7 +154,7 @@ fn reopen_with(disk: &MemoryDisk, name: &str, at: usize) -> Driver {
 }
 
 #[test]
-fn a_bad_last_batch_is_cut_kept_aside_and_forgotten_by_the_next_start() {
+fn a_bad_last_batch_is_cut_and_put_aside_once() {
     let (disk, name, batches) = killed();
     for at in [batches[2].start, batches[2].start + 100, batches[2].end - 300] {
         let mut driver = reopen_with(&disk, &name, at);
@@ -172,7 +173,7 @@ fn a_bad_last_batch_is_cut_kept_aside_and_forgotten_by_the_next_start() {
 }
 
 #[test]
-fn a_bad_batch_before_the_last_names_the_logs_it_hit_and_spares_the_others() {
+fn a_bad_batch_before_the_last_stops_only_the_logs_it_hit() {
     let (disk, name, batches) = killed();
     // In the record of the second log.
     let driver = reopen_with(&disk, &name, batches[1].end - 250);
@@ -184,7 +185,7 @@ fn a_bad_batch_before_the_last_names_the_logs_it_hit_and_spares_the_others() {
     let [plan, later] = [2, 3].map(|from| driver.log.plan_read(LOGS[1], from, 4000).unwrap());
     assert_eq!(plan.run(&driver.disk).unwrap_err().log, LOGS[1]);
     assert_eq!(later.run(&driver.disk).unwrap()[0].number, 3);
-    // In the header: the run table still tells.
+    // In the header: the run table still names the logs.
     let driver = reopen_with(&disk, &name, batches[1].start + 1);
     let [damage] = &driver.report.damaged[..] else {
         panic!("{:?}", driver.report);
@@ -193,7 +194,7 @@ fn a_bad_batch_before_the_last_names_the_logs_it_hit_and_spares_the_others() {
     assert_eq!(damage.range, batches[1].start as u64..batches[1].end as u64);
     let numbers: Vec<u64> = driver.read(LOGS[0], 1, 4000).iter().map(|(number, _)| *number).collect();
     assert_eq!(numbers, [1, 3]);
-    // In a row of the table: any log could be hit, the other run is there.
+    // In a row of the table: any log may be hit, but the other run is found.
     let driver = reopen_with(&disk, &name, batches[1].start + 100);
     assert!(driver.report.damaged.iter().any(|damage| damage.logs == Hit::Any));
     assert_eq!(driver.report.position, 6);
@@ -201,7 +202,7 @@ fn a_bad_batch_before_the_last_names_the_logs_it_hit_and_spares_the_others() {
 }
 
 #[test]
-fn what_isnt_damaged_survives_retirement_and_the_bad_file_is_kept() {
+fn sound_messages_survive_retirement_and_the_bad_file_is_kept() {
     for at in [1, 100, 400] {
         let (disk, name, batches) = killed();
         let mut driver = reopen_with(&disk, &name, batches[1].start + at);

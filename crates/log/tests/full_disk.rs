@@ -1,4 +1,5 @@
-//! A full disk: publishers wait, consumers and settles go on, and with space everything goes on; also across a crash.
+//! A full disk: publishers block, consumers and settles continue, and everything continues once there is space; also
+//! after a crash.
 
 #[allow(dead_code)]
 mod driver;
@@ -16,7 +17,7 @@ fn tiny() -> Options {
     Options { file_bytes: 16 << 10, mixed_below: 3 << 10, survey_interval: 100_000_000, ..small() }
 }
 
-/// Lets both lanes work for so long.
+/// Runs both lanes for this long.
 fn work(driver: &mut Driver, time: Nanos) {
     let end = driver.now + time;
     while driver.now < end {
@@ -50,7 +51,7 @@ fn fill(driver: &mut Driver, rounds: usize) {
     }
 }
 
-/// What was appended is durable soon, although something may have to be tried a second time for it.
+/// Asserts that all appended records become durable soon, although an operation may have to be retried.
 fn assert_durable(driver: &mut Driver, what: &str) {
     let begin = driver.now;
     while driver.log.durable() < driver.log.appended() {
@@ -59,7 +60,7 @@ fn assert_durable(driver: &mut Driver, what: &str) {
     }
 }
 
-/// Every live message is there, byte for byte.
+/// Asserts that every live message is there, byte for byte.
 fn check(driver: &Driver) {
     for (log, ledger) in &driver.ledgers.0 {
         let stored = driver.read(*log, 1, 5000);
@@ -71,7 +72,7 @@ fn check(driver: &Driver) {
     }
 }
 
-/// The same live messages are there after a crash, on a disk as full as it is.
+/// Asserts that the same live messages are there after a crash, on a disk that is still full.
 fn check_after_a_crash(driver: &Driver) {
     let reopened = Driver::open(driver.disk.clone(), tiny());
     assert!(reopened.report.damaged.is_empty(), "{:?}", reopened.report);
@@ -83,7 +84,7 @@ fn check_after_a_crash(driver: &Driver) {
 }
 
 #[test]
-fn at_any_size_of_the_disk_settles_go_on_and_publishes_when_there_is_space() {
+fn settles_go_on_at_any_disk_size_and_publishes_with_space() {
     let (mut held, mut capacity) = (0, 64 << 10);
     while capacity < 400 << 10 {
         let mut driver = Driver::open(MemoryDisk::new(), tiny());
@@ -95,7 +96,7 @@ fn at_any_size_of_the_disk_settles_go_on_and_publishes_when_there_is_space() {
         assert_eq!(was_held, driver.log.is_out_of_space(), "{capacity}");
         let at = format!("{capacity} bytes, held: {was_held}");
         check(&driver);
-        // Both queues are drained message by message.
+        // Drains both queues message by message.
         for log in [A, B] {
             let live: Vec<u64> = driver.ledgers.0[&log].live.keys().copied().collect();
             for number in live {
@@ -117,7 +118,7 @@ fn at_any_size_of_the_disk_settles_go_on_and_publishes_when_there_is_space() {
     assert!(held > 20, "{held}");
 }
 
-/// Two queues with a backlog in segments, and not a byte left.
+/// Two queues with a backlog in segments, on a disk without a free byte.
 fn full() -> Driver {
     let mut driver = Driver::open(MemoryDisk::new(), tiny());
     for _ in 0..200 {
@@ -141,7 +142,7 @@ fn not_a_byte_is_left_and_a_backlog_is_drained() {
         assert_durable(&mut driver, "a settle on a full disk");
     }
     check(&driver);
-    // The reserve was used, and is whole again with what the backlog leaves.
+    // The reserve was used, and restored from the space that the backlog freed.
     assert!(driver.log.room(), "{:?}", driver.log.statistics());
     assert_eq!(driver.disk.len("reserve-0000").unwrap(), tiny().disk_reserve());
     check_after_a_crash(&driver);
@@ -150,7 +151,7 @@ fn not_a_byte_is_left_and_a_backlog_is_drained() {
 #[test]
 fn publishing_goes_on_within_seconds_of_space() {
     let mut driver = full();
-    // Whatever frees itself meanwhile is taken by others.
+    // Other programs take any space that is freed meanwhile.
     driver.disk.limit(Some(driver.disk.used()));
     work(&mut driver, 20 * SECOND);
     driver.disk.limit(Some(driver.disk.used()));
@@ -173,7 +174,7 @@ fn publishing_goes_on_within_seconds_of_space() {
     assert!(wal <= 6, "{names:?}");
 }
 
-/// On a file system that takes new blocks for what is written a second time.
+/// Simulates a file system that allocates new blocks for overwritten ones.
 #[test]
 fn without_space_for_zeros_the_next_file_is_used_as_it_is() {
     let mut driver = Driver::open(MemoryDisk::new(), Options { fill_after: 1 << 10, ..tiny() });
@@ -192,10 +193,10 @@ fn without_space_for_zeros_the_next_file_is_used_as_it_is() {
 }
 
 #[test]
-fn a_start_on_a_full_disk_uses_the_reserve_or_says_what_is_missing() {
+fn a_start_on_a_full_disk_uses_the_reserve_or_is_refused() {
     let mut driver = Driver::open(MemoryDisk::new(), tiny());
     fill(&mut driver, 20);
-    // What recovery removes is gone to others, too.
+    // Other programs take the space that recovery frees, too.
     let disk = driver.disk.clone();
     Driver::open(driver.disk.clone(), tiny()).report.removed.iter().for_each(|name| disk.remove(name).unwrap());
     disk.limit(Some(disk.used()));
@@ -209,7 +210,7 @@ fn a_start_on_a_full_disk_uses_the_reserve_or_says_what_is_missing() {
     work(&mut driver, 3 * SECOND);
     assert!(driver.log.room());
 
-    // Without the reserve a shorter file does, and without any space the start says so and changes nothing.
+    // Without the reserve a shorter file is enough; without any space the start says so and changes nothing.
     let disk = driver.disk.clone();
     disk.remove("reserve-0000").unwrap();
     let spare: Vec<String> = Driver::open(disk.clone(), tiny()).report.removed;

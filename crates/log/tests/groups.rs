@@ -1,4 +1,4 @@
-//! The records of a group hold together or not at all.
+//! The records of a group take effect together or not at all.
 
 #[allow(dead_code)]
 mod driver;
@@ -17,7 +17,7 @@ fn take_away(driver: &mut Driver, group: GroupId, log: LogId, number: u64) {
     ledger.position = driver.log.append_settle_in(group, log, SettleReason::DeadLettered, &[range], driver.now);
 }
 
-/// The second half; the owner of the log counts it when the group is durable.
+/// The second half; the owner of the log counts the message once the group is durable.
 fn put(driver: &mut Driver, group: GroupId, log: LogId, number: u64, length: usize) -> Position {
     let moved = body(log, number, length);
     let payload = Payload { head: &[], body: Some(&moved) };
@@ -34,7 +34,7 @@ fn a_committed_group_holds_after_a_crash() {
     driver.publish(A, &[body(A, 1, 60), body(A, 2, 60)], Wait::Confirm);
     let group = driver.log.begin_group();
     take_away(&mut driver, group, A, 1);
-    // Another's record, and the end of a batch, in between.
+    // A record of another log, and the end of a batch, in between.
     driver.publish(A, &[body(A, 3, 60)], Wait::Confirm);
     driver.settle_down();
     put(&mut driver, group, B, 1, 5000);
@@ -55,7 +55,7 @@ fn a_group_without_its_commit_record_never_was() {
     let group = driver.log.begin_group();
     take_away(&mut driver, group, A, 1);
     put(&mut driver, group, B, 1, 60);
-    // Others go on behind it.
+    // Other records follow it.
     driver.ledgers.0.entry(B).or_default().next = 2;
     driver.publish(B, &[body(B, 2, 60)], Wait::Confirm);
     driver.settle_down();
@@ -68,7 +68,7 @@ fn a_group_without_its_commit_record_never_was() {
     assert_eq!(driver.ledgers.0[&B].next, 3, "its number stays used");
     assert!(check(&driver.disk, &small()).unwrap().is_sound(), "a crash may leave that");
 
-    // The next life uses the slot again, and commits.
+    // After the restart the slot is reused, and committed.
     let group = driver.log.begin_group();
     take_away(&mut driver, group, A, 2);
     put(&mut driver, group, B, 3, 60);
@@ -92,9 +92,9 @@ fn an_empty_group_leaves_no_record() {
     assert!(driver.log.commit_group(next, Wait::Confirm, driver.now).is_some());
 }
 
-/// A checkpoint with half of a group would take the message away in one log without ever having it in the other.
+/// A checkpoint with half of a group would remove the message from one log without ever adding it to the other.
 #[test]
-fn no_checkpoint_is_written_while_a_group_that_it_reflects_is_open() {
+fn no_checkpoint_is_written_while_a_reflected_group_is_open() {
     let options = Options { unretired_max: 2, ..small() };
     let mut driver = Driver::open(MemoryDisk::new(), options.clone());
     driver.publish(B, &[body(B, 1, 60)], Wait::Confirm);

@@ -1,4 +1,5 @@
-//! A bit that is read wrong once is no damage: a retirement that meets it reads again, and copies what it has checked.
+//! A bit that is misread once is no damage: a retirement that meets it reads again, and copies the bytes that it
+//! checked.
 
 #[allow(dead_code)]
 mod driver;
@@ -6,10 +7,10 @@ mod driver;
 use driver::{Driver, body, small};
 use leveret_log::{Event, Lane, LogId, MemoryDisk, Wait};
 
-/// The table of a batch with so many runs begins in one read of a retirement and ends in the next, now and then.
+/// With this many runs, the table of a batch now and then begins in one read of a retirement and ends in the next.
 const LOGS: u64 = 40;
 
-/// Enough for a retirement, which has not begun.
+/// A log with enough records for a retirement, which has not begun.
 fn before_a_retirement(body_bytes: usize) -> Driver {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     for number in 1..=60 {
@@ -25,7 +26,7 @@ fn before_a_retirement(body_bytes: usize) -> Driver {
     driver
 }
 
-/// With the bit in the read after this many others; false if there were no more.
+/// Runs a retirement with a misread after this many other reads. Returns false if there were no more reads.
 fn misread(body_bytes: usize, reads: u64) -> bool {
     let mut driver = before_a_retirement(body_bytes);
     driver.disk.misread(reads);

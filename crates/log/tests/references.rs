@@ -1,4 +1,4 @@
-//! Messages whose bytes stand in another log.
+//! Messages whose bytes are stored in another log.
 
 #[allow(dead_code)]
 mod driver;
@@ -9,7 +9,7 @@ use leveret_log::{Job, LiveState, LogId, MemoryDisk, Next, Wait};
 const A: LogId = LogId(1);
 const B: LogId = LogId(2);
 
-/// Appends three bodies once, and that `A` and `B` have them under numbers of their own.
+/// Appends three bodies once, and references to them in `A` and `B` under numbers of their own.
 fn share(driver: &mut Driver, first_shared: u64, firsts: [(LogId, u64); 2]) {
     let bodies: Vec<_> = (0..3).map(|at| body(LogId(9), first_shared + at, 1000)).collect();
     driver.publish(LogId::SHARED, &bodies, Wait::Confirm);
@@ -68,7 +68,7 @@ fn after_a_checkpoint_they_are_in_the_state_and_not_replayed() {
 fn a_retirement_waits_until_their_owner_counts_them() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     share(&mut driver, 1, [(A, 1), (B, 11)]);
-    // Its owner hasn't applied them yet.
+    // The owner hasn't applied them yet.
     let next = std::mem::replace(&mut driver.ledgers.0.get_mut(&A).unwrap().next, 1);
     let hidden = std::mem::take(&mut driver.ledgers.0.get_mut(&A).unwrap().live);
     for number in 1..=300 {
@@ -87,7 +87,7 @@ fn a_retirement_waits_until_their_owner_counts_them() {
 }
 
 #[test]
-fn who_asks_for_shared_messages_is_told_their_log() {
+fn owners_of_shared_messages_are_asked_for_the_shared_log() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     share(&mut driver, 1, [(A, 1), (B, 11)]);
     let mut asked = Vec::new();

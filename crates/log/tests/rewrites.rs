@@ -1,4 +1,4 @@
-//! Sparse segments are written again: what is dead goes, what is alive stays, in its order, and small ones become few.
+//! Rewrites of sparse segments: dead messages are dropped, live ones stay in order, and small segments are merged.
 
 #[allow(dead_code)]
 mod driver;
@@ -9,7 +9,7 @@ use leveret_log::{Disk, Event, Lane, LogId, MemoryDisk, Next, Options, Wait};
 const A: LogId = LogId(1);
 const B: LogId = LogId(2);
 
-/// A stream of bits for tests.
+/// A stream of random bits.
 struct Dice(u64);
 
 impl Dice {
@@ -25,7 +25,7 @@ fn publish_one(driver: &mut Driver, log: LogId, length: usize) -> u64 {
     number
 }
 
-/// Every live message is there, byte for byte; what is read comes in order.
+/// Asserts that every live message is there, byte for byte, and that reads return them in order.
 fn check(driver: &Driver) {
     for (log, ledger) in &driver.ledgers.0 {
         let stored = driver.read(*log, 1, 5000);
@@ -48,9 +48,9 @@ fn live_bytes(driver: &Driver) -> u64 {
 }
 
 #[test]
-fn a_few_messages_held_while_many_pass_hold_no_more_than_themselves() {
+fn a_few_old_messages_retain_no_more_space_than_their_own() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
-    // A lag that lets everything reach a segment before it is settled.
+    // A lag large enough that every message reaches a segment before it is settled.
     let lag = 500;
     for round in 1..=4000u64 {
         for (log, length) in [(A, 900), (B, 150)] {
@@ -77,7 +77,7 @@ fn a_few_messages_held_while_many_pass_hold_no_more_than_themselves() {
 }
 
 #[test]
-fn a_thousand_files_with_one_live_message_each_become_few_segments() {
+fn a_thousand_files_with_one_live_message_become_few_segments() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     let mut kept = 0;
     while driver.log.statistics().retirements < 1000 {
@@ -97,7 +97,7 @@ fn a_thousand_files_with_one_live_message_each_become_few_segments() {
 }
 
 #[test]
-fn a_drained_backlog_leaves_nothing_although_nothing_is_retired_any_more() {
+fn a_drained_backlog_leaves_no_files_without_more_retirements() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     for _ in 0..1000 {
         publish_one(&mut driver, A, 900);
@@ -117,7 +117,7 @@ fn a_drained_backlog_leaves_nothing_although_nothing_is_retired_any_more() {
 }
 
 #[test]
-fn the_owners_are_asked_a_while_after_settles_and_not_again_without() {
+fn a_survey_follows_settles_after_a_while_and_none_without() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     for _ in 0..600 {
         publish_one(&mut driver, A, 900);
@@ -140,12 +140,12 @@ fn the_owners_are_asked_a_while_after_settles_and_not_again_without() {
     assert!(matches!(driver.log.next_job(Lane::Background, driver.now), Next::Idle));
 }
 
-/// Random work, in which jobs of both lanes come between any two steps.
+/// Random work, with jobs of both lanes between any two steps.
 fn jumble(seed: u64, disk: MemoryDisk) -> Driver {
     let options = Options { file_bytes: 16 << 10, mixed_below: 3 << 10, survey_interval: 1_000_000, ..small() };
     let mut driver = Driver::open(disk, options);
     let mut dice = Dice(seed);
-    // Ids of logs aren't used again.
+    // Ids of logs aren't reused.
     let mut logs = [1, 2, 3, 4, 5].map(LogId);
     for round in 0..4000 {
         let place = dice.below(5) as usize;
@@ -236,7 +236,7 @@ fn a_plan_outlives_the_rewrite_of_its_segment() {
 }
 
 #[test]
-fn damage_met_by_a_rewrite_stops_the_logs_it_hit_and_keeps_the_file() {
+fn damage_met_by_a_rewrite_stops_its_logs_and_keeps_the_file() {
     for unreadable in [false, true] {
         let mut driver = before_a_rewrite();
         // In a live message of the second log.
@@ -266,7 +266,7 @@ fn damage_met_by_a_rewrite_stops_the_logs_it_hit_and_keeps_the_file() {
         };
         assert_eq!((error.log, &error.file), (B, &name));
         assert!(error.range.contains(&(at as u64)), "{error}");
-        // What stands behind it in the same run can't be told apart.
+        // Messages after it in the same run can't be told apart.
         let lost = if unreadable {
             "5 messages between the numbers 8 and 40"
         } else {
@@ -275,7 +275,7 @@ fn damage_met_by_a_rewrite_stops_the_logs_it_hit_and_keeps_the_file() {
         assert!(error.to_string().contains(lost), "{error}");
         let kept = driver.disk.content(&format!("damaged-{name}"));
         assert_eq!(kept.map(|bytes| bytes.len()), Some(content.len()));
-        // The other log is as it was.
+        // The other log is unchanged.
         driver.ledgers.0.remove(&B);
         check(&driver);
         let reopened = Driver::open(driver.disk.clone(), small());
@@ -285,7 +285,7 @@ fn damage_met_by_a_rewrite_stops_the_logs_it_hit_and_keeps_the_file() {
 }
 
 #[test]
-fn a_log_deleted_while_its_segments_are_rewritten_leaves_nothing() {
+fn a_log_deleted_during_a_rewrite_leaves_nothing() {
     let mut driver = before_a_rewrite();
     driver.now += 4_000_000_000;
     while driver.log.statistics().messages_copied < 200 && driver.step(Lane::Background) {}

@@ -1,4 +1,4 @@
-//! A little that only has to be written is written by whoever appended it, and the commit lane sleeps on.
+//! A small batch that only has to be written is written by the appending thread, and the commit lane sleeps on.
 
 #[allow(dead_code)]
 mod driver;
@@ -23,7 +23,7 @@ fn take(driver: &mut Driver) -> Option<(JobId, Job)> {
     driver.log.next_small_write(driver.now)
 }
 
-/// What is due is none of a core's business.
+/// Asserts that the due work isn't a small write for a core.
 fn is_for_the_lane(driver: &Driver) -> bool {
     !driver.log.small_write_waiting(driver.now)
 }
@@ -35,7 +35,7 @@ fn complete(driver: &mut Driver, (id, job): (JobId, Job)) -> Vec<Event> {
 }
 
 #[test]
-fn whoever_appended_writes_and_wakes_the_lane_only_for_the_sync() {
+fn the_appending_thread_writes_and_wakes_the_lane_for_the_sync() {
     let mut driver = quiet();
     for number in 2..=5 {
         driver.publish(A, &[body(A, number, 700)], Wait::Written);
@@ -78,27 +78,27 @@ fn the_lane_that_finds_a_write_on_its_way_is_woken_after_it() {
 }
 
 #[test]
-fn what_somebody_waits_for_to_be_durable_is_for_the_lane() {
+fn records_that_have_to_be_durable_are_for_the_lane() {
     let mut driver = quiet();
     driver.publish(A, &[body(A, 2, 700)], Wait::Written);
     driver.publish(A, &[body(A, 3, 700)], Wait::Confirm);
     assert!(driver.log.commit_waiting() && take(&mut driver).is_none());
     driver.settle_down();
-    // Also what was written before, once somebody says so.
+    // So are records written before, once a caller wants them durable.
     driver.publish(A, &[body(A, 4, 700)], Wait::Written);
     let job = take(&mut driver).expect("a small write");
     complete(&mut driver, job);
     driver.log.hurry(4);
     driver.publish(A, &[body(A, 5, 700)], Wait::Written);
     assert!(driver.log.commit_waiting() && take(&mut driver).is_none());
-    // And what nobody waits for at all.
+    // So are records that no caller waits for at all.
     let mut driver = quiet();
     driver.settle(A, 1..=1);
     assert!(take(&mut driver).is_none());
 }
 
 #[test]
-fn what_is_large_or_goes_elsewhere_is_for_the_lane() {
+fn large_batches_and_those_for_the_next_file_are_for_the_lane() {
     let mut driver = Driver::open(MemoryDisk::new(), Options { small_write_bytes_max: 8 << 10, ..small() });
     driver.publish(A, &[body(A, 1, 7000)], Wait::Written);
     let job = take(&mut driver).expect("less than 8 KiB");
@@ -106,7 +106,7 @@ fn what_is_large_or_goes_elsewhere_is_for_the_lane() {
     driver.publish(A, &[body(A, 2, 9000)], Wait::Written);
     assert!(driver.log.commit_waiting() && take(&mut driver).is_none());
     driver.settle_down();
-    // A batch that the file has no room for: all before the next file is durable.
+    // A batch that doesn't fit into the file: all before the next file has to be durable.
     let mut number = 3;
     loop {
         driver.publish(A, &[body(A, number, 7000)], Wait::Written);

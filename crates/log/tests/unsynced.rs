@@ -1,4 +1,4 @@
-//! What only has to be written shares a sync, and recovery knows what a power cut may do to it.
+//! Batches that only have to be written share a sync, and recovery knows how a power cut may have torn them.
 
 #[allow(dead_code)]
 mod driver;
@@ -22,7 +22,7 @@ fn write(driver: &mut Driver, number: u64, wait: Wait) {
     assert!(matches!(driver.events.last(), Some(Event::Written(_))));
 }
 
-/// One durable message, and those up to `last` only written.
+/// A log with one durable message; those after it up to `last` are only written.
 fn written(last: u64) -> Driver {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     driver.publish(A, &[body(A, 1, 700)], Wait::Confirm);
@@ -70,12 +70,12 @@ fn batches_that_only_have_to_be_written_share_a_sync() {
 }
 
 #[test]
-fn whoever_waits_for_the_disk_has_all_before_synced_too() {
+fn a_wait_for_the_disk_syncs_all_earlier_batches_too() {
     let mut driver = written(3);
     write(&mut driver, 4, Wait::Confirm);
     assert!(driver.step(Lane::Commit), "the sync comes at once");
     assert_eq!(driver.log.durable(), 4);
-    // Somebody may also say so later.
+    // A caller may also ask for durability later.
     write(&mut driver, 5, Wait::Written);
     assert!(!driver.step(Lane::Commit));
     driver.log.hurry(5);
@@ -89,7 +89,7 @@ fn whoever_waits_for_the_disk_has_all_before_synced_too() {
 }
 
 #[test]
-fn what_is_much_is_synced_and_a_file_begins_when_all_before_it_is_durable() {
+fn many_bytes_are_synced_and_a_file_begins_after_a_sync() {
     let options = Options { unsynced_max: 10 << 10, ..small() };
     let mut driver = Driver::open(MemoryDisk::new(), options);
     let mut longest = 0;
@@ -108,7 +108,7 @@ fn what_is_much_is_synced_and_a_file_begins_when_all_before_it_is_durable() {
     assert!(firsts.len() > 2 && firsts.iter().all(|unsynced| *unsynced == 0), "{firsts:?}");
 }
 
-/// What may have become of a batch of `length` bytes that wasn't synced.
+/// Tears a batch of `length` bytes that wasn't synced in one of several ways.
 fn tear(bytes: &mut [u8], how: usize) {
     match how {
         0 => bytes.fill(0),
@@ -119,7 +119,7 @@ fn tear(bytes: &mut [u8], how: usize) {
 }
 
 #[test]
-fn of_batches_that_were_not_durable_a_power_cut_leaves_those_before_the_first_it_tore() {
+fn a_power_cut_leaves_the_batches_before_the_first_torn_one() {
     for how in 0..4 {
         for torn in 2..=5u64 {
             let driver = written(5);
@@ -135,7 +135,7 @@ fn of_batches_that_were_not_durable_a_power_cut_leaves_those_before_the_first_it
             let mut driver = Driver::open(disk, small());
             let report = &driver.report;
             assert!(report.damaged.is_empty(), "{how} {torn}: {:?}", report.damaged);
-            // Without its first sector the last one was never begun.
+            // Without its first sector the last batch was never begun.
             let is_seen = torn < 5 || how > 1;
             assert_eq!(report.cut.is_some(), is_seen, "{how} {torn}");
             if let Some(cut) = &report.cut {
@@ -144,7 +144,7 @@ fn of_batches_that_were_not_durable_a_power_cut_leaves_those_before_the_first_it
                 assert!(torn == 5 || cut.range.end == last as u64 + header.padded_bytes(), "{cut:?}");
             }
             assert_eq!(numbers(&driver), (1..torn).collect::<Vec<_>>());
-            // The numbers are used again, and the next start knows which ones count.
+            // The numbers are reused, and the next start knows which ones count.
             driver.publish(A, &[body(A, torn, 30)], Wait::Confirm);
             driver.settle_down();
             assert_eq!(driver.read(A, torn, 1)[0].1[4..], body(A, torn, 30)[..]);
@@ -152,7 +152,8 @@ fn of_batches_that_were_not_durable_a_power_cut_leaves_those_before_the_first_it
             assert!(again.report.damaged.is_empty() && again.report.cut.is_none(), "{how} {torn}: {:?}", again.report);
             assert_eq!(again.read(A, 1, 1 << 20).len(), torn as usize);
             assert_eq!(again.read(A, torn, 1)[0].1[4..], body(A, torn, 30)[..]);
-            // Nor does a clean stop change what was cut before: all up to its last batch was durable, but not those.
+            // A clean stop doesn't change what was cut before either: everything up to its last batch was durable,
+            // but not the cut batches.
             let closed = Driver::open(again.close(), small());
             assert!(closed.report.clean, "{how} {torn}: {:?}", closed.report);
             assert_eq!(numbers(&closed), (1..=torn).collect::<Vec<_>>());
@@ -162,7 +163,7 @@ fn of_batches_that_were_not_durable_a_power_cut_leaves_those_before_the_first_it
 }
 
 #[test]
-fn what_went_bad_after_its_sync_is_damage_whoever_was_written_before_that() {
+fn corruption_after_sync_is_reported_as_damage() {
     let mut driver = written(4);
     write(&mut driver, 5, Wait::Confirm);
     driver.settle_down();
@@ -185,7 +186,7 @@ fn what_went_bad_after_its_sync_is_damage_whoever_was_written_before_that() {
 }
 
 #[test]
-fn after_a_clean_stop_all_of_it_was_durable() {
+fn everything_was_durable_after_a_clean_stop() {
     let disk = written(4).close();
     let (name, batches) = batches(&disk);
     assert_eq!(batches.last().unwrap().1.unsynced, 3, "the closing batch");
@@ -198,7 +199,7 @@ fn after_a_clean_stop_all_of_it_was_durable() {
     assert_eq!(numbers(&reopened).last(), Some(&4), "what follows is there");
 }
 
-/// A file that ends with batches that shared a sync, and the next one, whose first batch came after that.
+/// A file that ends with batches that shared a sync, and its successor, which was begun after that sync.
 fn with_a_next_file() -> (Driver, String, Vec<(usize, BatchHeader)>) {
     let mut driver = written(4);
     let mut number = 5;
@@ -215,7 +216,7 @@ fn with_a_next_file() -> (Driver, String, Vec<(usize, BatchHeader)>) {
 }
 
 #[test]
-fn of_a_file_that_another_follows_all_was_durable() {
+fn everything_was_durable_in_a_file_with_a_successor() {
     let (driver, name, batches) = with_a_next_file();
     let disk = driver.disk.clone();
     let mut content = disk.content(&name).unwrap();
@@ -229,7 +230,7 @@ fn of_a_file_that_another_follows_all_was_durable() {
 }
 
 #[test]
-fn a_next_file_that_was_never_begun_tells_nothing() {
+fn a_successor_that_was_never_begun_proves_nothing() {
     for length in [0, 100, 600] {
         let disk = written(5).disk;
         let (name, batches) = batches(&disk);
@@ -244,7 +245,7 @@ fn a_next_file_that_was_never_begun_tells_nothing() {
 }
 
 #[test]
-fn what_cant_be_read_was_not_torn() {
+fn unreadable_bytes_were_not_torn_by_a_power_cut() {
     let disk = written(5).disk;
     let (name, batches) = batches(&disk);
     let at = batches[2].0 as u64;
@@ -254,7 +255,7 @@ fn what_cant_be_read_was_not_torn() {
 }
 
 #[test]
-fn a_second_power_cut_cuts_the_second_life_and_leaves_the_first_as_it_was() {
+fn a_second_power_cut_leaves_batches_before_the_first_unchanged() {
     let disk = written(5).disk;
     let (name, batches) = batches(&disk);
     let mut content = disk.content(&name).unwrap();
@@ -296,7 +297,7 @@ fn a_bit_that_is_read_wrong_once_cuts_nothing() {
     assert!(met > 2, "{met} reads");
 }
 
-/// Notes where is written.
+/// A disk that notes where it is written to.
 #[derive(Default)]
 struct Noting {
     disk: MemoryDisk,
@@ -343,7 +344,7 @@ impl Disk for Noting {
 }
 
 #[test]
-fn a_start_after_a_kill_writes_all_of_it_again() {
+fn a_start_after_a_kill_rewrites_all_unsynced_batches() {
     let mut driver = written(2);
     driver.log.hurry(2);
     driver.settle_down();

@@ -1,4 +1,4 @@
-//! What is appended is durable when it is said to be, and there after a restart.
+//! Records are durable when the log says so, and are there after a restart.
 
 #[allow(dead_code)]
 mod driver;
@@ -59,19 +59,19 @@ fn records_are_durable_after_the_sync_and_there_after_a_restart() {
 }
 
 #[test]
-fn a_backlog_goes_through_retirement_and_comes_out_in_order() {
+fn a_backlog_passes_retirement_in_order() {
     retire_a_backlog(&small());
 }
 
 #[test]
-fn so_it_does_where_files_are_filled_with_zeros_before_they_are_used() {
+fn a_backlog_goes_through_files_filled_with_zeros() {
     for fill_after in [1 << 10, 8 << 10] {
         retire_a_backlog(&Options { fill_after, ..small() });
     }
 }
 
 #[test]
-fn a_file_that_was_never_written_is_soon_left_and_none_of_the_next() {
+fn a_file_that_was_never_written_is_soon_left_for_the_next() {
     let options = Options { fill_after: 8 << 10, unretired_max: 4, ..small() };
     let mut driver = Driver::open(MemoryDisk::new(), options.clone());
     let first = names(&driver);
@@ -91,7 +91,7 @@ fn a_file_that_was_never_written_is_soon_left_and_none_of_the_next() {
     assert_eq!(reopened.ledgers.0[&A].live.len(), 15);
 }
 
-/// Of WAL files.
+/// Names of the WAL files.
 fn names(driver: &Driver) -> Vec<String> {
     let mut names = leveret_log::Disk::list(&driver.disk).unwrap();
     names.retain(|name| name.starts_with("wal-"));
@@ -134,7 +134,7 @@ fn retire_a_backlog(options: &Options) {
     assert!(driver.report.damaged.is_empty(), "{:?}", driver.report);
     for log in [A, B] {
         assert_eq!(driver.ledgers.0[&log].next, before[&log].next);
-        let live = |ledger: &driver::Ledger| ledger.live.keys().copied().collect::<Vec<_>>();
+        let live = |ledger: &driver::OwnedLog| ledger.live.keys().copied().collect::<Vec<_>>();
         assert_eq!(live(&driver.ledgers.0[&log]), live(&before[&log]));
         let stored = driver.read(log, 1, 1 << 20);
         let numbers: Vec<u64> = stored.iter().map(|(number, _)| *number).collect();
@@ -147,7 +147,7 @@ fn retire_a_backlog(options: &Options) {
 }
 
 #[test]
-fn a_crash_after_everything_was_retired_is_no_clean_stop() {
+fn a_crash_after_retirement_of_everything_is_no_clean_stop() {
     let options = Options { unretired_max: 2, ..small() };
     let mut driver = Driver::open(MemoryDisk::new(), options.clone());
     assert!(driver.report.clean, "an empty directory is one");
@@ -233,11 +233,11 @@ fn without_room_publishes_wait_for_the_disk() {
 }
 
 #[test]
-fn a_batch_that_needs_a_new_file_doesnt_wait_for_the_background_lane() {
+fn a_batch_for_a_new_file_doesnt_wait_for_the_background_lane() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     driver.publish(A, &[body(A, 1, 20_000)], Wait::Confirm);
     assert!(driver.step(Lane::Commit) && driver.step(Lane::Commit));
-    // Less than half of the file is used, so nobody has prepared the next one; this batch doesn't fit the rest.
+    // Less than half of the file is used, so the next one isn't prepared; this batch doesn't fit into the rest.
     let bodies: Vec<Bytes> = (2..=4).map(|number| body(A, number, 19_000)).collect();
     driver.publish(A, &bodies, Wait::Confirm);
     driver.now += 2_000_000;
@@ -249,7 +249,7 @@ fn a_batch_that_needs_a_new_file_doesnt_wait_for_the_background_lane() {
 fn retirement_holds_commits_back_when_it_is_behind() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     let mut next = 1;
-    // The background lane only prepares files; it isn't asked to answer for the logs.
+    // The background lane only prepares files; it doesn't get the states of the logs.
     while driver.log.room() && next < 1000 {
         driver.publish(A, &[body(A, next, 3000)], Wait::Confirm);
         next += 1;
@@ -267,7 +267,7 @@ fn retirement_holds_commits_back_when_it_is_behind() {
     assert_eq!(driver.log.durable(), driver.log.appended());
 }
 
-/// One sync of what is due, `took` long; `meanwhile` comes during it.
+/// Runs one due sync, which takes `took`; `meanwhile` runs during it.
 fn sync(driver: &mut Driver, took: u64, meanwhile: impl FnOnce(&mut Driver)) {
     assert!(driver.step(Lane::Commit), "the write");
     let Next::Run(id, job) = driver.log.next_job(Lane::Commit, driver.now) else { panic!("a sync is due") };
@@ -278,13 +278,13 @@ fn sync(driver: &mut Driver, took: u64, meanwhile: impl FnOnce(&mut Driver)) {
     driver.log.complete(id, Ok(done), driver.now).unwrap();
 }
 
-/// How long what is there is kept back.
+/// How long the waiting records are delayed.
 fn kept_back(driver: &mut Driver) -> u64 {
     let Next::At(at) = driver.log.next_job(Lane::Commit, driver.now) else { panic!("it has to wait") };
     at - driver.now
 }
 
-/// Publishes so many messages of ten bytes, of which `number` were there before.
+/// Publishes this many messages of ten bytes, numbered after `number`.
 fn publish(driver: &mut Driver, number: &mut u64, count: u64) {
     let bodies: Vec<Bytes> = (*number + 1..=*number + count).map(|n| body(A, n, 10)).collect();
     *number += count;
@@ -295,16 +295,16 @@ fn publish(driver: &mut Driver, number: &mut u64, count: u64) {
 fn group_commit_waits_only_as_long_as_it_should() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     let mut number = 0;
-    // The last sync is long ago: at once. So is one of a publisher who always waits for his confirm.
+    // The last sync is long ago: written at once. So is a record of a publisher that always waits for its confirm.
     publish(&mut driver, &mut number, 1);
     sync(&mut driver, 300_000, |_| {});
     publish(&mut driver, &mut number, 1);
     sync(&mut driver, 300_000, |driver| publish(driver, &mut number, 2));
-    // One was confirmed and two came meanwhile: there may be three again.
+    // One record was confirmed and two came meanwhile: three may come again.
     assert_eq!(kept_back(&mut driver), 200_000, "but they are not waited for long");
     publish(&mut driver, &mut number, 1);
     assert!(driver.log.commit_waiting(), "all are there");
-    // The time counts from when they could have gone.
+    // The delay counts from the time at which they could have been written.
     sync(&mut driver, 5_000_000, |driver| {
         driver.now -= 4_000_000;
         publish(driver, &mut number, 1);
@@ -322,7 +322,8 @@ fn group_commit_waits_only_as_long_as_it_should() {
     assert_eq!(kept_back(&mut driver), 50_000_000);
 }
 
-/// Publishers whose windows are full send as much again as was confirmed. If the half that came during a sync didn't wait
+/// Publishers with full windows send as much again as was confirmed. If the half that came during a sync didn't wait
+/// for the other half, each window would take two syncs forever.
 /// for the other half, each window would take two syncs for good.
 #[test]
 fn the_halves_of_a_window_come_together() {
@@ -337,7 +338,7 @@ fn the_halves_of_a_window_come_together() {
     sync(&mut driver, 100_000, |_| {});
     publish(&mut driver, &mut number, 180);
     sync(&mut driver, 100_000, |_| {});
-    // Who has gone is waited for once.
+    // A publisher that has gone is waited for once.
     publish(&mut driver, &mut number, 70);
     driver.now += kept_back(&mut driver);
     sync(&mut driver, 100_000, |_| {});

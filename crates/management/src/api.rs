@@ -14,7 +14,7 @@ use crate::bodies::Bodies;
 use crate::history::{Histories, Ranges, Subject};
 use crate::sampling::Sampler;
 
-/// What the HTTP API knows of its node. Cheap to clone.
+/// The state of the HTTP API: the node, its names and settings. Cheap to clone.
 #[derive(Clone)]
 pub struct Api {
     inner: Arc<Inner>,
@@ -36,27 +36,27 @@ struct Inner {
     log: OnceLock<Log>,
 }
 
-/// Which plugins of RabbitMQ the node stands for.
+/// The enabled plugins of RabbitMQ.
 #[derive(Debug)]
 pub(crate) struct Plugins {
-    /// The file that lists them, whether it is there or not.
+    /// The file that lists them, whether it exists or not.
     pub(crate) file: Option<PathBuf>,
-    /// Those that were asked for.
+    /// The plugins enabled explicitly.
     pub(crate) explicit: Vec<String>,
-    /// Those and what they need.
+    /// The plugins in effect: those and their dependencies.
     pub(crate) running: Vec<String>,
 }
 
 impl Plugins {
     fn of(file: Option<PathBuf>, enabled: &EnabledPlugins) -> Self {
         let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
-        // Tools may run elsewhere.
+        // Tools may run in another directory.
         let file = file.map(|file| std::path::absolute(&file).unwrap_or(file));
         Plugins { file, explicit: owned(enabled.explicit()), running: owned(enabled.running()) }
     }
 }
 
-/// Logins over HTTP so far.
+/// Counters of logins over HTTP.
 #[derive(Default)]
 pub(crate) struct Logins {
     succeeded: AtomicU64,
@@ -69,14 +69,15 @@ impl Logins {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Those that succeeded and those that failed.
+    /// Numbers of successful and failed logins.
     pub(crate) fn totals(&self) -> (u64, u64) {
         (self.succeeded.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed))
     }
 }
 
 impl Api {
-    /// The API of `node`. `name` is what answers call the node, `durability` what the banner says of a confirm.
+    /// The API of `node`. `name` is the node's name in responses, `durability` the description of confirms in the
+    /// banner.
     pub fn new(node: NodeHandle, name: String, data_directory: PathBuf, durability: String) -> Self {
         let inner = Inner {
             node,
@@ -96,7 +97,7 @@ impl Api {
         Api { inner: Arc::new(inner) }
     }
 
-    /// Says with what the node is configured.
+    /// Sets the text of the node's configuration.
     pub fn set_configuration(&self, text: String) {
         *self.inner.configuration.lock() = text;
     }
@@ -105,7 +106,8 @@ impl Api {
         self.inner.configuration.lock().clone()
     }
 
-    /// Says which plugins are wanted, and which file lists them. What is said first stays: they take effect at a start.
+    /// Sets the enabled plugins and the file that lists them. Only the first call counts: they take effect at a
+    /// start.
     pub fn set_plugins(&self, file: Option<PathBuf>, enabled: &EnabledPlugins) {
         let _ = self.inner.plugins.set(Plugins::of(file, enabled));
     }
@@ -114,7 +116,7 @@ impl Api {
         self.inner.plugins.get_or_init(|| Plugins::of(None, &EnabledPlugins::default()))
     }
 
-    /// Says whom and what the API lets in. What is said first stays: it takes effect at a start.
+    /// Sets the rules for requests. Only the first call counts: they take effect at a start.
     pub fn set_rules(&self, rules: ManagementApi) {
         let _ = self.inner.rules.set(rules);
     }
@@ -127,7 +129,7 @@ impl Api {
         &self.inner.bodies
     }
 
-    /// Says where the process logs. What is said first stays.
+    /// Sets the process's log. Only the first call counts.
     pub fn set_log(&self, log: Log) {
         let _ = self.inner.log.set(log);
     }
@@ -172,7 +174,7 @@ impl Api {
         &self.inner.histories
     }
 
-    /// Adds to an answer about a subject the past that was asked for.
+    /// Adds the requested history of a subject to a response.
     pub(crate) fn show_past(&self, subject: Subject, body: &mut serde_json::Value, ranges: Option<&Ranges>) {
         if let Some(ranges) = ranges {
             self.histories().show(subject, body, ranges, self.node().clock().now().wall_ms);
@@ -184,14 +186,14 @@ impl Api {
         u64::try_from(self.inner.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// The cluster's name: as it was set, or as configured.
+    /// The cluster's name, as set or as configured.
     pub(crate) fn cluster_name(&self) -> String {
         let topology = self.topology();
         let set = topology.global_parameter("cluster_name").and_then(|name| name.as_str().map(str::to_owned));
         set.unwrap_or_else(|| self.broker().settings.cluster_name.clone())
     }
 
-    /// The sockets on which clients are taken: those of AMQP not while the node is in maintenance.
+    /// The listeners for clients; without those of AMQP while the node is in maintenance.
     pub(crate) fn listeners(&self) -> Vec<Listening> {
         let is_open =
             |listener: &Listening| !listener.protocol.starts_with("amqp") || !self.broker().is_in_maintenance();
@@ -200,7 +202,7 @@ impl Api {
         open
     }
 
-    /// Asks connections to close; how many were asked.
+    /// Asks connections to close. Returns their number.
     pub(crate) fn close_where(&self, reason: &str, which: impl Fn(&Client) -> bool) -> usize {
         let broker = self.broker();
         broker.clients().iter().filter(|client| which(client) && broker.close(client.id, reason)).count()

@@ -3,12 +3,12 @@
 use leveret_broker::protocol::ProtocolTotals;
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, no_content};
+use crate::call::{Call, HandlerResult, no_content};
 use crate::error::Error;
 use crate::list;
 
 /// GET: logins by protocol since the node started.
-pub(crate) async fn attempts(call: Call) -> Answer {
+pub(crate) async fn attempts(call: Call) -> HandlerResult {
     check_node(&call)?;
     let of_protocol = |ProtocolTotals { info, totals, .. }: &ProtocolTotals| {
         view(info.label, totals.auth_succeeded, totals.auth_failed)
@@ -19,20 +19,20 @@ pub(crate) async fn attempts(call: Call) -> Answer {
     list::values(&call.query, shown)
 }
 
-/// GET: logins by source, which aren't tracked, as in RabbitMQ by default.
-pub(crate) async fn attempts_by_source(call: Call) -> Answer {
+/// GET: logins by source. They aren't tracked, as in RabbitMQ by default.
+pub(crate) async fn attempts_by_source(call: Call) -> HandlerResult {
     check_node(&call)?;
     list::values(&call.query, Vec::new())
 }
 
-/// DELETE: counters only grow here; there is nothing to forget.
-pub(crate) async fn forget_attempts(call: Call) -> Answer {
+/// DELETE: accepted without effect, because counters only grow here.
+pub(crate) async fn forget_attempts(call: Call) -> HandlerResult {
     check_node(&call)?;
     no_content()
 }
 
 /// POST of a login form, which is for OAuth.
-pub(crate) async fn login(_: Call) -> Answer {
+pub(crate) async fn login(_: Call) -> HandlerResult {
     Err(Error::WrongPassword)
 }
 

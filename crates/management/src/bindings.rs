@@ -1,5 +1,5 @@
-//! `/api/bindings`, and those of one exchange or queue. Every queue is bound to the default exchange by its name, though
-//! nobody keeps that binding.
+//! `/api/bindings`, and the bindings of one exchange or queue. Every queue is bound to the default exchange by its
+//! name, although that binding isn't stored.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use leveret_model::{
 };
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, json, no_content};
+use crate::call::{Call, HandlerResult, json, no_content};
 use crate::error::Error;
 use crate::exchanges::named;
 use crate::list::{self, Rows};
 use crate::{fields, percent};
 
-/// A binding, or the one that a queue has by its name.
+/// A stored binding, or a queue's implicit binding to the default exchange.
 #[derive(Clone)]
 enum Row {
     Kept(Arc<Binding>),
@@ -66,21 +66,21 @@ impl Rows for Listed {
     }
 }
 
-/// GET: those of all vhosts that the user sees.
-pub(crate) async fn all(call: Call) -> Answer {
+/// GET: bindings of all vhosts visible to the user.
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let rows = call.identity.vhosts(&topology).flat_map(|vhost| rows(&topology, vhost)).collect();
     list::answer(&call.query, Listed, rows)
 }
 
-/// GET: those of one vhost.
-pub(crate) async fn of_vhost(call: Call) -> Answer {
+/// GET: bindings of one vhost.
+pub(crate) async fn of_vhost(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     list::answer(&call.query, Listed, rows(&topology, call.word(0)))
 }
 
-/// GET: those that lead out of an exchange.
-pub(crate) async fn of_source(call: Call) -> Answer {
+/// GET: bindings whose source is an exchange.
+pub(crate) async fn of_source(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let (vhost, exchange) = (call.word(0), named(call.word(1)));
     let rows = match exchange {
@@ -90,8 +90,8 @@ pub(crate) async fn of_source(call: Call) -> Answer {
     list::answer(&call.query, Listed, rows)
 }
 
-/// GET: those that lead to an exchange.
-pub(crate) async fn of_exchange(call: Call) -> Answer {
+/// GET: bindings whose destination is an exchange.
+pub(crate) async fn of_exchange(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let exchange = topology.exchange(call.word(0), named(call.word(1)));
     let rows = exchange.map_or_else(Vec::new, |exchange| {
@@ -100,8 +100,8 @@ pub(crate) async fn of_exchange(call: Call) -> Answer {
     list::answer(&call.query, Listed, rows)
 }
 
-/// GET: those that lead to a queue.
-pub(crate) async fn of_queue(call: Call) -> Answer {
+/// GET: bindings whose destination is a queue.
+pub(crate) async fn of_queue(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let rows = topology.queue(call.word(0), call.word(1)).map_or_else(Vec::new, |queue| {
         let destination = queue.destination();
@@ -111,20 +111,20 @@ pub(crate) async fn of_queue(call: Call) -> Answer {
     list::answer(&call.query, Listed, rows)
 }
 
-/// GET: those between an exchange and a queue or exchange.
-pub(crate) async fn between(call: Call) -> Answer {
+/// GET: bindings between an exchange and a queue or exchange.
+pub(crate) async fn between(call: Call) -> HandlerResult {
     let pair = Pair::of(&call)?;
     list::answer(&call.query, Listed, pair.rows(&call.api.topology()))
 }
 
 /// GET of one.
-pub(crate) async fn one(call: Call) -> Answer {
+pub(crate) async fn one(call: Call) -> HandlerResult {
     let rows = Pair::of(&call)?.rows(&call.api.topology());
     keyed(rows, call.word(4)).map_or(Err(Error::NotFound), |row| json(Listed.show(&row)))
 }
 
-/// POST: 201 with its place.
-pub(crate) async fn post(mut call: Call) -> Answer {
+/// POST: responds with 201 and the binding's path.
+pub(crate) async fn post(mut call: Call) -> HandlerResult {
     for end in [1, 3] {
         if let Some(name) = call.path.get_mut(end) {
             *name = without_line_ends(name).into_owned();
@@ -139,14 +139,14 @@ pub(crate) async fn post(mut call: Call) -> Answer {
     let bind = pair.bind(routing_key.as_bytes(), &arguments);
     let permit = call.permit(pair.vhost, pair.action(routing_key.as_bytes()))?;
     call.api.submit(permit, Command::Bind(bind)).await?;
-    // The key is quoted as any word of a path, though it is quoted itself.
+    // The key is quoted like any segment of a path, although it already contains quoting.
     let key = key_of(routing_key.as_bytes(), &arguments);
     let place = format!("{}/{}", quoted(pair.destination.as_bytes()), quoted(key.as_bytes()));
     Ok((StatusCode::CREATED, [(header::LOCATION, place)]).into_response())
 }
 
 /// DELETE of one.
-pub(crate) async fn delete(call: Call) -> Answer {
+pub(crate) async fn delete(call: Call) -> HandlerResult {
     let pair = Pair::of(&call)?;
     let Some(Row::Kept(binding)) = keyed(pair.rows(&call.staged()), call.word(4)) else {
         return Err(Error::NotFound);
@@ -157,7 +157,7 @@ pub(crate) async fn delete(call: Call) -> Answer {
     no_content()
 }
 
-/// Both ends of a binding, as a path names them: vhost, `e`, source, `q` or `e`, destination.
+/// Both ends of a binding, as named by a path: vhost, `e`, source, `q` or `e`, destination.
 struct Pair<'a> {
     vhost: &'a str,
     source: &'a str,
@@ -233,7 +233,7 @@ fn default(vhost: &Arc<str>, queue: &Arc<str>) -> Row {
     Row::Default { vhost: vhost.clone(), queue: queue.clone() }
 }
 
-/// As exports have it.
+/// The binding as exported.
 pub(crate) fn definition(binding: &Binding) -> Value {
     json!({
         "source": binding.source,
@@ -245,8 +245,8 @@ pub(crate) fn definition(binding: &Binding) -> Value {
     })
 }
 
-/// What tells a binding from others between the same ends, the same at any time: the key, `~` for an empty one, and a
-/// hash of the arguments if there are any.
+/// The identifier of a binding among those between the same ends, which never changes: the routing key, `~` for an
+/// empty one, followed by a hash of the arguments if there are any.
 fn key_of(routing_key: &[u8], arguments: &Arguments) -> String {
     let key = quoted(routing_key).replace('~', "%7E");
     match (key.is_empty(), arguments.is_empty()) {
@@ -265,8 +265,8 @@ fn hash(arguments: &Arguments) -> String {
     URL_SAFE_NO_PAD.encode(sum.to_be_bytes())
 }
 
-/// The row with this key. Clients put it into a path as it is, or quote it once more, which the key itself may look like:
-/// one that is the key as it stands is meant before one that becomes it.
+/// The row with this key. Clients put the key into a path unchanged or quote it again, and the key itself may look
+/// quoted: a row whose key equals the segment is preferred to one whose key equals it after decoding.
 fn keyed(mut rows: Vec<Row>, word: &str) -> Option<Row> {
     let with = |fits: &dyn Fn(String) -> bool| rows.iter().position(|row| fits(row.key()));
     let at = with(&|key| key == word).or_else(|| with(&|key| percent::decoded(&key).is_ok_and(|key| key == word)))?;
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_rabbitmqs_and_stay_the_same() {
+    fn properties_keys_are_rabbitmqs_and_never_change() {
         let none = Arguments::default();
         assert_eq!(key_of(b"a.#", &none), "a.%23");
         assert_eq!(key_of(b"", &none), "~");
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(key_of(b"k", &some), key_of(b"k", &same));
         assert_ne!(key_of(b"k", &some), key_of(b"k", &Arguments::from_iter([("x", Argument::Int(2))])));
         assert!(key_of(b"", &some).starts_with('~'));
-        // Whoever keeps a key finds its binding after an upgrade.
+        // A client that stored a key must find its binding after an upgrade.
         assert_eq!(key_of(b"k", &Arguments::from_iter([("x", Argument::Int(1))])), "k~vdPVPDoLP9Y");
     }
 

@@ -1,14 +1,14 @@
-//! Bodies of requests that are in memory at the same time.
+//! Limit on the bodies of requests that are in memory at the same time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of all bodies that are being received or handled.
+/// Bytes of all bodies being received or handled.
 #[derive(Default)]
 pub(crate) struct Bodies {
     bytes: AtomicU64,
 }
 
-/// One body's share; given back when it is dropped.
+/// The share of one body, returned when it is dropped.
 pub(crate) struct Share<'a> {
     bodies: &'a Bodies,
     own: u64,
@@ -16,14 +16,15 @@ pub(crate) struct Share<'a> {
 }
 
 impl Bodies {
-    /// A body of which nothing has come. All together may have `max` bytes.
+    /// The share of a body without any bytes yet. All bodies together may have `max` bytes.
     pub(crate) fn share(&self, max: u64) -> Share<'_> {
         Share { bodies: self, own: 0, max }
     }
 }
 
 impl Share<'_> {
-    /// So much more of it comes. False when all together would have too much; one that is alone may have any length.
+    /// Adds bytes to the share. Returns false if all bodies together would exceed the limit; a single body may have
+    /// any length.
     pub(crate) fn grow(&mut self, bytes: u64) -> bool {
         let before = self.bodies.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.own += bytes;

@@ -1,4 +1,4 @@
-//! One request, as handlers see it.
+//! A request, as passed to handlers.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use serde_json::{Map, Value};
 
 use crate::api::Api;
 use crate::error::Error;
-use crate::identity::Identity;
+use crate::identity::Requester;
 use crate::json_walk::takes_too_much;
 
-/// What a handler says.
-pub(crate) type Answer = Result<Response, Error>;
+/// The result of a handler.
+pub(crate) type HandlerResult = Result<Response, Error>;
 
-/// See the module.
+/// A request, as passed to handlers.
 pub(crate) struct Call {
     pub(crate) api: Api,
-    pub(crate) identity: Identity,
-    /// What stands for the words in braces of the route's path, in order.
+    pub(crate) identity: Requester,
+    /// Values of the parameters in the route's path, in order.
     pub(crate) path: Vec<String>,
     pub(crate) query: HashMap<String, String>,
     pub(crate) headers: HeaderMap,
@@ -29,7 +29,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// The word of the path in the place of the braces with this index.
+    /// The value of the path parameter with this index.
     pub(crate) fn word(&self, at: usize) -> &str {
         self.path.get(at).map_or("", String::as_str)
     }
@@ -39,7 +39,7 @@ impl Call {
         self.query.get(key).is_some_and(|value| value == "true")
     }
 
-    /// The body as an object; none means an empty one.
+    /// The body as an object; an empty body is an empty object.
     ///
     /// # Errors
     /// It is something else.
@@ -47,23 +47,23 @@ impl Call {
         object(&self.body)
     }
 
-    /// The objects with all changes that are on their way.
+    /// The objects including all changes that aren't durable yet.
     pub(crate) fn staged(&self) -> Topology {
         self.api.broker().registry.staged_topology()
     }
 
-    /// The permit for what only administrators may do.
+    /// The permit for administrators.
     ///
     /// # Errors
-    /// The user is none.
+    /// The user isn't one.
     pub(crate) fn administers(&self) -> Result<Permit, Error> {
         self.identity.administers(&self.staged())
     }
 
-    /// The permit for what policymakers may do.
+    /// The permit for policymakers.
     ///
     /// # Errors
-    /// The user is none.
+    /// The user isn't one.
     pub(crate) fn sets_parameters(&self) -> Result<Permit, Error> {
         Ok(self.identity.permit(&self.staged(), "", Action::SetParameters)?)
     }
@@ -77,7 +77,7 @@ impl Call {
     }
 }
 
-/// The body as an object; none means an empty one.
+/// The body as an object; an empty body is an empty object.
 ///
 /// # Errors
 /// It is something else.
@@ -94,22 +94,22 @@ pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, Error> {
     }
 }
 
-/// 200 with a JSON body.
-pub(crate) fn json(body: Value) -> Answer {
+/// Responds with 200 and a JSON body.
+pub(crate) fn json(body: Value) -> HandlerResult {
     Ok(Json(body).into_response())
 }
 
-/// 204.
-pub(crate) fn no_content() -> Answer {
+/// Responds with 204.
+pub(crate) fn no_content() -> HandlerResult {
     status(StatusCode::NO_CONTENT)
 }
 
-/// 201 for what is new, 204 for what was there.
-pub(crate) fn put(is_new: bool) -> Answer {
+/// Responds with 201 for a new object, 204 for an existing one.
+pub(crate) fn put(is_new: bool) -> HandlerResult {
     status(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 
-/// A status without a body.
-pub(crate) fn status(status: StatusCode) -> Answer {
+/// Responds with a status without a body.
+pub(crate) fn status(status: StatusCode) -> HandlerResult {
     Ok(status.into_response())
 }

@@ -1,4 +1,4 @@
-//! Changes of the control plane: submitted, on disk, published, and only then answered.
+//! Changes of the control plane: a response is sent once they are durable and published.
 
 use leveret_broker::DeleteIf;
 use leveret_model::{Command, DeleteQueue, Outcome, Permit};
@@ -8,7 +8,7 @@ use crate::api::Api;
 use crate::error::Error;
 
 impl Api {
-    /// Carries out a command; returns when it can be seen and survives a power cut.
+    /// Executes a command. Returns once it is visible and survives a power cut.
     ///
     /// # Errors
     /// It is refused, or the node stops.
@@ -21,10 +21,10 @@ impl Api {
         Ok(submitted.outcome)
     }
 
-    /// Deletes a queue if this holds, and waits until it is gone.
+    /// Deletes a queue if the conditions hold, and waits until it is gone.
     ///
     /// # Errors
-    /// It doesn't hold, it is refused, or the node stops.
+    /// A condition doesn't hold, it is refused, or the node stops.
     pub(crate) async fn delete_queue(
         &self,
         permit: Permit,
@@ -37,7 +37,7 @@ impl Api {
         self.durable(submitted.position).await
     }
 
-    /// Carries out commands as one change: all of them, or none if one is refused.
+    /// Executes commands as one change: all of them, or none if one is refused.
     ///
     /// # Errors
     /// One is refused, or the node stops.
@@ -53,7 +53,7 @@ impl Api {
         Ok(outcomes)
     }
 
-    /// Waits until everything up to `position` is on disk, and its changes are published.
+    /// Waits until everything up to `position` is durable and its changes are published.
     ///
     /// # Errors
     /// The node stops.

@@ -1,21 +1,21 @@
-//! Only the columns that were asked for.
+//! Selection of columns.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-/// Paths into a row such as `name` or `arguments.x-queue-type`; none for all of it.
+/// Paths into a row, such as `name` or `arguments.x-queue-type`; empty for the whole row.
 pub(crate) struct Columns(Vec<Vec<String>>);
 
 impl Columns {
-    /// What a query asks for.
+    /// The columns requested by a query.
     pub(crate) fn of(query: &HashMap<String, String>) -> Self {
         let asked = query.get("columns").map_or("", String::as_str);
         let paths = asked.split(',').filter(|path| !path.is_empty());
         Columns(paths.map(|path| path.split('.').map(str::to_owned).collect()).collect())
     }
 
-    /// The row with these columns. An object of which nothing is left is an empty list, as in RabbitMQ.
+    /// The row with only these columns. An object without any of them becomes an empty list, as in RabbitMQ.
     pub(crate) fn pick(&self, row: Value) -> Value {
         if self.0.is_empty() {
             return row;

@@ -1,4 +1,4 @@
-//! `/api/consumers`, those of AMQP 1.0 too.
+//! `/api/consumers`, including those of AMQP 1.0.
 
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::registry::Snapshot;
@@ -6,7 +6,7 @@ use leveret_broker::{ConsumerStatus, Now};
 use serde_json::Value;
 
 use crate::api::Api;
-use crate::call::{Answer, Call};
+use crate::call::{Call, HandlerResult};
 use crate::columns::Columns;
 use crate::list::{self, Rows};
 use crate::queues::consumer_view;
@@ -29,27 +29,27 @@ impl Rows for Listed {
     }
 }
 
-/// GET: those in all vhosts that the user sees.
-pub(crate) async fn all(call: Call) -> Answer {
+/// GET: consumers in all vhosts visible to the user.
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let queues = consumed(&snapshot, call.identity.vhosts(&snapshot.topology).map(|vhost| &**vhost));
     answer(&call, queues)
 }
 
-/// GET: those in one vhost.
-pub(crate) async fn of_vhost(call: Call) -> Answer {
+/// GET: consumers in one vhost.
+pub(crate) async fn of_vhost(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     answer(&call, consumed(&snapshot, [call.word(0)]))
 }
 
-/// The queues that have some.
+/// The queues that have consumers.
 fn consumed<'a>(snapshot: &Snapshot, vhosts: impl IntoIterator<Item = &'a str>) -> Vec<QueueRef> {
     let mut queues = snapshot.queues_of(vhosts);
     queues.retain(|queue| queue.gauges().consumers > 0);
     queues
 }
 
-fn answer(call: &Call, queues: Vec<QueueRef>) -> Answer {
+fn answer(call: &Call, queues: Vec<QueueRef>) -> HandlerResult {
     let listed = Listed { api: call.api.clone(), now: call.api.node().clock().now() };
     let of_queue = |queue: QueueRef| {
         let consumers = queue.status().consumers;
@@ -57,7 +57,7 @@ fn answer(call: &Call, queues: Vec<QueueRef>) -> Answer {
     };
     let rows = queues.into_iter().flat_map(of_queue);
     if list::is_whole(&call.query)? {
-        // Those of one queue at a time are in memory.
+        // Only the consumers of one queue at a time are in memory.
         let columns = Columns::of(&call.query);
         return Ok(stream::list(rows.map(move |row| columns.pick(listed.show(&row)))));
     }

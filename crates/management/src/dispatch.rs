@@ -1,4 +1,4 @@
-//! From a request to its route's answer: method, login, access, then the handler.
+//! Dispatch of requests: finds the route, authenticates, checks access, then calls the handler.
 
 use std::net::SocketAddr;
 
@@ -14,29 +14,30 @@ use crate::api::Api;
 use crate::bodies::Share;
 use crate::call::Call;
 use crate::error::Error;
-use crate::identity::Identity;
+use crate::identity::Requester;
 use crate::local::LOCAL_ROUTES;
 use crate::percent::query_pairs;
 use crate::route::{Access, Method, Route};
 use crate::routes::ROUTES;
-use crate::serve::Client;
+use crate::serve::HttpClient;
 
-/// The largest body of somebody whom no password has let in: there is nothing to send to routes that are everybody's.
+/// Limit of the body of an unauthenticated request, in bytes: public routes need none.
 const PUBLIC_BODY_BYTES_MAX: u64 = 64 << 10;
 
-/// Room for a body is made at once up to this length, and above it as bytes come: who only says that many will come
-/// takes nothing.
+/// Memory for a body is reserved at once up to this length, and as bytes arrive above it. A client that only
+/// announces a large body takes no memory.
 const BODY_ROOM: u64 = 1 << 20;
 
-/// The route of the API's description, which `management.require_auth_for_api_reference` closes.
+/// The route of the API's description, which may require authentication
+/// (`management.require_auth_for_api_reference`).
 const REFERENCE: &str = "/api/openapi.json";
 
-/// Where a request comes in.
+/// The kind of listener that a request came in on.
 #[derive(Clone)]
 struct Door {
     api: Api,
-    /// Only the user of the node can open it: nobody is asked for a password, and there are routes that others don't
-    /// have.
+    /// Whether it is the local socket, which only the node's own user can open: no password is required, and there
+    /// are additional routes.
     is_local: bool,
 }
 
@@ -45,12 +46,12 @@ pub fn api(api: Api) -> Router {
     Router::new().fallback(answer).with_state(Door { api, is_local: false })
 }
 
-/// The HTTP API for the node's local socket, and only for that: everybody is an administrator.
+/// The HTTP API for the node's local socket, and only for that: every client is an administrator.
 pub fn local(api: Api) -> Router {
     Router::new().fallback(answer).with_state(Door { api, is_local: true })
 }
 
-/// The same with a prefix before every path, such as `/rabbitmq`; without it there is nothing.
+/// As [`api`], with a prefix before every path, such as `/rabbitmq`; paths without it don't exist.
 pub fn api_under(prefix: &str, state: Api) -> Router {
     if prefix.is_empty() {
         return api(state);
@@ -81,11 +82,11 @@ async fn answer(State(door): State<Door>, request: Request) -> Response {
 
 async fn find(door: Door, request: Request) -> Result<Response, Error> {
     let path = request.uri().path();
-    // Clients put a slash behind the names of lists, and RabbitMQ looks over it.
+    // Clients append a slash to the paths of lists, which RabbitMQ ignores.
     let path = path.strip_suffix('/').unwrap_or(path).to_owned();
     let matching = routes(door.is_local).filter_map(|route| Some(route.matches(&path)?.map(|words| (route, words))));
     let mut found = matching.collect::<Result<Vec<(&Route, Vec<String>)>, _>>()?;
-    // `/api/users/without-permissions` is no user.
+    // Without this, `/api/users/without-permissions` could be taken for a user.
     let best = found.iter().map(|(route, _)| route.rank()).max().ok_or(Error::NotFound)?;
     found.retain(|(route, _)| route.rank() == best);
     let asked = match request.method() {
@@ -103,14 +104,14 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     let is_public =
         route.access == Access::Public && !(rules.require_auth_for_api_reference && route.path == REFERENCE);
     let identity = match is_public {
-        _ if door.is_local => Identity::local_administrator(),
-        true => Identity::nobody(),
+        _ if door.is_local => Requester::local_administrator(),
+        true => Requester::nobody(),
         false => {
             let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
-            Identity::of(&api, &parts.headers, peer)?
+            Requester::of(&api, &parts.headers, peer)?
         }
     };
-    if !is_public && let Some(client) = parts.extensions.get::<Client>() {
+    if !is_public && let Some(client) = parts.extensions.get::<HttpClient>() {
         client.let_in();
     }
     check(route, &words, &identity, &api.broker().registry.staged_topology())?;
@@ -127,10 +128,10 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     (route.run)(Call { api, identity, path: words, query, headers: parts.headers, body }).await
 }
 
-/// The body of a request, held once.
+/// Reads the body of a request into one buffer.
 ///
 /// # Errors
-/// It is longer than it may be, all are, or the client has gone.
+/// It exceeds its limit or that of all bodies, or the client has gone.
 async fn read(body: Body, most: u64, share: &mut Share<'_>) -> Result<Bytes, Error> {
     let too_long = || {
         let key = "management.http.max_body_size, and max_definitions_size for definitions";
@@ -154,7 +155,7 @@ async fn read(body: Body, most: u64, share: &mut Share<'_>) -> Result<Bytes, Err
             ));
         }
         if whole.capacity() < whole.len() + piece.len() && announced > whole.len() as u64 {
-            // Twice as much, but never more than was announced.
+            // Doubled, but never beyond the announced length.
             let twice = (whole.len() + piece.len()).saturating_mul(2);
             let room = twice.min(usize::try_from(announced).unwrap_or(usize::MAX));
             whole.reserve_exact(room.saturating_sub(whole.len()));
@@ -164,17 +165,17 @@ async fn read(body: Body, most: u64, share: &mut Share<'_>) -> Result<Bytes, Err
     Ok(whole.into())
 }
 
-/// The routes behind a door.
+/// The routes of a kind of listener.
 fn routes(is_local: bool) -> impl Iterator<Item = &'static Route> {
     let more = if is_local { LOCAL_ROUTES } else { &[] };
     ROUTES.iter().chain(more)
 }
 
-/// Whether this user may call the route with these words in its path.
+/// Checks whether this user may call the route with these parameters.
 ///
 /// # Errors
-/// It may not. A vhost that it doesn't see doesn't exist for it.
-fn check(route: &Route, words: &[String], identity: &Identity, topology: &Topology) -> Result<(), Error> {
+/// The user may not. A vhost that the user can't see doesn't exist for it.
+fn check(route: &Route, words: &[String], identity: &Requester, topology: &Topology) -> Result<(), Error> {
     let unless = |allowed: bool, text: &str| if allowed { Ok(()) } else { Err(Error::Forbidden(text.to_owned())) };
     const NOT_AUTHORISED: &str = "User not authorised to access object";
     let itself = || route.parameter("user", words) == Some(identity.name());
@@ -195,7 +196,7 @@ fn check(route: &Route, words: &[String], identity: &Identity, topology: &Topolo
     };
     match sees && topology.vhost(vhost).is_some() {
         true => Ok(()),
-        // RabbitMQ's words where something would be made in it.
+        // RabbitMQ's text if an object would be created in it.
         false if route.method == Method::Put => Err(Error::Missing("vhost_not_found".to_owned())),
         false => Err(Error::NotFound),
     }

@@ -6,35 +6,35 @@ use serde_json::json;
 
 use crate::percent::NotText;
 
-/// An answer that isn't what was asked for, in RabbitMQ's shapes.
+/// An error response, in RabbitMQ's format.
 #[derive(Debug)]
 pub(crate) enum Error {
-    /// Nobody said who they are.
+    /// The request has no credentials.
     Unauthenticated,
-    /// Whoever they say they are, they aren't.
+    /// The credentials are wrong.
     WrongPassword,
-    /// Names and passwords let nobody in (`management.disable_basic_auth`).
+    /// Basic authentication is disabled (`management.disable_basic_auth`).
     BasicAuthIsOff(&'static str),
-    /// They may not do this.
+    /// The user may not do this.
     Forbidden(String),
-    /// The header or body makes no sense.
+    /// The header or body is invalid.
     BadRequest(String),
-    /// The header or body makes no sense; the reason is what RabbitMQ's is, not always a text.
+    /// The header or body is invalid; the reason has RabbitMQ's form, which isn't always a text.
     BadRequestOf(serde_json::Value),
-    /// No such object or route.
+    /// The object or route doesn't exist.
     NotFound,
-    /// Something that the object needs doesn't exist.
+    /// Something that the object depends on doesn't exist.
     Missing(String),
-    /// Known, but not built.
+    /// Known, but not supported.
     NotImplemented(String),
     /// This status with `error` and `reason`.
     Of(StatusCode, &'static str, String),
-    /// The node couldn't do it now.
+    /// The node can't do it now.
     Unavailable(String),
 }
 
 impl Error {
-    /// The same with where it is in what was sent.
+    /// The same error, with its place in the input.
     pub(crate) fn at(self, place: &str) -> Self {
         match self {
             Error::BadRequest(reason) => Error::BadRequest(format!("{reason} ({place})")),

@@ -10,14 +10,14 @@ use leveret_model::{
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::call::{Answer, Call, json, no_content, put as created};
+use crate::call::{Call, HandlerResult, json, no_content, put as created};
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::history::{Ranges, Subject};
 use crate::list::{self, Rows};
 use crate::{fields, statistics};
 
-/// The name that paths have for the default exchange.
+/// The default exchange's name in paths.
 const DEFAULT: &str = "amq.default";
 
 struct Listed {
@@ -38,28 +38,28 @@ impl Rows for Listed {
     }
 }
 
-/// The name of the exchange that a word of a path means.
+/// The name of the exchange for a segment of a path.
 pub(crate) fn named(word: &str) -> &str {
     if word == DEFAULT { "" } else { word }
 }
 
-/// GET: those of all vhosts that the user sees.
-pub(crate) async fn all(call: Call) -> Answer {
+/// GET: exchanges of all vhosts visible to the user.
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let topology = &snapshot.topology;
     let rows = call.identity.vhosts(topology).flat_map(|vhost| topology.exchanges(vhost).cloned()).collect();
     listed(&call, &snapshot, rows)
 }
 
-/// GET: those of one vhost.
-pub(crate) async fn of_vhost(call: Call) -> Answer {
+/// GET: exchanges of one vhost.
+pub(crate) async fn of_vhost(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let rows = snapshot.topology.exchanges(call.word(0)).cloned().collect();
     listed(&call, &snapshot, rows)
 }
 
 /// GET of one.
-pub(crate) async fn one(call: Call) -> Answer {
+pub(crate) async fn one(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let found = snapshot.topology.exchange(call.word(0), named(call.word(1))).ok_or(Error::NotFound)?;
     let mut body = with_past(&call.api, &snapshot, found, Ranges::of(&call.query).as_ref());
@@ -68,8 +68,8 @@ pub(crate) async fn one(call: Call) -> Answer {
     json(Columns::of(&call.query).pick(body))
 }
 
-/// PUT: 201 for a new one, 204 for one that is the same.
-pub(crate) async fn put(call: Call) -> Answer {
+/// PUT: responds with 201 for a new exchange, 204 for an equivalent existing one.
+pub(crate) async fn put(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), &*without_line_ends(named(call.word(1))));
     let body = call.object()?;
     let arguments = fields::arguments(&body)?;
@@ -91,8 +91,8 @@ pub(crate) async fn put(call: Call) -> Answer {
     created(call.api.submit(permit, command).await? == Outcome::Created)
 }
 
-/// DELETE, maybe only if nothing is bound to it.
-pub(crate) async fn delete(call: Call) -> Answer {
+/// DELETE, optionally only if it has no bindings.
+pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), named(call.word(1)));
     call.staged().exchange(vhost, name).ok_or(Error::NotFound)?;
     let permit = call.permit(vhost, Action::DeleteExchange(name))?;
@@ -102,7 +102,7 @@ pub(crate) async fn delete(call: Call) -> Answer {
     no_content()
 }
 
-fn listed(call: &Call, snapshot: &Arc<Snapshot>, rows: Vec<Arc<Exchange>>) -> Answer {
+fn listed(call: &Call, snapshot: &Arc<Snapshot>, rows: Vec<Arc<Exchange>>) -> HandlerResult {
     let ranges = Ranges::of(&call.query);
     list::answer(&call.query, Listed { api: call.api.clone(), snapshot: snapshot.clone(), ranges }, rows)
 }
@@ -113,7 +113,7 @@ fn with_past(api: &Api, snapshot: &Snapshot, exchange: &Exchange, ranges: Option
     body
 }
 
-/// An exchange as it is shown, without its past.
+/// An exchange in a response, without its history.
 pub(crate) fn view(api: &Api, snapshot: &Snapshot, exchange: &Exchange) -> Value {
     let mut body = definition(exchange);
     body["internal"] = json!(exchange.internal);
@@ -135,7 +135,7 @@ fn message_stats(counters: &ExchangeCounters, now: u64) -> Value {
     Value::Object(stats)
 }
 
-/// As exports have it, but for `internal`.
+/// The exchange as exported, without `internal`.
 pub(crate) fn definition(exchange: &Exchange) -> Value {
     json!({
         "name": exchange.name,

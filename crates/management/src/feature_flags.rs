@@ -1,12 +1,12 @@
-//! `/api/feature-flags` and `/api/deprecated-features`: what of RabbitMQ's is on here, for good.
+//! `/api/feature-flags` and `/api/deprecated-features`: the flags that are permanently on here.
 
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, no_content};
+use crate::call::{Call, HandlerResult, no_content};
 use crate::error::Error;
 use crate::list;
 
-/// Flags of RabbitMQ 4.3 whose behaviour is ours. What isn't built, such as quorum queues, has none.
+/// Flags of RabbitMQ 4.3 whose behaviour we have. Unsupported features, such as quorum queues, have no flag.
 const FLAGS: &[(&str, &str)] = &[
     ("classic_queue_type_delivery_support", "Bug fix for classic queue deliveries using mixed versions"),
     ("detailed_queues_endpoint", "Add a detailed queues HTTP API endpoint"),
@@ -26,7 +26,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("virtual_host_metadata", "Virtual host metadata (description, tags, etc)"),
 ];
 
-/// Those of the others that somebody may ask for, with what they need.
+/// Other flags that may be requested, with the feature that they need.
 const NOT_BUILT: &[(&str, &str)] = &[
     ("classic_mirrored_queue_version", "mirrored queues were removed from RabbitMQ"),
     ("khepri_db", "metadata is in this broker's own log"),
@@ -50,7 +50,7 @@ const NOT_BUILT: &[(&str, &str)] = &[
 const QUORUM: &str = "quorum queues aren't built yet";
 const STREAM: &str = "streams aren't built yet";
 
-/// Features that RabbitMQ deprecates, whether it still has them by default, and whether they are here.
+/// Features that RabbitMQ deprecates: whether it still permits them by default, and whether we have them.
 const DEPRECATED: &[(&str, &str, bool)] = &[
     ("amqp_address_v1", "denied_by_default", false),
     ("amqp_filter_set_bug", "denied_by_default", false),
@@ -63,7 +63,7 @@ const DEPRECATED: &[(&str, &str, bool)] = &[
 ];
 
 /// GET.
-pub(crate) async fn all(call: Call) -> Answer {
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let shown = FLAGS.iter().map(|(name, description)| {
         json!({
             "name": name,
@@ -80,26 +80,26 @@ pub(crate) async fn all(call: Call) -> Answer {
     list::values(&call.query, shown.collect())
 }
 
-/// PUT: enabled, which it is already.
-pub(crate) async fn enable(call: Call) -> Answer {
+/// PUT: enables a flag, which is already enabled.
+pub(crate) async fn enable(call: Call) -> HandlerResult {
     let flag = call.word(0);
     if FLAGS.iter().any(|(name, _)| *name == flag) {
         return no_content();
     }
     Err(match NOT_BUILT.iter().find(|(name, _)| *name == flag) {
         Some((_, why)) => Error::NotImplemented(format!("feature flag '{flag}': {why}")),
-        // RabbitMQ's answer to a name that it doesn't know.
+        // RabbitMQ's error for an unknown name.
         None => Error::BadRequest("unsupported".to_owned()),
     })
 }
 
 /// GET.
-pub(crate) async fn deprecated(call: Call) -> Answer {
+pub(crate) async fn deprecated(call: Call) -> HandlerResult {
     list::values(&call.query, DEPRECATED.iter().map(view).collect())
 }
 
-/// GET: those that are in use. Queues that are neither durable nor exclusive are.
-pub(crate) async fn deprecated_used(call: Call) -> Answer {
+/// GET: deprecated features in use, namely queues that are neither durable nor exclusive.
+pub(crate) async fn deprecated_used(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let transient = |vhost| topology.queues(vhost).any(|queue| !queue.durable && !queue.is_exclusive());
     let used = topology.vhosts().any(|vhost| transient(vhost));

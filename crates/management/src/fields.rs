@@ -1,4 +1,4 @@
-//! Fields of request bodies, read as RabbitMQ reads them.
+//! Fields of request bodies, interpreted as by RabbitMQ.
 
 use leveret_model::Arguments;
 use serde_json::{Map, Value, json};
@@ -7,20 +7,20 @@ use crate::error::Error;
 
 type Object = Map<String, Value>;
 
-/// All of these have to be there.
+/// Requires all of these fields.
 ///
 /// # Errors
-/// Names those that aren't, in RabbitMQ's form.
+/// Names the missing ones, in RabbitMQ's format.
 pub(crate) fn require(body: &Object, keys: &[&str]) -> Result<(), Error> {
     let missing: Vec<String> =
         keys.iter().filter(|key| !body.contains_key(**key)).map(|key| format!("{{key_missing,{key}}}")).collect();
     if missing.is_empty() { Ok(()) } else { Err(Error::BadRequest(format!("[{}]", missing.join(",")))) }
 }
 
-/// A text that has to be there.
+/// A mandatory text.
 ///
 /// # Errors
-/// It isn't, or is no text.
+/// It is missing or not a text.
 pub(crate) fn text<'a>(body: &'a Object, key: &str) -> Result<&'a str, Error> {
     match body.get(key) {
         Some(Value::String(text)) => Ok(text),
@@ -29,10 +29,10 @@ pub(crate) fn text<'a>(body: &'a Object, key: &str) -> Result<&'a str, Error> {
     }
 }
 
-/// A text that may be missing.
+/// An optional text.
 ///
 /// # Errors
-/// It is no text.
+/// It isn't a text.
 pub(crate) fn text_or<'a>(body: &'a Object, key: &str, default: &'a str) -> Result<&'a str, Error> {
     match body.get(key) {
         None | Some(Value::Null) => Ok(default),
@@ -40,7 +40,7 @@ pub(crate) fn text_or<'a>(body: &'a Object, key: &str, default: &'a str) -> Resu
     }
 }
 
-/// A flag, which clients also send as text.
+/// A boolean, which clients also send as text.
 ///
 /// # Errors
 /// It is something else.
@@ -48,7 +48,7 @@ pub(crate) fn flag(body: &Object, key: &str) -> Result<bool, Error> {
     flag_or(body, key, false)
 }
 
-/// The same with a default.
+/// As [`flag`], with a default.
 ///
 /// # Errors
 /// It is something else.
@@ -62,7 +62,7 @@ pub(crate) fn flag_or(body: &Object, key: &str, default: bool) -> Result<bool, E
     }
 }
 
-/// A number that isn't negative; clients also send it as text.
+/// A number that isn't negative, which clients also send as text.
 ///
 /// # Errors
 /// It is something else.
@@ -71,10 +71,10 @@ pub(crate) fn count(value: &Value) -> Result<u64, Error> {
     number.ok_or_else(|| Error::BadRequestOf(json!(["not_integer", value])))
 }
 
-/// Arguments of a declaration. An empty table comes as an empty list from clients written in PHP.
+/// Arguments of a declaration. Clients written in PHP send an empty table as an empty list.
 ///
 /// # Errors
-/// They are no object.
+/// They aren't an object.
 pub(crate) fn arguments(body: &Object) -> Result<Arguments, Error> {
     match body.get("arguments") {
         None | Some(Value::Null) => Ok(Arguments::default()),
@@ -84,7 +84,7 @@ pub(crate) fn arguments(body: &Object) -> Result<Arguments, Error> {
     }
 }
 
-/// Tags: a list of texts, or one text with commas.
+/// Tags: a list of texts, or one text separated by commas.
 ///
 /// # Errors
 /// They are something else.

@@ -8,55 +8,55 @@ use leveret_node::{Listening, Tls};
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
 use crate::time::iso8601;
 
-fn ok() -> Answer {
+fn ok() -> HandlerResult {
     json(json!({"status": "ok"}))
 }
 
-fn failed(mut body: Value) -> Answer {
+fn failed(mut body: Value) -> HandlerResult {
     body["status"] = json!("failed");
     Ok((StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response())
 }
 
-/// What is always so where one node is the cluster.
-pub(crate) async fn always(_: Call) -> Answer {
+/// A check that always succeeds if the cluster is a single node.
+pub(crate) async fn always(_: Call) -> HandlerResult {
     ok()
 }
 
-/// Whether the node isn't in maintenance. It runs: a storage error ends it.
-pub(crate) async fn in_service(call: Call) -> Answer {
+/// Whether the node is out of maintenance. The node itself runs: a storage error ends it.
+pub(crate) async fn in_service(call: Call) -> HandlerResult {
     match call.api.broker().is_in_maintenance() {
         true => failed(json!({"reason": "this rabbit node is not currently available to serve"})),
         false => ok(),
     }
 }
 
-/// Whether an alarm of any node holds publishers back.
-pub(crate) async fn alarms(call: Call) -> Answer {
+/// Whether an alarm of any node blocks publishers.
+pub(crate) async fn alarms(call: Call) -> HandlerResult {
     alarms_or(&call.api, "There are alarms in effect in the cluster")
 }
 
-/// Whether an alarm of this node holds publishers back.
-pub(crate) async fn local_alarms(call: Call) -> Answer {
+/// Whether an alarm of this node blocks publishers.
+pub(crate) async fn local_alarms(call: Call) -> HandlerResult {
     alarms_or(&call.api, "There are alarms in effect on the node")
 }
 
-fn alarms_or(api: &Api, reason: &str) -> Answer {
+fn alarms_or(api: &Api, reason: &str) -> HandlerResult {
     let alarm = |source: AlarmSource| json!({"resource": source.resource(), "node": api.name()});
     let raised: Vec<Value> = api.broker().alarms.raised().map(alarm).collect();
     if raised.is_empty() { ok() } else { failed(json!({"reason": reason, "alarms": raised})) }
 }
 
-/// A node that is alone is no member of a quorum that its stop could break.
-pub(crate) async fn quorum_critical(_: Call) -> Answer {
+/// A single node isn't a member of a quorum that its stop could break.
+pub(crate) async fn quorum_critical(_: Call) -> HandlerResult {
     json(json!({"status": "ok", "reason": "single node cluster"}))
 }
 
-/// Whether no certificate of a listener expires in a time.
-pub(crate) async fn certificates(call: Call) -> Answer {
+/// Whether no certificate of a listener expires within a time.
+pub(crate) async fn certificates(call: Call) -> HandlerResult {
     let Ok(count) = call.word(0).parse::<u32>() else {
         return Err(Error::BadRequest("Invalid expiration value.".to_owned()));
     };
@@ -80,7 +80,7 @@ pub(crate) async fn certificates(call: Call) -> Answer {
     }
 }
 
-/// Protocol and place of a listener with TLS; the first if there are several.
+/// Protocol and address of a listener with TLS; the first if there are several.
 pub(crate) fn listener_of(api: &Api, tls: &Tls) -> (&'static str, Option<Listening>) {
     let protocol = match tls.prefix() {
         "ssl_options" => "amqp/ssl",
@@ -90,7 +90,7 @@ pub(crate) fn listener_of(api: &Api, tls: &Tls) -> (&'static str, Option<Listeni
     (protocol, api.node().listening().into_iter().find(|listening| listening.protocol == protocol))
 }
 
-/// A listener one of whose certificates ends before this.
+/// A listener with a certificate that expires before this time.
 fn expiring(api: &Api, tls: &Tls, until_s: u64) -> Option<Value> {
     let (certificate, roots) = tls.ends();
     if ![certificate, roots].into_iter().flatten().any(|end| end < until_s) {
@@ -112,7 +112,7 @@ fn expiring(api: &Api, tls: &Tls, until_s: u64) -> Option<Value> {
 }
 
 /// Whether clients can be served: the node accepts connections.
-pub(crate) async fn ready(call: Call) -> Answer {
+pub(crate) async fn ready(call: Call) -> HandlerResult {
     if call.api.broker().is_in_maintenance() {
         return failed(json!({"reason": "the rabbit node is not currently available to serve"}));
     }
@@ -123,8 +123,8 @@ pub(crate) async fn ready(call: Call) -> Answer {
     }
 }
 
-/// Whether there may be more connections than there are.
-pub(crate) async fn connection_limit(call: Call) -> Answer {
+/// Whether more connections are allowed than there are.
+pub(crate) async fn connection_limit(call: Call) -> HandlerResult {
     let broker = call.api.broker();
     let (connections, limit) = (broker.connection_count() as u64, broker.settings.max_connections);
     match limit.map(|limit| limit as u64).filter(|limit| connections >= *limit) {
@@ -135,13 +135,13 @@ pub(crate) async fn connection_limit(call: Call) -> Answer {
     }
 }
 
-/// Whether every vhost is up. A queue that failed doesn't take its vhost down.
-pub(crate) async fn virtual_hosts(_: Call) -> Answer {
+/// Whether every vhost is up. A failed queue doesn't take its vhost down.
+pub(crate) async fn virtual_hosts(_: Call) -> HandlerResult {
     ok()
 }
 
-/// Whether somebody listens on a port.
-pub(crate) async fn port(call: Call) -> Answer {
+/// Whether there is a listener on a port.
+pub(crate) async fn port(call: Call) -> HandlerResult {
     let port: u16 = call.word(0).parse().map_err(|_| Error::BadRequest("Invalid port".to_owned()))?;
     let ports: Vec<u16> = call.api.listeners().into_iter().map(|listening| listening.address.port()).collect();
     match ports.contains(&port) {
@@ -150,8 +150,8 @@ pub(crate) async fn port(call: Call) -> Answer {
     }
 }
 
-/// Whether somebody speaks each of these protocols.
-pub(crate) async fn protocol(call: Call) -> Answer {
+/// Whether there is a listener for each of these protocols.
+pub(crate) async fn protocol(call: Call) -> HandlerResult {
     let spoken: Vec<&str> = call.api.listeners().into_iter().map(|listening| listening.protocol).collect();
     let asked = call.word(0).to_lowercase();
     let missing: Vec<&str> =
@@ -162,7 +162,7 @@ pub(crate) async fn protocol(call: Call) -> Answer {
     }
 }
 
-/// The name of the listener for what people and tools call a protocol, in lower case. AMQP 1.0 shares its listener.
+/// The name of the listener for a protocol, in lower case. AMQP 1.0 shares its listener.
 fn listener(protocol: &str) -> &str {
     match protocol {
         "amqp091" | "amqp0.9.1" | "amqp0-9-1" | "amqp0_9_1" | "amqp10" | "amqp1.0" | "amqp1-0" | "amqp1_0" => "amqp",
@@ -172,14 +172,14 @@ fn listener(protocol: &str) -> &str {
     }
 }
 
-/// The old check of a vhost, which does nothing; monitors that may touch nothing call it.
-pub(crate) async fn aliveness(call: Call) -> Answer {
+/// The old check of a vhost, which does nothing; monitors without any permission call it.
+pub(crate) async fn aliveness(call: Call) -> HandlerResult {
     call.permit(call.word(0), leveret_model::Action::Enter)?;
     ok()
 }
 
 /// The old check of a node.
-pub(crate) async fn node(call: Call) -> Answer {
+pub(crate) async fn node(call: Call) -> HandlerResult {
     match call.path.first().is_none_or(|name| name == call.api.name()) {
         true => ok(),
         false => Err(Error::NotFound),

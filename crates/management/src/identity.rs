@@ -10,20 +10,21 @@ use leveret_model::{Action, Permit, Refused, Topology, User, authorize, authoriz
 use crate::api::Api;
 use crate::error::Error;
 
-/// Tags that let a user into the API, each with all that follow.
+/// Tags that give access to the API.
 const MANAGEMENT_TAGS: [&str; 4] = ["management", "policymaker", "monitoring", "administrator"];
 
-/// What the log and answers call whoever comes through the local socket; RabbitMQ's name for its tools.
+/// The name of clients of the local socket in the log and in responses; RabbitMQ's name for its tools.
 const LOCAL: &str = "rmq-cli";
 
-/// Who asks: a user with a tag that lets it in, whose password was right, or somebody whom the operating system let in.
-pub(crate) struct Identity {
+/// The authenticated requester: a user with one of these tags and the right password, or a client of the local
+/// socket.
+pub(crate) struct Requester {
     user: Arc<User>,
-    /// It is no user, whatever its name: it came through the local socket.
+    /// Whether it is a client of the local socket and no user, whatever its name.
     is_local: bool,
 }
 
-impl Identity {
+impl Requester {
     pub(crate) fn name(&self) -> &str {
         &self.user.name
     }
@@ -32,12 +33,12 @@ impl Identity {
         &self.user.tags
     }
 
-    /// Whether the user has the tag of monitors, or more.
+    /// Whether the user has the tag `monitoring` or a higher one.
     pub(crate) fn monitors(&self) -> bool {
         self.user.has_tag("monitoring") || self.is_administrator()
     }
 
-    /// Whether the user may do what only administrators may.
+    /// Whether the user is an administrator.
     pub(crate) fn is_administrator(&self) -> bool {
         self.user.has_tag("administrator")
     }
@@ -47,34 +48,34 @@ impl Identity {
         self.user.has_tag("policymaker") || self.is_administrator()
     }
 
-    /// Whether the user sees what is in `vhost`: it has permissions there, or administers the node.
+    /// Whether the user can see objects in `vhost`: it has permissions there, or administers the node.
     pub(crate) fn sees(&self, topology: &Topology, vhost: &str) -> bool {
         self.is_administrator() || topology.permission(self.name(), vhost).is_some()
     }
 
-    /// The vhosts whose objects the user sees.
+    /// The vhosts visible to the user.
     pub(crate) fn vhosts<'a>(&'a self, topology: &'a Topology) -> impl Iterator<Item = &'a Arc<str>> {
         topology.vhosts().filter(|vhost| self.sees(topology, vhost))
     }
 
-    /// The permit for what only administrators may do.
+    /// The permit for administrators.
     ///
     /// # Errors
-    /// The user is none.
+    /// The user isn't one.
     pub(crate) fn administers(&self, topology: &Topology) -> Result<Permit, Error> {
         self.permit(topology, "", Action::Administer).map_err(|_| Error::Forbidden("Not administrator user".to_owned()))
     }
 }
 
-impl Identity {
-    /// Who comes through the node's local socket, and may do everything.
+impl Requester {
+    /// A client of the node's local socket, which may do everything.
     pub(crate) fn local_administrator() -> Self {
         let tags = vec!["administrator".into()];
         let user = User { name: LOCAL.into(), password_hash: None, hashing_algorithm: "".into(), tags };
-        Identity { user: Arc::new(user), is_local: true }
+        Requester { user: Arc::new(user), is_local: true }
     }
 
-    /// Whether this is somebody without a user of their own.
+    /// Whether it is a client of the local socket rather than a user.
     pub(crate) fn is_local(&self) -> bool {
         self.is_local
     }
@@ -82,7 +83,7 @@ impl Identity {
     /// The permit for an action in a vhost.
     ///
     /// # Errors
-    /// It may not be done.
+    /// The action isn't permitted.
     pub(crate) fn permit(&self, topology: &Topology, vhost: &str, action: Action<'_>) -> Result<Permit, Refused> {
         match self.is_local {
             true => authorize_local(topology, vhost, action),
@@ -90,16 +91,16 @@ impl Identity {
         }
     }
 
-    /// Who calls a route that asks for no password.
+    /// The requester of a route without authentication.
     pub(crate) fn nobody() -> Self {
         let user = User { name: "".into(), password_hash: None, hashing_algorithm: "".into(), tags: Vec::new() };
-        Identity { user: Arc::new(user), is_local: false }
+        Requester { user: Arc::new(user), is_local: false }
     }
 
-    /// Who sent these headers from this address.
+    /// Authenticates a request by its headers and the peer's address.
     ///
     /// # Errors
-    /// They don't say who, the password is wrong, or that user has no tag that lets it in.
+    /// There are no credentials, the password is wrong, or the user has no tag that gives access.
     pub(crate) fn of(api: &Api, headers: &HeaderMap, peer: Option<SocketAddr>) -> Result<Self, Error> {
         if api.rules().disable_basic_auth {
             let has_tried = headers.contains_key(header::AUTHORIZATION);
@@ -127,12 +128,12 @@ impl Identity {
             tracing::warn!(target: USER, "User '{claimed}' failed to authenticate over HTTP: {reason}");
             Error::WrongPassword
         })?;
-        // A dashboard would fill the log with it.
+        // At a higher level, a dashboard would fill the log.
         tracing::debug!(target: USER, "User '{name}' authenticated successfully over HTTP");
         let user = topology.user(&name).cloned().ok_or(Error::WrongPassword)?;
         if !MANAGEMENT_TAGS.iter().any(|tag| user.has_tag(tag)) {
             return Err(Error::Forbidden("Not management user".to_owned()));
         }
-        Ok(Identity { user, is_local: false })
+        Ok(Requester { user, is_local: false })
     }
 }

@@ -1,10 +1,10 @@
-//! A walk over JSON that is valid: where its values stand, without a tree of them.
+//! Locates values in valid JSON without building a tree.
 
 use std::ops::Range;
 
 /// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum JsonKind {
     Object,
     List,
     Text,
@@ -13,39 +13,39 @@ pub(crate) enum Kind {
     Null,
 }
 
-impl Kind {
-    /// With its article, for people.
+impl JsonKind {
+    /// The name with an article, for people.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::Object => "an object",
-            Kind::List => "a list",
-            Kind::Text => "a text",
-            Kind::Number => "a number",
-            Kind::Flag => "a flag",
-            Kind::Null => "null",
+            JsonKind::Object => "an object",
+            JsonKind::List => "a list",
+            JsonKind::Text => "a text",
+            JsonKind::Number => "a number",
+            JsonKind::Flag => "a flag",
+            JsonKind::Null => "null",
         }
     }
 }
 
-/// The kind of the value that begins at `at`: its first byte decides.
-pub(crate) fn kind(text: &[u8], at: usize) -> Kind {
+/// The kind of the value at `at`, which its first byte decides.
+pub(crate) fn kind(text: &[u8], at: usize) -> JsonKind {
     match text.get(at) {
-        Some(b'{') => Kind::Object,
-        Some(b'[') => Kind::List,
-        Some(b'"') => Kind::Text,
-        Some(b't' | b'f') => Kind::Flag,
-        Some(b'n') => Kind::Null,
-        _ => Kind::Number,
+        Some(b'{') => JsonKind::Object,
+        Some(b'[') => JsonKind::List,
+        Some(b'"') => JsonKind::Text,
+        Some(b't' | b'f') => JsonKind::Flag,
+        Some(b'n') => JsonKind::Null,
+        _ => JsonKind::Number,
     }
 }
 
-/// The first byte from `at` on that isn't white space.
+/// Offset of the first byte from `at` on that isn't white space.
 pub(crate) fn skip_space(text: &[u8], at: usize) -> usize {
     let space = text[at.min(text.len())..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     at + space
 }
 
-/// Behind the text whose quotation mark stands at `at`.
+/// Offset after the text whose quotation mark is at `at`.
 fn end_of_text(text: &[u8], at: usize) -> usize {
     let mut end = at + 1;
     while let Some(byte) = text.get(end) {
@@ -58,7 +58,7 @@ fn end_of_text(text: &[u8], at: usize) -> usize {
     text.len()
 }
 
-/// Behind the value that begins at `at`.
+/// Offset after the value at `at`.
 pub(crate) fn end(text: &[u8], at: usize) -> usize {
     let mut depth = 0_usize;
     let mut end = at;
@@ -85,7 +85,7 @@ pub(crate) fn end(text: &[u8], at: usize) -> usize {
     text.len()
 }
 
-/// Where the items of the list at `at` stand.
+/// Ranges of the items of the list at `at`.
 pub(crate) fn items(text: &[u8], at: usize) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut next = at + 1;
     std::iter::from_fn(move || {
@@ -94,14 +94,14 @@ pub(crate) fn items(text: &[u8], at: usize) -> impl Iterator<Item = Range<usize>
             return None;
         }
         let end = end(text, begin);
-        // Behind the comma, or at the bracket.
+        // After the comma, or at the bracket.
         next = skip_space(text, end);
         next += usize::from(text.get(next) == Some(&b','));
         Some(begin..end)
     })
 }
 
-/// Where the names and the values of the object at `at` stand.
+/// Ranges of the names and values of the object at `at`.
 pub(crate) fn members(text: &[u8], at: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> + '_ {
     let mut next = at + 1;
     std::iter::from_fn(move || {
@@ -110,7 +110,7 @@ pub(crate) fn members(text: &[u8], at: usize) -> impl Iterator<Item = (Range<usi
             return None;
         }
         let name = begin..end_of_text(text, begin);
-        // Behind the colon.
+        // After the colon.
         let value = skip_space(text, skip_space(text, name.end) + 1);
         let value = value..end(text, value);
         next = skip_space(text, value.end);
@@ -119,14 +119,14 @@ pub(crate) fn members(text: &[u8], at: usize) -> impl Iterator<Item = (Range<usi
     })
 }
 
-/// A tree of values takes about so much for each of them, and for each name.
+/// Approximate memory of a value or name in a tree, in bytes.
 const VALUE_BYTES: usize = 48;
 const NAME_BYTES: usize = 96;
-/// A tree may always take so much.
+/// Memory that any tree may take, in bytes.
 const TREE_BYTES_FREE: usize = 1 << 20;
 
-/// The error for a text whose tree of values would take more than twice the `whole` text that it is part of. So reading a
-/// text never takes more than four times its length.
+/// The error for a text whose tree of values would take more than twice the size of the `whole` text that it is part
+/// of. So parsing a text never takes more than four times its length.
 pub(crate) fn takes_too_much(text: &[u8], whole: usize) -> Option<String> {
     let most = whole.saturating_mul(2).saturating_add(TREE_BYTES_FREE);
     let mut taken = 0_usize;
@@ -153,7 +153,7 @@ pub(crate) fn takes_too_much(text: &[u8], whole: usize) -> Option<String> {
     })
 }
 
-/// Line and column of a byte, both from 1; columns count bytes, as those of wrong JSON do.
+/// Line and column of a byte, both from 1; columns count bytes, as in errors about invalid JSON.
 pub(crate) fn place(text: &[u8], at: usize) -> (usize, usize) {
     let before = &text[..at.min(text.len())];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_found_where_they_stand() {
+    fn values_are_located() {
         let text = br#" { "a" : [1, "x,]\"}" ,{"b":[]} , null ] , "c\"":true,"d":{} } "#;
         let begin = skip_space(text, 0);
         let show = |range: Range<usize>| String::from_utf8_lossy(&text[range]).into_owned();
@@ -175,8 +175,12 @@ mod tests {
         assert_eq!(found[1..], [("\"c\\\"\"".to_owned(), "true".to_owned()), ("\"d\"".to_owned(), "{}".to_owned())]);
         let (_, list) = members(text, begin).next().expect("a member");
         let found: Vec<_> = items(text, list.start).map(|item| (kind(text, item.start), show(item))).collect();
-        let expected =
-            [(Kind::Number, "1"), (Kind::Text, r#""x,]\"}""#), (Kind::Object, r#"{"b":[]}"#), (Kind::Null, "null")];
+        let expected = [
+            (JsonKind::Number, "1"),
+            (JsonKind::Text, r#""x,]\"}""#),
+            (JsonKind::Object, r#"{"b":[]}"#),
+            (JsonKind::Null, "null"),
+        ];
         assert_eq!(found, expected.map(|(kind, text)| (kind, text.to_owned())));
         assert_eq!(items(b"[ ]", 0).count() + members(b"{ }", 0).count(), 0);
         assert_eq!(end(b"12", 0), 2);

@@ -1,13 +1,13 @@
 //! The HTTP API in RabbitMQ's form, and the metrics.
 //!
 //! [`api`] and [`metrics`] are routers over a [`NodeHandle`](leveret_node::NodeHandle); [`serve`] runs one on a
-//! listener, on whatever runtime it is awaited on, which must not be a core's.
+//! listener, on the runtime that it is awaited on, which must not be a core's.
 //!
-//! A request goes the way of [`dispatch`]: its [`route`] is found in the one table of [`routes`], the [`identity`] behind
-//! it is checked against the route's access, and the handler, one module for each noun, gets a [`call`]. A [`change`]
-//! is answered when it is on disk; a [`list`] is made while it is sent.
+//! [`dispatch`] handles a request: its [`route`] is looked up in the one table of [`routes`], the requester's
+//! [`identity`] is checked against the route's access, and the handler, in one module per kind of object, gets a
+//! [`call`]. A [`change`] is answered once it is durable; a [`list`] is generated while it is sent.
 //!
-//! This crate must not know of frames or disks. It asks the broker what clients ask, with the same permits.
+//! This crate must not know of frames or disks. It uses the broker as clients do, with the same permits.
 
 mod api;
 mod auth;

@@ -3,12 +3,12 @@
 use leveret_model::{Command, LimitOwner, LimitValues};
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, no_content};
+use crate::call::{Call, HandlerResult, no_content};
 use crate::error::Error;
 use crate::{fields, list};
 
-/// GET: of all vhosts that the user sees.
-pub(crate) async fn of_vhosts(call: Call) -> Answer {
+/// GET: limits of all vhosts visible to the user.
+pub(crate) async fn of_vhosts(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let seen = topology.all_limits().filter_map(|(owner, values)| match owner {
         LimitOwner::Vhost(vhost) if call.identity.monitors() || call.identity.sees(&topology, &vhost) => {
@@ -19,16 +19,16 @@ pub(crate) async fn of_vhosts(call: Call) -> Answer {
     list::values(&call.query, seen.collect())
 }
 
-/// GET: of one vhost.
-pub(crate) async fn of_vhost(call: Call) -> Answer {
+/// GET: limits of one vhost.
+pub(crate) async fn of_vhost(call: Call) -> HandlerResult {
     let vhost = call.word(0);
     let topology = call.api.topology();
     let values = topology.limits_of(&LimitOwner::Vhost(vhost.into())).filter(|values| !values.is_empty());
     list::values(&call.query, values.map(|values| json!({"vhost": vhost, "value": values})).into_iter().collect())
 }
 
-/// GET: of all users that have some.
-pub(crate) async fn of_users(call: Call) -> Answer {
+/// GET: limits of all users that have some.
+pub(crate) async fn of_users(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let users = topology.all_limits().filter_map(|(owner, values)| match owner {
         LimitOwner::User(user) if !values.is_empty() => Some(json!({"user": user, "value": values})),
@@ -37,16 +37,16 @@ pub(crate) async fn of_users(call: Call) -> Answer {
     list::values(&call.query, users.collect())
 }
 
-/// GET: of one user.
-pub(crate) async fn of_user(call: Call) -> Answer {
+/// GET: limits of one user.
+pub(crate) async fn of_user(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let user = topology.user(call.word(0)).ok_or(Error::NotFound)?;
     let values = topology.limits_of(&LimitOwner::User(user.name.clone())).filter(|values| !values.is_empty());
     list::values(&call.query, values.map(|values| json!({"user": user.name, "value": values})).into_iter().collect())
 }
 
-/// PUT of one limit of a vhost.
-pub(crate) async fn put_of_vhost(call: Call) -> Answer {
+/// PUT: sets one limit of a vhost.
+pub(crate) async fn put_of_vhost(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
     if call.staged().vhost(vhost).is_none() {
         return Err(Error::Missing("vhost_not_found".to_owned()));
@@ -54,8 +54,8 @@ pub(crate) async fn put_of_vhost(call: Call) -> Answer {
     put(&call, LimitOwner::Vhost(vhost.into()), name).await
 }
 
-/// PUT of one limit of a user.
-pub(crate) async fn put_of_user(call: Call) -> Answer {
+/// PUT: sets one limit of a user.
+pub(crate) async fn put_of_user(call: Call) -> HandlerResult {
     let (user, name) = (call.word(0), call.word(1));
     if call.staged().user(user).is_none() {
         return Err(Error::BadRequestOf(json!(["no_such_user", user])));
@@ -63,21 +63,21 @@ pub(crate) async fn put_of_user(call: Call) -> Answer {
     put(&call, LimitOwner::User(user.into()), name).await
 }
 
-/// DELETE of one limit of a vhost.
-pub(crate) async fn delete_of_vhost(call: Call) -> Answer {
+/// DELETE: removes one limit of a vhost.
+pub(crate) async fn delete_of_vhost(call: Call) -> HandlerResult {
     let vhost = call.word(0);
     call.staged().vhost(vhost).ok_or(Error::NotFound)?;
     clear(&call, LimitOwner::Vhost(vhost.into())).await
 }
 
-/// DELETE of one limit of a user.
-pub(crate) async fn delete_of_user(call: Call) -> Answer {
+/// DELETE: removes one limit of a user.
+pub(crate) async fn delete_of_user(call: Call) -> HandlerResult {
     let user = call.word(0);
     call.staged().user(user).ok_or(Error::NotFound)?;
     clear(&call, LimitOwner::User(user.into())).await
 }
 
-async fn put(call: &Call, owner: LimitOwner, name: &str) -> Answer {
+async fn put(call: &Call, owner: LimitOwner, name: &str) -> HandlerResult {
     let permit = call.administers()?;
     let body = call.object()?;
     fields::require(&body, &["value"])?;
@@ -86,7 +86,7 @@ async fn put(call: &Call, owner: LimitOwner, name: &str) -> Answer {
     no_content()
 }
 
-async fn clear(call: &Call, owner: LimitOwner) -> Answer {
+async fn clear(call: &Call, owner: LimitOwner) -> HandlerResult {
     let (permit, name) = (call.administers()?, call.word(1));
     if owner.names().contains(&name) {
         call.api.submit(permit, Command::SetLimit { owner, name: name.into(), value: None }).await?;
@@ -94,7 +94,7 @@ async fn clear(call: &Call, owner: LimitOwner) -> Answer {
     no_content()
 }
 
-/// RabbitMQ's form of a reason: limits of vhosts are parameters there.
+/// RabbitMQ's format of a reason: limits of vhosts are parameters there.
 fn framed(owner: &LimitOwner, reason: &str) -> String {
     match owner {
         LimitOwner::Vhost(_) => format!("Validation failed\n\n{reason}\n"),
@@ -102,10 +102,10 @@ fn framed(owner: &LimitOwner, reason: &str) -> String {
     }
 }
 
-/// The value of a limit.
+/// Checks the value of a limit.
 ///
 /// # Errors
-/// There is no such limit, or this is no number.
+/// The limit doesn't exist, or the value isn't a number.
 pub(crate) fn checked(owner: &LimitOwner, name: &str, value: &Value) -> Result<i64, String> {
     let erlang = match value {
         Value::String(text) => format!("<<\"{text}\">>"),
@@ -118,7 +118,7 @@ pub(crate) fn checked(owner: &LimitOwner, name: &str, value: &Value) -> Result<i
     value.as_i64().ok_or_else(|| format!("{name} should be a number, actually was {erlang}"))
 }
 
-/// Limits as parameters and exports have them.
+/// Limits in the form of parameters and exports.
 pub(crate) fn parameter(vhost: &str, values: &LimitValues) -> Value {
     json!({"vhost": vhost, "component": "vhost-limits", "name": "limits", "value": values})
 }

@@ -1,4 +1,4 @@
-//! What every list takes: pages, names, sorting, columns.
+//! Query parameters of lists: pages, names, sorting, columns.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -9,22 +9,22 @@ use axum::http::StatusCode;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::call::{Answer, json};
+use crate::call::{HandlerResult, json};
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::stream::{self, make_way};
 
 type Query = HashMap<String, String>;
 
-/// The page size when none is asked for, and the most that may be.
+/// Default size of a page.
 const PAGE_SIZE_DEFAULT: usize = 100;
 const PAGE_SIZE_MAX: usize = 500;
-/// Rows that are looked at before others may have the processor: a tenth of a millisecond.
+/// Rows processed before the thread yields: a tenth of a millisecond.
 const ROWS_AT_A_STRETCH: usize = 1024;
-/// A pattern of names may take so many bytes, compiled.
+/// Largest compiled pattern of names, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 18;
 
-/// What a row is sorted by.
+/// A sort key.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Key {
     Number(f64),
@@ -35,7 +35,7 @@ pub(crate) enum Key {
 }
 
 impl Key {
-    /// The key in a row as it is shown: what isn't there counts as 0, as in RabbitMQ.
+    /// The sort key in a displayed row; a missing column counts as 0, as in RabbitMQ.
     pub(crate) fn of(row: &Value, path: &str) -> Self {
         let found = path.split('.').try_fold(row, |value, step| value.get(step));
         match found {
@@ -47,7 +47,7 @@ impl Key {
         }
     }
 
-    /// Numbers come before texts.
+    /// Numbers sort before texts.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Key::Number(a), Key::Number(b)) => a.total_cmp(b),
@@ -67,28 +67,28 @@ impl Key {
     }
 }
 
-/// The rows of a list that aren't shown yet.
+/// The rows of a list before they are displayed.
 pub(crate) trait Rows: Send + 'static {
     type Row: Send + 'static;
 
-    /// What `name` of a query is compared with.
+    /// The text that the query's `name` is compared with.
     fn name<'a>(&'a self, row: &'a Self::Row) -> &'a str;
 
-    /// The row as it is shown.
+    /// The row as displayed.
     fn show(&self, row: &Self::Row) -> Value;
 
-    /// What rows are sorted by for a path such as `message_stats.publish`; to be overridden where showing a row takes
-    /// long.
+    /// The function that returns the sort key for a path such as `message_stats.publish`; override it if displaying a
+    /// row is expensive.
     fn key_by<'a>(&'a self, path: &'a str) -> KeyBy<'a, Self::Row> {
         Box::new(move |row| Key::of(&self.show(row), path))
     }
 }
 
-/// See [`Rows::key_by`].
+/// Return type of [`Rows::key_by`].
 pub(crate) type KeyBy<'a, R> = Box<dyn Fn(&R) -> Key + 'a>;
 
-/// The answer to a query for these rows: all of them as they are made, or one page.
-pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> Answer {
+/// The response to a query for these rows: all of them, generated while sent, or one page.
+pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> HandlerResult {
     if let Some(answer) = sorted_page(query, &kind, rows.iter()) {
         return answer;
     }
@@ -96,7 +96,7 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
     let page = Page::of(query)?;
     if page.is_some() {
         let filter = Filter::of(query);
-        // Names needn't be touched where all are wanted.
+        // Names aren't read if all rows are wanted.
         if !matches!(filter, Filter::All) {
             rows.retain(|row| filter.matches(kind.name(row)));
         }
@@ -117,10 +117,10 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
     json(page.wrap(total, filtered, items))
 }
 
-/// The order that a query asks for.
+/// The requested order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sorting {
-    /// As rows come.
+    /// Unsorted.
     No,
     ByName {
         reverse: bool,
@@ -142,14 +142,14 @@ fn is_reversed(query: &Query) -> bool {
     query.get("sort_reverse").is_some_and(|value| value == "true")
 }
 
-/// The answer to a query for a page of all of so many rows, in the order in which `pick` gets those of a range, so that the
-/// others needn't be touched. None when a page isn't what is asked for, or some rows only.
+/// The page requested by a query for all of the rows, in the order in which `pick` returns the rows of a range, so
+/// that other rows aren't touched. `None` if the query asks for something else than a page of all rows.
 pub(crate) fn page<R: Rows>(
     query: &Query,
     kind: &R,
     total: usize,
     pick: impl FnOnce(Range<usize>) -> Vec<R::Row>,
-) -> Option<Answer> {
+) -> Option<HandlerResult> {
     let page = match Page::of(query) {
         Ok(page) => page?,
         Err(error) => return Some(Err(error)),
@@ -167,13 +167,13 @@ pub(crate) fn page<R: Rows>(
     Some(json(page.wrap(total, total, items)))
 }
 
-/// The answer to a query for a page of these rows, sorted by a column: no row is copied. None when that isn't what is asked
-/// for.
+/// The page requested by a query for these rows, sorted by a column: no row is copied. `None` if the query asks for
+/// something else.
 pub(crate) fn sorted_page<'a, R: Rows>(
     query: &Query,
     kind: &R,
     rows: impl ExactSizeIterator<Item = &'a R::Row>,
-) -> Option<Answer> {
+) -> Option<HandlerResult> {
     let path = query.get("sort").filter(|path| !path.is_empty())?;
     let page = match Page::of(query) {
         Ok(page) => page?,
@@ -198,16 +198,16 @@ pub(crate) fn sorted_page<'a, R: Rows>(
     }))
 }
 
-/// Whether a query asks for all rows in the order in which they come.
+/// Whether a query asks for all rows in their original order.
 ///
 /// # Errors
-/// It asks for a page that can't be.
+/// It asks for an invalid page.
 pub(crate) fn is_whole(query: &Query) -> Result<bool, Error> {
     Ok(Page::of(query)?.is_none() && query.get("sort").is_none_or(String::is_empty))
 }
 
-/// The rows in the order of their keys, and of equal keys as they came. Only those in this range are where they belong:
-/// a page of 100,000 rows is no reason to sort them all.
+/// The rows in the order of their keys; equal keys keep their order. Only the rows in the range `wanted` are in their
+/// final place: a page of 100,000 rows doesn't require sorting all of them.
 fn sorted<R>(mut keyed: Vec<(Key, usize, R)>, wanted: Range<usize>, reverse: bool) -> Vec<R> {
     let order = |a: &(Key, usize, R), b: &(Key, usize, R)| {
         let by_key = if reverse { b.0.order(&a.0) } else { a.0.order(&b.0) };
@@ -224,8 +224,8 @@ fn sorted<R>(mut keyed: Vec<(Key, usize, R)>, wanted: Range<usize>, reverse: boo
     keyed.into_iter().map(|(_, _, row)| row).collect()
 }
 
-/// A list that is short and made already.
-pub(crate) fn values(query: &Query, values: Vec<Value>) -> Answer {
+/// The response for a short list that is complete already.
+pub(crate) fn values(query: &Query, values: Vec<Value>) -> HandlerResult {
     struct Made;
     impl Rows for Made {
         type Row = Value;
@@ -246,10 +246,10 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// The page that a query asks for, if it does.
+    /// The page requested by a query, if any.
     ///
     /// # Errors
-    /// There is no such page, whatever the list.
+    /// The page is invalid for any list.
     pub(crate) fn of(query: &Query) -> Result<Option<Self>, Error> {
         let Some(page) = query.get("page") else { return Ok(None) };
         let wrong = || Error::BadRequest("Pagination parameters are invalid".to_owned());
@@ -263,16 +263,16 @@ impl Page {
         Ok(Some(Page { number, size: size.unwrap_or(PAGE_SIZE_DEFAULT) }))
     }
 
-    /// Its part of all rows.
+    /// The page's part of all rows.
     ///
     /// # Errors
-    /// The list isn't that long.
+    /// The list is too short.
     pub(crate) fn take<T>(&self, rows: Vec<T>) -> Result<Vec<T>, Error> {
         self.check(rows.len())?;
         Ok(rows.into_iter().skip(self.wanted().start).take(self.size).collect())
     }
 
-    /// Whether a list of this length has it.
+    /// Checks that a list of this length has the page.
     fn check(&self, length: usize) -> Result<(), Error> {
         let first = self.wanted().start;
         if first > 0 && first >= length {
@@ -282,13 +282,13 @@ impl Page {
         Ok(())
     }
 
-    /// Which rows it shows.
+    /// The range of rows of the page.
     fn wanted(&self) -> Range<usize> {
         let first = (self.number - 1).saturating_mul(self.size);
         first..first.saturating_add(self.size)
     }
 
-    /// The answer with these items.
+    /// The response with these items.
     pub(crate) fn wrap(&self, total: usize, filtered: usize, items: Vec<Value>) -> Value {
         json!({
             "total_count": total,
@@ -302,7 +302,7 @@ impl Page {
     }
 }
 
-/// Which names a page shows.
+/// The filter of names.
 pub(crate) enum Filter {
     All,
     Nothing,
@@ -311,7 +311,7 @@ pub(crate) enum Filter {
 }
 
 impl Filter {
-    /// A pattern that isn't one matches nothing, as in RabbitMQ.
+    /// An invalid pattern matches nothing, as in RabbitMQ.
     pub(crate) fn of(query: &Query) -> Self {
         let Some(name) = query.get("name").filter(|name| !name.is_empty()) else { return Filter::All };
         if query.get("use_regex").is_none_or(|value| value != "true") {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_can_not_be() {
+    fn invalid_pages_are_refused() {
         let refused = |pairs: &[(&str, &str)]| match Page::of(&query(pairs)) {
             Err(Error::Of(_, error, _)) => error.to_owned(),
             Err(Error::BadRequest(reason)) => reason,
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_counts_as_nothing() {
+    fn missing_columns_count_as_zero() {
         let row = json!({"a": {"b": 5}, "c": "text", "d": null});
         assert_eq!(Key::of(&row, "a.b"), Key::Number(5.0));
         assert_eq!(Key::of(&row, "c"), Key::Text("text".to_owned()));

@@ -1,11 +1,11 @@
-//! `/api/nodes`: there is one. What Erlang has and we don't is 0 or empty, since clients require the keys.
+//! `/api/nodes`: there is one node. Figures that only Erlang has are 0 or empty, because clients require the keys.
 
 use leveret_broker::AlarmSource;
 use leveret_node::Log;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::history::{Ranges, Subject};
@@ -14,12 +14,12 @@ use crate::statistics::{CHURN, numbers, put};
 use crate::{list, process};
 
 /// GET.
-pub(crate) async fn all(call: Call) -> Answer {
+pub(crate) async fn all(call: Call) -> HandlerResult {
     list::values(&call.query, vec![with_past(&call)])
 }
 
 /// GET of one.
-pub(crate) async fn one(call: Call) -> Answer {
+pub(crate) async fn one(call: Call) -> HandlerResult {
     check_name(&call)?;
     let mut body = with_past(&call);
     if call.asks("memory") {
@@ -28,14 +28,14 @@ pub(crate) async fn one(call: Call) -> Answer {
     json(Columns::of(&call.query).pick(body))
 }
 
-/// GET of its memory, by what holds it.
-pub(crate) async fn memory(call: Call) -> Answer {
+/// GET: the node's memory by use.
+pub(crate) async fn memory(call: Call) -> HandlerResult {
     check_name(&call)?;
     json(json!({"memory": breakdown(&call.api)}))
 }
 
-/// GET of Erlang's tables, of which there are none.
-pub(crate) async fn tables(call: Call) -> Answer {
+/// GET: Erlang's tables; there are none.
+pub(crate) async fn tables(call: Call) -> HandlerResult {
     check_name(&call)?;
     json(json!({"ets_tables_memory": {"total": 0}}))
 }
@@ -50,7 +50,7 @@ fn with_past(call: &Call) -> Value {
     body
 }
 
-/// The node as it is shown, without its past.
+/// The node in a response, without its history.
 pub(crate) fn view(api: &Api) -> Value {
     let broker = api.broker();
     let limits = api.node().alarm_limits();
@@ -143,14 +143,14 @@ fn auth_mechanisms(api: &Api) -> Vec<Value> {
     names.map(described).collect()
 }
 
-/// What the node knows of its memory: bodies of messages, and the rest.
+/// The node's memory by use: bodies of messages, and the rest.
 fn breakdown(api: &Api) -> Value {
     let rss = process::resident_memory_bytes();
     let queues = api.broker().budget.used();
     let unauthenticated = api.broker().unauthenticated.bytes();
     let other = rss.saturating_sub(queues + unauthenticated);
     let mut memory = Map::new();
-    // Kinds that RabbitMQ has and we don't tell apart.
+    // RabbitMQ's kinds that we don't distinguish.
     for kind in [
         "allocated_unused",
         "atom",

@@ -1,10 +1,10 @@
-//! The description of the API, made from its routes.
+//! The description of the API, generated from its routes.
 
 use serde_json::{Map, Value, json};
 
 use crate::route::{Access, Method, Route};
 
-/// The document about these routes of a node of this version.
+/// The document for these routes of a node with this version.
 pub(crate) fn describe(routes: &[Route], version: &str) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for route in routes {

@@ -1,4 +1,4 @@
-//! `/api/overview` and what else says who the node is.
+//! `/api/overview` and other routes about the node as a whole.
 
 use axum::response::IntoResponse;
 use leveret_model::{ExchangeType, QueueType};
@@ -6,48 +6,48 @@ use leveret_node::Listening;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
-use crate::call::{Answer, Call, json, no_content};
+use crate::call::{Call, HandlerResult, json, no_content};
 use crate::columns::Columns;
 use crate::history::{Ranges, Subject};
 use crate::statistics::{CHURN, Lengths, MESSAGES, numbers};
 
 /// GET `/api/whoami`.
-pub(crate) async fn whoami(call: Call) -> Answer {
+pub(crate) async fn whoami(call: Call) -> HandlerResult {
     let identity = &call.identity;
     json(json!({"name": identity.name(), "tags": identity.tags(), "is_internal_user": true}))
 }
 
 /// GET `/api/version`.
-pub(crate) async fn version(call: Call) -> Answer {
+pub(crate) async fn version(call: Call) -> HandlerResult {
     json(json!(call.api.broker().settings.version))
 }
 
-/// GET `/api/extensions`: scripts of the web page.
-pub(crate) async fn extensions(_: Call) -> Answer {
+/// GET `/api/extensions`: scripts of the web UI.
+pub(crate) async fn extensions(_: Call) -> HandlerResult {
     json(json!([{"javascript": "dispatcher.js"}]))
 }
 
-/// POST `/api/rebalance/queues`: leaders of queues are spread over nodes. There is one.
-pub(crate) async fn rebalance(_: Call) -> Answer {
+/// POST `/api/rebalance/queues`: would distribute leaders of queues over nodes; there is only one node.
+pub(crate) async fn rebalance(_: Call) -> HandlerResult {
     no_content()
 }
 
-/// DELETE `/api/reset`: statistics are forgotten. Counts only grow here; there is nothing to forget.
-pub(crate) async fn reset(call: Call) -> Answer {
+/// DELETE `/api/reset`: accepted without effect, because counters only grow here.
+pub(crate) async fn reset(call: Call) -> HandlerResult {
     match call.path.first().is_none_or(|node| node == call.api.name()) {
         true => no_content(),
         false => Err(crate::error::Error::NotFound),
     }
 }
 
-/// GET `/api/config/effective`: what the node was configured with, as text. RabbitMQ's is in Erlang's terms.
-pub(crate) async fn configuration(call: Call) -> Answer {
+/// GET `/api/config/effective`: the node's configuration as text. RabbitMQ's is in Erlang terms.
+pub(crate) async fn configuration(call: Call) -> HandlerResult {
     let text = call.api.configuration();
     Ok(([(axum::http::header::CONTENT_TYPE, "text/plain")], text).into_response())
 }
 
 /// GET `/api/overview`.
-pub(crate) async fn overview(call: Call) -> Answer {
+pub(crate) async fn overview(call: Call) -> HandlerResult {
     let (api, identity) = (&call.api, &call.identity);
     let broker = api.broker();
     let settings = &broker.settings;
@@ -106,7 +106,7 @@ pub(crate) async fn overview(call: Call) -> Answer {
     json(Columns::of(&call.query).pick(body))
 }
 
-/// What an overview counts: totals, of queues these.
+/// The counters of an overview: totals, and `lengths` for queues.
 pub(crate) fn counted(api: &Api, lengths: &Lengths) -> Value {
     let totals = api.broker().totals();
     let (before, seconds) = api.sampler().node_before(&totals);
@@ -114,7 +114,7 @@ pub(crate) fn counted(api: &Api, lengths: &Lengths) -> Value {
     lengths.add_to(&mut queue_totals);
     let mut message_stats = numbers(MESSAGES, &totals, &before, seconds);
     for key in ["disk_reads", "disk_writes"] {
-        // Clients require them; what the disk does is in the metrics.
+        // Clients require the keys; disk I/O is in the metrics.
         crate::statistics::put(&mut message_stats, key, 0, 0.0);
     }
     json!({
@@ -124,7 +124,7 @@ pub(crate) fn counted(api: &Api, lengths: &Lengths) -> Value {
     })
 }
 
-/// The types that a client may declare.
+/// The exchange types that clients may declare.
 pub(crate) fn exchange_types() -> Vec<Value> {
     let described = |kind: &ExchangeType| {
         let description = format!("AMQP {kind} exchange, as per the AMQP specification");
@@ -148,7 +148,7 @@ fn listeners(api: &Api) -> Value {
     api.listeners().into_iter().map(listener).collect()
 }
 
-/// What is served over HTTP, in RabbitMQ's words.
+/// The HTTP endpoints, in RabbitMQ's words.
 pub(crate) fn contexts(api: &Api, with_node: bool) -> Value {
     let context = |Listening { protocol, address }: Listening| {
         let port = address.port();

@@ -1,25 +1,25 @@
-//! `/api/parameters` and `/api/global-parameters`. Components aren't built yet; limits of vhosts are shown among them, as
-//! in RabbitMQ.
+//! `/api/parameters` and `/api/global-parameters`. Components aren't supported yet; limits of vhosts are shown as
+//! parameters, as in RabbitMQ.
 
 use leveret_model::{Command, LimitOwner};
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, json, no_content, put as created};
+use crate::call::{Call, HandlerResult, json, no_content, put as created};
 use crate::error::Error;
 use crate::{fields, limits, list};
 
-/// The component under which limits of vhosts are shown.
+/// The component of vhosts' limits.
 const VHOST_LIMITS: &str = "vhost-limits";
 
-/// GET: of all components, or of `{component}`, maybe in `{vhost}` only.
-pub(crate) async fn all(call: Call) -> Answer {
+/// GET: parameters of all components, or of `{component}`, optionally only in `{vhost}`.
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let (component, vhost) = (call.path.first(), call.path.get(1));
     if component.is_some_and(|component| component != VHOST_LIMITS) {
         return list::values(&call.query, Vec::new());
     }
     let shown = topology.all_limits().filter_map(|(owner, values)| match owner {
-        // A vhost whose last limit was cleared has an entry among limits, and no parameter.
+        // A vhost whose last limit was cleared has an entry among limits, but no parameter.
         LimitOwner::Vhost(name)
             if !values.is_empty()
                 && vhost.is_none_or(|vhost| **vhost == *name)
@@ -33,7 +33,7 @@ pub(crate) async fn all(call: Call) -> Answer {
 }
 
 /// GET of one.
-pub(crate) async fn one(call: Call) -> Answer {
+pub(crate) async fn one(call: Call) -> HandlerResult {
     let (component, vhost, name) = (call.word(0), call.word(1), call.word(2));
     let topology = call.api.topology();
     let values = topology.limits_of(&LimitOwner::Vhost(vhost.into()));
@@ -44,7 +44,7 @@ pub(crate) async fn one(call: Call) -> Answer {
 }
 
 /// PUT of one.
-pub(crate) async fn put(call: Call) -> Answer {
+pub(crate) async fn put(call: Call) -> HandlerResult {
     let component = call.word(0);
     match component {
         "shovel" | "federation-upstream" | "federation-upstream-set" | "operator_policy" | "policy" => {
@@ -55,21 +55,21 @@ pub(crate) async fn put(call: Call) -> Answer {
     }
 }
 
-/// GET: of the whole cluster.
-pub(crate) async fn global(call: Call) -> Answer {
+/// GET: global parameters.
+pub(crate) async fn global(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let shown = topology.global_parameters().map(|(name, value)| view(name, value));
     list::values(&call.query, shown.collect())
 }
 
-/// GET of one of the whole cluster.
-pub(crate) async fn global_one(call: Call) -> Answer {
+/// GET of one global parameter.
+pub(crate) async fn global_one(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     json(view(call.word(0), topology.global_parameter(call.word(0)).ok_or(Error::NotFound)?))
 }
 
-/// PUT of one of the whole cluster.
-pub(crate) async fn put_global(call: Call) -> Answer {
+/// PUT of one global parameter.
+pub(crate) async fn put_global(call: Call) -> HandlerResult {
     let mut body = call.object()?;
     fields::require(&body, &["value"])?;
     let (name, value) = (call.word(0), body.remove("value").unwrap_or_default());
@@ -78,8 +78,8 @@ pub(crate) async fn put_global(call: Call) -> Answer {
     created(is_new)
 }
 
-/// DELETE of one of the whole cluster.
-pub(crate) async fn delete_global(call: Call) -> Answer {
+/// DELETE of one global parameter.
+pub(crate) async fn delete_global(call: Call) -> HandlerResult {
     let name = call.word(0);
     call.staged().global_parameter(name).ok_or(Error::NotFound)?;
     call.api.submit(call.sets_parameters()?, Command::DeleteGlobalParameter { name: name.into() }).await?;
@@ -87,12 +87,12 @@ pub(crate) async fn delete_global(call: Call) -> Answer {
 }
 
 /// GET of the cluster's name.
-pub(crate) async fn cluster_name(call: Call) -> Answer {
+pub(crate) async fn cluster_name(call: Call) -> HandlerResult {
     json(json!({"name": call.api.cluster_name()}))
 }
 
 /// PUT of the cluster's name.
-pub(crate) async fn put_cluster_name(call: Call) -> Answer {
+pub(crate) async fn put_cluster_name(call: Call) -> HandlerResult {
     let body = call.object()?;
     let name = fields::text(&body, "name")?;
     let command = Command::PutGlobalParameter { name: "cluster_name".into(), value: json!(name) };

@@ -1,6 +1,6 @@
-//! Words of paths and queries, which stand there with percent signs.
+//! Percent-encoded segments of paths and queries.
 
-/// A word of a path or a query that is no text: what stands there, and what is wrong with it.
+/// A segment of a path or query that can't be decoded: the original text, and the error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotText {
     /// A percent sign without two hexadecimal digits.
@@ -11,10 +11,10 @@ pub(crate) enum NotText {
     Encoding(String),
 }
 
-/// A word of a path or query without its percent signs.
+/// Decodes a segment of a path or query.
 ///
 /// # Errors
-/// It is no text then: what is only like a name must not become one, or different names would meet in one object.
+/// It can't be decoded. It must not be used as it is, or different names could refer to the same object.
 pub(crate) fn decoded(text: &str) -> Result<String, NotText> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -32,10 +32,10 @@ pub(crate) fn decoded(text: &str) -> Result<String, NotText> {
     String::from_utf8(out).map_err(|_| NotText::Encoding(text.to_owned()))
 }
 
-/// The keys of a query with their values, decoded.
+/// The decoded keys and values of a query.
 ///
 /// # Errors
-/// One of them is no text.
+/// One of them can't be decoded.
 pub(crate) fn query_pairs(query: &str) -> impl Iterator<Item = Result<(String, String), NotText>> + '_ {
     query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));

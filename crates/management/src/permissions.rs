@@ -1,23 +1,23 @@
-//! `/api/permissions`: what users may touch in vhosts.
+//! `/api/permissions`: permissions of users in vhosts.
 
 use std::sync::Arc;
 
 use leveret_model::{Command, Pattern, Permission, RefusedKind, SetPermissions, Topology};
 use serde_json::{Map, Value, json};
 
-use crate::call::{Answer, Call, json, no_content, put as created};
+use crate::call::{Call, HandlerResult, json, no_content, put as created};
 use crate::error::Error;
 use crate::granted::Granted;
 use crate::{fields, granted};
 
-/// GET: those of one user in one vhost.
-pub(crate) async fn one(call: Call) -> Answer {
+/// GET: the permissions of one user in one vhost.
+pub(crate) async fn one(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     json(topology.permission(call.word(1), call.word(0)).ok_or(Error::NotFound)?.view())
 }
 
-/// PUT: 201 if the user had none in this vhost, 204 otherwise.
-pub(crate) async fn put(call: Call) -> Answer {
+/// PUT: responds with 201 if the user had none in this vhost, 204 otherwise.
+pub(crate) async fn put(call: Call) -> HandlerResult {
     let (vhost, user) = (call.word(0), call.word(1));
     let permit = call.administers()?;
     let body = call.object()?;
@@ -28,7 +28,7 @@ pub(crate) async fn put(call: Call) -> Answer {
     let command = Command::SetPermissions(parse(user, vhost, &body)?);
     match call.api.broker().registry.submit(permit, command, call.api.node().clock().monotonic()) {
         Ok(submitted) => call.api.durable(submitted.position).await?,
-        // RabbitMQ's reason is a list: the pattern in question and what is wrong with it, there as lists of code points.
+        // RabbitMQ's reason is a list: the pattern and the error, there as lists of code points.
         Err(refused) if refused.kind == RefusedKind::PreconditionFailed => {
             return Err(Error::BadRequestOf(json!(["invalid_regexp", wrong_pattern(&body), refused.text])));
         }
@@ -38,7 +38,7 @@ pub(crate) async fn put(call: Call) -> Answer {
 }
 
 /// DELETE.
-pub(crate) async fn delete(call: Call) -> Answer {
+pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (vhost, user) = (call.word(0), call.word(1));
     let permit = call.administers()?;
     call.staged().permission(user, vhost).ok_or(Error::NotFound)?;
@@ -46,10 +46,10 @@ pub(crate) async fn delete(call: Call) -> Answer {
     no_content()
 }
 
-/// What a body of the API or an entry of definitions says.
+/// Parses a body of the API or an entry of definitions.
 ///
 /// # Errors
-/// A pattern is missing or no text.
+/// A pattern is missing or isn't a text.
 pub(crate) fn parse(user: &str, vhost: &str, body: &Map<String, Value>) -> Result<SetPermissions, Error> {
     Ok(SetPermissions {
         user: user.into(),
@@ -62,7 +62,7 @@ pub(crate) fn parse(user: &str, vhost: &str, body: &Map<String, Value>) -> Resul
 
 fn wrong_pattern(body: &Map<String, Value>) -> &str {
     let texts = ["configure", "write", "read"].iter().filter_map(|key| body.get(*key)?.as_str());
-    // With the limits under which it was refused: a pattern may be right and too large.
+    // Compiled with the limits under which it was refused: a valid pattern may be too large.
     let mut wrong = texts.filter(|text| Pattern::new(text, "", "").is_err());
     wrong.next().unwrap_or("")
 }

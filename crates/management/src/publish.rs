@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use leveret_model::{Action, Arguments, RefusedKind};
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
 use crate::exchanges::named;
 use crate::fields;
@@ -14,8 +14,8 @@ use crate::fields;
 /// Properties that are numbers.
 const NUMBERS: [&str; 3] = ["delivery_mode", "priority", "timestamp"];
 
-/// POST: publishes a message; the answer comes when it is on disk.
-pub(crate) async fn publish(call: Call) -> Answer {
+/// POST: publishes a message; the response is sent once the message is durable.
+pub(crate) async fn publish(call: Call) -> HandlerResult {
     let (vhost, exchange) = (call.word(0), named(call.word(1)));
     call.permit(vhost, Action::Enter)?;
     let body = call.object()?;
@@ -36,7 +36,7 @@ pub(crate) async fn publish(call: Call) -> Answer {
     let published = call.api.broker().publish_directly(user, vhost, exchange, routing_key, &properties, payload, now);
     let published = published.map_err(|refused| match refused.kind {
         RefusedKind::PreconditionFailed => Error::BadRequest(format!("406 PRECONDITION_FAILED - {}", refused.text)),
-        // As if it came over a channel of its own, which ends.
+        // Worded as if the message had been published over a channel, which is closed.
         RefusedKind::AccessRefused => Error::BadRequest(format!("403 ACCESS_REFUSED - {}", refused.text)),
         _ => refused.into(),
     })?;

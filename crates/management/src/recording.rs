@@ -1,4 +1,4 @@
-//! Once a second: notes what the node and its vhosts count, and now and then what has a past.
+//! Takes samples of the counters of node and vhosts every second, and less often of everything with a history.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,13 @@ use crate::sampling::Sample;
 use crate::statistics::{self, Lengths};
 use crate::{connections, exchanges, nodes, overview, queues};
 
-/// How often the node's counts are noted.
+/// Interval of samples of the node's counters.
 const STEP: Duration = Duration::from_secs(1);
-/// The past is noted every so many steps.
+/// Number of these intervals between samples for histories.
 const PAST_STEPS: u64 = 5;
 
 impl Api {
-    /// Notes what the node and its vhosts count, once a second, and now and then what has a past, as long as it is
+    /// Takes samples of the counters of node and vhosts every second, and less often for histories, as long as it is
     /// awaited.
     pub async fn sample(self) {
         for second in 0u64.. {
@@ -44,7 +44,7 @@ impl Api {
         for vhost in topology.vhosts() {
             let mut shown = [json!({"name": vhost})];
             statistics::add_to_vhosts(self, &mut shown, None);
-            // Nothing happened in it yet.
+            // A vhost without any activity has no counters yet.
             if shown[0].get("messages").is_some() {
                 histories.add(Subject::Vhost(vhost.clone()), &shown[0], now);
             }

@@ -1,8 +1,8 @@
-//! What a route is, and how a request finds its own.
+//! Routes, and matching of requests.
 
 use std::pin::Pin;
 
-use crate::call::{Answer, Call};
+use crate::call::{Call, HandlerResult};
 use crate::percent::{NotText, decoded};
 
 /// The methods that routes have.
@@ -25,16 +25,16 @@ impl Method {
     }
 }
 
-/// Who may call a route. `{vhost}` is the vhost of the route's path, `{user}` its user.
+/// The access rule of a route. `{vhost}` and `{user}` are parameters of the route's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Anybody, without a password.
+    /// Anyone, without authentication.
     Public,
-    /// Whoever has a tag that lets it into the API.
+    /// Users with a tag that gives access to the API.
     Management,
-    /// Of those, who has permissions in `{vhost}`, and administrators; for others it doesn't exist.
+    /// Such users with permissions in `{vhost}`, and administrators; for others it doesn't exist.
     Vhost,
-    /// The same, and monitors.
+    /// As `Vhost`, and monitors.
     VhostOrMonitor,
     /// The tag `monitoring`, or `administrator`.
     Monitor,
@@ -48,21 +48,21 @@ pub(crate) enum Access {
     UserOrAdministrator,
 }
 
-/// What an answer takes.
-pub(crate) type Run = fn(Call) -> Pin<Box<dyn Future<Output = Answer> + Send>>;
+/// The type of handlers.
+pub(crate) type Handler = fn(Call) -> Pin<Box<dyn Future<Output = HandlerResult> + Send>>;
 
-/// See the module.
+/// A route.
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// With words in braces for what varies; a last one that begins with `*` takes the rest.
+    /// Its path, with parameters in braces; a last parameter that begins with `*` matches the rest.
     pub(crate) path: &'static str,
     pub(crate) access: Access,
-    /// For people who read the API's description.
+    /// A summary for the API's description.
     pub(crate) summary: &'static str,
-    pub(crate) run: Run,
+    pub(crate) run: Handler,
 }
 
-/// A line of the table.
+/// A row of the table.
 macro_rules! route {
     ($method:ident $path:literal $access:ident $handler:path, $summary:literal) => {
         $crate::route::Route {
@@ -77,23 +77,23 @@ macro_rules! route {
 pub(crate) use route;
 
 impl Route {
-    /// The words in braces.
+    /// The names of the path's parameters.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = &'static str> {
         let words = self.path.split('/').filter_map(|word| word.strip_prefix('{')?.strip_suffix('}'));
         words.map(|word| word.trim_start_matches('*'))
     }
 
-    /// What stands for this word in a path that matched.
+    /// The value of this parameter in a path that matched.
     pub(crate) fn parameter<'a>(&self, name: &str, path: &'a [String]) -> Option<&'a str> {
         let at = self.parameters().position(|parameter| parameter == name)?;
         path.get(at).map(String::as_str)
     }
 
-    /// What stands for the words in braces, if the path fits. Words are compared before they are decoded, so that a
-    /// slash in a name is none between names.
+    /// The values of the parameters, if the path matches. Segments are compared before they are decoded, so that a
+    /// slash within a name doesn't separate segments.
     ///
     /// # Errors
-    /// A word is no name.
+    /// A segment can't be decoded.
     pub(crate) fn matches(&self, path: &str) -> Option<Result<Vec<String>, NotText>> {
         let mut found = Vec::new();
         let (mut ours, mut theirs) = (self.path.split('/'), path.split('/'));
@@ -119,7 +119,7 @@ impl Route {
         }
     }
 
-    /// How many of its words are given: the more, the better it fits.
+    /// Number of literal segments: the route with the most of them is the best match.
     pub(crate) fn rank(&self) -> usize {
         self.path.split('/').filter(|word| !word.starts_with('{')).count()
     }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_decoded_after_they_were_split() {
+    fn segments_are_decoded_after_they_were_split() {
         let queue = route("/api/queues/{vhost}/{queue}");
         let words = |path: &str| queue.matches(path);
         assert_eq!(words("/api/queues/%2F/a%2fb%20c"), Some(Ok(vec!["/".to_owned(), "a/b c".to_owned()])));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_no_text_is_no_name() {
+    fn a_segment_that_cannot_be_decoded_is_no_name() {
         let queue = route("/api/queues/{vhost}/{queue}");
         assert_eq!(decoded("100%25"), Ok("100%".to_owned()));
         for word in ["100%", "%zz", "%2", "a%+1"] {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_one_word() {
+    fn a_rest_parameter_is_one_value() {
         let rest = route("/api/checks/{*protocol}");
         assert_eq!(rest.matches("/api/checks/http/prometheus"), Some(Ok(vec!["http/prometheus".to_owned()])));
         assert_eq!(rest.matches("/api/checks"), None);

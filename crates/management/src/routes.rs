@@ -1,9 +1,9 @@
-//! The one table of routes: who may call what, the description of the API, what a path answers to other methods, and the
-//! test that calls everything as everybody come from it.
+//! The one table of routes. Access, the description of the API, responses to other methods, and the test that calls
+//! every route as every kind of user are derived from it.
 
 use leveret_model::{Permission, TopicPermission};
 
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::route::{Route, route};
 use crate::{
     auth, bindings, connections, consumers, definitions, exchanges, feature_flags, granted, health, limits,
@@ -11,7 +11,7 @@ use crate::{
     users, vhosts,
 };
 
-/// See the module.
+/// All routes.
 #[rustfmt::skip]
 pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/openapi.json" Public document, "This description of the API"),
@@ -197,6 +197,6 @@ pub(crate) static ROUTES: &[Route] = &[
 ];
 
 /// GET: the description of the API.
-async fn document(call: Call) -> Answer {
+async fn document(call: Call) -> HandlerResult {
     json(openapi::describe(ROUTES, &call.api.broker().settings.version))
 }

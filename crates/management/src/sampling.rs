@@ -1,4 +1,4 @@
-//! Counts of the node and its vhosts a moment ago.
+//! Recent samples of the counters of the node and its vhosts, for rates.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use std::time::Instant;
 use leveret_metrics::Totals;
 use parking_lot::Mutex;
 
-/// A rate is over so many steps.
+/// Number of intervals that a rate is computed over.
 const WINDOW: usize = 5;
 
-/// See the module.
+/// The recent samples.
 #[derive(Default)]
 pub(crate) struct Sampler {
     recent: Mutex<VecDeque<Sample>>,
 }
 
-/// Counts at one moment.
+/// The counters at one moment.
 #[derive(Clone)]
 pub(crate) struct Sample {
     pub(crate) at: Instant,
@@ -27,17 +27,17 @@ pub(crate) struct Sample {
 }
 
 impl Sampler {
-    /// The node's counts a moment ago, and how many seconds that is.
+    /// The node's counters in the oldest recent sample, and its age in seconds.
     pub(crate) fn node_before(&self, now: &Totals) -> (Totals, f64) {
         self.before(*now, |sample| Some(sample.node))
     }
 
-    /// A vhost's counts a moment ago, and how many seconds that is.
+    /// A vhost's counters in the oldest recent sample, and its age in seconds.
     pub(crate) fn vhost_before(&self, vhost: &str, now: &Totals) -> (Totals, f64) {
         self.before(*now, |sample| sample.vhosts.get(vhost).copied())
     }
 
-    /// Ready and unacknowledged messages of all queues a moment ago, and how many seconds that is.
+    /// Ready and unacknowledged messages of all queues in the oldest recent sample, and its age in seconds.
     pub(crate) fn queues_before(&self, now: (u64, u64)) -> ((u64, u64), f64) {
         self.before(now, |sample| Some(sample.queues))
     }

@@ -1,4 +1,4 @@
-//! `message_stats` and the like: counts with their rates.
+//! `message_stats` and similar objects: counters with their rates.
 
 use leveret_metrics::Totals;
 use serde_json::{Map, Value, json};
@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 use crate::api::Api;
 use crate::history::{Ranges, Subject};
 
-/// Adds a count and, beside it, how many there are per second.
+/// Adds a counter and, next to it, its rate per second.
 pub(crate) fn put(object: &mut Map<String, Value>, name: &str, total: u64, rate: f64) {
     object.insert(name.to_owned(), json!(total));
     object.insert(format!("{name}_details"), details(rate));
 }
 
-/// How many per second.
+/// The object with a rate per second.
 pub(crate) fn details(rate: f64) -> Value {
     json!({"rate": rounded(rate)})
 }
@@ -21,10 +21,10 @@ fn rounded(rate: f64) -> f64 {
     (rate * 10.0).round() / 10.0
 }
 
-/// One of the numbers of a node or vhost.
+/// A counter of a node or vhost, by name.
 pub(crate) type Number = (&'static str, fn(&Totals) -> u64);
 
-/// What a node or vhost counts of messages, by the names of `message_stats`.
+/// Message counters of a node or vhost, by their names in `message_stats`.
 pub(crate) const MESSAGES: &[Number] = &[
     ("ack", |totals| totals.acked),
     ("confirm", |totals| totals.confirmed),
@@ -40,7 +40,7 @@ pub(crate) const MESSAGES: &[Number] = &[
     ("return_unroutable", |totals| totals.unroutable_returned),
 ];
 
-/// What comes and goes.
+/// Churn counters.
 pub(crate) const CHURN: &[Number] = &[
     ("channel_closed", |totals| totals.channels_closed),
     ("channel_created", |totals| totals.channels_opened),
@@ -51,7 +51,7 @@ pub(crate) const CHURN: &[Number] = &[
     ("queue_deleted", |totals| totals.queues_deleted),
 ];
 
-/// These numbers of `now`, with rates since `before`, so many seconds ago.
+/// These counters of `now`, with rates since `before`, which is `seconds` ago.
 pub(crate) fn numbers(numbers: &[Number], now: &Totals, before: &Totals, seconds: f64) -> Map<String, Value> {
     let mut object = Map::new();
     for (name, read) in numbers {
@@ -73,7 +73,7 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    /// The sums over all queues, which are read without a look at any of them; rates since a moment ago.
+    /// The sums over all queues, which are maintained without iterating over them; rates over the recent samples.
     pub(crate) fn of_node(api: &Api) -> Self {
         let sums = api.broker().queue_metrics.sums().gauges;
         let (before, seconds) = api.sampler().queues_before((sums.ready, sums.unacknowledged));
@@ -117,7 +117,7 @@ impl Lengths {
     }
 }
 
-/// Adds what vhosts count to how they are shown; nothing to those in which nothing happened yet.
+/// Adds the counters of vhosts to their responses; nothing for vhosts without any activity yet.
 pub(crate) fn add_to_vhosts(api: &Api, vhosts: &mut [Value], ranges: Option<&Ranges>) {
     for vhost in vhosts {
         let Some(object) = vhost.as_object_mut() else { continue };
@@ -130,7 +130,7 @@ pub(crate) fn add_to_vhosts(api: &Api, vhosts: &mut [Value], ranges: Option<&Ran
         object.insert("message_stats".to_owned(), Value::Object(numbers(MESSAGES, &now, &before, seconds)));
         let octets: &[Number] = &[("recv_oct", |totals| totals.bytes_in), ("send_oct", |totals| totals.bytes_out)];
         object.extend(numbers(octets, &now, &before, seconds));
-        // Thousands of queues, which nobody needs to look at where all are the node's.
+        // There may be thousands of queues; if there is only one vhost, the node's sums are its sums.
         let is_alone = api.topology().vhosts().nth(1).is_none();
         let lengths = if is_alone { Lengths::of_node(api) } else { Lengths::of(api, [&*name]) };
         lengths.add_to(object);

@@ -1,4 +1,4 @@
-//! Answers of the local socket between `stop_app` and `start_app`, while there is no node.
+//! Responses on the local socket between `stop_app` and `start_app`, while there is no node.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use leveret_node::START_APP;
 use parking_lot::Mutex;
 use serde_json::json;
 
-/// An answer is on its way within this time, before what it promises ends the runtime that sends it.
+/// Time for a response to be sent before the runtime that sends it is stopped.
 const ANSWER_TIME: Duration = Duration::from_millis(20);
 
 /// A process without a node.
@@ -22,11 +22,11 @@ const ANSWER_TIME: Duration = Duration::from_millis(20);
 pub struct Stopped {
     /// The node's name.
     pub name: String,
-    /// Where its data is.
+    /// Its data directory.
     pub data_directory: PathBuf,
-    /// The version of RabbitMQ that it is like.
+    /// The RabbitMQ version that it is compatible with.
     pub rabbitmq_version: String,
-    /// Why the last `start_app` has failed.
+    /// The error of the last `start_app`, if it failed.
     pub start_error: Option<String>,
 }
 
@@ -36,8 +36,8 @@ struct Door {
     asks: Sender<&'static str>,
 }
 
-/// The routes that need no node; all others say that there is none. `asks` gets [`START_APP`] or who wants the process to
-/// end.
+/// The routes that need no node; all others respond that there is none. `asks` receives [`START_APP`], or the
+/// requester's name if the process is to end.
 pub fn stopped(stopped: Stopped, asks: Sender<&'static str>) -> Router {
     let start_error = Mutex::new(stopped.start_error.clone());
     let door = Arc::new(Door { stopped, start_error, asks });
@@ -79,7 +79,7 @@ fn ask(door: &Door, what: &'static str) -> StatusCode {
     let asks = door.asks.clone();
     tokio::spawn(async move {
         tokio::time::sleep(ANSWER_TIME).await;
-        // It fails only if somebody else asked, too.
+        // Fails only if another request was sent as well.
         let _ = asks.send(what);
     });
     StatusCode::NO_CONTENT

@@ -1,4 +1,4 @@
-//! Long lists as they are made: at most one piece is in memory beside what the socket holds.
+//! Streams long lists: at most one piece is in memory besides the socket's buffer.
 
 use std::convert::Infallible;
 
@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use futures_lite::stream;
 use serde_json::Value;
 
-/// A piece is about this long.
+/// Approximate size of a piece, in bytes.
 const PIECE_BYTES: usize = 32 << 10;
 
 /// A JSON list of these values.
@@ -40,7 +40,7 @@ pub(crate) fn list(mut values: impl Iterator<Item = Value> + Send + 'static) -> 
     })
 }
 
-/// A text in pieces: `next` appends one, nothing at the end.
+/// A text in pieces: `next` appends one, or nothing at the end.
 pub(crate) fn text(content_type: &'static str, mut next: impl FnMut(&mut Vec<u8>) + Send + 'static) -> Response {
     let pieces = std::iter::from_fn(move || {
         make_way();
@@ -51,8 +51,8 @@ pub(crate) fn text(content_type: &'static str, mut next: impl FnMut(&mut Vec<u8>
     ([(header::CONTENT_TYPE, content_type)], Body::from_stream(stream::iter(pieces))).into_response()
 }
 
-/// Threads that wait for this processor go first. Linux lets a thread end its slice of milliseconds even where one of higher
-/// priority has woken up: a core that serves messages would wait for it.
+/// Yields to threads that wait for this processor. Linux lets a thread use up its time slice of some milliseconds
+/// even if one of higher priority wakes up, which would delay a core that serves messages.
 pub(crate) fn make_way() {
     std::thread::yield_now();
 }

@@ -1,10 +1,10 @@
-//! Points in time as the API writes them.
+//! Times in the API's format.
 
 use leveret_broker::Now;
 
 use crate::api::Api;
 
-/// `2026-11-21T09:59:18.123+00:00`, from milliseconds since 1970.
+/// Formats milliseconds since 1970 like `2026-11-21T09:59:18.123+00:00`.
 pub(crate) fn iso8601(wall_ms: u64) -> String {
     let (seconds, ms) = (wall_ms / 1000, wall_ms % 1000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
@@ -21,12 +21,12 @@ pub(crate) fn iso8601(wall_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}+00:00")
 }
 
-/// The wall time of a moment of the monotonic clock.
+/// The wall time of a time of the monotonic clock.
 pub(crate) fn wall_ms(now: Now, monotonic: u64) -> u64 {
     now.wall_ms.saturating_sub(now.monotonic.saturating_sub(monotonic) / 1_000_000)
 }
 
-/// When something happened last, by the monotonic clock; since the start if it never did.
+/// The time of the last activity, given by the monotonic clock; the start of the node if there was none.
 pub(crate) fn idle_since(api: &Api, used: u64) -> String {
     let now = api.node().clock().now();
     iso8601(wall_ms(now, if used == 0 { now.monotonic.saturating_sub(api.uptime_ms() * 1_000_000) } else { used }))

@@ -1,17 +1,17 @@
-//! `/api/topic-permissions`: which routing keys users may use at topic exchanges.
+//! `/api/topic-permissions`: the routing keys that users may use at topic exchanges.
 
 use std::sync::Arc;
 
 use leveret_model::{Command, SetTopicPermissions, TopicPermission, Topology};
 use serde_json::{Map, Value, json};
 
-use crate::call::{Answer, Call, no_content, put as created};
+use crate::call::{Call, HandlerResult, no_content, put as created};
 use crate::error::Error;
 use crate::granted::{self, Granted};
 use crate::{exchanges, fields};
 
-/// GET: those of one user in one vhost; there is nothing if there are none.
-pub(crate) async fn one(call: Call) -> Answer {
+/// GET: the topic permissions of one user in one vhost; 404 if there are none.
+pub(crate) async fn one(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     if !topology.topic_permissions_of(call.word(1)).any(|permission| *permission.vhost == *call.word(0)) {
         return Err(Error::NotFound);
@@ -21,8 +21,8 @@ pub(crate) async fn one(call: Call) -> Answer {
     })
 }
 
-/// PUT of one exchange's: 201 if they are the user's first in this vhost, 204 otherwise.
-pub(crate) async fn put(call: Call) -> Answer {
+/// PUT for one exchange: responds with 201 if they are the user's first in this vhost, 204 otherwise.
+pub(crate) async fn put(call: Call) -> HandlerResult {
     let (vhost, user) = (call.word(0), call.word(1));
     let permit = call.administers()?;
     let command = parse(user, vhost, &call.object()?)?;
@@ -36,8 +36,8 @@ pub(crate) async fn put(call: Call) -> Answer {
     created(first)
 }
 
-/// DELETE of all that the user has in this vhost, or of what it has there at one exchange.
-pub(crate) async fn delete(call: Call) -> Answer {
+/// DELETE: removes all topic permissions of the user in this vhost, or those for one exchange.
+pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (vhost, user) = (call.word(0), call.word(1));
     let permit = call.administers()?;
     if !call.staged().topic_permissions_of(user).any(|permission| *permission.vhost == *vhost) {
@@ -49,10 +49,10 @@ pub(crate) async fn delete(call: Call) -> Answer {
     no_content()
 }
 
-/// What a body of the API or an entry of definitions says.
+/// Parses a body of the API or an entry of definitions.
 ///
 /// # Errors
-/// A field is missing or no text.
+/// A field is missing or isn't a text.
 pub(crate) fn parse(user: &str, vhost: &str, body: &Map<String, Value>) -> Result<SetTopicPermissions, Error> {
     fields::require(body, &["exchange", "write", "read"])?;
     Ok(SetTopicPermissions {

@@ -8,7 +8,7 @@ use leveret_auth::{HASHING_SHA256, hash_password, is_hashing_algorithm, random_s
 use leveret_model::{Command, LimitOwner, PutUser, Topology, User};
 use serde_json::{Map, Value, json};
 
-use crate::call::{Answer, Call, json, no_content, put as created};
+use crate::call::{Call, HandlerResult, json, no_content, put as created};
 use crate::error::Error;
 use crate::{fields, list};
 
@@ -16,26 +16,26 @@ use crate::{fields, list};
 const PROTECTED: &str = "protected";
 
 /// GET.
-pub(crate) async fn all(call: Call) -> Answer {
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     list::values(&call.query, topology.users().map(|user| view(&topology, user)).collect())
 }
 
-/// GET: those who may enter no vhost.
-pub(crate) async fn without_permissions(call: Call) -> Answer {
+/// GET: users without access to any vhost.
+pub(crate) async fn without_permissions(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let locked_out = |user: &&Arc<User>| !topology.permissions().any(|permission| permission.user == user.name);
     list::values(&call.query, topology.users().filter(locked_out).map(|user| view(&topology, user)).collect())
 }
 
 /// GET of one.
-pub(crate) async fn one(call: Call) -> Answer {
+pub(crate) async fn one(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     json(view(&topology, topology.user(call.word(0)).ok_or(Error::NotFound)?))
 }
 
-/// PUT: made, or changed.
-pub(crate) async fn put(call: Call) -> Answer {
+/// PUT: creates or changes a user.
+pub(crate) async fn put(call: Call) -> HandlerResult {
     let (name, body) = (call.word(0), call.object()?);
     let permit = call.administers()?;
     let topology = call.staged();
@@ -46,8 +46,8 @@ pub(crate) async fn put(call: Call) -> Answer {
     created(is_new)
 }
 
-/// DELETE; the user's connections are closed.
-pub(crate) async fn delete(call: Call) -> Answer {
+/// DELETE: deletes a user and closes its connections.
+pub(crate) async fn delete(call: Call) -> HandlerResult {
     let name = call.word(0);
     let permit = call.administers()?;
     let topology = call.staged();
@@ -58,8 +58,8 @@ pub(crate) async fn delete(call: Call) -> Answer {
     no_content()
 }
 
-/// POST: several are deleted at once. Those that don't exist are no error.
-pub(crate) async fn delete_many(call: Call) -> Answer {
+/// POST: deletes several users. Missing ones are no error.
+pub(crate) async fn delete_many(call: Call) -> HandlerResult {
     let body = call.object()?;
     fields::require(&body, &["users"])?;
     let wrong = || Error::BadRequest("users is no list of names".to_owned());
@@ -74,8 +74,8 @@ pub(crate) async fn delete_many(call: Call) -> Answer {
     no_content()
 }
 
-/// GET: the hash of a password, as definitions may have it.
-pub(crate) async fn hash(call: Call) -> Answer {
+/// GET: the hash of a password in the form used by definitions.
+pub(crate) async fn hash(call: Call) -> HandlerResult {
     json(json!({"ok": hash_password(call.word(0).as_bytes(), random_salt())}))
 }
 
@@ -86,13 +86,13 @@ fn check_unprotected(topology: &Topology, name: &str) -> Result<(), Error> {
     }
 }
 
-/// The user that a body of the API or an entry of definitions describes.
+/// Parses a body of the API or an entry of definitions.
 ///
 /// # Errors
-/// It describes none.
+/// It doesn't describe a user.
 pub(crate) fn parse(name: &str, body: &Map<String, Value>) -> Result<PutUser, Error> {
     let bad = |reason: &str| Err(Error::BadRequest(reason.to_owned()));
-    // The older name of tags.
+    // The older name of the field.
     let Some(tags) = body.get("tags").or_else(|| body.get("administrator").map(|_| &Value::Null)) else {
         return bad("tags_not_present");
     };
@@ -122,7 +122,7 @@ pub(crate) fn parse(name: &str, body: &Map<String, Value>) -> Result<PutUser, Er
     Ok(PutUser { name: name.into(), password_hash: hash.map(Into::into), hashing_algorithm: algorithm.into(), tags })
 }
 
-/// A user as lists and exports have it.
+/// A user in lists and exports.
 pub(crate) fn view(topology: &Topology, user: &User) -> Value {
     let limits = topology.limits_of(&LimitOwner::User(user.name.clone())).cloned().unwrap_or_default();
     json!({

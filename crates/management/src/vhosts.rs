@@ -6,15 +6,15 @@ use leveret_model::{Command, QueueType, Topology, VhostSettings};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
-use crate::call::{Answer, Call, json, no_content, put as created};
+use crate::call::{Call, HandlerResult, json, no_content, put as created};
 use crate::error::Error;
 use crate::fields;
 use crate::history::Ranges;
 use crate::list;
 use crate::statistics;
 
-/// GET: those that the user may enter; monitors see all.
-pub(crate) async fn all(call: Call) -> Answer {
+/// GET: vhosts visible to the user; monitors see all.
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let (identity, api) = (&call.identity, &call.api);
     let vhosts = topology.vhosts().filter(|vhost| identity.monitors() || identity.sees(&topology, vhost));
@@ -24,7 +24,7 @@ pub(crate) async fn all(call: Call) -> Answer {
 }
 
 /// GET of one.
-pub(crate) async fn one(call: Call) -> Answer {
+pub(crate) async fn one(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let name = topology.vhost(call.word(0)).ok_or(Error::NotFound)?;
     let mut shown = [view(&call.api, &topology, name)];
@@ -33,8 +33,8 @@ pub(crate) async fn one(call: Call) -> Answer {
     json(crate::columns::Columns::of(&call.query).pick(shown))
 }
 
-/// PUT: made, or given other metadata.
-pub(crate) async fn put(call: Call) -> Answer {
+/// PUT: creates a vhost, or changes its metadata.
+pub(crate) async fn put(call: Call) -> HandlerResult {
     let (name, body) = (call.word(0), call.object()?);
     let permit = call.administers()?;
     let topology = call.staged();
@@ -50,7 +50,7 @@ pub(crate) async fn put(call: Call) -> Answer {
         commands.extend(defaults.commands(name, &topology, |_| false));
     }
     if is_new && !call.identity.is_local() {
-        // Whoever makes a vhost may use it, as in RabbitMQ.
+        // The creator of a vhost gets access to it, as in RabbitMQ.
         commands.push(Command::SetPermissions(leveret_model::SetPermissions {
             user: call.identity.name().into(),
             vhost: name.into(),
@@ -63,8 +63,8 @@ pub(crate) async fn put(call: Call) -> Answer {
     created(is_new)
 }
 
-/// DELETE, with all that is in it.
-pub(crate) async fn delete(call: Call) -> Answer {
+/// DELETE: deletes a vhost with everything in it.
+pub(crate) async fn delete(call: Call) -> HandlerResult {
     let name = call.word(0);
     let permit = call.administers()?;
     if call.staged().vhost(name).is_none() {
@@ -75,17 +75,17 @@ pub(crate) async fn delete(call: Call) -> Answer {
     no_content()
 }
 
-/// POST: from here on it can't be deleted.
-pub(crate) async fn protect(call: Call) -> Answer {
+/// POST: protects it from deletion.
+pub(crate) async fn protect(call: Call) -> HandlerResult {
     set_protected(call, true).await
 }
 
-/// DELETE: it can be deleted again.
-pub(crate) async fn unprotect(call: Call) -> Answer {
+/// DELETE: removes the protection from deletion.
+pub(crate) async fn unprotect(call: Call) -> HandlerResult {
     set_protected(call, false).await
 }
 
-async fn set_protected(call: Call, protected: bool) -> Answer {
+async fn set_protected(call: Call, protected: bool) -> HandlerResult {
     let name = call.word(0);
     let permit = call.administers()?;
     let topology = call.staged();
@@ -95,8 +95,8 @@ async fn set_protected(call: Call, protected: bool) -> Answer {
     no_content()
 }
 
-/// POST: a vhost that isn't up is started on a node. All are up on ours.
-pub(crate) async fn start(call: Call) -> Answer {
+/// POST: starts a vhost on a node. All vhosts are up on ours.
+pub(crate) async fn start(call: Call) -> HandlerResult {
     if call.staged().vhost(call.word(0)).is_none() {
         return Err(Error::NotFound);
     }
@@ -106,10 +106,10 @@ pub(crate) async fn start(call: Call) -> Answer {
     }
 }
 
-/// What a body makes of the settings that were there.
+/// The settings after applying a body to the current ones.
 ///
 /// # Errors
-/// It asks for what isn't built, or for nonsense.
+/// The body asks for something unsupported or invalid.
 pub(crate) fn settings(
     current: Option<&Arc<VhostSettings>>,
     body: &Map<String, Value>,
@@ -141,7 +141,7 @@ pub(crate) fn settings(
     Ok(settings)
 }
 
-/// Description, tags and the like, as exports have them too.
+/// Description, tags and other metadata, also in exports.
 pub(crate) fn metadata(settings: &VhostSettings) -> Value {
     let mut metadata = json!({
         "description": settings.description,

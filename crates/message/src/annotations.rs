@@ -1,43 +1,43 @@
-//! Message annotations (AMQP 1.0, 3.2.3) in stored form, and the names that the broker gives meaning.
+//! Message annotations (AMQP 1.0, 3.2.3) in stored form, and the annotations that have a meaning for the broker.
 
 /// The exchange that the message was published to; set by the broker.
 pub const X_EXCHANGE: &str = "x-exchange";
-/// Its first routing key; set by the broker.
+/// The message's first routing key; set by the broker.
 pub const X_ROUTING_KEY: &str = "x-routing-key";
-/// A publisher's further routing keys: a list of strings.
+/// The publisher's further routing keys: a list of strings.
 pub const X_CC: &str = "x-cc";
 /// The property `type` of AMQP 0-9-1.
 pub const X_BASIC_TYPE: &str = "x-basic-type";
-/// The deaths of a message as AMQP 1.0 shows them.
+/// The deaths of a message, in AMQP 1.0.
 pub const X_OPT_DEATHS: &str = "x-opt-deaths";
-/// The deaths of a message as AMQP 0-9-1 shows them.
+/// The deaths of a message, in AMQP 0-9-1.
 pub const X_DEATH: &str = "x-death";
-/// When the message was received, as AMQP 1.0 shows it.
+/// The time at which the message was received, in AMQP 1.0.
 pub const X_OPT_RECEIVED_TIME: &str = "x-opt-rabbitmq-received-time";
-/// The same in AMQP 0-9-1.
+/// The time at which the message was received, in AMQP 0-9-1.
 pub const TIMESTAMP_IN_MS: &str = "timestamp_in_ms";
 
-/// When the message was sent to this receiver, in both protocols.
+/// The time at which the message was sent to this receiver, in both protocols.
 pub const X_OPT_SENT_TIME: &str = "x-opt-rabbitmq-sent-time";
 /// The node that received the message, in both protocols.
 pub const X_ROUTED_BY: &str = "x-routed-by";
 
-/// Descriptor of the section in its shortest form, which all clients write.
+/// Descriptor of the section in its shortest form, which all clients use.
 const DESCRIPTOR: [u8; 3] = [0x00, 0x53, 0x72];
 const MAP_8: u8 = 0xc1;
 const MAP_32: u8 = 0xd1;
 
-/// The items of a stored message-annotations section, found without decoding them.
+/// The items of a stored message-annotations section, located without decoding them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RawAnnotations<'a> {
-    /// Keys and values together.
+    /// Number of keys and values together.
     pub count: u32,
-    /// Their encodings.
+    /// The encoded keys and values.
     pub items: &'a [u8],
 }
 
 impl<'a> RawAnnotations<'a> {
-    /// The items of a checked section; none when its descriptor has another form.
+    /// The items of a checked section; `None` if its descriptor has another form.
     #[inline]
     pub(crate) fn of(section: &'a [u8]) -> Option<Self> {
         if section.is_empty() {

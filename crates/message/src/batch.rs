@@ -1,7 +1,7 @@
-//! Messages that came in together: encoded once, shared by every queue and reader that needs them.
+//! Messages received together: encoded once, shared by every queue and reader that needs them.
 //!
-//! One allocation holds many small messages (one each costs 0.089 instead of 0.059 CPU-seconds per
-//! million); a body of [`INLINE_BELOW`] bytes or more stays a reference-counted slice beside it.
+//! One allocation holds many small messages; one allocation each costs 0.089 instead of 0.059 CPU-seconds per
+//! million. A body of [`INLINE_BELOW`] bytes or more stays a reference-counted slice of its own.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use crate::stored::{StoredError, StoredMessage, encode_head, lengths, receive_at
 
 /// Bodies below this many bytes are copied into the batch.
 pub const INLINE_BELOW: usize = 4096;
-/// A builder asks to be finished above this many bytes, so that one lock copies little.
+/// Size above which a builder asks to be finished, in bytes, so that little is copied while one lock is held.
 pub const BATCH_BYTES_MAX: usize = 64 * 1024;
-/// What a body in a file costs: its handle and the checksums of its pieces.
+/// Memory of a body in a file: its handle and the checksums of its pieces.
 const FILE_MEMORY: usize = 1024;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     offset: u32,
-    /// Head, and body when it is inline.
+    /// Length of the head, and of an inline body.
     length: u32,
     head_length: u32,
     body_length: u32,
 }
 
-/// A body in a file of its own: not a byte of it is in memory.
+/// A body in a file of its own: none of its bytes are in memory.
 #[derive(Debug, Clone)]
 pub struct FileBody {
     /// Its length in bytes.
     pub length: u32,
-    /// How whoever made the file finds it again. The file stays as long as this does.
+    /// The handle by which the creator of the file finds it again. The file exists as long as the handle.
     pub handle: Arc<dyn Any + Send + Sync>,
 }
 
-/// A body that isn't copied.
+/// A body that isn't copied into the batch.
 #[derive(Debug, Clone)]
 enum Large {
     Memory(Bytes),
@@ -49,33 +49,33 @@ enum Large {
 pub struct Batch {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    /// (index of the entry, body), ascending.
+    /// Index of the entry and body, ascending.
     large: Vec<(u32, Large)>,
     body_bytes: u64,
-    /// Some message has a time to live of its own.
+    /// Whether some message has a time to live of its own.
     any_expiry: bool,
 }
 
 /// One message of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageRef<'a> {
-    /// Head and, when `large` is none, the body.
+    /// The head and, if `large` is `None`, the body.
     pub head: &'a [u8],
-    /// The body when it was too large to be copied.
+    /// The body, if it was too large to be copied.
     pub large: Option<&'a Bytes>,
-    /// Where the body is when it isn't in memory.
+    /// The file of the body, if it isn't in memory.
     pub file: Option<&'a FileBody>,
     head_length: usize,
 }
 
 impl<'a> MessageRef<'a> {
-    /// The parsed form; without a body if that is in a file.
+    /// The parsed message; without its body if that is in a file.
     pub fn view(&self) -> StoredMessage<'a> {
         let (head, body) = self.parts();
         StoredMessage::from_parts(head, body)
     }
 
-    /// Head and body; the same holds of the body.
+    /// Head and body; a body in a file is left out as well.
     #[inline]
     pub(crate) fn parts(&self) -> (&'a [u8], &'a [u8]) {
         match self.large {
@@ -98,7 +98,7 @@ impl Batch {
         self.entries.len()
     }
 
-    /// True without any message.
+    /// Whether there are no messages.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -106,7 +106,7 @@ impl Batch {
     /// The message at `index`.
     ///
     /// # Panics
-    /// When `index` is out of range.
+    /// If `index` is out of range.
     pub fn message(&self, index: usize) -> MessageRef<'_> {
         let entry = &self.entries[index];
         let start = entry.offset as usize;
@@ -141,26 +141,26 @@ impl Batch {
         self.large.iter().any(|(_, large)| matches!(large, Large::File(_)))
     }
 
-    /// When the message at `index` was received and when it expires by its own time to live, see
+    /// The times at which the message at `index` was received and at which it expires by its own time to live, see
     /// [`Envelope`]; milliseconds since the Unix epoch, 0 for never.
     pub fn times(&self, index: usize) -> (u64, u64) {
         times(&self.bytes[self.entries[index].offset as usize..])
     }
 
-    /// Has all messages received at `now_ms`, in milliseconds since the Unix epoch, and their times to live begin then: those
-    /// of a transaction come into being with its commit.
+    /// Sets the time at which all messages were received, in milliseconds since the Unix epoch. Their times to live
+    /// begin then. Used for transactions, whose messages come into being with the commit.
     pub fn receive_at(&mut self, now_ms: u64) {
         for entry in &self.entries {
             receive_at(&mut self.bytes[entry.offset as usize..], now_ms);
         }
     }
 
-    /// True when some message expires by its own time to live.
+    /// Whether some message expires by its own time to live.
     pub fn any_expiry(&self) -> bool {
         self.any_expiry
     }
 
-    /// True when some body is too large to be copied.
+    /// Whether some body was too large to be copied.
     pub fn has_large(&self) -> bool {
         !self.large.is_empty()
     }
@@ -178,7 +178,7 @@ impl Batch {
         self.entries[first..first + count].iter().map(|entry| u64::from(entry.body_length)).sum()
     }
 
-    /// Memory that this batch holds, in bytes.
+    /// Memory used by this batch, in bytes.
     pub fn memory(&self) -> usize {
         self.bytes.capacity()
             + self.entries.capacity() * size_of::<Entry>()
@@ -202,22 +202,22 @@ impl Large {
     }
 }
 
-/// Collects messages into a [`Batch`].
+/// Collects messages for a [`Batch`].
 #[derive(Debug, Default)]
 pub struct BatchBuilder {
     batch: Batch,
-    /// Bytes and messages of the last batch: the next one is likely to be no larger.
+    /// Bytes and messages of the last batch: the next one is probably no larger.
     last: (usize, usize),
 }
 
 impl BatchBuilder {
-    /// Adds a message that came over AMQP 0-9-1, without further routing keys; see
+    /// Adds a message that was published over AMQP 0-9-1 and has no further routing keys; see
     /// [`push_message`](Self::push_message).
     pub fn push(&mut self, envelope: &Envelope<'_>, properties: &[u8], body: &[u8]) {
         self.push_message(&StoredMessage { envelope: *envelope, properties, body, ..StoredMessage::default() });
     }
 
-    /// Adds a message whose body is at hand; it is copied when small.
+    /// Adds a message with its body, which is copied if it is small.
     pub fn push_message(&mut self, message: &StoredMessage<'_>) {
         if message.body.len() >= INLINE_BELOW {
             return self.push_large(message, Bytes::copy_from_slice(message.body));
@@ -227,21 +227,21 @@ impl BatchBuilder {
         self.inline(offset, message.body);
     }
 
-    /// Adds a message whose body is `body`, a shared slice that stays one; `message.body` doesn't count.
+    /// Adds a message with the shared slice `body`, which isn't copied; `message.body` is ignored.
     pub fn push_large(&mut self, message: &StoredMessage<'_>, body: Bytes) {
         let offset = self.begin();
         encode_head(&mut self.batch.bytes, message, body.len());
         self.beside(offset, Large::Memory(body));
     }
 
-    /// Adds a message whose body is in a file; `message.body` doesn't count.
+    /// Adds a message whose body is in a file; `message.body` is ignored.
     pub fn push_file(&mut self, message: &StoredMessage<'_>, body: FileBody) {
         let offset = self.begin();
         encode_head(&mut self.batch.bytes, message, body.length as usize);
         self.beside(offset, Large::File(body));
     }
 
-    /// Adds a message of another batch as it is; a large body is shared.
+    /// Adds a message of another batch unchanged; a large body is shared.
     pub fn push_copy(&mut self, message: &MessageRef<'_>) {
         let offset = self.begin();
         let (head, body) = message.head.split_at(message.head_length);
@@ -252,7 +252,7 @@ impl BatchBuilder {
         }
     }
 
-    /// Adds a message of another batch as the dead letter that it becomes; a large body is shared.
+    /// Adds a dead-lettered message of another batch; a large body is shared.
     pub fn push_dead_letter(&mut self, message: &MessageRef<'_>, letter: &DeadLetter<'_>) {
         let offset = self.begin();
         let dead = message.view();
@@ -276,10 +276,10 @@ impl BatchBuilder {
         self.entry(offset, head_length, length);
     }
 
-    /// Adds a message that was read back from storage.
+    /// Adds a message read from storage.
     ///
     /// # Errors
-    /// [`StoredError`] when the bytes are not a stored message.
+    /// [`StoredError`] if the bytes aren't a stored message.
     pub fn push_stored(&mut self, stored: &Bytes) -> Result<(), StoredError> {
         let (head_length, body_length) = lengths(stored)?;
         let need = head_length + body_length;
@@ -298,10 +298,10 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Adds a message whose head was read back from storage, and its body from a file of its own.
+    /// Adds a message whose head was read from storage and whose body was read from a file of its own.
     ///
     /// # Errors
-    /// [`StoredError`] when they don't belong together.
+    /// [`StoredError`] if they don't belong together.
     pub fn push_stored_parts(&mut self, head: &[u8], body: Bytes) -> Result<(), StoredError> {
         let (head_length, body_length) = lengths(head)?;
         if body_length != body.len() {
@@ -314,10 +314,10 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Adds a message whose head was read back from storage, and whose body stays in its file.
+    /// Adds a message whose head was read from storage and whose body stays in its file.
     ///
     /// # Errors
-    /// [`StoredError`] when they don't belong together.
+    /// [`StoredError`] if they don't belong together.
     pub fn push_stored_file(&mut self, head: &[u8], body: FileBody) -> Result<(), StoredError> {
         let (head_length, body_length) = lengths(head)?;
         if body_length != body.length as usize {
@@ -329,7 +329,8 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Where the next message begins. Room for the whole batch is made at its first one: growing copies all that is there.
+    /// Offset of the next message. The first one reserves memory for the whole batch, because growing would copy
+    /// everything.
     fn begin(&mut self) -> usize {
         if self.batch.entries.is_empty() {
             let (bytes, entries) = self.last;
@@ -355,28 +356,28 @@ impl BatchBuilder {
         self.batch.len()
     }
 
-    /// See [`Batch::has_files`].
+    /// Whether any body is in a file of its own.
     pub fn has_files(&self) -> bool {
         self.batch.has_files()
     }
 
-    /// True while nothing was added.
+    /// Whether nothing was added yet.
     pub fn is_empty(&self) -> bool {
         self.batch.is_empty()
     }
 
-    /// True when the batch is large enough to be handed on.
+    /// Whether the batch is large enough to be finished.
     pub fn is_full(&self) -> bool {
         self.batch.bytes.len() >= BATCH_BYTES_MAX || !self.batch.large.is_empty()
     }
 
-    /// Hands the batch out and starts an empty one, sized for more of the same.
+    /// Returns the batch and begins an empty one, with memory reserved for the same amount.
     pub fn finish(&mut self) -> Batch {
         let bytes = self.batch.bytes.len();
         let entries = self.batch.entries.len();
         let mut done = std::mem::take(&mut self.batch);
         self.last = (bytes, entries);
-        // A batch may wait long in a queue: give back what it doesn't use.
+        // A batch may wait in a queue for long, so unused memory is returned.
         if done.bytes.capacity() > bytes + bytes / 8 + 64 {
             done.bytes.shrink_to_fit();
         }

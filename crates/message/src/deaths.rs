@@ -1,8 +1,8 @@
-//! What becomes of a message that is dead-lettered, and the history that it carries.
+//! Dead-lettering of messages, and the history of deaths that they carry.
 //!
-//! One record per queue and [`Reason`], the most recent death first; a further death there counts up and
-//! moves its record to the front. Byte table (little endian) of the overlay's entry: length (1) and name of
-//! the exchange that the message had at its last death, then the records:
+//! One record per queue and [`Reason`], the most recent death first; a further death with the same queue and reason
+//! increments its record's count and moves it to the front. Byte table (little endian) of the overlay's entry: length
+//! (1) and name of the exchange that the message had at its last death, then the records:
 //!
 //! | size | field |
 //! |---|---|
@@ -24,21 +24,21 @@ use crate::stored::{StoredMessage, encode_head_with};
 const FLAG_FIRST: u8 = 1;
 const FLAG_TTL: u8 = 2;
 
-/// Why a message left its queue other than by being acknowledged.
+/// The reason why a message left its queue other than by being acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// Its time to live, or its queue's, was over.
+    /// Its own or its queue's time to live ended.
     Expired,
     /// A consumer rejected it, or declared it undeliverable.
     Rejected,
     /// Its queue was full.
     MaxLen,
-    /// It failed too often.
+    /// Its delivery limit was exceeded.
     DeliveryLimit,
 }
 
 impl Reason {
-    /// RabbitMQ's word for it.
+    /// RabbitMQ's name of the reason.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Expired => "expired",
@@ -68,9 +68,9 @@ impl Reason {
     }
 }
 
-/// One death: everything that a dead-letter move needs to know.
+/// One death, with everything that dead-lettering needs.
 ///
-/// How a move goes:
+/// The steps of dead-lettering:
 ///
 /// 1. [`BatchBuilder::push_dead_letter`](crate::BatchBuilder::push_dead_letter) (or
 ///    [`encode_head`](Self::encode_head)) writes the message as it is after this death: the dead-letter
@@ -82,21 +82,21 @@ impl Reason {
 pub struct DeadLetter<'a> {
     /// Name of the queue in which it died, at most 255 bytes.
     pub queue: &'a [u8],
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// Wall time of the death in milliseconds since the Unix epoch.
     pub now_ms: u64,
     /// The queue's dead-letter exchange.
     pub exchange: &'a [u8],
-    /// The queue's dead-letter routing key; without one the message keeps all of its own.
+    /// The queue's dead-letter routing key; without one the message keeps all of its keys.
     pub routing_key: Option<&'a [u8]>,
 }
 
 impl DeadLetter<'_> {
-    /// Appends the head of the dead letter, for the same body.
+    /// Appends the head of the dead letter; the body is unchanged.
     ///
     /// # Panics
-    /// When a name is over 255 bytes: the model has capped them.
+    /// If a name is over 255 bytes: the model has capped them.
     pub fn encode_head(&self, out: &mut Vec<u8>, message: &StoredMessage<'_>) {
         let letter = StoredMessage {
             envelope: Envelope {
@@ -146,8 +146,8 @@ impl DeadLetter<'_> {
     }
 }
 
-/// Whether a dead letter that would go to the queue `target` was there before and no client has rejected it
-/// since: such a message would go round for ever. `letter` already has its newest death.
+/// Whether a dead letter that would go to the queue `target` was there before and hasn't been rejected by a client
+/// since: such a message would cycle forever. `letter` already contains its newest death.
 pub fn is_cycle(letter: &StoredMessage<'_>, target: &[u8]) -> bool {
     let Some(deaths) = letter.overlay.deaths() else { return false };
     for death in deaths.iter() {
@@ -172,7 +172,7 @@ impl<'a> Deaths<'a> {
         Self { bytes }
     }
 
-    /// The exchange that the message had when it died last; empty for the default exchange.
+    /// The exchange that the message had at its last death; empty for the default exchange.
     pub fn last_exchange(&self) -> &'a [u8] {
         take_name(self.bytes).map_or(&[], |(name, _)| name)
     }
@@ -191,27 +191,27 @@ impl<'a> Deaths<'a> {
 /// The deaths of a message in one queue for one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Death<'a> {
-    /// Where it died.
+    /// The queue.
     pub queue: &'a [u8],
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// How often.
+    /// Number of deaths.
     pub count: u64,
-    /// When for the first time, in milliseconds since the Unix epoch.
+    /// Time of the first one, in milliseconds since the Unix epoch.
     pub first_ms: u64,
-    /// And for the last.
+    /// Time of the last one, in milliseconds since the Unix epoch.
     pub last_ms: u64,
-    /// The exchange that it had been published to; empty for the default exchange.
+    /// The exchange that the message had been published to; empty for the default exchange.
     pub exchange: &'a [u8],
-    /// The publisher's time to live in milliseconds, which a dead letter loses.
+    /// The publisher's time to live in milliseconds, which is removed from a dead letter.
     pub ttl_ms: Option<u64>,
-    /// It had never died before.
+    /// Whether it is the message's first death.
     pub is_first: bool,
     keys: &'a [u8],
 }
 
 impl<'a> Death<'a> {
-    /// The routing keys that it had, those in `CC` included and those in `BCC` not.
+    /// The routing keys that the message had, including `CC` but not `BCC`.
     pub fn routing_keys(&self) -> Keys<'a> {
         Keys::new(self.keys)
     }

@@ -1,22 +1,22 @@
-//! What the broker knows of a message besides its content.
+//! The broker's information about a message besides its content.
 
-/// Where a message came in and how long it may live: immutable until a dead-letter move writes a new one.
+/// Origin and lifetime of a message: immutable until dead-lettering writes a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Envelope<'a> {
-    /// Survives a restart when it lies in a durable queue.
+    /// Whether it survives a restart in a durable queue.
     pub durable: bool,
-    /// 0 to 255, as the publisher gave it; a classic queue takes none for 0, a quorum queue for 4.
+    /// The publisher's priority, 0 to 255. Without one, a classic queue uses 0 and a quorum queue 4.
     pub priority: Option<u8>,
-    /// Name of the exchange it was published to; empty for the default exchange.
+    /// Name of the exchange that it was published to; empty for the default exchange.
     pub exchange: &'a [u8],
-    /// The first one; further ones are in the [overlay](crate::overlay). At most 255 bytes, not
-    /// necessarily UTF-8.
+    /// The first routing key; further ones are in the [overlay](crate::overlay). At most 255 bytes, not necessarily
+    /// UTF-8.
     pub routing_key: &'a [u8],
-    /// Wall time in milliseconds since the Unix epoch at which it was published, or moved here as a dead
-    /// letter: a queue's `x-message-ttl` counts from here. Under 2^48.
+    /// Wall time in milliseconds since the Unix epoch at which it was published, or moved here as a dead letter: a
+    /// queue's `x-message-ttl` counts from this time. Below 2^48.
     pub received_ms: u64,
-    /// Absolute wall time in milliseconds since the Unix epoch, from the publisher's time to live alone;
-    /// 0 means never. Under 2^48.
+    /// Absolute wall time in milliseconds since the Unix epoch, from the publisher's time to live alone; 0 means
+    /// never. Below 2^48.
     pub expiry_ms: u64,
 }
 
@@ -26,14 +26,14 @@ impl Envelope<'_> {
         (self.expiry_ms != 0).then(|| self.expiry_ms.saturating_sub(self.received_ms))
     }
 
-    /// The expiry of a message received at `received_ms` with this time to live, in milliseconds since the
-    /// Unix epoch; never 0.
+    /// The expiry of a message received at `received_ms` with this time to live, in milliseconds since the Unix
+    /// epoch; never 0.
     pub fn expiry(received_ms: u64, ttl_ms: u64) -> u64 {
         received_ms.saturating_add(ttl_ms).clamp(1, TIME_MS_MAX)
     }
 }
 
-/// Latest time that the stored form can hold: the year 10889.
+/// Latest time that the stored form can hold: in the year 10889.
 pub const TIME_MS_MAX: u64 = (1 << 48) - 1;
 
 /// The publisher's protocol.

@@ -1,7 +1,7 @@
-//! What routing sees of a message's headers, whichever protocol brought it.
+//! The headers of a message as seen by routing, whatever the publisher's protocol.
 //!
-//! The headers of a message published over AMQP 1.0 are its application properties and, where a binding asks for
-//! names with `x-`, its message annotations. Only simple values count there, as in RabbitMQ.
+//! The headers of a message published over AMQP 1.0 are its application properties and, for names with `x-`, its
+//! message annotations. Only simple values count, as in RabbitMQ.
 
 use leveret_amqp10::message::Sections;
 use leveret_amqp10::{MapRef, Value};
@@ -24,9 +24,9 @@ pub struct Headers<'a> {
 /// One header.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Header<'a> {
-    /// A string, symbol, binary or UUID: RabbitMQ compares their bytes.
+    /// A string, symbol or binary: RabbitMQ compares their bytes.
     Bytes(&'a [u8]),
-    /// A UUID, whose bytes are compared too.
+    /// A UUID, whose bytes are compared.
     Uuid([u8; 16]),
     /// Any integer; a char by its code point.
     Integer(i128),
@@ -36,7 +36,7 @@ pub enum Header<'a> {
     Bool(bool),
     /// A time in milliseconds since the Unix epoch.
     Timestamp(i128),
-    /// Nothing, under a name.
+    /// A name without a value.
     Void,
     /// A table, array or decimal of AMQP 0-9-1.
     Complex(leveret_amqp091::Value<'a>),
@@ -70,7 +70,7 @@ impl<'a> Headers<'a> {
         Self { deaths, ..headers }
     }
 
-    /// True when the message has none.
+    /// Whether the message has none.
     pub fn is_empty(&self) -> bool {
         self.table.is_none() && self.annotations.is_none() && self.properties.is_none() && self.deaths.is_none()
     }
@@ -90,7 +90,7 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// The last value under a name, if it is a simple one.
+/// The last value of a name, if it is a simple one.
 fn simple<'a>(map: MapRef<'a>, name: &str) -> Option<Header<'a>> {
     let found = map.iter().filter(|(key, _)| key.as_text() == Some(name)).last()?.1;
     Some(match found {

@@ -1,11 +1,10 @@
-//! The one message form: what a publisher sent, kept as it was sent.
+//! Messages, stored in their publisher's encoding.
 //!
-//! A message keeps its publisher's encoding; conversion to another protocol happens on delivery only.
-//! [`stored`] is the byte form that memory, write-ahead log and segments share, [`batch`] the unit in
-//! which messages travel from a session through queues to other sessions, [`deaths`] what becomes of a
-//! message that is dead-lettered. [`incoming`] checks what comes in, [`headers`] is what routing sees of it, and
-//! [`deliver`] is how it goes out to receivers: verbatim to those of its publisher's protocol, to others through the one
-//! [`hub`] form.
+//! A message keeps its publisher's encoding; it is only converted to another protocol on delivery. [`stored`] is the
+//! byte form that memory, write-ahead log and segments share. [`batch`] is the unit in which messages are passed from
+//! a session through queues to other sessions. [`deaths`] is dead-lettering. [`incoming`] checks published messages,
+//! and [`headers`] gives routing access to their headers. [`deliver`] writes messages for receivers: verbatim in
+//! their publisher's protocol, in others through the common [`hub`] form.
 //!
 //! This crate must not know queues, the log, sessions or any clock.
 #![forbid(unsafe_code)]

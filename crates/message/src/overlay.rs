@@ -1,6 +1,7 @@
-//! What a message carries besides its publisher's bytes: further routing keys, its deaths and stamps.
+//! The overlay of a message, which is stored besides the publisher's bytes: further routing keys, its deaths and
+//! stamps.
 //!
-//! Most messages have none. Byte table (little endian): entries, each kind (1), length (4), content.
+//! Most messages have none. Byte table (little endian) of an entry: kind (1), length (4), content.
 //!
 //! | kind | content |
 //! |---|---|
@@ -10,7 +11,7 @@
 //! | 4 | when it was received: milliseconds since the Unix epoch (8), flags (1): bit 0 shown as a header or annotation, bit 1 as the property `timestamp` |
 //! | 5 | name of the node that received it |
 //!
-//! Damage ends what is read early: it can't come from a publisher, and the log's checksums guard it.
+//! Parsing stops at damage: publishers can't cause it, and the log's checksums guard against it.
 
 use crate::deaths::Deaths;
 
@@ -29,7 +30,7 @@ pub struct Overlay<'a> {
 }
 
 impl<'a> Overlay<'a> {
-    /// Views what [`encode_keys`] or a stored message holds.
+    /// Parses an overlay, as written by [`encode_keys`] or found in a stored message.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
@@ -39,22 +40,22 @@ impl<'a> Overlay<'a> {
         self.bytes
     }
 
-    /// True without any entry.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Routing keys besides the envelope's that a receiver may see.
+    /// Further routing keys that a receiver may see.
     pub fn further_keys(&self) -> Keys<'a> {
         Keys::new(self.entry(KIND_FURTHER_KEYS).unwrap_or_default())
     }
 
-    /// Routing keys that no receiver may see.
+    /// Further routing keys that no receiver may see.
     pub fn blind_keys(&self) -> Keys<'a> {
         Keys::new(self.entry(KIND_BLIND_KEYS).unwrap_or_default())
     }
 
-    /// The history of its deaths, if it died.
+    /// The history of its deaths, if it has any.
     pub fn deaths(&self) -> Option<Deaths<'a>> {
         if self.bytes.is_empty() {
             return None;
@@ -62,14 +63,14 @@ impl<'a> Overlay<'a> {
         self.entry(KIND_DEATHS).map(Deaths::new)
     }
 
-    /// The stamp of when it was received.
-    pub fn received(&self) -> Option<Received> {
+    /// The time at which it was received, if it was stamped.
+    pub fn received(&self) -> Option<ReceivedStamp> {
         let (ms, flags) = self.entry(KIND_RECEIVED)?.split_first_chunk()?;
         let (ms, flags) = (u64::from_le_bytes(*ms), *flags.first()?);
-        Some(Received { ms, header: flags & RECEIVED_HEADER != 0, property: flags & RECEIVED_PROPERTY != 0 })
+        Some(ReceivedStamp { ms, header: flags & RECEIVED_HEADER != 0, property: flags & RECEIVED_PROPERTY != 0 })
     }
 
-    /// The stamp of the node that received it.
+    /// The node that received it, if it was stamped.
     pub fn routed_by(&self) -> Option<&'a [u8]> {
         self.entry(KIND_ROUTED_BY)
     }
@@ -87,18 +88,18 @@ impl<'a> Overlay<'a> {
     }
 }
 
-/// When a message was received, as far as receivers are told.
+/// The stamp of the time at which a message was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedStamp {
     /// Wall time in milliseconds since the Unix epoch.
     pub ms: u64,
-    /// As a header or annotation.
+    /// Whether it is shown as a header or annotation.
     pub header: bool,
-    /// As the property `timestamp` of AMQP 0-9-1.
+    /// Whether it is shown as the property `timestamp` of AMQP 0-9-1.
     pub property: bool,
 }
 
-/// Routing keys in the publisher's order.
+/// Routing keys, in the publisher's order.
 #[derive(Debug, Clone, Default)]
 pub struct Keys<'a> {
     bytes: &'a [u8],
@@ -120,7 +121,7 @@ impl<'a> Iterator for Keys<'a> {
     }
 }
 
-/// Appends an overlay with routing keys; nothing when there are none.
+/// Appends an overlay with routing keys; nothing if there are none.
 pub fn encode_keys<'k>(
     out: &mut Vec<u8>,
     further: impl IntoIterator<Item = &'k [u8]>,
@@ -132,7 +133,7 @@ pub fn encode_keys<'k>(
 
 fn keys_entry<'k>(out: &mut Vec<u8>, kind: u8, keys: impl IntoIterator<Item = &'k [u8]>) {
     let mut keys = keys.into_iter().peekable();
-    // Nearly every message: nothing is allocated for it.
+    // Nearly every message has none: nothing is allocated for it.
     if keys.peek().is_none() {
         return;
     }
@@ -149,7 +150,7 @@ pub(crate) fn deaths_entry(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) 
     end_entry(out, start);
 }
 
-pub(crate) fn received_entry(out: &mut Vec<u8>, received: &Received) {
+pub(crate) fn received_entry(out: &mut Vec<u8>, received: &ReceivedStamp) {
     let start = begin_entry(out, KIND_RECEIVED);
     out.extend_from_slice(&received.ms.to_le_bytes());
     let header = if received.header { RECEIVED_HEADER } else { 0 };

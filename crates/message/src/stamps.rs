@@ -1,28 +1,28 @@
-//! What a node notes on the messages that it receives, where it is told to: RabbitMQ's incoming message interceptors.
+//! Stamps that a node adds to received messages if configured to: RabbitMQ's incoming message interceptors.
 //!
-//! Stamps stand in the [overlay](crate::overlay), so that what the publisher sent stays as it was sent.
+//! Stamps are stored in the [overlay](crate::overlay), so that the publisher's bytes stay unchanged.
 
 use leveret_amqp091::Properties;
 
 use crate::annotations::{TIMESTAMP_IN_MS, X_ROUTED_BY};
 use crate::incoming::Incoming;
-use crate::overlay::{Received, received_entry, routed_by_entry};
+use crate::overlay::{ReceivedStamp, received_entry, routed_by_entry};
 
-/// Which stamps messages get.
+/// The stamps that messages get.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stamps {
-    /// When it was received (`message_interceptors.incoming.set_header_timestamp`).
+    /// The time of receipt (`message_interceptors.incoming.set_header_timestamp`).
     pub received_time: Option<IfPresent>,
     /// This node's name (`message_interceptors.incoming.set_header_routing_node`).
     pub routed_by: Option<(IfPresent, String)>,
 }
 
-/// What becomes of a publisher's own value.
+/// Treatment of a publisher's own value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfPresent {
-    /// It stays (`overwrite = false`).
+    /// Keep it (`overwrite = false`).
     Keep,
-    /// The stamp takes its place (`overwrite = true`).
+    /// Replace it by the stamp (`overwrite = true`).
     Overwrite,
 }
 
@@ -32,19 +32,19 @@ impl IfPresent {
     }
 }
 
-/// What a publisher gave of its own.
+/// The publisher's own values that a message has.
 struct Given {
-    /// The header under which AMQP 0-9-1 shows the time.
+    /// The header with the time in AMQP 0-9-1.
     time_header: bool,
     /// `timestamp`, or `creation-time`.
     timestamp: bool,
-    /// The node's header or annotation.
+    /// The header or annotation with the node.
     node: bool,
 }
 
 impl Stamps {
-    /// Appends to the overlay what a message with these properties gets that came over AMQP 0-9-1 at `received_ms`, in
-    /// milliseconds since the Unix epoch.
+    /// Appends to the overlay the stamps of a message with these properties that was received over AMQP 0-9-1 at
+    /// `received_ms`, in milliseconds since the Unix epoch.
     #[cold]
     pub fn encode_amqp091(&self, properties: &[u8], received_ms: u64, overlay: &mut Vec<u8>) {
         // They were checked before.
@@ -55,11 +55,11 @@ impl Stamps {
         self.encode(&given, received_ms, overlay);
     }
 
-    /// As [`encode_amqp091`](Self::encode_amqp091) of a message that came over AMQP 1.0.
+    /// As [`encode_amqp091`](Self::encode_amqp091), for a message received over AMQP 1.0.
     #[cold]
     pub fn encode_amqp10(&self, message: &Incoming<'_>, received_ms: u64, overlay: &mut Vec<u8>) {
         let given = Given {
-            // Its annotation for the time is the broker's alone, as in RabbitMQ.
+            // Only the broker sets its annotation for the time, as in RabbitMQ.
             time_header: false,
             timestamp: message.has_creation_time,
             node: message.has_annotation(X_ROUTED_BY),
@@ -71,7 +71,7 @@ impl Stamps {
         if let Some(time) = self.received_time {
             let (header, property) = (time.stamps(given.time_header), time.stamps(given.timestamp));
             if header || property {
-                received_entry(overlay, &Received { ms: received_ms, header, property });
+                received_entry(overlay, &ReceivedStamp { ms: received_ms, header, property });
             }
         }
         if let Some((node, name)) = &self.routed_by

@@ -23,7 +23,7 @@ use thiserror::Error;
 use crate::envelope::{Encoding, Envelope, TIME_MS_MAX};
 use crate::overlay::{Keys, Overlay, take_sized};
 
-/// Bytes that stand for a body with a file of its own, which is always longer.
+/// Length of the file id that replaces a body in a file of its own; such a body is always longer.
 pub const BODY_FILE_BYTES: usize = 8;
 /// Bytes before the exchange name.
 pub const FIXED_HEAD: usize = 26;
@@ -37,30 +37,30 @@ const FLAG_OVERLAY: u8 = 4;
 /// A stored message, parsed in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StoredMessage<'a> {
-    /// Whose form properties and body have.
+    /// The encoding of properties and body.
     pub encoding: Encoding,
-    /// See [`Envelope`].
+    /// The envelope.
     pub envelope: Envelope<'a>,
     /// Deaths and further routing keys.
     pub overlay: Overlay<'a>,
-    /// What stands before the body, see [`Encoding`].
+    /// The properties, see [`Encoding`].
     pub properties: &'a [u8],
-    /// The body, see [`Encoding`], byte for byte.
+    /// The body as received, see [`Encoding`].
     pub body: &'a [u8],
 }
 
-/// Bytes that are not a stored message: the disk's fault, since only this crate writes them.
+/// The bytes are not a stored message. Since only this crate writes them, the disk is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum StoredError {
-    /// The bytes end before the lengths in the head say so.
+    /// There are fewer bytes than the lengths in the head require.
     #[error("stored message is {have} bytes long, its head asks for {need}")]
     Truncated {
-        /// Bytes there.
+        /// Number of bytes.
         have: usize,
-        /// Bytes wanted.
+        /// Number of bytes required.
         need: usize,
     },
-    /// Written by a newer version or damaged.
+    /// They were written by a newer version or are damaged.
     #[error("stored message has unknown encoding {encoding} version {version}")]
     UnknownEncoding {
         /// Byte 0.
@@ -70,11 +70,11 @@ pub enum StoredError {
     },
 }
 
-/// Appends everything but the body, for which `body_length` is noted; the caller appends that many bytes or
-/// keeps them beside.
+/// Appends everything except the body, whose length `body_length` is recorded; the caller appends that many bytes or
+/// keeps them separately.
 ///
 /// # Panics
-/// When a name is over 255 bytes, a length over 4 GiB or a time over 48 bits: the codecs have capped them.
+/// If a name is over 255 bytes, a length over 4 GiB or a time over 48 bits: the codecs have capped them.
 pub fn encode_head(out: &mut Vec<u8>, message: &StoredMessage<'_>, body_length: usize) {
     encode_head_with(out, message, body_length, |out| {
         if !message.overlay.is_empty() {
@@ -83,7 +83,7 @@ pub fn encode_head(out: &mut Vec<u8>, message: &StoredMessage<'_>, body_length: 
     });
 }
 
-/// [`encode_head`] with the overlay that `write` appends instead of the message's.
+/// As [`encode_head`], with the overlay that `write` appends instead of the message's.
 pub(crate) fn encode_head_with(
     out: &mut Vec<u8>,
     message: &StoredMessage<'_>,
@@ -94,7 +94,7 @@ pub(crate) fn encode_head_with(
     assert!(envelope.received_ms <= TIME_MS_MAX && envelope.expiry_ms <= TIME_MS_MAX, "time over 48 bits");
     let start = out.len();
     out.extend_from_slice(&[0; FIXED_HEAD]);
-    // In place: to copy what was written a moment ago, in other pieces, the processor has to wait for it.
+    // Written in place: a copy of bytes that were just written in smaller stores would stall the processor.
     let head = out.last_chunk_mut::<FIXED_HEAD>().expect("they were appended");
     head[0] = match message.encoding {
         Encoding::Amqp091 => ENCODING_AMQP091,
@@ -114,7 +114,7 @@ pub(crate) fn encode_head_with(
     head[18..22].copy_from_slice(&properties_length.to_le_bytes());
     let body_length = u32::try_from(body_length).expect("body over 4 GiB");
     head[22..26].copy_from_slice(&body_length.to_le_bytes());
-    // Most messages have one name and nothing else, and to append nothing takes as long as to append a name.
+    // Most messages have one name and nothing else, and appending an empty slice takes as long as appending a name.
     if !envelope.exchange.is_empty() {
         out.extend_from_slice(envelope.exchange);
     }
@@ -142,10 +142,10 @@ fn u48_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 impl<'a> StoredMessage<'a> {
-    /// Parses head and body that lie together.
+    /// Parses head and body that are contiguous.
     ///
     /// # Errors
-    /// [`StoredError`] when the bytes are too short or of an unknown encoding.
+    /// [`StoredError`] if the bytes are too short or of an unknown encoding.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, StoredError> {
         let (head_length, body_length) = lengths(bytes)?;
         let need = head_length + body_length;
@@ -155,7 +155,7 @@ impl<'a> StoredMessage<'a> {
         Ok(Self::from_parts(&bytes[..head_length], &bytes[head_length..need]))
     }
 
-    /// Parses the head of a message whose body isn't there, or only its file's id.
+    /// Parses the head of a message whose body is missing, or replaced by its file's id.
     ///
     /// # Errors
     /// As [`lengths`].
@@ -164,7 +164,7 @@ impl<'a> StoredMessage<'a> {
         Ok(Self::from_parts(&bytes[..head], &[]))
     }
 
-    /// Views a head and a body that lie apart. The head was checked or written by this crate.
+    /// Parses a head and a body that are stored separately. The head was checked or written by this crate.
     pub(crate) fn from_parts(head: &'a [u8], body: &'a [u8]) -> Self {
         let exchange_end = FIXED_HEAD + head[4] as usize;
         let key_end = exchange_end + head[5] as usize;
@@ -189,7 +189,7 @@ impl<'a> StoredMessage<'a> {
         }
     }
 
-    /// All routing keys: the envelope's, then further ones, then those that no receiver may see.
+    /// All routing keys: the envelope's, the further ones, and those that no receiver may see.
     pub fn routing_keys(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let further: (Keys<'a>, Keys<'a>) = if self.overlay.is_empty() {
             Default::default()
@@ -200,13 +200,13 @@ impl<'a> StoredMessage<'a> {
     }
 }
 
-/// When a stored message was received and when it expires by its own time to live, see [`Envelope`]; 0 is
-/// never. Its lengths were checked.
+/// The times at which a stored message was received and at which it expires by its own time to live, see
+/// [`Envelope`]; 0 means never. Its lengths were checked.
 pub fn times(bytes: &[u8]) -> (u64, u64) {
     (u48_at(bytes, 6), u48_at(bytes, 12))
 }
 
-/// Has a stored message received at another time, which its time to live begins with. Its lengths were checked.
+/// Sets the time at which a stored message was received, at which its time to live begins. Its lengths were checked.
 pub(crate) fn receive_at(bytes: &mut [u8], now_ms: u64) {
     let (received_ms, expiry_ms) = times(bytes);
     let expiry_ms = match expiry_ms {
@@ -218,8 +218,8 @@ pub(crate) fn receive_at(bytes: &mut [u8], now_ms: u64) {
     bytes[12..18].copy_from_slice(&expiry_ms.to_le_bytes()[..6]);
 }
 
-/// Whether a receiver is told the same of two messages at the same moment, but for their bodies: their heads, which were
-/// checked, differ in nothing but when they were received and how long the bodies are.
+/// Whether two messages look the same to a receiver at the same moment, apart from their bodies: their heads, which
+/// were checked, differ in nothing but the time of receipt and the length of the body.
 #[inline]
 pub(crate) fn tell_the_same(one: &[u8], other: &[u8]) -> bool {
     let (Some((fixed, rest)), Some((other_fixed, other_rest))) =
@@ -233,7 +233,7 @@ pub(crate) fn tell_the_same(one: &[u8], other: &[u8]) -> bool {
 /// Length of the head (everything before the body) and of the body of a stored message.
 ///
 /// # Errors
-/// [`StoredError`] when the head itself is cut or of an unknown encoding; the body may be missing.
+/// [`StoredError`] if the head itself is cut or of an unknown encoding; the body may be missing.
 pub fn lengths(bytes: &[u8]) -> Result<(usize, usize), StoredError> {
     let enough = |need: usize| {
         if bytes.len() < need { Err(StoredError::Truncated { have: bytes.len(), need }) } else { Ok(()) }
@@ -252,12 +252,12 @@ pub fn lengths(bytes: &[u8]) -> Result<(usize, usize), StoredError> {
     Ok((head, u32_at(bytes, 22)))
 }
 
-/// What stands in a record instead of a body that has a file of its own: the file's id.
+/// The file id that a record has in place of a body in a file of its own.
 pub fn encode_body_file(id: u64) -> [u8; BODY_FILE_BYTES] {
     id.to_le_bytes()
 }
 
-/// The id of the file with the body, if `bytes` are a head and such an id, and the lengths of head and body.
+/// The id of the body's file and the lengths of head and body, if `bytes` are a head followed by such an id.
 ///
 /// # Errors
 /// As [`lengths`].
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_parsed_again() {
+    fn an_encoded_message_is_parsed_again() {
         let mut overlay = Vec::new();
         encode_keys(&mut overlay, [&b"second"[..]], [&b"third"[..]]);
         for encoding in [Encoding::Amqp091, Encoding::Amqp10] {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_an_error_and_no_panic() {
+    fn every_truncation_is_an_error_and_no_panic() {
         let mut overlay = Vec::new();
         encode_keys(&mut overlay, [&b"second"[..]], []);
         let overlay = Overlay::new(&overlay);

@@ -1,4 +1,4 @@
-//! What a message looks like after it died, seen through its stored form.
+//! Messages after their death, read from their stored form.
 
 use bytes::Bytes;
 use leveret_message::batch::INLINE_BELOW;
@@ -48,7 +48,7 @@ fn history(batch: &Batch) -> Vec<(String, &'static str, u64)> {
 }
 
 #[test]
-fn the_first_death_keeps_what_the_message_was() {
+fn the_first_death_records_exchange_keys_and_time_to_live() {
     let batch = died(&published(&[b"copy"], &[b"blind"]), letter("q", Reason::Expired, 2_000));
     let view = batch.message(0).view();
     assert_eq!(view.envelope.exchange, b"dead");
@@ -77,7 +77,7 @@ fn a_dead_letter_routing_key_replaces_all_keys() {
 }
 
 #[test]
-fn deaths_are_merged_by_queue_and_reason_and_the_last_comes_first() {
+fn deaths_are_merged_by_queue_and_reason_the_last_one_first() {
     let batch = died(&published(&[], &[]), letter("a", Reason::Expired, 2_000));
     let batch = died(&batch, letter("b", Reason::Expired, 3_000));
     let batch = died(&batch, letter("a", Reason::Rejected, 4_000));

@@ -1,4 +1,4 @@
-//! What goes around a body in a file is what a conversion of the whole message has around it.
+//! The bytes around a body in a file are the same as in a conversion of the whole message.
 
 use leveret_amqp10::message::{write_data, write_value};
 use leveret_amqp10::{Value, message::Properties as Properties10};
@@ -35,7 +35,7 @@ fn value() -> Vec<u8> {
     out
 }
 
-/// Messages, and whether the way to the other protocol takes the whole body.
+/// Messages, and whether conversion to the other protocol needs the whole body.
 fn messages() -> Vec<(Encoding, Vec<u8>, Vec<u8>, bool)> {
     vec![
         (Encoding::Amqp091, amqp091_properties(None), DATA.to_vec(), false),
@@ -78,7 +78,7 @@ fn pieces_make_the_same_message_as_the_whole() {
 }
 
 #[test]
-fn a_body_that_passes_by_is_checked_as_one_that_is_there() {
+fn a_body_in_pieces_is_checked_like_a_whole_one() {
     let mut with_footer = bare(&data_sections(2));
     with_footer.extend_from_slice(&[0, 0x53, 0x78, 0xc1, 1, 0]);
     let mut out_of_order = bare(&data_sections(1));

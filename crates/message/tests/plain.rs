@@ -1,4 +1,4 @@
-//! The short way of plain messages leads where the long one does.
+//! The fast path for plain messages gives the same result as the general one.
 
 use leveret_amqp10::message::{Header, MapSection, MessageId, Properties, write_data, write_map_section};
 use leveret_amqp10::value::EncodedMap;
@@ -14,7 +14,7 @@ fn plain(header: Option<Header>, body: &[u8]) -> Vec<u8> {
     with_properties(header, &[], body)
 }
 
-/// The same with further sections of the bare message.
+/// The payload of a plain message with further sections of the bare message.
 fn with_properties(header: Option<Header>, sections: &[u8], body: &[u8]) -> Vec<u8> {
     let mut payload = Vec::new();
     if let Some(header) = header {
@@ -25,7 +25,7 @@ fn with_properties(header: Option<Header>, sections: &[u8], body: &[u8]) -> Vec<
     payload
 }
 
-/// Properties and application properties, of which either may be missing.
+/// Properties and application properties, either of which may be missing.
 fn sections() -> impl Strategy<Value = Vec<u8>> {
     let properties = proptest::option::of((any::<Option<u64>>(), any::<Option<String>>(), any::<Option<i64>>()));
     let headers = proptest::option::of(proptest::collection::vec(("[a-z]{1,8}", any::<i64>()), 0..40));
@@ -66,7 +66,8 @@ fn header() -> impl Strategy<Value = Header> {
     )
 }
 
-/// The plain way takes nothing that the other one refuses or stores otherwise.
+/// Asserts that the fast path accepts no message that the general one refuses or stores differently. Returns whether
+/// it was accepted.
 fn agrees(payload: &[u8]) -> bool {
     let Some(plain) = Plain::read(payload) else { return false };
     let incoming = incoming::amqp10(payload).expect("what is plain is well-formed");
@@ -99,7 +100,7 @@ proptest! {
 }
 
 #[test]
-fn what_has_something_to_look_at_is_not_plain() {
+fn messages_with_a_user_or_annotations_are_not_plain() {
     let header = Header { durable: Some(true), ..Header::default() };
     let message = plain(Some(header), b"data");
     assert!(agrees(&message) && agrees(&plain(None, b"data")) && agrees(&plain(Some(Header::default()), b"")));

@@ -1,4 +1,4 @@
-//! Messages that go to the other protocol and back, and bytes that nobody meant to send.
+//! Messages converted to the other protocol and back, and random bytes.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 const NOW_MS: u64 = 1_700_000_000_000;
 
-/// Values that both protocols have and that can stand among application properties.
+/// Values that both protocols have and that are allowed in application properties.
 fn scalar() -> impl Strategy<Value = FieldValue> {
     prop_oneof![
         any::<bool>().prop_map(FieldValue::Bool),
@@ -112,7 +112,7 @@ impl Message {
         raw
     }
 
-    /// The message as AMQP 0-9-1 stores it, with its encoded `properties`.
+    /// The stored form of the message in AMQP 0-9-1, with its encoded `properties`.
     fn stored<'a>(&'a self, properties: &'a [u8]) -> StoredMessage<'a> {
         StoredMessage { envelope: self.envelope(), properties, body: &self.body, ..StoredMessage::default() }
     }
@@ -135,7 +135,7 @@ fn payload_of(message: &StoredMessage<'_>) -> Vec<u8> {
     payload
 }
 
-/// A value and all that it holds, whichever encoding it is read from.
+/// A value with all nested values as text, whichever encoding it is read from.
 fn shown(value: hub::Value<'_>) -> String {
     match value {
         hub::Value::Simple(value) => format!("{value:?}"),
@@ -151,7 +151,7 @@ fn shown_entries(entries: &Entries<'_>) -> Vec<(String, String)> {
 }
 
 proptest! {
-    /// Writers see one message, whichever protocol brought it.
+    /// Writers see the same message, whichever protocol it was published over.
     #[test]
     fn the_hub_form_is_the_same_from_both_encodings(message in message()) {
         let properties = message.properties();
@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_taken_can_be_delivered(
+    fn accepted_messages_can_be_delivered(
         case in 0..1000usize,
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
     ) {
@@ -219,7 +219,7 @@ proptest! {
     }
 }
 
-/// A payload of the recording.
+/// The payload of a recorded message.
 fn recorded(case: usize) -> Vec<u8> {
     thread_local! {
         static PAYLOADS: Vec<Vec<u8>> = {

@@ -1,4 +1,4 @@
-//! Messages that are delivered one after the other look as they do alone.
+//! Messages delivered in a series look the same as if delivered alone.
 
 use bytes::Bytes;
 use leveret_amqp10::message::write_data;
@@ -15,7 +15,7 @@ fn data(body: &[u8]) -> Vec<u8> {
     section
 }
 
-/// Messages whose heads differ in each way in which they can.
+/// Messages whose heads differ in every possible way.
 fn all_kinds() -> Batch {
     let mut builder = BatchBuilder::default();
     let mut keys = Vec::new();
@@ -36,7 +36,7 @@ fn all_kinds() -> Batch {
         ..StoredMessage::default()
     };
     let with = |envelope| StoredMessage { envelope, ..base };
-    // Of property flags, `type` alone.
+    // Property flags with `type` alone.
     let typed = StoredMessage { encoding: Encoding::Amqp091, properties: b"\x00\x20\x08amqp-1.0", ..base };
     let kinds = [
         base,

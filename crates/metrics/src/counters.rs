@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A count that only grows. Adding to it is a plain relaxed addition.
+/// A counter that only grows. Adding to it is a plain relaxed addition.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -10,8 +10,7 @@ impl Counter {
         self.add(1);
     }
 
-    /// As [`increment`](Self::increment) by the only one who has it, without the lock of the bus that an atomic addition
-    /// takes.
+    /// As [`increment`](Self::increment) by the exclusive owner, without the bus lock of an atomic addition.
     pub fn increment_alone(&mut self) {
         *self.0.get_mut() += 1;
     }
@@ -29,8 +28,8 @@ impl Counter {
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What one core counts. Each core has its own, two cache lines away from that of its neighbour, so
-        /// that no two cores write to the same line.
+        /// The counters of one core. Counters of different cores are two cache lines apart, so that no two cores write
+        /// to the same line (false sharing).
         #[derive(Debug, Default)]
         #[repr(align(128))]
         pub struct Counters {
@@ -38,7 +37,7 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// Counts what was counted elsewhere.
+            /// Adds counts that were kept elsewhere.
             pub fn add(&self, totals: &Totals) {
                 $(if totals.$name > 0 {
                     self.$name.add(totals.$name);
@@ -51,19 +50,19 @@ macro_rules! counters {
             }
         }
 
-        /// The sum of the [`Counters`] of all cores at about one moment.
+        /// The sum of the [`Counters`] of all cores, read at about the same moment.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Totals {
             $($(#[$doc])* pub $name: u64,)*
         }
 
         impl Totals {
-            /// Adds what one core counted.
+            /// Adds the counters of one core.
             pub fn add(&mut self, counters: &Counters) {
                 $(self.$name += counters.$name.value();)*
             }
 
-            /// What was counted since `earlier`.
+            /// The increase since `earlier`.
             pub fn since(&self, earlier: &Totals) -> Totals {
                 Totals { $($name: self.$name.wrapping_sub(earlier.$name),)* }
             }
@@ -83,9 +82,9 @@ counters! {
     published_with_confirm,
     /// Messages confirmed to their publishers.
     confirmed,
-    /// Messages that went to at least one queue.
+    /// Messages routed to at least one queue.
     routed,
-    /// Copies of messages that went to queues.
+    /// Copies of messages routed to queues.
     enqueued,
     /// Mandatory messages returned because no queue matched.
     unroutable_returned,
@@ -95,7 +94,8 @@ counters! {
     delivered_ack,
     /// Messages sent to consumers that don't.
     delivered_no_ack,
-    /// Of these, answers over direct reply-to, which come out of no queue.
+    /// Deliveries to consumers that don't acknowledge which were answers over direct reply-to, and so came out of no
+    /// queue.
     delivered_replies,
     /// Messages fetched with basic.get, to be acknowledged.
     get_ack,
@@ -105,27 +105,27 @@ counters! {
     get_empty,
     /// Messages acknowledged.
     acked,
-    /// Messages delivered that had been delivered before.
+    /// Messages delivered again.
     redelivered,
     /// Connections that passed the handshake.
     connections_opened,
-    /// Connections closed, of those.
+    /// Closed connections among them.
     connections_closed,
     /// Channels opened.
     channels_opened,
     /// Channels closed.
     channels_closed,
-    /// Channels that published for the first time, links attached to publish (AMQP 1.0).
+    /// Publishers: channels that published for the first time, and links attached to publish (AMQP 1.0).
     publishers_opened,
-    /// Those of them that have gone.
+    /// Publishers that have gone.
     publishers_closed,
-    /// Consumers of queues that began, receiving links included.
+    /// Consumers of queues, receiving links included.
     consumers_opened,
-    /// Those of them that have gone.
+    /// Consumers that have gone.
     consumers_closed,
-    /// queue.declare that succeeded.
+    /// Successful queue.declare.
     queues_declared,
-    /// Queues that didn't exist before.
+    /// Queues created by them.
     queues_created,
     /// Queues deleted.
     queues_deleted,

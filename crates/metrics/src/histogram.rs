@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bucket `i` counts values below 2^i (and not below 2^(i-1)); the last one all that are larger.
+/// Number of buckets. Bucket `i` counts values below 2^i (and not below 2^(i-1)); the last one counts all larger
+/// values.
 pub const BUCKETS: usize = 40;
 
 /// A histogram by powers of two, of any unit.
@@ -22,7 +23,7 @@ impl Histogram {
         self.record_many(value, 1);
     }
 
-    /// Counts a value that came `count` times.
+    /// Counts a value `count` times.
     pub fn record_many(&self, value: u64, count: u64) {
         self.buckets[bucket_of(value)].fetch_add(count, Ordering::Relaxed);
         self.sum.fetch_add(value.saturating_mul(count), Ordering::Relaxed);
@@ -36,10 +37,10 @@ impl Histogram {
     }
 }
 
-/// The counts of one or more [`Histogram`]s at about one moment.
+/// The sum of one or more [`Histogram`]s, read at about the same moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistogramTotals {
-    /// See [`BUCKETS`].
+    /// Counts by bucket, see [`BUCKETS`].
     pub buckets: [u64; BUCKETS],
     /// The sum of all values.
     pub sum: u64,
@@ -52,7 +53,8 @@ impl Default for HistogramTotals {
 }
 
 impl HistogramTotals {
-    /// Counts that were kept elsewhere in the same buckets. The sum wasn't, and is estimated from their middles.
+    /// Totals of counts that were kept elsewhere in the same buckets, without a sum: that is estimated from the
+    /// middles of the buckets.
     pub fn estimated(counts: &[u64]) -> Self {
         let mut totals = HistogramTotals::default();
         for (at, count) in counts.iter().enumerate() {
@@ -63,7 +65,7 @@ impl HistogramTotals {
         totals
     }
 
-    /// Adds what another histogram counted.
+    /// Adds the counts of a histogram.
     pub fn add(&mut self, histogram: &Histogram) {
         for (total, bucket) in self.buckets.iter_mut().zip(&histogram.buckets) {
             *total += bucket.load(Ordering::Relaxed);
@@ -71,12 +73,12 @@ impl HistogramTotals {
         self.sum = self.sum.wrapping_add(histogram.sum.load(Ordering::Relaxed));
     }
 
-    /// How many values there were.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// A bound that the given share (0 to 1) of all values stays below; 0 if there were none.
+    /// An upper bound of the given share (0 to 1) of all values; 0 if there are none.
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = (self.count() as f64 * share).ceil() as u64;
         let mut seen = 0;

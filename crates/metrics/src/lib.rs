@@ -1,7 +1,7 @@
-//! What a node counts: integers that only their core writes, histograms by powers of two, and the
-//! Prometheus text made of them when somebody scrapes.
+//! Metrics of a node: integers that only their core writes, histograms by powers of two, and the Prometheus text that
+//! a scrape gets.
 //!
-//! This crate must not know what it counts: no queue, connection or log, and no clock.
+//! This crate must not know what is counted: no queue, connection or log, and no clock.
 
 mod counters;
 mod histogram;

@@ -1,11 +1,12 @@
-/// A rate is of the last whole second or two before its reading; after this much silence it is 0, in nanoseconds.
+/// Time without a mark after which a rate is 0, in nanoseconds. Otherwise a rate covers the last whole second or two
+/// before its reading.
 const SILENCE: u64 = 5_000_000_000;
-/// Marks are at least this far apart, in nanoseconds.
+/// Least interval between marks, in nanoseconds.
 const STEP: u64 = 1_000_000_000;
 
-/// Rates of `N` counts, from marks that are made when something is counted: nobody has to come by while nothing is.
+/// Rates of `N` counters, from marks that are made when something is counted: no timer is needed while nothing is.
 ///
-/// Times are nanoseconds of any clock that doesn't go back.
+/// Times are nanoseconds of any monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates<const N: usize> {
     older: (u64, [u64; N]),
@@ -13,12 +14,12 @@ pub struct Rates<const N: usize> {
 }
 
 impl<const N: usize> Rates<N> {
-    /// Counting begins now with these counts.
+    /// Begins with these counts at this time.
     pub fn new(now: u64, counts: [u64; N]) -> Self {
         Rates { older: (now, counts), newer: (now, counts) }
     }
 
-    /// To be called before something is counted, with what was counted so far.
+    /// Marks the counts so far. To be called before each change of them.
     pub fn mark(&mut self, now: u64, counts: impl FnOnce() -> [u64; N]) {
         if now.saturating_sub(self.newer.0) >= STEP {
             self.older = self.newer;
@@ -26,7 +27,8 @@ impl<const N: usize> Rates<N> {
         }
     }
 
-    /// How many per second of each, by these counts of now. What goes down, such as a length, has negative ones.
+    /// The rate of each per second, given the current counts. A value that shrinks, such as a queue's length, has a
+    /// negative rate.
     pub fn per_second(&self, now: u64, counts: &[u64; N]) -> [f64; N] {
         let quiet = now.saturating_sub(self.newer.0);
         if quiet > SILENCE {
@@ -81,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shrinks_has_a_negative_rate() {
+    fn a_shrinking_value_has_a_negative_rate() {
         let mut rates = Rates::new(0, [1000]);
         rates.mark(1000 * MS, || [1000]);
         rates.mark(2000 * MS, || [900]);

@@ -1,12 +1,12 @@
 use crate::Counter;
 
-/// Upper bounds of the buckets in bytes, inclusive: RabbitMQ's. What is larger is in none of them.
+/// RabbitMQ's upper bounds of the buckets in bytes, inclusive. Larger messages are in none of them.
 pub const SIZE_BOUNDS: [u64; 8] = [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 50_000_000, 100_000_000];
 
-/// Buckets with one for what is larger.
+/// Number of buckets, including one for larger messages.
 const BUCKETS: usize = SIZE_BOUNDS.len() + 1;
 
-/// Sizes of messages, as one connection counts them by itself.
+/// Sizes of messages, counted by one connection alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sizes {
     buckets: [u32; BUCKETS],
@@ -14,7 +14,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Counts a message of so many bytes.
+    /// Counts a message of this many bytes.
     pub fn count(&mut self, bytes: u64) {
         let bucket = SIZE_BOUNDS.iter().position(|bound| bytes <= *bound).unwrap_or(BUCKETS - 1);
         self.buckets[bucket] += 1;
@@ -22,7 +22,7 @@ impl Sizes {
     }
 }
 
-/// Sizes of messages, as all connections of a core count them.
+/// Sizes of messages, shared by all connections of a core.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct SizeHistogram {
@@ -31,7 +31,7 @@ pub struct SizeHistogram {
 }
 
 impl SizeHistogram {
-    /// Moves what a connection counted here.
+    /// Moves a connection's counts here.
     pub fn take(&self, sizes: &mut Sizes) {
         for (bucket, count) in self.buckets.iter().zip(std::mem::take(&mut sizes.buckets)) {
             if count > 0 {
@@ -44,7 +44,7 @@ impl SizeHistogram {
     }
 }
 
-/// The sum of one or more [`SizeHistogram`]s at about one moment.
+/// The sum of one or more [`SizeHistogram`]s, read at about the same moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SizeTotals {
     buckets: [u64; BUCKETS],
@@ -52,7 +52,7 @@ pub struct SizeTotals {
 }
 
 impl SizeTotals {
-    /// Adds what a core counted.
+    /// Adds the counts of a core.
     pub fn add(&mut self, histogram: &SizeHistogram) {
         for (total, bucket) in self.buckets.iter_mut().zip(&histogram.buckets) {
             *total += bucket.value();
@@ -69,12 +69,12 @@ impl SizeTotals {
         })
     }
 
-    /// How many messages.
+    /// Number of messages.
     pub fn messages(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Their bytes.
+    /// Sum of their bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

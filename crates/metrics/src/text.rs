@@ -1,34 +1,34 @@
-//! RabbitMQ's text form of metrics, which is Prometheus's own of version 0.0.4.
+//! RabbitMQ's text format of metrics, which is Prometheus's text format 0.0.4.
 //!
-//! Written here, and not by the crate `prometheus-client`, since that one writes OpenMetrics: other type lines, `_total`
-//! cut off and put on again, `_info` families, and a registry that has to be built from every object before the first
-//! byte goes out. This one appends samples to a buffer that its owner sends and empties whenever it likes.
+//! The crate `prometheus-client` isn't used because it writes OpenMetrics: other type lines, the suffix `_total`
+//! removed and added again, `_info` families, and a registry that has to be built from every object before the first
+//! byte can be sent. This module appends samples to a buffer that its owner can send and empty at any time.
 
 use std::io::Write;
 
 use crate::HistogramTotals;
 use crate::histogram::upper_bound;
 
-/// What `Content-Type` says of the text.
+/// The `Content-Type` of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4";
 
-/// What a family is.
+/// The type of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows.
+    /// A counter, which only grows.
     Counter,
-    /// It goes up and down.
+    /// A gauge, which goes up and down.
     Gauge,
-    /// RabbitMQ doesn't say.
+    /// RabbitMQ declares no type.
     Untyped,
-    /// Counts by upper bound, with their sum.
+    /// Counts by upper bound, with the sum of the values.
     Histogram,
-    /// A count with its sum.
+    /// A count with the sum of the values.
     Summary,
 }
 
 impl Kind {
-    /// As the type line names it.
+    /// The name in the type line.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
@@ -40,12 +40,12 @@ impl Kind {
     }
 }
 
-/// What a sample says.
+/// The value of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sample {
-    /// Whole.
+    /// An integer.
     Integer(u64),
-    /// Seconds, shares.
+    /// A fraction, such as seconds or shares.
     Float(f64),
 }
 
@@ -67,26 +67,26 @@ impl From<bool> for Sample {
     }
 }
 
-/// A name and a value for it.
+/// Name and value of a label.
 pub type Label<'a> = (&'static str, &'a str);
 
-/// The name of a family: the first part is the endpoint's prefix.
+/// The name of a family: the endpoint's prefix, and the rest.
 #[derive(Debug, Clone, Copy)]
 pub struct Name<'a>(pub &'a str, pub &'a str);
 
-/// Writes families and their samples.
+/// Builds the text of families and their samples.
 #[derive(Debug, Default)]
 pub struct Text {
     out: Vec<u8>,
 }
 
 impl Text {
-    /// What was written so far.
+    /// The text written so far.
     pub fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// Begins a family: its samples follow.
+    /// Begins a family, whose samples follow.
     pub fn family(&mut self, name: Name<'_>, kind: Kind, help: &str) {
         self.put("# TYPE ");
         self.name(name);
@@ -105,12 +105,13 @@ impl Text {
         self.put("\n");
     }
 
-    /// One sample.
+    /// Writes a sample.
     pub fn sample(&mut self, name: Name<'_>, labels: &[Label<'_>], value: impl Into<Sample>) {
         self.suffixed(name, "", labels, None, value.into());
     }
 
-    /// The samples of a histogram: `up_to` has the inclusive bounds with the counts up to them, without the last.
+    /// Writes the samples of a histogram. `up_to` has the inclusive bounds with the counts up to them, without the
+    /// last one.
     pub fn histogram(
         &mut self,
         name: Name<'_>,
@@ -127,8 +128,8 @@ impl Text {
         self.suffixed(name, "_sum", labels, None, sum.into());
     }
 
-    /// A histogram by powers of two, in units of which `scale` are one of what the family's name says. Buckets up to the
-    /// largest value seen; later scrapes may have more.
+    /// Writes a histogram by powers of two, whose unit is the `scale`th part of that in the family's name. Writes
+    /// buckets up to the largest value seen; later scrapes may have more.
     pub fn powers_of_two(&mut self, name: Name<'_>, labels: &[Label<'_>], totals: &HistogramTotals, scale: f64) {
         let used = totals.buckets.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
         let mut sum = 0;
@@ -141,7 +142,7 @@ impl Text {
         self.histogram(name, labels, up_to, totals.count(), totals.sum as f64 / scale);
     }
 
-    /// The samples of a summary without quantiles.
+    /// Writes the samples of a summary without quantiles.
     pub fn summary(&mut self, name: Name<'_>, labels: &[Label<'_>], count: u64, sum: impl Into<Sample>) {
         self.suffixed(name, "_count", labels, None, count.into());
         self.suffixed(name, "_sum", labels, None, sum.into());

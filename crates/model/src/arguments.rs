@@ -4,11 +4,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Refused, Value};
 
-/// Arrays and tables in arguments may be nested this deep; the JSON of records bears a little more.
+/// Deepest nesting of arrays and tables in arguments. The JSON of records allows for a little more.
 pub const ARGUMENT_DEPTH_MAX: usize = 16;
 
-/// The arguments of an exchange, queue, binding or consumer: a table sorted by key, where a key that
-/// came twice kept its last value. Cheap to clone.
+/// The arguments of an exchange, queue, binding or consumer: a table sorted by key. Of a duplicate key only the last
+/// value is kept. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Arguments(Option<Arc<[Pair]>>);
 
@@ -39,12 +39,12 @@ impl Arguments {
         self.as_slice().iter().map(|(key, value)| (&**key, value))
     }
 
-    /// How many pairs there are.
+    /// Number of pairs.
     pub fn len(&self) -> usize {
         self.as_slice().len()
     }
 
-    /// Whether there is no pair.
+    /// Whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -56,18 +56,18 @@ impl Arguments {
         Arguments::new(pairs)
     }
 
-    /// How deep arrays and tables are nested; 0 for no arguments.
+    /// Depth of nested arrays and tables; 0 without arguments.
     pub fn depth(&self) -> usize {
         self.iter().map(|(_, value)| value.depth()).max().unwrap_or(0)
     }
 
-    /// The table in the JSON of the HTTP API.
+    /// The table as JSON of the HTTP API.
     pub fn to_json(&self) -> serde_json::Value {
         let pairs = self.iter().map(|(key, value)| (key.to_owned(), value.to_json()));
         serde_json::Value::Object(pairs.collect())
     }
 
-    /// The table that a JSON object of the HTTP API means; anything but an object is no arguments.
+    /// The table for a JSON object of the HTTP API; any other JSON value means no arguments.
     pub fn from_json(json: &serde_json::Value) -> Self {
         let pairs = json.as_object().into_iter().flatten();
         pairs.map(|(key, value)| (&**key, Value::from_json(value))).collect()
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_beyond_the_limit_is_refused_and_the_limit_survives_the_record() {
+    fn nesting_beyond_the_limit_is_refused_and_up_to_it_logged() {
         let nest = |depth: usize| {
             let mut value = Value::Int(1);
             for _ in 1..depth {

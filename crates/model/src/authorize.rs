@@ -2,33 +2,33 @@ use std::sync::Arc;
 
 use crate::{ExchangeType, Refused, RefusedKind, Topology};
 
-/// The name that permissions know the default exchange by.
+/// The default exchange's name in permissions.
 const DEFAULT_EXCHANGE: &str = "amq.default";
 
 /// A queue or exchange in a permission check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource<'a> {
-    /// A queue of this name.
+    /// A queue, by name.
     Queue(&'a str),
-    /// An exchange of this name; empty for the default one.
+    /// An exchange, by name; empty for the default one.
     Exchange(&'a str),
 }
 
-/// What somebody wants to do in a vhost. Which permissions an operation takes is decided in
-/// [`authorize`] alone.
+/// An action in a vhost that needs permission. Only [`authorize`] decides which permissions it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action<'a> {
-    /// Open a connection to the vhost.
+    /// Connect to the vhost.
     Enter,
-    /// Configure one object.
+    /// Needs permission to configure one object.
     Configure(Resource<'a>),
-    /// Write to one object.
+    /// Needs permission to write to one object.
     Write(Resource<'a>),
-    /// Read from one object.
+    /// Needs permission to read from one object.
     Read(Resource<'a>),
-    /// Look at one object over AMQP 1.0 management: any of the three permissions will do.
+    /// Look at one object over AMQP 1.0 management: any of the three permissions is enough.
     Inspect(Resource<'a>),
-    /// queue.declare, passive or not. Dead letters take read on the queue and write on their exchange.
+    /// queue.declare, passive or not. With a dead-letter exchange it also needs read on the queue and write on that
+    /// exchange.
     DeclareQueue {
         /// The queue.
         queue: &'a str,
@@ -39,7 +39,8 @@ pub enum Action<'a> {
     DeleteQueue(&'a str),
     /// queue.purge, basic.get, basic.consume.
     Consume(&'a str),
-    /// exchange.declare, passive or not. An alternate takes read on the exchange and write on itself.
+    /// exchange.declare, passive or not. With an alternate exchange it also needs read on the exchange and write on
+    /// the alternate.
     DeclareExchange {
         /// The exchange.
         exchange: &'a str,
@@ -48,9 +49,9 @@ pub enum Action<'a> {
     },
     /// exchange.delete.
     DeleteExchange(&'a str),
-    /// basic.publish, to this exchange.
+    /// basic.publish to this exchange.
     Publish(&'a str),
-    /// basic.publish, to this exchange with this routing key: topic permissions count too.
+    /// basic.publish to this exchange with this routing key, which topic permissions apply to as well.
     PublishWith {
         /// The exchange.
         exchange: &'a str,
@@ -59,23 +60,22 @@ pub enum Action<'a> {
     },
     /// queue.bind and unbind, exchange.bind and unbind.
     Bind {
-        /// The exchange that the binding leads out of.
+        /// The binding's source exchange.
         source: &'a str,
-        /// Where it leads.
+        /// The binding's destination.
         destination: Resource<'a>,
-        /// The routing key: topic permissions count too.
+        /// The routing key, which topic permissions apply to as well.
         routing_key: &'a [u8],
     },
-    /// Manage users, vhosts and permissions; needs the tag `administrator` and no permission in the
-    /// vhost.
+    /// Manage users, vhosts and permissions. Needs the tag `administrator`, and no permission in the vhost.
     Administer,
-    /// Set parameters of the whole cluster; needs the tag `policymaker` or `administrator`.
+    /// Set global parameters of the cluster. Needs the tag `policymaker` or `administrator`.
     SetParameters,
-    /// Import definitions, which may make anything anywhere; needs the tag `administrator`.
+    /// Import definitions, which may create anything anywhere. Needs the tag `administrator`.
     ImportDefinitions,
 }
 
-/// Proof that [`authorize`] said yes; every operation on the model and on queues asks for one.
+/// Proof that [`authorize`] granted an action. Every operation on the model and on queues requires one.
 #[derive(Clone, Debug)]
 pub struct Permit {
     scope: Scope,
@@ -85,7 +85,7 @@ pub struct Permit {
 enum Scope {
     System,
     Administer,
-    /// By this user; empty for whoever administers the node from its machine.
+    /// An import by this user; empty for an administrator on the node's machine.
     Import {
         user: Arc<str>,
     },
@@ -97,13 +97,13 @@ enum Scope {
 }
 
 impl Permit {
-    /// For what the broker does by itself: recovery, boot, and cleaning up after a connection. Never
-    /// for what a client asked for.
+    /// A permit for the broker's own operations: recovery, boot, and cleaning up after a connection. Never use it for
+    /// a client's request.
     pub fn system() -> Self {
         Permit { scope: Scope::System }
     }
 
-    /// The user that asked, if it was not the broker itself.
+    /// The user that asked, unless it was the broker itself.
     pub fn user(&self) -> Option<&Arc<str>> {
         match &self.scope {
             Scope::Vhost { user, .. } | Scope::Import { user } => Some(user),
@@ -111,8 +111,8 @@ impl Permit {
         }
     }
 
-    /// Whether the permit is for something in `vhost`. A permit of another vhost is a bug of the caller
-    /// that must not become a hole.
+    /// Checks that the permit is for something in `vhost`. A permit of another vhost is a bug of the caller that must
+    /// not become a security hole.
     pub(crate) fn check_vhost(&self, vhost: &str) -> Result<(), Refused> {
         match &self.scope {
             Scope::System | Scope::Import { .. } => Ok(()),
@@ -144,8 +144,8 @@ impl Permit {
     }
 }
 
-/// What somebody may do who administers the node from its machine, without being a user: everything, in every vhost that
-/// there is. Whoever calls it has checked that the operating system let them in.
+/// Grants an action to an administrator of the node's machine, without a user: everything is allowed, in every
+/// existing vhost. The caller has checked that the operating system authorised the peer.
 ///
 /// # Errors
 /// `NotAllowed` if the vhost doesn't exist.
@@ -162,11 +162,11 @@ pub fn authorize_local(topology: &Topology, vhost: &str, action: Action<'_>) -> 
     Ok(Permit { scope })
 }
 
-/// Whether `user` may do `action` in `vhost`, by the table of RabbitMQ's access control.
+/// Grants `user` an `action` in `vhost`, by the table of RabbitMQ's access control.
 ///
 /// # Errors
-/// `AccessRefused` names the first permission that is missing; `NotAllowed` if the vhost doesn't exist or
-/// the user may not enter it.
+/// `AccessRefused` names the first missing permission; `NotAllowed` if the vhost doesn't exist or the user may not
+/// enter it.
 pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_>) -> Result<Permit, Refused> {
     if matches!(action, Action::Administer | Action::ImportDefinitions) {
         let known = topology.user(user).ok_or_else(|| not_administrator(user))?;
@@ -256,7 +256,7 @@ pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_
                 check("write", Resource::Exchange(alternate))?;
             }
         }
-        // What nobody may do is refused as such, whoever asks.
+        // Actions that are refused for every user get their own error, whatever permissions the user has.
         Action::DeleteExchange(exchange) if exchange.starts_with("amq.") => {
             return Err(Refused::system_exchange(vhost, exchange));
         }

@@ -6,21 +6,20 @@ use crate::exchange::{ExchangeType, HeadersMatch};
 use crate::value::text;
 use crate::{Arguments, ExchangeId, QueueId, Refused};
 
-/// A topic binding key may have this many `#`, as in RabbitMQ since 4.3.5: more of them make matching
-/// slower than linear.
+/// Most `#` in a topic binding key, as in RabbitMQ since 4.3.5: with more of them, matching gets slower than linear.
 pub const TOPIC_HASHES_MAX: usize = 2;
 
-/// Where a binding leads.
+/// The destination of a binding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Destination {
-    /// To a queue.
+    /// A queue.
     Queue {
         /// Its name.
         name: Arc<str>,
         /// Its incarnation.
         id: QueueId,
     },
-    /// To another exchange.
+    /// Another exchange.
     Exchange {
         /// Its name.
         name: Arc<str>,
@@ -37,7 +36,7 @@ impl Destination {
         }
     }
 
-    /// `queue` or `exchange`, as the HTTP API calls them.
+    /// `queue` or `exchange`, as in the HTTP API.
     pub fn kind(&self) -> &'static str {
         match self {
             Destination::Queue { .. } => "queue",
@@ -51,18 +50,18 @@ impl Destination {
 pub struct Binding {
     /// The vhost of both ends.
     pub vhost: Arc<str>,
-    /// The name of the exchange that it leads out of.
+    /// The name of the source exchange.
     pub source: Arc<str>,
-    /// Where it leads.
+    /// The destination.
     pub destination: Destination,
     /// The binding key.
     #[serde(with = "text")]
     pub routing_key: Arc<[u8]>,
-    /// Its arguments; for headers exchanges what is compared.
+    /// Its arguments; a headers exchange compares them with messages.
     pub arguments: Arguments,
     /// The incarnation of the source.
     pub source_id: ExchangeId,
-    /// Whether it survives a restart, which it does if both ends do.
+    /// Whether it survives a restart. It does if both ends do.
     pub logged: bool,
 }
 

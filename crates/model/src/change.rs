@@ -1,75 +1,80 @@
 use std::sync::Arc;
 
-use crate::{Binding, Exchange, LimitOwner, LimitValues, Permission, Queue, TopicPermission, User, VhostSettings};
+use crate::{
+    Binding, BindingsBetween, BindingsOfSource, Exchange, LimitOwner, LimitValues, Permission, Queue, TopicPermission,
+    User, VhostSettings,
+};
 
-/// One thing that a command changed, in the order in which it happened.
+/// One change that a command made; the changes of a command come in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// A vhost exists; its predeclared exchanges follow.
+    /// A vhost was created; its predeclared exchanges follow.
     VhostCreated(Arc<str>),
-    /// A vhost is gone; the changes of all that it held came before.
+    /// A vhost was deleted; the changes of everything in it came before.
     VhostDeleted(Arc<str>),
-    /// A vhost has other settings than before.
+    /// A vhost got other settings.
     VhostSet(Arc<str>, Arc<VhostSettings>),
-    /// A vhost or user has these limits now, and no other.
+    /// A vhost or user got these limits, which replace all earlier ones.
     LimitsSet(LimitOwner, LimitValues),
-    /// A parameter of the cluster has this value now; `None` if it is gone.
+    /// A global parameter of the cluster got this value; `None` if it was deleted.
     GlobalParameter(Arc<str>, Option<Arc<serde_json::Value>>),
-    /// A queue exists.
+    /// A queue was created.
     QueueDeclared(Arc<Queue>),
-    /// A queue is gone; the changes of its bindings came before.
+    /// A queue was deleted; the changes of its bindings came before.
     QueueDeleted(Arc<Queue>),
-    /// An exchange exists.
+    /// An exchange was created.
     ExchangeDeclared(Arc<Exchange>),
-    /// An exchange is gone; the changes of its bindings came before.
+    /// An exchange was deleted; the changes of its bindings came before.
     ExchangeDeleted(Arc<Exchange>),
-    /// A binding exists.
+    /// A binding was created.
     Bound(Arc<Binding>),
-    /// A binding is gone.
-    Unbound(Arc<Binding>),
+    /// All bindings whose source is a deleted exchange were deleted.
+    SourceUnbound(BindingsOfSource),
+    /// Bindings between two ends were deleted.
+    Unbound(BindingsBetween),
     /// A user was created or changed.
     UserPut(Arc<User>),
-    /// A user is gone; the changes of its permissions came before.
+    /// A user was deleted; the changes of its permissions came before.
     UserDeleted(Arc<User>),
-    /// A user may do other things in a vhost than before.
+    /// A user got other permissions in a vhost.
     PermissionsSet(Arc<Permission>),
-    /// A user may no longer enter a vhost.
+    /// A user lost access to a vhost.
     PermissionsCleared(Arc<Permission>),
-    /// A user is limited to other routing keys at a topic exchange than before.
+    /// A user is now limited to these routing keys at a topic exchange.
     TopicPermissionSet(Arc<TopicPermission>),
-    /// A user isn't limited at a topic exchange any more.
+    /// A user is no longer limited at a topic exchange.
     TopicPermissionCleared(Arc<TopicPermission>),
 }
 
-/// What a command came to.
+/// The result of a command, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The object is new.
+    /// The object was created.
     Created,
-    /// The object was there, and equal: nothing changed.
+    /// The object already existed and was equal: nothing changed.
     Exists,
-    /// The object was there and has other properties now.
+    /// The object already existed, and its properties changed.
     Updated,
-    /// The object is gone.
+    /// The object was deleted.
     Deleted,
     /// There was nothing to delete.
     Absent,
 }
 
-/// What a command did.
+/// The effects of a command.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Submitted {
-    /// In one word.
+    /// The result in one word.
     pub outcome: Outcome,
-    /// In detail. Empty for `Exists` and `Absent`.
+    /// The changes, in order. Empty for `Exists` and `Absent`.
     pub changes: Vec<Change>,
-    /// What must be logged before anybody is told of it; `None` if nothing of it survives a restart.
+    /// The record to log before the result is reported; `None` if nothing survives a restart.
     pub record: Option<Vec<u8>>,
 }
 
 impl Submitted {
-    /// The queue that a declaration created, if it did.
+    /// The queue that the command created, if it did.
     pub fn queue_declared(&self) -> Option<&Arc<Queue>> {
         self.changes.iter().find_map(|change| match change {
             Change::QueueDeclared(queue) => Some(queue),

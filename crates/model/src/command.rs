@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::{Arguments, ConnectionId, LimitOwner, VhostSettings};
 
-/// Something to do to the model.
+/// A command to the model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Creates a vhost with its predeclared exchanges.
@@ -15,30 +15,30 @@ pub enum Command {
         /// Its name.
         name: Arc<str>,
     },
-    /// Gives a vhost, which must exist, these settings.
+    /// Changes the settings of a vhost, which must exist.
     SetVhost {
         /// Its name.
         name: Arc<str>,
-        /// What it is from here on.
+        /// The new settings.
         settings: VhostSettings,
     },
     /// Sets a limit of a vhost or user, which must exist.
     SetLimit {
-        /// Whose.
+        /// The owner of the limit.
         owner: LimitOwner,
-        /// See [`LimitOwner::names`].
+        /// The name of the limit, one of [`LimitOwner::names`].
         name: Arc<str>,
-        /// A negative one is no limit; `None` takes it away.
+        /// The value. A negative one means no limit; `None` removes the limit.
         value: Option<i64>,
     },
-    /// Sets a parameter of the whole cluster.
+    /// Sets a global parameter of the cluster.
     PutGlobalParameter {
         /// Its name.
         name: Arc<str>,
         /// Its value.
         value: serde_json::Value,
     },
-    /// Takes a parameter of the whole cluster away.
+    /// Deletes a global parameter of the cluster.
     DeleteGlobalParameter {
         /// Its name.
         name: Arc<str>,
@@ -50,24 +50,24 @@ pub enum Command {
         /// Its name.
         name: Arc<str>,
     },
-    /// Lets a user into a vhost, or changes what it may do there.
+    /// Gives a user access to a vhost, or changes its permissions there.
     SetPermissions(SetPermissions),
-    /// Takes all permissions of a user in a vhost.
+    /// Removes all permissions of a user in a vhost.
     ClearPermissions {
         /// The user.
         user: Arc<str>,
         /// The vhost.
         vhost: Arc<str>,
     },
-    /// Limits a user to some routing keys at a topic exchange, or changes to which.
+    /// Limits the routing keys of a user at a topic exchange, or changes such a limit.
     SetTopicPermissions(SetTopicPermissions),
-    /// Takes these limits away.
+    /// Removes topic permissions.
     ClearTopicPermissions {
         /// The user.
         user: Arc<str>,
         /// The vhost.
         vhost: Arc<str>,
-        /// At this exchange; `None` for all.
+        /// The exchange; `None` for all.
         exchange: Option<Arc<str>>,
     },
     /// Declares an exchange.
@@ -80,39 +80,39 @@ pub enum Command {
     DeleteQueue(DeleteQueue),
     /// Binds a queue or an exchange to an exchange.
     Bind(Bind),
-    /// Takes a binding away.
+    /// Deletes a binding.
     Unbind(Bind),
 }
 
-/// See [`Command::PutUser`].
+/// Arguments of [`Command::PutUser`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct PutUser {
     /// The name.
     pub name: Arc<str>,
-    /// See [`crate::User::password_hash`].
+    /// The password hash, as in [`crate::User::password_hash`].
     pub password_hash: Option<Arc<str>>,
-    /// See [`crate::User::hashing_algorithm`].
+    /// The hash function, as in [`crate::User::hashing_algorithm`].
     pub hashing_algorithm: Arc<str>,
-    /// See [`crate::User::tags`].
+    /// The tags, as in [`crate::User::tags`].
     pub tags: Vec<Arc<str>>,
 }
 
-/// See [`Command::SetPermissions`].
+/// Arguments of [`Command::SetPermissions`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetPermissions {
     /// The user, which must exist.
     pub user: Arc<str>,
     /// The vhost, which must exist.
     pub vhost: Arc<str>,
-    /// The pattern of what may be declared and deleted.
+    /// The pattern of objects that the user may declare and delete.
     pub configure: String,
-    /// The pattern of what may be published to and bound into.
+    /// The pattern of objects that the user may publish to and bind as destinations.
     pub write: String,
-    /// The pattern of what may be consumed from and bound out of.
+    /// The pattern of objects that the user may consume from and bind as sources.
     pub read: String,
 }
 
-/// See [`Command::SetTopicPermissions`].
+/// Arguments of [`Command::SetTopicPermissions`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetTopicPermissions {
     /// The user, which must exist.
@@ -121,13 +121,13 @@ pub struct SetTopicPermissions {
     pub vhost: Arc<str>,
     /// The exchange, which must exist.
     pub exchange: Arc<str>,
-    /// The pattern of routing keys that may be published with.
+    /// The pattern of routing keys that the user may publish with.
     pub write: String,
-    /// The pattern of routing keys that may be bound with.
+    /// The pattern of routing keys that the user may bind with.
     pub read: String,
 }
 
-/// See [`Command::DeclareExchange`]. A passive declaration is [`crate::Topology::passive_exchange`].
+/// Arguments of [`Command::DeclareExchange`]. A passive declaration is [`crate::Topology::passive_exchange`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclareExchange {
     /// The vhost.
@@ -136,9 +136,9 @@ pub struct DeclareExchange {
     pub name: Arc<str>,
     /// The name of the type.
     pub kind: String,
-    /// Whether it shall survive a restart.
+    /// Whether it survives a restart.
     pub durable: bool,
-    /// Whether it goes with the last binding that leads out of it.
+    /// Whether it is deleted with the last binding that it is the source of.
     pub auto_delete: bool,
     /// Whether clients may not publish to it.
     pub internal: bool,
@@ -146,50 +146,50 @@ pub struct DeclareExchange {
     pub arguments: Arguments,
 }
 
-/// See [`Command::DeleteExchange`].
+/// Arguments of [`Command::DeleteExchange`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeleteExchange {
     /// The vhost.
     pub vhost: Arc<str>,
     /// The name.
     pub name: Arc<str>,
-    /// Whether to refuse it while bindings lead out of it.
+    /// Whether to refuse the deletion while it is the source of bindings.
     pub if_unused: bool,
 }
 
-/// See [`Command::DeclareQueue`]. A passive declaration is [`crate::Topology::usable_queue`].
+/// Arguments of [`Command::DeclareQueue`]. A passive declaration is [`crate::Topology::usable_queue`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclareQueue {
     /// The vhost.
     pub vhost: Arc<str>,
-    /// The name, never empty: who serves a declaration without one makes it.
+    /// The name, never empty: the caller generates one if the client gave none.
     pub name: Arc<str>,
-    /// Whether the broker made the name, so that it may begin with `amq.`.
+    /// Whether the broker generated the name, which may then begin with `amq.`.
     pub server_named: bool,
-    /// Whether it shall survive a restart.
+    /// Whether it survives a restart.
     pub durable: bool,
-    /// Whether it goes with its last consumer.
+    /// Whether it is deleted with its last consumer.
     pub auto_delete: bool,
     /// Whether it belongs to `connection`.
     pub exclusive: bool,
-    /// The connection that asks, if one does.
+    /// The declaring connection, if there is one.
     pub connection: Option<ConnectionId>,
     /// Its arguments.
     pub arguments: Arguments,
 }
 
-/// See [`Command::DeleteQueue`]. Whether it is unused or empty is the broker's to check.
+/// Arguments of [`Command::DeleteQueue`]. The broker checks whether the queue is unused or empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeleteQueue {
     /// The vhost.
     pub vhost: Arc<str>,
     /// The name.
     pub name: Arc<str>,
-    /// The connection that asks, if one does; the broker itself may delete any queue.
+    /// The connection that asks, if there is one; the broker itself may delete any queue.
     pub connection: Option<ConnectionId>,
 }
 
-/// The end of a binding that isn't the source, by name.
+/// The name of a binding's destination.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DestinationName {
     /// A queue.
@@ -198,19 +198,19 @@ pub enum DestinationName {
     Exchange(Arc<str>),
 }
 
-/// See [`Command::Bind`] and [`Command::Unbind`].
+/// Arguments of [`Command::Bind`] and [`Command::Unbind`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bind {
     /// The vhost of both ends.
     pub vhost: Arc<str>,
-    /// The exchange that it leads out of.
+    /// The source exchange.
     pub source: Arc<str>,
-    /// Where it leads.
+    /// The destination.
     pub destination: DestinationName,
     /// The binding key.
     pub routing_key: Arc<[u8]>,
     /// Its arguments.
     pub arguments: Arguments,
-    /// The connection that asks, if one does.
+    /// The connection that asks, if there is one.
     pub connection: Option<ConnectionId>,
 }

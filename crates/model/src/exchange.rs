@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Arguments, ExchangeId, Refused, Value};
 
-/// How an exchange picks destinations.
+/// The type of an exchange: how it picks destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExchangeType {
@@ -13,9 +13,9 @@ pub enum ExchangeType {
     Direct,
     /// All bindings.
     Fanout,
-    /// Words with `*` for one and `#` for any number.
+    /// Words of the key, with `*` for one and `#` for any number.
     Topic,
-    /// Message headers against binding arguments.
+    /// Message headers compared with binding arguments.
     Headers,
 }
 
@@ -37,7 +37,7 @@ impl ExchangeType {
     /// The type of this name.
     ///
     /// # Errors
-    /// Nothing has that name.
+    /// No type has that name.
     pub fn parse(name: &str) -> Result<Self, Refused> {
         let known = ExchangeType::ALL.into_iter().find(|kind| kind.name() == name);
         known.ok_or_else(|| match name {
@@ -53,22 +53,22 @@ impl fmt::Display for ExchangeType {
     }
 }
 
-/// How a binding of a headers exchange compares (argument `x-match`).
+/// The comparison of a headers exchange's binding (argument `x-match`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeadersMatch {
-    /// Every header of the binding, those that start with `x-` aside.
+    /// All headers of the binding have to match, except those that start with `x-`.
     #[default]
     All,
-    /// At least one header of the binding, those that start with `x-` aside.
+    /// At least one header of the binding has to match, except those that start with `x-`.
     Any,
-    /// Every header of the binding but `x-match`.
+    /// All headers of the binding except `x-match` have to match.
     AllWithX,
-    /// At least one header of the binding but `x-match`.
+    /// At least one header of the binding other than `x-match` has to match.
     AnyWithX,
 }
 
 impl HeadersMatch {
-    /// What the arguments of a binding ask for.
+    /// Reads `x-match` from the arguments of a binding.
     ///
     /// # Errors
     /// `x-match` has another type or value.
@@ -93,20 +93,20 @@ impl HeadersMatch {
     }
 }
 
-/// What an exchange was declared with.
+/// A declared exchange.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// This incarnation.
+    /// Id of this incarnation.
     pub id: ExchangeId,
-    /// The vhost it lives in.
+    /// The vhost it belongs to.
     pub vhost: Arc<str>,
     /// Its name there; empty for the default exchange.
     pub name: Arc<str>,
-    /// How it routes.
+    /// Its type.
     pub kind: ExchangeType,
     /// Whether it survives a restart.
     pub durable: bool,
-    /// Whether it goes with the last binding that leads out of it.
+    /// Whether it is deleted with the last binding that it is the source of.
     pub auto_delete: bool,
     /// Whether clients may not publish to it.
     pub internal: bool,
@@ -123,11 +123,13 @@ impl Exchange {
         self.name.is_empty()
     }
 
-    /// The exchange that gets what this one can't route (argument `alternate-exchange`).
+    /// The exchange that gets messages which this one can't route (argument `alternate-exchange`).
     pub fn alternate(&self) -> Option<&str> {
         self.arguments.get("alternate-exchange")?.as_str()
     }
 
+    /// Refuses publishes of clients to internal exchanges.
+    ///
     /// # Errors
     /// Clients may not publish to this exchange.
     pub fn check_publish(&self) -> Result<(), Refused> {

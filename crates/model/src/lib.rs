@@ -1,13 +1,12 @@
-//! What a node knows of its vhosts, users, permissions, exchanges, queues and bindings.
+//! The metadata of a node: vhosts, users, permissions, exchanges, queues and bindings.
 //!
-//! [`Model`] is a deterministic state machine: a [`Command`] is validated against the state that all
-//! commands before it left, takes effect at once and yields the [`Change`]s in order, together with
-//! the record to log when one of them must survive a restart. [`Topology`] is the state as an
-//! immutable snapshot with shared structure. [`authorize`] is the only way to the [`Permit`] that
-//! every command asks for.
+//! [`Model`] is a deterministic state machine: a [`Command`] is validated against the state left by all earlier
+//! commands, takes effect at once and yields the [`Change`]s in order, together with the record to log if one of them
+//! survives a restart. [`Topology`] is the state as an immutable snapshot with shared structure. Only [`authorize`]
+//! yields the [`Permit`] that every command requires.
 //!
-//! This crate must not know of sockets, disks, clocks, protocols or messages, and it draws no random
-//! number: the same commands give the same state on every node and in every replay.
+//! This crate must not know of sockets, disks, clocks, protocols or messages, and it draws no random numbers: the
+//! same commands give the same state on every node and in every replay.
 
 mod arguments;
 mod authorize;
@@ -54,7 +53,7 @@ pub use queue_type::QueueType;
 pub use record::{JoinedRecords, RecordError};
 pub use refused::{Refused, RefusedKind};
 pub use topic_permission::TopicPermission;
-pub use topology::Topology;
+pub use topology::{BindingsBetween, BindingsOfSource, Topology};
 pub use user::User;
 pub use value::Value;
 pub use vhost::{LimitOwner, LimitValues, MAX_CHANNELS, MAX_CONNECTIONS, MAX_QUEUES, VhostSettings};

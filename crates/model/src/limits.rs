@@ -1,8 +1,9 @@
 use crate::{ConnectionId, Refused, RefusedKind, Topology};
 
-/// How much may be declared. Reached limits refuse what is new; what is there stays, whatever it counts.
+/// Limits on declared objects. A limit that is reached refuses new objects; existing ones stay, even if there are
+/// more.
 ///
-/// Objects belong to their vhost and not to the user who declared them, so no user has limits of these.
+/// Objects belong to their vhost and not to the user who declared them, so there are no limits per user here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Vhosts (`vhost_max`).

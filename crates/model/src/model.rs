@@ -14,10 +14,10 @@ mod bindings;
 mod settings;
 mod topic_permissions;
 
-/// Everything declared on a node, changed by commands.
+/// All declared objects of a node, changed by commands.
 ///
-/// A command takes effect on this staged state at once. Who submits it logs the record, waits until it is
-/// durable, and only then publishes [`Model::topology`] and answers.
+/// A command takes effect on this staged state at once. The caller logs the record, waits until it is durable, and
+/// only then publishes [`Model::topology`] and answers.
 #[derive(Clone, Debug)]
 pub struct Model {
     topology: Topology,
@@ -34,7 +34,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// A new node's: the vhost `/` with its predeclared exchanges, nobody who could log in.
+    /// The model of a new node: the vhost `/` with its predeclared exchanges, and no user.
     pub fn new() -> Self {
         let mut model = Model::empty();
         model.create_vhost(Arc::from("/")).expect("there is no vhost that it could collide with");
@@ -51,7 +51,7 @@ impl Model {
         }
     }
 
-    /// Sets how much may be declared from here on.
+    /// Sets the limits for later declarations.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
@@ -61,10 +61,10 @@ impl Model {
         self.topology.clone()
     }
 
-    /// Does a command.
+    /// Executes a command.
     ///
     /// # Errors
-    /// It can't be done, and nothing changed.
+    /// The command is refused; nothing changed.
     pub fn submit(&mut self, permit: Permit, command: Command) -> Result<Submitted, Refused> {
         let (outcome, changes) = match command {
             Command::CreateVhost { name } => {
@@ -147,7 +147,7 @@ impl Model {
         Ok(Submitted { outcome, changes, record })
     }
 
-    /// Does again what a record of [`Model::submit`] did. Nothing is decided anew.
+    /// Replays a record of [`Model::submit`]. Nothing is decided anew.
     ///
     /// # Errors
     /// The record can't be read; nothing changed.
@@ -158,7 +158,7 @@ impl Model {
         Ok(())
     }
 
-    /// Everything that survives a restart.
+    /// The encoded state that survives a restart.
     pub fn snapshot(&self) -> Vec<u8> {
         record::encode(&Snapshot {
             next_queue: self.next_queue,
@@ -167,7 +167,7 @@ impl Model {
         })
     }
 
-    /// The model that [`Model::snapshot`] wrote, without what doesn't survive a restart.
+    /// Decodes the output of [`Model::snapshot`]; only objects that survive a restart are in it.
     ///
     /// # Errors
     /// The snapshot can't be read.
@@ -226,8 +226,7 @@ impl Model {
             let text = format!("Refusing to delete virtual host '{name}' because it is protected from deletion");
             return Err(Refused::new(RefusedKind::Protected, text));
         }
-        let mut changes: Vec<Change> =
-            self.topology.bindings(name).map(|binding| Change::Unbound(binding.clone())).collect();
+        let mut changes: Vec<Change> = self.topology.bindings_of_sources(name).map(Change::SourceUnbound).collect();
         let queues = self.topology.queues(name).map(|queue| Change::QueueDeleted(queue.clone()));
         changes.extend(queues);
         let exchanges = self.topology.exchanges(name);
@@ -469,7 +468,7 @@ fn take(counter: &mut u64) -> u64 {
     number
 }
 
-/// Names are short strings of 0-9-1: at most 255 bytes.
+/// Longest name in bytes: names are short strings of 0-9-1.
 const NAME_BYTES_MAX: usize = 255;
 
 fn check_name(kind: &str, name: &str) -> Result<(), Refused> {

@@ -5,12 +5,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Refused;
 
-/// The compiled form of one pattern may take this many bytes.
+/// Largest compiled form of one pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 256 * 1024;
 
-/// A permission pattern: the text that an administrator gave, compiled once.
+/// A permission pattern: the administrator's text, and its compiled form.
 ///
-/// As in RabbitMQ the match isn't anchored, and the empty pattern matches the empty name only.
+/// As in RabbitMQ, the match isn't anchored, and the empty pattern only matches the empty name.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: Arc<str>,
@@ -18,7 +18,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles `text`; `object` and `part` say whose pattern it is, should it be refused.
+    /// Compiles `text`; `object` and `part` name the pattern in error texts.
     ///
     /// # Errors
     /// The pattern is malformed, too large, or needs look-around or back-references, which a linear-time
@@ -27,8 +27,8 @@ impl Pattern {
         Self::with_variables(text, &[], object, part)
     }
 
-    /// A pattern in which `{name}` of a variable stands for its value, as text. Other words in braces are text
-    /// themselves.
+    /// Compiles a pattern in which `{name}` of a variable stands for the variable's value, taken literally. Other
+    /// words in braces are literal.
     ///
     /// # Errors
     /// As [`Pattern::new`].
@@ -42,18 +42,18 @@ impl Pattern {
         Ok(Pattern { text: Arc::from(text), compiled })
     }
 
-    /// The text as it was given.
+    /// The original text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether `name` is covered.
+    /// Whether the pattern matches `name`.
     pub fn matches(&self, name: &str) -> bool {
         self.compiled.is_match(name)
     }
 }
 
-/// Replaces words in braces; what else stands there, such as a repetition, is left alone.
+/// Replaces words in braces; other uses of braces, such as repetitions, are left alone.
 fn expanded(text: &str, variables: &[(&str, &str)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -102,18 +102,18 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// What a user may do in one vhost.
+/// The permissions of a user in one vhost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Permission {
     /// The user.
     pub user: Arc<str>,
     /// The vhost.
     pub vhost: Arc<str>,
-    /// Which objects may be declared and deleted.
+    /// Pattern of objects that may be declared and deleted.
     pub configure: Pattern,
-    /// Which may be published to and bound into.
+    /// Pattern of objects that may be published to and bound as destinations.
     pub write: Pattern,
-    /// Which may be consumed from and bound out of.
+    /// Pattern of objects that may be consumed from and bound as sources.
     pub read: Pattern,
 }
 
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_unanchored_and_the_empty_one_matches_nothing_named() {
+    fn patterns_are_unanchored_and_the_empty_one_matches_no_name() {
         let pattern = |text| Pattern::new(text, "user 'u' in vhost '/'", "read").unwrap();
         assert!(pattern("b").matches("abc"));
         assert!(!pattern("^b").matches("abc"));

@@ -4,34 +4,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Arguments, ConnectionId, Home, QueueId, QueueType, queue_arguments};
 
-/// What a queue was declared with.
+/// A declared queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// This incarnation.
+    /// Id of this incarnation.
     pub id: QueueId,
-    /// The vhost it lives in.
+    /// The vhost it belongs to.
     pub vhost: Arc<str>,
     /// Its name there.
     pub name: Arc<str>,
     /// Whether it was declared durable.
     pub durable: bool,
-    /// Whether it goes with its last consumer.
+    /// Whether it is deleted with its last consumer.
     pub auto_delete: bool,
-    /// The connection that declared it exclusive: nobody else may touch it, and it goes with it.
+    /// The connection that declared it exclusive. No other connection may use it, and it is deleted with the
+    /// connection.
     #[serde(skip)]
     pub exclusive_owner: Option<ConnectionId>,
     /// The arguments of the declaration, with the type that RabbitMQ adds.
     pub arguments: Arguments,
-    /// The user who declared it; empty for the broker itself, and on what was declared before this was noted.
+    /// The user who declared it; empty for the broker itself, and for queues declared before this was recorded.
     #[serde(default = "nobody", skip_serializing_if = "str::is_empty")]
     pub declared_by: Arc<str>,
-    /// The machine behind it.
+    /// The type of the queue.
     #[serde(rename = "type", default, skip_serializing_if = "is_default")]
     pub queue_type: QueueType,
     /// The place of its messages.
     #[serde(default, skip_serializing_if = "is_default")]
     pub home: Home,
-    /// What the arguments mean.
+    /// The effective arguments.
     #[serde(skip)]
     pub options: QueueOptions,
 }
@@ -40,7 +41,7 @@ fn nobody() -> Arc<str> {
     "".into()
 }
 
-/// Whether a record leaves the field out: one of a release that didn't have the field reads the same.
+/// Whether a record omits the field. A record of a release without the field then reads the same.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -51,12 +52,13 @@ impl Queue {
         self.durable && self.exclusive_owner.is_none()
     }
 
-    /// The machine behind it.
+    /// The type of the queue.
     pub fn queue_type(&self) -> QueueType {
         self.queue_type
     }
 
-    /// What a confirm means, on a node whose queues have this durability unless they say otherwise.
+    /// The meaning of a confirm, on a node whose queues have the durability `default` unless they are declared
+    /// otherwise.
     pub fn durability(&self, default: Durability) -> Durability {
         match self.is_logged() {
             true => self.options.durability.unwrap_or(default),
@@ -70,15 +72,15 @@ impl Queue {
     }
 }
 
-/// What a confirm of a persistent message means in a queue that survives a restart, and so what becomes of it then.
+/// The guarantee that a confirm gives for a persistent message in a queue that survives a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// It is flushed to disk: it survives a power cut.
+    /// The message is flushed to disk: it survives a power cut.
     #[default]
     Synced,
-    /// It is written: the operating system has it. It survives the process, and a power cut may take it.
+    /// The message is written to the operating system: it survives a crash of the process, but maybe not a power cut.
     Os,
-    /// It is in memory: it doesn't survive a restart.
+    /// The message is only in memory: it doesn't survive a restart.
     Memory,
 }
 
@@ -86,7 +88,7 @@ impl Durability {
     /// All of them, the strongest first.
     pub const ALL: [Durability; 3] = [Durability::Synced, Durability::Os, Durability::Memory];
 
-    /// As arguments and keys name it.
+    /// The name in arguments and configuration keys.
     pub fn name(self) -> &'static str {
         match self {
             Durability::Synced => "synced",
@@ -95,13 +97,13 @@ impl Durability {
         }
     }
 
-    /// The one with this name.
+    /// The durability with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|durability| durability.name() == name)
     }
 }
 
-/// What a queue does when a message would exceed its limits.
+/// The behaviour of a queue when a message would exceed its limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overflow {
     /// Drops messages from the head.
@@ -109,42 +111,42 @@ pub enum Overflow {
     DropHead,
     /// Refuses the new message.
     RejectPublish,
-    /// Refuses the new message, which goes to the dead-letter exchange.
+    /// Refuses the new message and dead-letters it.
     RejectPublishDlx,
 }
 
-/// Where dead letters go.
+/// Settings of dead-lettering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetterOptions {
     /// Name of the exchange; empty for the default one. It needn't exist.
     pub exchange: Arc<str>,
-    /// The routing key that they get; without one they keep their own.
+    /// The routing key of dead letters; without one they keep their own.
     pub routing_key: Option<Arc<str>>,
 }
 
-/// The effective arguments of a queue: one function of its arguments (later: and of policies).
+/// The effective arguments of a queue: a function of its arguments (later also of policies).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueOptions {
-    /// The machine behind the queue.
+    /// The type of the queue.
     pub queue_type: QueueType,
-    /// Most ready messages.
+    /// Maximum number of ready messages.
     pub max_length: Option<u64>,
-    /// Most bytes of bodies of ready messages.
+    /// Maximum of the body bytes of all ready messages.
     pub max_length_bytes: Option<u64>,
-    /// What happens at the limit.
+    /// The behaviour at these limits.
     pub overflow: Overflow,
-    /// Milliseconds that a message may stay; its own time to live, if lower, counts instead.
+    /// Time to live of messages in milliseconds, unless a message's own is lower.
     pub message_ttl_ms: Option<u64>,
-    /// Milliseconds after which the queue goes, when nobody uses it.
+    /// Milliseconds without use after which the queue is deleted.
     pub expires_ms: Option<u64>,
-    /// What a confirm means; without it, what the node's setting says.
+    /// The meaning of a confirm; `None` for the node's setting.
     pub durability: Option<Durability>,
-    /// Where messages go that are rejected, expire or don't fit; without it they are dropped.
+    /// Dead-lettering of messages that are rejected, expire or exceed a limit; without it they are dropped.
     pub dead_letter: Option<DeadLetterOptions>,
 }
 
 impl QueueOptions {
-    /// What these arguments mean. They have been checked when the queue was declared.
+    /// Reads these arguments, which were checked when the queue was declared.
     pub fn effective(arguments: &Arguments) -> Self {
         let limit = |key| arguments.get(key)?.as_int().and_then(|n| u64::try_from(n).ok());
         let text = |key| arguments.get(key).and_then(|value| value.as_str());

@@ -1,4 +1,4 @@
-//! The arguments of a queue's declaration: which a type of queue takes, and what they are checked for.
+//! The arguments of a queue's declaration: which of them each type of queue takes, and the checks of their values.
 
 mod classic;
 mod common;
@@ -8,25 +8,26 @@ use std::fmt::Display;
 use self::common::{KNOWN, Known, Wrong};
 use crate::{Arguments, Durability, QueueType, Refused, RefusedKind, Value};
 
-/// The arguments that queues of one type take. Other arguments that RabbitMQ knows are refused, and unknown ones accepted.
+/// The arguments that queues of one type take. Other arguments known to RabbitMQ are refused, and unknown ones
+/// accepted.
 struct Table {
     queue_type: QueueType,
     arguments: &'static [(&'static str, State)],
 }
 
-/// Whether the effect of an argument exists.
+/// How far an argument is supported.
 #[derive(Clone, Copy)]
 enum State {
-    /// Takes effect, or needs none.
+    /// It takes effect, or needs no effect.
     Working,
-    /// Refused by name unless the value asks for nothing.
+    /// It is refused by name, unless its value asks for no effect.
     NotYet(fn(&Value) -> bool),
-    /// RabbitMQ withdrew it.
+    /// RabbitMQ withdrew it, with this error text.
     Withdrawn(&'static str),
 }
 
 impl Table {
-    /// The table of a type; none while queues of this type can't be declared.
+    /// The table of a type; `None` if queues of this type can't be declared.
     fn of(queue_type: QueueType) -> Option<&'static Self> {
         match queue_type {
             QueueType::Classic => Some(&classic::TABLE),
@@ -34,7 +35,7 @@ impl Table {
         }
     }
 
-    /// The state of an argument; none when RabbitMQ refuses it for this type.
+    /// The state of an argument; `None` if RabbitMQ refuses it for this type.
     fn state(&self, argument: &str) -> Option<State> {
         self.arguments.iter().find(|(name, _)| *name == argument).map(|(_, state)| *state)
     }
@@ -42,7 +43,7 @@ impl Table {
 
 const QUEUE_TYPE: &str = "x-queue-type";
 
-/// The arguments that a redeclaration compares.
+/// The arguments that a redeclaration has to repeat.
 const COMPARED: &[&str] = &[
     "x-expires",
     "x-message-ttl",
@@ -59,12 +60,12 @@ const COMPARED: &[&str] = &[
     "x-durability",
 ];
 
-/// Whether a queue can be declared with these arguments: first what RabbitMQ refuses, in its words, then
-/// what is known but not built.
+/// Checks whether a queue can be declared with these arguments. Arguments that RabbitMQ refuses come first, with its
+/// error texts, then those that are known but not supported.
 pub(crate) fn check(vhost: &str, queue: &str, arguments: &Arguments) -> Result<(), Refused> {
     arguments.check_depth()?;
     let place = format!("for queue '{queue}' in vhost '{vhost}'");
-    // A type that isn't built is refused by its name, before any argument that only that type takes.
+    // An unsupported type is refused by name, before any argument that only that type takes.
     let queue_type = queue_type(arguments);
     let Some(table) = Table::of(queue_type) else {
         return Err(not_built("queue argument", QUEUE_TYPE, queue_type.name(), &place));
@@ -104,7 +105,7 @@ pub(crate) fn check(vhost: &str, queue: &str, arguments: &Arguments) -> Result<(
     Ok(())
 }
 
-/// Whether a declaration of an existing queue asks for the same arguments.
+/// Checks whether a redeclaration of an existing queue has equivalent arguments.
 pub(crate) fn check_equivalent(
     vhost: &str,
     queue: &str,
@@ -117,7 +118,7 @@ pub(crate) fn check_equivalent(
     Ok(())
 }
 
-/// The arguments as a queue keeps them: with its type, which RabbitMQ adds too.
+/// The arguments as stored with a queue: with its type, which RabbitMQ adds too.
 pub(crate) fn complete(arguments: &Arguments) -> Arguments {
     match arguments.get(QUEUE_TYPE).and_then(Value::as_str) {
         None | Some("") => arguments.with(QUEUE_TYPE, Value::from(QueueType::default().name())),
@@ -125,12 +126,12 @@ pub(crate) fn complete(arguments: &Arguments) -> Arguments {
     }
 }
 
-/// The type that these arguments ask for; the default one if they name none, or none that there is.
+/// The type that these arguments ask for; the default type if they name none or an unknown one.
 pub(crate) fn queue_type(arguments: &Arguments) -> QueueType {
     arguments.get(QUEUE_TYPE).and_then(Value::as_str).and_then(QueueType::parse).unwrap_or_default()
 }
 
-/// Whether one argument is equivalent, in RabbitMQ's words if it isn't.
+/// Checks whether one argument is equivalent; if not, the error is worded as RabbitMQ's.
 pub(crate) fn equivalent(
     kind: &str,
     vhost: &str,
@@ -152,10 +153,10 @@ pub(crate) fn equivalent(
     Err(Refused::precondition(format!("inequivalent arg '{key}' for {kind} '{name}' in vhost '{vhost}': {differs}")))
 }
 
-/// Whether a consumer of a classic queue can have these arguments.
+/// Checks the arguments of a consumer of a classic queue.
 ///
 /// # Errors
-/// One is wrong, or known but not built; unknown ones are accepted.
+/// An argument is wrong, or known but not supported; unknown ones are accepted.
 pub fn check_consumer_arguments(vhost: &str, queue: &str, arguments: &Arguments) -> Result<(), Refused> {
     let place = format!("for queue '{queue}' in vhost '{vhost}'");
     for (key, value) in arguments.iter() {
@@ -174,8 +175,8 @@ pub fn check_consumer_arguments(vhost: &str, queue: &str, arguments: &Arguments)
     Ok(())
 }
 
-/// A consumer's priority: its `x-priority`, which [`check_consumer_arguments`] found to be an integer; what
-/// doesn't fit is cut to the nearest that does.
+/// A consumer's priority: its `x-priority`, which [`check_consumer_arguments`] found to be an integer, clamped to the
+/// range of `i32`.
 pub fn consumer_priority(arguments: &Arguments) -> i32 {
     match arguments.get("x-priority") {
         Some(Value::UInt(priority)) => i32::try_from(*priority).unwrap_or(i32::MAX),
@@ -188,7 +189,7 @@ fn known(key: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.name == key)
 }
 
-/// RabbitMQ knows the argument, but not for this type of queue.
+/// The error for an argument that RabbitMQ knows, but not for this type of queue.
 fn other_type(key: &str, place: &str, queue_type: QueueType) -> Refused {
     Refused::precondition(format!("invalid arg '{key}' {place} of queue type {}", queue_type.label()))
 }
@@ -200,7 +201,7 @@ fn not_built(what: &str, key: &str, value: impl Display, place: &str) -> Refused
     )
 }
 
-/// Whether a queue that doesn't survive a restart asks for a promise that it can't give.
+/// Refuses a durability that a queue which doesn't survive a restart can't give.
 pub(crate) fn check_durability(vhost: &str, queue: &str, arguments: &Arguments) -> Result<(), Refused> {
     const KEY: &str = "x-durability";
     match arguments.get(KEY).and_then(Value::as_str) {
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_letters_have_names_that_fit_into_a_message() {
+    fn names_for_dead_letters_have_to_fit_into_a_message() {
         let long = "n".repeat(NAME_BYTES_MAX + 1);
         let key = |text: &str| {
             let arguments = [("x-dead-letter-exchange", Value::from("x")), ("x-dead-letter-routing-key", text.into())];
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_ask_for_nothing_and_unknown_arguments_are_accepted() {
+    fn values_without_effect_and_unknown_arguments_are_accepted() {
         for (key, value) in [
             ("x-max-priority", Value::Int(0)),
             ("x-single-active-consumer", Value::Bool(false)),

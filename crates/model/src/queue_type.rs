@@ -1,20 +1,21 @@
 use serde::{Deserialize, Serialize};
 
-/// The machine behind a queue, which the argument `x-queue-type` of its declaration names.
+/// The type of a queue, given by the argument `x-queue-type` of its declaration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueType {
-    /// One member.
+    /// Not replicated: one node has it.
     #[default]
     Classic,
-    /// Replicated, with one leader. Known by name; a declaration is refused.
+    /// Replicated, with one leader. Only the name is known; a declaration is refused.
     Quorum,
-    /// A log that consumers read and that settlements don't shorten. Known by name; a declaration is refused.
+    /// A log that consumers read and that settlements don't shorten. Only the name is known; a declaration is
+    /// refused.
     Stream,
 }
 
 impl QueueType {
-    /// All of them.
+    /// All types.
     pub const ALL: [QueueType; 3] = [QueueType::Classic, QueueType::Quorum, QueueType::Stream];
 
     /// The value of `x-queue-type`, and its name in listings and definitions.

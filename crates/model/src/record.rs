@@ -1,5 +1,5 @@
-//! What is logged of a command: its effects on objects that survive a restart, not its words, so that
-//! a replay decides nothing. docs/metadata.md describes the format.
+//! The record of a command: its effects on objects that survive a restart rather than its text, so that a replay
+//! decides nothing. The format is described in docs/metadata.md.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ const VERSION: u8 = 1;
 /// release wrote them.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// There is no byte.
+    /// It has no bytes.
     #[error("metadata record is empty")]
     Empty,
-    /// The version byte isn't one that this release writes.
+    /// The version byte is unknown to this release.
     #[error("metadata record has version {0}, this release reads version {VERSION}")]
     Version(u8),
-    /// The body isn't what the version says.
+    /// The body doesn't fit the version.
     #[error("metadata record is malformed: {0}")]
     Malformed(#[from] serde_json::Error),
 }
@@ -52,7 +52,7 @@ pub(crate) enum Effect {
     DropBinding(Arc<Binding>),
 }
 
-/// Everything that survives a restart, with the counters.
+/// All objects that survive a restart, with the counters.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
     pub(crate) next_queue: u64,
@@ -74,7 +74,7 @@ pub(crate) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Recor
     }
 }
 
-/// Several records as one, so that what they say holds as a whole or not at all.
+/// Several records joined into one, so that they take effect together or not at all.
 #[derive(Debug, Default)]
 pub struct JoinedRecords(Vec<u8>);
 
@@ -82,14 +82,14 @@ impl JoinedRecords {
     /// Adds a record of [`Model::submit`](crate::Model::submit).
     ///
     /// # Panics
-    /// It isn't one.
+    /// If `record` isn't one.
     pub fn add(&mut self, record: &[u8]) {
         let [VERSION, b'[', effects @ .., b']'] = record else { panic!("a record is a list of effects") };
         self.0.extend_from_slice(if self.0.is_empty() { &[VERSION, b'['] } else { b"," });
         self.0.extend_from_slice(effects);
     }
 
-    /// The one record; none if nothing was added.
+    /// The joined record; `None` if nothing was added.
     pub fn finish(mut self) -> Option<Vec<u8>> {
         if self.0.is_empty() {
             return None;
@@ -99,9 +99,9 @@ impl JoinedRecords {
     }
 }
 
-/// What of `changes` must be logged, if anything.
+/// The record of `changes`, if any of them has to be logged.
 pub(crate) fn record_of(changes: &[Change]) -> Option<Vec<u8>> {
-    // A vhost takes all that it holds along, a queue or exchange its bindings.
+    // Deleting a vhost implies deleting everything in it; deleting a queue or exchange, its bindings.
     let vhost_deleted = changes.iter().find_map(|change| match change {
         Change::VhostDeleted(name) => Some(name),
         _ => None,
@@ -110,13 +110,27 @@ pub(crate) fn record_of(changes: &[Change]) -> Option<Vec<u8>> {
         Some(name) => vec![Effect::DropVhost(name.clone())],
         None => {
             let drops_object = drops_object(changes);
-            changes.iter().filter_map(|change| effect_of(change, drops_object)).collect()
+            let mut effects = Vec::new();
+            for change in changes {
+                match change {
+                    // With the object that they belonged to.
+                    Change::Unbound(_) if drops_object => {}
+                    // It goes with its exchange, and is logged only if that is.
+                    Change::SourceUnbound(_) => {}
+                    // Its ends decide, which are the same for all of them.
+                    Change::Unbound(gone) if !gone.first().logged => {}
+                    Change::Unbound(gone) => effects.extend(gone.iter().cloned().map(Effect::DropBinding)),
+                    _ => effects.extend(effect_of(change)),
+                }
+            }
+            effects
         }
     };
     (!effects.is_empty()).then(|| encode(&effects))
 }
 
-fn effect_of(change: &Change, drops_object: bool) -> Option<Effect> {
+/// The log record of a change, except for deleted bindings.
+fn effect_of(change: &Change) -> Option<Effect> {
     Some(match change {
         Change::VhostCreated(name) => Effect::Vhost(name.clone()),
         Change::VhostDeleted(name) => Effect::DropVhost(name.clone()),
@@ -133,7 +147,6 @@ fn effect_of(change: &Change, drops_object: bool) -> Option<Effect> {
             Effect::DropExchange { vhost: exchange.vhost.clone(), name: exchange.name.clone(), id: exchange.id }
         }
         Change::Bound(binding) if binding.logged => Effect::Binding(binding.clone()),
-        Change::Unbound(binding) if binding.logged && !drops_object => Effect::DropBinding(binding.clone()),
         Change::UserPut(user) => Effect::User(user.clone()),
         Change::UserDeleted(user) => Effect::DropUser(user.name.clone()),
         Change::PermissionsSet(permission) => Effect::Permission(permission.clone()),
@@ -151,22 +164,23 @@ fn effect_of(change: &Change, drops_object: bool) -> Option<Effect> {
         | Change::ExchangeDeclared(_)
         | Change::ExchangeDeleted(_)
         | Change::Bound(_)
+        | Change::SourceUnbound(_)
         | Change::Unbound(_) => return None,
     })
 }
 
-/// Whether the object that the command named is logged as gone, so that its bindings needn't be.
+/// Whether the deletion of the object named by the command is logged, so that its bindings needn't be.
 fn drops_object(all: &[Change]) -> bool {
     let logged_drop = |change: &Change| match change {
         Change::QueueDeleted(queue) => queue.is_logged(),
         Change::ExchangeDeleted(exchange) => exchange.durable,
         _ => false,
     };
-    // That object is the first to go, after its bindings.
-    all.iter().find(|change| !matches!(change, Change::Unbound(_))).is_some_and(logged_drop)
+    // That object is deleted first, after its bindings.
+    all.iter().find(|change| !matches!(change, Change::Unbound(_) | Change::SourceUnbound(_))).is_some_and(logged_drop)
 }
 
-/// Everything in `topology` that survives a restart, such that each effect finds what it refers to.
+/// All objects in `topology` that survive a restart, ordered so that each effect finds the objects it refers to.
 pub(crate) fn effects_of(topology: &Topology) -> Vec<Effect> {
     let mut effects: Vec<Effect> = topology.users().map(|user| Effect::User(user.clone())).collect();
     for vhost in topology.vhosts() {
@@ -192,7 +206,7 @@ pub(crate) fn effects_of(topology: &Topology) -> Vec<Effect> {
     effects
 }
 
-/// Does what `effect` says and nothing else. What it takes away may already be gone.
+/// Applies `effect` and nothing else. Objects that it removes may already be gone.
 pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
     match effect {
         Effect::Vhost(name) => topology.insert_vhost(&name),
@@ -219,7 +233,7 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         Effect::Queue(queue) => {
             let mut queue = Arc::unwrap_or_clone(queue);
             queue.options = QueueOptions { queue_type: queue.queue_type, ..QueueOptions::effective(&queue.arguments) };
-            // Each record has names of its own; thousands of queues share them.
+            // Each record has its own copies of the names; thousands of queues share one.
             if let Some(vhost) = topology.vhost(&queue.vhost) {
                 queue.vhost = vhost.clone();
             }

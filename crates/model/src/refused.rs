@@ -1,9 +1,9 @@
 use std::fmt;
 
-/// Why an operation was refused, in the terms of AMQP 0-9-1's reply codes (section 1.8 of its XML).
+/// The kind of a refusal, in the terms of AMQP 0-9-1's reply codes (section 1.8 of its XML).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RefusedKind {
-    /// 403: the permissions of the user, or a name that is reserved.
+    /// 403: the user lacks a permission, or the name is reserved.
     AccessRefused,
     /// 404: the object doesn't exist.
     NotFound,
@@ -11,15 +11,15 @@ pub enum RefusedKind {
     ResourceLocked,
     /// 406: the object exists with other properties, or an argument is wrong.
     PreconditionFailed,
-    /// 406: there are as many as there may be.
+    /// 406: a limit is reached.
     LimitReached,
     /// 406: the object is protected.
     Protected,
     /// 503: the command makes no sense.
     CommandInvalid,
-    /// 530: not by this user in this vhost.
+    /// 530: the user may not do this in this vhost.
     NotAllowed,
-    /// 540: known, but not built.
+    /// 540: known, but not supported.
     NotImplemented,
     /// 541: RabbitMQ's answer to features that it withdrew.
     InternalError,
@@ -40,7 +40,7 @@ impl RefusedKind {
         }
     }
 
-    /// The name that begins a reply text.
+    /// The name of the code, with which a reply text begins.
     pub fn name(self) -> &'static str {
         match self {
             RefusedKind::AccessRefused => "ACCESS_REFUSED",
@@ -56,7 +56,7 @@ impl RefusedKind {
         }
     }
 
-    /// Whether 0-9-1 ends the connection with this code, and not only the channel.
+    /// Whether this code closes the connection in 0-9-1, rather than only the channel.
     pub fn closes_connection(self) -> bool {
         self.code() >= 500
     }
@@ -65,7 +65,7 @@ impl RefusedKind {
 /// A refusal: its kind and a text that begins with RabbitMQ's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Refused {
-    /// What sort of refusal.
+    /// The kind of the refusal.
     pub kind: RefusedKind,
     /// The reason, without the name of the kind.
     pub text: String,
@@ -82,17 +82,17 @@ impl Refused {
         format!("{} - {}", self.kind.name(), self.text)
     }
 
-    /// No such queue.
+    /// The queue doesn't exist.
     pub fn no_queue(vhost: &str, name: &str) -> Self {
         Refused::not_found(format!("no queue '{name}' in vhost '{vhost}'"))
     }
 
-    /// No such exchange.
+    /// The exchange doesn't exist.
     pub fn no_exchange(vhost: &str, name: &str) -> Self {
         Refused::not_found(format!("no exchange '{name}' in vhost '{vhost}'"))
     }
 
-    /// No such vhost.
+    /// The vhost doesn't exist.
     pub fn no_vhost(vhost: &str) -> Self {
         Refused::not_found(format!("no vhost '{vhost}'"))
     }
@@ -105,7 +105,7 @@ impl Refused {
         Refused::new(RefusedKind::AccessRefused, text)
     }
 
-    /// 406: something that has to hold doesn't.
+    /// 406: a precondition isn't met.
     pub fn precondition(text: impl Into<String>) -> Self {
         Refused::new(RefusedKind::PreconditionFailed, text)
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Pattern, Refused};
 
-/// Which routing keys a user may use at one topic exchange. Without one, permissions on the exchange are enough.
+/// The routing keys that a user may use at one topic exchange. Without one, permissions on the exchange are enough.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Words", into = "Words")]
 pub struct TopicPermission {
@@ -14,13 +14,13 @@ pub struct TopicPermission {
     pub vhost: Arc<str>,
     /// The exchange.
     pub exchange: Arc<str>,
-    /// Which keys may be published with.
+    /// Pattern of routing keys that may be published with.
     pub write: Pattern,
-    /// Which keys may be bound with.
+    /// Pattern of routing keys that may be bound with.
     pub read: Pattern,
 }
 
-/// What an administrator said.
+/// The texts that an administrator gave.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Words {
     user: Arc<str>,
@@ -31,8 +31,8 @@ struct Words {
 }
 
 impl TopicPermission {
-    /// Compiles the patterns, in which `{username}` and `{vhost}` stand for the user's and the vhost's name, as
-    /// text.
+    /// Compiles the patterns, in which `{username}` and `{vhost}` stand for the user's and the vhost's name, taken
+    /// literally.
     ///
     /// # Errors
     /// As [`Pattern::new`].
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_survive_a_record_and_malformed_ones_are_refused_by_name() {
+    fn patterns_survive_a_record_and_malformed_ones_are_refused() {
         let one = permission("u", "^{username}").unwrap();
         let text = serde_json::to_string(&one).unwrap();
         assert!(text.contains("^{username}"), "{text}");

@@ -10,19 +10,20 @@ mod edit;
 mod settings;
 
 use bindings::Bindings;
+pub use bindings::{BindingsBetween, BindingsOfSource};
 
 type ByName<T> = OrdMap<Arc<str>, T>;
 
-/// Everything declared, as an immutable snapshot. A clone costs a few reference counts, and a changed
-/// copy shares all but the path to the change with the original.
+/// All declared objects, as an immutable snapshot. A clone costs a few reference counts; a changed copy shares
+/// everything with the original except the path to the change.
 ///
-/// All iteration is in the order of names, so that whatever follows from it is deterministic.
+/// All iteration is in the order of names, so that everything derived from it is deterministic.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
     pub(crate) generation: u64,
     pub(crate) vhosts: OrdMap<Arc<str>, Arc<Vhost>>,
     pub(crate) queues: OrdMap<QueueId, Arc<Queue>>,
-    /// How many exchanges and bindings there are in all vhosts.
+    /// Number of exchanges in all vhosts.
     pub(crate) exchanges: u64,
     pub(crate) bindings: u64,
     /// The exclusive queues of each connection.
@@ -36,7 +37,7 @@ pub struct Topology {
     pub(crate) global_parameters: ByName<Arc<serde_json::Value>>,
 }
 
-/// What one vhost holds.
+/// The objects of one vhost.
 #[derive(Clone, Debug)]
 pub(crate) struct Vhost {
     pub(crate) name: Arc<str>,
@@ -47,7 +48,7 @@ pub(crate) struct Vhost {
 }
 
 impl Topology {
-    /// Goes up with every change; caches of what a snapshot says are keyed by it.
+    /// Increases with every change; caches derived from a snapshot are keyed by it.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -77,28 +78,28 @@ impl Topology {
         self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.queues.values())
     }
 
-    /// How many there are of them.
+    /// Number of queues in a vhost.
     pub fn queue_count_in(&self, vhost: &str) -> usize {
         self.vhosts.get(vhost).map_or(0, |vhost| vhost.queues.len())
     }
 
-    /// How many queues there are in all vhosts.
+    /// Number of queues in all vhosts.
     pub fn queue_count(&self) -> usize {
         self.queues.len()
     }
 
-    /// How many exchanges there are in all vhosts, predeclared ones included.
+    /// Number of exchanges in all vhosts, including predeclared ones.
     pub fn exchange_count(&self) -> u64 {
         self.exchanges
     }
 
-    /// How many bindings there are in all vhosts.
+    /// Number of bindings in all vhosts.
     pub fn binding_count(&self) -> u64 {
         self.bindings
     }
 
-    /// The queue, if it exists and isn't another connection's: what queue.declare with passive, get,
-    /// consume, purge, delete and bind begin with.
+    /// The queue, if it exists and doesn't belong to another connection. Passive queue.declare, get, consume, purge,
+    /// delete and bind begin with this check.
     ///
     /// # Errors
     /// `NotFound`, `ResourceLocked`.
@@ -115,7 +116,7 @@ impl Topology {
         }
     }
 
-    /// The queues that belong to a connection alone, by id and from this one on.
+    /// The exclusive queues of a connection, in the order of ids, beginning with `from`.
     pub fn exclusive_queues(&self, owner: ConnectionId, from: QueueId) -> impl Iterator<Item = &Arc<Queue>> {
         let queues = self.exclusive_queues.get(&owner);
         queues.into_iter().flat_map(move |queues| queues.range(from..).map(|(_, queue)| queue))
@@ -131,7 +132,7 @@ impl Topology {
         self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.exchanges.values())
     }
 
-    /// exchange.declare with passive: the exchange, if it exists.
+    /// Passive exchange.declare: the exchange, if it exists.
     ///
     /// # Errors
     /// `NotFound`, or `AccessRefused` for the default exchange.
@@ -147,13 +148,17 @@ impl Topology {
         self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.bindings.iter())
     }
 
-    /// The bindings that lead out of an exchange. The default exchange has none of its own: it knows
-    /// every queue by name.
+    /// The bindings of a vhost, those of a source together.
+    pub(crate) fn bindings_of_sources(&self, vhost: &str) -> impl Iterator<Item = BindingsOfSource> {
+        self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.bindings.of_sources())
+    }
+
+    /// The bindings whose source is this exchange. The default exchange has none: it routes to every queue by name.
     pub fn bindings_of_source(&self, vhost: &str, exchange: &str) -> impl Iterator<Item = &Arc<Binding>> {
         self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.bindings.of_source(exchange))
     }
 
-    /// The bindings that lead to a queue or exchange.
+    /// The bindings whose destination is this queue or exchange.
     pub fn bindings_of_destination(
         &self,
         vhost: &str,
@@ -172,12 +177,12 @@ impl Topology {
         self.users.values()
     }
 
-    /// What a user may do in a vhost; nothing, not even enter, without one.
+    /// The permissions of a user in a vhost. Without one, the user may not even enter it.
     pub fn permission(&self, user: &str, vhost: &str) -> Option<&Arc<Permission>> {
         self.permissions.get(user)?.get(vhost)
     }
 
-    /// Which routing keys a user may use at an exchange; any without one.
+    /// The topic permission of a user at an exchange. Without one, any routing key is allowed.
     pub fn topic_permission(&self, user: &str, vhost: &str, exchange: &str) -> Option<&Arc<TopicPermission>> {
         self.topic_permissions.get(user)?.get(vhost)?.get(exchange)
     }

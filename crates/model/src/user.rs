@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct User {
     /// The name.
     pub name: Arc<str>,
-    /// The password hash in RabbitMQ's form, base64 of salt and digest; without one nobody can log in
-    /// with a password.
+    /// The password hash in RabbitMQ's form, base64 of salt and digest. Without one, the user can't log in with a
+    /// password.
     pub password_hash: Option<Arc<str>>,
     /// The name of the hash function, such as `rabbit_password_hashing_sha256`.
     pub hashing_algorithm: Arc<str>,

@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Arguments;
 
-/// One value in the arguments of an exchange, queue, binding or consumer.
+/// A value in the arguments of an exchange, queue, binding or consumer.
 ///
-/// Integers keep their value, not their width: RabbitMQ treats arguments that differ in width only
-/// as equivalent.
+/// Integers keep their value, not their width: RabbitMQ treats arguments that differ only in width as equivalent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Value {
     /// No value (0-9-1 type `V`).
@@ -24,7 +23,7 @@ pub enum Value {
     Double(#[serde(with = "bits")] f64),
     /// `unscaled` divided by ten to the power of `scale`.
     Decimal {
-        /// Digits after the point.
+        /// Number of digits after the decimal point.
         scale: u8,
         /// The digits.
         unscaled: i32,
@@ -64,8 +63,8 @@ impl Value {
         }
     }
 
-    /// RabbitMQ's name of the type, as its error texts spell it. The width of an integer isn't kept,
-    /// so the name is that of the narrowest type that clients use for the value.
+    /// The name of the type, as in RabbitMQ's error texts. The width of an integer isn't kept, so the name is that of
+    /// the narrowest type that clients use for the value.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Void => "void",
@@ -82,7 +81,8 @@ impl Value {
         }
     }
 
-    /// Whether RabbitMQ takes both for the same argument: integers of any width by value, all else by type and value.
+    /// Whether RabbitMQ treats both values as the same argument: integers of any width by value, everything else by
+    /// type and value.
     pub fn equivalent(&self, other: &Value) -> bool {
         match (self.integer(), other.integer()) {
             (Some(a), Some(b)) => a == b,
@@ -91,7 +91,7 @@ impl Value {
         }
     }
 
-    /// How deep arrays and tables are nested; 1 for a plain value.
+    /// Depth of nested arrays and tables; 1 for a plain value.
     pub fn depth(&self) -> usize {
         match self {
             Value::Array(values) => 1 + values.iter().map(Value::depth).max().unwrap_or(0),
@@ -100,7 +100,7 @@ impl Value {
         }
     }
 
-    /// The value in the JSON of RabbitMQ's HTTP API, where a string and a list of bytes look alike.
+    /// The value as JSON of RabbitMQ's HTTP API, where a string and a list of bytes look alike.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match self {
@@ -116,7 +116,7 @@ impl Value {
         }
     }
 
-    /// The value that a JSON document of the HTTP API means.
+    /// The value for a JSON value of the HTTP API.
     pub fn from_json(json: &serde_json::Value) -> Self {
         use serde_json::Value as Json;
         match json {
@@ -176,7 +176,7 @@ impl From<bool> for Value {
     }
 }
 
-/// The text as error messages show it: numbers and strings bare, the rest in RabbitMQ's JSON.
+/// The text in error messages: numbers and strings bare, the rest as RabbitMQ's JSON.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -186,7 +186,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// A total order, so that values can be part of a binding's identity: doubles by their bits.
+/// A total order, so that values can be part of a binding's identity: doubles are compared by their bits.
 impl Ord for Value {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
@@ -219,7 +219,7 @@ impl PartialEq for Value {
 
 impl Eq for Value {}
 
-/// Doubles as their bits: JSON has no NaN and no infinity.
+/// Encodes doubles as their bits: JSON has no NaN and no infinity.
 mod bits {
     use serde::{Deserialize, Deserializer, Serializer};
 
@@ -232,7 +232,7 @@ mod bits {
     }
 }
 
-/// Bytes as text where they are UTF-8, as a list of numbers where they aren't.
+/// Encodes bytes as text if they are UTF-8, otherwise as a list of numbers.
 pub(crate) mod text {
     use std::sync::Arc;
 

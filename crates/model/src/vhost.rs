@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::QueueType;
 
-/// What a vhost was given beside its name.
+/// The settings of a vhost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VhostSettings {
-    /// For people.
+    /// Description for people.
     pub description: Arc<str>,
-    /// For tools.
+    /// Tags for tools.
     pub tags: Vec<Arc<str>>,
-    /// The type of queues that are declared without one.
+    /// The type of queues that are declared without a type.
     pub default_queue_type: Arc<str>,
-    /// Whether it may not be deleted.
+    /// Whether it is protected from deletion.
     pub protected_from_deletion: bool,
 }
 
@@ -28,7 +28,7 @@ impl Default for VhostSettings {
     }
 }
 
-/// Whom a limit is set for.
+/// The owner of a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitOwner {
@@ -39,7 +39,7 @@ pub enum LimitOwner {
 }
 
 impl LimitOwner {
-    /// The names of its limits.
+    /// The names of the limits that such an owner can have.
     pub fn names(&self) -> &'static [&'static str] {
         match self {
             LimitOwner::Vhost(_) => &[MAX_CONNECTIONS, MAX_QUEUES],
@@ -48,17 +48,17 @@ impl LimitOwner {
     }
 }
 
-/// The limit of open connections, of vhosts and users.
+/// The limit of open connections, for vhosts and users.
 pub const MAX_CONNECTIONS: &str = "max-connections";
-/// The limit of queues in a vhost.
+/// The limit of queues, for vhosts.
 pub const MAX_QUEUES: &str = "max-queues";
-/// The limit of open channels of a user.
+/// The limit of open channels, for users.
 pub const MAX_CHANNELS: &str = "max-channels";
 
-/// Limits by name; a negative one is none.
+/// Limits by name; a negative value means no limit.
 pub type LimitValues = std::collections::BTreeMap<Arc<str>, i64>;
 
-/// The value of a limit that is one.
+/// The value of a limit, if it is set and not negative.
 pub(crate) fn limit_of(values: Option<&LimitValues>, name: &str) -> Option<u64> {
     values.and_then(|values| values.get(name)).and_then(|value| u64::try_from(*value).ok())
 }

@@ -1,35 +1,35 @@
-//! What every new vhost gets: limits, and users who may use it.
+//! Defaults for new vhosts: limits, and users with permissions.
 
 use std::sync::Arc;
 
 use crate::{Command, LimitOwner, Pattern, PutUser, Refused, SetPermissions, Topology};
 
-/// Limits by their names.
+/// Limits by name.
 type Limits = Vec<(Arc<str>, i64)>;
 
-/// What to do for vhosts whose names match.
+/// Defaults by patterns of vhost names.
 #[derive(Clone, Debug, Default)]
 pub struct VhostDefaults {
     limits: Vec<(Pattern, Limits)>,
     users: Vec<(Pattern, VhostUser)>,
 }
 
-/// A user of new vhosts.
+/// A user that is added to new vhosts.
 #[derive(Clone, Debug)]
 pub struct VhostUser {
-    /// As it is made if it isn't there.
+    /// The user, created if it doesn't exist.
     pub user: PutUser,
-    /// See [`SetPermissions::configure`].
+    /// The configure permission, as in [`SetPermissions::configure`].
     pub configure: String,
-    /// See [`SetPermissions::write`].
+    /// The write permission, as in [`SetPermissions::write`].
     pub write: String,
-    /// See [`SetPermissions::read`].
+    /// The read permission, as in [`SetPermissions::read`].
     pub read: String,
 }
 
 impl VhostDefaults {
-    /// Adds limits, by their names, for vhosts that none added before matches. `id` is named should the pattern be
-    /// refused.
+    /// Adds limits, by name, for vhosts whose name matches this pattern and none added before. `id` names the pattern
+    /// in error texts.
     ///
     /// # Errors
     /// As [`Pattern::new`].
@@ -39,10 +39,10 @@ impl VhostDefaults {
         Ok(())
     }
 
-    /// Adds a user.
+    /// Adds a user for vhosts whose name matches the pattern.
     ///
     /// # Errors
-    /// As [`Pattern::new`], for the pattern and for those of its permissions.
+    /// As [`Pattern::new`], for the pattern and for the user's permissions.
     pub fn add_user(&mut self, pattern: &str, user: VhostUser) -> Result<(), Refused> {
         let object = format!("default_users.{}", user.user.name);
         for (part, pattern) in [("configure", &user.configure), ("write", &user.write), ("read", &user.read)] {
@@ -52,13 +52,13 @@ impl VhostDefaults {
         Ok(())
     }
 
-    /// The users that a new vhost may bring.
+    /// The names of all users that a new vhost may get.
     pub fn user_names(&self) -> impl Iterator<Item = &str> {
         self.users.iter().map(|(_, default)| &*default.user.name)
     }
 
-    /// What to do right after the vhost was made. Users who are there, in `topology` or by `made`, keep their
-    /// passwords and tags.
+    /// The commands to submit right after a vhost was created. Users that exist, according to `topology` or `made`,
+    /// keep their passwords and tags.
     pub fn commands(&self, vhost: &str, topology: &Topology, made: impl Fn(&str) -> bool) -> Vec<Command> {
         let mut commands = Vec::new();
         if let Some((_, limits)) = self.limits.iter().find(|(pattern, _)| pattern.matches(vhost)) {

@@ -1,4 +1,4 @@
-//! Plays the scripts that were recorded from RabbitMQ against the model, and compares code and text.
+//! Replays the scripts that were recorded from RabbitMQ against the model, and compares codes and texts.
 
 use leveret_model::{
     Action, Arguments, Bind, Command, ConnectionId, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue,
@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 const RECORDED: &str = include_str!("../../../tests/golden/amqp091-errors.json");
 
-/// Calls that the model answers; scenarios with others are the broker's to play.
+/// Calls that the model answers; scenarios with others are replayed by the broker's tests.
 const CALLS: &[&str] = &[
     "queue_declare",
     "queue_bind",
@@ -68,7 +68,7 @@ impl Stage {
                 let dead_letter = arguments.get("x-dead-letter-exchange").and_then(|value| value.as_str());
                 let queue = if text("queue").is_empty() { "amq.gen-name".into() } else { text("queue") };
                 let action = Action::DeclareQueue { queue: &queue, dead_letter_exchange: dead_letter };
-                // A reserved name is refused before permissions are asked for.
+                // A reserved name is refused before permissions are checked.
                 let permit = self.permit(user, action)?;
                 if flag("passive") {
                     let topology = self.model.topology();
@@ -172,7 +172,7 @@ fn refusals_are_those_of_rabbitmq() {
             let call = step["call"].as_str().unwrap();
             CALLS.contains(&call.split(':').next_back().unwrap())
         };
-        // A channel's last queue is the session's to know.
+        // The last queue of a channel is the session's state.
         if name == "queue bind without last queue" || !script.iter().all(known) {
             continue;
         }
@@ -201,9 +201,9 @@ fn refusals_are_those_of_rabbitmq() {
                 assert_eq!(expected["code"], refused.kind.code(), "{name}: {refused:?}");
                 let text = expected["text"].as_str().unwrap();
                 let (ours, theirs) = match refused.kind {
-                    // Erlang's text goes on with advice for its own configuration.
+                    // Erlang's text continues with advice for its own configuration.
                     RefusedKind::InternalError => (refused.reply_text(), &text[..refused.reply_text().len()]),
-                    // A generated name differs each time.
+                    // A generated name differs in each run.
                     _ if text.contains("amq.gen-") => continue,
                     _ => (refused.reply_text(), text),
                 };
@@ -212,7 +212,7 @@ fn refusals_are_those_of_rabbitmq() {
         }
     }
     assert!(played > 150, "only {played} scenarios were played");
-    // Known, but not built.
+    // Known, but not supported.
     let expected =
         ["argument x-max-priority=10", "argument x-max-priority=255", "argument x-single-active-consumer=true"];
     not_implemented.sort();

@@ -1,4 +1,4 @@
-//! Limits on what is declared, and the counts behind them.
+//! Limits on declared objects, and the counts behind them.
 
 use leveret_model::{
     Arguments, Bind, Command, ConnectionId, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue,
@@ -61,7 +61,7 @@ fn to(queue: &str) -> DestinationName {
 }
 
 #[test]
-fn whatever_goes_is_counted_no_more() {
+fn deleted_objects_are_no_longer_counted() {
     let mut model = Model::new();
     let mut done = |command| submit(&mut model, command).expect("nothing is at its limit");
     for vhost in ["/", "other"] {
@@ -94,7 +94,7 @@ fn whatever_goes_is_counted_no_more() {
 }
 
 #[test]
-fn a_limit_refuses_what_is_new_and_nothing_else() {
+fn a_limit_refuses_only_new_objects() {
     let mut model = Model::new();
     model.set_limits(Limits {
         vhosts: 2,

@@ -1,4 +1,5 @@
-//! Records of queues, byte for byte: those of earlier releases are read, and those of classic queues are still the same.
+//! Records of queues, byte for byte: records of earlier releases are readable, and those of classic queues are
+//! unchanged.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What commands change, what of it is logged, and what a replay makes of that.
+//! The changes that commands make, their records, and the replay of these.
 
 use leveret_model::{
     Action, Arguments, Bind, Binding, Change, Command, ConnectionId, DeclareExchange, DeclareQueue, DeleteExchange,
@@ -58,7 +58,7 @@ fn delete_queue(name: &str) -> Command {
     Command::DeleteQueue(DeleteQueue { vhost: "/".into(), name: name.into(), connection: None })
 }
 
-/// Everything in a topology, as text.
+/// All objects of a topology, as text.
 fn listed(topology: &Topology) -> Vec<String> {
     let mut lines = Vec::new();
     for vhost in topology.vhosts() {
@@ -72,16 +72,19 @@ fn listed(topology: &Topology) -> Vec<String> {
 }
 
 fn kinds(submitted: &Submitted) -> Vec<String> {
-    let name = |change: &Change| match change {
-        Change::QueueDeclared(queue) => format!("queue {}", queue.name),
-        Change::QueueDeleted(queue) => format!("-queue {}", queue.name),
-        Change::ExchangeDeclared(exchange) => format!("exchange {}", exchange.name),
-        Change::ExchangeDeleted(exchange) => format!("-exchange {}", exchange.name),
-        Change::Bound(binding) => ends("", binding),
-        Change::Unbound(binding) => ends("-", binding),
-        other => format!("{other:?}"),
+    let name = |change: &Change| {
+        vec![match change {
+            Change::QueueDeclared(queue) => format!("queue {}", queue.name),
+            Change::QueueDeleted(queue) => format!("-queue {}", queue.name),
+            Change::ExchangeDeclared(exchange) => format!("exchange {}", exchange.name),
+            Change::ExchangeDeleted(exchange) => format!("-exchange {}", exchange.name),
+            Change::Bound(binding) => ends("", binding),
+            Change::SourceUnbound(gone) => return gone.iter().map(|binding| ends("-", binding)).collect(),
+            Change::Unbound(gone) => return gone.iter().map(|binding| ends("-", binding)).collect(),
+            other => format!("{other:?}"),
+        }]
     };
-    submitted.changes.iter().map(name).collect()
+    submitted.changes.iter().flat_map(name).collect()
 }
 
 fn ends(sign: &str, binding: &Binding) -> String {
@@ -101,7 +104,7 @@ fn an_equal_redeclaration_changes_and_logs_nothing() {
 }
 
 #[test]
-fn only_what_is_durable_and_not_exclusive_is_logged() {
+fn only_durable_objects_that_are_not_exclusive_are_logged() {
     let mut model = Model::new();
     assert!(submit(&mut model, Command::DeclareQueue(queue("transient", false))).record.is_none());
     let exclusive = DeclareQueue { exclusive: true, ..queue("mine", true) };
@@ -166,7 +169,7 @@ fn replay_and_snapshot_give_the_logged_state() {
     let mut restored = Model::restore(&model.snapshot()).unwrap();
     assert_eq!(listed(&restored.topology()), expected);
 
-    // The number of the deleted queue isn't given again, neither after a replay nor after a snapshot.
+    // The id of the deleted queue isn't reused, neither after a replay nor after a snapshot.
     let next =
         |model: &mut Model| submit(model, Command::DeclareQueue(queue("new", true))).queue_declared().unwrap().id;
     let expected = next(&mut model);
@@ -185,7 +188,7 @@ fn damaged_and_newer_records_are_refused() {
 }
 
 #[test]
-fn auto_delete_exchanges_go_with_their_last_binding_and_take_others_along() {
+fn deletion_of_auto_delete_exchanges_cascades() {
     let mut model = Model::new();
     for name in ["a", "b"] {
         let _ = submit(&mut model, exchange(name, true, true));
@@ -207,7 +210,7 @@ fn auto_delete_exchanges_go_with_their_last_binding_and_take_others_along() {
 }
 
 #[test]
-fn what_a_transient_binding_kept_alive_is_logged_as_gone() {
+fn deleting_an_exchange_kept_by_a_transient_binding_is_logged() {
     let mut model = Model::new();
     let mut records = Vec::new();
     records.extend(submit(&mut model, exchange("a", true, true)).record);
@@ -258,7 +261,7 @@ fn user(tags: &[&str]) -> Command {
 }
 
 #[test]
-fn a_permit_of_another_vhost_or_without_the_tag_is_worth_nothing() {
+fn a_permit_of_another_vhost_or_without_the_tag_is_refused() {
     let mut model = Model::new();
     let _ = submit(&mut model, Command::CreateVhost { name: "v".into() });
     let _ = submit(&mut model, user(&["management"]));
@@ -289,7 +292,7 @@ fn a_permit_of_another_vhost_or_without_the_tag_is_worth_nothing() {
 }
 
 #[test]
-fn any_permission_lets_look_at_an_object() {
+fn any_permission_is_enough_to_inspect_an_object() {
     let mut model = Model::new();
     let _ = submit(&mut model, Command::CreateVhost { name: "v".into() });
     let _ = submit(&mut model, user(&[]));
@@ -305,7 +308,7 @@ fn any_permission_lets_look_at_an_object() {
 }
 
 #[test]
-fn a_transient_queue_number_says_so() {
+fn an_id_shows_whether_its_queue_is_transient() {
     let mut model = Model::new();
     let transient = submit(&mut model, Command::DeclareQueue(queue("t", false)));
     assert!(transient.queue_declared().unwrap().id.is_transient());
@@ -314,7 +317,7 @@ fn a_transient_queue_number_says_so() {
 }
 
 #[test]
-fn a_queue_of_another_type_is_refused_by_its_type_and_not_by_what_only_that_takes() {
+fn an_unsupported_queue_type_is_refused_before_its_arguments() {
     for (kind, argument) in [("quorum", "x-delivery-limit"), ("stream", "x-max-age")] {
         let mut model = Model::new();
         let arguments = [("x-queue-type", Value::string(kind)), (argument, Value::Int(1))];

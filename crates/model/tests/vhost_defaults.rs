@@ -1,4 +1,4 @@
-//! What new vhosts get.
+//! Defaults for new vhosts.
 
 use leveret_model::{Command, LimitOwner, MAX_QUEUES, Model, Permit, PutUser, VhostDefaults, VhostUser};
 
@@ -21,7 +21,7 @@ fn vhost_user(name: &str, configure: &str) -> VhostUser {
 }
 
 #[test]
-fn the_first_limits_that_fit_and_all_users_that_do() {
+fn a_vhost_gets_its_first_matching_limits_and_every_such_user() {
     let mut defaults = VhostDefaults::default();
     defaults.add_limits("a", "^device", vec![(MAX_QUEUES.into(), 5)]).expect("a pattern");
     defaults.add_limits("b", ".*", vec![(MAX_QUEUES.into(), 7)]).expect("a pattern");
@@ -54,7 +54,7 @@ fn the_first_limits_that_fit_and_all_users_that_do() {
 }
 
 #[test]
-fn a_pattern_that_is_none_is_named() {
+fn a_malformed_pattern_is_named_in_the_error() {
     let mut defaults = VhostDefaults::default();
     let text = |refused: Result<(), leveret_model::Refused>| refused.expect_err("is refused").text;
     assert!(text(defaults.add_limits("a", "(", Vec::new())).contains("of default_limits.vhosts.a"));

@@ -117,6 +117,7 @@ impl AlarmMonitor {
             while !stop.load(Ordering::Acquire) {
                 waiting.wait(Some(Instant::now() + interval));
                 check(&broker, &directory, &shared);
+                broker.registry.tidy_routes();
                 broker.registry.free_retired();
             }
         })?;

@@ -7,7 +7,7 @@ const CGROUPS: &str = "/sys/fs/cgroup";
 /// Has the kernel give this process no huge pages, whatever the system's setting is.
 ///
 /// With them an idle node has twice the memory: each of a few kilobytes in a place of its own takes 2 MiB. And what was
-/// given back in pieces is filled up again behind the allocator's back, by khugepaged. See docs/benchmarks.md.
+/// given back in pieces is filled up again behind the allocator's back, by khugepaged. See docs/performance.md.
 pub fn refuse_huge_pages() {
     // A kernel that was built without them has none to give.
     let _ = rustix::thread::disable_transparent_huge_pages(true);

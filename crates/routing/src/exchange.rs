@@ -1,5 +1,5 @@
-//! One file per exchange type. Each table takes bindings in and out in logarithmic time and shares the
-//! rest with its clones.
+//! One file per exchange type. Each table adds and removes bindings in logarithmic time and shares the rest with its
+//! clones.
 
 mod direct;
 mod fanout;
@@ -10,7 +10,7 @@ use leveret_model::{Binding, ExchangeType};
 
 use self::{direct::Direct, fanout::Fanout, headers::HeadersTable, topic::Topic};
 use crate::headers::Headers;
-use crate::targets::Target;
+use crate::targets::RouteTarget;
 
 /// The bindings of one exchange.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl Table {
         }
     }
 
-    /// A table of the same kind without bindings.
+    /// A table of the same type without bindings.
     pub(crate) fn emptied(&self) -> Self {
         Self::new(match self {
             Table::Direct(_) => ExchangeType::Direct,
@@ -42,7 +42,7 @@ impl Table {
     }
 
     pub(crate) fn bind(&mut self, binding: &Binding) {
-        let target = Target::from(binding);
+        let target = RouteTarget::from(binding);
         match self {
             Table::Direct(table) => table.bind(&binding.routing_key, target),
             Table::Fanout(table) => table.bind(target),
@@ -52,7 +52,7 @@ impl Table {
     }
 
     pub(crate) fn unbind(&mut self, binding: &Binding) {
-        let target = Target::from(binding);
+        let target = RouteTarget::from(binding);
         match self {
             Table::Direct(table) => table.unbind(&binding.routing_key, &target),
             Table::Fanout(table) => table.unbind(&target),
@@ -61,13 +61,18 @@ impl Table {
         }
     }
 
-    /// Whether routing keys decide.
+    /// Whether it looks at routing keys.
     pub(crate) fn looks_at_keys(&self) -> bool {
         matches!(self, Table::Direct(_) | Table::Topic(_))
     }
 
-    /// Shows every target that the message goes to, some maybe more than once.
-    pub(crate) fn matches<'a>(&'a self, routing_key: &[u8], headers: &dyn Headers, visit: &mut dyn FnMut(&'a Target)) {
+    /// Passes every target that the message goes to to `visit`, some possibly more than once.
+    pub(crate) fn matches<'a>(
+        &'a self,
+        routing_key: &[u8],
+        headers: &dyn Headers,
+        visit: &mut dyn FnMut(&'a RouteTarget),
+    ) {
         match self {
             Table::Direct(table) => table.matches(routing_key, visit),
             Table::Fanout(table) => table.matches(visit),

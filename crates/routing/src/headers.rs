@@ -1,26 +1,26 @@
 use leveret_model::Value;
 
-/// A header of a message, borrowed from it where that is possible.
+/// A header of a message, borrowed from it if possible.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Header<'a> {
-    /// A string or the short form of one.
+    /// A string or short string.
     String(&'a [u8]),
-    /// A time.
+    /// A timestamp.
     Time {
         /// In milliseconds since the Unix epoch.
         time_ms: i128,
     },
-    /// Anything else.
+    /// Any other value.
     Value(Value),
 }
 
-/// How routing sees the headers of a message.
+/// Access to the headers of a message for routing.
 pub trait Headers {
     /// The header of this name, if the message has one.
     fn lookup(&self, name: &str) -> Option<Header<'_>>;
 }
 
-/// The headers of a message that has none.
+/// The empty set of headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHeaders;
 
@@ -31,9 +31,9 @@ impl Headers for NoHeaders {
 }
 
 impl Header<'_> {
-    /// Whether the header is what a binding asks for, as RabbitMQ compares: strings and bytes by their bytes, integers
-    /// whatever their width, but never with a float, and times also with their number of milliseconds. A binding
-    /// without a value asks for presence only.
+    /// Whether the header matches a binding's value by RabbitMQ's rules. Strings and bytes are compared by their
+    /// bytes. Integers are compared whatever their width, but never with a float. Times also match their number of
+    /// milliseconds. A binding without a value asks for presence only.
     pub fn satisfies(&self, wanted: &Value) -> bool {
         match (wanted, self) {
             (Value::Void, _) => true,

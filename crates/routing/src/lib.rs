@@ -1,10 +1,10 @@
-//! Which queues a message goes to.
+//! Routing: the queues that a message goes to.
 //!
 //! A [`Router`] holds one table per exchange, follows the [`Change`](leveret_model::Change)s of the model and
 //! is cheap to clone: a clone is a snapshot that routes without a lock while the original changes.
 //!
-//! This crate must not know what a message is, only its routing key and a way to look up a
-//! [header](Headers); nor permissions, nor what a queue does.
+//! This crate must not know more of a message than its routing key and a way to look up a [header](Headers); it must
+//! not know permissions or queues either.
 
 mod exchange;
 mod headers;

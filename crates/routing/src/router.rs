@@ -1,23 +1,26 @@
 use std::sync::Arc;
 
 use imbl::HashMap;
-use leveret_model::{Binding, Change, Exchange, QueueId, Topology};
+use leveret_model::{Binding, BindingsBetween, Change, Destination, Exchange, QueueId, Topology};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::exchange::Table;
 use crate::headers::Headers;
-use crate::targets::Target;
+use crate::targets::RouteTarget;
 
-/// The queues of a message, in the order of their ids, each once.
+/// Number of a deleted queue's bindings that one change removes at most: each copies a part of the table.
+const TIDIED_MAX: usize = 256;
+
+/// The queues of a message, in the order of their ids, without duplicates.
 pub type Routes = SmallVec<[QueueId; 4]>;
 
-/// What decided where a message goes.
+/// The parts of a message that determined its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoutedBy {
-    /// Exchange and routing key alone: whatever has the same goes to the same queues.
+    /// Exchange and routing key alone: any message with the same ones goes to the same queues.
     Key,
-    /// Its headers, too.
+    /// Its headers as well.
     Headers,
 }
 
@@ -26,16 +29,18 @@ pub enum RoutedBy {
 #[error("no such exchange")]
 pub struct NoExchange;
 
-/// The routing tables of all vhosts. A clone is a snapshot and costs one reference count; a change costs
-/// the path to it, in logarithmic time.
+/// The routing tables of all vhosts. A clone is a snapshot and costs one reference count; a change copies the path to
+/// it, in logarithmic time.
 #[derive(Clone, Debug, Default)]
 pub struct Router {
     vhosts: HashMap<Arc<str>, Arc<Vhost>>,
+    /// Exchanges with leftovers, once for each: vhost and name.
+    untidy: Vec<(Arc<str>, Arc<str>)>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Vhost {
-    /// What the default exchange knows.
+    /// The queues by name, for the default exchange.
     queues: HashMap<Arc<str>, QueueId>,
     exchanges: HashMap<Arc<str>, Arc<Node>>,
 }
@@ -43,13 +48,47 @@ struct Vhost {
 #[derive(Clone, Debug)]
 struct Node {
     table: Table,
-    /// How many bindings are in the table.
+    /// Number of bindings in the table, without leftovers.
     bindings: usize,
+    leftovers: Option<Arc<Leftovers>>,
     alternate: Option<Arc<str>>,
 }
 
+/// Bindings that are still in the table although their queues are deleted: to remove tens of thousands at once would keep a core
+/// from all other work.
+#[derive(Clone, Debug, Default)]
+struct Leftovers(Vec<(QueueId, BindingsBetween)>);
+
+impl Node {
+    /// Whether a target is a deleted queue.
+    fn is_leftover(&self, target: &RouteTarget) -> bool {
+        match (&self.leftovers, target) {
+            (Some(leftovers), RouteTarget::Queue(id)) => leftovers.0.iter().any(|(gone, _)| gone == id),
+            _ => false,
+        }
+    }
+
+    /// Removes some leftovers. True when none are left of one queue.
+    fn tidy(&mut self) -> bool {
+        let Some(leftovers) = self.leftovers.as_mut().map(Arc::make_mut) else { return true };
+        let Some((_, gone)) = leftovers.0.last_mut() else { return true };
+        for _ in 0..TIDIED_MAX {
+            let Some(one) = gone.take_one() else {
+                self.table.unbind(gone.first());
+                leftovers.0.pop();
+                if leftovers.0.is_empty() {
+                    self.leftovers = None;
+                }
+                return true;
+            };
+            self.table.unbind(&one);
+        }
+        false
+    }
+}
+
 impl Router {
-    /// The tables of everything in a topology.
+    /// Builds the tables for a topology.
     pub fn new(topology: &Topology) -> Self {
         let mut router = Router::default();
         for name in topology.vhosts() {
@@ -67,45 +106,72 @@ impl Router {
         router
     }
 
-    /// Follows changes of the model that came together. The bindings of an exchange that goes aren't taken out one by one,
-    /// nor are all that an exchange has.
+    /// Follows changes of the model that came together. The bindings of an exchange that goes aren't taken out one by one, nor
+    /// are all that an exchange has; of a queue that goes with thousands of them, most are taken out with later changes.
     pub fn apply_all(&mut self, changes: &[Change]) {
-        let mut gone = FxHashSet::default();
+        let (mut exchanges, mut queues) = (FxHashSet::default(), FxHashSet::default());
         if changes.len() > 1 {
-            gone.extend(changes.iter().filter_map(|change| match change {
-                Change::ExchangeDeleted(exchange) => Some(exchange.id),
-                _ => None,
-            }));
-        }
-        let source = |change: &Change| match change {
-            Change::Unbound(binding) => Some(binding.source_id),
-            _ => None,
-        };
-        for together in changes.chunk_by(|one, next| source(one).is_some() && source(one) == source(next)) {
-            match &together[0] {
-                Change::Unbound(binding) if gone.contains(&binding.source_id) => {}
-                Change::Unbound(_) => self.unbind(together),
-                _ => together.iter().for_each(|change| self.apply(change)),
+            for change in changes {
+                match change {
+                    Change::ExchangeDeleted(exchange) => drop(exchanges.insert(exchange.id)),
+                    Change::QueueDeleted(queue) => drop(queues.insert(queue.id)),
+                    _ => {}
+                }
             }
         }
-    }
-
-    /// Takes out bindings of one exchange.
-    fn unbind(&mut self, changes: &[Change]) {
-        let bindings = changes.iter().filter_map(|change| match change {
-            Change::Unbound(binding) => Some(&**binding),
-            _ => None,
-        });
-        let Some(first) = bindings.clone().next() else { return };
-        let Some(node) = self.node_mut(first) else { return };
-        match node.bindings.checked_sub(changes.len()) {
-            Some(0) => node.table = node.table.emptied(),
-            _ => bindings.for_each(|binding| node.table.unbind(binding)),
+        for change in changes {
+            match change {
+                Change::Unbound(gone) if exchanges.contains(&gone.first().source_id) => {}
+                Change::Unbound(gone) => {
+                    let queue = match gone.first().destination {
+                        Destination::Queue { id, .. } => Some(id).filter(|id| queues.contains(id)),
+                        Destination::Exchange { .. } => None,
+                    };
+                    self.unbind(gone, queue);
+                }
+                _ => self.apply(change),
+            }
         }
-        node.bindings = node.bindings.saturating_sub(changes.len());
+        self.tidy();
     }
 
-    /// Follows a change of the model.
+    /// Removes bindings; `queue` is their destination if that is deleted, too.
+    fn unbind(&mut self, gone: &BindingsBetween, queue: Option<QueueId>) {
+        let first = gone.first();
+        let Some(node) = self.node_mut(first) else { return };
+        node.bindings = node.bindings.saturating_sub(gone.len());
+        if node.bindings == 0 {
+            node.table = node.table.emptied();
+            node.leftovers = None;
+            return;
+        }
+        match queue.filter(|_| gone.len() > TIDIED_MAX) {
+            Some(queue) => {
+                let leftovers = Arc::make_mut(node.leftovers.get_or_insert_default());
+                leftovers.0.push((queue, gone.clone()));
+                self.untidy.push((first.vhost.clone(), first.source.clone()));
+            }
+            None => gone.iter().for_each(|binding| node.table.unbind(binding)),
+        }
+    }
+
+    /// Whether no exchange has bindings left that lead to deleted queues.
+    pub fn is_tidy(&self) -> bool {
+        self.untidy.is_empty()
+    }
+
+    /// Removes some of the bindings that lead to deleted queues. Routes stay the same.
+    pub fn tidy(&mut self) {
+        let Some((vhost, exchange)) = self.untidy.last().cloned() else { return };
+        let node = self.vhost_mut(&vhost).and_then(|vhost| vhost.exchanges.get_mut(&exchange)).map(Arc::make_mut);
+        // It may be gone itself, or another one.
+        let is_done = node.is_none_or(Node::tidy);
+        if is_done {
+            self.untidy.pop();
+        }
+    }
+
+    /// Applies a change of the model.
     fn apply(&mut self, change: &Change) {
         match change {
             Change::VhostCreated(name) => {
@@ -133,7 +199,9 @@ impl Router {
                 }
             }
             Change::Bound(binding) => self.bind(binding),
-            Change::Unbound(_) => self.unbind(std::slice::from_ref(change)),
+            Change::Unbound(gone) => self.unbind(gone, None),
+            // Its exchange goes with it.
+            Change::SourceUnbound(_) => {}
             Change::UserPut(_)
             | Change::UserDeleted(_)
             | Change::PermissionsSet(_)
@@ -146,14 +214,14 @@ impl Router {
         }
     }
 
-    /// Adds to `out` the queues that a message published to `exchange` goes to, and leaves `out` sorted and
-    /// without duplicates; says what they were found by.
+    /// Adds to `out` the queues that a message published to `exchange` goes to, and leaves `out` sorted and without
+    /// duplicates. Returns which parts of the message determined them.
     ///
-    /// An exchange that finds no destination hands the message to its alternate exchange, if it has one
-    /// and that exists. No exchange sees the message twice, so loops end.
+    /// An exchange that finds no destination passes the message to its alternate exchange, if it has one and that
+    /// exists. No exchange sees a message twice, so loops end.
     ///
     /// # Errors
-    /// There is no such exchange or vhost. That `out` stays empty is no error.
+    /// The exchange or vhost doesn't exist. An empty `out` is no error.
     pub fn route(
         &self,
         vhost: &str,
@@ -165,11 +233,11 @@ impl Router {
         self.route_by(vhost, exchange, &[routing_key], headers, out)
     }
 
-    /// As [`Router::route`] for a message with several routing keys (`CC`, `BCC`). Each exchange on its way looks at all of
-    /// them: one may lead to an exchange, and another one on from there.
+    /// As [`Router::route`] for a message with several routing keys (`CC`, `BCC`). Each exchange on the way matches
+    /// all of them: one key may lead to another exchange, and another key on from there.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Router::route`].
     pub fn route_by(
         &self,
         vhost: &str,
@@ -193,8 +261,12 @@ impl Router {
 
     fn insert_exchange(&mut self, exchange: &Exchange) {
         if let Some(vhost) = self.vhost_mut(&exchange.vhost) {
-            let node =
-                Node { table: Table::new(exchange.kind), bindings: 0, alternate: exchange.alternate().map(Arc::from) };
+            let node = Node {
+                table: Table::new(exchange.kind),
+                bindings: 0,
+                leftovers: None,
+                alternate: exchange.alternate().map(Arc::from),
+            };
             vhost.exchanges.insert(exchange.name.clone(), Arc::new(node));
         }
     }
@@ -206,7 +278,7 @@ impl Router {
         }
     }
 
-    /// The exchange that a binding leads out of.
+    /// The source exchange of a binding.
     fn node_mut(&mut self, binding: &Binding) -> Option<&mut Node> {
         self.vhost_mut(&binding.vhost)?.exchanges.get_mut(&binding.source).map(Arc::make_mut)
     }
@@ -248,14 +320,17 @@ impl Vhost {
                     todo.push(next);
                 }
             };
-            // Where keys don't count, one of them will do.
+            // If the exchange doesn't look at keys, any one of them is enough.
             let keys = if node.table.looks_at_keys() { routing_keys } else { &routing_keys[..1] };
             for key in keys {
                 node.table.matches(key, headers, &mut |target| {
+                    if node.is_leftover(target) {
+                        return;
+                    }
                     found = true;
                     match target {
-                        Target::Queue(id) => out.push(*id),
-                        Target::Exchange(name) => go(name, out),
+                        RouteTarget::Queue(id) => out.push(*id),
+                        RouteTarget::Exchange(name) => go(name, out),
                     }
                 });
             }

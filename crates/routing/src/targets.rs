@@ -3,30 +3,30 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use leveret_model::{Binding, Destination, QueueId};
 
-/// Where a binding leads, as routing follows it.
+/// The destination of a binding, as routing needs it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Target {
+pub(crate) enum RouteTarget {
     Queue(QueueId),
     Exchange(Arc<str>),
 }
 
-impl From<&Binding> for Target {
+impl From<&Binding> for RouteTarget {
     fn from(binding: &Binding) -> Self {
         match &binding.destination {
-            Destination::Queue { id, .. } => Target::Queue(*id),
-            Destination::Exchange { name, .. } => Target::Exchange(name.clone()),
+            Destination::Queue { id, .. } => RouteTarget::Queue(*id),
+            Destination::Exchange { name, .. } => RouteTarget::Exchange(name.clone()),
         }
     }
 }
 
-/// The targets of one key, each with the number of bindings that lead to it: bindings may differ in
-/// arguments only. Most keys have one target, and a map for each would cost half a kilobyte.
+/// The targets of one key, each with its number of bindings, which may differ in arguments only. Most keys have one
+/// target, and a map for each would cost half a kilobyte.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Targets {
     #[default]
     None,
-    One(Target, u32),
-    Many(OrdMap<Target, u32>),
+    One(RouteTarget, u32),
+    Many(OrdMap<RouteTarget, u32>),
 }
 
 impl Targets {
@@ -34,7 +34,7 @@ impl Targets {
         matches!(self, Targets::None)
     }
 
-    pub(crate) fn add(&mut self, target: Target) {
+    pub(crate) fn add(&mut self, target: RouteTarget) {
         match self {
             Targets::None => *self = Targets::One(target, 1),
             Targets::One(have, count) if *have == target => *count += 1,
@@ -45,7 +45,7 @@ impl Targets {
         }
     }
 
-    pub(crate) fn remove(&mut self, target: &Target) {
+    pub(crate) fn remove(&mut self, target: &RouteTarget) {
         match self {
             Targets::One(have, count) if have == target => {
                 *count -= 1;
@@ -70,7 +70,7 @@ impl Targets {
         }
     }
 
-    pub(crate) fn for_each<'a>(&'a self, visit: &mut dyn FnMut(&'a Target)) {
+    pub(crate) fn for_each<'a>(&'a self, visit: &mut dyn FnMut(&'a RouteTarget)) {
         match self {
             Targets::None => {}
             Targets::One(target, _) => visit(target),
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_target_stays_until_its_last_binding_goes() {
-        let (a, b) = (Target::Queue(QueueId(1)), Target::Queue(QueueId(2)));
+        let (a, b) = (RouteTarget::Queue(QueueId(1)), RouteTarget::Queue(QueueId(2)));
         let mut targets = Targets::default();
         for target in [&a, &a, &b] {
             targets.add(target.clone());

@@ -56,7 +56,7 @@ fn has(keys: &[&str], binding: &leveret_model::Binding) -> bool {
     keys.iter().any(|key| *binding.routing_key == *key.as_bytes())
 }
 
-/// The definition: follow every binding of every exchange reached.
+/// The definition of routing: follow every binding of every exchange reached.
 fn naive(topology: &Topology, exchange: &str, keys: &[&str]) -> Option<BTreeSet<QueueId>> {
     let mut queues = BTreeSet::new();
     let mut seen = BTreeSet::new();
@@ -189,7 +189,7 @@ fn a_missing_exchange_or_vhost_is_an_error() {
     assert_eq!(router.route("none", "", b"", &NoHeaders, &mut out), Err(NoExchange));
 }
 
-/// What a session may remember of a key, and what it must ask for each message.
+/// Tells which routes a session may cache by key, and which it must ask for per message.
 #[test]
 fn headers_decide_only_behind_a_headers_exchange() {
     let mut model = Model::new();
@@ -221,7 +221,7 @@ fn headers_decide_only_behind_a_headers_exchange() {
     }
 }
 
-/// Each costs the logarithm of their number, to be made and to go, however many there are.
+/// Creating or deleting a binding takes logarithmic time, however many there are.
 #[test]
 fn a_hundred_thousand_bindings_route_and_go_with_their_queue() {
     const BINDINGS: usize = 100_000;
@@ -247,6 +247,91 @@ fn a_hundred_thousand_bindings_route_and_go_with_their_queue() {
     assert_eq!(model.topology().bindings_of_source("/", "x").count(), 1);
     assert_eq!(routes(&router, "x", "region-99.device-99999.up"), Some(BTreeSet::new()));
     assert_eq!(routes(&router, "x", "region-7.device-7.up"), Some(BTreeSet::from([stays])));
+}
+
+/// A queue and its bindings beside another one's, all with the same keys.
+fn with_many_bindings(kind: &str, keys: u32) -> (Model, Router) {
+    let mut model = Model::new();
+    let mut router = Router::new(&model.topology());
+    submit(&mut model, &mut router, declare("other", "fanout", None));
+    submit(&mut model, &mut router, declare("e", kind, Some("other")));
+    for name in ["many", "few", "rest"] {
+        submit(&mut model, &mut router, queue(name));
+    }
+    let to = |name: &str| DestinationName::Queue(name.into());
+    for key in 0..keys {
+        submit(&mut model, &mut router, Command::Bind(bind("e", to("many"), &format!("k{key}"))));
+    }
+    submit(&mut model, &mut router, Command::Bind(bind("e", to("few"), "k0")));
+    submit(&mut model, &mut router, Command::Bind(bind("other", to("rest"), "")));
+    (model, router)
+}
+
+fn delete(name: &str) -> Command {
+    Command::DeleteQueue(DeleteQueue { vhost: "/".into(), name: name.into(), connection: None })
+}
+
+#[test]
+fn bindings_of_a_deleted_queue_lead_nowhere_before_they_are_out() {
+    for kind in ["direct", "topic"] {
+        let (mut model, mut router) = with_many_bindings(kind, 5000);
+        submit(&mut model, &mut router, delete("many"));
+        assert!(!router.is_tidy(), "most of its bindings are left for later");
+        let mut steps = 0;
+        loop {
+            for key in ["k0", "k1", "k2500", "k4999"] {
+                let expected = naive(&model.topology(), "e", &[key]);
+                assert_eq!(
+                    routes(&router, "e", key),
+                    expected,
+                    "a message that finds nobody goes to the alternate exchange"
+                );
+            }
+            if router.is_tidy() {
+                break;
+            }
+            router.tidy();
+            steps += 1;
+        }
+        assert!((10..30).contains(&steps), "{steps} steps");
+        // Only bindings of the other queue are left.
+        submit(&mut model, &mut router, delete("few"));
+        assert_eq!(routes(&router, "e", "k0"), naive(&model.topology(), "e", &["k0"]));
+    }
+}
+
+#[test]
+fn a_queue_of_the_same_name_gets_what_it_is_bound_for_at_once() {
+    let (mut model, mut router) = with_many_bindings("direct", 3000);
+    submit(&mut model, &mut router, delete("many"));
+    submit(&mut model, &mut router, queue("many"));
+    submit(&mut model, &mut router, Command::Bind(bind("e", DestinationName::Queue("many".into()), "k2999")));
+    let check = |router: &Router| {
+        for key in ["k0", "k2998", "k2999"] {
+            assert_eq!(routes(router, "e", key), naive(&model.topology(), "e", &[key]));
+        }
+    };
+    check(&router);
+    while !router.is_tidy() {
+        router.tidy();
+        check(&router);
+    }
+}
+
+#[test]
+fn an_exchange_goes_with_what_was_left_in_it() {
+    for name in ["e", "other"] {
+        let (mut model, mut router) = with_many_bindings("direct", 3000);
+        submit(&mut model, &mut router, delete("many"));
+        let gone = DeleteExchange { vhost: "/".into(), name: "e".into(), if_unused: false };
+        submit(&mut model, &mut router, Command::DeleteExchange(gone));
+        submit(&mut model, &mut router, declare("e", "direct", None));
+        submit(&mut model, &mut router, Command::Bind(bind("e", DestinationName::Queue("few".into()), "k1")));
+        while !router.is_tidy() {
+            router.tidy();
+        }
+        assert_eq!(routes(&router, name, "k1"), naive(&model.topology(), name, &["k1"]));
+    }
 }
 
 #[test]

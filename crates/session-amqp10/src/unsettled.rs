@@ -43,8 +43,6 @@ pub(crate) struct Settled {
 #[derive(Debug, Default)]
 pub(crate) struct Delivered {
     ranges: VecDeque<(u64, u64)>,
-    /// From so many on, those that are settled are looked for.
-    cleared_at: usize,
 }
 
 impl Delivered {
@@ -58,9 +56,14 @@ impl Delivered {
     }
 
     fn push(&mut self, unsettled: &Unsettled) {
-        if self.ranges.len() >= self.cleared_at.max(RANGES_MIN) {
+        // More than half of them are settled: the oldest, most often.
+        let most = RANGES_MIN.max(2 * unsettled.open);
+        if self.ranges.len() > most {
+            let oldest = unsettled.oldest();
+            self.ranges.drain(..self.ranges.partition_point(|(_, last)| *last < oldest));
+        }
+        if self.ranges.len() > most {
             self.ranges.retain(|(first, last)| unsettled.has_open(*first, *last));
-            self.cleared_at = 2 * self.ranges.len();
         }
         self.ranges.push_back((unsettled.sequence, unsettled.sequence));
     }
@@ -116,24 +119,52 @@ impl Unsettled {
     /// The places of the deliveries `first..=last`.
     fn places(&self, first: Serial, last: Serial) -> (usize, usize) {
         let start = self.deliveries.partition_point(|delivery| delivery.id < first);
-        let end = self.deliveries.partition_point(|delivery| delivery.id <= last);
-        (start, end)
+        (start, self.place_from(start, last.next()))
     }
 
-    /// The places of what was delivered from the `first` to the `last` of the sequence.
-    fn places_of(&self, first: u64, last: u64) -> (usize, usize) {
+    /// The first place from this one on, all before which are older than `id`, with `id` or a younger one. It is found the faster
+    /// the nearer it is.
+    fn place_from(&self, mut start: usize, id: Serial) -> usize {
+        let is_older = |at: usize| self.deliveries.get(at).is_some_and(|delivery| delivery.id < id);
+        let mut step = 1;
+        while is_older(start + step - 1) {
+            start += step;
+            step *= 2;
+        }
+        // Within the last step.
+        while step > 1 {
+            step /= 2;
+            if is_older(start + step - 1) {
+                start += step;
+            }
+        }
+        start
+    }
+
+    /// The places of what was delivered from the `first` to the `last` of the sequence; all of it lies behind `after`.
+    fn places_of(&self, first: u64, last: u64, after: usize) -> (usize, usize) {
         // No id that is open is older.
         let first = first.max(self.sequence.saturating_sub(u64::from(SPAN_MAX)));
         if first > last {
             return (0, 0);
         }
-        let id = |sequence| Serial(self.last.0.wrapping_sub((self.sequence - sequence) as u32));
-        self.places(id(first), id(last))
+        let id = |sequence: u64| Serial(self.last.0.wrapping_sub(self.sequence.wrapping_sub(sequence) as u32));
+        let start = match after {
+            0 => self.deliveries.partition_point(|delivery| delivery.id < id(first)),
+            after => self.place_from(after, id(first)),
+        };
+        (start, self.place_from(start, id(last + 1)))
+    }
+
+    /// The oldest one that may be open.
+    fn oldest(&self) -> u64 {
+        let span = self.deliveries.front().map_or(0, |oldest| self.last.since(oldest.id));
+        self.sequence - u64::from(span)
     }
 
     /// Whether one of these is open.
     fn has_open(&self, first: u64, last: u64) -> bool {
-        let (mut at, end) = self.places_of(first, last);
+        let (mut at, end) = self.places_of(first, last, 0);
         while at < end {
             match self.deliveries[at].settled_to {
                 0 => return true,
@@ -220,13 +251,16 @@ impl Unsettled {
     pub(crate) fn settle_link(&mut self, delivered: &mut Delivered, budget: &mut TurnBudget) -> (Vec<Run>, bool) {
         let mut out = ByLink::default();
         let mut is_done = true;
+        let mut place = 0;
         while let Some((first, last)) = delivered.ranges.front_mut() {
-            let (start, end) = self.places_of(*first, *last);
+            let (start, end) = self.places_of(*first, *last, place);
+            place = end;
             let part = if start < end { self.affordable(start, end, budget) } else { end };
             self.settle_within(start, part, &mut out);
             budget.spend(DELIVERY);
             if part < end {
-                *first = self.sequence - u64::from(self.last.since(self.deliveries[part].id));
+                let left = self.deliveries[part].id;
+                *first = self.sequence - u64::from(self.last.since(left));
                 is_done = false;
                 break;
             }

@@ -1,8 +1,8 @@
-//! What the peer did wrong.
+//! Violations of the protocol by the peer.
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// A rule of the protocol that was broken.
+        /// A rule of the protocol.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Rule {
@@ -10,7 +10,7 @@ macro_rules! rules {
         }
 
         impl Rule {
-            /// The rule in words.
+            /// The text of the rule.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self {
@@ -22,7 +22,7 @@ macro_rules! rules {
 }
 
 rules! {
-    /// Bytes that are no frame, method, header or table, or a frame beyond `frame_max`.
+    /// The bytes are no valid frame, method, header or table, or a frame exceeds `frame_max`.
     WellFormed = "every frame is well formed and within frame_max",
     /// `connection.start`, `tune`, `open-ok` out of order, or with values out of range.
     Handshake = "the handshake is start, secure*, tune, open-ok with legal values",
@@ -40,7 +40,7 @@ rules! {
     ReplyValue = "a reply repeats the name that the request gave",
     /// A frame between method, header and bodies of a content, or a content frame without its method.
     ContentOrder = "method, header and bodies of a content follow each other on their channel",
-    /// More body than the header announced.
+    /// More body bytes than the header announced.
     BodySize = "body frames add up to the size in the header",
     /// A delivery tag that isn't the last one plus one.
     DeliveryTag = "delivery tags of a channel count up by one from 1",
@@ -48,11 +48,11 @@ rules! {
     LiveConsumer = "deliveries go to live consumers",
     /// More unacknowledged messages than prefetch allows.
     Prefetch = "a consumer or channel holds at most its prefetch",
-    /// A confirm for what wasn't published or was confirmed before, or without `confirm.select`.
+    /// A confirm for a publish that doesn't exist or was confirmed before, or without `confirm.select`.
     Confirm = "a confirm covers only tags that were published and not confirmed yet",
     /// AMQP 1.0: SASL frames, `open` or the protocol headers out of order, or with values out of range.
     OpenOrder = "the protocol headers, SASL and open come in their order",
-    /// AMQP 1.0: a channel above the agreed channel-max.
+    /// AMQP 1.0: a channel above the negotiated channel-max.
     ChannelMax = "channel numbers stay within channel-max",
     /// AMQP 1.0: a frame on a channel without a session, or after its end.
     SessionBegun = "frames come only in sessions that were begun and not ended",
@@ -66,7 +66,7 @@ rules! {
     HandleInUse = "a handle names one link at a time",
     /// AMQP 1.0: a frame for a link that isn't attached, or for its other end.
     HandleAttached = "frames of links come only while the link is attached, and from the right end",
-    /// AMQP 1.0: a `detach` that answers another way than it was asked.
+    /// AMQP 1.0: a `detach` that replies differently than requested.
     DetachAnswer = "a link that is closed is answered by closing it",
     /// AMQP 1.0: more transfers than the session's incoming window.
     SessionWindow = "transfers stay within the session's incoming window",
@@ -78,17 +78,17 @@ rules! {
     LinkCredit = "deliveries stay within link credit",
     /// AMQP 1.0: a delivery-count in a `flow` that doesn't count the deliveries.
     DeliveryCount = "a flow's delivery-count counts the deliveries",
-    /// AMQP 1.0: a `flow` of a sender whose credit is none that was granted.
+    /// AMQP 1.0: a `flow` of a sender with a credit that was never granted.
     CreditEcho = "a sender's flow repeats a credit that was granted",
-    /// AMQP 1.0: a sender that says it drained and kept credit, or advanced without being asked.
+    /// AMQP 1.0: a sender that claims to have drained but keeps credit, or that advances without a request.
     Drain = "only a drained link skips deliveries, and it keeps no credit",
     /// AMQP 1.0: delivery-ids that aren't the last one plus one.
     DeliveryId = "the delivery-ids of a session count up by one",
     /// AMQP 1.0: a first transfer without delivery-tag, or with that of an unsettled delivery.
     UniqueTag = "each unsettled delivery of a link has a tag of its own",
-    /// AMQP 1.0: a transfer that neither begins nor continues a delivery, or changes what the first one said.
+    /// AMQP 1.0: a transfer that neither begins nor continues a delivery, or contradicts the first one.
     Continuation = "the transfers of a delivery follow each other on their link and agree",
-    /// AMQP 1.0: a delivery settled otherwise than the link's sender said it would.
+    /// AMQP 1.0: a delivery settled differently than the link's sender announced.
     SettleMode = "deliveries are settled as the link's snd-settle-mode says",
     /// AMQP 1.0: a message above the link's max-message-size.
     MessageSize = "messages stay within max-message-size",
@@ -98,17 +98,17 @@ rules! {
     SettledOnce = "a delivery is settled once, and has no state afterwards",
     /// AMQP 1.0: a disposition that ends before it begins.
     DispositionRange = "the last delivery of a disposition isn't before the first",
-    /// `basic.cancel` or `connection.blocked` to a client that doesn't have the capability.
+    /// `basic.cancel` or `connection.blocked` to a client without the capability.
     Capability = "notifications go only to clients with the capability",
 }
 
-/// A rule that the peer broke, and what it sent.
+/// A rule that the peer broke, and the bytes that broke it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the peer broke the rule \"{}\": received {received}", rule.text())]
 pub struct Violation {
     /// The rule.
     pub rule: Rule,
-    /// What was received, with channel and values.
+    /// The received data, with channel and values.
     pub received: String,
 }
 

@@ -1,4 +1,4 @@
-//! The client against a peer whose every frame is written here: first one that keeps the rules, then one that
+//! The client against a peer whose every frame is written here: first one that follows the rules, then one that
 //! breaks each of them.
 
 use leveret_amqp091::method::{basic, channel, connection, queue};
@@ -8,7 +8,7 @@ use leveret_amqp091::{
 use leveret_strict_client::Rule;
 use leveret_strict_client::amqp091::{Client, Consume, Event, Options, QueueDeclare};
 
-/// A client, and what a peer has written to it.
+/// A client, and the bytes that a peer has sent to it.
 struct Peer {
     client: Client,
     wire: Vec<u8>,
@@ -40,7 +40,7 @@ impl Peer {
         })
     }
 
-    /// After the handshake, with channel 1 open.
+    /// A client after the handshake, with channel 1 open.
     fn connected() -> Self {
         Self::connected_with(Options::default())
     }
@@ -61,7 +61,7 @@ impl Peer {
         peer
     }
 
-    /// With a consumer `t` besides.
+    /// A connected client with a consumer `t`.
     fn consuming(prefetch: u16, no_ack: bool) -> Self {
         let mut peer = Self::connected();
         peer.client.qos(1, prefetch, false);
@@ -92,7 +92,7 @@ impl Peer {
         self
     }
 
-    /// What the client makes of it all.
+    /// The events of the client.
     fn take(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         let used = self.client.receive(&self.wire, &mut events).expect("the peer kept the rules");
@@ -107,7 +107,7 @@ impl Peer {
         violation.rule
     }
 
-    /// Names of the methods that the client wrote.
+    /// Names of the methods sent by the client.
     fn sent(&mut self) -> Vec<&'static str> {
         let output = std::mem::take(self.client.output());
         let mut rest = output.as_slice();
@@ -164,7 +164,7 @@ fn contents_of_two_channels_may_be_interleaved() {
 }
 
 #[test]
-fn confirms_are_told_as_ranges() {
+fn confirms_are_reported_as_ranges() {
     let mut peer = Peer::publishing(5);
     peer.send(1, Method::BasicAck(basic::Ack { delivery_tag: 2, multiple: false }))
         .send(1, Method::BasicNack(basic::Nack { delivery_tag: 3, multiple: false, requeue: false }))
@@ -175,7 +175,7 @@ fn confirms_are_told_as_ranges() {
 }
 
 #[test]
-fn a_channel_closed_by_the_server_is_answered_and_can_be_opened_again() {
+fn a_channel_closed_by_the_server_can_be_opened_again() {
     let mut peer = Peer::connected();
     peer.client.declare_queue(1, b"q", QueueDeclare { passive: true, ..Default::default() }, &FieldTable::new());
     peer.sent();
@@ -196,7 +196,7 @@ fn a_channel_closed_by_the_server_is_answered_and_can_be_opened_again() {
 }
 
 #[test]
-fn what_was_under_way_when_this_side_closed_is_not_told() {
+fn frames_in_flight_at_our_close_yield_no_events() {
     let mut peer = Peer::consuming(0, false);
     peer.client.close_channel(1);
     peer.deliver(1, b"late").send(1, Method::ChannelCloseOk(channel::CloseOk {}));
@@ -406,7 +406,7 @@ fn planted_notifications() {
 }
 
 #[test]
-fn recover_gives_everything_back() {
+fn recover_settles_all_deliveries() {
     let mut peer = Peer::consuming(1, false);
     peer.deliver(1, b"x");
     peer.take();
@@ -417,7 +417,7 @@ fn recover_gives_everything_back() {
 }
 
 #[test]
-fn an_empty_table_is_what_requests_without_arguments_carry() {
+fn requests_without_arguments_have_an_empty_table() {
     let mut peer = Peer::connected();
     peer.client.declare_queue(
         1,

@@ -1,4 +1,4 @@
-//! What a message carries, also from and to AMQP 0-9-1.
+//! The content of messages, also converted from and to AMQP 0-9-1.
 
 use fe2o3_amqp::types::messaging::{
     ApplicationProperties, Body, Footer, Header, Message, MessageAnnotations, MessageId, Properties,

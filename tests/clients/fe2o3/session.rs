@@ -1,4 +1,4 @@
-//! What the scenarios share: connections, links, checks, and the lines to the harness.
+//! Helpers shared by the scenarios: connections, links, checks, and the lines to the harness.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -31,14 +31,14 @@ pub(crate) type Received = Delivery<Body<Value>>;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where the broker is and how this run's objects are called.
+/// The broker's address and the names of this run's objects.
 pub(crate) struct Cell {
     pub(crate) uri: String,
     pub(crate) prefix: String,
     links: AtomicU32,
 }
 
-/// What a connection asks for besides the usual.
+/// Additional options of a connection.
 #[derive(Default)]
 pub(crate) struct Asked<'a> {
     pub(crate) hostname: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! What works: declaring, publishing, consuming, and coming back.
+//! Scenarios without errors: declaring, publishing, consuming, and reconnecting.
 
 use futures_lite::StreamExt as _;
 use lapin::options::{

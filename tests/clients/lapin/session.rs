@@ -1,4 +1,4 @@
-//! What the scenarios share: connections, checks, and the lines to the harness.
+//! Helpers shared by the scenarios: connections, checks, and the lines to the harness.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -21,7 +21,7 @@ pub(crate) type Outcome<T = ()> = Result<T, String>;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where the broker is and how this run's objects are called.
+/// The broker's address and the names of this run's objects.
 pub(crate) struct Session {
     pub(crate) uri: String,
     pub(crate) prefix: String,
@@ -159,7 +159,7 @@ pub(crate) async fn fails<T, F: Future<Output = T>>(
 ) -> Outcome {
     let channel = connection.create_channel().await.map_err(text)?;
     let mut events = Box::pin(connection.events_listener());
-    // What the call itself says is told again by the event, also for methods that nobody answers.
+    // The event repeats the error of the call, also for methods without a reply.
     let (_, error) = tokio::join!(act(channel), async {
         while let Some(event) = events.next().await {
             if let Event::Error(error) = event {

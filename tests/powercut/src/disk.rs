@@ -1,4 +1,4 @@
-//! A disk with one directory tree, and what of it would be left if the power went now.
+//! A disk with one directory tree, and the part of it that would be left if the power failed now.
 //!
 //! Bytes and length of a file are durable after its sync, a name after the sync of its directory. Of everything else, each
 //! sector that was written and each name that was changed is left or not, as chance has it.
@@ -9,7 +9,7 @@ use leveret_tests::random::Random;
 
 /// The root's number.
 pub const ROOT: u64 = 1;
-/// What is written as a whole or not at all.
+/// Bytes that are written as a whole or not at all.
 const SECTOR: usize = 512;
 
 /// A change of a file that no sync has made durable.
@@ -64,11 +64,11 @@ fn rename(names: &mut Names, change: &Renaming) {
     }
 }
 
-/// How likely it is that what isn't synced is left, in sixteenths.
+/// Probability that unsynced bytes stay, in sixteenths.
 #[derive(Clone, Copy, Debug)]
 pub struct Luck(pub usize);
 
-/// See the module.
+/// The disk in memory.
 #[derive(Clone, Debug)]
 pub struct Disk {
     files: BTreeMap<u64, File>,
@@ -133,7 +133,7 @@ impl Disk {
         (self.is_dead, self.until_cut) = (false, None);
     }
 
-    /// What a name stands for.
+    /// The number of the file or directory with this name.
     pub fn find(&self, directory: u64, name: &str) -> Option<u64> {
         self.directories.get(&directory)?.now.get(name).copied()
     }
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_synced_stays_and_what_isnt_goes() {
+    fn synced_bytes_stay_and_unsynced_ones_are_lost() {
         let mut disk = Disk::new();
         let a = disk.make(ROOT, "a", false).unwrap();
         disk.write(a, 0, &[1; 2000]).unwrap();

@@ -22,7 +22,7 @@ use leveret_tests::node::{Node, Options, new_directory};
 use leveret_tests::random::Random;
 use mount::Mounted;
 
-/// How much of what isn't synced is left, by turns: nothing, half of it, most of it, all.
+/// Share of the unsynced bytes that stays, by turns: none, half of them, most of them, all.
 const LUCK: [Luck; 4] = [Luck(0), Luck(8), Luck(15), Luck(16)];
 
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ fn run(mut node: Node, disk: &Arc<Mutex<Disk>>, cuts: u64, seed: u64, lies: bool
             }
             ledger.wait_for_confirms(CLIENTS.len(), 1);
             if at_operation {
-                // Whatever the clients see from now on is the doing of a disk that is gone.
+                // Failures of the clients from now on come from a disk that is gone.
                 ledger.end_life_softly();
                 on_disk().until_cut = Some(1 + random.below(400) as u64);
                 let patience = Instant::now() + Duration::from_secs(20);

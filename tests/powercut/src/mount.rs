@@ -16,10 +16,10 @@ use crate::disk::Disk;
 /// The kernel asks every time.
 const NEVER: Duration = Duration::ZERO;
 
-/// See the module.
+/// The mounted disk.
 pub struct Mounted(pub Arc<Mutex<Disk>>);
 
-/// What can't be done is an error of the device when the power is gone, else something that isn't there.
+/// The error of a failed operation: that of the device when the power is gone, otherwise a missing file.
 fn error(disk: &Disk) -> i32 {
     if disk.is_dead { EIO } else { ENOENT }
 }

@@ -9,12 +9,12 @@ use crate::wire::{Frame, Wire, Writer, method, method_frame, publish};
 
 use super::QUEUES;
 
-/// Publishes that wait for their confirm.
+/// Most unconfirmed publishes.
 const WINDOW: usize = 100;
-/// Messages that a transaction moves.
+/// Messages moved by a transaction.
 const MOVED: usize = 4;
 
-/// A socket that fails is what these tests are about, as long as the broker is being killed.
+/// Handles a result: failing sockets are expected as long as the broker is being killed.
 fn end(ledger: &KillLedger, what: &str, result: io::Result<()>) {
     if let Err(error) = result
         && !ledger.is_over()
@@ -74,7 +74,7 @@ fn delivery(wire: &mut Wire) -> io::Result<(u64, bool, Vec<u8>)> {
     delivered(wire, &frame)
 }
 
-/// What a delivery brings.
+/// Reads a delivery.
 fn delivered(wire: &mut Wire, frame: &Frame) -> io::Result<(u64, bool, Vec<u8>)> {
     if frame.method() != Some(method::BASIC_DELIVER) {
         return Err(unexpected(frame));
@@ -91,7 +91,7 @@ fn ack(wire: &mut Wire, tag: u64, multiple: bool) -> io::Result<()> {
     wire.socket.write_all(&method_frame(1, method::BASIC_ACK, &arguments))
 }
 
-/// Acknowledges what comes, which is never confirmed: some alone, some together.
+/// Acknowledges deliveries, some alone, some together; acknowledgements are never confirmed.
 pub(crate) fn acknowledge(ledger: &KillLedger, address: SocketAddr, queue: usize) {
     let mut wire = Wire::open(address);
     wire.prefetch(1, 50);
@@ -125,7 +125,7 @@ pub(crate) fn move_in_transactions(ledger: &KillLedger, address: SocketAddr, fro
 }
 
 fn move_on(ledger: &KillLedger, wire: &mut Wire, from: usize, to: usize) -> io::Result<()> {
-    // What comes before the answer to a commit belongs to the next transaction.
+    // Deliveries before the reply to a commit belong to the next transaction.
     let (mut gone, mut last) = (Vec::new(), 0);
     let take = |wire: &mut Wire, frame: &Frame, gone: &mut Vec<u64>| {
         let (tag, redelivered, bytes) = delivered(wire, frame)?;
@@ -168,7 +168,7 @@ fn move_on(ledger: &KillLedger, wire: &mut Wire, from: usize, to: usize) -> io::
     }
 }
 
-/// Takes everything that a queue holds.
+/// Consumes everything in a queue.
 pub fn read_to_the_end(ledger: &KillLedger, address: SocketAddr, queue: usize) {
     let mut wire = Wire::open(address);
     loop {

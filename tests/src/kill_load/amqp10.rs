@@ -14,7 +14,7 @@ use super::QUEUES;
 const WINDOW: usize = 100;
 const CREDIT: u32 = 100;
 
-/// Whether the socket still lives; what else keeps it silent is a failure.
+/// Whether the socket is still open; any other reason for silence is a failure.
 fn read(ledger: &KillLedger, client: &mut Amqp10) -> bool {
     match client.try_read() {
         Ok(()) => true,
@@ -39,7 +39,7 @@ fn each(first: Serial, last: Serial) -> impl Iterator<Item = u32> {
     (0..=last.0.wrapping_sub(first.0)).map(move |offset| first.0.wrapping_add(offset))
 }
 
-/// Publishes; an outcome is a confirm.
+/// Publishes; an outcome counts as a confirm.
 pub(crate) fn publish_to(ledger: &KillLedger, address: SocketAddr, queue: usize) {
     let mut client = Amqp10::open(address);
     client.sender(0, &address_of(queue));
@@ -50,7 +50,7 @@ pub(crate) fn publish_to(ledger: &KillLedger, address: SocketAddr, queue: usize)
         if !ledger.wait_for_room(queue) {
             return;
         }
-        // A queue whose disk is gone may end its links before the node is killed.
+        // The links of a queue whose disk is gone may end before the node is killed.
         if !client.client.is_attached(CHANNEL, 0) {
             if !ledger.is_over() {
                 ledger.fail("a sender of AMQP 1.0 lost its link".to_owned());
@@ -89,7 +89,7 @@ pub(crate) fn publish_to(ledger: &KillLedger, address: SocketAddr, queue: usize)
     }
 }
 
-/// Accepts what comes without settling it, and waits until the broker settles it: then the settlement is confirmed.
+/// Accepts deliveries without settling them, and waits until the broker settles them, which confirms the settlement.
 pub(crate) fn settle_and_wait(ledger: &KillLedger, address: SocketAddr, queue: usize) {
     let mut client = Amqp10::open(address);
     client.receiver(0, &address_of(queue), CREDIT);

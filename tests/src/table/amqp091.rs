@@ -1,12 +1,12 @@
 //! AMQP 0-9-1: five clients.
 
-use super::{Client, Program, Scenario, Table, client, scenario};
+use super::{ClientLibrary, Program, Scenario, Table, client, scenario};
 
 /// The table.
 pub(super) const TABLE: Table =
     Table { title: "AMQP 0-9-1", clients: CLIENTS, scenarios: SCENARIOS, over_tls: OVER_TLS };
 
-const CLIENTS: &[Client] = &[
+const CLIENTS: &[ClientLibrary] = &[
     client("pika", "pika 1.4.4 (Python)", Program::Python("pika/client.py")),
     client("go", "amqp091-go 1.16.0", Program::Installed("go-client")),
     client("java", "amqp-client 5.31.0 (Java)", Program::Java { folder: "java", main: "ScenarioClient" }),

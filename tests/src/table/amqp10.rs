@@ -1,11 +1,11 @@
-//! AMQP 1.0. tests/clients/AMQP10.md says what each scenario does.
+//! AMQP 1.0. tests/clients/AMQP10.md describes each scenario.
 
-use super::{Client, Program, Scenario, Table, client, scenario};
+use super::{ClientLibrary, Program, Scenario, Table, client, scenario};
 
 /// The table.
 pub(super) const TABLE: Table = Table { title: "AMQP 1.0", clients: CLIENTS, scenarios: SCENARIOS, over_tls: OVER_TLS };
 
-const CLIENTS: &[Client] = &[
+const CLIENTS: &[ClientLibrary] = &[
     client("proton-python", "python-qpid-proton 0.40.0", Program::Python("proton-python/client.py")),
     client("proton-c", "qpid-proton 0.37.0 (C)", Program::Installed("proton-c")),
     client("fe2o3", "fe2o3-amqp 0.18.4 (Rust)", Program::Ours("fe2o3-client")),

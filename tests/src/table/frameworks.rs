@@ -1,12 +1,12 @@
-//! Frameworks over AMQP 0-9-1, by what people use them for.
+//! Frameworks over AMQP 0-9-1, by use case.
 
-use super::{Client, Program, Scenario, Table, client, scenario};
+use super::{ClientLibrary, Program, Scenario, Table, client, scenario};
 
 /// The table.
 pub(super) const TABLE: Table =
     Table { title: "Frameworks", clients: CLIENTS, scenarios: SCENARIOS, over_tls: OVER_TLS };
 
-const CLIENTS: &[Client] = &[
+const CLIENTS: &[ClientLibrary] = &[
     client("celery", "Celery 5.7.0 (Python)", Program::Python("celery/client.py")),
     client("aio-pika", "aio-pika 10.2.1 (Python)", Program::Python("aio-pika/client.py")),
     client("spring-amqp", "Spring AMQP 3.2.6 (Java)", Program::Java { folder: "spring-amqp", main: "SpringClient" }),

@@ -1,11 +1,11 @@
-//! What JMS adds to AMQP 1.0. tests/clients/AMQP10.md says what each scenario does.
+//! JMS, as an addition to AMQP 1.0. tests/clients/AMQP10.md describes each scenario.
 
-use super::{Client, Program, Scenario, Table, client, scenario};
+use super::{ClientLibrary, Program, Scenario, Table, client, scenario};
 
 /// The table.
 pub(super) const TABLE: Table = Table { title: "JMS", clients: CLIENTS, scenarios: SCENARIOS, over_tls: OVER_TLS };
 
-const CLIENTS: &[Client] =
+const CLIENTS: &[ClientLibrary] =
     &[client("qpid-jms", "Qpid JMS 2.10.0", Program::Java { folder: "qpid-jms", main: "JmsClient" })];
 
 const OVER_TLS: &[&str] = &["jms_transacted_session"];

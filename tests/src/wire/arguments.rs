@@ -1,16 +1,16 @@
 //! Method arguments, written and read field by field (specification, section 4.2.5).
 
-/// Writes arguments.
+/// A writer of arguments.
 #[derive(Debug, Clone, Default)]
 pub struct Writer(Vec<u8>);
 
 impl Writer {
-    /// No arguments yet.
+    /// An empty writer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was written.
+    /// The bytes written.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -38,7 +38,7 @@ impl Writer {
     /// At most 255 bytes.
     ///
     /// # Panics
-    /// When it is longer.
+    /// If it is longer.
     pub fn put_short_string(&mut self, text: &str) -> &mut Self {
         self.put_octet(u8::try_from(text.len()).expect("a short string")).put(text.as_bytes())
     }
@@ -46,7 +46,7 @@ impl Writer {
     /// A long string.
     ///
     /// # Panics
-    /// Above 4 GiB.
+    /// If it is larger than 4 GiB.
     pub fn put_long_string(&mut self, bytes: &[u8]) -> &mut Self {
         self.put_long(u32::try_from(bytes.len()).expect("a long string")).put(bytes)
     }
@@ -74,19 +74,19 @@ impl Writer {
         self.put_long_string(table.bytes())
     }
 
-    /// What another writer wrote.
+    /// Appends the bytes of another writer.
     pub fn append(&mut self, other: &Writer) -> &mut Self {
         self.put(&other.0)
     }
 
-    /// Bytes as they are.
+    /// Appends bytes unchanged.
     pub fn put(&mut self, bytes: &[u8]) -> &mut Self {
         self.0.extend_from_slice(bytes);
         self
     }
 }
 
-/// Reads arguments; panics when they end early, which is the failure of the test.
+/// A reader of arguments; panics if they end early, since the test has failed then.
 #[derive(Debug, Clone)]
 pub struct Reader<'a>(&'a [u8]);
 

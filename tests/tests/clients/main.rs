@@ -1,5 +1,6 @@
-//! The table of scenarios by clients: one test per cell, named `client::scenario`, and once more over TLS, named
-//! `tls::client::scenario`. Of those some run always, and all with LEVERET_TLS_TABLE=whole (`make -C tests tls`).
+//! The table of scenarios by clients: one test per cell, named `client::scenario`, and again over TLS, named
+//! `tls::client::scenario`. Some of the latter always run, and all of them with LEVERET_TLS_TABLE=whole (`make -C
+//! tests tls`).
 
 mod over_tls;
 

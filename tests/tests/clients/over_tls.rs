@@ -1,4 +1,4 @@
-//! The table again over TLS, by the clients' own. `allow/tls.txt` has what can't be, which must then fail.
+//! The table over the clients' own TLS. `allow/tls.txt` lists the unsupported cells, which must then fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use leveret_tests::allow;
 use leveret_tests::cell::{self, Distrust, Transport};
-use leveret_tests::table::{Client, Scenario, TABLES, exception};
+use leveret_tests::table::{ClientLibrary, Scenario, TABLES, exception};
 use libtest_mimic::{Failed, Trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -45,7 +45,7 @@ fn allowed() -> BTreeMap<String, String> {
     allow::parse(&fs::read_to_string(path).expect("the list"))
 }
 
-fn again(client: &Client, scenario: &Scenario, must_fail: bool) -> Result<(), Failed> {
+fn again(client: &ClientLibrary, scenario: &Scenario, must_fail: bool) -> Result<(), Failed> {
     match cell::run(crate::command(client.program), scenario, Transport::Tls) {
         Ok(()) if must_fail => Err("passes: remove it from allow/tls.txt".into()),
         Err(reason) if !must_fail => Err(reason.into()),
@@ -53,8 +53,8 @@ fn again(client: &Client, scenario: &Scenario, must_fail: bool) -> Result<(), Fa
     }
 }
 
-/// A client that would take any certificate shows nothing of TLS.
-fn trusts_no_other(client: &Client, scenario: &Scenario) -> Result<(), Failed> {
+/// A client that accepted any certificate would prove nothing about TLS.
+fn trusts_no_other(client: &ClientLibrary, scenario: &Scenario) -> Result<(), Failed> {
     for distrust in [Distrust::Authority, Distrust::Host] {
         if cell::run(crate::command(client.program), scenario, Transport::Untrusted(distrust)).is_ok() {
             return Err(format!("it doesn't mind the wrong {distrust:?}").into());

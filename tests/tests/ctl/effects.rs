@@ -1,4 +1,4 @@
-//! What commands change, seen from elsewhere: over HTTP, by a client that logs in, in the process.
+//! Effects of commands, observed independently: over HTTP, by a client's login, in the process.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn logs_in(node: &Node, user: &str, password: &str, vhost: &str) -> bool {
 }
 
 #[test]
-fn users_can_log_in_with_what_was_set_and_nothing_else() {
+fn users_can_log_in_only_with_the_password_set() {
     let node = Node::start(Options::new());
     well(&node, "rabbitmqctl add_vhost v");
     well(&node, "rabbitmqctl add_user ann first");
@@ -49,12 +49,12 @@ fn users_can_log_in_with_what_was_set_and_nothing_else() {
     well(&node, "rabbitmqctl delete_user bob");
     assert!(!logs_in(&node, "bob", "third", "/"));
     assert_eq!(exit(&node, "rabbitmqctl change_password none x").exit, 67);
-    // Whoever makes a vhost here is no user, and so nobody gets permissions in it.
+    // A vhost created here has no creating user, so no user gets permissions in it.
     assert_eq!(well(&node, "rabbitmqctl -s list_permissions -p v"), "ann\t.*\t.*\t.*\n");
 }
 
 #[test]
-fn definitions_go_out_and_come_back() {
+fn definitions_are_exported_and_imported_again() {
     let node = Node::start(Options::new());
     well(&node, "rabbitmqctl add_vhost v");
     well(&node, "rabbitmqctl set_global_parameter p '{\"a\":1}'");
@@ -94,7 +94,7 @@ fn limits_of_alarms_change_while_the_node_runs() {
     assert_eq!(exit(&node, "rabbitmqctl set_disk_free_limit 5 6").exit, 64);
 }
 
-/// Alarms are measured by a thread of their own: the command is asked until it answers so.
+/// Alarms are measured by a separate thread: repeats the command until its result is as expected.
 fn until(node: &Node, line: &str, expected: i32) {
     let begin = std::time::Instant::now();
     while exit(node, line).exit != expected {
@@ -120,7 +120,7 @@ fn a_stop_returns_when_the_node_has_ended() {
 }
 
 #[test]
-fn suspended_listeners_take_nobody_and_leave_who_is_there() {
+fn suspended_listeners_accept_no_clients_and_keep_existing_ones() {
     let node = Node::start(Options::new());
     let mut wire = Wire::open(node.amqp());
     well(&node, "rabbitmqctl suspend_listeners");
@@ -211,7 +211,7 @@ fn a_report_has_the_status_and_every_list_of_every_vhost() {
 }
 
 #[test]
-fn a_command_that_is_not_there_yet_says_so() {
+fn a_missing_command_says_so() {
     let node = Node::start(Options::new());
     for line in ["rabbitmqctl eval_file x", "rabbitmqctl set_policy a b {}", "rabbitmq-diagnostics maybe_stuck"] {
         let said = exit(&node, line);
@@ -248,7 +248,7 @@ fn help_names_every_command_and_each_is_run_by_a_test() {
         }
         assert!(well(&node, &format!("{tool} version --help")).contains("General Options"));
     }
-    // What changes nothing, and what only people read.
+    // Commands that change nothing, and those with output for people only.
     well(&node, "rabbitmqctl reconcile_vhosts");
     well(&node, "rabbitmqctl has_reached_target_cluster_size");
     well(&node, "rabbitmq-diagnostics check_if_node_is_quorum_critical");

@@ -1,4 +1,4 @@
-//! Expressions that start scripts and suites of clients evaluate, answered as RabbitMQ 4.3.6 does.
+//! Expressions evaluated by start scripts and clients' test suites, answered as by RabbitMQ 4.3.6.
 
 use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::{Tuning, Wire};
@@ -57,7 +57,7 @@ fn channel_max_and_loopback_users_change_until_the_node_stops() {
     assert_eq!(eval(&node, "application:get_env(rabbit, channel_max)."), "{ok,5}");
     let mut wire = Wire::open_connection(node.amqp(), Tuning { frame_max: 0, heartbeat: 0 });
     (1..=5).for_each(|channel| wire.open_channel(channel));
-    // channel.open of a sixth.
+    // channel.open of a sixth channel.
     wire.send(&[1, 0, 6, 0, 0, 0, 5, 0, 20, 0, 10, 0, 0xce]);
     let (code, text) = wire.until_closed().expect("a reason");
     assert!(code == 530 && text.contains('5'), "{code} {text}");

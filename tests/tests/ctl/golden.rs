@@ -1,8 +1,8 @@
-//! golden/ctl/scene.txt played on a node, and compared with what RabbitMQ answered.
+//! Plays golden/ctl/scene.txt on a node, and compares the results with RabbitMQ's.
 //!
-//! Compared are exit codes, the rows and columns of lists, JSON and CSV, and what is said on the way; an order that
-//! RabbitMQ doesn't promise isn't. A difference stands in allow/golden-ctl.txt, or fails; so does a line there that isn't
-//! needed.
+//! Exit codes, rows and columns of lists, JSON and CSV, and progress messages are compared, but no order that
+//! RabbitMQ doesn't guarantee. A difference is listed in allow/golden-ctl.txt, or fails; so does an unneeded line
+//! there.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::tool::{Said, run};
 
-/// The node that answered.
+/// The name of the recorded node.
 const NODE: &str = "compare@localhost";
 /// Its port for AMQP.
 const PORT: &str = "5772";
@@ -84,7 +84,7 @@ fn open(node: &Node) -> Wire {
     wire
 }
 
-/// What isn't as recorded.
+/// The difference from the recording, if any.
 fn difference(line: &str, recorded: &Value, said: &Said) -> Option<String> {
     if recorded["exit"] != said.exit {
         return Some(format!("exits with {}, not {}", said.exit, recorded["exit"]));
@@ -104,7 +104,7 @@ fn difference(line: &str, recorded: &Value, said: &Said) -> Option<String> {
     (theirs != ours).then(|| format!("recorded: {theirs:#?}\nanswered: {ours:#?}"))
 }
 
-/// What Python, which recorded it, calls a value.
+/// Python's name of a value's type; Python recorded it.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "NoneType",
@@ -135,7 +135,7 @@ fn documents(text: &str) -> Vec<String> {
     rows
 }
 
-/// Lists of the whole node have objects that aren't of the scene.
+/// Removes objects that aren't part of the scene from lists of the whole node.
 fn of_scene(line: &str, mut lines: Vec<String>) -> Vec<String> {
     let is_of_all = ["list_users", "list_vhosts"].iter().any(|command| line.contains(command));
     if is_of_all && lines.iter().any(|line| line.contains("ctl-")) {

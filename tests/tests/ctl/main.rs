@@ -1,4 +1,4 @@
-//! The command line against a node: what commands do, and whether they answer as RabbitMQ's.
+//! The command line against a node: effects of commands, and whether their output is RabbitMQ's.
 
 mod effects;
 mod eval;

@@ -1,4 +1,4 @@
-//! How a node is found, and who may.
+//! Locating a node, and access to it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -14,7 +14,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn only_the_nodes_user_may_enter_and_a_stop_takes_the_socket_away() {
+fn only_the_nodes_user_has_access_and_a_stop_removes_the_socket() {
     let mut node = Node::start(Options::new());
     let socket = node.directory().join("control/socket");
     assert_eq!((mode(&node.directory().join("control")), mode(&socket)), (0o700, 0o600));
@@ -48,7 +48,7 @@ fn a_node_is_found_by_directory_variable_and_name() {
 }
 
 #[test]
-fn where_no_node_is_the_places_are_told() {
+fn without_a_node_the_places_searched_are_listed() {
     let empty = new_directory();
     let said = run(empty.path(), "rabbitmqctl status", "");
     assert_eq!(said.exit, 69);
@@ -56,7 +56,7 @@ fn where_no_node_is_the_places_are_told() {
 }
 
 #[test]
-fn a_link_with_the_name_of_a_tool_is_that_tool() {
+fn a_link_with_the_name_of_a_tool_runs_that_tool() {
     let node = Node::start(Options::new());
     let links = new_directory();
     for (tool, command, expected) in [
@@ -75,7 +75,7 @@ fn a_link_with_the_name_of_a_tool_is_that_tool() {
 }
 
 #[test]
-fn a_path_that_no_socket_can_have_leaves_a_node_without_commands() {
+fn a_path_too_long_for_a_socket_disables_commands() {
     let parent = new_directory();
     let long = parent.path().join("a".repeat(100));
     let directory = tempfile::Builder::new().tempdir_in({
@@ -83,7 +83,7 @@ fn a_path_that_no_socket_can_have_leaves_a_node_without_commands() {
         &long
     });
     let mut node = Node::start_in(directory.expect("a directory"), Options::new());
-    // The log is written by a thread of its own: others are served meanwhile.
+    // The log is written by a separate thread: others are served meanwhile.
     let begin = std::time::Instant::now();
     while !node.log().contains("rabbitmqctl can't reach this node: the path of the local socket has") {
         assert!(begin.elapsed() < leveret_tests::PATIENCE, "{}", node.log());

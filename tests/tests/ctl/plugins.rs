@@ -1,4 +1,4 @@
-//! Plugins of RabbitMQ: what is built in, and the file that lists those that are wanted.
+//! RabbitMQ's plugins: those built in, and the file that lists the enabled ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ impl WithFile {
         WithFile { process, ports: Ports::read(directory) }
     }
 
-    /// What it has logged.
+    /// Its log.
     fn stop(mut self) -> String {
         let pid = i32::try_from(self.process.pid()).ok().and_then(Pid::from_raw).expect("a process id");
         kill_process(pid, Signal::TERM).expect("is sent");
@@ -42,7 +42,7 @@ fn plugins_that_are_built_in_are_enabled_and_others_are_not() {
         let said = exit(&node, &format!("rabbitmq-plugins {line} rabbitmq_mqtt rabbitmq_management"));
         assert!(said.exit == 70 && said.stderr.contains("aren't there yet: rabbitmq_mqtt. "), "{line}: {said:?}");
     }
-    // RabbitMQ warns of names that no plugin has, and goes on.
+    // RabbitMQ warns about unknown names, and continues.
     for line in ["enable", "disable", "set"] {
         let said = well(&node, &format!("rabbitmq-plugins {line} none"));
         assert!(said.contains("WARNING - plugins currently enabled but missing: none"), "{line}: {said}");
@@ -56,7 +56,7 @@ fn plugins_that_are_built_in_are_enabled_and_others_are_not() {
 
 /// FP-05.
 #[test]
-fn a_file_of_plugins_says_who_listens_from_the_next_start() {
+fn a_file_of_plugins_sets_the_listeners_of_the_next_start() {
     let directory = new_directory();
     let file: PathBuf = directory.path().join("plugins");
     fs::write(&file, "%% by hand\n[rabbitmq_prometheus, rabbitmq_mqtt, rabbitmq_managment].\n").expect("is written");
@@ -97,7 +97,7 @@ fn a_file_of_plugins_says_who_listens_from_the_next_start() {
     node.stop();
     let node = WithFile::start(directory.path(), &file);
     assert_eq!(node.ports.http, 0);
-    // Without the file all is on; taking one out makes it.
+    // Without the file all are on; disabling one creates the file.
     fs::remove_file(&file).expect("is removed");
     assert_eq!(ask("enable rabbitmq_management").0, 0);
     assert!(!file.exists());

@@ -1,4 +1,4 @@
-//! Points of RabbitMQ's native AMQP 1.0 work that are about commands, each under its number.
+//! Points of RabbitMQ's native AMQP 1.0 work about commands, each with its number.
 
 use leveret_tests::amqp10::Amqp10;
 use leveret_tests::node::{Node, Options};
@@ -6,7 +6,7 @@ use leveret_tests::wire::Wire;
 
 use crate::tool::run;
 
-/// AMQP 1.0 needs no plugin; scripts that enable and disable it go on.
+/// AMQP 1.0 needs no plugin; scripts that enable and disable it still work.
 #[test]
 fn point_39_the_plugin_of_amqp10_does_nothing() {
     let node = Node::start(Options::new());
@@ -14,14 +14,14 @@ fn point_39_the_plugin_of_amqp10_does_nothing() {
     for line in ["enable", "disable", "enable --offline", "disable --offline", "enable --all"] {
         let said = run(node.directory(), &format!("rabbitmq-plugins {line} rabbitmq_amqp1_0"), "");
         assert_eq!((said.exit, said.stderr.as_str()), (0, ""), "{line}: {said:?}");
-        // Over AMQP 1.0 everything goes on, for who is there and who comes.
+        // AMQP 1.0 still works, for existing and new connections.
         client.barrier(0);
         Amqp10::open(node.amqp()).close();
     }
     assert_eq!(run(node.directory(), "rabbitmq-plugins is_enabled rabbitmq_amqp1_0", "").exit, 0);
 }
 
-/// Connections of both protocols stand in one list.
+/// Connections of both protocols are in one list.
 #[test]
 fn point_40_one_list_of_connections() {
     let node = Node::start(Options::new());

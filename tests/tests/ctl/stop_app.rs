@@ -1,4 +1,4 @@
-//! A node that is stopped and started again in one process.
+//! A node that is stopped and started again within one process.
 
 use std::net::TcpStream;
 
@@ -64,7 +64,7 @@ fn a_stopped_node_answers_tools_only_and_starts_from_its_disk() {
     drop(wire);
     conservation::check(&leveret_tests::http::Http::guest(format!("127.0.0.1:{}", ports.http)));
 
-    // And once more; then the process ends by a signal while there is no node.
+    // Again; then the process is ended by a signal while it has no node.
     well(&node, "rabbitmqctl stop_app");
     assert_eq!(node.terminate().code(), Some(0));
     assert_eq!(said(&node, "rabbitmqctl ping").exit, 69);
@@ -107,7 +107,7 @@ fn listeners_with_port_0_keep_the_ports_that_they_had() {
         let (had, has) = restart(&|| ());
         assert_eq!(all(has), all(had));
     }
-    // A port that is taken meanwhile is no reason not to start.
+    // A port that is taken meanwhile doesn't prevent the start.
     let port = Ports::read(node.directory()).amqp;
     let taken = std::cell::OnceCell::new();
     let (had, has) = restart(&|| {

@@ -1,4 +1,4 @@
-//! The tools, as names of the binary.
+//! The tools, by names of the binary.
 
 use std::io::Write;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use leveret_tests::node::binary;
 
-/// What a tool answered.
+/// The result of a tool.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) exit: i32,
@@ -26,7 +26,7 @@ pub(crate) fn run(directory: &Path, line: &str, input: &str) -> Said {
     };
     let mut command = Command::new(binary());
     command.arg(tool).args(&words[1..]).env("LEVERET_DATA_DIR", directory).env_remove("RABBITMQ_NODENAME");
-    // This machine's own isn't touched.
+    // So that the machine's own file isn't changed.
     command.env("RABBITMQ_ENABLED_PLUGINS_FILE", directory.join("enabled_plugins"));
     finish(command, input)
 }
@@ -35,14 +35,14 @@ pub(crate) fn run(directory: &Path, line: &str, input: &str) -> Said {
 pub(crate) fn finish(mut command: Command, input: &str) -> Said {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("run the binary");
-    // One that needs no input may have ended by now.
+    // A program that needs no input may have ended by now.
     let _ = child.stdin.take().expect("standard input").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("an end");
     let text = |bytes| String::from_utf8(bytes).expect("text");
     Said { exit: output.status.code().expect("no signal"), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// The words of a line as a shell reads them: quotes of both kinds, and nothing else.
+/// The words of a line as parsed by a shell: only quotes of both kinds are supported.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in line.chars() {
@@ -61,6 +61,6 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_line_has_words_as_in_a_shell() {
+fn a_line_is_split_as_by_a_shell() {
     assert_eq!(words("a  b 'c \"d' \"\" e\"f g\"h"), ["a", "b", "c \"d", "", "ef gh"]);
 }

@@ -12,21 +12,21 @@ use traffic::Traffic;
 
 const QUERIES: &str = include_str!("../../prometheus/overview.tsv");
 
-/// How often the same happens, once between two scrapes.
+/// Number of rounds of the same traffic, each between two scrapes.
 const ROUNDS: usize = 8;
 
-/// Rates may be off by so much; counts by nothing.
+/// Tolerance of rates; counts must be exact.
 const TOLERANCE: f64 = 0.1;
 
-/// The window of every rate on the dashboard, in seconds: all of the traffic is in it.
+/// The window of every rate on the dashboard in seconds, which contains all of the traffic.
 const WINDOW: f64 = 60.0;
 
-/// Whether a rate is what it has to be.
+/// Whether a rate is within the tolerance.
 fn is_near(found: f64, wanted: f64) -> bool {
     (found - wanted).abs() <= wanted * TOLERANCE + 1e-9
 }
 
-/// A query as Grafana sends it.
+/// A query as sent by Grafana.
 fn filled_in(query: &str, cluster: &str) -> String {
     let labels = format!("rabbitmq_cluster=\"{cluster}\", namespace=\"{NAMESPACE}\", rabbitmq_endpoint=\"aggregated\"");
     let identity = "group_left(rabbitmq_cluster, rabbitmq_node) rabbitmq_identity_info";
@@ -37,13 +37,13 @@ fn filled_in(query: &str, cluster: &str) -> String {
 struct Stage {
     prometheus: Prometheus,
     facts: BTreeMap<&'static str, f64>,
-    /// When the traffic began, and the last scrape after its end.
+    /// The beginning of the traffic; the other field is the last scrape after its end.
     began: f64,
     ended: f64,
 }
 
 impl Stage {
-    /// What is wrong with the answer to a query, if anything is.
+    /// The error in the result of a query, if any.
     fn mistake(&self, query: &str, wanted: &str) -> Option<String> {
         let (kind, name) = wanted.split_once(' ').unwrap_or((wanted, ""));
         let fact = || *self.facts.get(name).unwrap_or_else(|| panic!("no fact is called {name}"));
@@ -72,7 +72,7 @@ impl Stage {
 fn every_query_of_the_overview_returns_the_right_value() {
     let mut node = Node::start(Options::new());
     let prometheus = Prometheus::start(&format!("127.0.0.1:{}", node.ports().prometheus));
-    // Counts have to begin at 0 for it.
+    // Counters have to start at 0.
     prometheus.scraped();
     let began = prometheus.query("timestamp(up)", None)[0].value;
     let mut traffic = Traffic::begin(node.amqp());
@@ -103,7 +103,7 @@ fn every_query_of_the_overview_returns_the_right_value() {
     assert!(node.terminate().success());
 }
 
-/// By protocol, which the dashboard doesn't ask for.
+/// Checks counters by protocol, which the dashboard doesn't use.
 fn totals_are_exact(prometheus: &Prometheus, facts: &BTreeMap<&'static str, f64>, ended: f64) {
     let rounds = facts["dropped"];
     for (family, amqp091, amqp10) in [

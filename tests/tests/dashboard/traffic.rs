@@ -12,22 +12,22 @@ const TINY: [u8; 50] = [b't'; 50];
 const SMALL: [u8; 500] = [b's'; 500];
 const MEDIUM: [u8; 5000] = [b'm'; 5000];
 
-/// Clients that stay, and how many rounds they played.
+/// Persistent clients, and the number of rounds played.
 pub(crate) struct Traffic {
     address: SocketAddr,
     publisher: Wire,
-    /// Takes with acknowledgements.
+    /// Consumes with acknowledgements.
     taker: Wire,
-    /// Takes without.
+    /// Consumes without acknowledgements.
     reader: Wire,
-    /// Gets.
+    /// Uses basic.get.
     getter: Wire,
     peer: Amqp10,
     rounds: u64,
     confirmed: u64,
 }
 
-/// A data section of 20 bytes: 25 with its head.
+/// A data section of 20 bytes, 25 with its header.
 fn payload() -> Vec<u8> {
     let mut payload = vec![0x00, 0x53, 0x75, 0xa0, 20];
     payload.extend([b'x'; 20]);
@@ -50,7 +50,8 @@ impl Traffic {
         Self { address, publisher, taker, reader, getter, peer, rounds: 0, confirmed: 0 }
     }
 
-    /// The same as in every other round. All of it is done when this returns but for the last acknowledgements.
+    /// Plays a round; all rounds are the same. When it returns everything is complete except for the last
+    /// acknowledgements.
     pub(crate) fn round(&mut self) {
         self.rounds += 1;
         let bodies = std::iter::repeat_n(&TINY[..], 10).chain([&SMALL[..], &SMALL, &MEDIUM]);
@@ -69,14 +70,14 @@ impl Traffic {
                 last = tag;
             }
         }
-        // What was taken in earlier rounds and not acknowledged stays so.
+        // Deliveries of earlier rounds stay unacknowledged.
         (last - 9..=last).for_each(|tag| self.taker.ack(1, tag, false));
         (0..2).for_each(|_| drop(self.reader.delivery()));
         self.gets();
         self.comings_and_goings();
     }
 
-    /// Confirms of this round, and the message that comes back.
+    /// Reads the confirms of this round, and the returned message.
     fn confirmations(&mut self, count: u64) {
         let wanted = self.confirmed + count;
         let mut returned = false;
@@ -97,7 +98,7 @@ impl Traffic {
         }
     }
 
-    /// Four messages over AMQP 1.0, of which two are taken.
+    /// Sends four messages over AMQP 1.0, of which two are consumed.
     fn peer(&mut self) {
         let ids: Vec<Serial> = (0..4).map(|_| self.peer.send(0, &payload(), &Send::default())).collect();
         for id in ids {
@@ -124,7 +125,7 @@ impl Traffic {
         Some(tag)
     }
 
-    /// One acknowledged, one given back, that one again without acknowledgement, and one from an empty queue.
+    /// Gets: one acknowledged, one requeued, that one again without acknowledgement, and one from an empty queue.
     fn gets(&mut self) {
         let tag = self.get("got", false).expect("a message");
         self.getter.ack(1, tag, false);
@@ -136,7 +137,7 @@ impl Traffic {
         assert_eq!(self.get("empty", false), None);
     }
 
-    /// A queue, a channel and a connection that don't stay.
+    /// Opens and closes a queue, a channel and a connection.
     fn comings_and_goings(&mut self) {
         self.getter.declare(1, "passing", true);
         self.getter.declare(1, "passing", true);
@@ -150,7 +151,7 @@ impl Traffic {
         Wire::open(self.address).close();
     }
 
-    /// What all of it comes to, by the names of overview.tsv.
+    /// The expected totals, by the names in overview.tsv.
     pub(crate) fn facts(&self) -> BTreeMap<&'static str, f64> {
         let n = self.rounds as f64;
         let bytes = 17.0 * TINY.len() as f64 + 2.0 * SMALL.len() as f64 + MEDIUM.len() as f64;

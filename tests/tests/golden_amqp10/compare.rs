@@ -1,13 +1,13 @@
-//! Where two answers differ.
+//! Differences between two answers.
 
 use std::collections::BTreeMap;
 
 use super::play::first_word;
 
-/// The script whose answer all others begin with.
+/// The script whose answer is the beginning of all others.
 const BEGUN: &str = "begin with defaults";
 
-/// What is said up to `begin` stays with one script; in the others one line stands for it.
+/// The frames up to `begin` are kept in one script; in the others they are replaced by one line.
 pub(crate) fn begin_once(answers: &mut BTreeMap<String, Vec<String>>) {
     let Some(begun) = answers.get(BEGUN) else { return };
     let count = begun.iter().take_while(|line| first_word(line) != "begin").count() + 1;
@@ -19,9 +19,9 @@ pub(crate) fn begin_once(answers: &mut BTreeMap<String, Vec<String>>) {
     }
 }
 
-/// The differences between what was recorded and what was said, each by its script's name and the frames that differ:
-/// `script / detach`, `script / detach text` when only the description of an error differs, `script / no detach` and
-/// `script / also detach` when only one of both says it.
+/// The differences between recorded and actual answers, each named by its script and the frames that differ: `script
+/// / detach`, `script / detach text` if only the description of an error differs, `script / no detach` and `script /
+/// also detach` if only one of both has the frame.
 pub(crate) fn differences(name: &str, theirs: &[String], ours: &[String]) -> Vec<String> {
     let mut differences = Vec::new();
     for pair in aligned(theirs, ours) {
@@ -46,14 +46,14 @@ pub(crate) fn differences(name: &str, theirs: &[String], ours: &[String]) -> Vec
     differences
 }
 
-/// Lines of the same name side by side, as many as can be, and equal ones before others.
+/// Aligns lines of the same name, as many as possible, with equal lines preferred.
 fn aligned<'a>(theirs: &'a [String], ours: &'a [String]) -> Vec<(Option<&'a String>, Option<&'a String>)> {
     let worth = |at: usize, to: usize| match (&theirs[at], &ours[to]) {
         (their, our) if their == our => 3,
         (their, our) if first_word(their) == first_word(our) => 2,
         _ => 0,
     };
-    // What the rest of both is worth, from each place on.
+    // The score of the rest of both, from each pair of positions on.
     let mut best = vec![vec![0; ours.len() + 1]; theirs.len() + 1];
     for at in (0..theirs.len()).rev() {
         for to in (0..ours.len()).rev() {
@@ -82,8 +82,8 @@ fn aligned<'a>(theirs: &'a [String], ours: &'a [String]) -> Vec<(Option<&'a Stri
     pairs
 }
 
-/// Whether two lines differ only in the description of an error. One that goes on where RabbitMQ's ends, or shows an
-/// Erlang term, is the same.
+/// Whether two lines differ only in the description of an error. A description that continues where RabbitMQ's ends,
+/// or that replaces an Erlang term, counts as the same.
 fn same_words(their: &str, our: &str) -> bool {
     let ((_, theirs), (_, ours)) = (without_text(their), without_text(our));
     let term = ["...", "{", "[", "<<"].into_iter().filter_map(|start| theirs.find(start)).min();

@@ -1,4 +1,4 @@
-//! `flow`: credit, drain, what is available.
+//! `flow`: credit, drain, available.
 
 use leveret_amqp10::SenderSettleMode;
 use leveret_amqp10::performative::{Attach, Begin, Flow};
@@ -23,7 +23,7 @@ fn empty(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
     script
 }
 
-/// A flow of the receiver after so many messages were published by the session.
+/// A flow of the receiver after the session has published this many messages.
 fn after(published: u32, flow: Flow<'static>) -> Step {
     say(Flow { next_outgoing_id: published, ..flow })
 }

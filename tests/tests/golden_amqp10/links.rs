@@ -310,7 +310,7 @@ fn ends() -> Vec<Script> {
         script("the queue of a sender is deleted", {
             let mut steps = sending(TO);
             steps.push(super::script::Step::Classic(super::settling::delete_queue));
-            // Without this wait the transfer may be there before the deletion, and be answered as RabbitMQ answers it.
+            // Without this wait the transfer may arrive before the deletion, and be answered as RabbitMQ answers it.
             steps.push(super::script::Step::AwaitOurs("detach"));
             steps.push(send(&transfer(0, false), &plain()));
             steps

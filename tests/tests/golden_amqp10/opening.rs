@@ -96,7 +96,7 @@ pub(crate) fn scripts() -> Vec<Script> {
         script("an unknown performative", session([raw(0, &[0, 0x53, 0x70, 0xC0, 1, 0]), Await("end")])),
         script("a performative that is no list", session([raw(0, &[0, 0x53, 0x11, 0x40]), Await("close")])),
         script("a performative without a mandatory field", {
-            // attach without a name.
+            // An attach without a name.
             session([raw(0, &[0, 0x53, 0x12, 0xC0, 4, 3, 0x40, 0x43, 0x42]), Await("end")])
         }),
         script(

@@ -1,4 +1,4 @@
-//! A script is played, and what the broker says is written down.
+//! Plays a script and records the broker's answers.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -11,32 +11,32 @@ use leveret_tests::broker::is_given;
 
 use super::script::Step;
 
-/// The line that says that nothing more came, and the socket stayed open.
+/// The line for a socket that stayed open without further frames.
 pub(crate) const SILENCE: &str = "silence";
 
-/// One socket, and what came on it.
+/// A socket, and the frames received on it.
 struct Line {
     socket: TcpStream,
     input: Vec<u8>,
-    /// Nothing more comes.
+    /// Whether nothing more will come.
     over: bool,
 }
 
-/// The lines of a script: each frame, and what isn't one.
+/// The lines of a script: each frame, and other events.
 struct Log {
     lines: Vec<String>,
     /// Lines that a step has waited for.
     seen: Vec<bool>,
 }
 
-/// Plays a script as a user, and gives what the broker said: a line for each frame. A broker that says nothing for
-/// `patience` is written down as silent.
+/// Plays a script as a user. Returns the broker's answers, a line for each frame. A broker that sends nothing for
+/// `patience` is recorded as silent.
 pub(crate) fn play(address: SocketAddr, user: &str, steps: &[Step], patience: Duration) -> Vec<String> {
     let mut log = Log { lines: Vec::new(), seen: Vec::new() };
     let mut line = Line::connect(address, patience);
     for step in steps {
         match step {
-            // Whoever closed may not take any more.
+            // A broker that has closed may refuse more input.
             Step::Send(bytes) => drop(line.socket.write_all(&as_user(bytes.clone(), user))),
             Step::Await(name) => line.until(name, &mut log),
             Step::AwaitOurs(_) if is_given() => {}
@@ -53,7 +53,7 @@ pub(crate) fn play(address: SocketAddr, user: &str, steps: &[Step], patience: Du
     log.lines.iter().map(|line| line.replace(&format!("'{user}'"), "'guest'")).collect()
 }
 
-/// Logs in as somebody else, whose password is the name.
+/// Replaces the login by that of another user, whose password is the name.
 fn as_user(bytes: Vec<u8>, user: &str) -> Vec<u8> {
     const GUEST: &[u8] = b"\0guest\0guest";
     if user == "guest" || !bytes.windows(GUEST.len()).any(|window| window == GUEST) {
@@ -79,7 +79,7 @@ impl Log {
         self.seen.push(false);
     }
 
-    /// Looks for a line of this name that nobody has waited for, and takes it.
+    /// Finds a line with one of these names that no step has waited for, and marks it.
     fn take(&mut self, names: &str) -> bool {
         let is_named = |line: &str| names.split(" or ").any(|name| first_word(line) == name);
         let found = |(at, line): (usize, &String)| (!self.seen[at] && is_named(line)).then_some(at);
@@ -92,12 +92,12 @@ impl Log {
         self.count(name) > 0
     }
 
-    /// Sessions that have begun and not ended.
+    /// Number of sessions that have begun and not ended.
     fn sessions(&self) -> usize {
         self.count("begin").saturating_sub(self.count("end"))
     }
 
-    /// Frames of this name on the present socket.
+    /// Number of frames with this name on the current socket.
     fn count(&self, name: &str) -> usize {
         let lines = self.lines.iter().rev().take_while(|line| *line != "cut");
         lines.filter(|line| first_word(line) == name).count()
@@ -124,7 +124,8 @@ impl Line {
         }
     }
 
-    /// Ends what is still open, each answer awaited: what came before it has come then. Who said `close` is done.
+    /// Ends everything that is still open and waits for each reply, so that all earlier frames have arrived. After a
+    /// `close` there is nothing to do.
     fn leave(&mut self, log: &mut Log) {
         let mut bytes = Vec::new();
         if log.sessions() > 0 && !log.has("close") {
@@ -174,7 +175,7 @@ impl Line {
     }
 }
 
-/// A frame in words. An empty one only says that somebody is there.
+/// A frame as text. An empty one only keeps the connection alive and is left out.
 fn written(kind: FrameKind, channel: u16, body: &[u8]) -> Option<String> {
     let line = match kind {
         FrameKind::Sasl => match SaslFrame::decode(body) {
@@ -184,24 +185,24 @@ fn written(kind: FrameKind, channel: u16, body: &[u8]) -> Option<String> {
         FrameKind::Amqp if body.is_empty() => return None,
         FrameKind::Amqp => match Performative::decode(body) {
             Ok((Performative::Open(open), _)) => {
-                // A copyright is its owner's.
+                // Values such as the copyright differ, so only the keys are recorded.
                 let keys = open.properties.into_iter().flatten().map(|(key, _)| format!("{key:?}"));
                 let keys: Vec<_> = keys.filter(|key| !key.contains("copyright")).collect();
                 let open = Open { container_id: "*", properties: None, ..open };
                 format!("open {open:?} properties {keys:?}")
             }
             Ok((Performative::Transfer(transfer), payload)) => delivery(&transfer, payload),
-            // RabbitMQ leaves the terminus of a receiver out of its answer (2.6.3), Leveret repeats it.
+            // RabbitMQ omits the terminus of a receiver in its reply (2.6.3), Leveret repeats it.
             Ok((Performative::Attach(attach), _)) if attach.role == Role::Sender && attach.source.is_some() => {
                 format!("attach {:?}", Attach { target: None, ..attach })
             }
-            // What is available is an estimate (2.7.4): behind a drain, RabbitMQ's changes from run to run.
+            // `available` is an estimate (2.7.4): after a drain, RabbitMQ's varies between runs.
             Ok((Performative::Flow(flow), _)) if flow.drain => {
                 format!("flow {:?}", Flow { available: flow.available.and(Some(0)), ..flow })
             }
             Ok((performative, _)) => {
                 let text = format!("{performative:?}");
-                // The name stands at the beginning already.
+                // The name is at the beginning already.
                 let fields = text.split_once('(').map_or("", |(_, fields)| fields);
                 format!("{} {}", performative.name(), fields.strip_suffix(')').unwrap_or(fields))
             }
@@ -231,14 +232,14 @@ fn delivery(transfer: &Transfer<'_>, payload: &[u8]) -> String {
     )
 }
 
-/// A map has no order.
+/// The entries of a map, sorted, because it has no order.
 fn sorted(map: Option<MapRef<'_>>) -> String {
     let mut pairs: Vec<_> = map.into_iter().flatten().map(|(key, value)| format!("{key:?}: {value:?}")).collect();
     pairs.sort();
     format!("{{{}}}", pairs.join(", "))
 }
 
-/// Leaves out what isn't there, and names that differ from run to run.
+/// Removes absent fields, and names that vary between runs.
 fn short(line: &str) -> String {
     let mut line = line.to_owned();
     for absent in [": None", ": false", ": []"] {
@@ -250,7 +251,7 @@ fn short(line: &str) -> String {
         }
     }
     line = line.replace(",  }", " }").replace("{  }", "{}").replace("{ }", "{}");
-    // What an Erlang process died of goes on with its stack, with pids and times.
+    // The reason of an Erlang process's end is followed by its stack, with pids and times.
     while let Some(at) = line.find("\\n") {
         let end = line[at..].find("\")").map_or(line.len(), |end| at + end);
         line.replace_range(at..end, "...");

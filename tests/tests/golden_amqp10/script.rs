@@ -1,4 +1,4 @@
-//! What a script is made of.
+//! Scripts and their steps.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use leveret_amqp10::{
     Value, encode_performative, encode_transfer,
 };
 
-/// The queue that every script finds new and empty.
+/// The queue that is new and empty for every script.
 pub(crate) const QUEUE: &str = "golden10.queue";
 /// Its address.
 pub(crate) const TO: Option<&str> = Some("/queues/golden10.queue");
@@ -20,16 +20,16 @@ pub(crate) const FANOUT: Option<&str> = Some("/exchanges/amq.fanout");
 
 /// A step of a script.
 pub(crate) enum Step {
-    /// These bytes are sent.
+    /// Send these bytes.
     Send(Vec<u8>),
-    /// A frame of this name, or one of those joined by `or`, is waited for, unless the session, the connection or the
+    /// Wait for a frame with this name, or one of several joined by `or`, unless the session, the connection or the
     /// socket ends before.
     Await(&'static str),
-    /// The same of Leveret alone: RabbitMQ doesn't say it.
+    /// As `Await`, but only for Leveret: RabbitMQ doesn't send it.
     AwaitOurs(&'static str),
-    /// The socket is closed without a word, and another one connected.
+    /// Close the socket without a `close`, and connect another one.
     Cut,
-    /// Something is done over AMQP 0-9-1.
+    /// Do something over AMQP 0-9-1.
     Classic(fn(SocketAddr)),
 }
 
@@ -37,13 +37,13 @@ use Step::{Await, Cut, Send};
 
 /// A script.
 pub(crate) struct Script {
-    /// What it is about.
+    /// Its subject.
     pub(crate) name: &'static str,
-    /// Of a user who may only read and write some objects.
+    /// Whether it runs as a user with permissions for some objects only.
     pub(crate) restricted: bool,
-    /// Flows are left out: when they come depends on how bytes are read.
+    /// Whether flows are left out, because their timing depends on how bytes are read.
     pub(crate) without_flows: bool,
-    /// What the client does.
+    /// The client's steps.
     pub(crate) steps: Vec<Step>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn script(name: &'static str, steps: impl IntoIterator<Item = Step>) 
     Script { name, restricted: false, without_flows: false, steps: steps.into_iter().collect() }
 }
 
-/// Joins what several helpers give.
+/// Concatenates the results of several helpers.
 pub(crate) fn all<const N: usize>(parts: [Vec<Step>; N]) -> Vec<Step> {
     parts.into_iter().flatten().collect()
 }
@@ -80,7 +80,7 @@ pub(crate) fn on<'a>(channel: u16, performative: impl Into<Performative<'a>>) ->
     Send(bytes)
 }
 
-/// A frame with this body, whatever it is.
+/// A frame with any body.
 pub(crate) fn raw(channel: u16, body: &[u8]) -> Step {
     let mut bytes = Vec::new();
     let start = leveret_amqp10::begin_frame(&mut bytes, leveret_amqp10::FrameKind::Amqp, channel);
@@ -97,8 +97,8 @@ pub(crate) fn init(mechanism: &'static str, response: Option<&[u8]>) -> Step {
     Send(bytes)
 }
 
-/// Up to the protocol header of AMQP; the password is replaced by that of the script's user. A RabbitMQ that gets
-/// more behind a header than the header now and then forgets the rest: each is waited for.
+/// The steps up to the protocol header of AMQP; the password is replaced by that of the script's user. A RabbitMQ
+/// that gets more bytes right after a header sometimes loses them, so each reply is awaited.
 pub(crate) fn login() -> Vec<Step> {
     vec![
         Send(HEADER_SASL.to_vec()),
@@ -110,17 +110,17 @@ pub(crate) fn login() -> Vec<Step> {
     ]
 }
 
-/// What opens a connection.
+/// An `open`.
 pub(crate) fn open() -> Open<'static> {
     Open { container_id: "golden", hostname: Some("vhost:/"), ..Open::default() }
 }
 
-/// What begins a session.
+/// A `begin`.
 pub(crate) fn begin() -> Begin<'static> {
     Begin { incoming_window: 100, outgoing_window: 100, ..Begin::default() }
 }
 
-/// A link on which the client sends, with handle 0.
+/// An attach of a sender with handle 0.
 pub(crate) fn sender(address: Option<&str>) -> Attach<'_> {
     let target = Target { address, ..Target::default() };
     Attach {
@@ -133,7 +133,7 @@ pub(crate) fn sender(address: Option<&str>) -> Attach<'_> {
     }
 }
 
-/// A link on which the client receives, with handle 1.
+/// An attach of a receiver with handle 1.
 pub(crate) fn receiver(address: Option<&str>) -> Attach<'_> {
     let source = Source { address, ..Source::default() };
     Attach {
@@ -206,7 +206,8 @@ pub(crate) fn sending(address: Option<&str>) -> Vec<Step> {
     session([say(sender(address)), Await("attach"), Await("flow")])
 }
 
-/// One more sender, of handle 9, and its credit: what was sent before has been looked at, and answered.
+/// Attaches another sender, with handle 9, and waits for its credit: by then everything sent before has been
+/// processed and answered.
 pub(crate) fn another_sender() -> [Step; 3] {
     [say(Attach { name: "another", handle: 9, ..sender(FANOUT) }), Await("attach"), Await("flow")]
 }
@@ -216,7 +217,7 @@ pub(crate) fn receiving(address: Option<&str>) -> Vec<Step> {
     session([say(receiver(address)), Await("attach")])
 }
 
-/// An attach that is refused: attach and detach, or end. The detach comes right behind the attach.
+/// An attach that is refused: attach and detach, or end. The detach follows the attach immediately.
 pub(crate) fn refused(attach: Attach<'_>) -> Vec<Step> {
     session([say(attach), Await("attach")])
 }
@@ -240,7 +241,7 @@ pub(crate) fn credit(count: u32) -> Flow<'static> {
     Flow { handle: Some(1), delivery_count: Some(0), link_credit: Some(count), ..flow() }
 }
 
-/// Messages in [`QUEUE`], a receiver, and all of them received.
+/// Publishes messages to [`QUEUE`], attaches a receiver, and receives all of them.
 pub(crate) fn received(count: u32) -> Vec<Step> {
     let mut steps = published(count);
     steps.extend([say(receiver(TO)), Await("attach"), say(Flow { next_outgoing_id: count, ..credit(count) })]);
@@ -248,7 +249,7 @@ pub(crate) fn received(count: u32) -> Vec<Step> {
     steps
 }
 
-/// What a new connection receives from [`QUEUE`].
+/// Receives from [`QUEUE`] on a new connection.
 pub(crate) fn again() -> Vec<Step> {
     let mut steps = receiving(TO);
     steps.extend([say(credit(1)), Await("transfer")]);
@@ -265,24 +266,24 @@ pub(crate) fn disposition(first: u32, last: Option<u32>, settled: bool, state: O
     };
     let (mut told, untold) = (bytes(true), bytes(false));
     if !settled {
-        // A flag that isn't there is false, but not to RabbitMQ: it is written out.
+        // RabbitMQ distinguishes an absent flag from false, so it is written out.
         let at = told.iter().zip(&untold).skip(4).position(|(told, untold)| told != untold).expect("the flag") + 4;
         told[at] = 0x42;
     }
     Send(told)
 }
 
-/// The end of a link.
+/// A detach.
 pub(crate) fn detach(handle: u32, closed: bool) -> Step {
     say(Detach { handle, closed, error: None })
 }
 
-/// The end of the session, in order: whatever was sent before has been looked at.
+/// Ends the session in order: everything sent before has been processed.
 pub(crate) fn end() -> [Step; 2] {
     [say(End { error: None }), Await("end")]
 }
 
-/// The socket goes away.
+/// Closes the socket.
 pub(crate) fn cut() -> Vec<Step> {
     vec![Cut]
 }

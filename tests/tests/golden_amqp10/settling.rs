@@ -1,4 +1,4 @@
-//! Dispositions of receiving clients, and how messages come back: `delivery-count` and `first-acquirer`.
+//! Dispositions of receiving clients, and returned messages: `delivery-count` and `first-acquirer`.
 
 use std::net::SocketAddr;
 
@@ -26,7 +26,7 @@ pub(crate) fn delete_queue(address: SocketAddr) {
     wire.close();
 }
 
-/// Gets the message of [`QUEUE`] unacknowledged.
+/// Gets the message of [`QUEUE`] without acknowledging it.
 fn get(address: SocketAddr) -> Wire {
     let mut wire = Wire::open(address);
     let mut arguments = Writer::new();
@@ -55,17 +55,17 @@ fn close_channel(wire: &mut Wire) {
     wire.call(1, method::CHANNEL_CLOSE, &arguments, (20, 41));
 }
 
-/// One message was received unsettled; then these steps, and what the next receiver gets.
+/// A script in which one message is received unsettled; then these steps, and the delivery to the next receiver.
 fn returned(name: &'static str, steps: Vec<Step>) -> Script {
     script(name, all([received(1), steps, cut(), again()]))
 }
 
-/// One message was received over AMQP 0-9-1; then what the next receiver gets.
+/// A script in which one message is received over AMQP 0-9-1; then the delivery to the next receiver.
 fn returned_by(name: &'static str, act: fn(SocketAddr)) -> Script {
     script(name, all([published(1), cut(), vec![Classic(act)], again()]))
 }
 
-/// Three messages were received; then these dispositions, each answered or not, and the end.
+/// A script in which three messages are received; then these dispositions, answered or not, and the end.
 fn settled(name: &'static str, steps: impl IntoIterator<Item = Step>) -> Script {
     script(name, all([received(3), steps.into_iter().collect(), end().into()]))
 }

@@ -1,4 +1,4 @@
-//! Messages of sending clients: their transfers, where they go, and what becomes of them.
+//! Messages of sending clients: their transfers, their routes, and their outcomes.
 
 use leveret_amqp10::message::{Header, Properties};
 use leveret_amqp10::performative::{Attach, Transfer};
@@ -10,7 +10,7 @@ use super::script::{
     session, transfer,
 };
 
-/// One message on a new link, and the frame that answers it.
+/// Sends one message on a new link, and waits for the frame that answers it.
 fn sent(address: Option<&str>, transfer: &Transfer<'_>, payload: &[u8]) -> Vec<Step> {
     let mut steps = sending(address);
     steps.extend([send(transfer, payload), Await("disposition or detach")]);
@@ -93,7 +93,7 @@ fn malformed() -> Vec<Script> {
         script("a message with a reserved annotation", sent(FANOUT, &one, &annotated("mine", "value"))),
         script("a message with x-cc that is no list", sent(FANOUT, &one, &annotated("x-cc", "value"))),
         script("a message larger than max-message-size", {
-            // Of the frames that the broker announces, so many that the message exceeds 16 MiB.
+            // Enough frames of the size announced by the broker to exceed 16 MiB.
             let piece = vec![0u8; 100_000];
             let mut steps = sending(FANOUT);
             let first = Transfer { more: true, ..one };

@@ -1,4 +1,4 @@
-//! One answer beside the recorded one.
+//! Compares a response with the recorded one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::fixed::fixed;
 
-/// What isn't as recorded.
+/// A difference from the recording.
 pub(crate) struct Difference {
-    /// The answer's name.
+    /// The name of the response.
     pub(crate) answer: &'static str,
     /// `status`, or a path such as `[].arguments.x-max-length`; a list's elements share one.
     pub(crate) path: String,
-    /// What is there and what was.
+    /// The actual and the recorded value.
     pub(crate) what: String,
 }
 
@@ -24,23 +24,23 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Types by path, each with the path of what it is in. A key may have dots itself.
+/// Types by path, each with the path of its parent. A key may contain dots itself.
 type Shape = BTreeMap<String, (String, BTreeSet<&'static str>)>;
 
-/// All differences of one answer.
+/// All differences of one response.
 pub(crate) fn compare(answer: &'static str, ours: &Answer, recorded: &Value) -> Vec<Difference> {
     let difference = |path: &str, what: String| Difference { answer, path: path.to_owned(), what };
     if recorded["status"] != ours.status {
         let what = format!("{}, recorded {}: {}", ours.status, recorded["status"], ours.body);
         return vec![difference("status", what)];
     }
-    // What isn't JSON was recorded as text.
+    // A body that isn't JSON was recorded as text.
     let body = serde_json::from_str(&ours.body).unwrap_or_else(|_| Value::String(ours.body.clone()));
     let (mine, theirs) = (shape(&body), shape(&recorded["body"]));
     let mut differences = Vec::new();
     for (path, (parent, kinds)) in &theirs {
         match mine.get(path) {
-            // What hangs below a missing key is told by that key.
+            // Everything below a missing key is covered by that key.
             None if mine.contains_key(parent) => {
                 differences.push(difference(path, format!("missing, recorded {kinds:?}")));
             }
@@ -84,7 +84,7 @@ fn add(value: &Value, parent: &str, path: String, shape: &mut Shape) {
     shape.entry(path).or_insert_with(|| (parent.to_owned(), BTreeSet::new())).1.insert(kind);
 }
 
-/// The value at `a.0.b`; null if there is none.
+/// The value at `a.0.b`; null if it doesn't exist.
 fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     let step = |value: &'a Value, step: &str| match value {
         Value::Array(list) => step.parse().ok().and_then(|at: usize| list.get(at)),

@@ -1,6 +1,6 @@
-//! What the scene decides, so that not only the type but the value is RabbitMQ's.
+//! Values determined by the scene, which have to equal RabbitMQ's in addition to their types.
 
-/// The paths of an answer whose values have to be as recorded.
+/// The paths of a response whose values have to be as recorded.
 pub(crate) fn fixed(answer: &str) -> impl Iterator<Item = &'static str> {
     let paths = FIXED.iter().find(|(name, _)| *name == answer).map_or("", |(_, paths)| paths);
     paths.split_whitespace()

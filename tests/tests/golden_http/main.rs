@@ -1,8 +1,8 @@
-//! The answers of RabbitMQ's HTTP API under golden/http, compared with the broker's.
+//! Compares the recorded responses of RabbitMQ's HTTP API under golden/http with the broker's.
 //!
-//! The same scene is set as when they were recorded. Status, keys and types have to be RabbitMQ's, and what the scene
-//! decides has to have RabbitMQ's value. A difference stands in allow/golden-http.txt, or fails; so does a line there
-//! that isn't needed.
+//! The scene is the same as for the recording. Status, keys and types have to be RabbitMQ's, and values determined by
+//! the scene have to be equal. A difference is listed in allow/golden-http.txt, or fails; so does an unneeded line
+//! there.
 
 mod compare;
 mod fixed;
@@ -21,10 +21,10 @@ use compare::Difference;
 use scene::Scene;
 use skips::Skips;
 
-/// How many answers were recorded.
+/// Number of recorded responses.
 const ANSWERS: usize = 110;
 
-/// The node whose answers they are. Its name is a key of some.
+/// The name of the recorded node, which is a key in some responses.
 const NODE: &str = "compare@localhost";
 
 fn here() -> PathBuf {

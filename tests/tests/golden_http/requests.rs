@@ -1,21 +1,21 @@
-//! What is asked, in order: first what is only looked at, then what changes something.
+//! The requests in order: first those that only read, then those that change something.
 
 use leveret_tests::http::{Answer, Http};
 use serde_json::Value;
 
-/// One request.
+/// A request.
 pub(crate) struct Request {
-    /// The answer's name, which is its file's under golden/http.
+    /// The name of the response, which is also its file's under golden/http.
     pub(crate) name: &'static str,
     method: &'static str,
     path: String,
     body: String,
-    /// Somebody else than the guest; nobody without a name.
+    /// Credentials other than the guest's; an empty name for none.
     user: Option<(&'static str, &'static str)>,
 }
 
 impl Request {
-    /// Asks.
+    /// Sends the request.
     pub(crate) fn ask(&self, http: &Http) -> Answer {
         let http = match self.user {
             Some((user, password)) => http.as_user(user, password),
@@ -25,7 +25,7 @@ impl Request {
     }
 }
 
-/// All of them, for the scene's objects.
+/// All requests, for the objects of the scene.
 pub(crate) fn all(http: &Http, amqp_port: u16) -> Vec<Request> {
     let speaks = |protocol: &'static str| {
         move |connection: &Value| connection["protocol"].as_str().is_some_and(|name| name.contains(protocol))
@@ -45,7 +45,7 @@ pub(crate) fn all(http: &Http, amqp_port: u16) -> Vec<Request> {
     gets.chain(OTHERS.iter().map(request)).collect()
 }
 
-/// The name of the first object in a list that is picked, as a path has it.
+/// The name of the first matching object in a list, encoded for a path.
 fn name_of(http: &Http, path: &str, pick: impl Fn(&Value) -> bool) -> String {
     let list = http.get(path).expect("a list").json();
     let found = list.as_array().into_iter().flatten().find(|object| pick(object));

@@ -1,5 +1,5 @@
 //! The scene: a connection of each protocol, their queues and messages, and objects of every kind, all called
-//! `shapes`. It is that in which RabbitMQ's answers were recorded.
+//! `shapes`. RabbitMQ's responses were recorded with the same scene.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use leveret_tests::http::Http;
 use leveret_tests::wire::{Login, PROTOCOL_HEADER, Tuning, Wire, Writer, method, publish};
 use serde_json::{Value, json};
 
-/// The capabilities of the client that was recorded.
+/// The capabilities of the recorded client.
 const CAPABILITIES: &[&str] = &[
     "authentication_failure_close",
     "basic.nack",
@@ -29,7 +29,7 @@ const PROPERTIES: &[(&str, &str)] = &[
     ("information", "none"),
 ];
 
-/// What the scene puts, with its body.
+/// Paths and bodies of the scene's PUT requests.
 const PUTS: &[(&str, &str)] = &[
     ("vhosts/shapes", r#"{"description": "d", "tags": "a,b"}"#),
     ("users/shapes", r#"{"password": "shapes-password", "tags": "monitoring"}"#),
@@ -53,14 +53,14 @@ const REMOVED: &[&str] = &[
     "exchanges/%2F/shapes-x",
 ];
 
-/// See the module. Its connections stay open as long as it lives.
+/// The scene. Its connections stay open as long as it exists.
 pub(crate) struct Scene {
     _wire: Wire,
     _amqp10: Amqp10,
 }
 
 impl Scene {
-    /// Sets it and waits until all of it is shown.
+    /// Creates it and waits until all of it is visible.
     pub(crate) fn set(broker: &Broker) -> Self {
         let http = broker.http();
         let wire = amqp091(broker);
@@ -77,7 +77,7 @@ impl Scene {
         Self { _wire: wire, _amqp10: amqp10 }
     }
 
-    /// Removes what it made.
+    /// Deletes its objects.
     pub(crate) fn clear(self, http: &Http) {
         for path in REMOVED {
             http.delete(&format!("/api/{path}")).expect("an answer");
@@ -122,7 +122,7 @@ fn amqp091(broker: &Broker) -> Wire {
     wire
 }
 
-/// RabbitMQ's statistics come with its next tick.
+/// RabbitMQ's statistics are updated at intervals.
 fn wait_until_shown(http: &Http) {
     let get = |path: &str| http.get(&format!("/api/{path}")).map(|answer| answer.json()).unwrap_or(Value::Null);
     let deadline = Instant::now() + PATIENCE;

@@ -1,11 +1,11 @@
-//! The differences that stay, each with its reason: `ANSWER PATH: REASON`. `* KEY: Erlang's ...` covers a key and what
-//! is below it in every answer, and is for Erlang's internals only.
+//! Permanent differences, each with its reason: `ANSWER PATH: REASON`. `* KEY: Erlang's ...` covers a key and
+//! everything below it in every response, for Erlang's internals only.
 
 use leveret_tests::allow;
 
 use crate::compare::Difference;
 
-/// What the reason of a pattern begins with.
+/// Required prefix of the reason of a pattern.
 const ERLANGS: &str = "Erlang's ";
 
 struct Skip {
@@ -23,14 +23,14 @@ impl Skip {
     }
 }
 
-/// See the module.
+/// The permanent differences.
 pub(crate) struct Skips(Vec<Skip>);
 
 impl Skips {
-    /// Reads the list.
+    /// Parses the list.
     ///
     /// # Panics
-    /// When a line isn't one, or a pattern is of anything but Erlang's internals.
+    /// If a line is malformed, or a pattern covers anything but Erlang's internals.
     pub(crate) fn parse(text: &str) -> Self {
         let skip = |(what, reason): (&String, &String)| {
             let (answer, path) = what.split_once(' ').unwrap_or_else(|| panic!("'{what}' isn't an answer and a path"));
@@ -50,7 +50,7 @@ impl Skips {
         is_covered
     }
 
-    /// What is to be said of the lines that covered nothing.
+    /// Complaints about lines that covered nothing.
     pub(crate) fn unused(&self) -> impl Iterator<Item = String> {
         let unused = self.0.iter().filter(|skip| !skip.used);
         unused.map(|skip| format!("{} {} is no difference: remove it from the list", skip.answer, skip.path))
@@ -58,7 +58,7 @@ impl Skips {
 }
 
 #[test]
-fn a_line_covers_one_path_of_one_answer_and_a_pattern_a_key_everywhere() {
+fn a_line_covers_one_path_and_a_pattern_a_key_everywhere() {
     let mut skips = Skips::parse("queue .memory: counted otherwise\n* gc: Erlang's heap\nnode .uptime: not yet\n");
     let mut cover = |answer: &'static str, path: &str| {
         skips.cover(&Difference { answer, path: path.to_owned(), what: String::new() })

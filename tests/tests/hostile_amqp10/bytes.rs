@@ -1,4 +1,4 @@
-//! Encodings that no well-behaved client writes.
+//! Encodings that a well-behaved client never produces.
 
 /// A composite of raw fields: a described list.
 pub(crate) fn composite(code: u8, fields: &[&[u8]]) -> Vec<u8> {
@@ -6,15 +6,15 @@ pub(crate) fn composite(code: u8, fields: &[&[u8]]) -> Vec<u8> {
     [&[0x00, 0x53, code][..], &compound(0xD0, count, &fields.concat())].concat()
 }
 
-/// A list, map or array with 32 bits of size and count, and the count that is claimed.
+/// A list, map or array with 32 bits of size and count, where the count may be wrong.
 pub(crate) fn compound(constructor: u8, count: u32, items: &[u8]) -> Vec<u8> {
     let size = u32::try_from(items.len() + 4).expect("a small value");
     [&[constructor][..], &size.to_be_bytes(), &count.to_be_bytes(), items].concat()
 }
 
-/// Lists within each other.
+/// Nested lists.
 pub(crate) fn nested_lists(depth: usize) -> Vec<u8> {
-    // From the inside out: each is 9 bytes around the one before.
+    // From the innermost list on: each adds 9 bytes.
     let mut out = Vec::with_capacity(depth * 9 + 1);
     for at in 0..depth {
         let inside = u32::try_from((depth - at - 1) * 9 + 1).expect("not that deep");
@@ -26,12 +26,12 @@ pub(crate) fn nested_lists(depth: usize) -> Vec<u8> {
     out
 }
 
-/// Descriptions of descriptions.
+/// Nested descriptors.
 pub(crate) fn nested_descriptors(depth: usize) -> Vec<u8> {
     [[0x00, 0x53, 0x01].repeat(depth), vec![0x40]].concat()
 }
 
-/// An array that claims so many items of a constructor without width.
+/// An array that claims this many items of a constructor of zero width.
 pub(crate) fn zero_width_array(count: u32, constructor: u8) -> Vec<u8> {
     compound(0xF0, count, &[constructor])
 }
@@ -65,7 +65,7 @@ pub(crate) const NULL: &[u8] = &[0x40];
 pub(crate) const TRUE: &[u8] = &[0x41];
 pub(crate) const FALSE: &[u8] = &[0x42];
 
-/// Values that claim more than they hold, or would take more than they are.
+/// Values that claim more than they contain, or would need more memory than their size.
 pub(crate) fn absurd_values() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("a list of 2^32-1 items", compound(0xD0, u32::MAX, &[0x40, 0x40])),

@@ -1,4 +1,4 @@
-//! Somebody else on the node, who must not notice.
+//! Another client on the node, which must not be affected.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use leveret_tests::amqp10::Amqp10;
 use leveret_tests::node::{Node, Options};
 pub(crate) use leveret_tests::wire::declare_durable as declare;
 
-/// Publishes durable messages with outcomes and consumes them, one after the other, as long as it lives.
+/// Publishes durable messages with outcomes and consumes them, one after the other, until stopped.
 pub(crate) struct Canary {
     songs: Receiver<u32>,
     stop: Arc<AtomicBool>,
@@ -19,7 +19,7 @@ pub(crate) struct Canary {
 }
 
 impl Canary {
-    /// Begins, on a queue of its own.
+    /// Starts it, with a queue of its own.
     pub(crate) fn start(address: SocketAddr) -> Self {
         const QUEUE: &str = "hostile.canary";
         declare(address, QUEUE);
@@ -37,10 +37,10 @@ impl Canary {
                 assert_eq!(message.data(), sung.to_be_bytes(), "every message arrives once and in order");
                 client.accept(&message);
                 client.grant(1, 10);
-                // Outcomes that were looked at, and flows.
+                // Processed outcomes, and flows.
                 client.backlog.clear();
                 sung += 1;
-                // Nobody listens any more when the test has failed.
+                // The receiver may be gone if the test has failed.
                 let _ = sender.send(sung);
             }
             client.barrier(leveret_tests::amqp10::CHANNEL);
@@ -50,7 +50,7 @@ impl Canary {
         Self { songs, stop, thread: Some(thread) }
     }
 
-    /// It goes on: two more messages went through from here on, of which the second was published after now.
+    /// Asserts that it is working: waits for two more messages, the second of which was published after this call.
     pub(crate) fn sings(&self, after: &str) {
         while self.songs.try_recv().is_ok() {}
         for _ in 0..2 {
@@ -60,7 +60,7 @@ impl Canary {
         }
     }
 
-    /// Ends, and everything arrived.
+    /// Stops it, and asserts that every message arrived.
     pub(crate) fn ends(mut self) {
         self.stop.store(true, Ordering::Release);
         let sung = self.thread.take().expect("it runs").join().expect("the canary is well");
@@ -74,7 +74,7 @@ impl Drop for Canary {
     }
 }
 
-/// A node with the canary on it.
+/// A node with a canary.
 pub(crate) fn stage(options: Options) -> (Node, Canary) {
     let node = Node::start(options);
     let canary = Canary::start(node.amqp());
@@ -82,14 +82,14 @@ pub(crate) fn stage(options: Options) -> (Node, Canary) {
     (node, canary)
 }
 
-/// The end of a test: the canary is well, conservation holds.
+/// Ends a test: asserts that the canary is working and that conservation holds.
 pub(crate) fn finish(node: &Node, canary: Canary) {
     canary.sings("all of it");
     canary.ends();
     leveret_tests::conservation::check(&node.http());
 }
 
-/// Asserts that a node's memory grew by at most so many MiB since it was `before`.
+/// Asserts that a node's memory grew by at most this many MiB since it was `before`.
 pub(crate) fn assert_grown(node: &Node, before: u64, mib: u64, what: &str) {
     let grown = node.resident_bytes_within(before + (mib << 20)).saturating_sub(before);
     println!("{what}: {} KiB more", grown >> 10);

@@ -1,4 +1,4 @@
-//! Receivers: credit without end, sockets that nobody reads, questions by the million, deliveries that are never settled.
+//! Receivers: unlimited credit, sockets that are never read, millions of requests, deliveries that are never settled.
 
 use leveret_amqp10::message::{Header, write_data};
 use leveret_amqp10::performative::{Attach, Begin, Flow};
@@ -31,7 +31,7 @@ fn fill(address: std::net::SocketAddr, count: u32, bytes: usize) {
 }
 
 #[test]
-fn credit_without_end_and_a_socket_that_nobody_reads() {
+fn unlimited_credit_on_an_unread_socket_takes_bounded_memory() {
     const LINKS: u32 = 64;
     let (node, canary) = stage(Options::new());
     declare(node.amqp(), QUEUE);
@@ -50,10 +50,10 @@ fn credit_without_end_and_a_socket_that_nobody_reads() {
     for _ in 0..10 {
         canary.sings("credit of 2^32-1");
     }
-    // They are owed 64 MiB each.
+    // Each is owed 64 MiB.
     assert_grown(&node, before, 32, "eight deaf connections");
     drop(deaf);
-    // What wasn't settled comes back for others.
+    // Unsettled messages are requeued for others.
     let mut client = Amqp10::open(node.amqp());
     client.receiver(0, ADDRESS, 1);
     client.receive(0);
@@ -61,7 +61,7 @@ fn credit_without_end_and_a_socket_that_nobody_reads() {
     finish(&node, canary);
 }
 
-/// One delivery that needs several transfers, of which the client lets the first come: what follows waits for its window.
+/// A delivery in several transfers, of which the client allows only the first: the rest waits for its window.
 fn stuck(address: std::net::SocketAddr) -> Peer {
     let mut peer = Peer::open_with(address, 512, 1);
     peer.send(&receiver(0, 0, "stuck", ADDRESS, false));
@@ -72,7 +72,7 @@ fn stuck(address: std::net::SocketAddr) -> Peer {
 }
 
 #[test]
-fn questions_about_a_link_behind_a_shut_window_have_one_answer() {
+fn flow_requests_behind_a_closed_window_get_one_reply() {
     let (node, canary) = stage(Options::new());
     declare(node.amqp(), QUEUE);
     fill(node.amqp(), 1, 1000);
@@ -87,7 +87,7 @@ fn questions_about_a_link_behind_a_shut_window_have_one_answer() {
         peer.send(&piece);
     }
     canary.sings("questions behind a window");
-    // The window opens: the rest comes, and then the answers.
+    // The window opens: the rest is sent, and then the replies.
     peer.send(&of(0, &Flow { next_incoming_id: Some(1), incoming_window: 100, ..Flow::default() }.into()));
     let whole =
         |performative: &Performative<'_>| matches!(performative, Performative::Transfer(transfer) if !transfer.more);
@@ -109,7 +109,7 @@ fn questions_about_a_link_behind_a_shut_window_have_one_answer() {
 }
 
 #[test]
-fn questions_whose_answers_nobody_reads() {
+fn requests_with_unread_replies_take_bounded_memory() {
     const MOST: usize = 64 << 20;
     let (node, canary) = stage(Options::new());
     declare(node.amqp(), QUEUE);
@@ -121,7 +121,7 @@ fn questions_whose_answers_nobody_reads() {
     assert!(taken < MOST, "the node reads on although nobody reads what it answers");
     println!("{} KiB of questions were taken", taken >> 10);
     canary.sings("questions about a link");
-    // A session's state is told once, however often it is asked for while the answer waits.
+    // A session's state is sent once, however often it is requested while the reply waits.
     let mut other = Peer::open(node.amqp());
     let taken = other.stuff(&of(0, &Flow { echo: true, ..Flow::default() }.into()).repeat(1000), 32 << 20);
     println!("{} KiB of questions were taken", taken >> 10);
@@ -162,7 +162,7 @@ fn deliveries_that_are_never_settled_end_at_a_limit() {
         );
     };
     take(&mut client, &mut come, 100);
-    // What is settled makes room for as much, wherever it lies, and settled links are free of it.
+    // Settling makes room for as many deliveries, wherever they are, and settled links don't count.
     for at in [50, 51, 52] {
         client.accept(&come[at]);
     }
@@ -180,9 +180,9 @@ fn deliveries_that_are_never_settled_end_at_a_limit() {
     finish(&node, canary);
 }
 
-/// Direct reply-to: who asks and doesn't take the answers loses them.
+/// Direct reply-to: a requester that doesn't read its replies loses them.
 #[test]
-fn answers_that_are_not_taken_are_dropped() {
+fn unread_direct_replies_are_dropped() {
     let (node, canary) = stage(Options::new());
     let mut asks = Peer::open(node.amqp());
     let begin = Begin { incoming_window: 0, outgoing_window: 100, ..Begin::default() };

@@ -1,4 +1,4 @@
-//! Frames that are none, and frames in the wrong place.
+//! Invalid frames, and frames in the wrong place.
 
 use leveret_amqp10::performative::{Begin, Detach, Disposition, Flow, Open};
 use leveret_amqp10::{DeliveryState, FrameKind, Role, condition};
@@ -8,13 +8,13 @@ use super::bytes::{composite, map_of, nested_lists, string, uint};
 use super::canary::{assert_grown, declare, finish, stage};
 use super::peer::{Ended, Peer, amqp, begin, end, of, raw, receiver, sender, transfer};
 
-/// A frame header that says what it likes.
+/// A frame header with any values.
 fn header(size: u32, data_offset: u8, kind: u8, channel: u16) -> Vec<u8> {
     let [high, low] = channel.to_be_bytes();
     [&size.to_be_bytes()[..], &[data_offset, kind, high, low]].concat()
 }
 
-/// What is sent behind a sender on handle 0 of channel 0, and what is ended how.
+/// Frames sent after attaching a sender on handle 0 of channel 0, and what the broker ends with which error.
 fn cases() -> Vec<(&'static str, Vec<u8>, Ended, &'static str, &'static str)> {
     let framing = condition::FRAMING_ERROR.as_str();
     let decode = condition::DECODE_ERROR.as_str();
@@ -242,7 +242,7 @@ fn each_is_refused_where_it_belongs() {
         assert_eq!((refusal.ended, refusal.condition.as_str()), (ended, condition), "{what}: {refusal:?}");
         assert!(refusal.description.starts_with(text), "{what}: {refusal:?}");
         if ended != Ended::Connection {
-            // The session is over for both once it is ended here, too, and its channel is free.
+            // The session is over for both peers once it is ended here too, and its channel is free.
             peer.send(&[end(0), begin(0)].concat());
             peer.still_served(what);
         }
@@ -251,7 +251,7 @@ fn each_is_refused_where_it_belongs() {
     finish(&node, canary);
 }
 
-/// What isn't wrong, only useless, costs its sender more than the node.
+/// Valid but useless frames cost their sender more than the node.
 #[test]
 fn useless_frames_are_taken() {
     let (node, canary) = stage(Options::new());

@@ -1,4 +1,4 @@
-//! Links: names and addresses without end, filters by the thousands, attach and detach all day.
+//! Links: overlong names and addresses, thousands of filters, endless attaching and detaching.
 
 use leveret_amqp10::message::{Properties, write_data};
 use leveret_amqp10::{DeliveryState, Performative, condition};
@@ -36,7 +36,7 @@ fn attach_and_detach_all_day_leaves_nothing_behind() {
     finish(&node, canary);
 }
 
-/// RabbitMQ 4.3 takes a name twice, too: handles tell links apart.
+/// RabbitMQ 4.3 accepts duplicate names too: links are identified by handles.
 #[test]
 fn a_name_may_be_used_twice() {
     let (node, canary) = stage(Options::new());
@@ -61,7 +61,7 @@ fn message(body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn names_and_addresses_have_an_end() {
+fn names_and_addresses_have_a_length_limit() {
     let (node, canary) = stage(Options::new());
     declare(node.amqp(), "hostile.links");
     let of_length = |count: usize| "n".repeat(count);
@@ -112,9 +112,9 @@ fn names_and_addresses_have_an_end() {
     finish(&node, canary);
 }
 
-/// Where a message says itself where it goes, a routing key has an end as well.
+/// If a message carries its own address, its routing key has a limit as well.
 #[test]
-fn addresses_of_messages_have_an_end() {
+fn addresses_of_messages_have_a_length_limit() {
     let (node, canary) = stage(Options::new());
     declare(node.amqp(), "hostile.links");
     let mut wire = Wire::open(node.amqp());
@@ -138,7 +138,7 @@ fn addresses_of_messages_have_an_end() {
             &uint(0),
         ],
     );
-    // The client's frames are as small as they may be.
+    // The client's frames are as small as allowed.
     let mut peer = Peer::open_with(node.amqp(), 512, 1000);
     peer.send(&amqp(&anonymous));
     peer.expect("credit", |performative| matches!(performative, Performative::Flow(flow) if flow.handle == Some(0)));
@@ -167,7 +167,7 @@ fn addresses_of_messages_have_an_end() {
     finish(&node, canary);
 }
 
-/// A frame is never larger than the client takes, also where it repeats what the client itself said.
+/// A frame never exceeds the client's limit, even where it repeats the client's own data.
 #[test]
 fn answers_fit_into_the_smallest_frames() {
     let (node, canary) = stage(Options::new());

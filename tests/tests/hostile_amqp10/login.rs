@@ -1,4 +1,4 @@
-//! Before the login: nothing is owed, so that what isn't right is cut off, and nobody holds much.
+//! Before the login: invalid input is cut off without a reply, and no connection uses much memory.
 
 use leveret_amqp10::performative::Open;
 use std::io::{ErrorKind, Read as _};
@@ -11,13 +11,13 @@ use super::bytes::{NULL, absurd_values, binary, composite, compound, map_of, str
 use super::canary::{assert_grown, finish, stage};
 use super::peer::{Ended, Peer, amqp, of, raw};
 
-/// A node that cuts nobody off for being slow, so that only what came does it.
+/// A node with long timeouts, so that only invalid input closes connections.
 fn patient() -> Options {
     Options::new().set("handshake_timeout", "600000")
 }
 
 #[test]
-fn what_is_no_login_is_cut_off() {
+fn an_invalid_login_is_cut_off() {
     let (node, canary) = stage(patient());
     let after_header = |bytes: Vec<u8>| [&HEADER_SASL[..], &bytes].concat();
     let sasl = |body: &[u8]| raw(FrameKind::Sasl, 0, body);
@@ -91,7 +91,7 @@ fn an_open_that_is_none_is_refused_in_a_close() {
     finish(&node, canary);
 }
 
-/// Thousands of properties, long names: within a frame of 8 KiB, which is as much as anybody may say before the login.
+/// Thousands of properties and long names, within a frame of 8 KiB, which is the limit before the login.
 #[test]
 fn a_wordy_open_is_taken() {
     let (node, canary) = stage(Options::new());
@@ -109,7 +109,7 @@ fn a_wordy_open_is_taken() {
     finish(&node, canary);
 }
 
-/// Half a frame on each of many sockets, byte after byte: before the login none of them may hold more than 16 KiB.
+/// Half a frame on each of many sockets, byte by byte: before the login each may use at most 16 KiB.
 #[test]
 fn many_halves_of_a_login_hold_little() {
     const SOCKETS: u64 = 800;
@@ -122,7 +122,7 @@ fn many_halves_of_a_login_hold_little() {
         peers.iter_mut().for_each(|peer| peer.send(part));
     }
     for peer in &mut peers {
-        // Its mechanisms are the sign that the node has read from this socket.
+        // Its mechanisms show that the node has read from this socket.
         peer.mechanisms();
     }
     canary.sings("halves of logins");
@@ -131,12 +131,13 @@ fn many_halves_of_a_login_hold_little() {
     finish(&node, canary);
 }
 
-/// What all may hold that haven't logged in, and what each of the halves below holds.
+/// Memory limit of all connections before login; the other constant is that of each half login below.
 const BUDGET: usize = 64 << 10;
 const HALF: usize = 8000;
 const FIT: usize = BUDGET / HALF;
 
-/// So many hold a part of a login, of which the first `gone` are closed without a word; the others log in afterwards.
+/// This many connections hold a part of a login. The oldest `gone` are closed without a reply; the others log in
+/// afterwards.
 fn the_oldest_go<P>(
     node: &Node,
     mut half: impl FnMut() -> P,
@@ -144,7 +145,7 @@ fn the_oldest_go<P>(
     mut rest: impl FnMut(P),
 ) {
     const GONE: usize = 5;
-    // Those that hold nothing aren't touched, however old they are.
+    // Connections without any bytes aren't closed, however old they are.
     let idle: Vec<Wire> = (0..100).map(|_| Wire::connect(node.amqp())).collect();
     let mut peers: Vec<P> = (0..FIT + GONE).map(|_| half()).collect();
     let left = peers.split_off(GONE);
@@ -170,7 +171,7 @@ fn finish_with_reasons(mut node: Node, canary: super::canary::Canary) {
 }
 
 #[test]
-fn halves_of_logins_above_the_budget_cost_the_oldest_their_place() {
+fn half_logins_above_the_budget_displace_the_oldest() {
     let (node, canary) = stage(small_budget());
     let host = string(&"h".repeat(HALF));
     let init = raw(FrameKind::Sasl, 0, &composite(0x41, &[&symbol("PLAIN"), &binary(b"\0guest\0guest"), &host]));

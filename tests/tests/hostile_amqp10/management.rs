@@ -1,4 +1,4 @@
-//! The management node: requests that are none, and responses that nobody takes.
+//! The management node: invalid requests, and responses that are never received.
 
 use leveret_amqp10::message::{MessageId, Properties, write_value_raw};
 use leveret_amqp10::performative::{Attach, Flow};
@@ -10,7 +10,7 @@ use super::bytes::{absurd_values, compound, map_of, string};
 use super::canary::{assert_grown, finish, stage};
 use super::peer::{Ended, Peer, grant, of, transfer};
 
-/// A connection with a link pair: requests on handle 0, responses on handle 1 with all credit there is.
+/// A connection with a link pair: requests on handle 0, responses on handle 1 with maximum credit.
 fn pair(address: std::net::SocketAddr, incoming_window: u32) -> Peer {
     let mut peer = Peer::open_with(address, 131_072, incoming_window);
     let properties = EncodedMap::new().with("paired", true);
@@ -50,7 +50,7 @@ fn request(id: u64, method: &str, target: &str, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_request_ends_the_link() {
+fn an_invalid_request_ends_the_link() {
     let (node, canary) = stage(Options::new());
     let before = node.resident_bytes();
     for (what, value) in absurd_values() {
@@ -68,7 +68,7 @@ fn what_is_no_request_ends_the_link() {
     finish(&node, canary);
 }
 
-/// Well-formed, but nothing that can be served: each has its response.
+/// Well-formed requests that can't be served: each gets a response.
 #[test]
 fn requests_for_nonsense_are_answered() {
     let (node, canary) = stage(Options::new());
@@ -100,9 +100,9 @@ fn requests_for_nonsense_are_answered() {
     finish(&node, canary);
 }
 
-/// Responses wait for the client's window, and requests for responses: credit ends there.
+/// Responses wait for the client's window, and requests for responses: no more credit is granted.
 #[test]
-fn responses_that_nobody_takes_end_the_credit() {
+fn unreceived_responses_stop_credit() {
     let (node, canary) = stage(Options::new());
     let before = node.resident_bytes();
     let mut peers = Vec::new();
@@ -120,7 +120,7 @@ fn responses_that_nobody_takes_end_the_credit() {
         peers.push(peer);
     }
     canary.sings("requests without end");
-    // They asked for 240 MiB.
+    // They requested 240 MiB.
     assert_grown(&node, before, 32, "responses that nobody takes");
     drop(peers);
     finish(&node, canary);

@@ -1,4 +1,4 @@
-//! A peer without manners: it writes any bytes and reads whatever comes.
+//! A hostile peer: it writes any bytes and reads everything.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use leveret_amqp10::{
 };
 use leveret_tests::PATIENCE;
 
-/// What the broker ended.
+/// The level at which the broker ended something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     Link,
@@ -19,7 +19,7 @@ pub(crate) enum Ended {
     Connection,
 }
 
-/// How the broker refused something.
+/// A refusal by the broker.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub ended: Ended,
@@ -27,20 +27,20 @@ pub(crate) struct Refusal {
     pub description: String,
 }
 
-/// The channel of the session by which a peer finds out whether it is served.
+/// The channel of the session by which a peer checks whether it is still served.
 const ASKED: u16 = 63;
 
-/// See the module.
+/// A hostile peer.
 pub(crate) struct Peer {
     pub socket: TcpStream,
-    /// Largest frame that this side takes, in bytes.
+    /// Largest frame accepted by this side, in bytes.
     max_frame_size: u32,
     input: Vec<u8>,
     start: usize,
 }
 
 impl Peer {
-    /// A socket on which nothing was said.
+    /// A connected socket.
     pub(crate) fn connect(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).expect("connect");
         socket.set_nodelay(true).expect("no delay");
@@ -49,7 +49,7 @@ impl Peer {
         Self { socket, max_frame_size: u32::MAX, input: Vec::new(), start: 0 }
     }
 
-    /// A connection up to where `open` is expected.
+    /// A connection on which `open` is due.
     pub(crate) fn logged_in(address: SocketAddr) -> Self {
         let mut this = Self::connect(address);
         let mut out = HEADER_SASL.to_vec();
@@ -70,7 +70,7 @@ impl Peer {
         Self::open_with(address, 131_072, 1 << 20)
     }
 
-    /// The same with a frame size and an incoming window of its own.
+    /// As [`Peer::open`], with a frame size and an incoming window.
     pub(crate) fn open_with(address: SocketAddr, max_frame_size: u32, incoming_window: u32) -> Self {
         let mut this = Self::logged_in(address);
         this.max_frame_size = max_frame_size;
@@ -88,7 +88,7 @@ impl Peer {
         this
     }
 
-    /// A connection with a sender to a queue, which has its credit.
+    /// A connection with a sender to a queue, which has credit.
     pub(crate) fn sender(address: SocketAddr, queue: &str) -> Self {
         let mut this = Self::open(address);
         this.send(&sender(0, 0, "sender", &format!("/queues/{queue}")));
@@ -100,19 +100,20 @@ impl Peer {
         this
     }
 
-    /// Writes all of it.
+    /// Writes all bytes.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.socket.write_all(bytes).expect("write to the broker");
     }
 
-    /// Writes as much of it as the broker takes before it closes.
+    /// Writes as many bytes as the broker accepts before it closes.
     pub(crate) fn try_send(&mut self, bytes: &[u8]) {
         let _ = self.socket.write_all(bytes);
     }
 
-    /// Writes the same bytes again and again until the broker takes no more, or `most` bytes of them. How many it took.
+    /// Writes the same bytes repeatedly until the broker accepts no more, or `most` bytes of them. Returns the number
+    /// accepted.
     pub(crate) fn stuff(&mut self, piece: &[u8], most: usize) -> usize {
-        // Long enough for a node that reads; a socket that stays full for so long is one that nobody reads.
+        // Enough for a node that reads; a socket that stays full for this long isn't being read.
         self.socket.set_write_timeout(Some(Duration::from_millis(500))).expect("a write timeout");
         let (mut sent, mut at) = (0, 0);
         while sent < most {
@@ -133,7 +134,7 @@ impl Peer {
         self.input[self.start - count..self.start].to_vec()
     }
 
-    /// Reads once; false at the end.
+    /// Reads once; returns false at the end.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 64 << 10];
         self.input.drain(..self.start);
@@ -166,7 +167,7 @@ impl Peer {
         }
     }
 
-    /// Waits for a performative; ends of any kind fail the test.
+    /// Waits for a performative; if the broker ends anything, the test fails.
     pub(crate) fn expect(&mut self, what: &str, wanted: impl Fn(&Performative<'_>) -> bool) -> Vec<u8> {
         loop {
             let (_, body) = self.frame().unwrap_or_else(|| panic!("{what} expected, the broker closed"));
@@ -181,7 +182,7 @@ impl Peer {
         }
     }
 
-    /// Waits until the broker ends something and says why.
+    /// Waits until the broker ends something with an error.
     pub(crate) fn refusal(&mut self, what: &str) -> Refusal {
         loop {
             let (_, body) = self.frame().unwrap_or_else(|| panic!("{what}: the broker closed without a word"));
@@ -195,15 +196,15 @@ impl Peer {
         }
     }
 
-    /// The connection still answers: everything before was handled, and nothing of it was refused.
+    /// Asserts that the connection is still served: everything before was processed, and nothing was refused.
     pub(crate) fn still_served(&mut self, what: &str) {
         let refusals = self.refusals_until_served(what);
         assert!(refusals.is_empty(), "{what}: {refusals:?}");
     }
 
-    /// The connection still answers; what was refused until then.
+    /// As [`Peer::still_served`], but returns the refusals until then.
     pub(crate) fn refusals_until_served(&mut self, what: &str) -> Vec<Refusal> {
-        // Flows come unasked, too: a session of its own is answered in its turn.
+        // Flows may also be unsolicited: a separate session is answered in order.
         self.send(&[begin(ASKED), end(ASKED)].concat());
         let mut refusals = Vec::new();
         loop {
@@ -318,7 +319,7 @@ pub(crate) fn grant(handle: u32, link_credit: u32) -> Flow<'static> {
     }
 }
 
-/// A first transfer on channel 0. It is tagged with its number, unless `change` takes the tag away.
+/// A first transfer on channel 0, tagged with its delivery-id unless `change` removes the tag.
 pub(crate) fn transfer<'t>(handle: u32, id: u32, payload: &[u8], change: impl FnOnce(&mut Transfer<'t>)) -> Vec<u8> {
     let mut changed = Transfer {
         handle,

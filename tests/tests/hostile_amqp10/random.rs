@@ -1,4 +1,4 @@
-//! Bytes at random: a conversation that makes sense, with some of its bytes changed.
+//! Random bytes: a valid conversation with some bytes changed.
 
 use std::net::Shutdown;
 
@@ -53,17 +53,17 @@ fn bytes_at_random_end_only_their_own_connection() {
                 0 => bytes[at] = octet,
                 1 => bytes.truncate(at.max(1)),
                 2 => bytes.insert(at, octet),
-                // Where sizes and counts are, the largest is the worst.
+                // For sizes and counts, the largest value is the worst.
                 _ => bytes[at] = 0xff,
             }
         }
         let mut peer = Peer::open(node.amqp());
         peer.try_send(&bytes);
-        // Every byte is looked at before the end.
+        // Every byte is processed before the end.
         let _ = peer.socket.shutdown(Shutdown::Write);
         peer.until_closed();
         if round == 300 {
-            // The allocator has what it needs by now.
+            // The allocator has reached its working size by now.
             before = node.resident_bytes();
         }
         if round % 50 == 0 {

@@ -1,4 +1,4 @@
-//! Sessions: windows that are ignored, channels by the thousands, frames for sessions that are over.
+//! Sessions: ignored windows, thousands of channels, frames for ended sessions.
 
 use leveret_amqp10::{DeliveryState, Performative, condition};
 use leveret_strict_client::amqp10::{Event, SessionOptions};
@@ -9,7 +9,7 @@ use super::canary::{assert_grown, declare, finish, stage};
 use super::peer::{Ended, Peer, begin, end, of, receiver, sender, transfer};
 
 #[test]
-fn a_sender_that_ignores_a_shut_window_loses_its_session() {
+fn a_sender_that_ignores_a_closed_window_loses_its_session() {
     let (node, canary) = stage(Options::new().with_alarms());
     declare(node.amqp(), "hostile.window");
     let mut peer = Peer::sender(node.amqp(), "hostile.window");
@@ -17,12 +17,12 @@ fn a_sender_that_ignores_a_shut_window_loses_its_session() {
     let shut =
         |performative: &Performative<'_>| matches!(performative, Performative::Flow(flow) if flow.incoming_window == 0);
     peer.expect("a shut window", shut);
-    // An aborted delivery takes a transfer of the window and nothing else.
+    // An aborted delivery uses a transfer of the window and nothing else.
     let transfers: Vec<u8> =
         (0..2000).flat_map(|id| transfer(0, id, b"", |transfer| transfer.aborted = true)).collect();
     peer.send(&transfers);
     let refusal = loop {
-        // Credit ends before the window does: the link goes first, the session when it goes on.
+        // Credit is used up before the window: the link is ended first, the session if the peer continues.
         let refusal = peer.refusal("a window that is ignored");
         if refusal.ended != Ended::Link {
             break refusal;
@@ -67,7 +67,7 @@ fn sessions_without_end_leave_nothing_behind() {
     finish(&node, canary);
 }
 
-/// Nothing may come on a channel after its end, also when it becomes durable only then.
+/// Nothing may be sent on a channel after its end, even if a message becomes durable only then.
 #[test]
 fn answers_for_an_ended_session_are_not_sent() {
     let (node, canary) = stage(Options::new().set("debug.sync_delay_ms", 20));
@@ -86,7 +86,8 @@ fn answers_for_an_ended_session_are_not_sent() {
         let message = client.wait("a message", ours);
         assert_eq!(message.data(), at.to_be_bytes());
         let id = message.delivery_id();
-        // Asked for an answer, which waits for the disk, and ended at once. The strict client would see it come.
+        // A reply is requested, which waits for the disk, and the session ended at once. The strict client would
+        // detect a late reply.
         client.client.dispose(1, id, id, false, Some(DeliveryState::Accepted));
         client.client.end(1, None);
         client.wait("end", |event| matches!(event, Event::Ended { channel: 1, .. }));
@@ -109,7 +110,7 @@ fn all_sessions_and_links_at_once_are_within_bounds() {
         if channel > 0 {
             peer.send(&begin(channel));
         }
-        // Every second one consumes, under the longest name that there may be.
+        // Every second one consumes, with the longest allowed name.
         for handle in 0..LINKS {
             let name = format!("{handle:0>1024}");
             let bytes = match handle % 2 {
@@ -135,7 +136,7 @@ fn all_sessions_and_links_at_once_are_within_bounds() {
     finish(&node, canary);
 }
 
-/// A flood of questions: see [`super::credit`] for those about links.
+/// A flood of requests: see [`super::credit`] for those about links.
 #[test]
 fn a_flood_of_begins_does_not_outrun_its_answers() {
     let (node, canary) = stage(Options::new());

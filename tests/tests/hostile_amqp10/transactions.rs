@@ -1,4 +1,4 @@
-//! Transactions that are declared by the thousands, filled without end, and never discharged.
+//! Transactions that are declared by the thousands, grow without limit, or are never discharged.
 
 use leveret_amqp10::message::{Header, write_data, write_value_raw};
 use leveret_amqp10::performative::Disposition;
@@ -45,7 +45,7 @@ fn open_transactions_have_a_limit() {
     let mut before = 0;
     for round in 0..5 {
         if round == 2 {
-            // The allocator has what it needs by now.
+            // The allocator has reached its working size by now.
             before = node.resident_bytes();
         }
         let mut peer = Peer::open(node.amqp());
@@ -58,7 +58,7 @@ fn open_transactions_have_a_limit() {
         let expected = (Ended::Link, condition::RESOURCE_LIMIT_EXCEEDED.as_str());
         assert_eq!((refusal.ended, refusal.condition.as_str()), expected, "{refusal:?}");
         assert!(refusal.description.starts_with("1024 transactions are open"), "{refusal:?}");
-        // They went with the link that declared them.
+        // They were rolled back with the link that declared them.
         peer.send(&super::peer::detach(0, CONTROL));
         control(&mut peer);
         declared(&mut peer, 0);
@@ -67,7 +67,7 @@ fn open_transactions_have_a_limit() {
     finish(&node, canary);
 }
 
-/// A transaction of which something was refused can't be committed: all or nothing.
+/// A transaction of which a part was refused can't be committed: all or nothing.
 fn assert_rolled_back(peer: &mut Peer, txn_id: &[u8]) {
     let mut payload = Vec::new();
     let discharge = Discharge { txn_id, fail: false };
@@ -104,7 +104,7 @@ fn uncommitted_work_has_a_limit() {
         let mut payload = Vec::new();
         Header { durable: Some(true), ..Header::default() }.encode(&mut payload);
         write_data(&mut payload, &vec![b'x'; bytes]);
-        // Settled, so that no answers are due; each frame is a message of the transaction.
+        // Settled, so that no replies are due; each frame is a message of the transaction.
         let refusal = 'full: {
             for round in 0..1000u32 {
                 let transfers: Vec<u8> = (0..if bytes > 1000 { 10 } else { 1000 })
@@ -126,7 +126,7 @@ fn uncommitted_work_has_a_limit() {
         assert_eq!((refusal.ended, refusal.condition.as_str()), expected, "{refusal:?}");
         assert!(refusal.description.starts_with("transaction too large"), "{refusal:?}");
         assert_rolled_back(&mut peer, &txn_id);
-        // 64 MiB of messages, and what it takes to keep them.
+        // 64 MiB of messages, and the overhead of keeping them.
         assert_grown(&node, before, 112, "one transaction");
         canary.sings("uncommitted work");
         drop(peer);

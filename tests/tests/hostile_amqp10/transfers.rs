@@ -1,4 +1,4 @@
-//! Transfers: credit ignored, messages that never end, numbers and tags that aren't.
+//! Transfers: ignored credit, endless messages, invalid ids and tags.
 
 use leveret_amqp10::message::{Header, write_data};
 use leveret_amqp10::{Performative, Role, condition};
@@ -42,7 +42,7 @@ fn a_sender_that_ignores_its_credit_loses_its_link() {
 fn unfinished_messages_are_bounded_and_forgotten() {
     const LINKS: u32 = 256;
     const PART: usize = 16 << 10;
-    // One core, since the allocator keeps what each of them once had.
+    // A single core, because the allocator retains the peak of each.
     let options = Options::new()
         .set("cores", 1)
         .set("max_message_size", 1 << 20)
@@ -56,8 +56,8 @@ fn unfinished_messages_are_bounded_and_forgotten() {
         let links: Vec<u8> = (0..LINKS).flat_map(|at| sender(0, at, "sender", &format!("/queues/{QUEUE}"))).collect();
         peer.send(&links);
         peer.still_served("256 links");
-        // Each wants to hold half a MiB: 128 MiB together. Whose part is too much loses its link; what comes for it then
-        // is ignored.
+        // Each would use half a MiB: 128 MiB together. A link that exceeds the limit is ended; later transfers for it
+        // are ignored.
         for parts in 0..32 {
             for at in 0..LINKS {
                 peer.send(&transfer(at, at, &part, |transfer| {
@@ -81,7 +81,7 @@ fn unfinished_messages_are_bounded_and_forgotten() {
             assert!(refusal.description.contains("partial_message_bytes_max_per_connection (8388608)"), "{refusal:?}");
         }
         if round == 0 {
-            // What is aborted or detached makes room for others.
+            // Aborted or detached messages make room for others.
             for at in 0..LINKS {
                 peer.send(&detach(0, at));
             }
@@ -108,7 +108,7 @@ fn unfinished_messages_are_bounded_and_forgotten() {
 }
 
 #[test]
-fn what_is_wrong_with_a_transfer_ends_its_link() {
+fn an_invalid_transfer_ends_its_link() {
     let (node, canary) = stage(Options::new().set("max_message_size", 100_000));
     declare(node.amqp(), QUEUE);
     let payload = message(false, b"x");
@@ -188,7 +188,7 @@ fn what_is_wrong_with_a_transfer_ends_its_link() {
         assert_eq!((refusal.ended, refusal.condition.as_str()), (ended, condition), "{what}: {refusal:?}");
         assert!(refusal.description.starts_with(text), "{what}: {refusal:?}");
         if ended == Ended::Link {
-            // What was under way for the link is ignored, and its handle is free after the answer.
+            // Frames in flight for the link are ignored, and its handle is free after the reply.
             peer.send(&[transfer(0, 9, &payload, |_| {}), detach(0, 0)].concat());
             peer.send(&sender(0, 0, "again", &format!("/queues/{QUEUE}")));
             peer.expect(
@@ -201,7 +201,7 @@ fn what_is_wrong_with_a_transfer_ends_its_link() {
     finish(&node, canary);
 }
 
-/// A sender may name its deliveries as it likes, RabbitMQ takes any number, too: each has its answer.
+/// A sender may number its deliveries as it likes, which RabbitMQ accepts too: each gets an outcome.
 #[test]
 fn numbers_without_order_and_without_tags_are_answered() {
     let (node, canary) = stage(Options::new());
@@ -210,7 +210,7 @@ fn numbers_without_order_and_without_tags_are_answered() {
     let mut peer = Peer::sender(node.amqp(), QUEUE);
     let (mut sent, mut answered) = (0u64, 0u64);
     for round in 0..50u32 {
-        // Three thirds of the number space, of which none is before the other.
+        // Three thirds of the number space, none of which precedes another.
         let transfers: Vec<u8> = (0..60)
             .flat_map(|at| {
                 transfer(0, (round * 60 + at).wrapping_mul(0x5555_5555), &payload, |it| it.delivery_tag = None)
@@ -231,7 +231,7 @@ fn numbers_without_order_and_without_tags_are_answered() {
     finish(&node, canary);
 }
 
-/// Transfers that bring nothing, for a message that never ends.
+/// Empty transfers of an endless message.
 #[test]
 fn a_message_of_nothing_holds_nothing() {
     let (node, canary) = stage(Options::new());

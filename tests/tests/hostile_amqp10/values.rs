@@ -1,4 +1,4 @@
-//! Values that claim 2^32 items, take no bytes, or lie thousands deep, wherever a value is taken.
+//! Values that claim 2^32 items, have zero width, or are nested thousands deep, in every place for a value.
 
 use leveret_amqp10::message::write_data;
 use leveret_amqp10::{Performative, condition};
@@ -11,7 +11,7 @@ use super::peer::{Ended, Peer, amqp, grant, of, receiver, transfer};
 
 const QUEUE: &str = "hostile.values";
 
-/// Where a performative has a value, in which that one is put.
+/// Places for a value in performatives, with this value.
 fn places(value: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let map = map_of("x", value);
     let filters = map_of("f", &[&[0x00][..], &symbol("f"), value].concat());
@@ -86,7 +86,7 @@ fn places(value: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn in_performatives_they_close_the_connection() {
+fn absurd_values_in_performatives_close_the_connection() {
     let (node, canary) = stage(Options::new());
     declare(node.amqp(), QUEUE);
     let before = node.resident_bytes();
@@ -105,7 +105,7 @@ fn in_performatives_they_close_the_connection() {
 }
 
 #[test]
-fn in_sections_they_end_the_link() {
+fn absurd_values_in_sections_end_the_link() {
     let (node, canary) = stage(Options::new());
     declare(node.amqp(), QUEUE);
     let before = node.resident_bytes();
@@ -148,9 +148,9 @@ fn in_sections_they_end_the_link() {
     finish(&node, canary);
 }
 
-/// A body is between sender and receiver: it comes out as it went in, as from RabbitMQ 4.3.
+/// A body concerns only sender and receiver: it is delivered unchanged, as by RabbitMQ 4.3.
 #[test]
-fn in_bodies_they_are_nobodys_business() {
+fn absurd_values_in_bodies_are_passed_on() {
     let (node, canary) = stage(Options::new());
     declare(node.amqp(), QUEUE);
     let mut peer = Peer::sender(node.amqp(), QUEUE);
@@ -158,7 +158,7 @@ fn in_bodies_they_are_nobodys_business() {
     peer.send(&of(0, &grant(1, 100).into()));
     for (id, (what, value)) in absurd_values().into_iter().enumerate() {
         if what == "a list longer than what holds it" {
-            // Where such a body ends nobody knows.
+            // The end of such a body can't be determined.
             continue;
         }
         let body = [&[0x00, 0x53, 0x77][..], &value].concat();

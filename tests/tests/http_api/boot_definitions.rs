@@ -1,4 +1,4 @@
-//! Definitions that a node loads at its start: an export of RabbitMQ with its users' hashes.
+//! Definitions loaded at the start of a node: an export of RabbitMQ with its users' password hashes.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use leveret_tests::broker::is_given;
 use leveret_tests::node::{Node, Options, new_directory};
 use serde_json::{Value, json};
 
-/// What RabbitMQ 4.3.6 exported, without the policy, which can't be imported yet. The user `shapes` has the password
+/// RabbitMQ 4.3.6's export without the policy, which can't be imported yet. The user `shapes` has the password
 /// `shapes-password`.
 fn exported() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/http/definitions.json");
@@ -37,7 +37,7 @@ fn an_export_is_loaded_at_the_start_with_its_hashes() {
         .set("definitions.local.path", file.display())
         .set("definitions.skip_if_unchanged", true);
     let mut node = Node::start(options);
-    // RabbitMQ's hash lets the user in.
+    // RabbitMQ's hash is accepted.
     let user = node.http().as_user("shapes", "shapes-password");
     assert_eq!(user.get("/api/whoami").expect("an answer").json()["name"], "shapes");
     assert_eq!(user.as_user("shapes", "none").get("/api/whoami").expect("an answer").status, 401);
@@ -45,14 +45,14 @@ fn an_export_is_loaded_at_the_start_with_its_hashes() {
     assert!(names(&node, "exchanges").contains(&"shapes-x".to_owned()));
     assert!(names(&node, "vhosts").contains(&"shapes".to_owned()));
 
-    // Unchanged, the file isn't read in again: what was deleted stays so.
+    // An unchanged file isn't loaded again: deleted objects stay deleted.
     let administrator = node.http();
     assert_eq!(administrator.delete("/api/queues/%2F/shapes-dl").expect("an answer").status, 204);
     node.terminate();
     node.restart();
     assert_eq!(names(&node, "queues"), ["shapes-c"]);
     assert!(node.wait_for_line("definitions haven't changed since they were loaded"));
-    // Changed, it is.
+    // A changed file is.
     let mut document = exported();
     document["queues"].as_array_mut().expect("queues").push(
         json!({"name": "new", "vhost": "/", "durable": true, "auto_delete": false, "type": "classic", "arguments": {}}),
@@ -95,7 +95,7 @@ fn definitions_of_a_wrong_shape_stop_the_start_with_their_place() {
     assert!(!told.contains("skip_unsupported"), "{told}");
 }
 
-/// The target: 50,000 queues and bindings in under 5 s, again unchanged in under 1 s.
+/// The target: 50,000 queues and bindings in under 5 s, unchanged ones in under 1 s.
 #[test]
 #[ignore = "a measurement: prints how long 50,000 queues and bindings take to import"]
 fn import_of_50_000_queues_and_bindings() {

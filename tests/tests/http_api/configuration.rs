@@ -1,4 +1,4 @@
-//! What the HTTP API says of the configuration, and takes from it.
+//! The configuration in the HTTP API, and settings for the API.
 
 use leveret_tests::broker::is_given;
 use leveret_tests::node::{Node, Options};

@@ -1,4 +1,4 @@
-//! Who asks for messages and hangs up before the answer: what was taken for it goes back.
+//! A client that requests messages and disconnects before the response: messages taken for it are requeued.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -11,12 +11,12 @@ use leveret_tests::PATIENCE;
 use leveret_tests::broker::{Broker, is_given};
 use leveret_tests::wire::{Wire, publish};
 
-/// Bodies of this size are in files, so that each has to be read for an answer.
+/// Bodies of this size are in files, so that each has to be read for a response.
 const BODY_BYTES: usize = 300_000;
 const MESSAGES: u64 = 8;
 
 #[test]
-fn messages_go_back_when_nobody_waits_for_them_any_more() {
+fn messages_are_requeued_if_the_client_disconnects() {
     if is_given() {
         return;
     }
@@ -40,7 +40,7 @@ fn messages_go_back_when_nobody_waits_for_them_any_more() {
             body.len()
         )
         .expect("is sent");
-        // At another point of the answer each time.
+        // At another point of the response each time.
         thread::sleep(Duration::from_micros(round * 100));
         drop(socket);
     }
@@ -51,7 +51,7 @@ fn messages_go_back_when_nobody_waits_for_them_any_more() {
             break;
         }
         assert!(Instant::now() < deadline, "messages stay taken: {queue}");
-        // An answer that is still on its way can only be waited for.
+        // A response in progress can only be waited for.
         thread::sleep(Duration::from_millis(10));
     }
     broker.finish("hung-up");

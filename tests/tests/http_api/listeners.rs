@@ -1,4 +1,4 @@
-//! Clients of HTTP that do nothing keep nobody else out, with few open files too.
+//! Idle HTTP clients don't block others, even with few open files.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -34,7 +34,7 @@ impl Cramped {
         let mut lines = BufReader::new(process.stdout.take().expect("is piped")).lines();
         let started = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("Server startup complete")));
         assert!(started.is_some(), "it starts");
-        // Later output is read and thrown away, because a full pipe would block the process.
+        // Later output is read and discarded, because a full pipe would block the process.
         std::thread::spawn(move || lines.for_each(drop));
         let ports = std::fs::read_to_string(data.join("ports.json")).expect("is there");
         let ports = serde_json::from_str(&ports).expect("is JSON");

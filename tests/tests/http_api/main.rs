@@ -1,5 +1,5 @@
-//! What is done with a node over HTTP, and at its start: limits, definitions, the calls of others' tools, and how long
-//! lists take with 100,000 queues.
+//! Administration over HTTP and at the start: limits, definitions, the requests of third-party tools, and the
+//! duration of lists with 100,000 queues.
 
 mod boot_definitions;
 mod configuration;

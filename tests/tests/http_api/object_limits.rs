@@ -1,4 +1,4 @@
-//! Limits of virtual hosts and users, set over HTTP and met over AMQP.
+//! Limits of virtual hosts and users, set over HTTP and reached over AMQP.
 
 use leveret_tests::broker::is_given;
 use leveret_tests::http::Http;
@@ -37,7 +37,7 @@ fn reason(refused: Result<Wire, Frame>) -> (u16, String) {
 }
 
 #[test]
-fn a_vhost_takes_so_many_connections() {
+fn a_vhost_has_a_limit_of_connections() {
     if is_given() {
         return;
     }
@@ -54,7 +54,7 @@ fn a_vhost_takes_so_many_connections() {
 }
 
 #[test]
-fn a_vhost_takes_so_many_queues() {
+fn a_vhost_has_a_limit_of_queues() {
     if is_given() {
         return;
     }
@@ -76,7 +76,7 @@ fn a_vhost_takes_so_many_queues() {
 }
 
 #[test]
-fn a_user_has_so_many_connections_and_channels() {
+fn a_user_has_limits_of_connections_and_channels() {
     if is_given() {
         return;
     }
@@ -94,6 +94,6 @@ fn a_user_has_so_many_connections_and_channels() {
     let closed = wire.next_method(method::CONNECTION_CLOSE).expect("connection.close").reason().expect("a reason");
     let text = "number of channels opened for user 'u' has reached the maximum allowed user limit of (2)";
     assert!(closed.0 == 530 && closed.1.contains(text), "{closed:?}");
-    // Others aren't counted with it.
+    // Other users aren't counted.
     Wire::open(node.amqp()).close();
 }

@@ -1,4 +1,4 @@
-//! Who declared a queue, over either way in, is known after a restart too.
+//! The user that declared a queue, over either interface, is still known after a restart.
 
 use leveret_tests::http::Http;
 use leveret_tests::node::{Node, Options};
@@ -24,7 +24,7 @@ fn queues_are_listed_by_the_user_who_declared_them() {
     put(&http, "/api/users/bob", json!({"password": "bob", "tags": "management"}));
     put(&http, "/api/permissions/%2F/bob", json!({"configure": ".*", "write": ".*", "read": ".*"}));
     put(&http.as_user("bob", "bob"), "/api/queues/%2F/of-bob", json!({"durable": true}));
-    // Declared again by somebody else: nothing changes.
+    // Declared again by another user: nothing changes.
     put(&http, "/api/queues/%2F/of-bob", json!({"durable": true}));
     let mut wire = Wire::open(node.amqp());
     wire.declare(1, "of-guest", true);

@@ -1,5 +1,4 @@
-//! rabbitmqadmin v1, the script that came with RabbitMQ 3.10: each command that concerns what exists, and its effect over
-//! HTTP.
+//! rabbitmqadmin v1, the script of RabbitMQ 3.10: each command about supported objects, and its effect over HTTP.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -22,7 +21,7 @@ impl Admin {
         Self { http: broker.http(), script: cell::clients().join(".installed/rabbitmqadmin-v1") }
     }
 
-    /// What a command prints, and whether it succeeds.
+    /// Runs a command. Returns its output, as an error if it failed.
     fn try_run(&self, arguments: &str) -> Result<String, String> {
         self.try_words(&arguments.split(' ').collect::<Vec<_>>())
     }
@@ -43,7 +42,7 @@ impl Admin {
         }
     }
 
-    /// What a command prints.
+    /// The output of a command, which has to succeed.
     fn run(&self, arguments: &str) -> String {
         self.try_run(arguments).unwrap_or_else(|error| {
             panic!("rabbitmqadmin {arguments}: {error} (run `make -C tests/clients install` if there is no script)")
@@ -58,7 +57,7 @@ impl Admin {
         self.http.get(&format!("/api/{path}")).expect("an answer").status
     }
 
-    /// Names in a list of the script, as it prints them for scripts.
+    /// Names in a list, in the script's output format for scripts.
     fn listed(&self, arguments: &str) -> Vec<String> {
         let table = self.run(&format!("-f tsv {arguments}"));
         table.lines().skip(1).map(|line| line.split('\t').next().unwrap_or_default().to_owned()).collect()
@@ -66,7 +65,7 @@ impl Admin {
 }
 
 #[test]
-fn what_is_declared_is_there_and_what_is_deleted_is_gone() {
+fn declared_objects_exist_and_deleted_ones_are_gone() {
     if is_given() {
         return;
     }
@@ -108,14 +107,14 @@ fn what_is_declared_is_there_and_what_is_deleted_is_gone() {
     admin.run("delete user name=someone");
     admin.run("delete vhost name=adm");
     assert_eq!((admin.status("users/someone"), admin.status("vhosts/adm")), (404, 404));
-    // What isn't built says so.
+    // Unsupported features are reported.
     let refused = admin.try_run("declare policy name=p pattern=x definition={}").expect_err("is refused");
     assert!(refused.contains("501"), "{refused}");
     broker.finish("");
 }
 
 #[test]
-fn messages_are_published_looked_at_and_purged() {
+fn messages_are_published_browsed_and_purged() {
     if is_given() {
         return;
     }
@@ -167,7 +166,7 @@ fn a_node_is_shown_and_a_connection_closed() {
 }
 
 #[test]
-fn definitions_go_out_and_come_in() {
+fn definitions_are_exported_and_imported() {
     if is_given() {
         return;
     }

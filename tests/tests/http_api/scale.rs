@@ -1,4 +1,4 @@
-//! How long lists of 100,000 queues take, and what they do to the latency of messages that flow meanwhile.
+//! Duration of lists of 100,000 queues, and their effect on the latency of a concurrent flow of messages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ const COLUMNS: [&str; 10] = [
     "messages_details.rate",
 ];
 
-/// Messages that flow at a fixed rate until it is told to stop: how long each was on its way, in microseconds, sorted.
+/// Publishes and consumes at a fixed rate until told to stop. Returns the latencies in microseconds, sorted.
 fn flow(node: &Node, stop: Arc<AtomicBool>) -> thread::JoinHandle<Vec<u64>> {
     let address = node.amqp();
     thread::spawn(move || {
@@ -76,7 +76,7 @@ fn flow(node: &Node, stop: Arc<AtomicBool>) -> thread::JoinHandle<Vec<u64>> {
     })
 }
 
-/// Reads lists of up to 95 MB without taking the processors from the flow's threads: what these wait for is the node.
+/// Reads lists of up to 95 MB at low priority, so that the flow's threads only wait for the node.
 fn at_low_priority<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let lowered = || {
         rustix::process::setpriority_process(None, 19).expect("one's own priority may be lowered");

@@ -3,7 +3,7 @@
 use leveret_tests::node::{Node, Options};
 use serde_json::{Value, json};
 
-/// Columns whose keys aren't read from the row as it is shown, and one that is.
+/// Columns whose sort keys aren't read from the displayed row, and one whose key is.
 const COLUMNS: [&str; 14] = [
     "name",
     "state",
@@ -21,7 +21,7 @@ const COLUMNS: [&str; 14] = [
     "arguments.x-max-length",
 ];
 
-/// As RabbitMQ: what isn't there counts as 0, and numbers come before texts.
+/// As in RabbitMQ: a missing value counts as 0, and numbers sort before texts.
 fn key(row: &Value, column: &str) -> (bool, u64, String) {
     let shown = column.split('.').try_fold(row, |value, step| value.get(step));
     match shown {
@@ -34,7 +34,7 @@ fn key(row: &Value, column: &str) -> (bool, u64, String) {
 fn queues_are_sorted_by_what_is_shown() {
     let node = Node::start(Options::new());
     let http = node.http();
-    // How many messages, of which length, and how many of them are taken out.
+    // Number of messages, their length, and the number of deliveries.
     let queues = [("a", 2, 10, 1), ("b", 5, 1, 4), ("c", 0, 0, 0), ("d", 1, 300, 0), ("e", 3, 2, 2)];
     for (at, (name, messages, length, taken)) in queues.into_iter().enumerate() {
         let arguments = if at % 2 == 0 { json!({"x-max-length": 100 - at}) } else { json!({}) };

@@ -1,5 +1,5 @@
-//! The calls of Terraform's RabbitMQ provider and of the messaging topology operator, as their client sends them: what is
-//! made is read at once, and a second deletion is no surprise to either.
+//! The requests of Terraform's RabbitMQ provider and of the messaging topology operator, as sent by their client:
+//! created objects are readable at once, and both tolerate a second deletion.
 
 use leveret_tests::broker::{Broker, is_given};
 use leveret_tests::http::Http;
@@ -16,7 +16,7 @@ fn read(http: &Http, path: &str) -> Value {
     answer.json()
 }
 
-/// Creates, reads, updates, reads, and says which fields have to be what was asked for.
+/// Creates, reads, updates and reads an object; fields have to be as requested.
 fn applied(http: &Http, path: &str, created: &Value, updated: Option<&Value>) {
     assert_eq!(status(http, "GET", path, &Value::Null), 404, "{path}");
     assert_eq!(status(http, "PUT", path, created), 201, "{path}");
@@ -41,7 +41,7 @@ fn compared(shown: &Value, asked: &Value, path: &str) {
 }
 
 #[test]
-fn what_is_applied_is_read_at_once_and_destroyed_once() {
+fn applied_objects_are_read_at_once_and_destroyed_once() {
     if is_given() {
         return;
     }
@@ -77,8 +77,8 @@ fn what_is_applied_is_read_at_once_and_destroyed_once() {
     });
     applied(&http, &format!("queues/{vhost}/q%2F1"), &queue, Some(&queue));
 
-    // The provider keeps a binding by its properties_key and looks for it in the list of its vhost; the operator looks at
-    // those between both ends.
+    // The provider stores a binding by its properties_key and looks it up in the list of its vhost; the operator
+    // reads the list between both ends.
     let between = format!("bindings/{vhost}/e/ex%2F1/q/q%2F1");
     for (routing_key, arguments) in [("#", json!({})), ("", json!({})), ("a.*/b~c", json!({"x": 1, "y": "z"}))] {
         let body = json!({"routing_key": routing_key, "arguments": arguments});
@@ -93,7 +93,7 @@ fn what_is_applied_is_read_at_once_and_destroyed_once() {
         };
         let key = made(&read(&http, &format!("bindings/{vhost}"))).expect("is listed");
         assert_eq!(made(&read(&http, &between)).as_ref(), Some(&key));
-        // It is quoted as any word of a path.
+        // It is quoted like any segment of a path.
         let quoted: String = key.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let path = format!("{between}/{quoted}");
         assert_eq!(read(&http, &path)["routing_key"], routing_key);

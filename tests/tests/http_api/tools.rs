@@ -1,4 +1,4 @@
-//! The calls of KEDA's RabbitMQ scaler and of Datadog's check, as they are sent, and what those read from the answers.
+//! The requests of KEDA's RabbitMQ scaler and of Datadog's check, and the values that they read from the responses.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ fn get(http: &Http, path: &str) -> Value {
     answer.json()
 }
 
-/// A queue with six messages ready and four that a consumer holds; the connection keeps them.
+/// A queue with six ready messages and four unacknowledged ones of a consumer; the connection keeps them.
 fn traffic(broker: &Broker) -> Wire {
     let mut wire = Wire::open(broker.amqp());
     wire.declare(1, "orders", true);
@@ -41,14 +41,14 @@ fn keda_reads_lengths_and_rates() {
     let broker = Broker::start();
     let wire = traffic(&broker);
     let http = broker.http();
-    // Modes QueueLength, MessageRate, DeliverGetRate and ExpectedQueueConsumptionTime read one queue.
+    // The modes QueueLength, MessageRate, DeliverGetRate and ExpectedQueueConsumptionTime read one queue.
     let queue = get(&http, "/api/queues/%2F/orders");
     assert_eq!((queue["messages"].as_u64(), queue["messages_ready"].as_u64()), (Some(10), Some(6)));
     assert_eq!(queue["messages_unacknowledged"], 4);
     assert_eq!(queue["name"], "orders");
     let rate = |path: &str| queue["message_stats"][path]["rate"].as_f64().unwrap_or_else(|| panic!("{path}: {queue}"));
     assert!(rate("publish_details") > 0.0 && rate("deliver_get_details") > 0.0);
-    // With useRegex it reads a page of those whose names fit.
+    // With useRegex it reads a page of the queues whose names match.
     let path = "/api/queues/%2F?page=1&use_regex=true&pagination=false&name=%5Eorders&page_size=100";
     let page = get(&http, path);
     let names: Vec<_> = page["items"].as_array().expect("items").iter().map(|item| item["name"].clone()).collect();
@@ -102,7 +102,7 @@ fn datadog_collects_nodes_queues_connections_and_checks() {
     let deadline = Instant::now() + PATIENCE;
     while get(&http, "/api/vhosts/%2F/connections")[0]["state"] != "running" {
         assert!(Instant::now() < deadline, "the connection isn't shown");
-        // What a connection says of itself can only be polled.
+        // The properties of a connection can only be polled.
         thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(get(&http, "/api/connections")[0]["vhost"], "/");

@@ -27,7 +27,8 @@ fn connections_of_a_vhost_or_user_have_a_limit() {
         let expected =
             format!("NOT_ALLOWED - connection refused {whose}: {word} connection limit (2) is reached; raise {key}");
         assert_eq!((code, text), (530, expected));
-        // One that says goodbye has made room when it is answered, and one that is cut when the node knows.
+        // A connection that is closed in order makes room once the reply arrives, one that is cut once the node
+        // notices.
         first.close();
         let third = Wire::open(node.amqp());
         drop(third);
@@ -51,7 +52,7 @@ fn channels_and_sessions_have_one_limit() {
     assert_eq!(code, 530);
     assert!(text.starts_with("NOT_ALLOWED - number of channels opened on node 'leveret@"), "{text}");
     assert!(text.ends_with("' has reached the maximum allowed limit of (3); raise channel_max_per_node"), "{text}");
-    // Those who were there first don't notice.
+    // Existing ones aren't affected.
     first.declare(2, "limits.channels", true);
     first.call(2, method::CHANNEL_CLOSE, &closing(), method::CHANNEL_CLOSE_OK);
     first.open_channel(5);
@@ -72,7 +73,7 @@ fn closing() -> Writer {
     arguments
 }
 
-/// Another consumer on channel 1, which is refused.
+/// Starts another consumer on channel 1, which is refused.
 fn refused_consumer(wire: &mut Wire, queue: &str) -> (u16, String) {
     let mut arguments = Writer::new();
     arguments.put_short(0).put_short_string(queue).put_short_string("").put_octet(0).put_empty_table();
@@ -117,12 +118,12 @@ fn consumers_have_a_limit_and_make_room_when_they_go() {
         assert!(text.ends_with(&end), "{text}");
         wire.send(&method_frame(1, method::CHANNEL_CLOSE_OK, &Writer::new()));
         wire.open_channel(1);
-        // A queue that goes takes its consumers with it.
+        // Deleting a queue removes its consumers.
         let mut arguments = Writer::new();
         arguments.put_short(0).put_short_string("limits.more").put_octet(0);
         wire.call(1, method::QUEUE_DELETE, &arguments, method::QUEUE_DELETE_OK);
         until(&node, "rabbitmq_consumers", 1);
-        // It is the other connection that gives it back; that has happened when it has answered something.
+        // The other connection returns the slot; it has done so once it answers a request.
         other.declare(1, "limits.answer", true);
         wire.consume(1, "limits.consumers", false);
         refused_consumer(&mut other, "limits.consumers");
@@ -136,7 +137,7 @@ fn consumers_have_a_limit_and_make_room_when_they_go() {
 }
 
 #[test]
-fn a_limit_of_infinity_is_none() {
+fn a_limit_of_infinity_means_no_limit() {
     let options = Options::new().set("consumer_max_per_channel", "infinity").set("max_connections", "infinity");
     let node = leveret_tests::node::Node::start(options);
     let mut wire = Wire::open(node.amqp());

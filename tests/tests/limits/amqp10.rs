@@ -35,7 +35,7 @@ fn a_session_too_many_begins_and_ends_with_the_reason() {
     assert_eq!(error.condition, condition::RESOURCE_LIMIT_EXCEEDED.as_str());
     let text = error.description;
     assert!(text.ends_with("maximum allowed limit of (2); raise channel_max_per_user"), "{text}");
-    // The connection and its other sessions go on; the place of one that ends is free.
+    // The connection and its other sessions continue; an ended session frees its slot.
     client.sender(0, QUEUE);
     client.publish_accepted(0, b"still served");
     client.client.end(1, None);
@@ -67,7 +67,7 @@ fn links_have_a_limit_and_make_room_when_they_go() {
         assert!(text.ends_with(&format!("maximum allowed limit of (2); raise {key}")), "{text}");
         client.publish_accepted(0, b"still served");
         assert_eq!(other.receive(0).data(), b"still served");
-        // What is refused for another reason takes no place.
+        // An attach refused for another reason takes no slot.
         other.client.detach(CHANNEL, 0, true, None);
         other.wait("detach", |event| matches!(event, Event::Detached { handle: 0, .. }));
         other.client.attach_sender(CHANNEL, 5, "nowhere", Some("/queues/nowhere"));

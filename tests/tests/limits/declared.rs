@@ -1,4 +1,4 @@
-//! Queues, exchanges and bindings, over all that can declare them.
+//! Queues, exchanges and bindings, over every interface that can declare them.
 
 use leveret_amqp10::performative::Attach;
 use leveret_amqp10::{Role, Source, Symbol, Symbols, Target, TargetArchetype, condition};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::node;
 
-/// A method on channel 1 that is refused; the channel is opened again.
+/// Calls a method on channel 1 that is refused; the channel is reopened.
 fn refused(wire: &mut Wire, id: method::Id, arguments: &Writer) -> (u16, String) {
     wire.send(&method_frame(1, id, arguments));
     let frame = wire.next_method((0, 0)).expect_err("another method");
@@ -27,7 +27,7 @@ fn delete(wire: &mut Wire, queue: &str) {
 }
 
 #[test]
-fn queues_have_a_limit_on_every_way() {
+fn queues_have_a_limit_over_every_interface() {
     for (key, part) in [("cluster_queue_limit", "in cluster (2)"), ("queue_max_per_vhost", "in vhost '/' (2)")] {
         let node = node(key, 2);
         let mut wire = Wire::open(node.amqp());
@@ -53,7 +53,7 @@ fn queues_have_a_limit_on_every_way() {
         let error = client.error();
         assert_eq!(error.condition, condition::RESOURCE_LIMIT_EXCEEDED.as_str(), "{error:?}");
         client.close();
-        // Those that are there may be declared again, and one that goes makes room.
+        // Existing queues may be declared again, and a deleted one makes room.
         wire.declare(1, "limits.durable", true);
         delete(&mut wire, "limits.transient");
         wire.declare(1, "limits.more", true);
@@ -148,7 +148,7 @@ fn bindings_have_a_limit() {
         assert!(text.starts_with("PRECONDITION_FAILED - cannot bind: binding limit "), "{text}");
         assert!(text.ends_with(&format!("(2) is reached; raise {key}")), "{text}");
         wire.call(1, method::QUEUE_BIND, &bind("a"), method::QUEUE_BIND_OK);
-        // A queue takes its bindings with it.
+        // Deleting a queue removes its bindings.
         delete(&mut wire, "limits.bound");
         wire.declare(1, "limits.bound", true);
         wire.call(1, method::QUEUE_BIND, &bind("c"), method::QUEUE_BIND_OK);

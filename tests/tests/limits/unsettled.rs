@@ -1,4 +1,4 @@
-//! Deliveries that clients leave unsettled: consumers wait, and go on when something is settled.
+//! Unsettled deliveries: consumers wait at the limit, and continue when something is settled.
 
 use leveret_amqp10::Serial;
 use leveret_tests::amqp10::{Amqp10, CHANNEL};
@@ -24,7 +24,7 @@ fn number(body: &[u8]) -> u32 {
     u32::from_be_bytes(body.try_into().expect("a numbered body"))
 }
 
-/// The next deliveries of channel 1, in order from `first`; the tag of the last.
+/// Reads the next deliveries of channel 1, numbered from `first`. Returns the last tag.
 fn deliveries(wire: &mut Wire, first: u32, count: u32) -> u64 {
     let mut last = 0;
     for at in first..first + count {
@@ -43,7 +43,7 @@ fn a_channel_without_a_prefetch_has_a_limit() {
     wire.consume(1, QUEUE, false);
     deliveries(&mut wire, 0, 10);
     assert_eq!(node.count("rabbitmq_queue_messages_unacked"), 10);
-    // One that was there first may stay open while the others go.
+    // The oldest one may stay unsettled while the others are settled.
     for tag in 2..=10 {
         wire.ack(1, tag, false);
     }
@@ -51,7 +51,7 @@ fn a_channel_without_a_prefetch_has_a_limit() {
     assert_eq!(node.count("rabbitmq_queue_messages_unacked"), 10);
     wire.ack(1, last, true);
     deliveries(&mut wire, 19, 10);
-    // Another channel has its own.
+    // Another channel has a limit of its own.
     wire.open_channel(2);
     let mut arguments = Writer::new();
     arguments.put_short(0).put_short_string(QUEUE).put_octet(0);
@@ -92,7 +92,7 @@ fn acknowledgements_of_an_open_transaction_make_no_room() {
     wire.consume(1, QUEUE, false);
     let last = deliveries(&mut wire, 0, 5);
     wire.ack(1, last, true);
-    // The next that comes is the answer and no delivery: what isn't committed may come back.
+    // The next frame is the reply and no delivery: uncommitted acknowledgements may be rolled back.
     wire.declare(1, QUEUE, true);
     wire.call(1, method::TX_ROLLBACK, &Writer::new(), method::TX_ROLLBACK_OK);
     wire.ack(1, last, true);
@@ -104,7 +104,7 @@ fn acknowledgements_of_an_open_transaction_make_no_room() {
             Some(method::TX_COMMIT_OK) => committed = true,
             Some(method::BASIC_DELIVER) => delivered += 1,
             Some(other) => panic!("unexpected method {other:?}"),
-            // Content.
+            // A content frame.
             None => {}
         }
     }
@@ -112,7 +112,7 @@ fn acknowledgements_of_an_open_transaction_make_no_room() {
     conservation::check(&node.http());
 }
 
-/// What a channel or session may have whatever others have.
+/// Deliveries that any channel or session may have, whatever others have.
 const STEP: u32 = 256;
 
 #[test]
@@ -123,7 +123,7 @@ fn all_clients_of_a_node_vhost_or_user_have_a_limit_together() {
         let mut wire = Wire::open(node.amqp());
         wire.consume(1, QUEUE, false);
         let last = deliveries(&mut wire, 0, STEP);
-        // It has all there is; another one gets its step, and no more.
+        // It has all there is; another client gets its minimum, and no more.
         let mut client = Amqp10::open(node.amqp());
         client.receiver(0, &format!("/queues/{QUEUE}"), 4 * STEP);
         for at in STEP..2 * STEP {
@@ -132,7 +132,7 @@ fn all_clients_of_a_node_vhost_or_user_have_a_limit_together() {
         client.barrier(CHANNEL);
         assert_eq!(client.waiting(CHANNEL, 0), 0);
         assert_eq!(node.count("rabbitmq_queue_messages_unacked"), u64::from(2 * STEP));
-        // Each goes on with what it settles itself.
+        // Each continues with as many as it settles.
         wire.ack(1, last, true);
         deliveries(&mut wire, 2 * STEP, STEP);
         client.client.accept(CHANNEL, Serial(0), Serial(STEP - 1));
@@ -140,7 +140,7 @@ fn all_clients_of_a_node_vhost_or_user_have_a_limit_together() {
         for at in 3 * STEP..4 * STEP {
             assert_eq!(number(&client.receive(0).data()), at);
         }
-        // Whoever goes gives everything back, to be had by others.
+        // A client that disconnects returns everything for others.
         drop((wire, client));
         until(&node, "rabbitmq_queue_messages_unacked", 0);
         until(&node, "rabbitmq_connections", 0);

@@ -1,4 +1,4 @@
-//! What a check says of a damaged directory, and what a repaired copy holds.
+//! Reports about damaged directories, and the contents of repaired copies.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ fn text(directory: &Path) -> (i32, String, String) {
     run(&["verify", directory.to_str().expect("a path of text")])
 }
 
-/// The records of a queue that a dump shows.
+/// The records of a queue in a dump.
 fn records(directory: &Path, queue: &str) -> Vec<Value> {
     let path = directory.to_str().expect("a path of text");
     let (status, lines, problem) = run(&["log", "dump", path, "--queue", queue, "--format", "json", "--bodies"]);
@@ -29,7 +29,7 @@ fn records(directory: &Path, queue: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// A message of this queue in a segment that is in use: its file, where its body begins, and its number.
+/// A message of this queue in a segment in use: its file, the offset of its body, and its number.
 fn stored(directory: &Path, queue: &str) -> (String, usize, u64) {
     let all = records(directory, queue);
     let unused = verify(directory, &[]).1["unused_files"].clone();
@@ -61,7 +61,7 @@ fn recorded() -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn a_flipped_byte_is_named_with_its_queue_and_message_and_left_out_of_the_copy() {
+fn a_flipped_byte_is_named_and_left_out_of_the_copy() {
     if is_given() {
         return;
     }
@@ -137,7 +137,7 @@ fn a_missing_segment_names_the_messages_that_were_in_it() {
 }
 
 #[test]
-fn what_cant_be_checked_says_why_and_exits_with_2() {
+fn an_uncheckable_directory_gives_a_reason_and_exit_code_2() {
     if is_given() {
         return;
     }
@@ -174,7 +174,7 @@ fn what_cant_be_checked_says_why_and_exits_with_2() {
 }
 
 #[test]
-fn a_dump_shows_what_is_asked_for() {
+fn a_dump_shows_the_requested_records() {
     if is_given() {
         return;
     }
@@ -206,7 +206,7 @@ fn a_dump_shows_what_is_asked_for() {
     assert!(problem.contains("wal-9"), "{problem}");
 }
 
-/// Names with control characters. AMQP 0-9-1 takes line ends out of those of queues, and of nothing else.
+/// Names with control characters. AMQP 0-9-1 removes line ends from queues' names only.
 const UNRULY: &str = "a\r\n\u{1b}[31mb\u{9b}";
 
 #[test]

@@ -1,7 +1,8 @@
-//! What a released format version wrote is read by every later one: `tests/fixtures/data-VERSION/` has a directory that
-//! was stopped cleanly, and one of a node that was killed, with its last batch torn, and what came out of them then.
+//! Every version reads the data of all earlier released format versions: `tests/fixtures/data-VERSION/` has a
+//! directory of a node that was stopped cleanly, one of a node that was killed, with its last batch torn, and the
+//! results at that time.
 //!
-//! `make fixtures` writes those of the present version anew, before its release.
+//! `make fixtures` writes the fixtures of the current version before its release.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,14 +15,14 @@ use leveret_tests::node::{Node, Options, run};
 use leveret_tests::wire::{Wire, Writer, method, publish, publish_expiring};
 use serde_json::{Value, json};
 
-/// Format versions that were released, and the present one.
+/// Released format versions, and the current one.
 const VERSIONS: [u32; 1] = [1];
 const KINDS: [&str; 2] = ["clean", "crash"];
 
 /// Lines of a dump that are kept; of the rest a checksum.
 const LINES_KEPT: usize = 40;
 
-/// What must be the same whenever the directory is looked at.
+/// Results that must never change for a directory.
 fn results(directory: &Path) -> (Value, String, i32) {
     let path = directory.to_str().expect("a path of text");
     let (status, report, _) = run(&["verify", path, "--format", "json"]);
@@ -45,7 +46,7 @@ fn messages(http: &Http) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn every_version_gives_what_it_gave() {
+fn every_version_gives_its_recorded_results() {
     if is_given() {
         return;
     }
@@ -74,7 +75,7 @@ fn small_files() -> Options {
     Options::new().set("debug.wal_file_bytes", 16 << 10)
 }
 
-/// Every message that is counted can be read, and has the number that was written into it.
+/// Asserts that every counted message can be read, and has the number written into it.
 fn read_all(node: &Node, queues: &BTreeMap<String, u64>) {
     let mut wire = Wire::open(node.amqp());
     for (channel, (queue, count)) in (2..).zip(queues) {
@@ -98,7 +99,7 @@ fn body(number: u32, length: usize) -> Vec<u8> {
     body
 }
 
-/// Messages of all kinds, so many that several files are retired.
+/// Publishes messages of all kinds, enough for several files to be retired.
 fn fill(node: &Node) {
     let mut wire = Wire::open(node.amqp());
     let fan: Vec<String> = (1..=10).map(|at| format!("fan {at}")).collect();
@@ -127,7 +128,7 @@ fn fill(node: &Node) {
         wire.send(&publish(1, "amq.fanout", "", &body(number, 200), true, true));
         number += 1;
         wire.confirms(23);
-        // Three of four orders go at once.
+        // Three of four orders are settled at once.
         take(&mut wire, 2, "orders", 8);
         if round == 8 {
             let mut arguments = Writer::new();
@@ -137,7 +138,7 @@ fn fill(node: &Node) {
         }
         wire.close();
     }
-    // A transaction: one message goes, two come.
+    // A transaction: removes one message, adds two.
     let mut tx = Wire::open(node.amqp());
     tx.call(1, method::TX_SELECT, &Writer::new(), method::TX_SELECT_OK);
     take(&mut tx, 1, "fan 1", 1);
@@ -147,7 +148,7 @@ fn fill(node: &Node) {
     }
     tx.call(1, method::TX_COMMIT, &Writer::new(), method::TX_COMMIT_OK);
     tx.close();
-    // The last batch of all is one that is worth tearing.
+    // The last batch has to be large enough for tearing.
     let mut wire = Wire::open(node.amqp());
     wire.confirm_select(1);
     number += 1;
@@ -193,7 +194,7 @@ fn write_the_fixtures() {
     }
 }
 
-/// As a power cut leaves it: the second half of the last batch was not written.
+/// Simulates a power cut: the second half of the last batch wasn't written.
 fn tear_last_batch(directory: &Path) {
     let (_, records, _) = run(&["log", "dump", directory.to_str().expect("a path of text"), "--format", "json"]);
     let mut lines = records.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));

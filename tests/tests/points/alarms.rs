@@ -33,7 +33,7 @@ fn point_22_an_alarm_closes_windows() {
     node.raise_alarms("");
     window(&mut client, 400);
     client.publish_accepted(0, b"after");
-    // Whoever sends on beyond what was under way is disconnected.
+    // A client that sends more than was in flight is disconnected.
     node.raise_alarms("disk");
     window(&mut client, 0);
     let payload = message(b"too much");
@@ -65,7 +65,7 @@ fn point_23_everything_else_works_during_an_alarm() {
     }
     node.raise_alarms("memory");
     window(&mut client, 0);
-    // A new connection, session and receiver, on which the backlog drains and is settled.
+    // A new connection, session and receiver, which drains and settles the backlog.
     let mut other = Amqp10::open(node.amqp());
     other.begin(1, SessionOptions::default());
     other.receiver(0, &to("point.23"), 20);

@@ -1,4 +1,4 @@
-//! Messages that one protocol publishes and the other consumes.
+//! Messages published over one protocol and consumed over the other.
 
 use leveret_tests::amqp10::Amqp10;
 use leveret_tests::node::{Node, Options};
@@ -29,7 +29,7 @@ fn publish_with_headers(queue: &str) -> Vec<u8> {
 
 #[test]
 fn point_01_headers_are_converted_by_rule() {
-    // The old switches warn and change nothing.
+    // The old switches give warnings and change nothing.
     let options = Options::new()
         .set("amqp1_0.convert_amqp091_headers_to_app_props", "true")
         .set("amqp1_0.convert_app_props_to_amqp091_headers", "false");

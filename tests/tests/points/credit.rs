@@ -1,4 +1,4 @@
-//! Clients that receive: link credit is theirs alone to give, and nothing is ever sent beyond it.
+//! Receiving clients: only they grant link credit, and nothing is ever sent beyond it.
 
 use leveret_amqp10::Serial;
 use leveret_strict_client::amqp10::{Event, Send, SessionOptions, State};
@@ -7,7 +7,7 @@ use leveret_tests::wire::{Wire, publish};
 
 use super::stage::{broker_with, declare, message, to};
 
-/// The state of a link that the broker told.
+/// The state of a link in the broker's flow.
 fn link_flow(client: &mut Amqp10, handle: u32) -> (u32, Serial, Option<u32>, bool) {
     let seen =
         client.wait("the link's state", |event| matches!(event, Event::LinkFlow { handle: of, .. } if *of == handle));
@@ -33,19 +33,19 @@ fn point_08_credit_answers() {
     let broker = broker_with("point.08");
     let mut client = Amqp10::open(broker.amqp());
     client.receiver(0, &to("point.08"), 0);
-    // Credit without echo is not answered.
+    // A flow with credit and without echo gets no reply.
     client.grant(0, 5);
     client.barrier(CHANNEL);
     assert!(!client.backlog.iter().any(|seen| matches!(seen.event, Event::LinkFlow { .. })));
-    // With echo it is, once.
+    // With echo it gets one.
     client.client.flow(CHANNEL, 0, 5, false, true);
     client.flush();
     assert_eq!(link_flow(&mut client, 0), (5, Serial(0), Some(0), false));
-    // A drain of nothing uses the credit up.
+    // A drain of an empty queue uses the credit up.
     client.client.grant(CHANNEL, 0, 5, true);
     client.flush();
     assert_eq!(link_flow(&mut client, 0), (0, Serial(5), Some(0), true));
-    // A drain delivers what there is first.
+    // A drain first delivers the available messages.
     client.sender(1, &to("point.08"));
     fill(&mut client, 1, 3);
     client.client.grant(CHANNEL, 0, 10, true);
@@ -63,7 +63,7 @@ fn point_08_credit_answers() {
 #[test]
 fn point_09_serial_arithmetic() {
     let broker = broker_with("point.09");
-    // Transfer-ids, delivery-ids and the sender's delivery-count run over the end of the numbers.
+    // Transfer-ids, delivery-ids and the sender's delivery-count wrap.
     let session = SessionOptions { next_outgoing_id: u32::MAX - 20, ..SessionOptions::default() };
     let mut client = Amqp10::open_with(broker.amqp(), Default::default(), session);
     let source = leveret_amqp10::Source::default();
@@ -82,7 +82,7 @@ fn point_09_serial_arithmetic() {
     for at in 0..500u32 {
         client.publish_accepted(0, &at.to_be_bytes());
     }
-    // The receiver's side: credit is given in steps that leave the delivery-count far from where it began.
+    // On the receiver's side: credit is granted in steps that move the delivery-count far from its start.
     client.receiver(1, &to("point.09"), 0);
     let mut received = 0u32;
     while received < 500 {
@@ -176,7 +176,7 @@ fn point_32_with_a_million() {
     point_32("point.32.million", 1_000_000);
 }
 
-/// The bug that began it all: RabbitMQ's issue 2597.
+/// The bug that started it all: RabbitMQ's issue 2597.
 fn point_32(queue: &str, messages: u32) {
     const BATCH: u32 = 50_000;
     let broker = broker_with(queue);

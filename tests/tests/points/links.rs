@@ -15,8 +15,8 @@ fn point_27_detach_requeues() {
     for at in 0..10u32 {
         client.publish_accepted(0, &at.to_be_bytes());
     }
-    // A delivery that was never settled has failed, as RabbitMQ 4.3.6 counts on classic queues; each round adds two:
-    // one receiver leaves, and the next one looks.
+    // A delivery that was never settled counts as failed, as in RabbitMQ 4.3.6 on classic queues; each round adds
+    // two: one receiver detaches, and the next one checks.
     for (closed, failures) in [(false, 1), (true, 3)] {
         client.receiver(1, &to("point.27"), 10);
         for at in 0..10u32 {
@@ -46,9 +46,10 @@ fn point_27_detach_requeues() {
     broker.finish("point.27");
 }
 
-/// `received` is no outcome (3.4.1): without it the delivery isn't the client's any more, and would be nobody's.
+/// `received` isn't an outcome (3.4.1): after settling with it the delivery would otherwise belong to no one, so it
+/// is requeued.
 #[test]
-fn what_is_settled_without_an_outcome_goes_back() {
+fn a_delivery_settled_without_an_outcome_is_requeued() {
     let broker = broker_with("settled.in.part");
     let mut client = Amqp10::open(broker.amqp());
     client.sender(0, &to("settled.in.part"));

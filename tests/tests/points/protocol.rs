@@ -1,4 +1,4 @@
-//! The protocol itself: its core needs no plugin, no stand-in of the other protocol and no timer.
+//! The protocol itself: its core needs no plugin, no proxy of the other protocol and no timer.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use super::stage::{broker_with, declare, message, to};
 
 #[test]
 fn point_02_no_bookkeeping_without_dynamic_nodes() {
-    // A connection without a dynamic node leaves nothing to clean up; one with it takes its queue along.
+    // A connection without a dynamic node leaves nothing to clean up; with one, its queue is deleted with it.
     let broker = broker_with("point.02");
     let mut plain = Amqp10::open(broker.amqp());
     plain.sender(0, &to("point.02"));
@@ -62,7 +62,7 @@ fn point_04_one_writer_for_all_sessions() {
         client.client.attach_receiver(channel, 5, &format!("r{channel}"), &to("point.04"), true);
         client.attached(channel, 5);
     }
-    // Both get credit in one write, and what comes back in one read holds frames of both sessions.
+    // Both get credit in one write, and one read returns frames of both sessions.
     client.client.grant(0, 5, 50, false);
     client.client.grant(1, 5, 50, false);
     client.flush();
@@ -93,7 +93,7 @@ fn point_06_idle_connections_cost_nothing() {
     };
     let pid = node.ports().pid;
     let before = ticks(pid);
-    // Nothing happens for a while: the wait is on a socket that stays silent.
+    // Idle for a while: waits on a silent socket.
     let mut silent = TcpStream::connect(broker.amqp()).expect("connect");
     silent.set_read_timeout(Some(Duration::from_secs(1))).expect("a timeout");
     assert!(silent.read(&mut [0; 8]).is_err());
@@ -120,7 +120,7 @@ fn point_28_begin_comes_first() {
     broker.finish("point.28");
 }
 
-/// Points 29 and 30: broker and client count with the same arithmetic, and the client passes the end of the numbers.
+/// Points 29 and 30: broker and client use the same serial arithmetic, and the client's numbers wrap.
 #[test]
 fn point_29_one_serial_arithmetic() {
     let before = Serial(u32::MAX);

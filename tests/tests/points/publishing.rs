@@ -1,4 +1,4 @@
-//! Clients that send: outcomes, credit that follows confirms, independent links, windows.
+//! Sending clients: outcomes, credit that follows confirms, independent links, windows.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use leveret_tests::node::Options;
 
 use super::stage::{broker_with, declare, message, node_with, to};
 
-/// RabbitMQ's rule with its own figure.
+/// RabbitMQ's rule and value.
 const CREDIT: u32 = 170;
 
-/// Outcomes in the backlog: frames, and how often each delivery got one.
+/// Outcomes in the backlog: number of frames, and number of outcomes of each delivery.
 fn outcomes(client: &mut Amqp10) -> (usize, BTreeMap<u32, u32>) {
     let mut frames = 0;
     let mut seen = BTreeMap::new();
@@ -34,7 +34,7 @@ fn outcomes(client: &mut Amqp10) -> (usize, BTreeMap<u32, u32>) {
     (frames, seen)
 }
 
-/// Sends as credit comes, alternating between handles; every third one settled.
+/// Sends with credit, alternating between handles; every third message is settled.
 fn burst(client: &mut Amqp10, handles: &[u32], count: u32, mixed: bool) -> Vec<u32> {
     let mut unsettled = Vec::new();
     for at in 0..count {
@@ -74,7 +74,7 @@ fn point_07_batched_dispositions() {
 
 #[test]
 fn point_16_credit_follows_confirms() {
-    // The disk is held for a minute: nothing that needs it is confirmed, and the queue is declared not durable.
+    // The disk is blocked for a minute: nothing that needs it is confirmed, so the queue isn't durable.
     let node = node_with(Options::new().set("link_credit.adaptive", "false"), "point.16");
     let mut stopped = Amqp10::open(node.amqp());
     stopped.sender(0, &to("point.16"));
@@ -139,7 +139,7 @@ fn point_18_grant_rule() {
         };
         let known = grants(&client);
         client.publish(0, &at.to_be_bytes());
-        // What is left when a grant comes is at most half; the client may have sent more before it saw it.
+        // At most half of the credit is left when a grant arrives; the client may have sent more before it saw it.
         if grants(&client) > known {
             assert!(credit <= CREDIT, "{credit}");
         }
@@ -198,7 +198,8 @@ fn point_20_independent_links() {
 
 #[test]
 fn point_24_three_levels_of_backpressure() {
-    // A client that reads nothing and sends what its credit and window allow: what the broker holds for it is bounded.
+    // A client that reads nothing and sends as much as credit and window allow: the broker's memory for it is
+    // bounded.
     let broker = broker_with("point.24");
     let mut client = Amqp10::open(broker.amqp());
     client.sender(0, &to("point.24"));
@@ -211,7 +212,7 @@ fn point_24_three_levels_of_backpressure() {
     reader.client.attach_receiver(CHANNEL, 0, "reader", &to("point.24"), false);
     reader.attached(CHANNEL, 0);
     reader.grant(0, 64);
-    // Two transfers of 512 bytes are all that the window lets through; everything else works meanwhile.
+    // The window allows two transfers of 512 bytes; everything else works meanwhile.
     reader.client.attach_sender(CHANNEL, 1, "beside", Some(&to("point.24")));
     reader.attached(CHANNEL, 1);
     reader.wait_credit(CHANNEL, 1);

@@ -1,4 +1,4 @@
-//! What the points need: queues, bodies, a node with settings.
+//! Helpers for the points: queues, bodies, a node with settings.
 
 use leveret_amqp10::message::{Header, write_data};
 use leveret_tests::broker::Broker;
@@ -24,7 +24,7 @@ pub(crate) fn to(queue: &str) -> String {
     format!("/queues/{queue}")
 }
 
-/// A durable message of these bytes.
+/// A durable message with this body.
 pub(crate) fn message(body: &[u8]) -> Vec<u8> {
     let mut payload = Vec::new();
     Header { durable: Some(true), ..Header::default() }.encode(&mut payload);

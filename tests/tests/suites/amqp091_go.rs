@@ -1,11 +1,11 @@
-//! amqp091-go's own integration tests. Its tests of recovery drop connections over the HTTP API at a fixed port: in
-//! the copy that port is the broker's own. One of its tests speaks to a server within itself and gives the client a
-//! millisecond to close six channels of its language, which it may not have beside other suites on two cores.
+//! amqp091-go's own integration tests. Its tests of recovery drop connections over the HTTP API at a fixed port,
+//! which is replaced by the broker's in the copy. One of its tests uses a server of its own and gives the client a
+//! millisecond to close six Go channels, which may be too short beside other suites on two cores.
 
 use leveret_tests::broker::Broker;
-use leveret_tests::go_suite::{Module, Run};
+use leveret_tests::go_suite::{Module, SuiteRun};
 
-/// How many names the pinned version has.
+/// Number of names in the pinned version.
 const NAMES: usize = 384;
 
 #[test]
@@ -21,7 +21,7 @@ fn every_test_of_the_module_passes_or_is_listed() {
 
     let uri = format!("amqp://guest:guest@{}/", broker.amqp());
     let output = module.test(&["-tags", "integration", "./..."], &[("AMQP_URL", &uri)]);
-    let run = Run::parse(&String::from_utf8_lossy(&output.stdout));
+    let run = SuiteRun::parse(&String::from_utf8_lossy(&output.stdout));
     run.judge("amqp091-go.txt", NAMES, &output);
     broker.finish("test");
 }

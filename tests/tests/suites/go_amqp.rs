@@ -1,16 +1,16 @@
-//! Azure/go-amqp's own integration tests, those of integration_test.go: the module's other tests need no broker.
-//! Their addresses are version 1, bare queue names that the broker declares on the way.
+//! Azure/go-amqp's own integration tests, those of integration_test.go: the module's other tests need no broker. They
+//! use addresses of version 1: bare queue names that the broker declares on attach.
 
 use std::fs;
 
 use leveret_tests::broker::Broker;
-use leveret_tests::go_suite::{Module, Run};
+use leveret_tests::go_suite::{Module, SuiteRun};
 use leveret_tests::node::Options;
 
-/// How many names the pinned version has.
+/// Number of names in the pinned version.
 const NAMES: usize = 332;
 
-/// 'TestConcurrentSessionsOpenClose' opens this many at once; the default is RabbitMQ's 64.
+/// Number of sessions that 'TestConcurrentSessionsOpenClose' opens concurrently; the default is RabbitMQ's 64.
 const SESSIONS: usize = 100;
 
 #[test]
@@ -31,7 +31,7 @@ fn every_test_of_the_module_passes_or_is_listed() {
     let address = format!("amqp://guest:guest@{}", broker.amqp());
     let only = format!("^({})$", functions.join("|"));
     let output = module.test(&["-run", &only, "."], &[("AMQP_BROKER_ADDR", &address)]);
-    let run = Run::parse(&String::from_utf8_lossy(&output.stdout));
+    let run = SuiteRun::parse(&String::from_utf8_lossy(&output.stdout));
     run.judge("go-amqp.txt", NAMES, &output);
     broker.finish("Test");
 }

@@ -1,5 +1,4 @@
-//! Others' test suites: every name passes, or stands in a list under allow/ with the reason; an entry that isn't needed
-//! fails.
+//! Third-party test suites: every name passes, or is listed under allow/ with the reason; an unneeded entry fails.
 //!
 //! They are one binary because they mostly wait for timers of their own, and cargo runs binaries one after another.
 

@@ -1,9 +1,9 @@
-//! The integration tests of py-amqp and kombu, on which Celery stands.
+//! The integration tests of py-amqp and kombu, which Celery is based on.
 
 use leveret_tests::broker::Broker;
 use leveret_tests::python_suite;
 
-/// How many names the pinned versions have.
+/// Number of names in the pinned versions.
 const PY_AMQP: usize = 63;
 const KOMBU: usize = 51;
 

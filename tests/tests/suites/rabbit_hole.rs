@@ -1,16 +1,16 @@
-//! The own suite of rabbit-hole, the Go client of the HTTP API that RabbitMQ's operators stand on. Its ports are fixed:
-//! in the copy they are the broker's own.
+//! The own suite of rabbit-hole, the Go client of the HTTP API used by RabbitMQ's operators. Its fixed ports are
+//! replaced by the broker's in the copy.
 
 use std::fs;
 
 use leveret_tests::broker::{Broker, is_given};
-use leveret_tests::go_suite::{Module, Run, replace_number};
+use leveret_tests::go_suite::{Module, SuiteRun, replace_number};
 use serde_json::json;
 
-/// How many specs the pinned version has.
+/// Number of specs in the pinned version.
 const NAMES: usize = 178;
 
-/// The files with ports in them; elsewhere the numbers are data.
+/// The files with ports; elsewhere the same numbers are data.
 const FILES: [&str; 2] = ["rabbithole_test.go", "health_checks_test.go"];
 
 #[test]
@@ -20,7 +20,7 @@ fn every_spec_of_the_module_passes_or_is_listed() {
     }
     let broker = Broker::start();
     let http = broker.http();
-    // What the module's own bin/ci/before_build.sh makes.
+    // The same objects as created by the module's own bin/ci/before_build.sh.
     let everything = json!({"configure": ".*", "write": ".*", "read": ".*"});
     for (path, body) in [
         ("users/policymaker", json!({"password": "policymaker", "tags": "policymaker"})),
@@ -46,7 +46,7 @@ fn every_spec_of_the_module_passes_or_is_listed() {
     let text = fs::read_to_string(&report).unwrap_or_else(|error| {
         panic!("no report: {error}\n{}", String::from_utf8_lossy(&output.stdout));
     });
-    let mut run = Run::parse_ginkgo(&serde_json::from_str(&text).expect("the report"));
+    let mut run = SuiteRun::parse_ginkgo(&serde_json::from_str(&text).expect("the report"));
     run.rename(&amqp_port, "5672");
     run.judge("rabbit-hole.txt", NAMES, &output);
     broker.finish("");

@@ -1,23 +1,23 @@
-//! The own suite of RabbitMQ's AMQP 1.0 client for Go. Its ports are fixed: in the copy they are the broker's own.
+//! The own suite of RabbitMQ's AMQP 1.0 client for Go. Its fixed ports are replaced by the broker's in the copy.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use leveret_tests::broker::Broker;
-use leveret_tests::go_suite::{Module, Run, replace_number};
+use leveret_tests::go_suite::{Module, SuiteRun, replace_number};
 use serde_json::Value;
 
-/// How many specs the pinned version has.
+/// Number of specs in the pinned version.
 const NAMES: usize = 211;
 
-/// It closes a connection by its container's name and waits for its own to end. The spec before it fails for want of
-/// quorum queues, leaves its connection of the same name open, and that one is closed.
+/// It closes a connection by its container's name and waits for its own to end. The spec before it fails for lack of
+/// quorum queues and leaves a connection of the same name open, which is closed instead.
 const HANGS: &str = "connection should not reconnect producers and consumers if the auto-recovery is disabled";
 
-/// Where the module keeps its tests.
+/// The folder of the module's tests.
 const PACKAGE: &str = "pkg/rabbitmqamqp";
 
-/// Tests of the URI grammar, and the default that they test: here the ports are data.
+/// Tests of the URI grammar, and the default that they test: the ports are data in these files.
 const KEPT: [&str; 4] = ["uri.go", "uri_test.go", "entities.go", "entities_test.go"];
 
 #[test]
@@ -47,9 +47,9 @@ fn every_spec_of_the_module_passes_or_is_listed() {
     let text = fs::read_to_string(&report).unwrap_or_else(|error| {
         panic!("no report: {error}\n{}", String::from_utf8_lossy(&output.stdout));
     });
-    let run = Run::parse_ginkgo(&serde_json::from_str::<Value>(&text).expect("the report"));
+    let run = SuiteRun::parse_ginkgo(&serde_json::from_str::<Value>(&text).expect("the report"));
     run.judge("rabbitmq-amqp-go-client.txt", NAMES, &output);
-    // Its queues' names begin with nothing in common, so that none can be removed from a broker that is given.
+    // Its queues' names have no common prefix, so they can't be removed from a given broker.
     if let Broker::Own(_) = broker {
         broker.finish("");
     }

@@ -1,17 +1,17 @@
-//! `leveret bench` over TLS: whom it trusts, and who it is.
+//! `leveret bench` over TLS: trusted certificates, and its own.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use leveret_tests::node::binary;
 
-use crate::stage::{LATE, Stage};
+use crate::stage::{LATE, TlsStage};
 
-/// Runs a small load; its output if it counts, else what it says.
+/// Runs a small load. Returns its output if it is valid, otherwise the error.
 fn bench(uri: &str, arguments: &[&str], system: &Path) -> Result<String, String> {
     let mut command = Command::new(binary());
     command.args(["bench", "classic-amqp091", "classic-amqp10", "--messages", "500", "--size", "40000", "--uri", uri]);
-    // The system's certificates, wherever it has them.
+    // Overrides the system's certificates.
     command.args(arguments).env("SSL_CERT_FILE", system).env_remove("SSL_CERT_DIR").stdin(Stdio::null());
     let output = command.output().expect("is run");
     let text = |bytes| String::from_utf8(bytes).expect("text");
@@ -19,8 +19,8 @@ fn bench(uri: &str, arguments: &[&str], system: &Path) -> Result<String, String>
 }
 
 #[test]
-fn the_load_trusts_the_system_or_who_is_named_and_the_certificate_must_be_the_hosts() {
-    let stage = Stage::new(|options, _| options);
+fn the_load_trusts_named_or_system_roots_and_checks_the_host() {
+    let stage = TlsStage::new(|options, _| options);
     let port = stage.address("amqps").port();
     let root = stage.files.path().join("root.pem");
     let nobody = stage.files.path().join("empty.pem");
@@ -50,7 +50,7 @@ fn the_load_trusts_the_system_or_who_is_named_and_the_certificate_must_be_the_ho
 
 #[test]
 fn the_load_shows_its_own_certificate() {
-    let stage = Stage::new(|options, files| {
+    let stage = TlsStage::new(|options, files| {
         let options = options.set("ssl_options.cacertfile", files.join("root.pem").display());
         options.set("ssl_options.verify", "verify_peer").set("ssl_options.fail_if_no_peer_cert", "true")
     });

@@ -1,4 +1,4 @@
-//! Certificates: of clients, and of the node when its files change or end.
+//! Certificates: of clients, and of the node when its files change or expire.
 
 use std::io::{Read, Write};
 use std::time::Instant;
@@ -8,14 +8,14 @@ use leveret_tests::node::{Options, Process};
 use leveret_tests::tls::{Authority, connect, shown};
 use leveret_tests::wire::Wire;
 
-use crate::stage::{LATE, Stage};
+use crate::stage::{LATE, TlsStage};
 
-/// What a client of AMQP 0-9-1 begins with.
+/// The first bytes of an AMQP 0-9-1 client.
 const HEADER: &[u8] = b"AMQP\x00\x00\x09\x01";
 
 #[test]
-fn a_changed_certificate_is_shown_to_new_clients_and_what_does_not_fit_changes_nothing() {
-    let mut stage = Stage::new(|options, _| options);
+fn a_changed_certificate_is_used_if_it_fits_its_key() {
+    let mut stage = TlsStage::new(|options, _| options);
     let (address, client) = (stage.address("amqps"), stage.authority.client(None));
     assert_eq!(shown(address, &client).expect("a handshake"), stage.identity.der());
     let mut old = connect(address, &client).expect("a handshake");
@@ -29,7 +29,7 @@ fn a_changed_certificate_is_shown_to_new_clients_and_what_does_not_fit_changes_n
         stage.node.log()
     );
     assert_eq!(shown(address, &client).expect("a handshake"), stage.identity.der());
-    // What isn't PEM at all.
+    // Not PEM at all.
     std::fs::write(stage.files.path().join("node.pem"), "not yet").expect("is written");
     assert!(stage.node.wait_for_line("there is no certificate in it"), "{}", stage.node.log());
     assert_eq!(shown(address, &client).expect("a handshake"), stage.identity.der());
@@ -39,7 +39,7 @@ fn a_changed_certificate_is_shown_to_new_clients_and_what_does_not_fit_changes_n
     while shown(address, &client).expect("a handshake") != next.der() {
         assert!(Instant::now() < deadline, "the new certificate isn't shown: {}", stage.node.log());
     }
-    // A connection that was there goes on.
+    // An existing connection continues.
     old.write_all(HEADER).expect("is sent");
     let mut first = [0; 1];
     old.read_exact(&mut first).expect("connection.start");
@@ -47,13 +47,13 @@ fn a_changed_certificate_is_shown_to_new_clients_and_what_does_not_fit_changes_n
 }
 
 #[test]
-fn clients_have_to_show_a_certificate_of_the_root_where_that_is_asked_for() {
-    let stage = Stage::new(|options, files| {
+fn clients_need_a_certificate_of_the_root_if_required() {
+    let stage = TlsStage::new(|options, files| {
         let options = options.set("ssl_options.cacertfile", files.join("root.pem").display());
         options.set("ssl_options.verify", "verify_peer").set("ssl_options.fail_if_no_peer_cert", "true")
     });
     let address = stage.address("amqps");
-    // With TLS 1.3 a client learns only by reading that it isn't taken.
+    // With TLS 1.3 a client learns only from a read that it was refused.
     let is_served = |client: std::sync::Arc<rustls::ClientConfig>| {
         let served = connect(address, &client).and_then(|mut stream| {
             stream.write_all(HEADER)?;
@@ -69,8 +69,8 @@ fn clients_have_to_show_a_certificate_of_the_root_where_that_is_asked_for() {
 }
 
 #[test]
-fn the_health_check_names_listeners_whose_certificates_end() {
-    let stage = Stage::new(|options, _| options);
+fn the_health_check_names_listeners_with_expiring_certificates() {
+    let stage = TlsStage::new(|options, _| options);
     let check = |time: &str| {
         stage.node.http().get(&format!("/api/health/checks/certificate-expiration/{time}")).expect("an answer")
     };
@@ -85,7 +85,7 @@ fn the_health_check_names_listeners_whose_certificates_end() {
 }
 
 #[test]
-fn a_node_says_what_is_missing_and_does_not_start() {
+fn a_node_names_missing_files_and_does_not_start() {
     let files = tempfile::tempdir().expect("a directory");
     let missing = files.path().join("not-there.pem").display().to_string();
     let identity = Authority::new("a root").issue("a node", LATE);
@@ -119,8 +119,8 @@ fn a_node_says_what_is_missing_and_does_not_start() {
 }
 
 #[test]
-fn only_tls_where_nothing_else_is_configured() {
-    let stage = Stage::new(|options, _| options.without("management.tcp.port").set("listeners.tcp", "none"));
+fn only_tls_is_served_if_nothing_else_is_configured() {
+    let stage = TlsStage::new(|options, _| options.without("management.tcp.port").set("listeners.tcp", "none"));
     let text = std::fs::read_to_string(stage.node.directory().join("ports.json")).expect("is there");
     assert!(!text.contains("\"http\"") && !text.contains("\"amqp\"") && text.contains("\"https\""), "{text}");
     let proxy = leveret_tests::tls::TlsProxy::start(stage.address("amqps"), stage.authority.client(None));

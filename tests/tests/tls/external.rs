@@ -1,4 +1,4 @@
-//! Logging in by a certificate: EXTERNAL, over both protocols.
+//! Login by certificate: EXTERNAL, over both protocols.
 
 use leveret_strict_client::amqp10::{Mechanism, Options, SessionOptions};
 use leveret_tests::amqp10::Amqp10;
@@ -6,19 +6,19 @@ use leveret_tests::tls::TlsProxy;
 use leveret_tests::wire::{Frame, Wire, Writer, method, method_frame};
 use serde_json::json;
 
-use crate::stage::{LATE, Stage};
+use crate::stage::{LATE, TlsStage};
 
-/// A node that asks for certificates, but doesn't insist.
-fn stage(from: &str) -> Stage {
-    Stage::new(|options, files| {
+/// A node that requests certificates but doesn't require them.
+fn stage(from: &str) -> TlsStage {
+    TlsStage::new(|options, files| {
         let options = options.set("ssl_options.cacertfile", files.join("root.pem").display());
         let options = options.set("ssl_options.verify", "verify_peer").set("ssl_cert_login_from", from);
         options.set("auth_mechanisms.1", "EXTERNAL").set("auth_mechanisms.2", "PLAIN")
     })
 }
 
-/// A user without a password, who may do anything.
-fn declare(stage: &Stage, user: &str) {
+/// A user without a password, with all permissions.
+fn declare(stage: &TlsStage, user: &str) {
     let (http, user) = (stage.node.http(), user.replace('=', "%3D").replace(' ', "%20"));
     let put = |path: &str, body| http.put(path, &body).expect("an answer").status;
     assert_eq!(put(&format!("/api/users/{user}"), json!({"password_hash": "", "tags": ""})), 201);
@@ -26,12 +26,12 @@ fn declare(stage: &Stage, user: &str) {
     assert_eq!(put(&format!("/api/permissions/%2F/{user}"), all), 201);
 }
 
-fn proxy(stage: &Stage, name: Option<&str>) -> TlsProxy {
+fn proxy(stage: &TlsStage, name: Option<&str>) -> TlsProxy {
     let identity = name.map(|name| stage.authority.issue(name, LATE));
     TlsProxy::start(stage.address("amqps"), stage.authority.client(identity.as_ref()))
 }
 
-/// What AMQP 0-9-1 offers.
+/// The mechanisms offered in AMQP 0-9-1.
 fn offered(wire: &mut Wire) -> String {
     wire.send(b"AMQP\x00\x00\x09\x01");
     let start = wire.next_method(method::CONNECTION_START).expect("connection.start");
@@ -61,7 +61,7 @@ fn over_amqp10() -> Options {
 }
 
 #[test]
-fn a_certificate_is_its_users_login_over_both_protocols_and_is_listed() {
+fn a_certificate_logs_its_user_in_over_both_protocols() {
     let stage = stage("distinguished_name");
     declare(&stage, "CN=one client");
     let proxy = proxy(&stage, Some("one client"));
@@ -87,14 +87,14 @@ fn a_certificate_is_its_users_login_over_both_protocols_and_is_listed() {
 }
 
 #[test]
-fn the_common_name_counts_where_that_is_configured() {
+fn the_common_name_is_used_if_configured() {
     let mut stage = stage("common_name");
     declare(&stage, "two");
     let known = proxy(&stage, Some("two"));
     let mut wire = Wire::connect(known.address);
     offered(&mut wire);
     external(&mut wire).unwrap_or_else(|frame| panic!("refused: {:?}", frame.reason()));
-    // Whoever has no user here isn't let in, though the certificate is good and the response names one that is there.
+    // A certificate without a user is refused, although it is valid and the response names an existing user.
     let stranger = proxy(&stage, Some("nobody"));
     let mut wire = Wire::connect(stranger.address);
     offered(&mut wire);
@@ -105,7 +105,7 @@ fn the_common_name_counts_where_that_is_configured() {
 }
 
 #[test]
-fn external_is_offered_to_those_only_who_showed_a_certificate() {
+fn external_is_only_offered_to_clients_with_a_certificate() {
     let stage = stage("distinguished_name");
     declare(&stage, "CN=one client");
     let nobody = proxy(&stage, None);

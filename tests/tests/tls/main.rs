@@ -1,4 +1,4 @@
-//! Listeners with TLS: messages through them, certificates that change, clients who come to the wrong port.
+//! Listeners with TLS: messages, changing certificates, clients on the wrong port.
 
 mod bench;
 mod certificates;

@@ -1,4 +1,4 @@
-//! Messages and requests through TLS.
+//! Messages and requests over TLS.
 
 use std::net::TcpStream;
 
@@ -7,14 +7,14 @@ use leveret_tests::http::Http;
 use leveret_tests::tls::TlsProxy;
 use leveret_tests::wire::{Wire, publish};
 
-use crate::stage::Stage;
+use crate::stage::TlsStage;
 
-/// More than sockets and sessions of TLS hold, so that both sides have to wait.
+/// More than sockets and TLS sessions can buffer, so that both sides have to wait.
 const LARGE: usize = 8 << 20;
 
 #[test]
 fn messages_of_all_lengths_pass_over_both_protocols() {
-    let stage = Stage::new(|options, _| options);
+    let stage = TlsStage::new(|options, _| options);
     let proxy = TlsProxy::start(stage.address("amqps"), stage.authority.client(None));
     let mut wire = Wire::open(proxy.address);
     wire.declare(1, "encrypted", true);
@@ -47,7 +47,7 @@ fn messages_of_all_lengths_pass_over_both_protocols() {
 
 #[test]
 fn http_and_metrics_answer_with_tls_and_are_listed() {
-    let stage = Stage::new(|options, _| options);
+    let stage = TlsStage::new(|options, _| options);
     let proxy = |name| TlsProxy::start(stage.address(name), stage.authority.client(None));
     let (https, metrics) = (proxy("https"), proxy("prometheus_tls"));
     let overview = Http::guest(https.address.to_string()).get("/api/overview").expect("an answer");
@@ -68,8 +68,8 @@ fn http_and_metrics_answer_with_tls_and_are_listed() {
 
 #[test]
 fn silent_sockets_delay_no_other_clients_handshake() {
-    // They would be there for ten minutes, and there was room for 256 of them.
-    let stage = Stage::new(|options, _| options.set("ssl_handshake_timeout", "10m"));
+    // They would stay for ten minutes, while at most 256 are allowed.
+    let stage = TlsStage::new(|options, _| options.set("ssl_handshake_timeout", "10m"));
     for name in ["https", "prometheus_tls"] {
         let address = stage.address(name);
         let connect = || TcpStream::connect(address).expect("connects");

@@ -1,4 +1,4 @@
-//! Connections that come through a proxy, which says whom it speaks for.
+//! Connections through a proxy, which names its client.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,14 +7,14 @@ use leveret_tests::PATIENCE;
 use leveret_tests::tls::connect_over;
 use leveret_tests::wire::{Login, Tuning, Wire, method};
 
-use crate::stage::Stage;
+use crate::stage::TlsStage;
 
 const TUNING: Tuning = Tuning { frame_max: 0, heartbeat: 0 };
 const FROM_HERE: &[u8] = b"PROXY TCP4 127.0.0.9 127.0.0.8 40001 5672\r\n";
 const FROM_ELSEWHERE: &[u8] = b"PROXY TCP4 192.0.2.1 192.0.2.2 40000 5672\r\n";
 
-fn stage() -> Stage {
-    Stage::new(|options, _| options.set("proxy_protocol", true).set("handshake_timeout", 2000))
+fn stage() -> TlsStage {
+    TlsStage::new(|options, _| options.set("proxy_protocol", true).set("handshake_timeout", 2000))
 }
 
 fn wire_behind(address: SocketAddr, header: &[u8]) -> Wire {
@@ -26,7 +26,7 @@ fn wire_behind(address: SocketAddr, header: &[u8]) -> Wire {
 }
 
 #[test]
-fn the_client_is_whom_the_proxy_names() {
+fn the_client_is_the_one_named_by_the_proxy() {
     let stage = stage();
     let v2 =
         [&b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"[..], &[127, 0, 0, 7, 127, 0, 0, 6, 0x9c, 0x42, 0x16, 0x28]].concat();
@@ -39,7 +39,7 @@ fn the_client_is_whom_the_proxy_names() {
         listed.as_array().expect("a list").iter().map(|one| one["name"].as_str().expect("a name")).collect();
     names.sort_unstable();
     assert_eq!(names, ["127.0.0.7:40002 -> 127.0.0.6:5672", "127.0.0.9:40001 -> 127.0.0.8:5672"]);
-    // guest may come from this machine only, and this client doesn't.
+    // guest may only connect from this machine, and this client isn't on it.
     let mut elsewhere = wire_behind(stage.address("amqp"), FROM_ELSEWHERE);
     let (code, _) = elsewhere.log_in(TUNING, &Login::default()).expect_err("not from here").reason().expect("a reason");
     assert_eq!(code, 403);
@@ -57,14 +57,14 @@ fn the_header_comes_before_tls() {
 }
 
 #[test]
-fn whoever_brings_no_header_is_turned_away_and_whoever_is_silent_in_time() {
+fn connections_without_a_header_are_refused_and_silent_ones_end() {
     let mut stage = stage();
     let closed = |said: &[u8]| {
         let mut socket = TcpStream::connect(stage.address("amqp")).expect("connects");
         socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         socket.write_all(said).expect("is sent");
         let mut heard = Vec::new();
-        // A reset ends it, too.
+        // A reset ends it too.
         let _ = socket.read_to_end(&mut heard);
         assert_eq!(heard, b"", "{said:?}");
     };
@@ -75,9 +75,9 @@ fn whoever_brings_no_header_is_turned_away_and_whoever_is_silent_in_time() {
 }
 
 #[test]
-fn handshakes_that_are_begun_and_left_count_among_what_may_be_held_before_login() {
+fn abandoned_handshakes_count_in_the_budget_before_login() {
     // Room for two.
-    let mut stage = Stage::new(|options, _| {
+    let mut stage = TlsStage::new(|options, _| {
         let options = options.set("unauthenticated_bytes_max_per_node", 40_000);
         options.set("ssl_handshake_timeout", 600_000).set("handshake_timeout", 600_000)
     });
@@ -85,13 +85,13 @@ fn handshakes_that_are_begun_and_left_count_among_what_may_be_held_before_login(
         .map(|_| {
             let mut socket = TcpStream::connect(stage.address("amqps")).expect("connects");
             socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-            // The head of a hello that doesn't come.
+            // The header of a hello whose rest doesn't come.
             socket.write_all(&[0x16, 3, 1, 2, 0, 1]).expect("is sent");
             socket
         })
         .collect();
     assert!(stage.node.wait_for_line("unauthenticated_bytes_max_per_node (40000) is exceeded"), "{}", stage.node.log());
-    // One of them was closed, and clients come in.
+    // One of them was closed, and clients can connect.
     Wire::open(stage.node.amqp()).close();
     drop(begun);
 }

@@ -1,19 +1,19 @@
-//! What testssl.sh, as Debian has it (`apt-get install testssl.sh`), says of the listeners.
+//! The findings of testssl.sh, Debian's package (`apt-get install testssl.sh`), about the listeners.
 
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::stage::TlsStage;
 
-/// What is looked at: protocols, suites, forward secrecy, order, defaults, headers of HTTP, known holes.
+/// The checks: protocols, suites, forward secrecy, order, defaults, HTTP headers, known vulnerabilities.
 const CHECKS: [&str; 7] =
     ["--protocols", "--std", "--fs", "--server-preference", "--server-defaults", "--headers", "--vulnerable"];
 
 #[test]
 #[ignore = "minutes, and needs testssl.sh: make scan"]
 fn testssl_finds_nothing_of_medium_severity_or_above() {
-    let stage = Stage::new(|options, _| options);
+    let stage = TlsStage::new(|options, _| options);
     for (name, scheme) in [("amqps", ""), ("https", "https://"), ("prometheus_tls", "https://")] {
         let (found, root) = (stage.files.path().join(format!("{name}.json")), stage.files.path().join("root.pem"));
         let target = format!("{scheme}localhost:{}", stage.address(name).port());
@@ -28,7 +28,7 @@ fn testssl_finds_nothing_of_medium_severity_or_above() {
         let bad: Vec<&Value> = findings
             .iter()
             .filter(|finding| matches!(finding["severity"].as_str(), Some("MEDIUM" | "HIGH" | "CRITICAL")))
-            // How long the test's certificate holds, and that it names no revocation list, is the test's matter.
+            // The validity of the test's certificate and its lack of a revocation list belong to the test.
             .filter(|finding| !id(finding).starts_with("cert_"))
             .collect();
         assert!(bad.is_empty(), "{name}: {bad:#?}");

@@ -8,14 +8,14 @@ use leveret_tests::tls::{Authority, Identity};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long certificates of tests hold.
+/// Year in which certificates of tests expire.
 pub(crate) const LATE: i32 = 2199;
 
-pub(crate) struct Stage {
+pub(crate) struct TlsStage {
     pub(crate) node: Node,
     pub(crate) authority: Authority,
     pub(crate) identity: Identity,
-    /// Where the node's files are.
+    /// The folder of the node's files.
     pub(crate) files: TempDir,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn options(files: &Path) -> Options {
     options.set("management.ssl.port", 0).set("prometheus.ssl.port", 0)
 }
 
-impl Stage {
+impl TlsStage {
     pub(crate) fn new(change: impl FnOnce(Options, &Path) -> Options) -> Self {
         let files = tempfile::tempdir().expect("a directory");
         let authority = Authority::new("the root");
@@ -41,7 +41,7 @@ impl Stage {
         Self { node, authority, identity, files }
     }
 
-    /// Where one of the listeners is, by its name in `ports.json`.
+    /// The address of a listener, by its name in `ports.json`.
     pub(crate) fn address(&self, name: &str) -> SocketAddr {
         let text = std::fs::read_to_string(self.node.directory().join("ports.json")).expect("is there");
         let ports: Value = serde_json::from_str(&text).expect("is JSON");

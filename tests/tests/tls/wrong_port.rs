@@ -1,4 +1,4 @@
-//! Clients who come to a port that speaks something else are told so, and so is the log.
+//! Clients on a port with another protocol get a hint, and the log does too.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use std::time::Instant;
 use leveret_tests::PATIENCE;
 use leveret_tests::tls::connect;
 
-use crate::stage::Stage;
+use crate::stage::TlsStage;
 
 fn answer(address: SocketAddr, said: &[u8]) -> Vec<u8> {
     let mut socket = TcpStream::connect(address).expect("connects");
@@ -21,8 +21,8 @@ fn answer(address: SocketAddr, said: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn http_on_a_port_for_amqp_is_told_the_right_one() {
-    let mut stage = Stage::new(|options, _| options);
+fn http_on_a_port_for_amqp_gets_the_right_port() {
+    let mut stage = TlsStage::new(|options, _| options);
     let http = stage.node.ports().http;
     for name in ["amqp", "amqps"] {
         let heard = answer(stage.address(name), b"GET /api/overview HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -40,7 +40,7 @@ fn http_on_a_port_for_amqp_is_told_the_right_one() {
 
 #[test]
 fn a_tls_hello_on_a_port_without_tls_gets_an_alert() {
-    let mut stage = Stage::new(|options, _| options);
+    let mut stage = TlsStage::new(|options, _| options);
     let failure = connect(stage.address("amqp"), &stage.authority.client(None)).expect_err("no TLS");
     assert!(failure.to_string().contains("ProtocolVersion"), "{failure}");
     assert!(stage.node.wait_for_line("a client speaks TLS on a port without TLS"), "{}", stage.node.log());
@@ -48,7 +48,7 @@ fn a_tls_hello_on_a_port_without_tls_gets_an_alert() {
 
 #[test]
 fn amqp_without_tls_on_a_port_with_it_is_logged_and_closed() {
-    let mut stage = Stage::new(|options, _| options);
+    let mut stage = TlsStage::new(|options, _| options);
     assert_eq!(answer(stage.address("amqps"), b"AMQP\x00\x00\x09\x01"), b"");
     assert!(stage.node.wait_for_line("speaks something else on a port for TLS"), "{}", stage.node.log());
 }

@@ -1,6 +1,6 @@
 use crate::tidy::Repository;
 
-/// Why a proof shows nothing: its file isn't there, or has no such test that runs.
+/// The reason why a proof is void: its file is missing, or has no such test that runs.
 pub(super) fn missing(proof: &str, repository: &Repository) -> Option<String> {
     let Some((path, name)) = proof.split_once("::") else { return Some(format!("{proof:?} is not FILE::NAME")) };
     let Some(text) = repository.text(path) else { return Some(format!("there is no {path}")) };
@@ -17,7 +17,7 @@ pub(super) fn missing(proof: &str, repository: &Repository) -> Option<String> {
     (!there).then(|| format!("{path} has no test {name}"))
 }
 
-/// A script whose answer was recorded from RabbitMQ, and from which ours doesn't differ.
+/// A script whose answer was recorded from RabbitMQ and equals ours.
 fn recorded(path: &str, name: &str, text: &str, repository: &Repository) -> Option<String> {
     let quoted = format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""));
     if !text.contains(&quoted) {
@@ -37,7 +37,7 @@ fn scenario(text: &str, name: &str) -> bool {
     text.split("scenario(").skip(1).any(|row| row.trim_start().starts_with(&quoted))
 }
 
-/// A function with the attribute, which isn't left out of ordinary runs.
+/// A test function that is part of ordinary runs.
 fn test(text: &str, name: &str) -> bool {
     let Some(at) = text.find(&format!("fn {name}(")) else { return false };
     let attributes = text[..at].rsplit("\n\n").next().unwrap_or_default();

@@ -9,16 +9,16 @@ const HEAD: &str = "benchmark\tinstructions per message";
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Figures(BTreeMap<String, f64>);
 
-/// What a comparison finds.
+/// A finding of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finding {
-    /// It costs more than it may.
+    /// It takes more instructions than tolerated.
     Rise(Change),
-    /// It costs so much less that a rise back to the stored figure would go unseen.
+    /// It takes so much less that a rise back to the stored figure would go unnoticed.
     Fall(Change),
     /// The benchmark has no stored figure.
     New(String),
-    /// There is a stored figure of a benchmark that isn't there.
+    /// A stored figure has no benchmark.
     Gone(String),
 }
 
@@ -27,17 +27,17 @@ pub enum Finding {
 pub struct Change {
     /// The benchmark.
     pub name: String,
-    /// The figure that is kept.
+    /// The stored figure.
     pub stored: f64,
-    /// The figure of now.
+    /// The new figure.
     pub counted: f64,
 }
 
 impl Figures {
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Parses the output of [`Display`](fmt::Display).
     ///
     /// # Errors
-    /// The line that isn't a name and a figure.
+    /// A line isn't a name and a figure.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut lines = text.lines();
         if lines.next() != Some(HEAD) {
@@ -56,19 +56,19 @@ impl Figures {
         self.0.insert(name, figure);
     }
 
-    /// How many there are.
+    /// Number of figures.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Where `counted` differs from these by too much.
+    /// Differences of `counted` from these beyond the tolerance.
     #[must_use]
     pub fn compare(&self, counted: &Figures) -> Vec<Finding> {
         let mut findings = Vec::new();
@@ -94,7 +94,7 @@ impl Figures {
 }
 
 impl Change {
-    /// Of the stored figure, in percent.
+    /// The difference in percent of the stored figure.
     fn percent(&self) -> f64 {
         (self.counted - self.stored) / self.stored * 100.0
     }
@@ -114,7 +114,7 @@ impl fmt::Display for Change {
 }
 
 impl Finding {
-    /// Whether it fails the run. A fall only asks for a renewal.
+    /// Whether it fails the run. A fall only asks for renewal.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         !matches!(self, Self::Fall { .. })
@@ -151,7 +151,7 @@ mod tests {
         Figures(figures.iter().map(|(name, figure)| ((*name).to_owned(), *figure)).collect())
     }
 
-    /// From 100.
+    /// A change from 100.
     fn change(name: &str, counted: f64) -> Change {
         Change { name: name.into(), stored: 100.0, counted }
     }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fall_over_the_tolerance_asks_only() {
+    fn a_fall_over_the_tolerance_only_asks_for_renewal() {
         let stored = figures(&[("take", 100.0), ("route", 100.0)]);
         let findings = stored.compare(&figures(&[("take", 89.9), ("route", 90.0)]));
         assert_eq!(findings, [Finding::Fall(change("take", 89.9))]);

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PACKAGE: &str = "leveret-instructions";
-/// Of Cargo.toml: the code that is released.
+/// Profile of Cargo.toml for released code.
 const PROFILE: &str = "instructions";
 /// Callgrind counts while this function runs.
 const COUNTED: &str = "*counted_by_callgrind*";
 
-/// Builds the program; returns its path.
+/// Builds the program. Returns its path.
 pub(super) fn build(root: &Path) -> io::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -19,12 +19,12 @@ pub(super) fn build(root: &Path) -> io::Result<PathBuf> {
     Ok(target.join(PROFILE).join(PACKAGE))
 }
 
-/// What it can do.
+/// The names of its benchmarks.
 pub(super) fn names(program: &Path) -> io::Result<Vec<String>> {
     Ok(output(&mut Command::new(program))?.lines().map(str::to_owned).collect())
 }
 
-/// Instructions per message. What callgrind found stays beside the program, for `callgrind_annotate`.
+/// Instructions per message. Callgrind's file stays next to the program, for `callgrind_annotate`.
 pub(super) fn count(program: &Path, name: &str) -> io::Result<f64> {
     let profile = program.with_file_name(format!("{name}.callgrind"));
     let mut command = Command::new("valgrind");
@@ -38,13 +38,13 @@ pub(super) fn count(program: &Path, name: &str) -> io::Result<f64> {
     Ok(instructions as f64 / messages as f64)
 }
 
-/// All that was counted, by a file of callgrind.
+/// The total in a file of callgrind.
 fn total(profile: &str) -> Option<u64> {
     let total = profile.lines().find_map(|line| line.strip_prefix("totals: "))?;
     total.trim().parse().ok().filter(|total| *total > 0)
 }
 
-/// What a program that succeeds tells.
+/// The output of a successful program.
 fn output(command: &mut Command) -> io::Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| match error.kind() {

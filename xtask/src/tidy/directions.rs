@@ -1,8 +1,8 @@
 use super::Repository;
 use super::manifest::Dependencies;
 
-/// Who may use what of ours, in tests too unless the next table says more. It is the table of
-/// ARCHITECTURE.md: a crate that isn't here may not be made without a line here.
+/// The permitted dependencies of each crate on ours, in tests too unless the next table says more. It is the table of
+/// ARCHITECTURE.md: a new crate needs a line here.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("amqp091", &[]),
     ("amqp10", &[]),
@@ -11,7 +11,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("routing", &["model", "message"]),
     ("queue", &["message", "metrics", "model"]),
     ("log", &[]),
-    ("broker", &["amqp091", "amqp10", "message", "routing", "queue", "model", "log", "metrics"]),
+    ("broker", &["amqp091", "message", "routing", "queue", "model", "log", "metrics"]),
     ("session", &["broker", "message", "queue", "model", "log", "metrics"]),
     ("session-amqp091", &["session", "broker", "amqp091", "message", "routing", "queue", "model", "log", "metrics"]),
     ("session-amqp10", &["session", "broker", "amqp10", "message", "routing", "queue", "model", "log", "metrics"]),
@@ -19,39 +19,40 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("config", &[]),
     ("ctl", &[]),
     ("metrics", &[]),
-    // `model` because the broker hands the topology with its users to whoever checks a password.
+    // `model` because the broker passes the topology with its users to the code that checks a password.
     ("node", &["broker", "log", "auth", "metrics", "config", "model"]),
     ("management", &["node", "broker", "model", "metrics", "auth", "config"]),
     ("strict-client", &["amqp091", "amqp10"]),
     ("bench", &["strict-client", "amqp091", "amqp10", "metrics"]),
 ];
-/// What tests of a crate may use beyond that.
+/// Additional dependencies permitted in a crate's tests.
 const TESTS_MAY_USE: &[(&str, &[&str])] = &[
+    ("broker", &["amqp10"]),
     // Sessions without sockets, of all protocols.
     ("session", &["session-amqp091", "session-amqp10", "amqp091", "amqp10", "strict-client"]),
-    // Its power cuts: what a start writes before the log has to survive them, too.
+    // For its power cuts: the files that a start writes before the log must survive them as well.
     ("node", &["strict-client", "sim", "session-amqp091", "session-amqp10"]),
     // A protocol of its own.
     ("leveret", &["broker", "message", "model", "queue", "session"]),
     ("management", &["amqp091", "log", "session-amqp091", "session-amqp10", "strict-client"]),
 ];
-/// The binary, which puts the parts together.
+/// Permitted dependencies of the binary, which puts the parts together.
 const BINARY_MAY_USE: &[&str] =
     &["management", "ctl", "bench", "node", "session-amqp091", "session-amqp10", "config", "log"];
-/// These may use anything.
+/// Packages without restrictions.
 const FREE: &[&str] = &["benches", "sim", "tests", "xtask", "fuzz"];
 
-/// Crates with threads, sockets and clocks of their own.
+/// Crates that may have threads, sockets and clocks.
 const SHELL: &[&str] = &["node", "management", "auth", "ctl", "bench"];
-/// Third-party crates that only the shell may use: threads, sockets, clocks.
+/// Third-party crates for the shell only: threads, sockets, clocks.
 const SHELL_ONLY: &[&str] = &["tokio", "socket2", "rustix", "axum", "hyper", "mio"];
 
-/// Whether a crate may name threads, sockets, files and clocks.
+/// Whether a crate may use threads, sockets, files and clocks.
 pub(super) fn is_shell(folder: &str) -> bool {
     SHELL.contains(&folder) || folder == "leveret" || FREE.contains(&folder)
 }
 
-/// Dependencies go in the directions of the design.
+/// Checks that dependencies follow the directions of the design.
 pub(super) fn check(repository: &Repository) -> Vec<String> {
     let mut complaints = Vec::new();
     for (path, text) in repository.texts("Cargo.toml") {
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_bound_too() {
+    fn tests_follow_the_directions_too() {
         let text = "[dev-dependencies]\nleveret-broker.workspace = true";
         assert!(complaints("crates/log/Cargo.toml", text)[0].contains("tests of log may not use broker"));
         let text = "[dev-dependencies]\nleveret-strict-client.workspace = true";

@@ -5,7 +5,7 @@ use super::manifest::{Dependencies, workspace_dependencies};
 
 const DEPENDENCIES: &str = "docs/dependencies.md";
 
-/// Documents are linked and their links lead somewhere; each third-party crate has its line.
+/// Checks that documents are linked and links aren't broken, and that each third-party crate has its line.
 pub(super) fn check(repository: &Repository) -> Vec<String> {
     let mut complaints = links(repository);
     complaints.extend(dependencies(repository));
@@ -33,7 +33,7 @@ fn links(repository: &Repository) -> Vec<String> {
     complaints
 }
 
-/// Targets of the Markdown links to files, without their anchors.
+/// Targets of Markdown links to files, without anchors.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
     text.split("](")
         .skip(1)
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_without_a_link_and_a_link_without_a_document_are_named() {
+    fn unlinked_documents_and_broken_links_are_named() {
         let repository = Repository::from([
             ("README.md", "[a](docs/a.md#part) [web](https://example.org/x.md) [gone](docs/gone.md) [d](docs/)"),
             ("docs/a.md", "[b](deep/b.md) [up](../README.md)"),

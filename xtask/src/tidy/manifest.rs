@@ -1,6 +1,6 @@
 use toml::{Table, Value};
 
-/// The names of dependencies in a `Cargo.toml`, by what they are for.
+/// The names of dependencies in a `Cargo.toml`, by purpose.
 #[derive(Debug, Default)]
 pub(crate) struct Dependencies {
     pub(crate) normal: Vec<String>,
@@ -8,7 +8,7 @@ pub(crate) struct Dependencies {
 }
 
 impl Dependencies {
-    /// Also those of targets and build scripts; a name is that of the package if it was renamed.
+    /// Reads them, including those of targets and build scripts; a renamed dependency has the package's name.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let manifest: Table = text.parse().map_err(|error| format!("is not TOML: {error}"))?;
         let mut dependencies = Self::default();
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_kinds_of_dependencies_are_found_under_their_packages_name() {
+    fn all_kinds_of_dependencies_have_their_packages_name() {
         let text = r#"
             [dependencies]
             a.workspace = true

@@ -12,12 +12,12 @@ use self::layers::Layers;
 use self::source::{ModulePath, Source};
 use super::Repository;
 
-/// The table of layers: for each crate its top modules from top to bottom.
+/// The table of layers: the top modules of each crate from top to bottom.
 pub(super) const TABLE: &str = "xtask/modules.toml";
-/// The crates that have one.
+/// The crates with such a table.
 const CRATES: &[&str] = &["broker", "log", "management", "queue"];
 
-/// Top modules of a crate use each other in the directions of the table, and only circles that it names are left.
+/// Checks that top modules use each other in the directions of the table, and that it names all remaining circles.
 pub(super) fn check(repository: &Repository) -> Vec<String> {
     let Some(table) = repository.text(TABLE) else { return vec![format!("{TABLE} is missing")] };
     let table: Table = match table.parse() {
@@ -32,7 +32,7 @@ pub(super) fn check(repository: &Repository) -> Vec<String> {
     crates.chain(unknown.map(|name| format!("{TABLE} has a table [{name}], whose modules aren't looked at"))).collect()
 }
 
-/// The circles of each crate, one line each: members with their lines, for whoever makes a cut.
+/// The circles of each crate, one line each, with the lines of their members.
 #[must_use]
 pub fn describe(repository: &Repository) -> Vec<String> {
     let mut lines = Vec::new();
@@ -106,13 +106,13 @@ fn list(modules: &BTreeSet<String>) -> String {
 /// The top modules of a crate.
 #[derive(Debug, Default)]
 struct Modules {
-    /// Lines of each without tests.
+    /// Lines of each module without tests.
     lines: BTreeMap<String, usize>,
-    /// The modules that each uses.
+    /// The modules used by each.
     uses: Graph,
-    /// Names by which the first of a pair uses the second.
+    /// Names by which the first module of a pair uses the second.
     names: BTreeMap<(String, String), BTreeSet<String>>,
-    /// Imports of everything in the crate's root.
+    /// Glob imports of the crate's root.
     globs: BTreeSet<(String, String)>,
 }
 
@@ -145,7 +145,7 @@ impl Modules {
         modules
     }
 
-    /// The module behind each name that the root hands on.
+    /// The module that defines each name re-exported by the root.
     fn exports<'a>(&self, roots: impl Iterator<Item = &'a Source>) -> BTreeMap<String, String> {
         let mut exports = BTreeMap::new();
         for (name, path) in roots.flat_map(|root| &root.imported) {
@@ -157,7 +157,7 @@ impl Modules {
         exports
     }
 
-    /// Notes that a module names a path. A name that is the root's own, such as an alias of a type, leads nowhere.
+    /// Notes that a module names a path. Names defined by the root itself, such as type aliases, are ignored.
     fn add(&mut self, from: &str, path: &[String], exports: &BTreeMap<String, String>) {
         let Some(first) = path.first() else { return };
         if first == "*" {
@@ -187,7 +187,7 @@ impl Modules {
     }
 }
 
-/// `[a, b]` for `a/b.rs` and `a/b/mod.rs`, nothing for the root; `None` for a program of its own.
+/// `[a, b]` for `a/b.rs` and `a/b/mod.rs`, empty for the root; `None` for a separate program.
 fn module_path(file: &str) -> Option<ModulePath> {
     let path = file.strip_suffix(".rs")?;
     let path = path.strip_suffix("/mod").unwrap_or(path);

@@ -1,11 +1,11 @@
 use super::Repository;
 use super::directions::is_shell;
 
-/// What only the shell may name: runtimes, sockets, files, threads, clocks.
+/// Names reserved for the shell: runtimes, sockets, files, threads, clocks.
 const NAMES: &[&str] =
     &["tokio", "std::net", "std::fs", "std::thread", "std::os", "std::process", "Instant", "SystemTime"];
 
-/// Pure crates name no runtime, socket, file or clock; unit tests excepted.
+/// Checks that pure crates name no runtime, socket, file or clock, except in unit tests.
 pub(super) fn check(repository: &Repository) -> Vec<String> {
     let mut complaints = Vec::new();
     for (path, text) in repository.texts(".rs") {
@@ -24,7 +24,7 @@ pub(super) fn check(repository: &Repository) -> Vec<String> {
     complaints
 }
 
-/// Lines of code up to the unit tests, which stand last in a file.
+/// Lines of code up to the unit tests, which are last in a file.
 fn shipped_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let tests = text.find("#[cfg(test)]\nmod ").unwrap_or(text.len());
     text[..tests]
@@ -74,14 +74,14 @@ mod tests {
     }
 
     #[test]
-    fn comments_tests_and_longer_words_are_not() {
+    fn comments_tests_and_longer_words_are_ignored() {
         assert_eq!(complaints("//! no tokio here\nlet a = 1; // not an Instant\n"), 0);
         assert_eq!(complaints("fn a() {}\n#[cfg(test)]\nmod tests {\n use std::fs;\n}\n"), 0);
         assert_eq!(complaints("struct InstantOrNot; mod std_fs; use core::net::IpAddr;\n"), 0);
     }
 
     #[test]
-    fn the_shell_may() {
+    fn the_shell_may_use_them() {
         let repository = Repository::from([("crates/node/src/a.rs", "use std::time::Instant;\n")]);
         assert_eq!(check(&repository), [""; 0]);
     }

@@ -3,10 +3,10 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// The files of the repository: those that git tracks and those that it would.
+/// The files of the repository: those tracked by git, and new ones that aren't ignored.
 #[derive(Debug, Default)]
 pub struct Repository {
-    /// By path from the root, with `/`.
+    /// Files by path from the root, with `/`.
     pub files: BTreeMap<String, File>,
 }
 
@@ -18,7 +18,7 @@ pub struct File {
 }
 
 impl Repository {
-    /// Reads them all.
+    /// Reads all files.
     ///
     /// # Errors
     /// A file can't be read, or git can't be run.
@@ -32,14 +32,14 @@ impl Repository {
         }
         let mut files = BTreeMap::new();
         for path in String::from_utf8_lossy(&listed.stdout).split_terminator('\0') {
-            // Listed but deleted, or a link to nowhere.
+            // The file was deleted but is still listed, or it is a broken link.
             let Ok(bytes) = std::fs::read(root.join(path)) else { continue };
             files.insert(path.to_owned(), File { text: String::from_utf8(bytes).ok() });
         }
         Ok(Self { files })
     }
 
-    /// Path and text of each text file whose path ends so.
+    /// Path and text of each text file whose path ends with `ending`.
     pub fn texts<'a>(&'a self, ending: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files
             .iter()
@@ -47,7 +47,7 @@ impl Repository {
             .filter_map(|(path, file)| Some((path.as_str(), file.text.as_deref()?)))
     }
 
-    /// The text at exactly this path.
+    /// The text of the file with this path.
     #[must_use]
     pub fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path)?.text.as_deref()

@@ -7,7 +7,7 @@ const MOST_AT_MOST: usize = 600;
 /// ... and none has more than this.
 const ALL_AT_MOST: usize = 1_000;
 
-/// The size budget of Rust files.
+/// Checks the size budget of Rust files.
 pub(super) fn check(repository: &Repository) -> Vec<String> {
     let mut sizes: Vec<(usize, &str)> =
         repository.texts(".rs").map(|(path, text)| (text.lines().count(), path)).collect();

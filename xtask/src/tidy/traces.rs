@@ -1,17 +1,17 @@
 use super::Repository;
 
-/// Starts of paths that exist on somebody's machine only.
+/// Prefixes of paths on a developer's machine.
 const PATHS: &[&str] = &["/home/", "/root/", "/work/", "/Users/", "/tmp/wt", "/tmp/target"];
-/// Files that package clients write, in which a host would be the one of the machine's own registry.
+/// Lock files of package clients, in which a host would be a machine's own registry.
 const LOCK_FILES: &[&str] = &["package-lock.json", "Cargo.lock", "go.sum", "uv.lock", "requirements.txt"];
 /// The index that Cargo always writes.
 const CARGO_INDEX: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// No file tells of the machine it was written on, or of the registry its packages came from.
+/// Checks that no file reveals the machine that it was written on, or the registry of its packages.
 pub(super) fn check(repository: &Repository) -> Vec<String> {
     let mut complaints = Vec::new();
     for (path, text) in repository.texts("") {
-        // The rule names what it looks for.
+        // This file contains the patterns themselves.
         if path == "xtask/src/tidy/traces.rs" {
             continue;
         }
@@ -28,7 +28,7 @@ pub(super) fn check(repository: &Repository) -> Vec<String> {
     complaints
 }
 
-/// Such a path stands at the start of a word: `/work/x`, not `example.org/work/x`.
+/// Such a path is at the start of a word: `/work/x`, not `example.org/work/x`.
 fn has_path(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(at, _)| {
         !line[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '}' | '/' | '*'))
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_of_a_machine_is_found_and_part_of_an_address_is_not() {
+    fn paths_of_a_machine_are_found_and_parts_of_addresses_not() {
         assert_eq!(check(&Repository::from([("a.md", "see `/home/me/x`")])).len(), 1);
         assert_eq!(
             check(&Repository::from([("a.md", "https://example.org/work/x and $(dirname)/root/")])),

@@ -1,19 +1,23 @@
-//! What one thing costs that comes and goes among many of its kind. The figures of ten and of sixty thousand are to be alike, but
-//! for the steps of a search.
+//! The cost of one object that comes and goes among many of its kind. The figures for ten and for sixty thousand
+//! should be equal, except for the steps of a search.
 
 use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};
 
-use super::member::{Amqp091, Client, Member};
+use super::member::{Amqp091, CrowdClient, Member};
 use super::{CHANNEL, amqp10, amqp091, bind, consume, exclusive_queues, open_channels, publish, receive, stage};
 use crate::QUEUE;
 use crate::session::Stage;
 
-/// Times that it comes and goes.
+/// Number of repetitions.
 const TIMES: u64 = 50;
 
-/// Counts what `once` has the broker do.
-fn counted<C: Client>(stage: &mut Stage, member: &mut Member<C>, once: impl Fn(&mut Member<C>, &mut Stage)) -> u64 {
+/// Counts the broker's work caused by `once`.
+fn counted<C: CrowdClient>(
+    stage: &mut Stage,
+    member: &mut Member<C>,
+    once: impl Fn(&mut Member<C>, &mut Stage),
+) -> u64 {
     once(member, stage);
     stage.counts = true;
     (0..TIMES).for_each(|_| once(member, stage));
@@ -74,7 +78,7 @@ pub(crate) fn bindings<const MANY: u64>() -> u64 {
     })
 }
 
-/// The last of the deliveries of a channel, acknowledged, and the next one.
+/// The last delivery of a channel is acknowledged, and the next one sent.
 pub(crate) fn deliveries<const MANY: u64>() -> u64 {
     let mut stage = stage();
     publish(&mut stage, MANY + TIMES + 1);

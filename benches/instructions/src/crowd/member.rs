@@ -1,4 +1,5 @@
-//! Connections with many things of one kind, driven without sockets. Each call into the broker is one turn of a core.
+//! Connections with many objects of one kind, driven without sockets. Each call into the broker is one turn of a
+//! core.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,14 +10,14 @@ use leveret_strict_client::{amqp10, amqp091};
 
 use crate::session::{Nobody, Stage};
 
-/// What one read of a socket brings at most.
+/// Most bytes in one read of a socket.
 const READ_MAX: usize = 32 << 10;
 
 /// A client of either protocol.
-pub(crate) trait Client {
+pub(crate) trait CrowdClient {
     /// Bytes for the broker.
     fn output(&mut self) -> &mut Vec<u8>;
-    /// Takes what the broker wrote, as far as it goes; returns how many bytes.
+    /// Processes bytes of the broker. Returns the number of bytes processed.
     fn receive(&mut self, input: &[u8]) -> usize;
 }
 
@@ -27,7 +28,7 @@ pub(crate) struct Amqp091 {
     pub(crate) last_tag: u64,
 }
 
-impl Client for Amqp091 {
+impl CrowdClient for Amqp091 {
     fn output(&mut self) -> &mut Vec<u8> {
         self.client.output()
     }
@@ -45,7 +46,7 @@ impl Client for Amqp091 {
     }
 }
 
-impl Client for amqp10::Client {
+impl CrowdClient for amqp10::Client {
     fn output(&mut self) -> &mut Vec<u8> {
         amqp10::Client::output(self)
     }
@@ -60,13 +61,13 @@ pub(crate) struct Member<C> {
     pub(crate) client: C,
     pub(crate) connection: Connection,
     unread: Vec<u8>,
-    /// So much of it is read.
+    /// Number of bytes already read.
     read: usize,
-    /// The longest turn since it was last asked for.
+    /// The longest turn since the last reading.
     longest: Duration,
 }
 
-impl<C: Client> Member<C> {
+impl<C: CrowdClient> Member<C> {
     pub(crate) fn new(stage: &Stage, port: u16, client: C) -> Self {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let peer = leveret_broker::Peer::new(address(port), address(5672));
@@ -74,7 +75,7 @@ impl<C: Client> Member<C> {
         Self { client, connection, unread: Vec::new(), read: 0, longest: Duration::ZERO }
     }
 
-    /// The connection reads what the client wrote, the disk takes it, and the client reads what is answered, until all
+    /// Passes the client's output to the connection, lets the disk write, and passes replies to the client, until all
     /// is done.
     pub(crate) fn exchange(&mut self, stage: &mut Stage) {
         let mut answers = Vec::new();
@@ -107,7 +108,7 @@ impl<C: Client> Member<C> {
         }
     }
 
-    /// The socket breaks.
+    /// Cuts the connection.
     pub(crate) fn cut(&mut self, stage: &mut Stage) {
         let began = Instant::now();
         self.connection.disconnected(stage.now);

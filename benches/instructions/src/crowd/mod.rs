@@ -1,4 +1,4 @@
-//! Connections, channels, sessions and exchanges with many things of one kind.
+//! Connections, channels, sessions and exchanges with many objects of one kind.
 
 pub(crate) mod among;
 mod member;
@@ -15,7 +15,7 @@ use member::{Amqp091, Member};
 
 const CHANNEL: u16 = 1;
 
-/// A broker without limits that a crowd would meet.
+/// A broker with limits that a crowd doesn't reach.
 fn stage() -> Stage {
     let mut settings = Settings { channel_max: u16::MAX, consumers_per_channel_max: 1 << 20, ..Settings::default() };
     settings.link_max = 1 << 16;
@@ -57,7 +57,7 @@ fn publish(stage: &mut Stage, count: u64) {
     member.cut(stage);
 }
 
-/// Lets the client consume so many times on its channel, one message each.
+/// Starts this many consumers on the client's channel, with a prefetch of one message each.
 fn consume(member: &mut Member<Amqp091>, stage: &mut Stage, count: u64) {
     member.client.client.qos(CHANNEL, 1, false);
     for at in 0..count {
@@ -83,7 +83,7 @@ fn open_channels(member: &mut Member<Amqp091>, stage: &mut Stage, count: u16) {
     member.exchange(stage);
 }
 
-/// Binds a queue to an exchange by so many keys.
+/// Binds a queue to an exchange by this many keys.
 fn bind(member: &mut Member<Amqp091>, stage: &mut Stage, count: u64) {
     member.client.client.declare_queue(CHANNEL, b"bound", QueueDeclare::default(), &FieldTable::new());
     member.client.client.declare_exchange(CHANNEL, b"source", "topic", false, &FieldTable::new());
@@ -94,7 +94,7 @@ fn bind(member: &mut Member<Amqp091>, stage: &mut Stage, count: u64) {
     member.exchange(stage);
 }
 
-/// Attaches so many receivers to the queue, with credit for one message each, `per_session` in each session.
+/// Attaches this many receivers to the queue, with credit for one message each, `per_session` in each session.
 fn receive(member: &mut Member<amqp10::Client>, stage: &mut Stage, count: u32, per_session: u32) {
     for channel in 1..=count.div_ceil(per_session) as u16 {
         member.client.begin(channel, SessionOptions { handle_max: per_session, ..SessionOptions::default() });

@@ -1,4 +1,4 @@
-//! How long a core is busy at a stretch for a client that does something to many things at once.
+//! The longest uninterrupted time of a core for a client that does something to many objects at once.
 
 use std::time::Duration;
 
@@ -7,30 +7,32 @@ use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp10::{Client as Amqp10, Send, SessionOptions};
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};
 
-use super::member::{Amqp091, Client, Member};
+use super::member::{Amqp091, CrowdClient, Member};
 use super::{CHANNEL, amqp10, amqp091, bind, consume, exclusive_queues, open_channels, publish, receive, stage};
 use crate::session::Stage;
 use crate::{BODY, QUEUE};
 
-/// Things of one kind that a connection has.
+/// Objects of one kind on a connection.
 const MANY: u64 = 60_000;
-/// Deliveries that a channel may leave unacknowledged.
+/// Most unacknowledged deliveries of a channel.
 const UNACKNOWLEDGED: u64 = 1 << 18;
 
-/// Prints the longest turn of each whose name contains `part`.
+/// Prints the longest turn of each benchmark whose name contains `part`.
 pub(crate) fn print(part: &str) {
     measure(part, with_consumers, CONSUMER_ENDS);
     measure(part, with_deliveries, DELIVERY_ENDS);
     measure(part, with_channels, CHANNEL_ENDS);
     measure(part, with_exclusive_queues, EXCLUSIVE_ENDS);
     measure(part, with_bindings, BINDING_ENDS);
+    measure(part, with_shared_bindings, SHARED_BINDING_ENDS);
+    measure(part, with_fanout, FANOUT_ENDS);
     measure(part, with_links, LINK_ENDS);
     measure(part, with_link, FULL_LINK_ENDS);
     measure(part, with_queues, PUBLISHES);
     measure(part, with_sender, SENDS);
 }
 
-fn measure<C: Client>(part: &str, begin: fn() -> (Stage, Member<C>), ends: Ends<C>) {
+fn measure<C: CrowdClient>(part: &str, begin: fn() -> (Stage, Member<C>), ends: Ends<C>) {
     for (name, end) in ends.iter().filter(|(name, _)| name.contains(part)) {
         let (mut stage, mut member) = begin();
         let begun = member.longest();
@@ -82,6 +84,14 @@ const BINDING_ENDS: Ends<Amqp091> = &[
     ("queue.delete with 60000 bindings", |member, _| member.client.client.delete_queue(CHANNEL, b"bound")),
     ("exchange.delete with 60000 bindings", |member, _| member.client.client.delete_exchange(CHANNEL, b"source")),
 ];
+
+/// Beside another queue that is bound to the same exchange.
+const SHARED_BINDING_ENDS: Ends<Amqp091> = &[("queue.delete with 60000 bindings of a shared exchange", |member, _| {
+    member.client.client.delete_queue(CHANNEL, b"bound");
+})];
+
+const FANOUT_ENDS: Ends<Amqp091> =
+    &[("exchange.delete with 60000 queues", |member, _| member.client.client.delete_exchange(CHANNEL, b"fan"))];
 
 const LINK_ENDS: Ends<Amqp10> = &[
     ("end of 60000 links", |member, _| member.client.end(1, None)),
@@ -159,6 +169,24 @@ fn with_bindings() -> (Stage, Member<Amqp091>) {
     let mut stage = stage();
     let mut member = amqp091(&mut stage);
     bind(&mut member, &mut stage, MANY);
+    (stage, member)
+}
+
+fn with_shared_bindings() -> (Stage, Member<Amqp091>) {
+    let (mut stage, mut member) = with_bindings();
+    member.client.client.bind_queue(CHANNEL, QUEUE.as_bytes(), b"source", b"key-1", &FieldTable::new());
+    member.exchange(&mut stage);
+    (stage, member)
+}
+
+fn with_fanout() -> (Stage, Member<Amqp091>) {
+    let (mut stage, mut member) = with_queues();
+    member.client.client.declare_exchange(CHANNEL, b"fan", "fanout", false, &FieldTable::new());
+    for at in 0..MANY {
+        let queue = format!("one-{at}");
+        member.client.client.bind_queue(CHANNEL, queue.as_bytes(), b"fan", b"", &FieldTable::new());
+    }
+    member.exchange(&mut stage);
     (stage, member)
 }
 

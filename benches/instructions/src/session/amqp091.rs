@@ -10,7 +10,7 @@ pub(super) struct Client {
     client: amqp091::Client,
     role: Role,
     exchange: &'static [u8],
-    /// Each message takes the next one.
+    /// Routing keys, used by messages in turn.
     keys: Vec<String>,
     properties: Vec<u8>,
     sent: usize,

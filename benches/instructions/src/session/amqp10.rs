@@ -24,7 +24,7 @@ impl Client {
         Self::with_properties(role, durable, &[])
     }
 
-    /// A publisher of durable messages that say who they are and when they were sent, as those of libraries do.
+    /// A publisher of durable messages with user and creation time, like those of client libraries.
     pub(super) fn with_names() -> Self {
         let mut properties = Vec::new();
         let message_id = Some(MessageId::String("1f0c9a52-9d7b-4b7e-a9c5-0d2f4d3f8a11"));

@@ -1,5 +1,6 @@
-//! The whole way through a broker, bytes in and bytes out: a strict client publishes, another one takes and settles,
-//! and the disk is in memory. Counted is what the broker does, the log's bookkeeping included; clients and disk are not.
+//! The whole path through a broker, bytes in and bytes out: a strict client publishes, another one consumes and
+//! settles, and the disk is in memory. The broker's work is counted, including the log's bookkeeping; clients and
+//! disk are not.
 
 mod amqp091;
 mod amqp10;
@@ -8,31 +9,31 @@ mod stage;
 use stage::Line;
 pub(crate) use stage::{Nobody, Stage};
 
-/// Messages that are under way together, a window of the publisher and of the consumer.
+/// Messages in flight: the window of publisher and consumer.
 const WINDOW: u64 = crate::RUN;
-/// Windows before counting begins: buffers have grown and caches are filled by then.
+/// Windows before counting begins, in which buffers grow and caches are filled.
 const WARM_UP: u64 = 20;
 const COUNTED: u64 = 20;
-/// Routing keys of a publisher that has many.
+/// Number of routing keys of a publisher with many.
 const TOPICS: usize = 50;
 
-/// What a client is here for.
+/// The role of a client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Publisher,
     Consumer,
 }
 
-/// A client of either protocol that opens what its role needs by itself.
+/// A client of either protocol that opens everything that its role needs.
 trait Client {
     fn output(&mut self) -> &mut Vec<u8>;
-    /// Takes what the broker wrote, as far as it goes; returns how many bytes.
+    /// Processes bytes of the broker. Returns the number of bytes processed.
     fn receive(&mut self, input: &[u8]) -> usize;
     /// Sends one message.
     fn publish(&mut self);
-    /// Settles all that came, and asks for more.
+    /// Settles all deliveries, and grants more credit if necessary.
     fn settle(&mut self);
-    /// Messages that were confirmed, or came.
+    /// Number of messages confirmed or received.
     fn done(&self) -> u64;
 }
 

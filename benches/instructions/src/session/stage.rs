@@ -9,16 +9,16 @@ use leveret_metrics::Counters;
 use leveret_model::{
     Arguments, Bind, Command, DeclareQueue, DestinationName, PutUser, SetPermissions, Topology, Value,
 };
-use leveret_session_amqp10::Amqp10;
-use leveret_session_amqp091::Amqp091;
+use leveret_session_amqp10::Amqp10Protocol;
+use leveret_session_amqp091::Amqp091Protocol;
 
 use super::{Client, WINDOW};
 use crate::count::count;
 use crate::{NOW_MS, QUEUE};
 
-/// What one read of a socket brings at most.
+/// Most bytes in one read of a socket.
 const READ_MAX: usize = 32 << 10;
-/// A wait of the log for company up to this long is over at once, in nanoseconds.
+/// Waits of the log for more records up to this long end at once, in nanoseconds.
 const COMPANY_NS: u64 = 10_000_000;
 
 struct Anybody;
@@ -33,7 +33,7 @@ impl Authenticate for Anybody {
     }
 }
 
-/// Everybody is looked at in turn: nobody has to be woken.
+/// A waker without effect: all connections are polled in turn.
 pub(crate) struct Nobody;
 
 impl Wake for Nobody {
@@ -52,7 +52,7 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) fn new() -> Self {
         let mut settings = Settings::default();
-        // Nobody waits for credit.
+        // So that publishers never wait for credit.
         settings.link_credit.start = 10 * WINDOW as u32;
         Self::with(settings)
     }
@@ -62,7 +62,7 @@ impl Stage {
         let disk = MemoryDisk::new();
         let now = Now { monotonic: 1_000_000_000, wall_ms: NOW_MS };
         let counters = vec![Arc::new(Counters::default())];
-        let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091), Arc::new(Amqp10)];
+        let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)];
         let (broker, _) =
             Broker::recover(&disk, Options::default(), settings, protocols, Arc::new(Anybody), counters, now)
                 .expect("an empty disk");
@@ -75,7 +75,7 @@ impl Stage {
         stage
     }
 
-    /// Writes what waits for the disk; returns whether something did.
+    /// Writes pending data to the disk. Returns whether there was any.
     pub(crate) fn write(&mut self) -> bool {
         let mut wrote = false;
         loop {
@@ -97,13 +97,13 @@ impl Stage {
         }
     }
 
-    /// Does a piece of the broker's work.
+    /// Runs a part of the broker's work.
     pub(crate) fn call<R>(&self, work: impl FnOnce() -> R) -> R {
         if self.counts { count(work) } else { work() }
     }
 }
 
-/// A vhost, a user who may do anything there, and the queue with its bindings.
+/// Creates a vhost, a user with all permissions in it, and the queue with its bindings.
 fn furniture() -> [Command; 6] {
     let bind = |source: &str, key: &str, arguments| {
         Command::Bind(Bind {
@@ -162,7 +162,7 @@ impl<C: Client> Line<C> {
         Self { client, connection, unread: Vec::new(), answers: Vec::new() }
     }
 
-    /// The connection reads what the client wrote, and the client what the connection answers, until both have.
+    /// Passes bytes between client and connection in both directions until both are done.
     pub(super) fn step(&mut self, stage: &Stage) {
         let Self { client, connection, unread, answers } = self;
         let mut moved = true;

@@ -1,4 +1,4 @@
-//! Class 30: access tickets, obsolete since 0-9-1 and answered for old clients.
+//! Class 30: access tickets, obsolete since 0-9-1, answered for the sake of old clients.
 
 use super::fields::method;
 use crate::ShortStr;

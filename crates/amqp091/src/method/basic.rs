@@ -11,7 +11,7 @@ method! {
         /// Prefetch window in messages, 0 for none.
         prefetch_count: u16,
         ; bits
-        /// RabbitMQ: false for each later consumer, true for the channel as a whole.
+        /// In RabbitMQ: false for each later consumer, true for the channel as a whole.
         global = 1,
     }
 }
@@ -28,14 +28,14 @@ method! {
         ticket: u16,
         /// Name of the queue; empty for the last one declared on the channel.
         queue: ShortStr<'a>,
-        /// The consumer's tag; empty for one of the server's choice.
+        /// The consumer's tag; if empty, the server chooses one.
         consumer_tag: ShortStr<'a>,
         ; bits
         /// Obsolete.
         no_local = 1,
-        /// Deliveries are settled as they are sent.
+        /// Deliveries count as acknowledged when they are sent.
         no_ack = 2,
-        /// No other consumer.
+        /// Allow no other consumer on the queue.
         exclusive = 4,
         /// Don't answer.
         nowait = 8,
@@ -92,7 +92,7 @@ method! {
 method! {
     /// Returns the content that follows to its publisher.
     Return['a] = 60, 50, "basic.return" {
-        /// See [`ReplyCode`](crate::ReplyCode).
+        /// The code, see [`ReplyCode`](crate::ReplyCode).
         reply_code: u16,
         /// The reason as text.
         reply_text: ShortStr<'a>,
@@ -108,7 +108,7 @@ method! {
     Deliver['a] = 60, 60, "basic.deliver" {
         /// The consumer's tag.
         consumer_tag: ShortStr<'a>,
-        /// What to acknowledge it by, unique in the channel.
+        /// The tag to acknowledge it with, unique in the channel.
         delivery_tag: u64,
         ; bits
         /// It may have been delivered before.
@@ -129,7 +129,7 @@ method! {
         /// Name of the queue; empty for the last one declared on the channel.
         queue: ShortStr<'a>,
         ; bits
-        /// The message is settled as it is sent.
+        /// The message counts as acknowledged when it is sent.
         no_ack = 1,
     }
 }
@@ -137,7 +137,7 @@ method! {
 method! {
     /// Answers `basic.get` with the content that follows.
     GetOk['a] = 60, 71, "basic.get-ok" {
-        /// What to acknowledge it by, unique in the channel.
+        /// The tag to acknowledge it with, unique in the channel.
         delivery_tag: u64,
         ; bits
         /// It may have been delivered before.
@@ -166,7 +166,7 @@ method! {
         /// The tag; 0 with `multiple` means all.
         delivery_tag: u64,
         ; bits
-        /// All up to this tag.
+        /// Applies to all deliveries up to this tag.
         multiple = 1,
     }
 }
@@ -177,25 +177,25 @@ method! {
         /// The tag.
         delivery_tag: u64,
         ; bits
-        /// Put it back, else drop or dead-letter it.
+        /// Requeue it; otherwise drop or dead-letter it.
         requeue = 1,
     }
 }
 
 method! {
-    /// Requeues what is unacknowledged, without an answer (deprecated).
+    /// Requeues all unacknowledged deliveries without an answer (deprecated).
     RecoverAsync = 60, 100, "basic.recover-async" {
         ; bits
-        /// False would mean to the same consumer.
+        /// False asks for redelivery to the same consumer.
         requeue = 1,
     }
 }
 
 method! {
-    /// Requeues what is unacknowledged.
+    /// Requeues all unacknowledged deliveries.
     Recover = 60, 110, "basic.recover" {
         ; bits
-        /// False would mean to the same consumer.
+        /// False asks for redelivery to the same consumer.
         requeue = 1,
     }
 }
@@ -211,9 +211,9 @@ method! {
         /// The tag; 0 with `multiple` means all.
         delivery_tag: u64,
         ; bits
-        /// All up to this tag.
+        /// Applies to all deliveries up to this tag.
         multiple = 1,
-        /// Put them back, else drop or dead-letter them.
+        /// Requeue them; otherwise drop or dead-letter them.
         requeue = 2,
     }
 }

@@ -32,7 +32,7 @@ method! {
     /// Answers `channel.flow`.
     FlowOk = 20, 21, "channel.flow-ok" {
         ; bits
-        /// The state now.
+        /// The new state.
         active = 1,
     }
 }
@@ -40,7 +40,7 @@ method! {
 method! {
     /// Closes a channel, from either side.
     Close['a] = 20, 40, "channel.close" {
-        /// See [`ReplyCode`](crate::ReplyCode).
+        /// The code, see [`ReplyCode`](crate::ReplyCode).
         reply_code: u16,
         /// The reason as text.
         reply_text: ShortStr<'a>,

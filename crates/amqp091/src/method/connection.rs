@@ -26,7 +26,7 @@ method! {
         client_properties: Table<'a>,
         /// The SASL mechanism chosen.
         mechanism: ShortStr<'a>,
-        /// Its initial response.
+        /// The mechanism's initial response.
         response: &'a [u8],
         /// The locale chosen.
         locale: ShortStr<'a>,
@@ -42,7 +42,7 @@ method! {
 }
 
 method! {
-    /// The answer to a challenge.
+    /// The response to a challenge.
     SecureOk['a] = 10, 21, "connection.secure-ok" {
         /// The mechanism's data.
         response: &'a [u8],
@@ -97,7 +97,7 @@ method! {
 method! {
     /// Closes the connection, from either side.
     Close['a] = 10, 50, "connection.close" {
-        /// See [`ReplyCode`](crate::ReplyCode).
+        /// The code, see [`ReplyCode`](crate::ReplyCode).
         reply_code: u16,
         /// The reason as text.
         reply_text: ShortStr<'a>,
@@ -114,15 +114,15 @@ method! {
 }
 
 method! {
-    /// The server doesn't take publishes now (RabbitMQ's extension).
+    /// The server stops accepting publishes (RabbitMQ's extension).
     Blocked['a] = 10, 60, "connection.blocked" {
-        /// Why.
+        /// The reason.
         reason: ShortStr<'a>,
     }
 }
 
 method! {
-    /// The server takes publishes again (RabbitMQ's extension).
+    /// The server accepts publishes again (RabbitMQ's extension).
     Unblocked = 10, 61, "connection.unblocked" {}
 }
 
@@ -131,7 +131,7 @@ method! {
     UpdateSecret['a] = 10, 70, "connection.update-secret" {
         /// The secret.
         new_secret: &'a [u8],
-        /// Why, for logs.
+        /// The reason, for logs.
         reason: ShortStr<'a>,
     }
 }

@@ -17,7 +17,7 @@ method! {
         passive = 1,
         /// It survives a restart.
         durable = 2,
-        /// It goes with its last binding.
+        /// It is deleted with its last binding.
         auto_delete = 4,
         /// Only other exchanges may publish to it.
         internal = 8,
@@ -59,9 +59,9 @@ method! {
     Bind['a] = 40, 30, "exchange.bind" {
         /// Obsolete.
         ticket: u16,
-        /// The exchange that receives.
+        /// The destination exchange.
         destination: ShortStr<'a>,
-        /// The exchange that routes.
+        /// The source exchange.
         source: ShortStr<'a>,
         /// Routing or binding key.
         routing_key: ShortStr<'a>,
@@ -84,9 +84,9 @@ method! {
     Unbind['a] = 40, 40, "exchange.unbind" {
         /// Obsolete.
         ticket: u16,
-        /// The exchange that receives.
+        /// The destination exchange.
         destination: ShortStr<'a>,
-        /// The exchange that routes.
+        /// The source exchange.
         source: ShortStr<'a>,
         /// Routing or binding key.
         routing_key: ShortStr<'a>,
@@ -100,6 +100,6 @@ method! {
 }
 
 method! {
-    /// The binding is gone. 51, not 41: the number stands in RabbitMQ's definition since its first release.
+    /// The binding is gone. The method id is 51, not 41, in RabbitMQ's definition since its first release.
     UnbindOk = 40, 51, "exchange.unbind-ok" {}
 }

@@ -1,11 +1,11 @@
-//! How a method's struct comes out of its list of fields.
+//! Macros that generate a method's struct and codec from its list of fields.
 
 use crate::DecodeError;
 use crate::wire::Reader;
 
 /// A method's arguments.
 pub(crate) trait MethodFields<'a>: Sized {
-    /// Class id in the upper half, method id in the lower.
+    /// Class id in the upper half, method id in the lower half.
     const KEY: u32;
 
     /// The specification's name, such as `basic.publish`.
@@ -15,8 +15,8 @@ pub(crate) trait MethodFields<'a>: Sized {
     fn write(&self, out: &mut Vec<u8>);
 }
 
-/// Defines the struct of a method. Fields stand in wire order as `before ; bits ... ; then after`: in every method of AMQP 0-9-1
-/// all bits are neighbours and share one octet (4.2.5.2).
+/// Defines the struct of a method. Fields are listed in wire order as `before ; bits ... ; then after`: in every
+/// method of AMQP 0-9-1 all bits are adjacent and share one octet (4.2.5.2).
 macro_rules! method {
     (
         $(#[$doc:meta])*
@@ -66,7 +66,7 @@ macro_rules! method {
 }
 pub(crate) use method;
 
-/// The type a method is decoded to: with the lifetime of the wire's bytes if it borrows.
+/// The type that a method is decoded to: with the lifetime of the input if it borrows.
 macro_rules! of_wire {
     ($name:ident) => { $name };
     ($name:ident [$lifetime:lifetime]) => { $name<'wire> };

@@ -242,7 +242,8 @@ impl Method<'_> {
         ((key >> 16) as u16, key as u16)
     }
 
-    /// True for `basic.publish`, `basic.return`, `basic.deliver` and `basic.get-ok`, which a content header follows.
+    /// Whether a content header follows the method: `basic.publish`, `basic.return`, `basic.deliver` and
+    /// `basic.get-ok`.
     #[must_use]
     pub fn has_content(&self) -> bool {
         matches!(self, Self::BasicPublish(_) | Self::BasicReturn(_) | Self::BasicDeliver(_) | Self::BasicGetOk(_))

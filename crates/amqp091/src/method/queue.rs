@@ -8,16 +8,16 @@ method! {
     Declare['a] = 50, 10, "queue.declare" {
         /// Obsolete.
         ticket: u16,
-        /// Name of the queue; empty for one of the server's choice.
+        /// Name of the queue; if empty, the server chooses one.
         queue: ShortStr<'a>,
         ; bits
         /// Only check that it exists.
         passive = 1,
         /// It survives a restart.
         durable = 2,
-        /// Only this connection may use it, and it goes with the connection.
+        /// Only this connection may use it, and it is deleted with the connection.
         exclusive = 4,
-        /// It goes with its last consumer.
+        /// It is deleted with its last consumer.
         auto_delete = 8,
         /// Don't answer.
         nowait = 16,
@@ -34,7 +34,7 @@ method! {
         queue: ShortStr<'a>,
         /// Messages that are ready.
         message_count: u32,
-        /// Consumers.
+        /// Number of consumers.
         consumer_count: u32,
     }
 }
@@ -101,7 +101,7 @@ method! {
 method! {
     /// The messages are gone.
     PurgeOk = 50, 31, "queue.purge-ok" {
-        /// How many.
+        /// Number of messages removed.
         message_count: u32,
     }
 }
@@ -126,7 +126,7 @@ method! {
 method! {
     /// The queue is gone.
     DeleteOk = 50, 41, "queue.delete-ok" {
-        /// Messages that went with it.
+        /// Number of messages deleted with it.
         message_count: u32,
     }
 }

@@ -1,14 +1,14 @@
-//! The argument lists of all methods, written down from the specification a second time, and generators of
-//! payloads that follow them.
+//! The argument lists of all methods, written down a second time from the specification, and generators of payloads
+//! with such arguments.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 use leveret_amqp091::{Decimal, FieldTable, FieldValue};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Name, class, method, arguments: `1` octet, `2` short, `4` long, `8` longlong, `s` short string, `S` long
-/// string, `T` table, `b` bit; `k` ticket (`K`: always 1), and `o`, `O` obsolete short and long string, `q` obsolete long, `z` obsolete bit, which the
-/// oracle always writes as zero.
+/// Name, class, method, arguments: `1` octet, `2` short, `4` long, `8` longlong, `s` short string, `S` long string,
+/// `T` table, `b` bit, `k` ticket (`K`: always 1). `o`, `O` (obsolete short and long string), `q` (obsolete long) and
+/// `z` (obsolete bit) are always written as zero by the oracle.
 pub const LAYOUTS: &[(&str, u16, u16, &str)] = &[
     ("connection.start", 10, 10, "11TSS"),
     ("connection.start-ok", 10, 11, "TsSs"),
@@ -78,12 +78,12 @@ pub const LAYOUTS: &[(&str, u16, u16, &str)] = &[
     ("tx.rollback-ok", 90, 31, ""),
 ];
 
-/// What the generators may use.
+/// The values that generators may produce.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// Anything that is well formed.
+    /// Anything well-formed.
     Any,
-    /// What the oracle can represent: UTF-8 short strings, sorted unique keys, zeros for what is obsolete.
+    /// Only values that the oracle can represent: UTF-8 short strings, sorted unique keys, zeros in obsolete fields.
     Oracle,
 }
 
@@ -157,7 +157,7 @@ fn encoded_table() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Payloads of a method frame: ids, then arguments after `layout`.
+/// Payloads of a method frame: ids, then arguments according to `layout`.
 pub fn payload(class: u16, method: u16, layout: &'static str, dialect: Dialect) -> BoxedStrategy<Vec<u8>> {
     let mut parts: Vec<BoxedStrategy<Vec<u8>>> =
         vec![Just(class.to_be_bytes().to_vec()).boxed(), Just(method.to_be_bytes().to_vec()).boxed()];

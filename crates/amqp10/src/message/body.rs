@@ -4,43 +4,43 @@ use crate::DecodeError;
 use crate::value::{Value, read_descriptor, read_trusted, skip};
 use crate::wire::Reader;
 
-/// What a message carries. Only its outermost layer was checked when the message was parsed: what is inside is between
-/// sender and receiver, and may be as deep as they like.
+/// The body of a message. Only its outermost layer was checked when the message was parsed: the content concerns only
+/// sender and receiver, and may be nested as deep as they like.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BodyRef<'a> {
-    /// No section at all, which the specification doesn't have but clients send.
+    /// No section. The specification doesn't allow that, but clients send it.
     None,
-    /// Bytes, in one section or more.
+    /// Bytes, in one or more sections.
     Data(DataSections<'a>),
-    /// Lists, in one section or more.
+    /// Lists, in one or more sections.
     Sequence(SequenceSections<'a>),
     /// One value.
     Value(RawValue<'a>),
 }
 
-/// A value of a body, in its encoding.
+/// An encoded value of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawValue<'a> {
     pub(crate) raw: &'a [u8],
 }
 
 impl<'a> RawValue<'a> {
-    /// Its encoding, from its constructor on.
+    /// The encoded value, beginning with its constructor.
     #[must_use]
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.raw
     }
 
-    /// The value, checked to its last item.
+    /// Decodes the value, checking all nested ones.
     ///
     /// # Errors
-    /// If it is malformed, too deep, or has too many items without width.
+    /// If it is malformed, nested too deeply, or has too many items of zero width.
     pub fn decode(&self) -> Result<Value<'a>, DecodeError> {
         Value::decode_all(self.raw)
     }
 }
 
-/// The data sections of a message: one or more.
+/// The data sections of a message, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataSections<'a> {
     pub(crate) first: &'a [u8],
@@ -54,7 +54,7 @@ impl<'a> DataSections<'a> {
         self.first
     }
 
-    /// All bytes, if there is one section only.
+    /// All bytes, if there is only one section.
     #[must_use]
     pub const fn single(&self) -> Option<&'a [u8]> {
         if self.rest.is_empty() { Some(self.first) } else { None }
@@ -103,7 +103,7 @@ impl<'a> Iterator for DataIter<'a> {
     }
 }
 
-/// The sequence sections of a message: one or more.
+/// The sequence sections of a message, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SequenceSections<'a> {
     pub(crate) raw: &'a [u8],
@@ -146,7 +146,7 @@ fn read_section<'a>(reader: &mut Reader<'a>) -> Option<Value<'a>> {
     read_trusted(reader).ok()
 }
 
-/// Takes a section's descriptor off.
+/// Reads a section's descriptor.
 fn enter_section(reader: &mut Reader<'_>) -> Option<()> {
     if reader.is_empty() {
         return None;

@@ -1,23 +1,23 @@
 use crate::composite::{Composite, composite};
 
-/// The priority of a message that has none (3.2.1).
+/// The priority of a message without one (3.2.1).
 pub const DEFAULT_PRIORITY: u8 = 4;
 
 composite! {
-    /// What intermediaries look at (3.2.1).
+    /// The fields for intermediaries (3.2.1).
     ///
-    /// Durability and priority are options although the specification has defaults (false and 4): RabbitMQ tells
-    /// absent from default.
+    /// Durability and priority are options although the specification has defaults (false and 4), because RabbitMQ
+    /// distinguishes an absent value from the default.
     Header = HEADER, "header" {
-        /// Whether the message survives its node's end.
+        /// Whether the message survives a restart of its node.
         durable "durable": optional bool,
-        /// From 0; 4 is the default.
+        /// Priority, from 0; the default is 4.
         priority "priority": optional u8,
-        /// Milliseconds that it lives.
+        /// Time to live, in milliseconds.
         ttl "ttl": optional u32,
-        /// Whether no other receiver has acquired it before.
+        /// Whether no receiver has acquired it before.
         first_acquirer "first-acquirer": default bool = false,
-        /// Failed attempts before this one.
+        /// Number of failed attempts before this one.
         delivery_count "delivery-count": default u32 = 0,
     }
 }

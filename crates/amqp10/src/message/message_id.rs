@@ -7,17 +7,17 @@ use crate::wire::Reader;
 
 /// A message-id or correlation-id.
 ///
-/// The specification knows four types. Clients whose language has signed numbers only send those too (RabbitMQ's for
-/// Go makes a long of any `int`), and RabbitMQ hands them on as they are.
+/// The specification allows four types. Clients in languages that only have signed numbers send those too (RabbitMQ's
+/// for Go sends any `int` as a long), and RabbitMQ passes them on unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MessageId<'a> {
-    /// A number.
+    /// An unsigned number.
     Ulong(u64),
-    /// A number of a type that the specification doesn't name here.
+    /// A number of a type that the specification doesn't allow here.
     Uint(u32),
-    /// Likewise.
+    /// A number of a type that the specification doesn't allow here.
     Int(i32),
-    /// Likewise.
+    /// A number of a type that the specification doesn't allow here.
     Long(i64),
     /// A UUID.
     Uuid([u8; 16]),

@@ -1,4 +1,4 @@
-//! Messages (3.2): sections that are found without being copied.
+//! Messages (3.2): sections are located without being copied.
 
 mod body;
 mod header;

@@ -1,4 +1,4 @@
-//! Messages as most clients write them.
+//! Fast path for messages as most clients encode them.
 
 use super::sections::read_map;
 use super::{Header, Properties};
@@ -11,17 +11,18 @@ use crate::wire::Reader;
 /// A message without annotations, user-id and footer, whose body is one data section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlainMessage<'a> {
-    /// `header`; all default without one.
+    /// `header`; default values if there is none.
     pub header: Header,
-    /// There is an `application-properties` section, if only an empty one.
+    /// Whether there is an `application-properties` section, even if empty.
     pub has_application_properties: bool,
     /// The bare message as encoded.
     pub bare: &'a [u8],
 }
 
 impl<'a> PlainMessage<'a> {
-    /// Finds all of it in one look, where it is encoded as nearly every client does. Any other message, malformed or merely
-    /// unusual, is `None` and goes the long way, by [`Sections::parse`](super::Sections::parse).
+    /// Locates all parts in one pass, if they are encoded as by nearly all clients. Returns `None` for any other
+    /// message, malformed or merely unusual, which takes the general path through
+    /// [`Sections::parse`](super::Sections::parse).
     #[inline]
     #[must_use]
     pub fn read(payload: &'a [u8]) -> Option<Self> {
@@ -61,14 +62,14 @@ fn read_header(mut fields: PlainFields<'_>) -> Option<Header> {
     fields.is_at_end().then_some(header)
 }
 
-/// Whether there are application properties, and what follows both sections, which are checked to their last item. Apart, so
-/// that a message that has neither passes fewer instructions.
+/// Whether there are application properties, and the bytes after both sections, which are checked to their last item.
+/// A function of its own, so that a message with neither section executes fewer instructions.
 #[inline(never)]
 fn read_properties(bare: &[u8]) -> Option<(bool, &[u8])> {
     let mut reader = Reader::new(bare);
     if let [0x00, 0x53, 0x73, list @ ..] = bare {
         reader = Reader::new(list);
-        // Whose it is has to be looked at.
+        // A user-id has to be checked by the caller, so this isn't a plain message.
         if Properties::read_list(&mut reader).ok()?.user_id.is_some() {
             return None;
         }

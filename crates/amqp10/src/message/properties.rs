@@ -7,40 +7,40 @@ use crate::{DecodeError, Symbol, descriptor};
 composite! {
     /// Immutable properties (3.2.4).
     Properties['a] = PROPERTIES, "properties" {
-        /// The message's name.
+        /// The id of the message.
         message_id "message-id": optional MessageId<'a>,
-        /// Who made it.
+        /// The publishing user.
         user_id "user-id": optional &'a [u8],
-        /// Where it goes.
+        /// The destination address.
         to "to": optional &'a str,
-        /// What it is about.
+        /// The subject.
         subject "subject": optional &'a str,
-        /// Where answers go.
+        /// The address for replies.
         reply_to "reply-to": optional &'a str,
-        /// The message that it answers.
+        /// The id of the message that this one replies to.
         correlation_id "correlation-id": optional MessageId<'a>,
         /// The MIME type of its data.
         content_type "content-type": optional Symbol<'a>,
-        /// How that is packed.
+        /// The encoding of its data in addition to the type.
         content_encoding "content-encoding": optional Symbol<'a>,
-        /// When it is worthless, in milliseconds since 1970.
+        /// The time after which it is void, in milliseconds since 1970.
         absolute_expiry_time "absolute-expiry-time": optional i64,
-        /// When it was made, in milliseconds since 1970.
+        /// The time at which it was created, in milliseconds since 1970.
         creation_time "creation-time": optional i64,
         /// Its group.
         group_id "group-id": optional &'a str,
-        /// Its place there.
+        /// Its number in that group.
         group_sequence "group-sequence": optional u32,
-        /// The group of answers.
+        /// The group of replies.
         reply_to_group_id "reply-to-group-id": optional &'a str,
     }
 }
 
 impl<'a> Properties<'a> {
-    /// Decodes a section, from its descriptor on and without anything after it.
+    /// Decodes a section that begins with its descriptor and ends with `raw`.
     ///
     /// # Errors
-    /// If it is another section, malformed, or followed by anything.
+    /// If it is another section, malformed, or followed by more bytes.
     pub fn decode(raw: &'a [u8]) -> Result<Self, DecodeError> {
         let problem = |problem| DecodeError::Descriptor { place: "section", problem };
         let mut reader = Reader::new(raw);

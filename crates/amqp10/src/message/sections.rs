@@ -1,4 +1,4 @@
-//! Finding the sections of a message.
+//! Locates the sections of a message.
 
 use super::{BodyRef, DataSections, Header, Properties, RawValue, SequenceSections};
 use crate::composite::{Composite, descriptor_code, outer};
@@ -8,7 +8,7 @@ use crate::value::{MapRef, code, skip};
 use crate::wire::Reader;
 use crate::{DecodeError, descriptor};
 
-/// The sections of a message, each but the body checked to its last item.
+/// The sections of a message. All except the body are checked to their last item.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sections<'a> {
     /// `header`
@@ -25,7 +25,7 @@ pub struct Sections<'a> {
     pub body: BodyRef<'a>,
     /// `footer`
     pub footer: Option<MapRef<'a>>,
-    /// `header` as encoded, from its descriptor on; empty if there is none. So are the others.
+    /// `header` as encoded, beginning with its descriptor; empty if there is none.
     pub header_raw: &'a [u8],
     /// `delivery-annotations` as encoded.
     pub delivery_annotations_raw: &'a [u8],
@@ -43,9 +43,9 @@ pub struct Sections<'a> {
     pub bare: &'a [u8],
 }
 
-/// Sections in their order; body sections of one kind may repeat.
+/// Sections in their order; body sections of the same kind may repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum SectionPlace {
     Start,
     Header,
     DeliveryAnnotations,
@@ -57,7 +57,7 @@ pub(super) enum Place {
 }
 
 impl<'a> Sections<'a> {
-    /// Of a message without any section.
+    /// The sections of an empty message.
     pub const NONE: Self = Self {
         header: None,
         delivery_annotations: None,
@@ -76,9 +76,9 @@ impl<'a> Sections<'a> {
         bare: &[],
     };
 
-    /// Finds the sections of a message: the joined payloads of its transfers.
+    /// Locates the sections of a message: the joined payloads of its transfers.
     ///
-    /// A body may be missing, since clients send such messages.
+    /// The body may be missing, because clients send such messages.
     ///
     /// # Errors
     /// If a section is unknown, malformed, repeated or out of order.
@@ -88,24 +88,24 @@ impl<'a> Sections<'a> {
         Ok(sections)
     }
 
-    /// As [`parse`](Self::parse), in place: these are half a kilobyte, which costs as much to move as to fill. It begins
-    /// with [`NONE`](Self::NONE).
+    /// As [`parse`](Self::parse), but in place: a value has half a kilobyte, which costs as much to move as to fill.
+    /// It has to begin as [`NONE`](Self::NONE).
     ///
     /// # Errors
-    /// The same; what is found until then stays.
+    /// As [`parse`](Self::parse); sections located before the error are kept.
     pub fn read(&mut self, payload: &'a [u8]) -> Result<(), DecodeError> {
         let sections = self;
-        let mut place = Place::Start;
+        let mut place = SectionPlace::Start;
         let mut reader = Reader::new(payload);
         while !reader.is_empty() {
             let start = reader;
             let code = read_section_code(&mut reader)?;
             let next = place_of(code)?;
-            let repeated = next == place && !(next == Place::Body && sections.body_repeats(code));
+            let repeated = next == place && !(next == SectionPlace::Body && sections.body_repeats(code));
             if next < place || repeated {
                 return Err(DecodeError::SectionOrder { section: section_name(code) });
             }
-            if next >= Place::Properties && place < Place::Properties {
+            if next >= SectionPlace::Properties && place < SectionPlace::Properties {
                 sections.bare = start.rest();
             }
             place = next;
@@ -203,15 +203,15 @@ pub(super) fn read_section_code(reader: &mut Reader<'_>) -> Result<u64, DecodeEr
     descriptor_code(code, reader, "a message section").map_err(problem)
 }
 
-pub(super) fn place_of(code: u64) -> Result<Place, DecodeError> {
+pub(super) fn place_of(code: u64) -> Result<SectionPlace, DecodeError> {
     Ok(match code {
-        descriptor::HEADER => Place::Header,
-        descriptor::DELIVERY_ANNOTATIONS => Place::DeliveryAnnotations,
-        descriptor::MESSAGE_ANNOTATIONS => Place::MessageAnnotations,
-        descriptor::PROPERTIES => Place::Properties,
-        descriptor::APPLICATION_PROPERTIES => Place::ApplicationProperties,
-        descriptor::DATA | descriptor::AMQP_SEQUENCE | descriptor::AMQP_VALUE => Place::Body,
-        descriptor::FOOTER => Place::Footer,
+        descriptor::HEADER => SectionPlace::Header,
+        descriptor::DELIVERY_ANNOTATIONS => SectionPlace::DeliveryAnnotations,
+        descriptor::MESSAGE_ANNOTATIONS => SectionPlace::MessageAnnotations,
+        descriptor::PROPERTIES => SectionPlace::Properties,
+        descriptor::APPLICATION_PROPERTIES => SectionPlace::ApplicationProperties,
+        descriptor::DATA | descriptor::AMQP_SEQUENCE | descriptor::AMQP_VALUE => SectionPlace::Body,
+        descriptor::FOOTER => SectionPlace::Footer,
         received => {
             let problem = Problem::Descriptor { received, expected: "a message section" };
             return Err(DecodeError::Descriptor { place: "message section", problem });

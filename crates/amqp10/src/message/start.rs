@@ -1,36 +1,37 @@
-//! Messages that are larger than what is at hand of them: where the body begins, and whether it is well-formed, without
-//! its bytes.
+//! Messages of which only the beginning is present: the offset of the body, and a check of the body as it passes by
+//! in pieces.
 
 use super::Sections;
-use super::sections::{Place, place_of, read_section_code, section_name};
+use super::sections::{SectionPlace, place_of, read_section_code, section_name};
 use crate::error::Problem;
 use crate::value::{code, read_constructor};
 use crate::wire::Reader;
 use crate::{DecodeError, descriptor};
 
-/// Bytes of the longest beginning of a section that is looked at: descriptor, constructors and size.
+/// Longest beginning of a section that is considered, in bytes: descriptor, constructors and size.
 const SECTION_START_MAX: usize = 128;
-/// Bytes of the longest footer behind a body that isn't at hand.
+/// Longest footer after a body that is checked in pieces, in bytes.
 const FOOTER_BYTES_MAX: usize = 1 << 20;
 
-/// How a section of a body begins.
+/// The beginning of a body section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SectionStart {
     /// Whether it holds bytes (`data`).
     pub is_data: bool,
-    /// Bytes before its content.
+    /// Bytes before the content.
     pub length: usize,
-    /// Bytes of its content.
+    /// Bytes of the content.
     pub content: u64,
     code: u64,
 }
 
 impl SectionStart {
-    /// How the body section at the front of `bytes` begins; none when they are too few, or aren't one.
+    /// The beginning of the body section at the front of `bytes`; `None` if the bytes are too few or aren't a body
+    /// section.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let start = Self::read(bytes).ok()?;
-        place_of(start.code).is_ok_and(|place| place == Place::Body).then_some(start)
+        place_of(start.code).is_ok_and(|place| place == SectionPlace::Body).then_some(start)
     }
 
     fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
@@ -64,15 +65,15 @@ impl SectionStart {
 }
 
 impl<'a> Sections<'a> {
-    /// The sections before the body, and where that begins, from the first bytes of a message; none when they aren't
-    /// all there, or aren't well-formed.
+    /// The sections before the body and the offset of the body, from the first bytes of a message; `None` if these
+    /// sections are incomplete or malformed.
     #[must_use]
     pub fn parse_start(payload: &'a [u8]) -> Option<(Self, usize)> {
         let mut reader = Reader::new(payload);
         loop {
             let at = payload.len() - reader.rest().len();
             let mut ahead = reader;
-            if place_of(read_section_code(&mut ahead).ok()?).ok()? >= Place::Body {
+            if place_of(read_section_code(&mut ahead).ok()?).ok()? >= SectionPlace::Body {
                 let mut sections = Self::parse(&payload[..at]).ok()?;
                 if sections.bare.is_empty() {
                     sections.bare = &payload[at..];
@@ -87,20 +88,20 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Checks the body of a message whose bytes pass by, as [`Sections::parse`] does of one that is at hand.
+/// Checks the body of a message in pieces, as [`Sections::parse`] checks a whole one.
 #[derive(Debug, Default)]
 pub struct BodyWalk {
-    /// Of the first section.
+    /// Descriptor code of the first section.
     code: Option<u64>,
-    /// Content of the section that passes.
+    /// Bytes left of the content of the current section.
     left: u64,
-    /// A section's beginning that isn't whole, or the footer.
+    /// An incomplete beginning of a section, or the footer.
     kept: Vec<u8>,
     in_footer: bool,
 }
 
 impl BodyWalk {
-    /// Takes what comes next, from the beginning of the body's first section on.
+    /// Checks the next piece; the first one begins with the body's first section.
     ///
     /// # Errors
     /// If a section is unknown, malformed, repeated or out of order.
@@ -154,7 +155,7 @@ impl BodyWalk {
     fn enter(&mut self, code: u64) -> Result<(), DecodeError> {
         let may_repeat = matches!(code, descriptor::DATA | descriptor::AMQP_SEQUENCE);
         let is_in_order = match self.code {
-            None => place_of(code)? == Place::Body,
+            None => place_of(code)? == SectionPlace::Body,
             Some(first) => first == code && may_repeat,
         };
         if !is_in_order {
@@ -164,7 +165,7 @@ impl BodyWalk {
         Ok(())
     }
 
-    /// All has come. The footer as encoded, empty if there is none: the caller parses it.
+    /// Ends the check. Returns the footer as encoded, empty if there is none: the caller parses it.
     ///
     /// # Errors
     /// If a section is cut short.

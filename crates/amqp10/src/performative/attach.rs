@@ -8,29 +8,29 @@ composite! {
     Attach['a] = ATTACH, "attach" {
         /// The link's name.
         name "name": mandatory &'a str,
-        /// The number by which its sender calls the link in this session.
+        /// The sending peer's number for the link in this session.
         handle "handle": mandatory u32,
-        /// Which end its sender is.
+        /// The role of the sending peer.
         role "role": mandatory Role,
-        /// How the link's sender settles.
+        /// The settlement mode of the link's sender.
         snd_settle_mode "snd-settle-mode": default SenderSettleMode = SenderSettleMode::Mixed,
-        /// How the link's receiver settles.
+        /// The settlement mode of the link's receiver.
         rcv_settle_mode "rcv-settle-mode": default ReceiverSettleMode = ReceiverSettleMode::First,
-        /// Where messages come from.
+        /// The source of messages.
         source "source": optional Source<'a>,
-        /// Where they go.
+        /// The target of messages.
         target "target": optional TargetArchetype<'a>,
-        /// Deliveries that its sender holds unsettled, by tag.
+        /// Unsettled deliveries of the sending peer, by tag.
         unsettled "unsettled": optional MapRef<'a>,
-        /// Whether these are not all of them.
+        /// Whether `unsettled` is incomplete.
         incomplete_unsettled "incomplete-unsettled": default bool = false,
-        /// The delivery-count to begin with: from the link's sender only, and mandatory there.
+        /// The initial delivery-count: only from the link's sender, and mandatory there.
         initial_delivery_count "initial-delivery-count": optional u32,
-        /// The largest message that its sender takes, in bytes; no limit if `None` or 0.
+        /// The largest message that the sending peer accepts, in bytes; no limit if `None` or 0.
         max_message_size "max-message-size": optional u64,
-        /// Extensions that its sender has.
+        /// Extensions that the sending peer supports.
         offered_capabilities "offered-capabilities": default Symbols<'a> = Symbols::NONE,
-        /// Extensions that its sender would like.
+        /// Extensions that the sending peer would like to use.
         desired_capabilities "desired-capabilities": default Symbols<'a> = Symbols::NONE,
         /// Properties of the link.
         properties "properties": optional MapRef<'a>,

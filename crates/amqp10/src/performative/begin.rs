@@ -5,19 +5,19 @@ use crate::value::MapRef;
 composite! {
     /// Begins a session (2.7.2).
     Begin['a] = BEGIN, "begin" {
-        /// In an answer, the peer's channel that it answers.
+        /// In a reply, the peer's channel that it refers to.
         remote_channel "remote-channel": optional u16,
         /// The transfer-id of the next transfer.
         next_outgoing_id "next-outgoing-id": mandatory u32,
-        /// Transfer frames that the sender takes now.
+        /// Number of transfer frames that the sending peer accepts now.
         incoming_window "incoming-window": mandatory u32,
-        /// Transfer frames that the sender could send.
+        /// Number of transfer frames that the sending peer could send.
         outgoing_window "outgoing-window": mandatory u32,
         /// The highest handle that may be used.
         handle_max "handle-max": default u32 = u32::MAX,
-        /// Extensions that the sender has.
+        /// Extensions that the sending peer supports.
         offered_capabilities "offered-capabilities": default Symbols<'a> = Symbols::NONE,
-        /// Extensions that the sender would like.
+        /// Extensions that the sending peer would like to use.
         desired_capabilities "desired-capabilities": default Symbols<'a> = Symbols::NONE,
         /// Properties of the session.
         properties "properties": optional MapRef<'a>,

@@ -4,7 +4,7 @@ use crate::composite::composite;
 composite! {
     /// Closes a connection (2.7.9).
     Close['a] = CLOSE, "close" {
-        /// Why.
+        /// The reason.
         error "error": optional Error<'a>,
     }
 }

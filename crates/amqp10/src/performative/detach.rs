@@ -6,9 +6,9 @@ composite! {
     Detach['a] = DETACH, "detach" {
         /// The link.
         handle "handle": mandatory u32,
-        /// Whether its sender closed the link for good.
+        /// Whether the sending peer closed the link for good.
         closed "closed": default bool = false,
-        /// Why.
+        /// The reason.
         error "error": optional Error<'a>,
     }
 }

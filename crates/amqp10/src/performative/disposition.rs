@@ -2,19 +2,19 @@ use crate::composite::composite;
 use crate::{DeliveryState, Role};
 
 composite! {
-    /// Tells the state of deliveries (2.7.6).
+    /// Reports the state of deliveries (2.7.6).
     Disposition['a] = DISPOSITION, "disposition" {
-        /// Which end of these deliveries' links its sender is.
+        /// The role of the sending peer on these deliveries' links.
         role "role": mandatory Role,
         /// The first delivery-id.
         first "first": mandatory u32,
         /// The last one; `None` for `first` alone.
         last "last": optional u32,
-        /// Whether its sender settled them.
+        /// Whether the sending peer settled them.
         settled "settled": default bool = false,
         /// Their state.
         state "state": optional DeliveryState<'a>,
-        /// The receiver may answer later together with others.
+        /// Whether the receiver may delay its reply to batch it with others.
         batchable "batchable": default bool = false,
     }
 }

@@ -4,7 +4,7 @@ use crate::composite::composite;
 composite! {
     /// Ends a session (2.7.8).
     End['a] = END, "end" {
-        /// Why.
+        /// The reason.
         error "error": optional Error<'a>,
     }
 }

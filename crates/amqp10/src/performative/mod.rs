@@ -50,7 +50,7 @@ pub enum Performative<'a> {
 }
 
 impl<'a> Performative<'a> {
-    /// Decodes the body of an AMQP frame and returns what follows the performative: the payload of a transfer.
+    /// Decodes the body of an AMQP frame. Also returns the bytes after the performative: the payload of a transfer.
     ///
     /// # Errors
     /// If the body begins with no performative, or with a malformed one, or if anything but a transfer has a payload.

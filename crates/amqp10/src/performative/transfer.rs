@@ -5,7 +5,7 @@ use crate::value::code;
 use crate::wire::saturate;
 use crate::{DeliveryState, FrameKind, FrameStart, ReceiverSettleMode, begin_frame, descriptor, end_frame};
 
-/// Bytes that a delivery-tag may have (2.8.7).
+/// Longest delivery-tag, in bytes (2.8.7).
 pub const DELIVERY_TAG_MAX: usize = 32;
 
 composite! {
@@ -13,32 +13,32 @@ composite! {
     Transfer['a] = TRANSFER, "transfer" {
         /// The link.
         handle "handle": mandatory u32,
-        /// The delivery's number in its session: in the first transfer of a delivery at least.
+        /// The delivery's number in its session, at least in the first transfer of a delivery.
         delivery_id "delivery-id": optional u32,
-        /// The delivery's name on its link, of 32 bytes at most: in the first transfer of a delivery at least.
+        /// The delivery's tag on its link, at most 32 bytes, at least in the first transfer of a delivery.
         delivery_tag "delivery-tag": optional &'a [u8],
-        /// The format of the message, 0 for the one of part 3: in the first transfer of a delivery at least.
+        /// The message's format, 0 for that of part 3, at least in the first transfer of a delivery.
         message_format "message-format": optional u32,
-        /// Whether its sender settled the delivery.
+        /// Whether the sending peer settled the delivery.
         settled "settled": optional bool,
         /// Whether more transfers of this delivery follow.
         more "more": default bool = false,
-        /// How the receiver is to settle this delivery.
+        /// The receiver's settlement mode for this delivery.
         rcv_settle_mode "rcv-settle-mode": optional ReceiverSettleMode,
-        /// The delivery's state at its sender.
+        /// The delivery's state at the sending peer.
         state "state": optional DeliveryState<'a>,
-        /// Whether an old delivery goes on.
+        /// Whether an earlier delivery is resumed.
         resume "resume": default bool = false,
-        /// The delivery is void.
+        /// Whether the delivery is aborted.
         aborted "aborted": default bool = false,
-        /// The receiver may answer later together with others.
+        /// Whether the receiver may delay its reply to batch it with others.
         batchable "batchable": default bool = false,
     }
 }
 
 impl<'a> Transfer<'a> {
-    /// The fast way for what nearly every transfer looks like: `list8` behind a short descriptor, without state; with
-    /// it comes the payload. What isn't so, malformed or merely unusual, is `None` and goes the long way, by
+    /// Fast path for nearly every transfer: a `list8` after a short descriptor, without a state. Also returns the
+    /// payload. Anything else, malformed or merely unusual, gives `None` and takes the general path through
     /// [`Performative::decode`](super::Performative::decode).
     #[inline]
     pub fn decode_plain(body: &'a [u8]) -> Option<(Self, &'a [u8])> {
@@ -65,7 +65,7 @@ impl<'a> Transfer<'a> {
             Some(1) => Some(ReceiverSettleMode::Second),
             Some(_) => return None,
         };
-        // A state isn't plain.
+        // A transfer with a state isn't plain.
         if fields.ubyte()?.is_some() {
             return None;
         }
@@ -98,7 +98,8 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Appends the beginning of a frame with a whole delivery, up to its payload, as [`begin_frame`] and [`Transfer::encode`]
+/// Appends the beginning of a frame with a whole delivery, up to its payload; the same bytes as by [`begin_frame`]
+/// and [`Transfer::encode`].
 /// do field by field.
 #[inline]
 pub fn begin_delivery(
@@ -114,7 +115,7 @@ pub fn begin_delivery(
     let start = begin_frame(out, FrameKind::Amqp, channel);
     let begin = out.len();
     out.extend_from_slice(&[0; LONGEST]);
-    // In place: to copy what was written a moment ago, in other pieces, the processor has to wait for it.
+    // Written in place: a copy of bytes that were just written in smaller stores would stall the processor.
     let bytes = out.last_chunk_mut::<LONGEST>().expect("they were appended");
     bytes[..FIELDS].copy_from_slice(&[0x00, 0x53, descriptor::TRANSFER as u8, code::LIST_8, 0, 5]);
     let mut at = put_uint(bytes, FIELDS, handle);
@@ -123,7 +124,7 @@ pub fn begin_delivery(
     let settled = if settled { code::TRUE } else { code::FALSE };
     bytes[at..at + 8].copy_from_slice(&[code::BINARY_8, 4, a, b, c, d, code::UINT_0, settled]);
     at += 8;
-    // The count is among the list's bytes.
+    // The count is part of the list's size.
     bytes[FIELDS - 2] = (at - FIELDS) as u8 + 1;
     out.truncate(begin + at);
     start

@@ -1,10 +1,10 @@
-//! Arrays (1.6.24): values of one constructor, which stands in front once.
+//! Arrays (1.6.24): values that share one constructor.
 
 use super::{Value, read_data};
 use crate::wire::Reader;
 use std::fmt;
 
-/// An array, checked when it was decoded. Equality is that of constructor and encoded items.
+/// An array, checked when it was decoded. Equality compares constructor and encoded items.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ArrayRef<'a> {
     constructor: &'a [u8],
@@ -18,19 +18,19 @@ impl<'a> ArrayRef<'a> {
         Self { constructor, code, count, items }
     }
 
-    /// How many items.
+    /// Number of items.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// True if there are none.
+    /// Whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The constructor of every item, with descriptors.
+    /// The constructor of every item, including descriptors.
     #[must_use]
     pub const fn constructor(&self) -> &'a [u8] {
         self.constructor
@@ -42,7 +42,7 @@ impl<'a> ArrayRef<'a> {
         self.items
     }
 
-    /// The primitive constructor behind descriptors.
+    /// The primitive constructor after the descriptors.
     pub(crate) const fn code(&self) -> u8 {
         self.code
     }

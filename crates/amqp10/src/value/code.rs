@@ -41,7 +41,7 @@ pub(crate) const MAP_32: u8 = 0xD1;
 pub(crate) const ARRAY_8: u8 = 0xE0;
 pub(crate) const ARRAY_32: u8 = 0xF0;
 
-/// The name of the type that a constructor stands for.
+/// The name of the type with this constructor.
 pub(crate) fn type_name(code: u8) -> Option<&'static str> {
     Some(match code {
         DESCRIBED => "described",

@@ -5,7 +5,7 @@ use crate::wire::Reader;
 use crate::{Symbol, descriptor};
 use std::fmt;
 
-/// What says how a described value is to be understood.
+/// The descriptor of a described value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descriptor<'a> {
     /// A number: domain in the upper half, id in the lower.
@@ -15,7 +15,7 @@ pub enum Descriptor<'a> {
 }
 
 impl Descriptor<'_> {
-    /// The number: also of a name of the specification.
+    /// The number, including that of a name defined by the specification.
     #[must_use]
     pub fn code(&self) -> Option<u64> {
         match self {
@@ -25,10 +25,10 @@ impl Descriptor<'_> {
     }
 }
 
-/// A value with a descriptor, checked when it was decoded. Equality is that of the encoded bytes.
+/// A value with a descriptor, checked when it was decoded. Equality compares the encoded bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Described<'a> {
-    /// 0x00, descriptor and constructor; repeated where a described value is described again.
+    /// 0x00, descriptor and constructor; repeated for each further descriptor.
     constructor: &'a [u8],
     data: &'a [u8],
 }
@@ -44,7 +44,7 @@ impl<'a> Described<'a> {
         self.split().0
     }
 
-    /// What is described.
+    /// The described value.
     #[must_use]
     pub fn value(&self) -> Value<'a> {
         let (_, constructor) = self.split();

@@ -1,14 +1,14 @@
-//! Writing values, each in its smallest encoding.
+//! Encodes values, each in its smallest encoding.
 
 use super::{Value, code};
 
 impl Value<'_> {
-    /// Appends the value in its smallest encoding. The items of lists, maps, arrays and described values are
-    /// copied as they were encoded.
+    /// Appends the value in its smallest encoding. The items of lists, maps, arrays and described values are copied
+    /// as they are encoded.
     ///
     /// # Panics
     /// If it has 4 GiB or more.
-    // The types of which fields are made are told apart in the caller, where they are known mostly.
+    // Inlined: field types are distinguished in the caller, where they are mostly known at compile time.
     #[inline(always)]
     pub fn encode(&self, out: &mut Vec<u8>) {
         match *self {
@@ -127,8 +127,8 @@ fn variable(out: &mut Vec<u8>, short: u8, long: u8, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Constructor, size and count of a list, map or array whose items (with an array's constructor) take `size` bytes.
-/// `codes` are the constructors without items (0 if there is none), with octets and with words.
+/// Writes constructor, size and count of a list, map or array whose items (with an array's constructor) take `size`
+/// bytes. `codes` are the constructors for no items (0 if there is none), for sizes of one octet and of four octets.
 ///
 /// # Panics
 /// If it has 4 GiB or more.

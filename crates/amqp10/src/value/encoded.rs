@@ -1,11 +1,11 @@
-//! Values and maps in encoded form that own their bytes.
+//! Encoded values and maps that own their bytes.
 
 use super::{MapRef, OwnedValue, Value, Walk, write_symbol};
 use crate::DecodeError;
 use crate::wire::Reader;
 use std::fmt;
 
-/// The encoding of one value, to be borrowed as a [`Value`].
+/// An encoded value, which a [`Value`] can borrow.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EncodedValue {
     bytes: Vec<u8>,
@@ -47,10 +47,9 @@ impl fmt::Debug for EncodedValue {
     }
 }
 
-/// A map that is built in encoded form, to be borrowed as a [`MapRef`]: annotations, properties, filters.
+/// A map built in encoded form, which a [`MapRef`] can borrow: annotations, properties, filters.
 ///
-/// It takes over pairs of other maps as they were encoded. Reuse one with [`clear`](Self::clear) to allocate
-/// nothing.
+/// Pairs of other maps are copied as they are encoded. To avoid allocations, reuse a map with [`clear`](Self::clear).
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct EncodedMap {
     count: u32,
@@ -58,7 +57,7 @@ pub struct EncodedMap {
 }
 
 impl EncodedMap {
-    /// A map without pairs.
+    /// An empty map.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -70,7 +69,7 @@ impl EncodedMap {
         self.items.clear();
     }
 
-    /// Appends a pair whose key is a symbol, as annotations and `fields` have.
+    /// Appends a pair with a symbol as key, as in annotations and `fields`.
     ///
     /// # Panics
     /// If `key` isn't ASCII.
@@ -98,7 +97,7 @@ impl EncodedMap {
         self
     }
 
-    /// [`push_symbol`](Self::push_symbol) for chains.
+    /// As [`push_symbol`](Self::push_symbol), for method chains.
     #[must_use]
     pub fn with<'a>(mut self, key: &str, value: impl Into<Value<'a>>) -> Self {
         self.push_symbol(key, value);
@@ -112,7 +111,7 @@ impl EncodedMap {
         self
     }
 
-    /// Appends the pairs of `map` whose keys `keep`s, as they are encoded.
+    /// Appends the pairs of `map` whose key satisfies `keep`, as they are encoded.
     pub fn extend_where(&mut self, map: MapRef<'_>, mut keep: impl FnMut(&Value<'_>) -> bool) -> &mut Self {
         let mut pairs = map.iter();
         while let Some((key, raw)) = pairs.next_raw() {
@@ -124,10 +123,10 @@ impl EncodedMap {
         self
     }
 
-    /// Appends pairs that are encoded already: `count` of them.
+    /// Appends `pairs` encoded pairs.
     ///
     /// # Errors
-    /// If `items` aren't exactly so many keys and values.
+    /// If `items` isn't exactly that many keys and values.
     pub fn extend_encoded(&mut self, pairs: u32, items: &[u8]) -> Result<&mut Self, DecodeError> {
         let problem = |problem| DecodeError::Value { place: "map", problem };
         let mut reader = Reader::new(items);
@@ -143,13 +142,13 @@ impl EncodedMap {
         Ok(self)
     }
 
-    /// How many pairs.
+    /// Number of pairs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count as usize / 2
     }
 
-    /// True if there are none.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0

@@ -4,7 +4,7 @@ use super::{Value, read_trusted};
 use crate::wire::Reader;
 use std::fmt;
 
-/// A list, checked when it was decoded. Equality is that of the encoded items.
+/// A list, checked when it was decoded. Equality compares the encoded items.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ListRef<'a> {
     count: u32,
@@ -12,26 +12,26 @@ pub struct ListRef<'a> {
 }
 
 impl<'a> ListRef<'a> {
-    /// The list without items.
+    /// The empty list.
     pub const EMPTY: Self = Self { count: 0, items: &[] };
 
     pub(crate) const fn trusted(count: u32, items: &'a [u8]) -> Self {
         Self { count, items }
     }
 
-    /// How many items.
+    /// Number of items.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// True if there are none.
+    /// Whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The encoded items, without size and count in front.
+    /// The encoded items, without size and count.
     #[must_use]
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.items

@@ -4,42 +4,42 @@ use super::{Value, read_trusted};
 use crate::wire::Reader;
 use std::fmt;
 
-/// A map, checked when it was decoded. Keeps the order of the wire, which matters for its identity, and repeated keys.
-/// Equality is that of the encoded items.
+/// A map, checked when it was decoded. Keeps the order of pairs, which matters for its identity, and repeated keys.
+/// Equality compares the encoded items.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MapRef<'a> {
-    /// Keys and values together.
+    /// Number of keys and values together.
     count: u32,
     items: &'a [u8],
 }
 
 impl<'a> MapRef<'a> {
-    /// The map without pairs.
+    /// The empty map.
     pub const EMPTY: Self = Self { count: 0, items: &[] };
 
     pub(crate) const fn trusted(count: u32, items: &'a [u8]) -> Self {
         Self { count, items }
     }
 
-    /// How many pairs.
+    /// Number of pairs.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count as usize / 2
     }
 
-    /// True if there are none.
+    /// Whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The encoded keys and values, without size and count in front.
+    /// The encoded keys and values, without size and count.
     #[must_use]
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.items
     }
 
-    /// The value of the first key that is this text, as string or symbol.
+    /// The value of the first key with this text, as a string or symbol.
     #[must_use]
     pub fn lookup(&self, key: &str) -> Option<Value<'a>> {
         self.iter().find(|(name, _)| name.as_text() == Some(key)).map(|(_, value)| value)

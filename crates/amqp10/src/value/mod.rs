@@ -1,4 +1,4 @@
-//! The type system (part 1): every primitive, described values, and lists, maps and arrays that are walked without
+//! The type system (part 1): every primitive, described values, and lists, maps and arrays that are iterated without
 //! being copied.
 
 mod array;
@@ -82,10 +82,10 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Decodes the first value of `input` and returns what follows it.
+    /// Decodes the first value of `input`. Also returns the bytes after it.
     ///
     /// # Errors
-    /// If it is malformed down to its last item, or beyond [`DEPTH_MAX`] or [`ZERO_WIDTH_ITEMS_MAX`].
+    /// If it or a nested value is malformed, or exceeds [`DEPTH_MAX`] or [`ZERO_WIDTH_ITEMS_MAX`].
     pub fn decode(input: &'a [u8]) -> Result<(Self, &'a [u8]), DecodeError> {
         let problem = |problem| DecodeError::Value { place: "value", problem };
         let mut reader = Reader::new(input);
@@ -95,10 +95,10 @@ impl<'a> Value<'a> {
         Ok((value, reader.rest()))
     }
 
-    /// Decodes the only value of `input`.
+    /// Decodes `input`, which has to be a single value.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode), or if anything follows the value.
+    /// As [`decode`](Self::decode), or if more bytes follow.
     pub fn decode_all(input: &'a [u8]) -> Result<Self, DecodeError> {
         let (value, rest) = Self::decode(input)?;
         if rest.is_empty() {
@@ -118,7 +118,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A number of any integer type that isn't negative, also a timestamp.
+    /// The value of any integer type or timestamp that isn't negative.
     #[must_use]
     pub fn as_u64(&self) -> Option<u64> {
         match *self {
@@ -130,7 +130,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A number of any integer type that fits, also a timestamp.
+    /// The value of any integer type or timestamp that fits.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         match *self {

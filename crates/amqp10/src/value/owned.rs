@@ -1,4 +1,4 @@
-//! Owned values, for those who build or keep them.
+//! Owned values, for building and keeping them.
 
 use super::{ArrayRef, Described, Descriptor, EncodedValue, MapRef, Value, code};
 use super::{write_compound_header, write_symbol, write_ulong};
@@ -72,7 +72,7 @@ pub enum OwnedDescriptor {
 pub struct OwnedDescribed {
     /// Its descriptor.
     pub descriptor: OwnedDescriptor,
-    /// What is described.
+    /// The described value.
     pub value: OwnedValue,
 }
 
@@ -81,7 +81,7 @@ pub struct OwnedDescribed {
 pub struct OwnedMap(pub Vec<(OwnedValue, OwnedValue)>);
 
 impl OwnedMap {
-    /// The value of the first key that is this text, as string or symbol.
+    /// The value of the first key with this text, as a string or symbol.
     #[must_use]
     pub fn lookup(&self, key: &str) -> Option<&OwnedValue> {
         self.0.iter().find(|(name, _)| name.as_text() == Some(key)).map(|(_, value)| value)
@@ -135,7 +135,8 @@ fn same_type(a: &OwnedValue, b: &OwnedValue) -> bool {
 }
 
 impl OwnedValue {
-    /// Appends the value in its smallest encoding; the items of an array in the widest that one of them needs.
+    /// Appends the value in its smallest encoding; the items of an array in the smallest encoding that fits all of
+    /// them.
     ///
     /// # Panics
     /// If it has 4 GiB or more, or a symbol isn't ASCII.
@@ -173,7 +174,7 @@ impl OwnedValue {
         }
     }
 
-    /// The encoding, to be borrowed as a [`Value`].
+    /// The encoded value, which a [`Value`] can borrow.
     #[must_use]
     pub fn encoded(&self) -> EncodedValue {
         self.into()
@@ -278,7 +279,7 @@ fn widest(value: &OwnedValue) -> u8 {
     }
 }
 
-/// What follows the constructor that [`widest`] gives.
+/// Appends the data for the constructor that [`widest`] returns.
 fn write_widest(out: &mut Vec<u8>, value: &OwnedValue) {
     match value {
         OwnedValue::Null | OwnedValue::Described(_) => {}
@@ -309,7 +310,7 @@ fn write_widest(out: &mut Vec<u8>, value: &OwnedValue) {
                 None => out.push(code::NULL),
             }
         }),
-        // These have one encoding only: it without its constructor.
+        // These have only one encoding: the value without its constructor.
         _ => {
             let start = out.len();
             value.encode(out);

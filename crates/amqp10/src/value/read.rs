@@ -1,11 +1,11 @@
-//! Reading values, and the parts that were checked before.
+//! Reads values, and parts of values that were checked before.
 
 use super::{ArrayRef, Described, Descriptor, ListRef, MapRef, Value, code};
 use crate::Symbol;
 use crate::error::Problem;
 use crate::wire::Reader;
 
-/// A constructor: all its bytes with descriptors, and its primitive code.
+/// Reads a constructor: all its bytes including descriptors, and its primitive code.
 #[inline]
 pub(crate) fn read_constructor<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], u8), Problem> {
     let start = *reader;
@@ -18,7 +18,7 @@ pub(crate) fn read_constructor<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8],
     }
 }
 
-/// The descriptor after a 0x00: a ulong or a symbol; all other types are reserved (1.5).
+/// Reads the descriptor after a 0x00: a ulong or a symbol; all other types are reserved (1.5).
 #[inline]
 pub(crate) fn read_descriptor<'a>(reader: &mut Reader<'a>) -> Result<Descriptor<'a>, Problem> {
     let code = reader.octet("descriptor")?;
@@ -35,14 +35,14 @@ pub(crate) fn read_descriptor<'a>(reader: &mut Reader<'a>) -> Result<Descriptor<
     })
 }
 
-/// A value whose inside was checked before.
+/// Reads a value whose nested values were checked before.
 #[inline]
 pub(crate) fn read_trusted<'a>(reader: &mut Reader<'a>) -> Result<Value<'a>, Problem> {
     let (constructor, code) = read_constructor(reader)?;
     read_data(constructor, code, reader)
 }
 
-/// What follows a constructor. The insides of lists, maps, arrays and described values are not looked at.
+/// Reads the data after a constructor, without checking nested values.
 #[inline]
 pub(crate) fn read_data<'a>(constructor: &'a [u8], code: u8, reader: &mut Reader<'a>) -> Result<Value<'a>, Problem> {
     if constructor.len() > 1 {
@@ -53,13 +53,13 @@ pub(crate) fn read_data<'a>(constructor: &'a [u8], code: u8, reader: &mut Reader
     read_primitive(code, reader)
 }
 
-/// Passes a value by without looking into it: its encoding, descriptors and all. Only what says how long it is is read.
+/// Skips a value and returns its encoding, including descriptors. Only its size is read.
 #[inline]
 pub(crate) fn skip<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Problem> {
     let start = *reader;
     let (_, received) = read_constructor(reader)?;
     let part = code::type_name(received).ok_or(Problem::Constructor { received })?;
-    // The upper half of a constructor says how its data's size is found (1.2).
+    // The upper half of a constructor tells how the size of its data is encoded (1.2).
     match received >> 4 {
         0x4 => &[],
         0x5 => reader.bytes(1, part)?,

@@ -1,17 +1,17 @@
-//! Checking a value down to its last item before anything of it is used.
+//! Checks a value and all nested values before anything of it is used.
 
 use super::code;
 use crate::error::Problem;
 use crate::wire::{Reader, saturate};
 
-/// How deep described values, lists, maps and arrays may stand within each other.
+/// Deepest nesting of described values, lists, maps and arrays.
 pub const DEPTH_MAX: u32 = 32;
 
-/// How many array items that take no bytes (`null`, `true`, `uint0`, `list0` ...) one value may hold: a peer could
-/// announce 2^32 of them in a dozen bytes.
+/// Most array items of zero width (`null`, `true`, `uint0`, `list0` ...) in one value: a peer could announce 2^32 of
+/// them in a dozen bytes.
 pub const ZERO_WIDTH_ITEMS_MAX: u32 = 4096;
 
-/// Walks over values; limits hold for all that one walk sees.
+/// Checks values; the limits apply to everything checked by one instance.
 #[derive(Debug)]
 pub(crate) struct Walk {
     depth_left: u32,
@@ -24,7 +24,7 @@ impl Walk {
         Self { depth_left: DEPTH_MAX, zero_width_left: ZERO_WIDTH_ITEMS_MAX }
     }
 
-    /// A constructor and its data.
+    /// Checks a constructor and its data.
     pub(crate) fn value(&mut self, reader: &mut Reader<'_>) -> Result<(), Problem> {
         let depth_left = self.depth_left;
         let code = self.constructor(reader)?;
@@ -33,7 +33,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Descriptors, if any, and the primitive constructor behind them. Each descriptor takes a level.
+    /// Reads descriptors, if any, and the primitive constructor after them. Each descriptor counts as a level.
     #[inline]
     fn constructor(&mut self, reader: &mut Reader<'_>) -> Result<u8, Problem> {
         loop {
@@ -57,7 +57,7 @@ impl Walk {
         }
     }
 
-    /// What follows a constructor.
+    /// Checks the data after a constructor.
     pub(crate) fn data(&mut self, code: u8, reader: &mut Reader<'_>) -> Result<(), Problem> {
         match code {
             code::LIST_8 | code::MAP_8 => {
@@ -92,7 +92,7 @@ impl Walk {
         if map && !count.is_multiple_of(2) {
             return Err(Problem::OddMap { count });
         }
-        // Every item has a constructor at least.
+        // Every item has at least a constructor.
         if count as usize > body.len() {
             return Err(Problem::Count { count, available: saturate(body.len()) });
         }
@@ -105,7 +105,7 @@ impl Walk {
     }
 
     fn array(&mut self, count: u32, mut body: Reader<'_>) -> Result<(), Problem> {
-        // serde_amqp leaves out the constructor of an empty array.
+        // serde_amqp omits the constructor of an empty array.
         if count == 0 && body.is_empty() {
             return Ok(());
         }

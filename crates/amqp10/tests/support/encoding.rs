@@ -1,9 +1,9 @@
-//! Writes a value in an encoding picked at random among the legal ones, by code that shares nothing with the codec's.
+//! Encodes a value in a randomly chosen legal encoding, by code that shares nothing with the codec.
 
 use leveret_amqp10::OwnedValue;
 use leveret_amqp10::value::OwnedDescriptor;
 
-/// Picks by seed.
+/// Choices derived from a seed.
 pub struct Picks(pub u64);
 
 impl Picks {
@@ -13,7 +13,7 @@ impl Picks {
     }
 }
 
-/// Constructor and value.
+/// Appends constructor and value.
 pub fn encode(value: &OwnedValue, picks: &mut Picks, out: &mut Vec<u8>) {
     let mut innermost = value;
     while let OwnedValue::Described(described) = innermost {
@@ -30,7 +30,7 @@ pub fn encode(value: &OwnedValue, picks: &mut Picks, out: &mut Vec<u8>) {
     data(code, innermost, picks, out);
 }
 
-/// The constructors that can carry a value.
+/// The constructors that can encode a value.
 fn constructors(value: &OwnedValue) -> Vec<u8> {
     let sized = |length: usize, short: u8, long: u8| if length < 256 { vec![short, long] } else { vec![long] };
     match value {
@@ -63,7 +63,7 @@ fn constructors(value: &OwnedValue) -> Vec<u8> {
         OwnedValue::String(text) => sized(text.len(), 0xA1, 0xB1),
         OwnedValue::Symbol(text) => sized(text.len(), 0xA3, 0xB3),
         OwnedValue::List(items) if items.is_empty() => vec![0x45, 0xC0, 0xD0],
-        // What is short enough in any case.
+        // Values that are short in any case.
         OwnedValue::List(items) if items.iter().all(is_tiny) && items.len() < 15 => vec![0xC0, 0xD0],
         OwnedValue::List(_) => vec![0xD0],
         OwnedValue::Map(map) if map.0.iter().all(|(k, v)| is_tiny(k) && is_tiny(v)) && map.0.len() < 7 => {
@@ -132,7 +132,7 @@ fn data(code: u8, value: &OwnedValue, picks: &mut Picks, out: &mut Vec<u8>) {
     }
 }
 
-/// An array's constructor, picked among those that fit all items, and the items.
+/// Appends an array's constructor, chosen among those that fit all items, and the items.
 fn items(items: &[OwnedValue], picks: &mut Picks, out: &mut Vec<u8>) {
     let Some(first) = items.first() else {
         out.push([0x40, 0x70, 0xA1, 0x45][picks.pick(4)]);

@@ -6,9 +6,9 @@ use leveret_amqp10::value::{OwnedArray, OwnedDescriptor};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldKind {
     Bool,
     Ubyte,
     Ushort,
@@ -18,25 +18,25 @@ pub enum Kind {
     String,
     Symbol,
     Binary,
-    /// A delivery-tag: 32 bytes at most.
+    /// A delivery-tag: at most 32 bytes.
     Tag,
     Map,
-    /// A map whose values the oracle wants to be states or described, so that it gets none.
+    /// A map whose values the oracle requires to be states or described; it is always empty.
     TypedMap,
     /// `multiple="true"`
     Symbols,
-    /// Capabilities of a coordinator, of which the oracle knows those of the specification only.
+    /// Capabilities of a coordinator; the oracle only knows those of the specification.
     TransactionCapabilities,
     MessageId,
-    /// A number from 0 to this.
+    /// A number from 0 to this one.
     UbyteTo(u8),
     UintTo(u32),
     OneOf(&'static [&'static str]),
-    /// A described list: one of these codes.
+    /// A described list with one of these codes.
     Composite(&'static [u64]),
 }
 
-/// Whether a field must be there, and what it is if it isn't.
+/// Whether a field is mandatory, and its default if it isn't.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     Mandatory,
@@ -48,21 +48,21 @@ pub enum Presence {
     DefaultSymbol(&'static str),
 }
 
-use Kind::*;
+use FieldKind::*;
 use Presence::*;
 
 pub struct Layout {
     pub name: &'static str,
     pub code: u64,
     pub symbol: &'static str,
-    pub fields: &'static [(&'static str, Kind, Presence)],
+    pub fields: &'static [(&'static str, FieldKind, Presence)],
 }
 
 const fn layout(
     name: &'static str,
     code: u64,
     symbol: &'static str,
-    fields: &'static [(&'static str, Kind, Presence)],
+    fields: &'static [(&'static str, FieldKind, Presence)],
 ) -> Layout {
     Layout { name, code, symbol, fields }
 }
@@ -70,7 +70,7 @@ const fn layout(
 const STATES: &[u64] = &[0x23, 0x24, 0x25, 0x26, 0x27, 0x33, 0x34];
 const OUTCOMES: &[u64] = &[0x24, 0x25, 0x26, 0x27];
 const EXPIRY: &[&str] = &["link-detach", "session-end", "connection-close", "never"];
-const ERROR: Kind = Composite(&[0x1D]);
+const ERROR: FieldKind = Composite(&[0x1D]);
 const NO: Presence = DefaultBool(false);
 
 /// Performatives.
@@ -322,7 +322,7 @@ fn find(code: u64) -> &'static Layout {
     all().find(|layout| layout.code == code).unwrap()
 }
 
-/// A composite value with its fields at random, absent ones as null.
+/// A composite value with random fields; absent ones are null.
 pub fn composite(layout: &'static Layout, dialect: Dialect) -> BoxedStrategy<OwnedValue> {
     let mut fields: BoxedStrategy<Vec<OwnedValue>> = Just(Vec::new()).boxed();
     for (_, kind, presence) in layout.fields {
@@ -352,7 +352,7 @@ pub fn composite(layout: &'static Layout, dialect: Dialect) -> BoxedStrategy<Own
         .boxed()
 }
 
-fn field(kind: Kind, dialect: Dialect) -> BoxedStrategy<OwnedValue> {
+fn field(kind: FieldKind, dialect: Dialect) -> BoxedStrategy<OwnedValue> {
     match kind {
         Bool => any::<bool>().prop_map(OwnedValue::Bool).boxed(),
         Ubyte => any::<u8>().prop_map(OwnedValue::Ubyte).boxed(),
@@ -398,8 +398,8 @@ fn field(kind: Kind, dialect: Dialect) -> BoxedStrategy<OwnedValue> {
     }
 }
 
-/// The one form of a composite value: descriptors as codes, defaults and absent fields as null and none at the
-/// end, single symbols of `multiple` fields as arrays.
+/// The canonical form of a composite value: descriptors as codes, defaults and absent fields as null, no trailing
+/// nulls, single symbols of `multiple` fields as arrays.
 pub fn normal(value: OwnedValue) -> OwnedValue {
     let OwnedValue::Described(outer) = value else { return value };
     let code = match &outer.descriptor {

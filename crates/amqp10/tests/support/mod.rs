@@ -1,4 +1,4 @@
-//! Values and composite types made at random, and every legal encoding of them.
+//! Random values and composite types, and every legal encoding of them.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 pub mod encoding;
@@ -9,7 +9,7 @@ use leveret_amqp10::value::{OwnedArray, OwnedDescribed, OwnedDescriptor, OwnedMa
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Values without parts; floats that are equal to themselves.
+/// Values without nested ones; no NaN, so that values equal themselves.
 pub fn leaf() -> impl Strategy<Value = OwnedValue> {
     prop_oneof![
         Just(OwnedValue::Null),
@@ -70,7 +70,7 @@ pub fn value() -> impl Strategy<Value = OwnedValue> {
     })
 }
 
-/// Arrays: repetitions of one value, arrays of described ones, and such whose items need different widths.
+/// Arrays: repetitions of one value, arrays of described values, and arrays whose items need different widths.
 fn array(inner: impl Strategy<Value = OwnedValue> + Clone + 'static) -> impl Strategy<Value = OwnedArray> {
     prop_oneof![
         (inner, 0..4usize).prop_map(|(item, count)| OwnedArray::new(vec![item; count]).unwrap()),
@@ -92,12 +92,13 @@ pub fn described(descriptor: OwnedDescriptor, value: OwnedValue) -> OwnedValue {
     OwnedValue::Described(Box::new(OwnedDescribed { descriptor, value }))
 }
 
-/// What the generators may use.
+/// The values that generators may produce.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// Anything that is well formed.
+    /// Anything well-formed.
     Any,
-    /// What the oracle can represent: maps of symbols, each once, and no empty array, whose constructor it leaves out.
+    /// Only values that the oracle can represent: maps of unique symbols, and no empty array, whose constructor it
+    /// omits.
     Oracle,
 }
 

@@ -6,7 +6,7 @@ use leveret_strict_client::amqp091::{Client, Consume, Event, QueueDeclare};
 use super::CHANNEL;
 use crate::BenchError;
 use crate::connection::Connection;
-use crate::measured::{Consumed, Intake, Part};
+use crate::measured::{ConnectionPart, Consumed, Intake};
 use crate::message;
 use crate::process::thread_cpu_time;
 use crate::settings::Settings;
@@ -32,7 +32,7 @@ pub(crate) fn prepare_queue(
     connection.wait("queue.purge-ok", |_, event| matches!(event, Event::Removed { .. })).map(drop)
 }
 
-/// Starts the consumer. Deliveries may come with the answer: they are kept for the run.
+/// Starts the consumer. Deliveries that arrive with the reply are kept for the run.
 pub(crate) fn prepare(connection: &mut Connection<Client>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
     if settings.prefetch > 0 {
         connection.client.qos(CHANNEL, settings.prefetch, false);
@@ -43,8 +43,8 @@ pub(crate) fn prepare(connection: &mut Connection<Client>, settings: &Settings, 
 }
 
 /// Receives and verifies until all consumers together have everything.
-pub(crate) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result<Consumed, BenchError> {
-    let Part { settings, tally, .. } = part;
+pub(crate) fn run(connection: &mut Connection<Client>, part: ConnectionPart<'_>) -> Result<Consumed, BenchError> {
+    let ConnectionPart { settings, tally, .. } = part;
     let cpu = thread_cpu_time();
     let look_every = part.look_every();
     let mut intake = Intake::new(part);
@@ -57,7 +57,8 @@ pub(crate) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
                 break;
             }
             if settings.ack_every > 0 && acked < received {
-                // The others get what this one may not have as long as it holds so much.
+                // Acknowledged, because the other consumers get the messages that this one can't as long as it holds
+                // this many.
                 acked = received;
                 connection.client.ack(CHANNEL, acked, true);
                 connection.flush()?;
@@ -94,11 +95,11 @@ pub(crate) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
     intake.finish(thread_cpu_time() - cpu)
 }
 
-/// Ends the consumer; what still comes wasn't due.
+/// Ends the consumer; messages that still arrive are unexpected.
 pub(crate) fn end(connection: &mut Connection<Client>) -> Result<u64, BenchError> {
     connection.client.cancel(CHANNEL, b"bench");
     let mut surplus = 0;
-    // RabbitMQ's cancel-ok comes from the queue and may be overtaken by the answer to a pipelined delete.
+    // RabbitMQ's cancel-ok is sent by the queue and may be overtaken by the reply to a pipelined delete.
     connection.wait("basic.cancel-ok", |_, event| {
         surplus += u64::from(matches!(event, Event::Delivered(_)));
         matches!(event, Event::CancelOk { .. })

@@ -10,16 +10,16 @@ use crate::round::Load;
 use crate::route::{self, Headers};
 use crate::settings::Settings;
 
-/// Requests that are under way at once: an answer to each fits into the broker's socket.
+/// Most pipelined requests: the replies to all of them fit into the broker's socket.
 const PIPELINED_MAX: u32 = 1000;
-/// Channels that make many bindings: RabbitMQ takes a millisecond for each, one after the other in each channel.
+/// Channels that create many bindings: RabbitMQ takes a millisecond for each, one after the other per channel.
 const CHANNELS: u16 = 16;
 
-/// Declares the exchange, anew if it is there, and binds the queues.
+/// Declares the exchange, replacing an existing one, and binds the queues.
 pub(super) fn prepare(connection: &mut Connection<Client>, settings: &Settings) -> Result<(), BenchError> {
     let name = settings.exchange.name();
     delete(connection, settings)?;
-    // Its bindings needn't outlive the run either.
+    // Not durable: its bindings needn't outlive the run.
     connection.client.declare_exchange(CHANNEL, name.as_bytes(), settings.exchange.kind(), false, &FieldTable::new());
     connection.reply("exchange.declare-ok")?;
     let channels = if settings.bindings > PIPELINED_MAX { CHANNELS } else { 1 };
@@ -51,7 +51,7 @@ fn arguments(headers: &Headers) -> FieldTable {
     arguments
 }
 
-/// Waits for so many answers, of which one read may bring several.
+/// Waits for this many replies; one read may return several.
 fn bound(connection: &mut Connection<Client>, mut open: u32) -> Result<(), BenchError> {
     connection.flush()?;
     while open > 0 {
@@ -62,7 +62,7 @@ fn bound(connection: &mut Connection<Client>, mut open: u32) -> Result<(), Bench
     Ok(())
 }
 
-/// Deletes the exchange, which needn't be there.
+/// Deletes the exchange, which may not exist.
 pub(super) fn delete(connection: &mut Connection<Client>, settings: &Settings) -> Result<(), BenchError> {
     connection.client.delete_exchange(CHANNEL, settings.exchange.name().as_bytes());
     connection.reply("exchange.delete-ok")

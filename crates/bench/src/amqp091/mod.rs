@@ -12,9 +12,9 @@ use leveret_strict_client::amqp091::{Client, Event, Options};
 
 use crate::BenchError;
 use crate::connection::{self, Connection, name_of};
-use crate::measured::{Consumed, Part, Published};
+use crate::measured::{ConnectionPart, Consumed, Published};
 use crate::opening::Opening;
-use crate::round::{Load, Target};
+use crate::round::{Load, TargetBroker};
 use crate::settings::Settings;
 
 /// The only channel that a connection opens.
@@ -36,7 +36,7 @@ impl connection::Client for Client {
     }
 
     fn heartbeat_every(&self) -> Option<Duration> {
-        // Twice in the time after which the broker takes it for dead.
+        // Twice in the time after which the broker considers it dead.
         (self.heartbeat() > 0).then(|| Duration::from_secs(self.heartbeat().into()) / 2)
     }
 
@@ -58,7 +58,7 @@ impl connection::Client for Client {
 }
 
 impl Load for Client {
-    fn open(target: &Target, opening: &Opening<'_>) -> Result<Connection<Self>, BenchError> {
+    fn open(target: &TargetBroker, opening: &Opening<'_>) -> Result<Connection<Self>, BenchError> {
         let uri = &target.uri;
         let mut options = Options {
             user: uri.user.clone(),
@@ -95,11 +95,11 @@ impl Load for Client {
         publisher::prepare(connection, settings)
     }
 
-    fn publish(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Published, BenchError> {
+    fn publish(connection: &mut Connection<Self>, part: ConnectionPart<'_>) -> Result<Published, BenchError> {
         publisher::run(connection, part)
     }
 
-    fn consume(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Consumed, BenchError> {
+    fn consume(connection: &mut Connection<Self>, part: ConnectionPart<'_>) -> Result<Consumed, BenchError> {
         consumer::run(connection, part)
     }
 

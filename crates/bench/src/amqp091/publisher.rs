@@ -8,7 +8,7 @@ use leveret_strict_client::amqp091::{Client, Event};
 use super::CHANNEL;
 use crate::BenchError;
 use crate::connection::Connection;
-use crate::measured::{Part, Published, WRITE_MAX, histogram, unconfirmed};
+use crate::measured::{ConnectionPart, Published, WRITE_MAX, histogram, unconfirmed};
 use crate::message::Writer;
 use crate::pace::Pace;
 use crate::process::thread_cpu_time;
@@ -26,7 +26,7 @@ pub(crate) fn prepare(connection: &mut Connection<Client>, settings: &Settings) 
 }
 
 /// Publishes its part and waits for the confirms.
-pub(crate) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result<Published, BenchError> {
+pub(crate) fn run(connection: &mut Connection<Client>, part: ConnectionPart<'_>) -> Result<Published, BenchError> {
     let settings = part.settings;
     let cpu = thread_cpu_time();
     let pace = Pace::of(settings, part.number);

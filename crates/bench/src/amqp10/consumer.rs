@@ -8,7 +8,7 @@ use leveret_strict_client::amqp10::{Client, Event};
 use super::{CHANNEL, HANDLE};
 use crate::BenchError;
 use crate::connection::Connection;
-use crate::measured::{Consumed, Intake, Part};
+use crate::measured::{ConnectionPart, Consumed, Intake};
 use crate::message;
 use crate::process::thread_cpu_time;
 use crate::settings::Settings;
@@ -45,13 +45,13 @@ pub(super) fn prepare(connection: &mut Connection<Client>, settings: &Settings, 
 }
 
 /// Receives and verifies until all consumers together have everything.
-pub(super) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result<Consumed, BenchError> {
-    let Part { settings, tally, .. } = part;
+pub(super) fn run(connection: &mut Connection<Client>, part: ConnectionPart<'_>) -> Result<Consumed, BenchError> {
+    let ConnectionPart { settings, tally, .. } = part;
     let cpu = thread_cpu_time();
     let look_every = part.look_every();
     let mut intake = Intake::new(part);
     let credit_low = u32::from(settings.prefetch) / 2;
-    // The delivery-ids of this link's messages: others come to the session only before and after.
+    // The delivery-ids of this link's messages: the session gets others only before and after.
     let (mut first, mut received) = (None, 0u64);
     let mut accepted = 0;
     while !tally.is_complete() {
@@ -110,7 +110,7 @@ fn accept(connection: &mut Connection<Client>, first: Option<Serial>, before: u6
     }
 }
 
-/// The sequence number in a message, if it is as it was sent.
+/// The sequence number in a message, if it is unchanged.
 fn sequence(payload: &[u8], size: usize) -> Option<u64> {
     match Sections::parse(payload).ok()?.body {
         BodyRef::Data(data) => message::read(data.single()?, size),
@@ -118,7 +118,7 @@ fn sequence(payload: &[u8], size: usize) -> Option<u64> {
     }
 }
 
-/// Detaches the link; what still comes wasn't due.
+/// Detaches the link; messages that still arrive are unexpected.
 pub(super) fn end(connection: &mut Connection<Client>) -> Result<u64, BenchError> {
     connection.client.detach(CHANNEL, HANDLE, true, None);
     let mut surplus = 0;

@@ -9,12 +9,12 @@ use crate::connection::Connection;
 use crate::route;
 use crate::settings::Settings;
 
-/// Declares the exchange, anew if it is there, and binds the queues. The connection manages already.
+/// Declares the exchange, replacing an existing one, and binds the queues. The management links are attached already.
 pub(super) fn prepare(connection: &mut Connection<Client>, settings: &Settings) -> Result<(), BenchError> {
     let name = settings.exchange.name();
     delete(connection, settings)?;
     let mut exchange = OwnedMap::default();
-    // Its bindings needn't outlive the run either.
+    // Not durable: its bindings needn't outlive the run.
     exchange.push("type", settings.exchange.kind()).push("durable", false);
     connection.request("PUT", &format!("/exchanges/{name}"), &OwnedValue::Map(exchange), &mut 0)?;
     for binding in route::bindings(settings) {
@@ -33,7 +33,7 @@ pub(super) fn prepare(connection: &mut Connection<Client>, settings: &Settings) 
     Ok(())
 }
 
-/// Deletes the exchange, which needn't be there.
+/// Deletes the exchange, which may not exist.
 pub(super) fn delete(connection: &mut Connection<Client>, settings: &Settings) -> Result<(), BenchError> {
     let path = format!("/exchanges/{}", settings.exchange.name());
     connection.request("DELETE", &path, &OwnedValue::Null, &mut 0).map(drop)

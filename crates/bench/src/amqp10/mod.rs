@@ -12,18 +12,18 @@ use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, PeerError
 
 use crate::BenchError;
 use crate::connection::{self, Connection, name_of};
-use crate::measured::{Consumed, Part, Published};
+use crate::measured::{ConnectionPart, Consumed, Published};
 use crate::opening::Opening;
-use crate::round::{Load, Target};
+use crate::round::{Load, TargetBroker};
 use crate::settings::Settings;
 
 /// The only channel that a connection uses.
 const CHANNEL: u16 = 0;
 /// The handle of the load's link.
 const HANDLE: u32 = 0;
-/// The handle of the link that carries requests; answers come on the next one.
+/// The handle of the link for management requests; responses come on the next one.
 const MANAGEMENT: u32 = 1;
-/// Credit for answers, and where it is renewed: a topic exchange takes thousands of requests.
+/// Credit for responses, renewed when used up: a topic exchange takes thousands of requests.
 const ANSWERS: u32 = 100;
 const ANSWERS_LOW: u32 = 50;
 
@@ -43,7 +43,7 @@ impl connection::Client for Client {
     }
 
     fn heartbeat_every(&self) -> Option<Duration> {
-        // Twice in the time after which the broker takes it for dead.
+        // Twice in the time after which the broker considers it dead.
         self.remote_idle_time_out().map(|millis| Duration::from_millis(millis.into()) / 2)
     }
 
@@ -72,7 +72,7 @@ impl connection::Client for Client {
 }
 
 impl Load for Client {
-    fn open(target: &Target, opening: &Opening<'_>) -> Result<Connection<Self>, BenchError> {
+    fn open(target: &TargetBroker, opening: &Opening<'_>) -> Result<Connection<Self>, BenchError> {
         let uri = &target.uri;
         let options = Options {
             mechanism: Mechanism::Plain { user: uri.user.clone(), password: uri.password.clone() },
@@ -114,11 +114,11 @@ impl Load for Client {
         publisher::prepare(connection, settings, queue)
     }
 
-    fn publish(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Published, BenchError> {
+    fn publish(connection: &mut Connection<Self>, part: ConnectionPart<'_>) -> Result<Published, BenchError> {
         publisher::run(connection, part)
     }
 
-    fn consume(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Consumed, BenchError> {
+    fn consume(connection: &mut Connection<Self>, part: ConnectionPart<'_>) -> Result<Consumed, BenchError> {
         consumer::run(connection, part)
     }
 
@@ -161,7 +161,7 @@ impl Connection<Client> {
         self.attached(MANAGEMENT + 1, false)
     }
 
-    /// Asks for something and waits for the answer, which must be good. Messages that come meanwhile are counted.
+    /// Sends a request and waits for a successful response. Messages that arrive meanwhile are counted.
     fn request(
         &mut self,
         method: &str,

@@ -9,7 +9,7 @@ use leveret_strict_client::amqp10::{Client, Event, Send};
 use super::{CHANNEL, HANDLE};
 use crate::BenchError;
 use crate::connection::Connection;
-use crate::measured::{Part, Published, WRITE_MAX, histogram, unconfirmed};
+use crate::measured::{ConnectionPart, Published, WRITE_MAX, histogram, unconfirmed};
 use crate::message::Writer;
 use crate::pace::Pace;
 use crate::process::thread_cpu_time;
@@ -21,14 +21,14 @@ use crate::tally::sequence;
 pub(super) fn prepare(connection: &mut Connection<Client>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
     let address = match &addresses(settings, queue)[..] {
         [address] => Some(address.clone()),
-        // Each message says its own.
+        // Each message has an address of its own.
         _ => None,
     };
     connection.client.attach_sender(CHANNEL, HANDLE, "bench publisher", address.as_deref());
     connection.attached(HANDLE, true)
 }
 
-/// Where the messages for a queue go, in turn.
+/// The addresses for messages to a queue, in turn.
 fn addresses(settings: &Settings, queue: &str) -> Vec<String> {
     let exchange = settings.exchange.name();
     let address = |key: &String| match settings.exchange {
@@ -39,7 +39,7 @@ fn addresses(settings: &Settings, queue: &str) -> Vec<String> {
     route::keys(settings, queue).iter().map(address).collect()
 }
 
-/// What stands before the body, for each address.
+/// The sections before the body, for each address.
 fn heads(settings: &Settings, queue: &str) -> Vec<Vec<u8>> {
     let addresses = addresses(settings, queue);
     let headers = route::headers(settings, queue);
@@ -51,7 +51,7 @@ fn heads(settings: &Settings, queue: &str) -> Vec<Vec<u8>> {
 }
 
 /// Publishes its part and waits for the outcomes.
-pub(super) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result<Published, BenchError> {
+pub(super) fn run(connection: &mut Connection<Client>, part: ConnectionPart<'_>) -> Result<Published, BenchError> {
     let settings = part.settings;
     let cpu = thread_cpu_time();
     let pace = Pace::of(settings, part.number);
@@ -70,7 +70,7 @@ pub(super) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
         while !blocked && sent < due && sent - confirmed < window {
             let (now, before) = (part.now(), sent);
             while sent < due && sent - confirmed < window && connection.client.output().len() < WRITE_MAX {
-                // Credit is asked for before, since sending tells that there is none only after the body was written.
+                // Credit is checked beforehand, since sending reports missing credit only after the body was written.
                 if connection.client.credit(CHANNEL, HANDLE) == 0 {
                     blocked = true;
                     break;
@@ -103,9 +103,9 @@ pub(super) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
         let (_, events) = connection.read().map_err(|error| unconfirmed(error, sent, confirmed))?;
         let now = part.now();
         for event in events {
-            // Anything but accepted was refused by now.
+            // Any other outcome than accepted was refused before.
             if let Event::Disposition { role: Role::Receiver, first, last, .. } = event {
-                // Delivery-ids of a session begin at 0 here, as the messages of a publisher do.
+                // Delivery-ids of a session begin at 0 here, like the numbers of a publisher's messages.
                 confirmed += u64::from(last.since(*first)) + 1;
                 for message in first.0..=last.0 {
                     let sent = part.sent_at(message.into()).load(Ordering::Relaxed);

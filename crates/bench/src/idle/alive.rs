@@ -1,19 +1,19 @@
-//! Heartbeats of connections that have nothing else to say.
+//! Heartbeats of idle connections.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::opened::Held;
+use super::opened::IdleConnection;
 use crate::BenchError;
 use crate::round::{Load, start};
 
-/// Threads that share the connections out.
+/// Number of threads that share the connections.
 const KEEPERS: usize = 2;
-/// So often they look whose turn it is, so that thousands aren't looked at for each.
+/// Interval of looking for due connections, so that thousands aren't checked for each.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Waits for `time` and keeps the connections alive, each in its turn as they were opened.
-pub(super) fn keep<L: Load>(connections: &mut [Held<L>], time: Duration) -> Result<(), BenchError> {
+/// Waits for `time` and keeps the connections alive, in the order in which they were opened.
+pub(super) fn keep<L: Load>(connections: &mut [IdleConnection<L>], time: Duration) -> Result<(), BenchError> {
     let end = Instant::now() + time;
     let share = connections.len().div_ceil(KEEPERS).max(1);
     thread::scope(|scope| {
@@ -24,13 +24,13 @@ pub(super) fn keep<L: Load>(connections: &mut [Held<L>], time: Duration) -> Resu
     })
 }
 
-fn keep_until<L: Load>(connections: &mut [Held<L>], end: Instant) -> Result<(), BenchError> {
+fn keep_until<L: Load>(connections: &mut [IdleConnection<L>], end: Instant) -> Result<(), BenchError> {
     loop {
         let now = Instant::now();
         for held in connections.iter_mut().filter(|held| held.due.is_some_and(|due| due <= now)) {
             held.socket.client.send_heartbeat();
             held.socket.flush()?;
-            // What the broker has sent meanwhile: its own heartbeats.
+            // Reads what the broker has sent meanwhile: its own heartbeats.
             held.socket.take_what_came()?;
             held.due = held.due.zip(held.socket.client.heartbeat_every()).map(|(due, every)| due + every);
         }

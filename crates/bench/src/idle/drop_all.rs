@@ -1,4 +1,4 @@
-//! All connections gone at once: who logs in meanwhile, and what the broker gives back.
+//! Drops all connections at once, and measures new logins meanwhile and the memory that the broker frees.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -6,37 +6,37 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use super::opened::Held;
+use super::opened::IdleConnection;
 use crate::BenchError;
 use crate::measured::histogram;
 use crate::opening::Opening;
 use crate::process::{self, Memory};
 use crate::round::{Load, start};
-use crate::target::Target;
+use crate::target::TargetBroker;
 
-/// How long a broker may take to free what dropped connections held.
+/// Timeout for the broker to free the memory of dropped connections.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(10);
-/// So often its memory is looked at.
+/// Interval of reading its memory.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// New logins are counted for at least this long.
+/// Least duration of measuring new logins.
 const LOGINS: Duration = Duration::from_secs(2);
-/// Threads that close sockets.
+/// Number of threads that close sockets.
 const DROPPERS: usize = 8;
 
-/// What came of it.
+/// The result of dropping all connections.
 pub(super) struct Dropped {
-    /// Until the last socket was closed.
+    /// Time until the last socket was closed.
     pub(super) time: Duration,
-    /// Nanoseconds that each new login took while the broker cleaned up.
+    /// Durations in nanoseconds of new logins while the broker cleaned up.
     pub(super) logins: Histogram<u64>,
-    /// Until nine tenths of the growth were given back; `None`: not within 10 s.
+    /// Time until nine tenths of the growth were freed; `None` if not within 10 s.
     pub(super) release_time: Option<Duration>,
 }
 
-/// Drops all. `grown` is the broker's memory without connections and with them.
+/// Drops all connections. `grown` is the broker's memory without connections and with them.
 pub(super) fn drop_all<L: Load>(
-    mut connections: Vec<Held<L>>,
-    target: &Target,
+    mut connections: Vec<IdleConnection<L>>,
+    target: &TargetBroker,
     grown: Option<(Memory, Memory)>,
 ) -> Result<Dropped, BenchError> {
     let is_over = AtomicBool::new(false);
@@ -60,7 +60,7 @@ pub(super) fn drop_all<L: Load>(
             if release_time.is_none() && is_given_back(target, grown) {
                 release_time = Some(dropped.elapsed());
             }
-            // What is given back is read at the same time after the drop, however soon most of it was.
+            // Freed memory is always read at the same time after the drop, however soon most of it was freed.
             if grown.is_none() && dropped.elapsed() >= LOGINS {
                 break;
             }
@@ -72,8 +72,8 @@ pub(super) fn drop_all<L: Load>(
     })
 }
 
-/// Whether nine tenths of the growth are.
-fn is_given_back(target: &Target, grown: Option<(Memory, Memory)>) -> bool {
+/// Whether nine tenths of the growth are freed.
+fn is_given_back(target: &TargetBroker, grown: Option<(Memory, Memory)>) -> bool {
     let now = target.pid.and_then(process::memory);
     let given_back = grown.zip(now).map(|((before, open), now)| {
         let growth = open.resident.saturating_sub(before.resident);
@@ -82,8 +82,8 @@ fn is_given_back(target: &Target, grown: Option<(Memory, Memory)>) -> bool {
     given_back == Some(true)
 }
 
-/// Logs in again and again, one at a time. The logins themselves are few, so that they don't keep the broker busy.
-fn log_in_until<L: Load>(target: &Target, is_over: &AtomicBool) -> Result<Histogram<u64>, BenchError> {
+/// Logs in repeatedly, one connection at a time. There are few logins, so that they don't keep the broker busy.
+fn log_in_until<L: Load>(target: &TargetBroker, is_over: &AtomicBool) -> Result<Histogram<u64>, BenchError> {
     let mut times = histogram();
     while !is_over.load(Ordering::Acquire) {
         let start = Instant::now();

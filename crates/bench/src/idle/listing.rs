@@ -1,4 +1,4 @@
-//! All sessions as the broker's HTTP API lists them.
+//! Lists all sessions through the broker's HTTP API.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,15 @@ use crate::http::Http;
 use crate::settings::Protocol;
 use crate::uri::Uri;
 
-/// What was listed.
+/// The result of listing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Listing {
     pub(super) sessions: u64,
     pub(super) time: Duration,
 }
 
-/// Lists all: channels in one request, sessions of AMQP 1.0, which have no list of all, connection by connection.
+/// Lists all sessions: channels in one request, sessions of AMQP 1.0, for which there is no such list, connection by
+/// connection.
 pub(super) fn of(protocol: Protocol, uri: &Uri, port: u16) -> Result<Listing, BenchError> {
     let start = Instant::now();
     let mut http = Http::connect(&uri.host, port, &uri.user, &uri.password)?;
@@ -40,7 +41,7 @@ fn list(http: &mut Http, path: &str) -> Result<Vec<Value>, BenchError> {
         .map_err(|error| BenchError::Refused(format!("answered GET {path} with no list: {error}")))
 }
 
-/// A segment of a path.
+/// Encodes a segment of a path.
 fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),

@@ -1,4 +1,4 @@
-//! Connections that do nothing: what they take of a broker's memory and CPU, and how fast they come and go.
+//! Idle connections: their memory and CPU usage in a broker, and how fast they are opened and closed.
 
 mod alive;
 mod drop_all;
@@ -17,23 +17,23 @@ pub(crate) use outcome::IdleOutcome;
 use crate::process;
 use crate::round::Load;
 use crate::settings::Protocol;
-use crate::target::Target;
+use crate::target::TargetBroker;
 use crate::{BenchError, LoadArgs, Scenario};
 
-/// The longest that a broker without connections is looked at: it does nothing, most of the time.
+/// Longest observation of a broker without connections, which is idle most of the time.
 const BASELINE_MAX: Duration = Duration::from_secs(10);
 
-/// What a process used up while nothing was asked of it.
+/// CPU usage of a process while it is idle.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Usage {
     pub(crate) time: Duration,
     pub(crate) cpu: Option<Duration>,
-    /// How often its threads went to sleep, and so were woken.
+    /// Number of wake-ups of its threads.
     pub(crate) wake_ups: Option<u64>,
 }
 
 impl Usage {
-    /// Of the process while `wait` waits.
+    /// The usage of the process while `wait` runs.
     fn during(pid: Option<u32>, wait: impl FnOnce() -> Result<(), BenchError>) -> Result<Self, BenchError> {
         let read = || (pid.and_then(process::cpu_time), pid.and_then(process::wake_ups));
         let (start, (cpu, wake_ups)) = (Instant::now(), read());
@@ -56,8 +56,14 @@ impl Usage {
     }
 }
 
-/// Opens connections with sessions (channels), the last one on each when all are there; waits, lists them and drops all.
-pub(crate) fn run(name: &str, scenario: Scenario, load: &LoadArgs, target: &Target) -> Result<IdleOutcome, BenchError> {
+/// Opens connections with sessions (channels), each connection's last session only after all others; waits, lists
+/// them, and drops all.
+pub(crate) fn run(
+    name: &str,
+    scenario: Scenario,
+    load: &LoadArgs,
+    target: &TargetBroker,
+) -> Result<IdleOutcome, BenchError> {
     let idle = Idle {
         name,
         protocol: scenario.protocol,
@@ -72,7 +78,7 @@ pub(crate) fn run(name: &str, scenario: Scenario, load: &LoadArgs, target: &Targ
     }
 }
 
-/// What is to be done.
+/// The parameters of the run.
 struct Idle<'r> {
     name: &'r str,
     protocol: Protocol,
@@ -84,7 +90,7 @@ struct Idle<'r> {
 }
 
 impl Idle<'_> {
-    fn run_as<L: Load>(&self, target: &Target) -> Result<IdleOutcome, BenchError> {
+    fn run_as<L: Load>(&self, target: &TargetBroker) -> Result<IdleOutcome, BenchError> {
         raise_descriptors(self.connections)?;
         let memory = || target.pid.and_then(process::memory);
         let without = Usage::during(target.pid, || {
@@ -98,7 +104,7 @@ impl Idle<'_> {
         let mut connections = opened::open_all::<L>(target, self)?;
         let open_time = start.elapsed();
         let mut one_fewer = None;
-        // A client comes with its first.
+        // A client comes with its first session.
         if self.sessions > 1 {
             one_fewer = memory();
             opened::last_session(&mut connections, self.sessions - 1)?;
@@ -131,7 +137,7 @@ impl Idle<'_> {
     }
 }
 
-/// As many files as the system allows, if these connections need them.
+/// Raises the limit of open files as far as the system permits, if these connections need it.
 fn raise_descriptors(connections: u32) -> Result<(), BenchError> {
     let needed = u64::from(connections) + 64;
     let limit = getrlimit(Resource::Nofile);

@@ -1,4 +1,4 @@
-//! Opening thousands of connections at once.
+//! Opens thousands of connections concurrently.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::thread;
@@ -9,26 +9,26 @@ use crate::BenchError;
 use crate::connection::{Client, Connection};
 use crate::opening::Opening;
 use crate::round::{Load, start};
-use crate::target::Target;
+use crate::target::TargetBroker;
 
-/// Threads that open connections, each one after the other.
+/// Number of threads that open connections one after the other.
 const OPENERS: usize = 32;
-/// An address has about 28,000 ports to come from, and others use some.
+/// Connections per local address, which has about 28,000 ports, some of which are in use.
 const PER_ADDRESS: u32 = 10_000;
-/// Bytes that one reads at once at first: it says little.
+/// Initial read size of an idle connection, which receives little.
 const BUFFER: usize = 1024;
 
-/// A connection that does nothing.
-pub(super) struct Held<L: Client> {
+/// An idle connection.
+pub(super) struct IdleConnection<L: Client> {
     pub(super) socket: Connection<L>,
-    /// When the broker must hear of it again; `None` for never.
+    /// Time of the next heartbeat; `None` for never.
     pub(super) due: Option<Instant>,
 }
 
-/// Opens all with their sessions but the last one.
-pub(super) fn open_all<L: Load>(target: &Target, idle: &Idle<'_>) -> Result<Vec<Held<L>>, BenchError> {
+/// Opens all connections with all sessions except the last.
+pub(super) fn open_all<L: Load>(target: &TargetBroker, idle: &Idle<'_>) -> Result<Vec<IdleConnection<L>>, BenchError> {
     let openers = OPENERS.min(idle.connections as usize);
-    let open = move |first: usize| -> Result<Vec<Held<L>>, BenchError> {
+    let open = move |first: usize| -> Result<Vec<IdleConnection<L>>, BenchError> {
         let numbers = (first as u32..idle.connections).step_by(openers);
         numbers.map(|number| open_one(target, idle, number)).collect()
     };
@@ -42,7 +42,7 @@ pub(super) fn open_all<L: Load>(target: &Target, idle: &Idle<'_>) -> Result<Vec<
     })
 }
 
-fn open_one<L: Load>(target: &Target, idle: &Idle<'_>, number: u32) -> Result<Held<L>, BenchError> {
+fn open_one<L: Load>(target: &TargetBroker, idle: &Idle<'_>, number: u32) -> Result<IdleConnection<L>, BenchError> {
     let name = format!("idle {number}");
     let opening = Opening { name: &name, heartbeat: idle.heartbeat, from: source(target, number), buffer: BUFFER };
     let mut socket = L::open(target, &opening)?;
@@ -50,21 +50,22 @@ fn open_one<L: Load>(target: &Target, idle: &Idle<'_>, number: u32) -> Result<He
         L::open_session(&mut socket, session)?;
     }
     let due = socket.client.heartbeat_every().map(|every| Instant::now() + every);
-    Ok(Held { socket, due })
+    Ok(IdleConnection { socket, due })
 }
 
-/// Another loopback address for every ten thousand, if the broker is on one; else the system's choice.
-fn source(target: &Target, number: u32) -> Option<IpAddr> {
+/// A loopback address for every ten thousand connections, if the broker has a loopback address; otherwise the
+/// system's choice.
+fn source(target: &TargetBroker, number: u32) -> Option<IpAddr> {
     let host: IpAddr = target.uri.host.parse().ok()?;
     let is_loopback_v4 = host.is_ipv4() && host.is_loopback();
     is_loopback_v4.then(|| Ipv4Addr::from(u32::from(Ipv4Addr::LOCALHOST) + 1 + number / PER_ADDRESS).into())
 }
 
-/// Opens the last session on each, the `number`th, which is counted from 0.
-pub(super) fn last_session<L: Load>(connections: &mut [Held<L>], number: u16) -> Result<(), BenchError> {
+/// Opens the last session on each connection; its `number` counts from 0.
+pub(super) fn last_session<L: Load>(connections: &mut [IdleConnection<L>], number: u16) -> Result<(), BenchError> {
     let share = connections.len().div_ceil(OPENERS).max(1);
     thread::scope(|scope| {
-        let open = move |share: &mut [Held<L>]| -> Result<(), BenchError> {
+        let open = move |share: &mut [IdleConnection<L>]| -> Result<(), BenchError> {
             share.iter_mut().try_for_each(|held| L::open_session(&mut held.socket, number))
         };
         let shares = connections.chunks_mut(share);

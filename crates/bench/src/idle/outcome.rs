@@ -1,4 +1,4 @@
-//! What idle connections came to.
+//! The result of a run with idle connections.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::process::Memory;
 use crate::report::{self, Asked, Extrapolated, Idle, Machine, Record};
 use crate::settings::Protocol;
 
-/// What other brokers' figures are published for: more than a process may have open here.
+/// The number of connections that other brokers' figures are published for; more than a process may have open here.
 const EXTRAPOLATED: u32 = 40_000;
 
-/// What was measured.
+/// The measurements.
 pub(crate) struct IdleOutcome {
     pub(super) name: String,
     pub(super) protocol: Protocol,
@@ -21,17 +21,17 @@ pub(crate) struct IdleOutcome {
     pub(super) sessions: u16,
     /// Seconds, 0 for none.
     pub(super) heartbeat: u16,
-    /// Until all were open.
+    /// Time until all were open.
     pub(super) open_time: Duration,
     pub(super) before: Option<Memory>,
-    /// With one session fewer on each, if each has several.
+    /// With one session fewer on each connection, if each has several.
     pub(super) one_fewer: Option<Memory>,
     pub(super) open: Option<Memory>,
-    /// After they were dropped at once.
+    /// After all were dropped.
     pub(super) after: Option<Memory>,
     /// Before any was open.
     pub(super) without: Usage,
-    /// While they were idle.
+    /// While all were idle.
     pub(super) with: Usage,
     pub(super) listing: Option<Listing>,
     pub(super) dropped: Dropped,
@@ -43,24 +43,25 @@ impl IdleOutcome {
         Some(memory.saturating_sub(from) as f64 / f64::from(self.connections))
     }
 
-    /// How much more memory the last session on each takes than the connections before it, from 0 to 1.
+    /// Additional memory for the last session of each connection relative to that of the connections before, from 0
+    /// to 1.
     fn growth(&self) -> Option<f64> {
         let each = self.each(self.one_fewer, self.before).filter(|each| *each > 0.0)?;
         Some(self.each(self.open, self.one_fewer)? / each)
     }
 
-    /// Share of the growth, from 0 to 1.
+    /// The freed fraction of the growth, from 0 to 1.
     fn given_back(&self) -> Option<f64> {
         let (before, open, after) = (self.before?.resident, self.open?.resident, self.after?.resident);
         Some(1.0 - after.saturating_sub(before) as f64 / open.saturating_sub(before).max(1) as f64)
     }
 
-    /// Sessions that were open when they were listed.
+    /// Number of open sessions when they were listed.
     fn open_sessions(&self) -> u64 {
         u64::from(self.connections) * u64::from(self.sessions)
     }
 
-    /// What 40,000 would take.
+    /// Estimated usage of 40,000 connections.
     fn extrapolated(&self) -> Option<Extrapolated> {
         let times = f64::from(EXTRAPOLATED) / f64::from(self.connections);
         let cores = self.with.cores().zip(self.without.cores());
@@ -71,7 +72,7 @@ impl IdleOutcome {
         })
     }
 
-    /// What is told of the round.
+    /// The record for the report.
     pub(crate) fn record(&self, round: u32, machine: &Machine) -> Record {
         let (target, broker) = report::target_and_broker(&self.broker);
         let (connections, sessions) = (self.connections, self.sessions);

@@ -1,10 +1,10 @@
-//! Results as CSV: a line per round, the columns named as the fields of the JSON document.
+//! Results as CSV: a line per round; columns have the names of the fields in the JSON document.
 
 use serde_json::Value;
 
 use super::record::Results;
 
-/// Fields of a round; a dot leads into one that is an object itself.
+/// Fields of a round; a dot separates names of nested objects.
 const COLUMNS: &[&str] = &[
     "scenario",
     "round",
@@ -88,7 +88,7 @@ const COLUMNS: &[&str] = &[
 ];
 
 impl Results {
-    /// As CSV with a line of names (RFC 4180, but for the ends of lines). What isn't known is empty.
+    /// CSV with a header line (RFC 4180, except for line ends). Unknown values are empty.
     pub(crate) fn csv(&self) -> String {
         let mut out = COLUMNS.join(",") + "\n";
         for record in &self.rounds {
@@ -112,7 +112,7 @@ fn field(record: &Value, column: &str) -> String {
     }
 }
 
-/// As it is, or in quotes with its own doubled if it holds what separates fields.
+/// The text, quoted with doubled quotes if it contains separators.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_of_a_record_has_a_column_and_what_is_not_known_is_empty() {
+    fn every_figure_has_a_column_and_unknown_values_are_empty() {
         for record in [samples::load(), samples::idle(), samples::void()] {
             let value = serde_json::to_value(&record).expect("JSON");
             for (name, value) in value.as_object().expect("an object") {

@@ -1,14 +1,14 @@
-//! A load in words.
+//! The description of a load.
 
 use std::fmt::Write;
 
 use crate::message_properties::MessageProperties;
 use crate::settings::{Exchange, Protocol, Settings};
 
-/// What is sent how.
+/// Describes what is sent and how.
 pub(super) fn describe(settings: &Settings) -> String {
     let mut text = match settings.stop_after {
-        // How many that came to differs from round to round.
+        // The actual number differs from round to round.
         Some(time) => format!("{} bytes for {} s", settings.size, time.as_secs()),
         None => format!("{} x {} bytes", settings.messages(), settings.size),
     };

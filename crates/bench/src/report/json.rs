@@ -7,12 +7,12 @@ use super::record::Results;
 use crate::BenchError;
 
 impl Results {
-    /// As one document: `{"rounds": [...]}`.
+    /// The results as one document: `{"rounds": [...]}`.
     pub(crate) fn json(&self) -> String {
         serde_json::to_string(self).expect("every figure is a number, a text or null")
     }
 
-    /// What an earlier run wrote.
+    /// Reads the results of an earlier run.
     ///
     /// # Errors
     /// The file can't be read, or isn't such a document.
@@ -30,7 +30,7 @@ mod tests {
     use crate::report::samples;
 
     #[test]
-    fn what_is_written_is_read_as_it_was() {
+    fn written_results_are_read_back_unchanged() {
         let results = Results { rounds: vec![samples::load(), samples::idle(), samples::void()] };
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("results.json");
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_null() {
+    fn unknown_values_are_null() {
         let json = Results { rounds: vec![crate::report::Record::default()] }.json();
         assert!(json.contains(r#""received_per_second":null"#) && json.contains(r#""durability":null"#), "{json}");
         assert!(!json.contains("connections"), "{json}");

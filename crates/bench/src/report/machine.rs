@@ -1,4 +1,4 @@
-//! Where and when it is measured.
+//! The machine and time of a measurement.
 
 use std::{fmt, fs};
 
@@ -8,7 +8,7 @@ use super::record::Machine;
 use crate::process;
 
 impl Machine {
-    /// This one, now.
+    /// This machine, now.
     pub(crate) fn here() -> Self {
         let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         Self {
@@ -36,7 +36,7 @@ fn text_of(time: OffsetDateTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", clock.hour(), clock.minute(), clock.second())
 }
 
-/// What the first processor of `/proc/cpuinfo` is called; machines that aren't x86 often don't say.
+/// The model of the first processor in `/proc/cpuinfo`, which is often missing on machines other than x86.
 fn cpu_model(cpus: &str) -> Option<String> {
     let line = cpus.lines().find(|line| line.starts_with("model name"))?;
     let model = line.split_once(':')?.1.trim();

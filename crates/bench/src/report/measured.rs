@@ -1,22 +1,22 @@
-//! Records of what was just measured.
+//! Records of measurements.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
 use super::describe::describe;
-use super::record::{Asked, Bucket, Figures, Machine, Percentiles, Record, Sample, SyncTime};
+use super::record::{Asked, Bucket, Figures, Machine, Percentiles, Record, SampleRecord, SyncTime};
 use crate::metrics_endpoint::SyncTimes;
-use crate::outcome::Outcome;
+use crate::outcome::RoundOutcome;
 use crate::series;
 use crate::settings::Protocol;
 
-/// So many points of a latency curve between 50 % and 75 %, between 75 % and 87.5 %, and so on.
+/// Number of points of a latency curve between 50 % and 75 %, between 75 % and 87.5 %, and so on.
 const CURVE_POINTS_PER_HALF: u32 = 4;
 
 impl Record {
-    /// A round that was measured.
-    pub(crate) fn of(outcome: &Outcome, round: u32, machine: &Machine) -> Self {
+    /// The record of a measured round.
+    pub(crate) fn of(outcome: &RoundOutcome, round: u32, machine: &Machine) -> Self {
         let settings = &outcome.settings;
         let (target, broker) = target_and_broker(&outcome.broker);
         Self {
@@ -54,7 +54,7 @@ impl Record {
         }
     }
 
-    /// A round that doesn't count, or that couldn't run.
+    /// The record of a void round, or of one that couldn't run.
     pub(crate) fn void(scenario: &str, round: u32, target: String, reason: String, machine: &Machine) -> Self {
         Self {
             scenario: scenario.to_owned(),
@@ -67,15 +67,15 @@ impl Record {
     }
 }
 
-fn figures(outcome: &Outcome) -> Figures {
+fn figures(outcome: &RoundOutcome) -> Figures {
     let messages = outcome.messages as f64;
-    // A message that goes to many queues costs the broker work for each.
+    // A message to many queues costs the broker work for each of them.
     let delivered = outcome.delivered as f64;
     if messages == 0.0 || delivered == 0.0 {
-        // Of nothing there is no share.
+        // Without deliveries there are no figures per message.
         return Figures { dropped: Some(outcome.dropped), ..Figures::default() };
     }
-    // A load that is too short for the kernel's ticks has no figure.
+    // A load that is too short for the kernel's ticks has no CPU figure.
     let broker_cpu = outcome.broker_cpu.filter(|cpu| !cpu.is_zero()).map(|cpu| cpu.as_secs_f64());
     Figures {
         dropped: Some(outcome.dropped),
@@ -100,8 +100,9 @@ fn figures(outcome: &Outcome) -> Figures {
     }
 }
 
-/// Of what is received, or of what is sent where nothing is. At a given rate it says nothing of the broker.
-fn rate_at_end(outcome: &Outcome) -> Option<f64> {
+/// The final rate of receiving, or of sending if nothing is received. With a fixed rate it tells nothing about the
+/// broker.
+fn rate_at_end(outcome: &RoundOutcome) -> Option<f64> {
     if outcome.settings.rate.is_some() {
         return None;
     }
@@ -110,22 +111,22 @@ fn rate_at_end(outcome: &Outcome) -> Option<f64> {
     series::rate_at_end(&outcome.series, end.as_secs_f64(), count)
 }
 
-/// `None` where that half didn't run.
+/// `None` if that half didn't run.
 fn nanos(cpu: Duration, messages: f64) -> Option<f64> {
     (!cpu.is_zero()).then(|| cpu.as_nanos() as f64 / messages)
 }
 
-/// Leveret says in parentheses what it means.
+/// The durability without Leveret's explanation in parentheses.
 fn short_durability(durability: &str) -> String {
     durability.split_once(" (").map_or(durability, |(short, _)| short).to_owned()
 }
 
-/// In microseconds; `None` beyond the last bound.
+/// Converts to microseconds; `None` beyond the last bound.
 fn micros_of(seconds: f64) -> Option<f64> {
     seconds.is_finite().then_some(seconds * 1e6)
 }
 
-/// `None` if nothing was synced.
+/// `None` if there were no syncs.
 fn sync_time(times: &SyncTimes) -> Option<SyncTime> {
     let at = |percentile| times.percentile(percentile).and_then(micros_of);
     times.percentile(50.0).map(|_| SyncTime { p50: at(50.0), p99: at(99.0), max: at(100.0) })
@@ -136,9 +137,9 @@ fn buckets(times: &SyncTimes) -> Vec<Bucket> {
     times.buckets.iter().map(bucket).collect()
 }
 
-fn sample(sample: &series::Sample) -> Sample {
+fn sample(sample: &series::Sample) -> SampleRecord {
     let series::Sample { seconds, sent, received, resident, latency_p99 } = *sample;
-    Sample {
+    SampleRecord {
         seconds,
         sent,
         received,
@@ -147,14 +148,14 @@ fn sample(sample: &series::Sample) -> Sample {
     }
 }
 
-/// `A: RabbitMQ 4.3.0` is which target, and which broker.
+/// Splits `A: RabbitMQ 4.3.0` into target and broker.
 pub(crate) fn target_and_broker(name: &str) -> (String, Option<String>) {
     let labelled = name.split_once(": ").filter(|(label, _)| ["A", "B"].contains(label));
     let (label, broker) = labelled.unwrap_or(("A", name));
     (label.to_owned(), Some(broker.to_owned()).filter(|broker| !broker.is_empty()))
 }
 
-/// As the specifications call themselves.
+/// The protocol's name in its specification.
 pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Amqp091 => "AMQP 0-9-1",
@@ -189,7 +190,7 @@ mod tests {
     use crate::measured::histogram;
 
     #[test]
-    fn percentiles_are_those_of_the_histogram_and_an_empty_one_has_none() {
+    fn percentiles_follow_the_histogram_and_an_empty_one_has_none() {
         let mut some = histogram();
         assert_eq!((percentiles(&some), curve(&some)), (None, vec![]));
         for latency in 1..=1000 {

@@ -1,5 +1,5 @@
-//! What was measured, told as text, JSON, CSV and one HTML page. [`record`] is the model: what is told comes from there
-//! alone, so that an earlier run, read from its JSON, is told just as one that has just ended.
+//! Reports as text, JSON, CSV and one HTML page. All are generated from [`record`] alone, so that an earlier run,
+//! read from its JSON, is reported in the same way as one that has just ended.
 
 mod csv;
 mod describe;
@@ -22,14 +22,14 @@ pub(crate) use record::{Asked, Extrapolated, Idle, Machine, Record, Results};
 
 use crate::{BenchArgs, BenchError};
 
-/// Where results go, beside what is printed.
+/// Output files, in addition to standard output.
 pub(crate) struct Files<'a>(&'a BenchArgs);
 
 impl<'a> Files<'a> {
-    /// Those that `args` name.
+    /// The files named by `args`.
     ///
     /// # Errors
-    /// One can't be written: better told now than after an hour of measuring.
+    /// One can't be written: better reported now than after an hour of measuring.
     pub(crate) fn open(args: &'a BenchArgs) -> Result<Self, BenchError> {
         for path in [&args.json_file, &args.csv_file, &args.html_file].into_iter().flatten() {
             OpenOptions::new().append(true).create(true).open(path).map_err(|error| refused(path, &error))?;
@@ -47,7 +47,7 @@ impl<'a> Files<'a> {
         write(self.0.html_file.as_ref(), || results.html())
     }
 
-    /// Writes that which the others can be made of: what was measured before something ends the program is kept.
+    /// Writes the JSON file, from which the others can be generated: results survive if the program is ended.
     ///
     /// # Errors
     /// It can't be written.

@@ -1,30 +1,30 @@
-//! What is told of a round, whoever measured it and when: the model behind text, JSON, CSV and HTML.
+//! The data of a round, independent of its measurement: the model behind text, JSON, CSV and HTML.
 
 use serde::{Deserialize, Serialize};
 
-/// The records of one run, or of several that were put together.
+/// The records of one run, or of several that were merged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Results {
     pub(crate) rounds: Vec<Record>,
 }
 
-/// A round of one load against one broker. What isn't known is `None`, never 0.
+/// A round of one load against one broker. Unknown values are `None`, never 0.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Record {
-    /// The row of the table: the load's name.
+    /// The name of the load: the row of the table.
     pub(crate) scenario: String,
     pub(crate) round: u32,
-    /// `A` for the broker that is measured, `B` for the one that it is compared with.
+    /// `A` for the measured broker, `B` for the one that it is compared with.
     pub(crate) target: String,
-    /// Product and version, as it says itself.
+    /// Product and version, as reported by the broker.
     pub(crate) broker: Option<String>,
     pub(crate) protocol: String,
-    /// What a confirmed message has gone through.
+    /// Durability of confirmed messages.
     pub(crate) durability: Option<String>,
     #[serde(flatten)]
     pub(crate) machine: Machine,
-    /// Why the round doesn't count.
+    /// The reason why the round is void.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) void: Option<String>,
     #[serde(flatten)]
@@ -33,37 +33,37 @@ pub(crate) struct Record {
     pub(crate) figures: Figures,
     #[serde(flatten)]
     pub(crate) idle: Idle,
-    /// Latency in microseconds below which so many of a hundred messages stayed, in rising order.
+    /// Points of the latency curve: percentile, and latency in microseconds, ascending.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) latency_curve_us: Vec<(f64, f64)>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) sync_histogram: Vec<Bucket>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) series: Vec<Sample>,
+    pub(crate) series: Vec<SampleRecord>,
 }
 
-/// Where and when it was measured.
+/// The machine and time of the measurement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Machine {
-    /// UTC, to the second.
+    /// UTC, in seconds.
     pub(crate) measured_at: String,
     pub(crate) kernel: String,
-    /// Shared by broker and load.
+    /// Cores shared by broker and load.
     pub(crate) cores: Option<usize>,
     pub(crate) cpu_model: Option<String>,
 }
 
-/// What was asked for.
+/// The requested load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Asked {
-    /// In words.
+    /// Its description.
     #[serde(rename = "load")]
     pub(crate) description: String,
     pub(crate) messages: Option<u64>,
-    /// Those that came, each copy counted, or those that were sent where only that was measured: what figures per message
-    /// are of.
+    /// Deliveries including copies, or messages sent if only that was measured. Figures per message refer to this
+    /// number.
     pub(crate) delivered: Option<u64>,
     pub(crate) queues: Option<u32>,
     pub(crate) publishers: Option<u32>,
@@ -79,15 +79,15 @@ pub(crate) struct Asked {
     pub(crate) durable: Option<bool>,
 }
 
-/// What loads of messages come to.
+/// The results of a load of messages.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Figures {
-    /// By a full queue, by design.
+    /// Messages dropped by a full queue by design.
     pub(crate) dropped: Option<u64>,
     pub(crate) sent_per_second: Option<f64>,
     pub(crate) received_per_second: Option<f64>,
-    /// The rate of the last quarter of the time as a share of that of the first, where no rate was asked for.
+    /// The rate in the last quarter of the time relative to that in the first, if no rate was requested.
     pub(crate) rate_at_end: Option<f64>,
     pub(crate) latency_us: Option<Percentiles>,
     pub(crate) confirm_latency_us: Option<Percentiles>,
@@ -95,21 +95,22 @@ pub(crate) struct Figures {
     pub(crate) messages_per_broker_cpu_second: Option<f64>,
     pub(crate) resident_bytes: Option<u64>,
     pub(crate) resident_bytes_max: Option<u64>,
-    /// Else the peak is that of the process's whole life.
+    /// If false, the peak is that of the process's whole life.
     pub(crate) resident_max_is_of_this_round: Option<bool>,
     pub(crate) syncs: Option<f64>,
     pub(crate) syncs_per_message: Option<f64>,
     pub(crate) reads_per_message: Option<f64>,
     pub(crate) writes_per_message: Option<f64>,
-    /// Those calls and syncs are all that the process made, of files too, and not what the broker says of its sockets.
+    /// Whether these calls and syncs are all that the process made, including those for files, rather than the
+    /// broker's own counters.
     pub(crate) calls_were_counted_by_perf: Option<bool>,
-    /// How long the disk took for a sync.
+    /// Duration of the disk's syncs.
     pub(crate) sync_us: Option<SyncTime>,
     pub(crate) publisher_cpu_ns_per_message: Option<f64>,
     pub(crate) consumer_cpu_ns_per_message: Option<f64>,
 }
 
-/// What connections that do nothing come to.
+/// The results of idle connections.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Idle {
@@ -128,16 +129,16 @@ pub(crate) struct Idle {
     pub(crate) idle_cores: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) idle_seconds: Option<f64>,
-    /// Share of the growth, from 0 to 1.
+    /// The freed fraction of the growth, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) given_back: Option<f64>,
-    /// Until nine tenths of it were; unknown if they weren't within 10 s.
+    /// Time until nine tenths were freed; unknown if not within 10 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) given_back_90_percent_seconds: Option<f64>,
-    /// 0 for none.
+    /// Heartbeat interval, 0 for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) heartbeat_seconds: Option<u16>,
-    /// Of the memory of the connections, from 0 to 1.
+    /// Relative to the memory of the connections, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) growth_by_further_session: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,10 +154,10 @@ pub(crate) struct Idle {
     pub(crate) sessions_listed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) listing_seconds: Option<f64>,
-    /// Until all sockets were closed.
+    /// Time until all sockets were closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) drop_seconds: Option<f64>,
-    /// Others, one after the other, while the broker cleaned up.
+    /// New logins, one after the other, while the broker cleaned up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) logins_while_dropping: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,18 +168,18 @@ pub(crate) struct Idle {
     pub(crate) extrapolated: Option<Extrapolated>,
 }
 
-/// What so many connections would take, by what fewer took: not measured.
+/// Estimate for this many connections, derived from a measurement with fewer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Extrapolated {
     pub(crate) connections: u32,
-    /// Above a broker without connections.
+    /// More than that of a broker without connections.
     pub(crate) bytes: Option<f64>,
-    /// In all.
+    /// In total.
     pub(crate) idle_cores: Option<f64>,
 }
 
-/// Of latencies, in microseconds.
+/// Percentiles of latencies, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Percentiles {
     pub(crate) p50: f64,
@@ -191,14 +192,14 @@ pub(crate) struct Percentiles {
 }
 
 impl Percentiles {
-    /// Each with its name, in rising order.
+    /// The percentiles with their names, ascending.
     pub(crate) fn named(&self) -> [(&'static str, f64); 6] {
         let Self { p50, p75, p95, p99, p999, max } = *self;
         [("p50", p50), ("p75", p75), ("p95", p95), ("p99", p99), ("p99.9", p999), ("max", max)]
     }
 }
 
-/// Of syncs, in microseconds: upper bounds of the buckets that they fell into.
+/// Durations of syncs in microseconds: upper bounds of their buckets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SyncTime {
@@ -207,50 +208,50 @@ pub(crate) struct SyncTime {
     pub(crate) max: Option<f64>,
 }
 
-/// Syncs that took at most so long, and longer than those of the bucket before.
+/// Number of syncs between the previous bucket's bound and this one's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Bucket {
-    /// `None` in the last one: there is no bound.
+    /// `None` in the last bucket, which has no bound.
     pub(crate) at_most_us: Option<f64>,
     pub(crate) count: f64,
 }
 
-/// How far a round was at some time; in JSON a list, as there are many.
+/// A sample of a round; in JSON a list, because there are many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "SampleFields", into = "SampleFields")]
-pub(crate) struct Sample {
+pub(crate) struct SampleRecord {
     /// Since the start.
     pub(crate) seconds: f64,
-    /// Messages since the start, as those received.
+    /// Messages sent since the start; the next field has those received.
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) resident_bytes: Option<u64>,
-    /// In microseconds, of what came since the sample before.
+    /// In microseconds, for messages since the previous sample.
     pub(crate) latency_p99_us: Option<f64>,
 }
 
 type SampleFields = (f64, u64, u64, Option<u64>, Option<f64>);
 
-impl From<Sample> for SampleFields {
-    fn from(sample: Sample) -> Self {
-        let Sample { seconds, sent, received, resident_bytes, latency_p99_us } = sample;
+impl From<SampleRecord> for SampleFields {
+    fn from(sample: SampleRecord) -> Self {
+        let SampleRecord { seconds, sent, received, resident_bytes, latency_p99_us } = sample;
         (seconds, sent, received, resident_bytes, latency_p99_us)
     }
 }
 
-impl From<SampleFields> for Sample {
+impl From<SampleFields> for SampleRecord {
     fn from((seconds, sent, received, resident_bytes, latency_p99_us): SampleFields) -> Self {
         Self { seconds, sent, received, resident_bytes, latency_p99_us }
     }
 }
 
 impl Record {
-    /// The figure by which rounds are ordered: what was received, or sent where nothing is received.
+    /// The figure by which rounds are ordered: the rate received, or sent if nothing is received.
     pub(crate) fn rate(&self) -> Option<f64> {
         self.figures.received_per_second.or(self.figures.sent_per_second).or(self.idle.opened_per_second)
     }
 
-    /// With which others it is put together: the same load against the same broker with the same durability.
+    /// The key by which records are grouped: the same load against the same broker with the same durability.
     pub(crate) fn column(&self) -> Column<'_> {
         Column {
             target: &self.target,
@@ -260,7 +261,7 @@ impl Record {
     }
 }
 
-/// A broker beside others.
+/// A column of a comparison: a broker with a durability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Column<'r> {
     pub(crate) target: &'r str,
@@ -269,21 +270,21 @@ pub(crate) struct Column<'r> {
 }
 
 impl Results {
-    /// What a target said it was when it could be asked.
+    /// The broker's name, from a round in which it could be asked.
     pub(crate) fn broker(&self, target: &str) -> Option<String> {
         self.rounds.iter().filter(|record| record.target == target).find_map(|record| record.broker.clone())
     }
 
-    /// `Leveret 0.1.0, synced`, with `A: ` before it where two brokers were measured in turns.
+    /// `Leveret 0.1.0, synced`, with the prefix `A: ` if two brokers were compared.
     pub(crate) fn name_of(&self, column: Column<'_>) -> String {
         let broker = self.broker_of(column);
         if column.durability.is_empty() { broker } else { format!("{broker}, {}", column.durability) }
     }
 
-    /// The same without durability.
+    /// As [`Results::name_of`], without durability.
     pub(crate) fn broker_of(&self, column: Column<'_>) -> String {
         let broker = if column.broker.is_empty() { "unknown broker" } else { column.broker };
-        // Leveret says behind its name which version of RabbitMQ it speaks as.
+        // Leveret's name is followed by the version of RabbitMQ that it presents itself as.
         let broker = broker.split_once(" (as ").map_or(broker, |(own, _)| own);
         let are_two = self.rounds.iter().any(|record| record.target == "B");
         if are_two { format!("{}: {broker}", column.target) } else { broker.to_owned() }

@@ -1,6 +1,6 @@
 //! Records for tests.
 
-use super::record::{Asked, Bucket, Extrapolated, Figures, Idle, Machine, Percentiles, Record, Sample, SyncTime};
+use super::record::{Asked, Bucket, Extrapolated, Figures, Idle, Machine, Percentiles, Record, SampleRecord, SyncTime};
 
 /// A load of messages with every figure.
 pub(super) fn load() -> Record {
@@ -47,7 +47,7 @@ pub(super) fn load() -> Record {
             Bucket { at_most_us: None, count: 0.0 },
         ],
         series: (1..=4_u32)
-            .map(|step| Sample {
+            .map(|step| SampleRecord {
                 seconds: f64::from(step) * 0.25,
                 sent: u64::from(step) * 250,
                 received: u64::from(step) * 225,
@@ -59,7 +59,7 @@ pub(super) fn load() -> Record {
     }
 }
 
-/// Connections that do nothing.
+/// Idle connections.
 pub(super) fn idle() -> Record {
     Record {
         scenario: "idle-row".into(),
@@ -81,7 +81,7 @@ pub(super) fn idle() -> Record {
     }
 }
 
-/// One that doesn't count.
+/// A void round.
 pub(super) fn void() -> Record {
     Record { void: Some("1 lost, \"first\": <2>".into()), ..without_figures() }
 }

@@ -1,17 +1,17 @@
-//! Several rounds of one load against one broker, put together.
+//! Aggregates several rounds of one load against one broker.
 
 use std::fmt::Write;
 
 use super::record::{Column, Record, Results};
 
-/// The rounds that count of one load against one broker.
-pub(super) struct Group<'r> {
+/// The valid rounds of one load against one broker.
+pub(super) struct RoundGroup<'r> {
     pub(super) scenario: &'r str,
     pub(super) column: Column<'r>,
     pub(super) rounds: Vec<&'r Record>,
 }
 
-/// The middle of several rounds, with the lowest and the highest.
+/// The median of several rounds, with the lowest and the highest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spread {
     pub(super) median: f64,
@@ -31,8 +31,8 @@ impl Spread {
     }
 }
 
-impl<'r> Group<'r> {
-    /// A figure over the rounds; `None` where no round knows it.
+impl<'r> RoundGroup<'r> {
+    /// A figure over the rounds; `None` if no round has it.
     pub(super) fn spread(&self, figure: impl Fn(&Record) -> Option<f64>) -> Option<Spread> {
         Spread::of(self.rounds.iter().filter_map(|round| figure(round)).collect())
     }
@@ -42,7 +42,7 @@ impl<'r> Group<'r> {
         self.spread(figure).map(|spread| spread.median)
     }
 
-    /// The round in the middle by its rate: the one that is drawn.
+    /// The round with the median rate, which is plotted.
     pub(super) fn middle(&self) -> &'r Record {
         let mut rounds = self.rounds.clone();
         rounds.sort_by(|one, other| one.rate().unwrap_or(0.0).total_cmp(&other.rate().unwrap_or(0.0)));
@@ -51,7 +51,7 @@ impl<'r> Group<'r> {
 }
 
 impl Results {
-    /// Those of several runs, one after the other.
+    /// The records of several runs, one after the other.
     pub(crate) fn merged(runs: impl IntoIterator<Item = Self>) -> Self {
         Self { rounds: runs.into_iter().flat_map(|run| run.rounds).collect() }
     }
@@ -61,11 +61,11 @@ impl Results {
         distinct(self.rounds.iter().map(|record| record.scenario.as_str()))
     }
 
-    /// What counts, by load and broker, in the order in which they first ran.
-    pub(super) fn groups(&self) -> Vec<Group<'_>> {
+    /// The valid rounds by load and broker, in the order in which they first ran.
+    pub(super) fn groups(&self) -> Vec<RoundGroup<'_>> {
         let counting = || self.rounds.iter().filter(|record| record.void.is_none());
         let keys = distinct(counting().map(|record| (record.scenario.as_str(), record.column())));
-        let of = |(scenario, column)| Group {
+        let of = |(scenario, column)| RoundGroup {
             scenario,
             column,
             rounds: counting()
@@ -75,21 +75,21 @@ impl Results {
         keys.into_iter().map(of).collect()
     }
 
-    /// How often a figure of a group is that of the same load against the second broker.
+    /// The ratio of a group's figure to that of the same load against the second broker.
     pub(super) fn ratio(
-        groups: &[Group<'_>],
-        group: &Group<'_>,
+        groups: &[RoundGroup<'_>],
+        group: &RoundGroup<'_>,
         figure: impl Fn(&Record) -> Option<f64>,
     ) -> Option<f64> {
         let seconds = || groups.iter().filter(|other| other.scenario == group.scenario && other.column.target == "B");
-        // Most brokers have one durability; where both have several, like is compared with like.
+        // Most brokers have one durability; if both have several, equal ones are compared.
         let alike = seconds().find(|other| other.column.durability == group.column.durability);
         let second = alike.or_else(|| seconds().next()).filter(|_| group.column.target != "B")?;
         let (ours, theirs) = (group.median(&figure)?, second.median(&figure)?);
         (theirs > 0.0).then_some(ours / theirs)
     }
 
-    /// Medians of each load and broker as lines of text, with how many rounds they are of.
+    /// Medians of each load and broker as lines of text, with the number of rounds.
     pub(crate) fn summary(&self) -> String {
         let mut out = String::from("\nmedians\n");
         let groups = self.groups();
@@ -113,7 +113,7 @@ impl Results {
     }
 }
 
-/// Each once, in the order in which they first come.
+/// Distinct values, in the order of their first occurrence.
 pub(super) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
     for one in all {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_merged_by_load_broker_and_durability_and_what_is_void_does_not_count() {
+    fn runs_are_merged_by_load_broker_and_durability_without_void() {
         let void = Record { void: Some("1 lost".into()), ..record("x", "A", "os", 1e9) };
         let first = Results { rounds: vec![record("x", "A", "synced", 10.0), record("x", "B", "", 4.0)] };
         let second = Results {
@@ -183,7 +183,7 @@ mod tests {
         let ratios: Vec<_> = groups.iter().map(|group| Results::ratio(&groups, group, Record::rate)).collect();
         assert_eq!(ratios, [Some(5.0), None, Some(5.0), None]);
         assert!(all.summary().contains("5.00 x B's") && all.summary().contains(" of 1 "), "{}", all.summary());
-        // Of two columns of the second broker, that of the same durability is the measure.
+        // Of two columns of the second broker, the one with the same durability is the reference.
         let alike = Results { rounds: vec![record("x", "B", "os", 2.0)] };
         let all = Results::merged([all, alike]);
         let groups = all.groups();

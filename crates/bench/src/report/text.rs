@@ -6,7 +6,7 @@ use super::record::{Extrapolated, Percentiles, Record};
 use super::units;
 
 impl Record {
-    /// The round as a paragraph; where brokers are compared, with the one that it is of.
+    /// The round as a paragraph, including its broker if several are compared.
     pub(crate) fn text(&self, are_two: bool) -> String {
         let broker = self.broker.as_deref().unwrap_or("unknown broker");
         let label = if are_two { format!("{}: ", self.target) } else { String::new() };
@@ -140,7 +140,7 @@ mod tests {
     use crate::report::record::{Figures, Idle, SyncTime};
 
     #[test]
-    fn what_is_known_is_told_and_what_is_not_is_no_zero() {
+    fn known_values_are_shown_and_unknown_ones_are_not_zero() {
         let mut record = Record { scenario: "x".into(), round: 2, target: "A".into(), ..Record::default() };
         assert!(
             record.text(true).contains("syncs per message  -\n") && record.text(true).contains("durability         -")

@@ -1,4 +1,4 @@
-//! Figures as people read them.
+//! Formats figures for people.
 
 /// A time in microseconds.
 pub(super) fn time(micros: f64) -> String {
@@ -18,7 +18,7 @@ pub(super) fn memory(bytes: f64) -> String {
     }
 }
 
-/// A figure of any size: large ones with commas, small ones with three digits that count.
+/// A number of any size: large ones with commas, small ones with three significant digits.
 pub(super) fn number(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 100.0 || magnitude == 0.0 {

@@ -1,4 +1,4 @@
-//! The broker of AMQP 1.0: it grants credit, answers management and keeps the consumer's credit.
+//! The fake broker of AMQP 1.0: it grants credit, responds to management requests and observes the consumer's credit.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -32,7 +32,7 @@ struct Queue {
     consumer: Option<Consumer>,
 }
 
-/// The consumer's link. Its session carries answers of management too, which use the same numbers.
+/// The consumer's link. Its session also carries management responses, which share its delivery-ids.
 struct Consumer {
     stream: TcpStream,
     settled: bool,
@@ -63,7 +63,7 @@ impl Queue {
             consumer.next_id += 1;
             consumer.delivery_count += 1;
         }
-        // The generator may have gone after it noticed a fault.
+        // The generator may have disconnected after it noticed a fault.
         let _ = consumer.stream.write_all(&out);
     }
 }
@@ -100,11 +100,11 @@ struct Side {
     stream: TcpStream,
     queue: Arc<Mutex<Queue>>,
     fault: Fault,
-    /// Of deliveries to this connection before it had a consumer.
+    /// Number of deliveries to this connection before it had a consumer.
     next_id: u32,
-    /// Transfers that came.
+    /// Number of transfers received.
     taken: u32,
-    /// Messages that came on the publisher's link.
+    /// Number of messages received on the publisher's link.
     published: u32,
     /// Whether they were sent settled.
     settled: bool,
@@ -148,7 +148,7 @@ impl Side {
             if self.published > before && !self.settled {
                 self.confirm(before, &mut out);
             }
-            // The consumer's side writes under the queue's lock, so that deliveries and answers don't mix.
+            // The consumer's side writes under the queue's lock, so that deliveries and replies aren't interleaved.
             let queue = self.queue.clone();
             let mut queue = queue.lock().unwrap();
             if self.stream.write_all(&out).is_err() {
@@ -241,7 +241,7 @@ impl Side {
         encode_performative(out, 0, &flow.into());
     }
 
-    /// Answers a request: everything works.
+    /// Responds to a request with success.
     fn manage(&mut self, request: Properties<'_>, out: &mut Vec<u8>) {
         let Some(MessageId::Ulong(id)) = request.message_id else { panic!("a request has a number") };
         let message_count = self.queue.lock().unwrap().messages.len() as u64;
@@ -267,7 +267,7 @@ impl Side {
         self.next_id += 1;
     }
 
-    /// Accepts what came with one read, unless told otherwise.
+    /// Accepts the messages of one read, unless a fault says otherwise.
     fn confirm(&mut self, before: u32, out: &mut Vec<u8>) {
         let end = |out: &mut Vec<u8>| {
             let error = Some(Error::new(condition::PRECONDITION_FAILED, "planted"));

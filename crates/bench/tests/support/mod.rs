@@ -1,4 +1,5 @@
-//! Brokers of one queue, just good enough for the scenarios, that can be told to fail: here the one of AMQP 0-9-1.
+//! Fake brokers with one queue, which support just the scenarios and can be made to fail: this is the one of AMQP
+//! 0-9-1.
 
 pub(crate) mod amqp10;
 mod messages;
@@ -18,7 +19,7 @@ use messages::Messages;
 
 const FRAME_MAX: u32 = 131_072;
 
-/// What goes wrong, and with which message.
+/// A fault, and the message that it affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
@@ -54,7 +55,7 @@ impl Queue {
             encode_header(&mut out, 1, 60, body.len() as u64, &[0, 0]);
             encode_content_body(&mut out, 1, &body, FRAME_MAX);
         }
-        // The generator may have gone after it noticed a fault.
+        // The generator may have disconnected after it noticed a fault.
         let _ = consumer.write_all(&out);
     }
 }
@@ -163,7 +164,7 @@ fn serve(mut stream: TcpStream, queue: &Mutex<Queue>, fault: Fault) {
             break;
         }
         if starts {
-            // After the answer, and what was published before it too.
+            // Written after the reply and after messages published before.
             let mut queue = queue.lock().unwrap();
             queue.consumer = Some(stream.try_clone().unwrap());
             queue.deliver();

@@ -1,4 +1,4 @@
-//! The Erlang applications whose terms an advanced.config may have.
+//! The Erlang applications whose terms are allowed in an advanced.config.
 
 use crate::suggest;
 
@@ -7,18 +7,18 @@ use crate::suggest;
 pub(super) enum Application {
     /// RabbitMQ itself: terms are keys without a prefix.
     Rabbit,
-    /// A listener of HTTP, whose keys have this prefix.
+    /// An HTTP listener, whose keys have this prefix.
     Http(&'static str),
-    /// A plugin that isn't built: its terms are treated as the keys below this prefix are in rabbitmq.conf.
+    /// A plugin that isn't supported: its terms are treated as the keys with this prefix in rabbitmq.conf.
     Family(&'static str),
-    /// Terms have no effect, for this reason.
+    /// Its terms have no effect, for this reason.
     Foreign(&'static str),
 }
 
 const ERLANG: Application = Application::Foreign("there is no such application here");
 const NOT_BUILT: Application = Application::Foreign("this plugin isn't built yet");
 
-/// By name.
+/// Applications by name.
 const APPLICATIONS: &[(&str, Application)] = &[
     ("rabbit", Application::Rabbit),
     ("rabbitmq_management", Application::Http("management")),
@@ -102,7 +102,7 @@ impl Application {
     /// The application of this name.
     ///
     /// # Errors
-    /// There is none.
+    /// No application has this name.
     pub(super) fn named(name: &str) -> Result<Self, String> {
         if let Some((_, found)) = APPLICATIONS.iter().find(|(known, _)| *known == name) {
             return Ok(*found);

@@ -1,4 +1,4 @@
-//! advanced.config: what of its Erlang terms has a key here is taken as if that key had been set.
+//! advanced.config: an Erlang term that corresponds to a key is treated as if that key had been set.
 
 mod application;
 mod term;
@@ -13,7 +13,7 @@ use crate::grammar::Assignment;
 use crate::keys::without_value;
 use application::Application;
 
-/// Terms of `rabbit` that have no key: they tune what isn't built that way here, or are of older versions.
+/// Terms of `rabbit` without a key: they tune something that we do differently, or belong to older versions.
 const WITHOUT_MEANING: [&str; 38] = [
     "backing_queue_module",
     "channel_operation_timeout",
@@ -55,15 +55,15 @@ const WITHOUT_MEANING: [&str; 38] = [
     "vhost_process_reconciliation_run_interval",
 ];
 
-/// Keys and values that one term stands for. A value that has no form in rabbitmq.conf is replaced by the text of an error,
+/// Keys and values that one term sets. A value that can't be written in rabbitmq.conf is replaced by an error text,
 /// which only counts if the key would take effect.
 type Assignments = Vec<(String, Result<String, String>)>;
 
 impl Config {
-    /// Takes in the text of an advanced.config; `source` names it in errors.
+    /// Applies the text of an advanced.config; `source` names it in errors.
     ///
     /// # Errors
-    /// Every term that can't be accepted; the others have taken effect.
+    /// Every term that isn't accepted; the others have taken effect.
     pub fn read_advanced(&mut self, source: &str, text: &str) -> Result<Vec<Warning>, Vec<ConfigError>> {
         let (mut warnings, mut errors) = (Vec::new(), Vec::new());
         let wrong = |line, text| ConfigError { source_name: source.to_owned(), line: Some(line), text };
@@ -102,7 +102,7 @@ impl Config {
         if errors.is_empty() { Ok(warnings) } else { Err(errors) }
     }
 
-    /// Takes in `{name, value}` of an application. Returns what has no effect of it.
+    /// Applies `{name, value}` of an application. Returns warnings about parts without effect.
     fn take_term(&mut self, application: Application, term: &Term) -> Result<Vec<String>, String> {
         let (name, value) = pair(term).ok_or_else(|| "expected {name, value}".to_owned())?;
         let assignments = match application {
@@ -135,12 +135,12 @@ impl Config {
     }
 }
 
-/// The error for a value that rabbitmq.conf has no form for.
+/// The error for a value that can't be written in rabbitmq.conf.
 fn no_form(key: &str) -> String {
     format!("'{key}' can't be taken from here as it stands; rabbitmq.conf may have a key for it")
 }
 
-/// A tuple of an atom and something.
+/// A tuple of an atom and a value.
 fn pair(term: &Term) -> Option<(&str, &TermValue)> {
     match &term.value {
         TermValue::Tuple(items) => match &items[..] {
@@ -220,17 +220,17 @@ fn of_rabbit(name: &str, value: &TermValue) -> Result<Assignments, String> {
     }
 }
 
-/// Terms of the listeners for HTTP: `{tcp_config, [{port, 15672}]}`, `{path_prefix, "/x"}`.
+/// Terms of the HTTP listeners: `{tcp_config, [{port, 15672}]}`, `{path_prefix, "/x"}`.
 fn of_http(prefix: &str, name: &str, value: &TermValue) -> Result<Assignments, String> {
     match name {
         "tcp_config" | "ssl_config" => {
             let named = flat(&format!("{prefix}.{}", name.trim_end_matches("_config")), value)?;
-            // rabbitmq.conf has them without the name of the library that takes them.
+            // The keys in rabbitmq.conf don't contain the name of the library.
             let short = |key: String| key.replacen(".cowboy_opts.", ".", 1).replacen(".ssl_opts.", ".", 1);
             Ok(named.into_iter().map(|(key, value)| (short(key), value)).collect())
         }
         "load_definitions" => flat(name, value),
-        // Names that rabbitmq.conf has otherwise.
+        // These have other names in rabbitmq.conf.
         "content_security_policy" => flat(&format!("{prefix}.csp.policy"), value),
         "cors_allow_origins" => flat(&format!("{prefix}.cors.allow_origins"), value),
         "cors_max_age" => flat(&format!("{prefix}.cors.max_age"), value),
@@ -242,7 +242,7 @@ fn of_http(prefix: &str, name: &str, value: &TermValue) -> Result<Assignments, S
     }
 }
 
-/// As the same names stand in rabbitmq.conf: names within names have dots between, items of a list are numbered.
+/// The same names as in rabbitmq.conf: nested names are separated by dots, items of a list are numbered.
 fn flat(key: &str, value: &TermValue) -> Result<Assignments, String> {
     if let Some(value) = scalar(value) {
         return Ok(vec![(key.to_owned(), Ok(value))]);
@@ -267,7 +267,7 @@ fn flat(key: &str, value: &TermValue) -> Result<Assignments, String> {
     Ok(all)
 }
 
-/// A value as rabbitmq.conf has it.
+/// A value in the form of rabbitmq.conf.
 fn scalar(value: &TermValue) -> Option<String> {
     let mut text = String::new();
     match value {

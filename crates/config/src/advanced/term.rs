@@ -1,10 +1,10 @@
-//! The Erlang terms of which an advanced.config consists: atoms, numbers, texts, lists and tuples. Maps, functions and
-//! whatever else a term may be are refused.
+//! The Erlang terms of an advanced.config: atoms, numbers, texts, lists and tuples. Maps, functions and other kinds
+//! of terms are refused.
 
-/// Lists and tuples within each other at most.
+/// Deepest nesting of lists and tuples.
 const DEPTH_MAX: usize = 32;
 
-/// A term and where it begins.
+/// A term and its line.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Term {
     pub(crate) line: u32,
@@ -22,13 +22,13 @@ pub(crate) enum TermValue {
     Tuple(Vec<Term>),
 }
 
-/// What is wrong with a text, and in which line.
+/// A syntax error, after its line.
 pub(crate) type Mistake = (u32, String);
 
-/// The one term of a file, which a dot ends. None for a file without any.
+/// The single term of a file, which is followed by a dot. `None` for a file without a term.
 ///
 /// # Errors
-/// It isn't one.
+/// The file isn't a single term.
 pub(crate) fn parse(text: &str) -> Result<Option<Term>, Mistake> {
     let mut parser = Parser { rest: text, line: 1 };
     parser.skip();
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
         (self.line, format!("expected {wanted}, found {found}"))
     }
 
-    /// Blanks, and comments up to the end of their line.
+    /// Skips blanks and comments.
     fn skip(&mut self) {
         loop {
             self.take_while(char::is_whitespace);

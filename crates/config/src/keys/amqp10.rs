@@ -2,7 +2,7 @@ use super::Key;
 use super::working::{in_bytes, key};
 use crate::units::{boolean, integer};
 
-/// The keys of AMQP 1.0, and of logging in.
+/// The keys of AMQP 1.0 and of authentication.
 pub(super) const KEYS: &[Key] = &[
     key("session_max_per_connection", "integer", "64", "AMQP 1.0 sessions of a connection", |config, _, value| {
         config.amqp10.session_max = integer(value, 1, 65_535)? as u16;

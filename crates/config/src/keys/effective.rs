@@ -1,16 +1,16 @@
-//! What is in effect, in the form of a file.
+//! The effective configuration, in the form of a file.
 
 use std::fmt::Write;
 
 use super::{KeyState, documented};
 use crate::config::Config;
 
-/// In place of what nobody may read.
+/// Replacement for secrets.
 const HIDDEN: &str = "********";
 
 impl Config {
-    /// Every key that takes effect with its value: those that were set, then the others as comments with their
-    /// defaults. Passwords aren't shown.
+    /// Every key that takes effect with its value: first the keys that were set, then the others as comments with
+    /// their defaults. Passwords aren't shown.
     pub fn effective(&self) -> String {
         let mut text = String::new();
         for (key, value) in &self.assigned.0 {
@@ -26,14 +26,14 @@ impl Config {
     }
 }
 
-/// Whether the value of a key, or of a variable in small letters, is nobody's business.
+/// Whether the value of a key, or of a variable in lower case, is a secret.
 #[must_use]
 pub fn is_secret(key: &str) -> bool {
     key.contains("pass") || key.contains("secret")
 }
 
 #[test]
-fn what_was_set_comes_first_and_no_password_is_shown() {
+fn set_keys_come_first_and_no_password_is_shown() {
     let mut config = Config::default();
     config.set("default_pass=hush-hush").expect("is a key");
     config.set("management.tcp.port=1").expect("is a key");

@@ -1,4 +1,4 @@
-//! The keys of listeners for HTTP, the same behind each of their prefixes, and those of the management API.
+//! The keys of HTTP listeners, the same after each of their prefixes, and those of the management API.
 
 use super::Key;
 use super::tls::{management, prometheus};
@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::http::HttpLimits;
 use crate::units::{boolean, integer, milliseconds};
 
-/// Longer than this nobody waits: ten days.
+/// Longest timeout: ten days.
 const TIMEOUT_MS_MAX: u64 = 864_000_000;
 
 fn time(value: &str) -> Result<u64, String> {
@@ -24,7 +24,7 @@ fn number(value: &str) -> Result<Option<u32>, String> {
     if value == "infinity" { Ok(None) } else { Ok(Some(integer(value, 0, u64::from(u32::MAX))? as u32)) }
 }
 
-/// The keys behind `$prefix`, which change what `$limits` finds.
+/// The keys after `$prefix`, which set fields of `$limits`.
 macro_rules! times {
     ($prefix:literal, $limits:expr) => {
         [
@@ -72,7 +72,7 @@ macro_rules! times {
     };
 }
 
-/// How many connections there may be, behind `$prefix`.
+/// The keys with limits of connections, after `$prefix`.
 macro_rules! numbers {
     ($prefix:literal, $limits:expr) => {
         [
@@ -116,13 +116,13 @@ fn prometheus_ssl(config: &mut Config) -> &mut HttpLimits {
     &mut prometheus(config).endpoint.limits
 }
 
-/// Times and numbers of every listener.
+/// Timeouts and limits of every listener.
 pub(super) const LISTENERS: [&[Key]; 9] = [
     &times!("management.tcp", management_tcp),
     &numbers!("management.tcp", management_tcp),
     &times!("management.ssl", management_ssl),
     &numbers!("management.ssl", management_ssl),
-    // The older names of management.tcp's.
+    // Older names of the keys of management.tcp.
     &times!("management.listener.server", management_tcp),
     &times!("prometheus.tcp", prometheus_tcp),
     &numbers!("prometheus.tcp", prometheus_tcp),
@@ -130,7 +130,7 @@ pub(super) const LISTENERS: [&[Key]; 9] = [
     &numbers!("prometheus.ssl", prometheus_ssl),
 ];
 
-/// A header of every answer.
+/// Sets a header of every response.
 fn header(config: &mut Config, name: &'static str, value: &str) -> Result<(), String> {
     if value.is_empty() || value.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
         return Err(format!("'{}' is no value of a header: expected printable ASCII", value.escape_debug()));

@@ -2,7 +2,7 @@ use super::Key;
 use super::working::key;
 use crate::units::boolean;
 
-/// The keys of what is noted on messages.
+/// The keys of message interceptors.
 pub(super) const KEYS: &[Key] = &[
     key(
         "message_interceptors.incoming.set_header_timestamp.overwrite",

@@ -3,10 +3,10 @@ use super::working::key;
 use crate::quotas::UNLIMITED;
 use crate::units::integer;
 
-/// What one of them takes.
+/// The kind of value of these keys.
 const COUNT: &str = "integer or infinity";
 
-/// The keys that limit how much there may be.
+/// The keys that limit numbers of objects.
 pub(super) const KEYS: &[Key] = &[
     key("connection_max_per_vhost", COUNT, "100000", "connections of a vhost", |config, _, value| {
         config.quotas.connections.vhost = count(value)?;

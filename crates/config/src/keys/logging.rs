@@ -1,4 +1,4 @@
-//! `log.*`.
+//! The keys `log.*`.
 
 use super::Key;
 use super::working::key;
@@ -10,7 +10,7 @@ use crate::logging::{
 use crate::units::{boolean, bytes, integer};
 
 const LEVELS: &str = "debug, info, warning, error, critical, none";
-/// More old files than anybody keeps.
+/// Most old log files kept; more than any user needs.
 const COUNT_MAX: u64 = 100_000;
 
 fn console(config: &mut Config) -> &mut Format {
@@ -43,7 +43,7 @@ fn name(value: &str) -> Result<String, String> {
     if value.is_empty() { Err("must name a file".to_owned()) } else { Ok(value.to_owned()) }
 }
 
-/// The keys of a formatter behind `$prefix`, which change what `$format` finds.
+/// The keys of a formatter after `$prefix`, which set fields of `$format`.
 macro_rules! formatter {
     ($prefix:literal, $format:expr) => {
         [

@@ -12,12 +12,12 @@ const fn refused(name: &'static str, why: &'static str) -> Other {
     Other { name, state: KeyState::Refused, why, taken: &[] }
 }
 
-/// Refused, but for values that say what happens anyway.
+/// A refused key, except for values that describe what happens anyway.
 const fn refused_but(name: &'static str, taken: &'static [&'static str], why: &'static str) -> Other {
     Other { name, state: KeyState::Refused, why, taken }
 }
 
-/// The one backend that decides who may log in and do what, by both of its names.
+/// The only backend for authentication and authorisation, by both of its names.
 const INTERNAL: &[&str] = &["internal", "rabbit_auth_backend_internal"];
 const OFF: &[&str] = &["false"];
 const ERLANG: &str = "it tunes the Erlang runtime";
@@ -40,7 +40,7 @@ const BACKLOG: &str = "as many as the system allows may wait to be accepted";
 
 /// Every key, or family of keys, that takes no effect.
 pub(super) const KEYS: &[Other] = &[
-    // Before their families, so that these win.
+    // Before their families, so that these rows are found first.
     refused("management.ssl.cert", KEY),
     refused("management.ssl.cert.**", KEY),
     refused("management.ssl.key", KEY),
@@ -182,7 +182,8 @@ pub(super) const KEYS: &[Other] = &[
     not_yet("http_dispatch.access_log_dir", LOGS),
     not_yet("log.exchange", LOGS),
     not_yet("log.exchange.**", LOGS),
-    // No family: a misspelt key of a listener, a restriction or a header would be taken, and nothing would be protected.
+    // Not a family: otherwise a misspelt key of a listener, a restriction or a header would be accepted and would
+    // protect nothing.
     not_yet("management.listener.ssl_opts", "the listener is configured with management.ssl.*"),
     not_yet("management.oauth_authorization_endpoint_params.**", AUTH),
     not_yet("management.oauth_client_id", AUTH),

@@ -1,4 +1,4 @@
-//! The keys of listeners with TLS, the same behind each of three prefixes.
+//! The keys of listeners with TLS, the same after each of three prefixes.
 
 use super::Key;
 use super::working::{key, listener, none, port};
@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::tls::{AlternativeName, CertificateName, CrlCheck, Tls, TlsEndpoint, TlsVersion};
 use crate::units::{boolean, integer, milliseconds};
 
-/// RabbitMQ's port of the HTTP API with TLS, and of the metrics.
+/// RabbitMQ's port of the HTTP API with TLS.
 const MANAGEMENT_PORT: u16 = 15671;
 const PROMETHEUS_PORT: u16 = 15691;
 
@@ -30,7 +30,7 @@ fn prometheus_tls(config: &mut Config) -> &mut Tls {
     &mut prometheus(config).tls
 }
 
-/// A file that is named; whether it can be read is seen when the node starts.
+/// The name of a file; whether it is readable is checked when the node starts.
 fn file(value: &str) -> Result<Option<String>, String> {
     if value.is_empty() { Err("must name a file".to_owned()) } else { Ok(Some(value.to_owned())) }
 }
@@ -52,7 +52,7 @@ pub(super) fn version(value: &str) -> Result<TlsVersion, String> {
     }
 }
 
-/// The keys behind `$prefix`, which change what `$tls` finds.
+/// The keys after `$prefix`, which set fields of `$tls`.
 macro_rules! options {
     ($prefix:literal, $tls:expr) => {
         [
@@ -162,7 +162,7 @@ pub(super) const MANAGEMENT: &[Key] = &options!("management.ssl", management_tls
 /// Options of the metrics.
 pub(super) const PROMETHEUS: &[Key] = &options!("prometheus.ssl", prometheus_tls);
 
-/// Where TLS is spoken.
+/// The listeners with TLS.
 pub(super) const LISTENERS: &[Key] = &[
     key(
         "ssl_options.crl_check",

@@ -15,7 +15,7 @@ fn limit(value: &str) -> Result<Option<i64>, String> {
     value.parse().map(Some).map_err(|_| format!("expected a whole number, got '{value}'"))
 }
 
-/// Keys of what new vhosts get.
+/// The keys of new vhosts' defaults.
 pub(super) const KEYS: &[Key] = &[
     key(
         "default_limits.vhosts.$id.pattern",

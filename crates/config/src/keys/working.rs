@@ -197,7 +197,7 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     key("frame_max", "bytes", "131072", "largest frame", |config, _, value| {
-        // 4096 is the least that the protocol allows, and far more than 128 KiB only costs memory.
+        // 4096 is the minimum of the protocol; far more than 128 KiB only costs memory.
         config.frame_max = in_bytes(value, 4096, 16 << 20)? as u32;
         Ok(())
     }),
@@ -461,7 +461,7 @@ fn connections(value: &str) -> Result<Option<u32>, String> {
     if value == "infinity" { Ok(None) } else { Ok(Some(integer(value, 0, u64::from(u32::MAX))? as u32)) }
 }
 
-/// `5672`, `127.0.0.1:5672`, `::1:5672` or `[::1]:5672`.
+/// Parses a listener: `5672`, `127.0.0.1:5672`, `::1:5672` or `[::1]:5672`.
 pub(super) fn listener(value: &str) -> Result<Listener, String> {
     let Some((host, number)) = value.rsplit_once(':') else {
         return Ok(Listener { host: None, port: port(value)? });

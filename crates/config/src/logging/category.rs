@@ -1,4 +1,4 @@
-/// What a line is about.
+/// The category of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogCategory {
     /// Everything else.
@@ -11,21 +11,21 @@ pub enum LogCategory {
     Queue,
     /// Users and their logins.
     User,
-    /// Upgrades. Nothing is logged there yet.
+    /// Upgrades. No line has this category yet.
     Upgrade,
-    /// Federation. Nothing is logged there yet.
+    /// Federation. No line has this category yet.
     Federation,
-    /// Mirrors of classic queues, which RabbitMQ removed. Nothing is logged there.
+    /// Mirrors of classic queues, which RabbitMQ removed. No line has this category.
     Mirroring,
-    /// Raft. Nothing is logged there yet.
+    /// Raft. No line has this category yet.
     Ra,
 }
 
 impl LogCategory {
-    /// How many there are.
+    /// Number of categories.
     pub const COUNT: usize = 9;
 
-    /// All of them.
+    /// All categories.
     pub const ALL: [LogCategory; Self::COUNT] = [
         LogCategory::Default,
         LogCategory::Connection,
@@ -38,7 +38,7 @@ impl LogCategory {
         LogCategory::Ra,
     ];
 
-    /// As in `log.NAME.level`.
+    /// The name in `log.NAME.level`.
     pub fn name(self) -> &'static str {
         match self {
             LogCategory::Default => "default",

@@ -2,20 +2,20 @@ use std::collections::BTreeMap;
 
 use super::LogLevel;
 
-/// How a line looks: `log.OUTPUT.formatter.*`.
+/// The format of a log line: `log.OUTPUT.formatter.*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// `formatter`: an object of JSON, or text.
+    /// `formatter`: whether a line is a JSON object rather than text.
     pub json: bool,
     /// `formatter.time_format`.
     pub time: TimeFormat,
     /// `formatter.level_format`.
     pub level: LevelFormat,
-    /// `formatter.single_line`: line ends within a message become commas.
+    /// `formatter.single_line`: whether line ends within a message are replaced by commas.
     pub single_line: bool,
-    /// `formatter.plaintext.format`: what stands before the message, in every line of it.
+    /// `formatter.plaintext.format`: the part before the message, repeated for each of its lines.
     pub prefix: Vec<Piece>,
-    /// What stands behind it.
+    /// The part after the message.
     pub suffix: Vec<Piece>,
     /// `formatter.json.field_map`.
     pub fields: FieldMap,
@@ -40,13 +40,13 @@ impl Default for Format {
 }
 
 impl Format {
-    /// `plaintext.format`.
+    /// Sets `plaintext.format`.
     pub(crate) fn set_text(&mut self, text: &str) -> Result<(), String> {
         (self.prefix, self.suffix) = pieces(text)?;
         Ok(())
     }
 
-    /// `json.verbosity_map`: `debug=2 info=1`, with colons too.
+    /// Sets `json.verbosity_map`: `debug=2 info=1`, also with colons.
     pub(crate) fn set_verbosity(&mut self, text: &str) -> Result<(), String> {
         self.verbosity.clear();
         for word in text.split_whitespace() {
@@ -62,13 +62,13 @@ impl Format {
 /// A part of a line of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// As it is.
+    /// Literal text.
     Text(String),
-    /// The field of this name.
+    /// A field with this name.
     Field(String),
 }
 
-/// What stands before and behind `$msg`.
+/// The parts before and after `$msg`.
 fn pieces(text: &str) -> Result<(Vec<Piece>, Vec<Piece>), String> {
     let (mut before, mut pieces, mut has_message) = (Vec::new(), Vec::new(), false);
     let mut rest = text;
@@ -94,16 +94,16 @@ fn pieces(text: &str) -> Result<(Vec<Piece>, Vec<Piece>), String> {
     if has_message { Ok((before, pieces)) } else { Err(format!("'{text}' has no $msg, so that nothing would be told")) }
 }
 
-/// How a time looks. All are UTC.
+/// The format of a time, always in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeFormat {
-    /// RFC 3339 in microseconds, with this between date and time.
+    /// RFC 3339 in microseconds, with this character between date and time.
     Rfc3339(char),
     /// Microseconds since 1970.
     EpochMicroseconds,
-    /// Seconds since 1970, with six digits behind the point in text and none in JSON.
+    /// Seconds since 1970, with six decimal digits in text and none in JSON.
     EpochSeconds,
-    /// Milliseconds and no offset, as before RabbitMQ 3.9.
+    /// Milliseconds without an offset, as before RabbitMQ 3.9.
     Lager,
 }
 
@@ -122,12 +122,12 @@ impl TimeFormat {
     }
 }
 
-/// How the name of a level looks.
+/// The format of a level's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelFormat {
     /// 3 or 4 letters; `None` for the whole name.
     pub letters: Option<u8>,
-    /// In capitals.
+    /// Whether it is in capitals.
     pub upper: bool,
 }
 
@@ -146,17 +146,17 @@ impl LevelFormat {
     }
 }
 
-/// Names and order of the fields of an object.
+/// Names and order of the fields of a JSON object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldMap {
-    /// What comes first, in this order: our name of a field and the one to write, `None` for a field to leave out.
+    /// The first fields, in order: our name of the field and the name to write, `None` to omit the field.
     pub first: Vec<(String, Option<String>)>,
-    /// Whether fields that aren't named follow.
+    /// Whether fields that aren't listed follow.
     pub rest: bool,
 }
 
 impl FieldMap {
-    /// `time:ts level msg pid:- *:-`: a rename, two as they are, one left out, and none beside them.
+    /// Parses `time:ts level msg pid:- *:-`: a renamed field, two unchanged ones, an omitted one, and no others.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut map = FieldMap { first: Vec::new(), rest: true };
         for word in text.split_whitespace() {
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_taken_apart_around_the_message() {
+    fn a_format_is_split_at_the_message() {
         let field = |name: &str| Piece::Field(name.into());
         let text = |text: &str| Piece::Text(text.into());
         assert_eq!(

@@ -1,13 +1,13 @@
-/// The fields of an entry, beside its message.
+/// The fields of a journal entry besides its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournaldFields(pub Vec<JournaldField>);
 
-/// One of them.
+/// A field of a journal entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JournaldField {
-    /// `NAME="text"`.
+    /// `NAME="text"`: a constant.
     Text(String, String),
-    /// `NAME=field`: a field of the line, if it has it.
+    /// `NAME=field`: a field of the log line, if it has it.
     Field(String, String),
 }
 

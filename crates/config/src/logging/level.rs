@@ -1,22 +1,22 @@
-/// How much is logged.
+/// A log level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     /// Nothing.
     None,
-    /// What ends the node.
+    /// Errors that end the node.
     Critical,
-    /// What stops us.
+    /// Failures of operations.
     Error,
-    /// What somebody should look at.
+    /// Conditions that an operator should look at.
     Warning,
-    /// What happens.
+    /// Normal events.
     Info,
-    /// What happens inside.
+    /// Internal events.
     Debug,
 }
 
 impl LogLevel {
-    /// The level of this name; those of RabbitMQ that aren't here are the next that says less.
+    /// The level with this name; RabbitMQ's other levels are mapped to the next less verbose one.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "none" => Some(LogLevel::None),

@@ -1,45 +1,45 @@
 use super::{CategoryLog, Format, JournaldFields, LogCategory, LogLevel, Logging, Place, Rotation, Syslog};
 
-/// Where files go whose place nobody has named.
+/// Default places of log files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPlaces {
-    /// Where files are whose name isn't a path.
+    /// Directory of files whose name isn't a path.
     pub directory: String,
-    /// The file of everything, as it is named if nothing else is.
+    /// Default name of the file with all lines.
     pub file: String,
-    /// Whether lines go into it if no output was asked for, rather than to standard output.
+    /// Whether lines go to that file if no output is configured, rather than to standard output.
     pub is_installed: bool,
 }
 
-/// One place that lines go to.
+/// A configured output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Where.
+    /// Its destination.
     pub target: Target,
-    /// Which.
+    /// The levels of lines that go to it.
     pub levels: Levels,
-    /// How.
+    /// The format of lines.
     pub format: Format,
 }
 
-/// A place that lines go to.
+/// The destination of lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Standard output, with colours at a terminal.
     Stdout {
-        /// Whether at a terminal.
+        /// Whether to use colours at a terminal.
         colors: bool,
     },
     /// Standard error.
     Stderr {
-        /// Whether at a terminal.
+        /// Whether to use colours at a terminal.
         colors: bool,
     },
     /// A file.
     File {
         /// Its path.
         path: String,
-        /// When it is put aside.
+        /// The conditions for rotating it.
         rotation: Rotation,
     },
     /// A syslog server.
@@ -48,27 +48,27 @@ pub enum Target {
     Journald(JournaldFields),
 }
 
-/// How much of each category.
+/// The level of each category.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels([LogLevel; LogCategory::COUNT]);
 
 impl Levels {
-    /// The same for all.
+    /// The same level for all categories.
     pub fn all(level: LogLevel) -> Self {
         Self([level; LogCategory::COUNT])
     }
 
-    /// How much of this one.
+    /// The level of this category.
     pub fn of(&self, category: LogCategory) -> LogLevel {
         self.0[category as usize]
     }
 
-    /// Changes one.
+    /// Sets the level of a category.
     pub fn set(&mut self, category: LogCategory, level: LogLevel) {
         self.0[category as usize] = level;
     }
 
-    /// This level for all that aren't switched off here, as `rabbitmqctl set_log_level` does it.
+    /// This level for all categories that aren't switched off, as set by `rabbitmqctl set_log_level`.
     #[must_use]
     pub fn at(&self, level: LogLevel) -> Self {
         Self(self.0.map(|own| if own == LogLevel::None { own } else { level }))
@@ -76,8 +76,9 @@ impl Levels {
 }
 
 impl Logging {
-    /// What RabbitMQ makes of the same keys: an output is on if it or a level of it was named; without any there is one,
-    /// a category's level stands in for those of the outputs, and a category with a file goes there alone.
+    /// The outputs that RabbitMQ derives from the same keys. An output is on if it or its level was set; if none was,
+    /// there is one default output. A category's level replaces those of the outputs, and a category with a file goes
+    /// only there.
     pub fn outputs(&self, places: &LogPlaces) -> Vec<Output> {
         let mut outputs = self.main(places);
         for (category, log) in &self.categories {
@@ -92,7 +93,7 @@ impl Logging {
         outputs
     }
 
-    /// A category's lines leave the outputs of everything, but the file that it shares with them.
+    /// Removes a category's lines from the general outputs, except from the file that it shares with them.
     fn give_to_file(&self, outputs: &mut Vec<Output>, category: LogCategory, log: &CategoryLog, own: String) {
         let mut is_there = false;
         for output in outputs.iter_mut() {

@@ -1,42 +1,42 @@
-/// When a file is put aside for a new one.
+/// The conditions for rotating a log file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Rotation {
-    /// `rotation.size`: once it has this many bytes; `None`: however many it has.
+    /// `rotation.size`: size in bytes at which it is rotated; `None` for no limit.
     pub size: Option<u64>,
-    /// `rotation.date`: at these times.
+    /// `rotation.date`: times at which it is rotated.
     pub date: Option<RotationDate>,
-    /// `rotation.count`: how many old ones are kept.
+    /// `rotation.count`: number of old files kept.
     pub count: u32,
-    /// `rotation.compress`: old ones are compressed with gzip.
+    /// `rotation.compress`: whether old files are compressed with gzip.
     pub compress: bool,
 }
 
-/// A time that comes again and again, in UTC.
+/// A recurring time, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RotationDate {
-    /// How often.
+    /// Its period.
     pub period: Period,
-    /// 0 to 23; of no meaning for hours.
+    /// Hour from 0 to 23; ignored if hourly.
     pub hour: u8,
-    /// 0 to 59.
+    /// Minute from 0 to 59.
     pub minute: u8,
 }
 
-/// How often a file is put aside.
+/// The period of a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// Each hour.
+    /// Hourly.
     Hour,
-    /// Each day.
+    /// Daily.
     Day,
-    /// On this day of the week; 0 is Sunday.
+    /// Weekly on this day; 0 is Sunday.
     Week(u8),
-    /// On this day of the month, from 1; in a shorter month on its last day. `None` for the last day.
+    /// Monthly on this day, from 1, or on the last day of a shorter month; `None` for the last day.
     Month(Option<u8>),
 }
 
 impl RotationDate {
-    /// As newsyslog.conf(5) writes it: `$H30`, `$D0`, `$W5D16`, `$M1D0`, `$MLD23`.
+    /// Parses the syntax of newsyslog.conf(5): `$H30`, `$D0`, `$W5D16`, `$M1D0`, `$MLD23`.
     pub(crate) fn parse(text: &str) -> Result<Option<Self>, String> {
         let wrong = || {
             format!(

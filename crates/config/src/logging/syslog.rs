@@ -1,6 +1,6 @@
 use crate::tls::Tls;
 
-/// Where and how a syslog server is spoken to.
+/// Address and protocol of a syslog server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Syslog {
     /// `log.syslog.host` or `log.syslog.ip`.
@@ -15,9 +15,9 @@ pub struct Syslog {
     pub identity: String,
     /// `log.syslog.facility`.
     pub facility: Facility,
-    /// `log.syslog.multiline_mode`: a message of several lines is one datagram, not one per line.
+    /// `log.syslog.multiline_mode`: whether a message of several lines is one datagram rather than one per line.
     pub multiline: bool,
-    /// `log.syslog.ssl_options.*`: here `cacertfile` names the roots of the server's certificate.
+    /// `log.syslog.ssl_options.*`: `cacertfile` has the roots of the server's certificate here.
     pub tls: Tls,
 }
 
@@ -37,18 +37,18 @@ impl Default for Syslog {
 }
 
 impl Syslog {
-    /// Where it listens.
+    /// The port in effect.
     pub fn port(&self) -> u16 {
         self.port.unwrap_or(if self.transport == Transport::Tls { 6514 } else { 514 })
     }
 
-    /// How it is spoken to.
+    /// The protocol in effect.
     pub fn protocol(&self) -> SyslogProtocol {
         let default = if self.transport == Transport::Tls { SyslogProtocol::Rfc5424 } else { SyslogProtocol::Rfc3164 };
         self.protocol.unwrap_or(default)
     }
 
-    /// Refuses what contradicts itself; the second of two keys is to blame.
+    /// Refuses contradicting keys; the error names the second of them.
     pub(crate) fn check(&self) -> Result<(), String> {
         match (self.transport, self.protocol) {
             (Transport::Tls, Some(SyslogProtocol::Rfc3164)) => {
@@ -59,14 +59,14 @@ impl Syslog {
     }
 }
 
-/// How lines get to a server.
+/// The transport of syslog messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// A datagram per line (RFC 5426).
     Udp,
     /// Framed by their length (RFC 6587, 3.4.1).
     Tcp,
-    /// The same with TLS (RFC 5425).
+    /// Framed by their length, with TLS (RFC 5425).
     Tls,
 }
 
@@ -81,12 +81,12 @@ impl Transport {
     }
 }
 
-/// What a message looks like.
+/// The format of syslog messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyslogProtocol {
-    /// The old form.
+    /// RFC 3164, the old format.
     Rfc3164,
-    /// The new form.
+    /// RFC 5424, the new format.
     Rfc5424,
 }
 
@@ -100,7 +100,7 @@ impl SyslogProtocol {
     }
 }
 
-/// Its number (RFC 5424, 6.2.1).
+/// The number of a facility (RFC 5424, 6.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facility(pub u8);
 

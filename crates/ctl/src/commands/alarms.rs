@@ -1,31 +1,31 @@
-//! Alarms that hold publishers back, and the limits beyond which they are raised.
+//! Alarms, which block publishers, and their limits.
 
 use serde_json::{Value, json};
 
-use super::{CHECK, CTL, Command, Group, LOOK};
-use crate::answer::Answer;
+use super::{CHECK, CTL, Command, CommandGroup, LOOK};
+use crate::answer::CommandOutput;
 use crate::call::Call;
-use crate::client::Client;
+use crate::client::NodeClient;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "alarms", Group::Monitoring, "", "Lists resource alarms that are in effect", list),
-    Command::new(CHECK, "check_alarms", Group::Monitoring, "", "Exits with a non-zero code if an alarm is in effect", check_all),
-    Command::new(CHECK, "check_local_alarms", Group::Monitoring, "", "Exits with a non-zero code if an alarm is in effect on this node", check_local),
-    Command::new(CTL, "set_vm_memory_high_watermark", Group::Configuration, "<fraction> [<value>]", "Sets the memory watermark until the node stops: a fraction, or absolute <value>", set_memory),
-    Command::new(LOOK, "activate_free_disk_space_monitoring", Group::Monitoring, "", "Does nothing: free disk space is always watched", activate),
-    Command::new(CTL, "set_disk_free_limit", Group::Configuration, "<disk_limit> [<fraction>]", "Sets the least free disk until the node stops: bytes, or mem_relative <fraction>", set_disk),
+    Command::new(CHECK, "alarms", CommandGroup::Monitoring, "", "Lists resource alarms that are in effect", list),
+    Command::new(CHECK, "check_alarms", CommandGroup::Monitoring, "", "Exits with a non-zero code if an alarm is in effect", check_all),
+    Command::new(CHECK, "check_local_alarms", CommandGroup::Monitoring, "", "Exits with a non-zero code if an alarm is in effect on this node", check_local),
+    Command::new(CTL, "set_vm_memory_high_watermark", CommandGroup::Configuration, "<fraction> [<value>]", "Sets the memory watermark until the node stops: a fraction, or absolute <value>", set_memory),
+    Command::new(LOOK, "activate_free_disk_space_monitoring", CommandGroup::Monitoring, "", "Does nothing: free disk space is always watched", activate),
+    Command::new(CTL, "set_disk_free_limit", CommandGroup::Configuration, "<disk_limit> [<fraction>]", "Sets the least free disk until the node stops: bytes, or mem_relative <fraction>", set_disk),
 ];
 
 /// The resources whose alarms are in effect.
-pub(super) fn raised(node: &Client) -> Result<Vec<String>, Failure> {
+pub(super) fn raised(node: &NodeClient) -> Result<Vec<String>, Failure> {
     let body = node.request("GET", "/api/health/checks/alarms", None)?.json();
     let alarms = body["alarms"].as_array().cloned().unwrap_or_default();
     Ok(alarms.iter().filter_map(|alarm| alarm["resource"].as_str().map(str::to_owned)).collect())
 }
 
-/// In RabbitMQ's words.
+/// The description of an alarm, in RabbitMQ's words.
 pub(super) fn described(resource: &str, node: &str) -> String {
     match resource {
         "memory" => format!("Memory alarm on node {node}"),
@@ -34,7 +34,7 @@ pub(super) fn described(resource: &str, node: &str) -> String {
     }
 }
 
-fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     let name = node.name();
     call.say(&format!("Asking node {name} to report any known resource alarms ..."));
@@ -44,32 +44,32 @@ fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
         true => format!("Node {name} reported no alarms, local or clusterwide"),
         false => raised.iter().map(|resource| described(resource, &name)).collect::<Vec<_>>().join("\n"),
     };
-    Ok(Answer::Report { text, value: json!({"result": "ok", "node": name, "alarms": alarms}) })
+    Ok(CommandOutput::Report { text, value: json!({"result": "ok", "node": name, "alarms": alarms}) })
 }
 
-fn check_all(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn check_all(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Asking node {} to report any local resource alarms ...", node.name()));
     check(&node, "reported no alarms, local or clusterwide")
 }
 
-fn check_local(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn check_local(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Asking node {} to report any local resource alarms ...", node.name()));
     check(&node, "reported no local alarms")
 }
 
-fn check(node: &Client, none: &str) -> Result<Answer, Failure> {
+fn check(node: &NodeClient, none: &str) -> Result<CommandOutput, Failure> {
     let (name, raised) = (node.name(), raised(node)?);
     if raised.is_empty() {
         let text = format!("Node {name} {none}");
-        return Ok(Answer::Report { value: json!({"result": "ok", "message": text}), text });
+        return Ok(CommandOutput::Report { value: json!({"result": "ok", "message": text}), text });
     }
     let described: Vec<String> = raised.iter().map(|resource| described(resource, &name)).collect();
     Err(Failure::check(&described.join("\n")))
 }
 
-fn set_memory(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn set_memory(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (first, value) = (call.word("fraction").to_owned(), call.given("value").map(str::to_owned));
     let (body, told) = match (first.as_str(), value) {
         ("absolute", Some(value)) => {
@@ -93,10 +93,10 @@ fn set_memory(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let node = call.node()?;
     call.say(&format!("Setting memory threshold on {} to {told} ...", node.name()));
     node.change("PUT", "/local/alarm-limits/memory", body)?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn set_disk(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn set_disk(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (first, fraction) = (call.word("disk_limit").to_owned(), call.given("fraction").map(str::to_owned));
     let (body, told) = match (first.as_str(), fraction) {
         ("mem_relative", Some(fraction)) => {
@@ -115,14 +115,14 @@ fn set_disk(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let node = call.node()?;
     call.say(&format!("Setting disk free limit on {} to {told} ...", node.name()));
     node.change("PUT", "/local/alarm-limits/disk", body)?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
 fn bad() -> Failure {
     Failure::bad_argument("Bad argument.")
 }
 
-/// A number of bytes with a unit as in rabbitmq.conf.
+/// Parses a number of bytes with a unit as in rabbitmq.conf.
 fn bytes(text: &str) -> Option<u64> {
     let split = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..split].parse().ok()?;
@@ -141,10 +141,10 @@ fn bytes(text: &str) -> Option<u64> {
     number.checked_mul(unit)
 }
 
-fn activate(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn activate(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let name = call.node()?.name();
     call.say(&format!("[Re-]activating free disk space monitoring on node {name}..."));
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Command, Group, LOOK, listed};
-use crate::answer::Answer;
+use super::{Command, CommandGroup, LOOK, listed};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::client::word;
 use crate::failure::Failure;
@@ -13,10 +13,10 @@ const COLUMNS: &[&str] =
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(LOOK, "list_bindings", Group::Monitoring, "[<column>...]", "Lists all bindings of a vhost", list).in_vhost().columns(COLUMNS),
+    Command::new(LOOK, "list_bindings", CommandGroup::Monitoring, "[<column>...]", "Lists all bindings of a vhost", list).in_vhost().columns(COLUMNS),
 ];
 
-fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let columns = listed::columns(call, COLUMNS, &COLUMNS[..6])?;
     let vhost = call.vhost();
     let node = call.node()?;

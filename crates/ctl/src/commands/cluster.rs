@@ -4,19 +4,19 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use super::{CHECK, Command, Group, LOOK, alarms, listeners};
-use crate::answer::Answer;
+use super::{CHECK, Command, CommandGroup, LOOK, alarms, listeners};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::client::word;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(LOOK, "cluster_status", Group::Cluster, "", "Displays the nodes of the cluster, which is this one", status),
-    Command::new(CHECK, "discover_peers", Group::Cluster, "", "Lists the nodes that could be found to form a cluster with, which is this one", discover),
+    Command::new(LOOK, "cluster_status", CommandGroup::Cluster, "", "Displays the nodes of the cluster, which is this one", status),
+    Command::new(CHECK, "discover_peers", CommandGroup::Cluster, "", "Lists the nodes that could be found to form a cluster with, which is this one", discover),
 ];
 
-fn status(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     let name = node.name();
     call.say(&format!("Cluster status of node {name} ..."));
@@ -71,11 +71,11 @@ fn status(call: &mut Call<'_>) -> Result<Answer, Failure> {
             flag["state"].as_str().unwrap_or_default()
         );
     }
-    Ok(Answer::Report { text, value })
+    Ok(CommandOutput::Report { text, value })
 }
 
-fn discover(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn discover(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let name = call.node()?.name();
     call.say("Discovering peers nodes ...");
-    Ok(Answer::Report { text: format!("[:{name}]"), value: json!([name]) })
+    Ok(CommandOutput::Report { text: format!("[:{name}]"), value: json!([name]) })
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{CTL, Command, Group, LOOK, listed, users};
-use crate::answer::Answer;
+use super::{CTL, Command, CommandGroup, LOOK, listed, users};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::client::word;
 use crate::failure::Failure;
@@ -65,15 +65,15 @@ const CHANNEL_COLUMNS: &[&str] = &[
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(LOOK, "list_channel_interceptors", Group::Monitoring, "", "Lists plugins that intercept what channels do, of which there are none", interceptors),
-    Command::new(LOOK, "list_connections", Group::Monitoring, "[<column>...]", "Lists AMQP connections of the node", list).columns(COLUMNS),
-    Command::new(LOOK, "list_channels", Group::Monitoring, "[<column>...]", "Lists all channels of the node", channels).columns(CHANNEL_COLUMNS),
-    Command::new(CTL, "close_connection", Group::Operations, "<connection> <explanation>", "Closes the connection of this name (column pid or name)", close),
-    Command::new(CTL, "close_all_connections", Group::Operations, "<explanation> [--global] [--limit <limit>] [--per-connection-delay <milliseconds>]", "Closes all connections of a vhost or of the node", close_all).in_vhost(),
-    Command::new(CTL, "close_all_user_connections", Group::Operations, "<username> <explanation>", "Closes all connections of a user", close_of_user),
+    Command::new(LOOK, "list_channel_interceptors", CommandGroup::Monitoring, "", "Lists plugins that intercept what channels do, of which there are none", interceptors),
+    Command::new(LOOK, "list_connections", CommandGroup::Monitoring, "[<column>...]", "Lists AMQP connections of the node", list).columns(COLUMNS),
+    Command::new(LOOK, "list_channels", CommandGroup::Monitoring, "[<column>...]", "Lists all channels of the node", channels).columns(CHANNEL_COLUMNS),
+    Command::new(CTL, "close_connection", CommandGroup::Operations, "<connection> <explanation>", "Closes the connection of this name (column pid or name)", close),
+    Command::new(CTL, "close_all_connections", CommandGroup::Operations, "<explanation> [--global] [--limit <limit>] [--per-connection-delay <milliseconds>]", "Closes all connections of a vhost or of the node", close_all).in_vhost(),
+    Command::new(CTL, "close_all_user_connections", CommandGroup::Operations, "<username> <explanation>", "Closes all connections of a user", close_of_user),
 ];
 
-/// Protocols as RabbitMQ's tools write them.
+/// The name of a protocol in RabbitMQ's tools.
 fn protocol(name: &str) -> Option<Value> {
     match name {
         "AMQP 0-9-1" => Some(json!([0, 9, 1])),
@@ -82,7 +82,7 @@ fn protocol(name: &str) -> Option<Value> {
     }
 }
 
-fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let columns = listed::columns(call, COLUMNS, &["user", "peer_host", "peer_port", "state"])?;
     let node = call.node()?;
     call.say("Listing connections ...");
@@ -99,7 +99,7 @@ fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
     }))
 }
 
-fn channels(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn channels(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let usual = ["pid", "user", "consumer_count", "messages_unacknowledged"];
     let columns = listed::columns(call, CHANNEL_COLUMNS, &usual)?;
     let node = call.node()?;
@@ -110,7 +110,7 @@ fn channels(call: &mut Call<'_>) -> Result<Answer, Failure> {
     }))
 }
 
-fn close(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn close(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (name, reason) = (call.word("connection").to_owned(), call.word("explanation").to_owned());
     let node = call.node()?;
     call.say(&format!("Closing connection {name}, reason: {reason}..."));
@@ -118,13 +118,13 @@ fn close(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let header = format!("x-reason: {}\r\n", reason.replace(['\r', '\n'], " "));
     let response = node.request_with("DELETE", &format!("/api/connections/{}", word(&name)), None, &header)?;
     match response.status {
-        200..=299 => Ok(Answer::Done),
+        200..=299 => Ok(CommandOutput::Done),
         404 => Err(Failure::check(&format!("Error:\nno connection is called '{name}'; see list_connections name"))),
         _ => Err(Failure::check(&response.reason())),
     }
 }
 
-fn close_all(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn close_all(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (vhost, reason) = (call.vhost(), call.word("explanation").to_owned());
     let mut body = json!({"reason": reason});
     if let Some(limit) = call.given("limit").filter(|limit| *limit != "0") {
@@ -144,24 +144,24 @@ fn close_all(call: &mut Call<'_>) -> Result<Answer, Failure> {
     match response.status {
         200 => {
             call.say(&format!("Closed {} connections", response.json()["closed"]));
-            Ok(Answer::Done)
+            Ok(CommandOutput::Done)
         }
         404 => Err(Failure::no_vhost(&vhost)),
         _ => Err(Failure::check(&response.reason())),
     }
 }
 
-fn close_of_user(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn close_of_user(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (user, reason) = (call.word("username").to_owned(), call.word("explanation").to_owned());
     let node = call.node()?;
     call.say(&format!("Closing connections of user {user}, reason: {reason}..."));
     users::find(&node, &user)?;
     node.change("POST", "/local/connections/close", json!({"reason": reason, "user": user}))?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn interceptors(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn interceptors(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     call.node()?;
     call.say("Listing channel interceptors ...");
-    Ok(Answer::Report { text: String::new(), value: Value::Array(Vec::new()) })
+    Ok(CommandOutput::Report { text: String::new(), value: Value::Array(Vec::new()) })
 }

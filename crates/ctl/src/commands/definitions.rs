@@ -1,18 +1,18 @@
-//! Definitions: all that is declared, as JSON.
+//! Definitions: all declared objects, as JSON.
 
 use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{CTL, Command, Group};
-use crate::answer::Answer;
+use super::{CTL, Command, CommandGroup};
+use crate::answer::CommandOutput;
 use crate::call::{self, Call};
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CTL, "export_definitions", Group::Definitions, "<file> [--format <format>]", "Exports definitions as JSON to a file, or with - to standard output", export),
-    Command::new(CTL, "import_definitions", Group::Definitions, "[<file>] [--format <format>] [--skip-if-unchanged]", "Imports definitions in JSON from a file or standard input", import),
+    Command::new(CTL, "export_definitions", CommandGroup::Definitions, "<file> [--format <format>]", "Exports definitions as JSON to a file, or with - to standard output", export),
+    Command::new(CTL, "import_definitions", CommandGroup::Definitions, "[<file>] [--format <format>] [--skip-if-unchanged]", "Imports definitions in JSON from a file or standard input", import),
 ];
 
 fn check_format(call: &Call<'_>) -> Result<(), Failure> {
@@ -25,21 +25,21 @@ fn check_format(call: &Call<'_>) -> Result<(), Failure> {
     }
 }
 
-fn export(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn export(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     check_format(call)?;
     let file = call.word("file").to_owned();
     let node = call.node()?;
     let text = node.get("/api/definitions")?.to_string();
     if file == "-" {
-        return Ok(Answer::Report { text, value: node.get("/api/definitions")? });
+        return Ok(CommandOutput::Report { text, value: node.get("/api/definitions")? });
     }
     call.say(&format!("Exporting definitions in JSON to a file at \"{file}\" ..."));
     fs::write(&file, text)
         .map_err(|reason| Failure::Data(format!("Error:\nUnable to write to the file {file}: {reason}")))?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn import(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn import(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     check_format(call)?;
     let (text, from) = match call.given("file").filter(|file| *file != "-") {
         Some(file) => {
@@ -57,12 +57,12 @@ fn import(call: &mut Call<'_>) -> Result<Answer, Failure> {
         let unchanged = node.get("/api/definitions")?;
         if contains(&unchanged, &definitions) {
             call.say("Definitions are unchanged: nothing to do.");
-            return Ok(Answer::Done);
+            return Ok(CommandOutput::Done);
         }
     }
     node.change("POST", "/api/definitions", definitions)?;
     call.say("Successfully imported definitions.");
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
 /// Whether every object of some definitions is in others.
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn definitions_are_unchanged_if_all_of_them_are_there() {
+    fn definitions_are_unchanged_if_all_objects_exist() {
         let all = json!({"users": [{"name": "a"}, {"name": "b"}], "product_version": "4"});
         assert!(contains(&all, &json!({"users": [{"name": "b"}], "product_version": "3"})));
         assert!(!contains(&all, &json!({"users": [{"name": "c"}]})));

@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Where `rabbitmq-server` looks for it.
+/// The path that `rabbitmq-server` uses.
 const INSTALLED: &str = "/etc/rabbitmq/enabled_plugins";
 
-/// The longest that is read.
+/// Largest file that is read, in bytes.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// The file of a node that doesn't run.
+/// The file of a node that isn't running.
 pub(super) fn offline() -> PathBuf {
     let given = env::var_os("RABBITMQ_ENABLED_PLUGINS_FILE").filter(|file| !file.is_empty());
     given.map_or_else(|| INSTALLED.into(), PathBuf::from)
 }
 
-/// The names in it; none if it isn't there.
+/// The names in the file; `None` if it doesn't exist.
 ///
 /// # Errors
-/// It can't be read, or is no list of names.
+/// The file can't be read, or isn't a list of names.
 pub(super) fn read(file: &Path) -> Result<Option<BTreeSet<String>>, Failure> {
     let wrong = |reason: String| Failure::refused(&format!("cannot read {}: {reason}", file.display()));
     match fs::metadata(file) {
@@ -36,17 +36,17 @@ pub(super) fn read(file: &Path) -> Result<Option<BTreeSet<String>>, Failure> {
     names(&text).map(Some).ok_or_else(|| wrong("it is no list of plugins, such as [rabbitmq_management].".to_owned()))
 }
 
-/// Puts names into it.
+/// Writes names to the file.
 ///
 /// # Errors
-/// It can't be written.
+/// The file can't be written.
 pub(super) fn write(file: &Path, names: &BTreeSet<String>) -> Result<(), Failure> {
     let listed: Vec<&str> = names.iter().map(String::as_str).collect();
     fs::write(file, format!("[{}].\n", listed.join(",")))
         .map_err(|error| Failure::refused(&format!("cannot write {}: {error}", file.display())))
 }
 
-/// What a node reads in full; here it is one list of names without blanks in them.
+/// Parses the file. A node accepts more forms; here it has to be one list of names without blanks in them.
 fn names(text: &str) -> Option<BTreeSet<String>> {
     let without_comments: String = text.lines().map(|line| line.split('%').next().unwrap_or_default()).collect();
     let list = match without_comments.trim() {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_and_written_and_what_is_no_list_is_not_touched() {
+    fn names_are_read_and_written_and_other_files_are_not_touched() {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
         assert_eq!(
             names("%% of the image\n[ rabbitmq_b,\n'rabbitmq_a' ] .\n"),

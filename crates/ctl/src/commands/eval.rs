@@ -1,20 +1,20 @@
-//! `eval`: there is no Erlang to evaluate an expression, but what start scripts and suites ask is answered; for the rest
-//! the command is named that does it.
+//! `eval`: without Erlang, expressions can't be evaluated, but those used by start scripts and test suites are
+//! recognised; for others the error names the command that does the same.
 
 use serde_json::{Value, json};
 
-use super::{CTL, Command, Group};
-use crate::answer::Answer;
+use super::{CTL, Command, CommandGroup};
+use crate::answer::CommandOutput;
 use crate::call::{self, Call};
 use crate::client::word;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CTL, "eval", Group::Operations, "[<expression>...]", "Answers some expressions of Erlang that scripts use, and names the command for others", eval),
+    Command::new(CTL, "eval", CommandGroup::Operations, "[<expression>...]", "Answers some expressions of Erlang that scripts use, and names the command for others", eval),
 ];
 
-/// An expression that is known.
+/// A recognised expression.
 #[derive(Debug, PartialEq)]
 enum Asked {
     Node,
@@ -28,7 +28,7 @@ enum Asked {
     SetLoopbackUsers(Vec<String>),
 }
 
-/// Words of expressions with the command that does what they do.
+/// Words in expressions, each with the command that does the same.
 const INSTEAD: &[(&str, &str)] = &[
     ("rabbit_alarm", "rabbitmq-diagnostics alarms"),
     ("vm_memory", "rabbitmqctl set_vm_memory_high_watermark"),
@@ -66,13 +66,13 @@ const INSTEAD: &[(&str, &str)] = &[
     ("application:get", "rabbitmqctl environment"),
 ];
 
-fn eval(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn eval(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let mut expression = call.words("expression").join(" ");
     if expression.is_empty() {
         expression = call::input()?;
     }
     if !expression.trim_end().ends_with('.') {
-        // RabbitMQ's words.
+        // RabbitMQ's text.
         return Err(Failure::Usage("Error (argument validation): \"syntax error before: \"".to_owned()));
     }
     let asked = recognised(&expression).ok_or_else(|| unknown(&expression))?;
@@ -94,7 +94,7 @@ fn eval(call: &mut Call<'_>) -> Result<Answer, Failure> {
         Asked::SetChannelMax(number) => done(call, "PUT", "/local/settings", json!({"channel_max": number}))?,
         Asked::SetLoopbackUsers(names) => done(call, "PUT", "/local/settings", json!({"loopback_users": names}))?,
     };
-    Ok(Answer::Text(answer))
+    Ok(CommandOutput::Text(answer))
 }
 
 fn done(call: &Call<'_>, method: &str, path: &str, body: Value) -> Result<String, Failure> {
@@ -102,7 +102,7 @@ fn done(call: &Call<'_>, method: &str, path: &str, body: Value) -> Result<String
     Ok("ok".to_owned())
 }
 
-/// Only what is listed here: an expression that is nearly one of them may mean something else.
+/// Recognises exactly the expressions listed here: an expression that is merely similar may mean something else.
 fn recognised(expression: &str) -> Option<Asked> {
     let text: String = expression.chars().filter(|letter| !letter.is_whitespace()).collect();
     let inside = |begin: &str, end: &str| text.strip_prefix(begin)?.strip_suffix(end);
@@ -131,14 +131,14 @@ fn recognised(expression: &str) -> Option<Asked> {
     users.map(text_of).collect::<Option<Vec<String>>>().map(Asked::SetLoopbackUsers)
 }
 
-/// `memory,node()`: an alarm of this node, by whatever name.
+/// `memory,node()`: an alarm of this node, whatever its name.
 fn resource(limit: &str) -> Option<String> {
     let (resource, node) = limit.split_once(',')?;
     let is_node = node == "node()" || name(node).is_some_and(|node| node.contains('@'));
     (is_node && matches!(resource, "memory" | "disk")).then(|| resource.to_owned())
 }
 
-/// An atom, with its quotes or without.
+/// An atom, quoted or not.
 fn name(text: &str) -> Option<String> {
     let text = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')).unwrap_or(text);
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '@' | '-' | '.');
@@ -161,7 +161,7 @@ fn term(value: &Value) -> String {
     }
 }
 
-/// The name of a node, in quotes where Erlang has them.
+/// The name of a node as an atom, quoted where Erlang requires it.
 fn atom(name: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '@');
     match name.starts_with(|first: char| first.is_ascii_lowercase()) && name.chars().all(is_plain) {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_not_and_name_their_command() {
+    fn others_are_not_recognised_and_name_their_command() {
         for (text, command) in [
             ("rabbit_alarm:get_alarms().", "rabbitmq-diagnostics alarms"),
             ("rabbit_alarm:set_alarm({{resource_limit, cpu, node()}, []}).", "rabbitmq-diagnostics alarms"),

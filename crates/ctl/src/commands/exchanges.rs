@@ -1,7 +1,7 @@
 //! Exchanges.
 
-use super::{Command, Group, LOOK, listed};
-use crate::answer::Answer;
+use super::{Command, CommandGroup, LOOK, listed};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::client::word;
 use crate::failure::Failure;
@@ -10,10 +10,10 @@ const COLUMNS: &[&str] = &["name", "type", "durable", "auto_delete", "internal",
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(LOOK, "list_exchanges", Group::Monitoring, "[<column>...]", "Lists exchanges", list).in_vhost().columns(COLUMNS),
+    Command::new(LOOK, "list_exchanges", CommandGroup::Monitoring, "[<column>...]", "Lists exchanges", list).in_vhost().columns(COLUMNS),
 ];
 
-fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let columns = listed::columns(call, COLUMNS, &["name", "type"])?;
     let vhost = call.vhost();
     let node = call.node()?;

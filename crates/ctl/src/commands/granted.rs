@@ -1,29 +1,29 @@
-//! What the commands about permissions and about topic permissions have in common.
+//! The common part of the commands for permissions and for topic permissions.
 
 use super::{listed, users, vhosts};
-use crate::answer::Answer;
+use crate::answer::CommandOutput;
 use crate::call::Call;
-use crate::client::{Client, word};
+use crate::client::{NodeClient, word};
 use crate::failure::Failure;
 
-/// One of the two.
+/// Permissions or topic permissions.
 pub(super) struct Granted {
-    /// Its word in paths of the HTTP API.
+    /// Their segment in paths of the HTTP API.
     pub(super) path: &'static str,
-    /// In RabbitMQ's words.
+    /// Their name in RabbitMQ's texts.
     pub(super) called: &'static str,
-    /// What is shown of each beside its user or its vhost.
+    /// The columns shown besides user or vhost.
     pub(super) columns: [&'static str; 3],
 }
 
 impl Granted {
-    /// Where a user's in a vhost are.
+    /// Path of a user's permissions in a vhost.
     pub(super) fn of(&self, vhost: &str, user: &str) -> String {
         format!("/api/{}/{}/{}", self.path, word(vhost), word(user))
     }
 
-    /// The node, once both are known to be there, and what is said of it: `{user}` and `{vhost}` are filled in.
-    pub(super) fn begin(&self, call: &mut Call<'_>, text: &str) -> Result<(Client, String), Failure> {
+    /// The node, once user and vhost are known to exist, and the message with `{user}` and `{vhost}` filled in.
+    pub(super) fn begin(&self, call: &mut Call<'_>, text: &str) -> Result<(NodeClient, String), Failure> {
         let (vhost, user) = (call.vhost(), call.word("username").to_owned());
         let node = call.node()?;
         let filled = text.replace("{called}", self.called).replace("{vhost}", &vhost);
@@ -34,8 +34,8 @@ impl Granted {
         Ok((node, path))
     }
 
-    /// Those in a vhost.
-    pub(super) fn list(&self, call: &mut Call<'_>) -> Result<Answer, Failure> {
+    /// Lists the permissions in a vhost.
+    pub(super) fn list(&self, call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         let vhost = call.vhost();
         let node = call.node()?;
         call.say(&format!("Listing {} for vhost \"{vhost}\" ...", self.called));
@@ -44,8 +44,8 @@ impl Granted {
         Ok(listed::rows(&self.beside("user"), found, |_| {}))
     }
 
-    /// Those of a user.
-    pub(super) fn list_of_user(&self, call: &mut Call<'_>) -> Result<Answer, Failure> {
+    /// Lists the permissions of a user.
+    pub(super) fn list_of_user(&self, call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         let user = call.word("username").to_owned();
         let node = call.node()?;
         call.say(&format!("Listing {} for user \"{user}\" ...", self.called));

@@ -1,9 +1,9 @@
-//! Checks that need only a question over HTTP.
+//! Checks that consist of one HTTP request.
 
 use serde_json::json;
 
-use super::{CHECK, CTL, Command, Group, LOOK};
-use crate::answer::Answer;
+use super::{CHECK, CTL, Command, CommandGroup, LOOK};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::client::word;
 use crate::failure::Failure;
@@ -11,25 +11,25 @@ use crate::tool::Tool;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "check_virtual_hosts", Group::Monitoring, "", "Exits with a non-zero code if a virtual host is down", virtual_hosts),
-    Command::new(CHECK, "check_certificate_expiration", Group::Monitoring, "[--within <period>] [--unit <unit>]", "Exits with a non-zero code if a certificate expires in a time", certificates),
-    Command::new(CHECK, "check_if_metadata_store_is_initialized", Group::Monitoring, "", "Exits with a non-zero code if objects can't be looked up yet", metadata),
-    Command::new(CHECK, "check_if_metadata_store_is_initialized_with_data", Group::Monitoring, "", "Exits with a non-zero code if there are no users and virtual hosts", metadata),
-    Command::new(CHECK, "check_if_node_is_quorum_critical", Group::Monitoring, "", "Exits with a non-zero code if a queue would lose its majority without this node", quorum_critical),
-    Command::new(CHECK, "check_for_quorum_queues_without_an_elected_leader", Group::Monitoring, "<pattern> [--across-all-vhosts]", "Exits with a non-zero code if a quorum queue has no leader", leaders).in_vhost(),
-    Command::new(&[Tool::Ctl, Tool::Diagnostics, Tool::Upgrade], "has_reached_target_cluster_size", Group::Cluster, "", "Exits with a non-zero code if nodes are missing from the cluster", cluster_size),
-    Command::new(CHECK, "check_if_node_is_mirror_sync_critical", Group::Monitoring, "", "Does nothing: there are no mirrors", mirrors),
-    Command::new(LOOK, "node_health_check", Group::Monitoring, "", "Does nothing, as in RabbitMQ: use the checks by name", deprecated),
-    Command::new(CTL, "force_gc", Group::Operations, "", "Does nothing: there is no garbage to collect", force_gc),
+    Command::new(CHECK, "check_virtual_hosts", CommandGroup::Monitoring, "", "Exits with a non-zero code if a virtual host is down", virtual_hosts),
+    Command::new(CHECK, "check_certificate_expiration", CommandGroup::Monitoring, "[--within <period>] [--unit <unit>]", "Exits with a non-zero code if a certificate expires in a time", certificates),
+    Command::new(CHECK, "check_if_metadata_store_is_initialized", CommandGroup::Monitoring, "", "Exits with a non-zero code if objects can't be looked up yet", metadata),
+    Command::new(CHECK, "check_if_metadata_store_is_initialized_with_data", CommandGroup::Monitoring, "", "Exits with a non-zero code if there are no users and virtual hosts", metadata),
+    Command::new(CHECK, "check_if_node_is_quorum_critical", CommandGroup::Monitoring, "", "Exits with a non-zero code if a queue would lose its majority without this node", quorum_critical),
+    Command::new(CHECK, "check_for_quorum_queues_without_an_elected_leader", CommandGroup::Monitoring, "<pattern> [--across-all-vhosts]", "Exits with a non-zero code if a quorum queue has no leader", leaders).in_vhost(),
+    Command::new(&[Tool::Ctl, Tool::Diagnostics, Tool::Upgrade], "has_reached_target_cluster_size", CommandGroup::Cluster, "", "Exits with a non-zero code if nodes are missing from the cluster", cluster_size),
+    Command::new(CHECK, "check_if_node_is_mirror_sync_critical", CommandGroup::Monitoring, "", "Does nothing: there are no mirrors", mirrors),
+    Command::new(LOOK, "node_health_check", CommandGroup::Monitoring, "", "Does nothing, as in RabbitMQ: use the checks by name", deprecated),
+    Command::new(CTL, "force_gc", CommandGroup::Operations, "", "Does nothing: there is no garbage to collect", force_gc),
 ];
 
-/// Asks for a check; 69 if it has failed.
-fn check(call: &Call<'_>, path: &str, well: &str) -> Result<Answer, Failure> {
+/// Requests a check; exits with 69 if it failed.
+fn check(call: &Call<'_>, path: &str, well: &str) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     let response = node.request("GET", &format!("/api/health/checks/{path}"), None)?;
     let text = well.replace("{node}", &node.name());
     match response.status {
-        200 => Ok(Answer::Report { value: json!({"result": "ok", "message": text}), text }),
+        200 => Ok(CommandOutput::Report { value: json!({"result": "ok", "message": text}), text }),
         _ => Err(Failure::check(&response.reason())),
     }
 }
@@ -40,12 +40,12 @@ fn introduce(call: &mut Call<'_>, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn virtual_hosts(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn virtual_hosts(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     introduce(call, "Checking if all vhosts are running on node {node} ...")?;
     check(call, "virtual-hosts", "Node {node} reported all vhosts as running")
 }
 
-fn certificates(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn certificates(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let unit = call.given("unit").unwrap_or("weeks").to_owned();
     if !["days", "weeks", "months", "years"].contains(&unit.as_str()) {
         return Err(Failure::Usage(format!(
@@ -63,18 +63,18 @@ fn certificates(call: &mut Call<'_>) -> Result<Answer, Failure> {
     )
 }
 
-fn metadata(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn metadata(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     introduce(call, "Checking if metadata store on node {node} has finished initializing ...")?;
     check(call, "metadata-store/initialized", "Metadata store on node {node} has completed its initialization")
 }
 
-fn quorum_critical(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn quorum_critical(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     introduce(call, "Checking if node {node} is critical for quorum of any queues/streams ...")?;
     let alone = "seems to be the only one in a single node cluster, the check does not apply";
     check(call, "node-is-quorum-critical", &format!("Node {{node}} {alone}"))
 }
 
-fn leaders(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn leaders(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     introduce(call, "Checking leader health of quorum queues on node {node} ...")?;
     let vhost =
         if call.has("across-all-vhosts") { "all-vhosts".to_owned() } else { format!("vhost/{}", word(&call.vhost())) };
@@ -82,25 +82,25 @@ fn leaders(call: &mut Call<'_>) -> Result<Answer, Failure> {
     check(call, &path, "Node {node} reported all quorum queue leaders as healthy")
 }
 
-fn cluster_size(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn cluster_size(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     introduce(call, "Checking if target cluster size has been reached on node {node} ...")?;
     check(call, "reached-target-cluster-size", "Target cluster size has been reached on node {node}")
 }
 
-fn mirrors(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn mirrors(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     call.node()?;
     call.say("This command is DEPRECATED and is a no-op. It will be removed in a future version.");
-    Ok(Answer::Report { text: "ok".to_owned(), value: json!({"result": "ok"}) })
+    Ok(CommandOutput::Report { text: "ok".to_owned(), value: json!({"result": "ok"}) })
 }
 
-fn deprecated(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn deprecated(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     call.node()?;
-    Ok(Answer::Text(
+    Ok(CommandOutput::Text(
         "This command is DEPRECATED and is a no-op. Use the health checks of rabbitmq-diagnostics".to_owned(),
     ))
 }
 
-fn force_gc(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn force_gc(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     introduce(call, "Node {node} has no garbage to collect: memory is freed as it is used up")?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }

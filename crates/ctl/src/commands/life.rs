@@ -1,4 +1,4 @@
-//! A node's life: it is waited for, stopped, taken out of service and back.
+//! Lifecycle of a node: waiting for it, stopping it, taking it out of service and back.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -8,55 +8,55 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{CHECK, CTL, Command, Group, LOOK};
-use crate::answer::Answer;
+use super::{CHECK, CTL, Command, CommandGroup, LOOK};
+use crate::answer::CommandOutput;
 use crate::call::Call;
-use crate::client::Client;
+use crate::client::NodeClient;
 use crate::failure::Failure;
 
-/// How often a node that isn't there yet, or still is, is looked for.
+/// Interval of polling for a node to start or stop.
 const STEP: Duration = Duration::from_millis(20);
 
-/// How long RabbitMQ's tools wait by default for a node to start or stop.
+/// Default timeout of RabbitMQ's tools for the start or stop of a node.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CTL, "await_startup", Group::Nodes, "", "Waits until the node has started", await_startup),
-    Command::new(CTL, "await_online_nodes", Group::Cluster, "<count>", "Waits for <count> nodes to join the cluster; there is one", await_online_nodes),
-    Command::new(LOOK, "wait", Group::Nodes, "[<pidfile>] [--pid <pid>]", "Waits until the node of a process has started", wait),
-    Command::new(CTL, "start_app", Group::Nodes, "", "Starts the node again after stop_app, with what is on its disk", start_app),
-    Command::new(CTL, "stop_app", Group::Nodes, "", "Stops the node and leaves its process, which only answers these tools", stop_app),
-    Command::new(CTL, "stop", Group::Nodes, "[<pidfile>] [--idempotent]", "Stops the node and waits until it has; --idempotent takes one that doesn't run for stopped", stop),
-    Command::new(CTL, "shutdown", Group::Nodes, "[--wait] [--no-wait]", "Stops the node and waits until it has", shutdown),
-    Command::new(CTL, "suspend_listeners", Group::Operations, "", "Suspends the listeners, so that nobody can connect", suspend),
-    Command::new(CTL, "resume_listeners", Group::Operations, "", "Resumes the listeners", resume),
-    Command::new(CHECK, "is_booting", Group::Monitoring, "", "Says whether the node is booting", is_booting),
-    Command::new(CHECK, "is_running", Group::Monitoring, "", "Says whether the node runs", is_running),
-    Command::new(CHECK, "check_running", Group::Monitoring, "", "Exits with a non-zero code if the node isn't running", check_running),
+    Command::new(CTL, "await_startup", CommandGroup::Nodes, "", "Waits until the node has started", await_startup),
+    Command::new(CTL, "await_online_nodes", CommandGroup::Cluster, "<count>", "Waits for <count> nodes to join the cluster; there is one", await_online_nodes),
+    Command::new(LOOK, "wait", CommandGroup::Nodes, "[<pidfile>] [--pid <pid>]", "Waits until the node of a process has started", wait),
+    Command::new(CTL, "start_app", CommandGroup::Nodes, "", "Starts the node again after stop_app, with what is on its disk", start_app),
+    Command::new(CTL, "stop_app", CommandGroup::Nodes, "", "Stops the node and leaves its process, which only answers these tools", stop_app),
+    Command::new(CTL, "stop", CommandGroup::Nodes, "[<pidfile>] [--idempotent]", "Stops the node and waits until it has; --idempotent takes one that doesn't run for stopped", stop),
+    Command::new(CTL, "shutdown", CommandGroup::Nodes, "[--wait] [--no-wait]", "Stops the node and waits until it has", shutdown),
+    Command::new(CTL, "suspend_listeners", CommandGroup::Operations, "", "Suspends the listeners, so that nobody can connect", suspend),
+    Command::new(CTL, "resume_listeners", CommandGroup::Operations, "", "Resumes the listeners", resume),
+    Command::new(CHECK, "is_booting", CommandGroup::Monitoring, "", "Says whether the node is booting", is_booting),
+    Command::new(CHECK, "is_running", CommandGroup::Monitoring, "", "Says whether the node runs", is_running),
+    Command::new(CHECK, "check_running", CommandGroup::Monitoring, "", "Exits with a non-zero code if the node isn't running", check_running),
 ];
 
-/// Waits for a node to answer.
-fn until_started(call: &Call<'_>) -> Result<Client, Failure> {
+/// Waits for a node to respond.
+fn until_started(call: &Call<'_>) -> Result<NodeClient, Failure> {
     let patience = call.options.timeout.unwrap_or(PATIENCE);
     let deadline = Instant::now() + patience;
     loop {
         match call.process() {
             Err(Failure::Unavailable(_)) if Instant::now() < deadline => thread::sleep(STEP),
             Err(Failure::Unavailable(text)) => return Err(Failure::Timeout(text)),
-            // RabbitMQ's answer; it doesn't wait either.
+            // RabbitMQ's error; it doesn't wait either.
             Ok(process) if !process.is_running() => return Err(Failure::check("rabbit_is_not_running")),
             other => return other,
         }
     }
 }
 
-fn await_startup(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn await_startup(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     until_started(call)?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn await_online_nodes(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn await_online_nodes(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let count: u64 =
         call.word("count").parse().map_err(|_| Failure::bad_argument("Bad argument: node count must be an integer"))?;
     let node = call.node()?;
@@ -66,15 +66,15 @@ fn await_online_nodes(call: &mut Call<'_>) -> Result<Answer, Failure> {
         "Will wait for at least {count} nodes to join the cluster of {name}. Timeout: {seconds} seconds."
     ));
     match count {
-        0 | 1 => Ok(Answer::Done),
+        0 | 1 => Ok(CommandOutput::Done),
         _ => Err(Failure::Timeout(format!(
             "Error:\nthis node is alone, and no other can join it: clusters aren't there yet (asked for {count} nodes)"
         ))),
     }
 }
 
-/// Waits for the pid file, for its process to answer, and fails at once when that process has ended.
-fn wait(call: &mut Call<'_>) -> Result<Answer, Failure> {
+/// Waits for the pid file and for its process to respond. Fails at once if that process has ended.
+fn wait(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let deadline = Instant::now() + call.options.timeout.unwrap_or(PATIENCE);
     let pid: u32 = match (call.given("pid").map(str::to_owned), call.given("pidfile").map(str::to_owned)) {
         (Some(pid), _) => {
@@ -91,12 +91,12 @@ fn wait(call: &mut Call<'_>) -> Result<Answer, Failure> {
         match call.process() {
             Ok(node) if node.is_running() => {
                 let found = node.node["pid"].as_u64().unwrap_or_default();
-                // A pid file may name a process that has the node for a child, such as a shell.
+                // The process in a pid file may be the parent of the node, such as a shell.
                 if found != u64::from(pid) && !is_alive(pid) {
                     return Err(Failure::check(&format!("process {pid} is not the node, which is {found}")));
                 }
                 call.say(&format!("Applications 'rabbit_and_plugins' are running on {}", node.name()));
-                return Ok(Answer::Done);
+                return Ok(CommandOutput::Done);
             }
             Ok(_) | Err(Failure::Unavailable(_)) if !is_alive(pid) => {
                 return Err(Failure::check(&format!("process {pid} isn't running, and no node answers")));
@@ -111,7 +111,7 @@ fn wait(call: &mut Call<'_>) -> Result<Answer, Failure> {
     }
 }
 
-/// The process id in a file that may still have to be written.
+/// The process id in a file that may not be written yet.
 fn pid_of(file: &Path, deadline: Instant) -> Result<u32, Failure> {
     loop {
         match std::fs::read_to_string(file) {
@@ -134,7 +134,7 @@ fn is_alive(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-fn start_app(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn start_app(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let process = call.process()?;
     call.say(&format!("Starting node {} ...", process.name()));
     if !process.is_running() {
@@ -145,29 +145,29 @@ fn start_app(call: &mut Call<'_>) -> Result<Answer, Failure> {
             (false, None) => Ok(false),
         })?;
     }
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn stop_app(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn stop_app(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let process = call.process()?;
     call.say(&format!("Stopping rabbit application on node {} ...", process.name()));
     if process.is_running() {
         ask(&process, "/local/app/stop")?;
         until(call, |process| Ok(!process.is_running()))?;
     }
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-/// Asks the process for something that ends whoever answers: the answer may be lost.
-fn ask(process: &Client, path: &str) -> Result<(), Failure> {
+/// Sends a request that ends the responding process: the response may be lost.
+fn ask(process: &NodeClient, path: &str) -> Result<(), Failure> {
     match process.change("POST", path, json!({})) {
         Err(Failure::Unavailable(_)) => Ok(()),
         other => other,
     }
 }
 
-/// Waits until the process is as it should be. Between two states nobody answers.
-fn until(call: &Call<'_>, is_there: impl Fn(&Client) -> Result<bool, Failure>) -> Result<(), Failure> {
+/// Waits until the process has reached a state. Between two states it doesn't respond.
+fn until(call: &Call<'_>, is_there: impl Fn(&NodeClient) -> Result<bool, Failure>) -> Result<(), Failure> {
     let patience = call.options.timeout.unwrap_or(PATIENCE);
     let deadline = Instant::now() + patience;
     loop {
@@ -184,26 +184,26 @@ fn until(call: &Call<'_>, is_there: impl Fn(&Client) -> Result<bool, Failure>) -
     }
 }
 
-fn stop(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn stop(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     match end(call, true) {
         Err(Failure::Unavailable(_)) if call.has("idempotent") => {
             call.say("Node is already stopped");
-            Ok(Answer::Done)
+            Ok(CommandOutput::Done)
         }
         other => other,
     }
 }
 
-fn shutdown(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn shutdown(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let waits = !call.has("no-wait");
     end(call, waits)
 }
 
-fn end(call: &mut Call<'_>, waits: bool) -> Result<Answer, Failure> {
+fn end(call: &mut Call<'_>, waits: bool) -> Result<CommandOutput, Failure> {
     let node = call.process()?;
     call.say(&format!("Stopping and halting node {} ...", node.name()));
     match node.change("POST", "/local/stop", json!({})) {
-        // It answered a moment ago: a node without anything to close may be gone before it can say so.
+        // It responded a moment ago: a node without anything to close may be gone before it can respond.
         Ok(_) | Err(Failure::Unavailable(_)) => {}
         Err(failure) => return Err(failure),
     }
@@ -211,10 +211,10 @@ fn end(call: &mut Call<'_>, waits: bool) -> Result<Answer, Failure> {
         let directory = node.node["data_directory"].as_str().unwrap_or_default();
         until_stopped(Path::new(directory), call.options.timeout.unwrap_or(PATIENCE))?;
     }
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-/// Waits until nobody holds the lock on the data directory: the kernel takes it back when the process has ended.
+/// Waits until the lock on the data directory is free: the kernel releases it when the process has ended.
 fn until_stopped(directory: &Path, patience: Duration) -> Result<(), Failure> {
     let deadline = Instant::now() + patience;
     let lock = File::open(directory)
@@ -228,30 +228,30 @@ fn until_stopped(directory: &Path, patience: Duration) -> Result<(), Failure> {
     Ok(())
 }
 
-fn suspend(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn suspend(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!(
         "Will suspend client connection listeners on node {}. The node will no longer accept client connections!",
         node.name()
     ));
     node.change("POST", "/local/listeners/suspend", json!({}))?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn resume(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn resume(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!(
         "Will resume client connection listeners on node {}. The node will now accept client connections",
         node.name()
     ));
     node.change("POST", "/local/listeners/resume", json!({}))?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn is_booting(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn is_booting(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let name = call.process()?.name();
     call.say(&format!("Asking node {name} for its boot status ..."));
-    Ok(Answer::Report {
+    Ok(CommandOutput::Report {
         text: format!(
             "RabbitMQ on node {name} is fully booted (check with is_running), stopped or has not started booting yet"
         ),
@@ -259,17 +259,17 @@ fn is_booting(call: &mut Call<'_>) -> Result<Answer, Failure> {
     })
 }
 
-fn is_running(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn is_running(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let process = call.process()?;
     let name = process.name();
     call.say(&format!("Asking node {name} for its status ..."));
     match process.is_running() {
         true => Ok(running(&name)),
-        false => Ok(Answer::Report { text: not_running(&name), value: json!(false) }),
+        false => Ok(CommandOutput::Report { text: not_running(&name), value: json!(false) }),
     }
 }
 
-fn check_running(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn check_running(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let process = call.process()?;
     let name = process.name();
     call.say(&format!("Checking if RabbitMQ is running on node {name} ..."));
@@ -283,7 +283,7 @@ fn not_running(name: &str) -> String {
     format!("RabbitMQ on node {name} is not running or has not fully booted yet (check with is_booting)")
 }
 
-fn running(name: &str) -> Answer {
+fn running(name: &str) -> CommandOutput {
     let text = format!("RabbitMQ on node {name} is fully booted and running");
-    Answer::Report { value: json!({"result": "ok", "message": text}), text }
+    CommandOutput::Report { value: json!({"result": "ok", "message": text}), text }
 }

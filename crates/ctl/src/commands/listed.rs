@@ -1,17 +1,17 @@
-//! What the commands that list objects have in common.
+//! The common part of the commands that list objects.
 
 use serde_json::Value;
 
-use crate::answer::{Answer, Rows};
+use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
 use crate::failure::Failure;
 
-/// The columns that were asked for, or these.
+/// The requested columns, or `usual` if none were requested.
 ///
 /// # Errors
-/// There is no such column, in RabbitMQ's words.
+/// A column doesn't exist; RabbitMQ's text.
 pub(super) fn columns(call: &Call<'_>, known: &[&str], usual: &[&str]) -> Result<Vec<String>, Failure> {
-    // Commas separate them too.
+    // Columns may also be separated by commas.
     let asked: Vec<String> = call
         .words("column")
         .iter()
@@ -33,8 +33,8 @@ pub(super) fn columns(call: &Call<'_>, known: &[&str], usual: &[&str]) -> Result
     )))
 }
 
-/// The rows of objects, whose keys are columns after `rename` has had them.
-pub(super) fn rows(columns: &[String], objects: Vec<Value>, rename: impl Fn(&mut Value)) -> Answer {
+/// The rows of objects. `rename` may change an object's keys, which are the columns.
+pub(super) fn rows(columns: &[String], objects: Vec<Value>, rename: impl Fn(&mut Value)) -> CommandOutput {
     let renamed = objects.into_iter().map(|mut object| {
         rename(&mut object);
         object
@@ -42,7 +42,7 @@ pub(super) fn rows(columns: &[String], objects: Vec<Value>, rename: impl Fn(&mut
     Rows::pick(columns, renamed.collect()).into()
 }
 
-/// Gives an object's value another name.
+/// Copies an object's value to another key.
 pub(super) fn copy(object: &mut Value, from: &str, to: &str) {
     if let Some(value) = object.pointer(from).cloned() {
         object[to] = value;

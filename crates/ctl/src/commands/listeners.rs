@@ -1,37 +1,37 @@
-//! Where the node listens.
+//! The node's listeners.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{CHECK, Command, Group};
-use crate::answer::Answer;
+use super::{CHECK, Command, CommandGroup};
+use crate::answer::CommandOutput;
 use crate::call::Call;
-use crate::client::Client;
+use crate::client::NodeClient;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "listeners", Group::Monitoring, "", "Lists active connection listeners", list),
-    Command::new(CHECK, "check_port_connectivity", Group::Monitoring, "[--address <address>]", "Exits with a non-zero code if a listener can't be connected to", check_connectivity),
-    Command::new(CHECK, "check_port_listener", Group::Monitoring, "<port>", "Exits with a non-zero code if nobody listens on a port", check_port),
-    Command::new(CHECK, "check_protocol_listener", Group::Monitoring, "<protocol>", "Exits with a non-zero code if nobody speaks a protocol", check_protocol),
+    Command::new(CHECK, "listeners", CommandGroup::Monitoring, "", "Lists active connection listeners", list),
+    Command::new(CHECK, "check_port_connectivity", CommandGroup::Monitoring, "[--address <address>]", "Exits with a non-zero code if a listener can't be connected to", check_connectivity),
+    Command::new(CHECK, "check_port_listener", CommandGroup::Monitoring, "<port>", "Exits with a non-zero code if nobody listens on a port", check_port),
+    Command::new(CHECK, "check_protocol_listener", CommandGroup::Monitoring, "<protocol>", "Exits with a non-zero code if nobody speaks a protocol", check_protocol),
 ];
 
-/// How long a connection may take.
+/// Timeout for connecting.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// A listener as the node says it.
+/// A listener as reported by the node.
 struct Found {
     protocol: String,
-    /// In RabbitMQ's form: an address of IPv6 in brackets.
+    /// The address in RabbitMQ's form: IPv6 in brackets.
     interface: String,
     address: IpAddr,
     port: u16,
 }
 
-fn found(node: &Client) -> Vec<Found> {
+fn found(node: &NodeClient) -> Vec<Found> {
     let listeners = node.node["listeners"].as_array().cloned().unwrap_or_default();
     let listener = |listener: &Value| {
         Some(Found {
@@ -45,11 +45,11 @@ fn found(node: &Client) -> Vec<Found> {
 }
 
 impl Found {
-    /// Addresses at which it can be reached from this machine. One that listens everywhere is reached by any.
+    /// Addresses at which it can be reached from this machine. A listener on all addresses can be reached at any.
     fn reached_at(&self) -> Vec<IpAddr> {
         match self.address {
             IpAddr::V4(any) if any.is_unspecified() => vec![Ipv4Addr::LOCALHOST.into()],
-            // Also with IPv4, unless the system was told otherwise.
+            // IPv4 is included, unless the system is configured otherwise.
             IpAddr::V6(any) if any.is_unspecified() => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
             one => vec![one],
         }
@@ -68,8 +68,8 @@ fn purpose(protocol: &str) -> &'static str {
     }
 }
 
-/// As programs get them.
-pub(super) fn values(node: &Client) -> Vec<Value> {
+/// The listeners for programs.
+pub(super) fn values(node: &NodeClient) -> Vec<Value> {
     let name = node.name();
     let value = |Found { protocol, interface, port, .. }: Found| {
         let purpose = purpose(&protocol);
@@ -78,22 +78,22 @@ pub(super) fn values(node: &Client) -> Vec<Value> {
     found(node).into_iter().map(value).collect()
 }
 
-/// As people get them, a line each.
-pub(super) fn lines(node: &Client) -> Vec<String> {
+/// The listeners for people, one per line.
+pub(super) fn lines(node: &NodeClient) -> Vec<String> {
     let line = |Found { protocol, interface, port, .. }: &Found| {
         format!("Interface: {interface}, port: {port}, protocol: {protocol}, purpose: {}", purpose(protocol))
     };
     found(node).iter().map(line).collect()
 }
 
-fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Asking node {} to report its protocol listeners ...", node.name()));
     let value = json!({"result": "ok", "node": node.name(), "listeners": values(&node)});
-    Ok(Answer::Report { text: lines(&node).join("\n"), value })
+    Ok(CommandOutput::Report { text: lines(&node).join("\n"), value })
 }
 
-fn check_connectivity(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn check_connectivity(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     let name = node.name();
     call.say(&format!("Testing TCP connections to all active listeners on node {name} ..."));
@@ -129,14 +129,14 @@ fn check_connectivity(call: &mut Call<'_>) -> Result<Answer, Failure> {
     }
     connected.sort_unstable();
     let text = format!("Successfully connected to ports {} on node {name}", joined(&connected));
-    Ok(Answer::Report { value: json!({"result": "ok", "node": name, "ports": connected}), text })
+    Ok(CommandOutput::Report { value: json!({"result": "ok", "node": name, "ports": connected}), text })
 }
 
 fn joined(ports: &[u16]) -> String {
     ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn check_port(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn check_port(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let port: u16 = call
         .word("port")
         .parse()
@@ -149,7 +149,7 @@ fn check_port(call: &mut Call<'_>) -> Result<Answer, Failure> {
     match ports.contains(&port) {
         true => {
             let text = format!("A listener for port {port} is running on node {name}.");
-            Ok(Answer::Report { value: json!({"result": "ok", "node": name, "port": port}), text })
+            Ok(CommandOutput::Report { value: json!({"result": "ok", "node": name, "port": port}), text })
         }
         false => Err(Failure::Unavailable(format!(
             "No listener for port {port} is active on node {name}. Found listeners that use the following ports: {}",
@@ -158,7 +158,7 @@ fn check_port(call: &mut Call<'_>) -> Result<Answer, Failure> {
     }
 }
 
-fn check_protocol(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn check_protocol(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let asked = call.word("protocol").to_owned();
     let node = call.node()?;
     let name = node.name();
@@ -173,7 +173,7 @@ fn check_protocol(call: &mut Call<'_>) -> Result<Answer, Failure> {
     match protocols.contains(&wanted) {
         true => {
             let text = format!("A listener for protocol {asked} is running on node {name}.");
-            Ok(Answer::Report { value: json!({"result": "ok", "node": name, "protocol": asked}), text })
+            Ok(CommandOutput::Report { value: json!({"result": "ok", "node": name, "protocol": asked}), text })
         }
         false => Err(Failure::check(&format!(
             "No listener for protocol {asked} is active on node {name}. Found listeners for the following protocols: {}",

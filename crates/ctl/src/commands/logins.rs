@@ -1,9 +1,9 @@
-//! Logins, as they were counted since the node started.
+//! Counters of logins since the node started.
 
 use serde_json::{Value, json};
 
-use super::{Command, Group, LOOK, listed};
-use crate::answer::Answer;
+use super::{Command, CommandGroup, LOOK, listed};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::client::word;
 use crate::failure::Failure;
@@ -11,10 +11,10 @@ use crate::format::Formatter;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(LOOK, "list_node_auth_attempt_stats", Group::Monitoring, "[--by-source]", "Lists how many logins succeeded and failed, by protocol", attempts),
+    Command::new(LOOK, "list_node_auth_attempt_stats", CommandGroup::Monitoring, "[--by-source]", "Lists how many logins succeeded and failed, by protocol", attempts),
 ];
 
-fn attempts(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn attempts(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let by_source = call.has("by-source");
     let node = call.node()?;
     let name = node.name();
@@ -25,10 +25,10 @@ fn attempts(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let value = json!({"node": name, "result": "ok", "attempts": found});
     if found.is_empty() {
         let text = format!("Node {name} reported no authentication attempt stats");
-        return Ok(Answer::Report { text, value });
+        return Ok(CommandOutput::Report { text, value });
     }
     if call.options.formatter == Formatter::Json {
-        return Ok(Answer::Report { text: String::new(), value });
+        return Ok(CommandOutput::Report { text: String::new(), value });
     }
     let columns = ["protocol", "auth_attempts", "auth_attempts_failed", "auth_attempts_succeeded"].map(str::to_owned);
     Ok(listed::rows(&columns, found, |_: &mut Value| {}))

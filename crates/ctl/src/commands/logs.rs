@@ -1,31 +1,31 @@
-//! What the node logs, and what it has logged.
+//! The node's log and its level.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{CHECK, CTL, Command, Group};
-use crate::answer::{Answer, Rows};
+use super::{CHECK, CTL, Command, CommandGroup};
+use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
-use crate::client::Client;
+use crate::client::NodeClient;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CTL, "set_log_level", Group::Configuration, "<log_level>", "Sets the log level until the node stops: debug, info, warning, error or none", set_level),
-    Command::new(CTL, "rotate_logs", Group::Configuration, "", "Puts the log's files aside if log.file.rotation.count keeps any, and opens those again that were moved", rotate),
-    Command::new(CHECK, "log_tail", Group::Monitoring, "[--number <number>]", "Prints the last lines of the log's file, 50 if it isn't said how many", tail),
-    Command::new(CHECK, "log_tail_stream", Group::Monitoring, "[--duration <seconds>]", "Prints lines of the log's file as they come", stream),
+    Command::new(CTL, "set_log_level", CommandGroup::Configuration, "<log_level>", "Sets the log level until the node stops: debug, info, warning, error or none", set_level),
+    Command::new(CTL, "rotate_logs", CommandGroup::Configuration, "", "Puts the log's files aside if log.file.rotation.count keeps any, and opens those again that were moved", rotate),
+    Command::new(CHECK, "log_tail", CommandGroup::Monitoring, "[--number <number>]", "Prints the last lines of the log's file, 50 if it isn't said how many", tail),
+    Command::new(CHECK, "log_tail_stream", CommandGroup::Monitoring, "[--duration <seconds>]", "Prints lines of the log's file as they come", stream),
 ];
 
-/// RabbitMQ's; Leveret has six of them and takes the others for the next that says less.
+/// RabbitMQ's levels. Leveret has six of them and maps the others to the next less verbose one.
 const LEVELS: &[&str] = &["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency", "none"];
 
-/// How often the node is asked for new lines.
+/// Interval of polling for new lines.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-fn set_level(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn set_level(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let level = call.word("log_level").to_owned();
     if !LEVELS.contains(&level.as_str()) {
         return Err(Failure::check(&format!(
@@ -35,15 +35,15 @@ fn set_level(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let node = call.node()?;
     call.say(&format!("Setting log level to \"{level}\" ..."));
     node.change("PUT", "/local/log-level", json!({"level": level}))?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-/// RabbitMQ's does nothing but say that it is gone; who has scripts that call it wants this.
-fn rotate(call: &mut Call<'_>) -> Result<Answer, Failure> {
+/// RabbitMQ's command only says that it was removed; scripts that call it want the log to be rotated.
+fn rotate(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Rotating logs on node {} ...", node.name()));
     node.change("POST", "/local/log/rotate", json!({}))?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
 fn number(call: &Call<'_>, name: &str) -> Result<Option<u64>, Failure> {
@@ -52,20 +52,20 @@ fn number(call: &Call<'_>, name: &str) -> Result<Option<u64>, Failure> {
     text.parse().map(Some).map_err(|_| wrong())
 }
 
-fn tail(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn tail(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let count = number(call, "number")?.unwrap_or(50);
     let node = call.node()?;
     call.say(&format!("Last {count} log lines on node {} ...", node.name()));
     let (lines, _) = lines(&node, &format!("lines={count}"))?;
     if call.options.formatter.is_for_programs() {
         let rows = lines.into_iter().map(|line| vec![Value::from(line)]).collect();
-        return Ok(Answer::Rows(Rows { columns: vec!["message".to_owned()], rows }));
+        return Ok(CommandOutput::Rows(Rows { columns: vec!["message".to_owned()], rows }));
     }
-    Ok(Answer::Text(lines.join("\n")))
+    Ok(CommandOutput::Text(lines.join("\n")))
 }
 
-/// Whoever reads along wants lines as they come, so that they don't wait for the end of the command.
-fn stream(call: &mut Call<'_>) -> Result<Answer, Failure> {
+/// Lines are written as they come, not at the end of the command.
+fn stream(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let duration = number(call, "duration")?.map(Duration::from_secs);
     let node = call.node()?;
     let for_how_long = duration.map_or("indefinitely".to_owned(), |length| format!("for {} seconds", length.as_secs()));
@@ -75,12 +75,12 @@ fn stream(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let mut out = io::stdout();
     let mut told = call.take_output();
     loop {
-        // Whoever closed the pipe has read enough.
+        // A closed pipe means that its reader has read enough.
         if out.write_all(told.as_bytes()).and_then(|()| out.flush()).is_err() {
-            return Ok(Answer::Done);
+            return Ok(CommandOutput::Done);
         }
         if end.is_some_and(|end| Instant::now() >= end) {
-            return Ok(Answer::Done);
+            return Ok(CommandOutput::Done);
         }
         std::thread::sleep(end.map_or(LOOK_EVERY, |end| LOOK_EVERY.min(end.saturating_duration_since(Instant::now()))));
         let (lines, next) = lines(&node, &format!("position={position}"))?;
@@ -89,8 +89,8 @@ fn stream(call: &mut Call<'_>) -> Result<Answer, Failure> {
     }
 }
 
-/// Lines, and where it goes on.
-fn lines(node: &Client, query: &str) -> Result<(Vec<String>, u64), Failure> {
+/// Log lines, and the position to continue from.
+fn lines(node: &NodeClient, query: &str) -> Result<(Vec<String>, u64), Failure> {
     let body = node.get(&format!("/local/log/tail?{query}"))?;
     let lines = body["lines"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
     Ok((lines, body["position"].as_u64().unwrap_or_default()))

@@ -1,22 +1,22 @@
-//! What memory is used for.
+//! The node's memory by kind.
 
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{CHECK, Command, Group};
-use crate::answer::Answer;
+use super::{CHECK, Command, CommandGroup};
+use crate::answer::CommandOutput;
 use crate::call::Call;
-use crate::client::{Client, word};
+use crate::client::{NodeClient, word};
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "memory_breakdown", Group::Monitoring, "[--unit <unit>]", "Provides a memory usage breakdown, in bytes, mb or gb", breakdown),
+    Command::new(CHECK, "memory_breakdown", CommandGroup::Monitoring, "[--unit <unit>]", "Provides a memory usage breakdown, in bytes, mb or gb", breakdown),
 ];
 
-/// Bytes by kind, the most first.
-pub(super) fn kinds(node: &Client) -> Result<Vec<(String, u64)>, Failure> {
+/// Bytes by kind, largest first.
+pub(super) fn kinds(node: &NodeClient) -> Result<Vec<(String, u64)>, Failure> {
     let body = node.get(&format!("/api/nodes/{}/memory", word(&node.name())))?;
     let kinds = body["memory"].as_object().into_iter().flatten();
     let mut kinds: Vec<(String, u64)> =
@@ -44,12 +44,12 @@ pub(super) fn lines(kinds: &[(String, u64)], unit: &str) -> String {
     text
 }
 
-/// At most four places, at least one.
+/// At most four decimal places, at least one.
 pub(super) fn rounded(number: f64) -> String {
     format!("{:?}", (number * 10_000.0).round() / 10_000.0)
 }
 
-fn breakdown(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn breakdown(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let unit = call.given("unit").unwrap_or("gb").to_ascii_lowercase();
     if !["bytes", "mb", "gb"].contains(&unit.as_str()) {
         return Err(Failure::Usage(format!(
@@ -64,7 +64,7 @@ fn breakdown(call: &mut Call<'_>) -> Result<Answer, Failure> {
         .iter()
         .map(|(kind, bytes)| (kind.clone(), json!({"bytes": bytes, "percentage": percentage(*bytes, total)})))
         .collect();
-    Ok(Answer::Report { text: lines(&kinds, &unit), value: Value::Object(value) })
+    Ok(CommandOutput::Report { text: lines(&kinds, &unit), value: Value::Object(value) })
 }
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_rounded_as_rabbitmqs() {
+    fn sizes_are_rounded_as_by_rabbitmq() {
         let kinds = [("binary".to_owned(), 79_548_400), ("code".to_owned(), 0)];
         assert_eq!(lines(&kinds, "mb"), "binary: 79.5484 mb (100.0%)\ncode: 0.0 mb (0.0%)\n");
         assert_eq!(lines(&kinds, "gb"), "binary: 0.0795 gb (100.0%)\ncode: 0.0 gb (0.0%)\n");

@@ -1,18 +1,18 @@
-//! How large messages are that clients publish.
+//! The distribution of published messages' sizes.
 
 use serde_json::{Value, json};
 
-use super::{CHECK, Command, Group};
-use crate::answer::{Answer, Rows};
+use super::{CHECK, Command, CommandGroup};
+use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "message_size_stats", Group::Monitoring, "", "Displays how large the messages were that clients have published since the node started", sizes),
+    Command::new(CHECK, "message_size_stats", CommandGroup::Monitoring, "", "Displays how large the messages were that clients have published since the node started", sizes),
 ];
 
-/// RabbitMQ's words for its ranges, which the node counts by; the last has no end.
+/// RabbitMQ's names of its ranges, by which the node counts; the last one has no upper bound.
 const RANGES: &[(u64, &str)] = &[
     (100, "below 100B"),
     (1_000, "between 100B and 1KB"),
@@ -25,11 +25,11 @@ const RANGES: &[(u64, &str)] = &[
     (u64::MAX, "above 100MB"),
 ];
 
-fn sizes(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn sizes(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Gathering message size statistics across the cluster using node {} ...", node.name()));
     let counted = node.list("/local/message-sizes")?;
-    // A pair of bound and count; the last without bound.
+    // A pair of bound and count; the last one has no bound.
     let count = |(bound, _): &(u64, &str)| {
         let of = counted.iter().find(|pair| pair[0].as_u64().unwrap_or(u64::MAX) == *bound);
         of.and_then(|pair| pair[1].as_u64()).unwrap_or(0)

@@ -1,7 +1,7 @@
-//! Commands of RabbitMQ that aren't there: they say so, and exit with 64.
+//! RabbitMQ's commands that aren't supported: they say so, and exit with 64.
 
-use super::{CHECK, CTL, Command, Group, LOOK};
-use crate::answer::Answer;
+use super::{CHECK, CTL, Command, CommandGroup, LOOK};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::tool::Tool;
@@ -15,7 +15,7 @@ const ENCRYPTION: &str = "encrypted values of configurations aren't built yet";
 const PARAMETERS: &str = "components with parameters, shovels and federation, aren't built yet";
 
 const fn missing(tools: &'static [Tool], name: &'static str, why: &'static str) -> Command {
-    let mut command = Command::new(tools, name, Group::Missing, "[<word>...]", why, refuse);
+    let mut command = Command::new(tools, name, CommandGroup::Missing, "[<word>...]", why, refuse);
     command.missing = Some(why);
     command
 }
@@ -67,7 +67,7 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CHECK, "list_network_interfaces", "use the system's tools, such as 'ip address'"),
 ];
 
-/// It is refused before it runs, with its reason.
-fn refuse(_: &mut Call<'_>) -> Result<Answer, Failure> {
-    Ok(Answer::Done)
+/// Never called: the command is refused before it runs.
+fn refuse(_: &mut Call<'_>) -> Result<CommandOutput, Failure> {
+    Ok(CommandOutput::Done)
 }

@@ -1,4 +1,4 @@
-//! The one table of commands: help, parsing, completion and the tests read it.
+//! The table of commands: help, parsing, completion and the tests are derived from it.
 
 mod alarms;
 mod bindings;
@@ -40,40 +40,40 @@ mod upgrade;
 mod users;
 mod vhosts;
 
-use crate::answer::Answer;
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::tool::Tool;
 
-/// What a command does.
-pub(crate) type Run = fn(&mut Call<'_>) -> Result<Answer, Failure>;
+/// The function that executes a command.
+pub(crate) type Handler = fn(&mut Call<'_>) -> Result<CommandOutput, Failure>;
 
-/// See the module.
+/// A command of the table.
 pub(crate) struct Command {
     pub(crate) name: &'static str,
     /// The tools that have it.
     pub(crate) tools: &'static [Tool],
-    pub(crate) group: Group,
-    /// See [`crate::usage`].
+    pub(crate) group: CommandGroup,
+    /// Its usage line, see [`crate::usage`].
     pub(crate) usage: &'static str,
     pub(crate) summary: &'static str,
-    /// Whether it is about one virtual host.
+    /// Whether it applies to one virtual host.
     pub(crate) in_vhost: bool,
-    /// What it may be asked to show; empty if that isn't asked.
+    /// Columns that it can show; empty if it has no such choice.
     pub(crate) columns: &'static [&'static str],
-    /// Why it isn't there yet, if so.
+    /// The reason why it isn't supported yet, if so.
     pub(crate) missing: Option<&'static str>,
-    pub(crate) run: Run,
+    pub(crate) run: Handler,
 }
 
 impl Command {
     const fn new(
         tools: &'static [Tool],
         name: &'static str,
-        group: Group,
+        group: CommandGroup,
         usage: &'static str,
         summary: &'static str,
-        run: Run,
+        run: Handler,
     ) -> Self {
         Command { name, tools, group, usage, summary, in_vhost: false, columns: &[], missing: None, run }
     }
@@ -89,22 +89,22 @@ impl Command {
     }
 }
 
-/// Tools that have what only changes something.
+/// Tools with commands that change something.
 const CTL: &[Tool] = &[Tool::Ctl];
-/// Tools that have what looks.
+/// Tools with commands that inspect.
 const LOOK: &[Tool] = &[Tool::Ctl, Tool::Diagnostics];
-/// Tools that have what checks.
+/// Tools with commands that check.
 const CHECK: &[Tool] = &[Tool::Diagnostics];
 /// The tool for plugins.
 const PLUGINS: &[Tool] = &[Tool::Plugins];
 /// The tool for upgrades.
 const UPGRADE: &[Tool] = &[Tool::Upgrade];
-/// All of them.
+/// All tools.
 const ALL: &[Tool] = &Tool::ALL;
 
-/// What a command is about, as help shows it.
+/// The group of a command in the help text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Group {
+pub(crate) enum CommandGroup {
     Help,
     Nodes,
     Cluster,
@@ -124,25 +124,25 @@ pub(crate) enum Group {
     Missing,
 }
 
-/// In the order of help, with their titles.
-pub(crate) const GROUPS: &[(Group, &str)] = &[
-    (Group::Help, "Help"),
-    (Group::Nodes, "Nodes"),
-    (Group::Cluster, "Cluster"),
-    (Group::Users, "Users"),
-    (Group::Access, "Access Control"),
-    (Group::Monitoring, "Monitoring, observability and health checks"),
-    (Group::Parameters, "Parameters"),
-    (Group::Policies, "Policies"),
-    (Group::Vhosts, "Virtual hosts"),
-    (Group::Queues, "Queues"),
-    (Group::Operations, "Operations"),
-    (Group::Upgrade, "Upgrade"),
-    (Group::FeatureFlags, "Feature flags"),
-    (Group::Configuration, "Configuration and Environment"),
-    (Group::Definitions, "Definitions"),
-    (Group::Plugins, "Plugin Management"),
-    (Group::Missing, "Not there yet"),
+/// The groups in the order of the help text, with their titles.
+pub(crate) const GROUPS: &[(CommandGroup, &str)] = &[
+    (CommandGroup::Help, "Help"),
+    (CommandGroup::Nodes, "Nodes"),
+    (CommandGroup::Cluster, "Cluster"),
+    (CommandGroup::Users, "Users"),
+    (CommandGroup::Access, "Access Control"),
+    (CommandGroup::Monitoring, "Monitoring, observability and health checks"),
+    (CommandGroup::Parameters, "Parameters"),
+    (CommandGroup::Policies, "Policies"),
+    (CommandGroup::Vhosts, "Virtual hosts"),
+    (CommandGroup::Queues, "Queues"),
+    (CommandGroup::Operations, "Operations"),
+    (CommandGroup::Upgrade, "Upgrade"),
+    (CommandGroup::FeatureFlags, "Feature flags"),
+    (CommandGroup::Configuration, "Configuration and Environment"),
+    (CommandGroup::Definitions, "Definitions"),
+    (CommandGroup::Plugins, "Plugin Management"),
+    (CommandGroup::Missing, "Not there yet"),
 ];
 
 /// All commands.
@@ -197,7 +197,7 @@ pub(crate) fn find(tool: Tool, name: &str) -> Option<&'static Command> {
     of(tool).find(|command| command.name == name)
 }
 
-/// Commands whose names are like this one, the nearest first.
+/// Commands with similar names, the nearest first.
 pub(crate) fn nearest(tool: Tool, name: &str) -> Vec<&'static str> {
     let mut near: Vec<(usize, &str)> =
         of(tool).map(|command| (distance(name, command.name), command.name)).filter(|(far, _)| *far <= 3).collect();
@@ -205,7 +205,7 @@ pub(crate) fn nearest(tool: Tool, name: &str) -> Vec<&'static str> {
     near.into_iter().map(|(_, name)| name).take(3).collect()
 }
 
-/// How many letters have to be added, removed or changed.
+/// The edit distance of two names.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut before: Vec<usize> = (0..=other.len()).collect();
@@ -227,19 +227,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_one_command_of_a_tool() {
+    fn each_name_is_one_command_of_a_tool() {
         for tool in Tool::ALL {
             let mut seen = BTreeSet::new();
             let twice: Vec<&str> = of(tool).map(|command| command.name).filter(|name| !seen.insert(*name)).collect();
             assert_eq!(twice, [""; 0]);
             assert!(seen.contains("help") && seen.contains("version"), "{}", tool.name());
-            // It panics if an argument is declared twice or can't be parsed.
+            // Panics if an argument is declared twice or can't be parsed.
             crate::arguments::command_line(tool).debug_assert();
         }
     }
 
     #[test]
-    fn who_mistypes_is_shown_the_way() {
+    fn a_mistyped_command_gives_a_suggestion() {
         assert_eq!(nearest(Tool::Ctl, "list_queue"), ["list_queues"]);
         assert_eq!(nearest(Tool::Ctl, "completely_else"), [""; 0]);
         assert_eq!(distance("ab", "acb"), 1);
@@ -256,10 +256,10 @@ mod tests {
     }
 
     #[test]
-    fn every_command_says_what_it_does() {
+    fn every_command_has_a_description() {
         for command in all() {
             assert!(!command.summary.is_empty(), "{}", command.name);
-            assert_eq!(command.missing.is_some(), command.group == Group::Missing, "{}", command.name);
+            assert_eq!(command.missing.is_some(), command.group == CommandGroup::Missing, "{}", command.name);
         }
     }
 }

@@ -1,21 +1,21 @@
-//! Names of hosts. The node runs on this machine and asks the same resolver.
+//! Host names. The node runs on this machine and uses the same resolver.
 
 use std::net::{IpAddr, ToSocketAddrs};
 
 use serde_json::json;
 
-use super::{CHECK, Command, Group};
-use crate::answer::Answer;
+use super::{CHECK, Command, CommandGroup};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "resolve_hostname", Group::Configuration, "<hostname> [--address-family <family>] [--offline]", "Resolves the name of a host to addresses: ipv4, or ipv6", resolve),
-    Command::new(CHECK, "resolver_info", Group::Configuration, "", "Says who resolves names of hosts: the system", resolver),
+    Command::new(CHECK, "resolve_hostname", CommandGroup::Configuration, "<hostname> [--address-family <family>] [--offline]", "Resolves the name of a host to addresses: ipv4, or ipv6", resolve),
+    Command::new(CHECK, "resolver_info", CommandGroup::Configuration, "", "Says who resolves names of hosts: the system", resolver),
 ];
 
-fn resolve(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn resolve(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let host = call.word("hostname").to_owned();
     let asked = call.given("address-family").unwrap_or("ipv4").to_ascii_lowercase();
     let family = match asked.as_str() {
@@ -51,14 +51,14 @@ fn resolve(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let text = addresses.join("\n");
     let value =
         json!({"node": node, "result": "ok", "hostname": host, "address_family": family, "addresses": addresses});
-    Ok(Answer::Report { text, value })
+    Ok(CommandOutput::Report { text, value })
 }
 
-fn resolver(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn resolver(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let name = call.node()?.name();
     call.say(&format!("Asking node {name} for its effective hostname resolver (inetrc) configuration..."));
     let settings = json!({"lookup": "native", "hosts_file": "/etc/hosts", "resolv_conf": "/etc/resolv.conf"});
-    Ok(Answer::Report {
+    Ok(CommandOutput::Report {
         text: "Runtime Hostname Resolver (inetrc) Settings\n\nLookup order: native\nHosts file: /etc/hosts\n\
                Resolv conf file: /etc/resolv.conf"
             .to_owned(),

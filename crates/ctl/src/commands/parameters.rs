@@ -1,23 +1,23 @@
-//! Parameters of the cluster. Those of components, shovels and federation, aren't built.
+//! Global parameters of the cluster. Parameters of components (shovels and federation) aren't supported.
 
 use serde_json::{Value, json};
 
-use super::{CTL, Command, Group, LOOK, listed};
-use crate::answer::Answer;
+use super::{CTL, Command, CommandGroup, LOOK, listed};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::client::word;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CTL, "set_global_parameter", Group::Parameters, "<name> <value>", "Sets a parameter of the cluster, as JSON", set),
-    Command::new(CTL, "clear_global_parameter", Group::Parameters, "<name>", "Clears a parameter of the cluster", clear),
-    Command::new(LOOK, "list_global_parameters", Group::Parameters, "", "Lists parameters of the cluster", list),
-    Command::new(LOOK, "list_parameters", Group::Parameters, "", "Lists parameters of a virtual host", list_of_vhost).in_vhost(),
-    Command::new(CTL, "set_cluster_name", Group::Configuration, "<name>", "Sets the cluster name", set_cluster_name),
+    Command::new(CTL, "set_global_parameter", CommandGroup::Parameters, "<name> <value>", "Sets a parameter of the cluster, as JSON", set),
+    Command::new(CTL, "clear_global_parameter", CommandGroup::Parameters, "<name>", "Clears a parameter of the cluster", clear),
+    Command::new(LOOK, "list_global_parameters", CommandGroup::Parameters, "", "Lists parameters of the cluster", list),
+    Command::new(LOOK, "list_parameters", CommandGroup::Parameters, "", "Lists parameters of a virtual host", list_of_vhost).in_vhost(),
+    Command::new(CTL, "set_cluster_name", CommandGroup::Configuration, "<name>", "Sets the cluster name", set_cluster_name),
 ];
 
-fn set(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn set(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (name, text) = (call.word("name").to_owned(), call.word("value").to_owned());
     let node = call.node()?;
     call.say(&format!("Setting global runtime parameter \"{name}\" to \"{text}\" ..."));
@@ -25,10 +25,10 @@ fn set(call: &mut Call<'_>) -> Result<Answer, Failure> {
         Failure::check(&format!("Could not parse JSON document: {{error,{{failed_to_decode_json,<<\"{text}\">>}}}}"))
     })?;
     node.change("PUT", &format!("/api/global-parameters/{}", word(&name)), json!({"name": name, "value": value}))?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn clear(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn clear(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let name = call.word("name").to_owned();
     let node = call.node()?;
     call.say(&format!("Clearing global runtime parameter \"{name}\" ..."));
@@ -37,20 +37,20 @@ fn clear(call: &mut Call<'_>) -> Result<Answer, Failure> {
         return Err(Failure::check("Parameter does not exist"));
     }
     node.delete(&path)?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say("Listing global runtime parameters ...");
     let columns = ["name", "value"].map(str::to_owned);
     Ok(listed::rows(&columns, node.list("/api/global-parameters")?, |parameter| {
-        // As JSON, which it was set as.
+        // As JSON text, as it was given when it was set.
         parameter["value"] = json!(parameter["value"].to_string());
     }))
 }
 
-fn list_of_vhost(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn list_of_vhost(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let vhost = call.vhost();
     let node = call.node()?;
     call.say(&format!("Listing runtime parameters for vhost \"{vhost}\" ..."));
@@ -61,10 +61,10 @@ fn list_of_vhost(call: &mut Call<'_>) -> Result<Answer, Failure> {
     Ok(listed::rows(&columns, found, |parameter| parameter["value"] = json!(parameter["value"].to_string())))
 }
 
-fn set_cluster_name(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn set_cluster_name(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let name = call.word("name").to_owned();
     let node = call.node()?;
     call.say(&format!("Setting cluster name to {name} ..."));
     node.change("PUT", "/api/cluster-name", json!({"name": name}))?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }

@@ -1,5 +1,5 @@
-//! Plugins. What RabbitMQ has as plugins is built in here, or isn't there. Which of them a node lets listen is what the
-//! file enabled_plugins lists, if it has one.
+//! Plugins. RabbitMQ's plugins are either built in here or unavailable. The file enabled_plugins, if there is one,
+//! lists those whose listeners are enabled.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -7,25 +7,25 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{Command, Group, PLUGINS, enabled_plugins};
-use crate::answer::Answer;
+use super::{Command, CommandGroup, PLUGINS, enabled_plugins};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(PLUGINS, "list", Group::Plugins, "[<pattern>] [--enabled] [--implicitly-enabled] [--minimal] [--verbose] [--offline] [--online]", "Lists plugins and their state: -E enabled, -e also implicitly, -m names only, -v with descriptions", list),
-    Command::new(PLUGINS, "enable", Group::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Puts what is built in into the file enabled_plugins, if there is one, and refuses what isn't built yet", enable),
-    Command::new(PLUGINS, "disable", Group::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Takes plugins out of the file enabled_plugins, which the node reads when it starts", disable),
-    Command::new(PLUGINS, "set", Group::Plugins, "[<plugin>...] [--offline] [--online]", "Writes these into the file enabled_plugins, which the node reads when it starts", set),
-    Command::new(PLUGINS, "is_enabled", Group::Monitoring, "<plugin>... [--offline] [--online]", "Exits with a non-zero code if a plugin isn't enabled", is_enabled),
-    Command::new(PLUGINS, "directories", Group::Monitoring, "[--offline] [--online]", "Says which file lists the plugins, and that there are no directories of them", directories),
+    Command::new(PLUGINS, "list", CommandGroup::Plugins, "[<pattern>] [--enabled] [--implicitly-enabled] [--minimal] [--verbose] [--offline] [--online]", "Lists plugins and their state: -E enabled, -e also implicitly, -m names only, -v with descriptions", list),
+    Command::new(PLUGINS, "enable", CommandGroup::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Puts what is built in into the file enabled_plugins, if there is one, and refuses what isn't built yet", enable),
+    Command::new(PLUGINS, "disable", CommandGroup::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Takes plugins out of the file enabled_plugins, which the node reads when it starts", disable),
+    Command::new(PLUGINS, "set", CommandGroup::Plugins, "[<plugin>...] [--offline] [--online]", "Writes these into the file enabled_plugins, which the node reads when it starts", set),
+    Command::new(PLUGINS, "is_enabled", CommandGroup::Monitoring, "<plugin>... [--offline] [--online]", "Exits with a non-zero code if a plugin isn't enabled", is_enabled),
+    Command::new(PLUGINS, "directories", CommandGroup::Monitoring, "[--offline] [--online]", "Says which file lists the plugins, and that there are no directories of them", directories),
 ];
 
-/// RabbitMQ's plugins: name, whether it is there, what it enables, what it is.
+/// RabbitMQ's plugins: name, availability, plugins enabled with it, description.
 const TABLE: &str = include_str!("../../../config/src/plugins.tsv");
 
-/// A line of the table.
+/// A row of the table.
 struct Plugin {
     name: &'static str,
     /// `core`, `built` or `absent`.
@@ -50,22 +50,22 @@ fn is_there(name: &str) -> bool {
     find(name).is_some_and(|plugin| plugin.state != "absent")
 }
 
-/// What is enabled, and where that stands.
+/// The enabled plugins, and the file that lists them.
 struct Enabled {
-    /// The node's name; none if none was asked.
+    /// The node's name; `None` if no node was asked.
     node: Option<String>,
-    /// The version that plugins have.
+    /// The version reported for plugins.
     version: String,
-    /// The file that lists them, if there may be one.
+    /// The file that lists them, if known.
     file: Option<PathBuf>,
-    /// What it lists; none if it isn't there, and all is on.
+    /// The plugins in the file; `None` if it doesn't exist and all are enabled.
     listed: Option<BTreeSet<String>>,
-    /// What the node does; none if none was asked.
+    /// The plugins in effect; `None` if no node was asked.
     running: Option<BTreeSet<String>>,
 }
 
 impl Enabled {
-    /// Of the node, or without one where it needn't run.
+    /// Reads them from the node, or without a node unless `needs_node`.
     fn of(call: &Call<'_>, needs_node: bool) -> Result<Self, Failure> {
         let node = match call.has("offline") {
             true => None,
@@ -86,7 +86,7 @@ impl Enabled {
         Ok(Enabled { node: Some(node.name()), version, file, listed, running: Some(running.collect()) })
     }
 
-    /// Those that were asked for.
+    /// The plugins enabled explicitly.
     fn explicit(&self) -> BTreeSet<String> {
         match &self.listed {
             Some(listed) => listed.clone(),
@@ -94,7 +94,7 @@ impl Enabled {
         }
     }
 
-    /// Those, what they need, and what can't be taken out, as far as it is there.
+    /// These, their dependencies, and those that are always available, as far as they are built in.
     fn all(&self) -> BTreeSet<String> {
         let mut wanted = self.explicit();
         let mut open: Vec<String> = wanted.iter().cloned().collect();
@@ -115,8 +115,8 @@ impl Enabled {
         self.node.as_deref().unwrap_or("offline")
     }
 
-    /// Writes another list, and says what it comes to.
-    fn change(&self, call: &mut Call<'_>, names: BTreeSet<String>) -> Result<Answer, Failure> {
+    /// Writes another list to the file, and reports the result.
+    fn change(&self, call: &mut Call<'_>, names: BTreeSet<String>) -> Result<CommandOutput, Failure> {
         let unchanged = match (&self.listed, &self.file) {
             (Some(listed), _) => *listed == names,
             (None, Some(_)) => self.explicit() == names,
@@ -124,7 +124,7 @@ impl Enabled {
         };
         if unchanged {
             call.say("Plugin configuration unchanged.");
-            return Ok(Answer::Done);
+            return Ok(CommandOutput::Done);
         }
         if let Some(file) = &self.file {
             enabled_plugins::write(file, &names)?;
@@ -132,11 +132,11 @@ impl Enabled {
             call.say(&format!("The following plugins have been configured:\n{}", lines.join("\n")));
             call.say(&format!("{} is written; the node reads it when it starts.", file.display()));
         }
-        Ok(Answer::Done)
+        Ok(CommandOutput::Done)
     }
 }
 
-fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let pattern = call.given("pattern").unwrap_or("").to_owned();
     let (explicitly, implicitly) = (call.has("enabled"), call.has("implicitly-enabled"));
     let (minimal, verbose) = (call.has("minimal"), call.has("verbose"));
@@ -195,10 +195,10 @@ fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
         "format": if minimal { "minimal" } else if verbose { "verbose" } else { "normal" },
         "plugins": plugins.iter().map(value).collect::<Vec<_>>(),
     });
-    Ok(Answer::Report { text, value })
+    Ok(CommandOutput::Report { text, value })
 }
 
-/// The plugins that were named.
+/// The plugins given as arguments.
 fn named(call: &Call<'_>) -> Result<Vec<String>, Failure> {
     match call.words("plugin") {
         names if names.is_empty() => {
@@ -208,8 +208,7 @@ fn named(call: &Call<'_>) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Those of these names that are there: others of RabbitMQ are refused, and of names that it doesn't know it warns and
-/// goes on.
+/// The available ones of these names. RabbitMQ's other plugins are refused; unknown names give a warning.
 fn check(call: &mut Call<'_>, names: &[String]) -> Result<BTreeSet<String>, Failure> {
     warn_of_unknown(call, names);
     let known = || names.iter().filter(|name| find(name).is_some());
@@ -231,8 +230,8 @@ fn warn_of_unknown(call: &mut Call<'_>, names: &[String]) {
     }
 }
 
-/// Needs no node, as scripts call it before they start one.
-fn enable(call: &mut Call<'_>) -> Result<Answer, Failure> {
+/// Works without a node, because scripts call it before they start one.
+fn enable(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let names = match call.has("all") {
         true => table().filter(|plugin| plugin.state == "built").map(|plugin| plugin.name.to_owned()).collect(),
         false => named(call)?,
@@ -242,12 +241,12 @@ fn enable(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let enabled = Enabled::of(call, false)?;
     match &enabled.listed {
         Some(listed) => enabled.change(call, listed | &names),
-        // All that is there is on, and stays on.
+        // All available plugins are on, and stay on.
         None => enabled.change(call, enabled.explicit()),
     }
 }
 
-fn disable(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn disable(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let enabled = Enabled::of(call, false)?;
     let names = if call.has("all") { enabled.explicit().into_iter().collect() } else { named(call)? };
     call.say(&format!("Disabling plugins:\n{}", names.join("\n")));
@@ -268,14 +267,14 @@ fn disable(call: &mut Call<'_>) -> Result<Answer, Failure> {
     enabled.change(call, rest)
 }
 
-fn set(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn set(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let names = call.words("plugin");
     call.say(&format!("Enabling plugins:\n{}", names.join("\n")));
     let names = check(call, &names)?;
     Enabled::of(call, false)?.change(call, names)
 }
 
-fn is_enabled(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn is_enabled(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let names = call.words("plugin");
     let enabled = Enabled::of(call, true)?;
     let node = enabled.node();
@@ -286,7 +285,7 @@ fn is_enabled(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let missing: Vec<&str> = names.iter().map(String::as_str).filter(|name| !all.contains(*name)).collect();
     if missing.is_empty() {
         let text = format!("{}{} {listed} {is} enabled on node {node}", plugin[..1].to_uppercase(), &plugin[1..]);
-        return Ok(Answer::Report { value: json!({"result": "ok", "message": text}), text });
+        return Ok(CommandOutput::Report { value: json!({"result": "ok", "message": text}), text });
     }
     let (plugin, is) = if missing.len() == 1 { ("Plugin", "is") } else { ("Plugins", "are") };
     Err(Failure::check(&format!(
@@ -296,13 +295,13 @@ fn is_enabled(call: &mut Call<'_>) -> Result<Answer, Failure> {
     )))
 }
 
-fn directories(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn directories(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let enabled = Enabled::of(call, true)?;
     call.say(&format!("Listing plugin directories used by node {}", enabled.node()));
     let none = "none: plugins are built in";
     let file = enabled.file.as_ref().map(|file| file.display().to_string());
     let shown = file.as_deref().unwrap_or("none: all that is built in is enabled");
-    Ok(Answer::Report {
+    Ok(CommandOutput::Report {
         text: format!(
             "Plugin archives directory: {none}\nPlugin expansion directory: {none}\nEnabled plugins file: {shown}"
         ),

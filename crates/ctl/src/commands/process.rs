@@ -1,4 +1,4 @@
-//! The node as a process of the system.
+//! The node's process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,43 +7,46 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{CHECK, Command, Group};
-use crate::answer::{Answer, Rows};
+use super::{CHECK, Command, CommandGroup};
+use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
 use crate::client::bare;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "os_env", Group::Configuration, "", "Lists the environment variables that the node was started with and reads, without passwords", environment),
-    Command::new(CHECK, "command_line_arguments", Group::Configuration, "", "Lists the words that the node was started with, without passwords", arguments),
-    Command::new(CHECK, "runtime_thread_stats", Group::Monitoring, "[--sample-interval <seconds>]", "Displays how much of the processors each thread of the node takes", threads),
+    Command::new(CHECK, "os_env", CommandGroup::Configuration, "", "Lists the environment variables that the node was started with and reads, without passwords", environment),
+    Command::new(CHECK, "command_line_arguments", CommandGroup::Configuration, "", "Lists the words that the node was started with, without passwords", arguments),
+    Command::new(CHECK, "runtime_thread_stats", CommandGroup::Monitoring, "[--sample-interval <seconds>]", "Displays how much of the processors each thread of the node takes", threads),
 ];
 
-/// How long threads are watched by default, as in RabbitMQ.
+/// Default time for sampling threads, in seconds, as in RabbitMQ.
 const SAMPLE_SECONDS: u64 = 5;
-/// And at most: a day.
+/// Longest time for sampling threads: a day.
 const SAMPLE_SECONDS_MAX: u64 = 86_400;
 
-fn environment(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn environment(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     let name = node.name();
     call.say(&format!("Listing RabbitMQ-specific environment variables defined on node {name}..."));
     let variables = node.get("/local/process")?["environment"].take();
     let of = |(key, value): (&String, &Value)| format!("{key}={}", bare(value));
     let lines: Vec<String> = variables.as_object().into_iter().flatten().map(of).collect();
-    Ok(Answer::Report { text: lines.join("\n"), value: json!({"node": name, "result": "ok", "variables": variables}) })
+    Ok(CommandOutput::Report {
+        text: lines.join("\n"),
+        value: json!({"node": name, "result": "ok", "variables": variables}),
+    })
 }
 
-fn arguments(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn arguments(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Command line arguments of node {} ...", node.name()));
     let arguments = node.get("/local/process")?["arguments"].take();
     let lines: Vec<String> = arguments.as_array().into_iter().flatten().map(bare).collect();
-    Ok(Answer::Report { text: lines.join("\n"), value: arguments })
+    Ok(CommandOutput::Report { text: lines.join("\n"), value: arguments })
 }
 
-fn threads(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn threads(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let seconds = match call.given("sample-interval").map(str::parse::<u64>) {
         None => SAMPLE_SECONDS,
         Some(Ok(seconds)) if (1..=SAMPLE_SECONDS_MAX).contains(&seconds) => seconds,
@@ -75,22 +78,22 @@ fn threads(call: &mut Call<'_>) -> Result<Answer, Failure> {
     Ok(Rows::pick(&columns, after.iter().map(of).collect()).into())
 }
 
-/// What the kernel counts of a thread, in nanoseconds.
+/// The kernel's counters of a thread, in nanoseconds.
 struct Thread {
     name: String,
     ran: u64,
-    /// Time in which it could have run, and another did.
+    /// Time in which the thread was runnable but waited for a processor.
     waited: u64,
 }
 
-/// The threads of a process by their ids.
+/// The threads of a process by id.
 fn sample(pid: u64) -> Result<BTreeMap<u64, Thread>, Failure> {
     let directory = format!("/proc/{pid}/task");
     let unreadable = |reason| Failure::refused(&format!("the threads of process {pid} can't be seen: {reason}"));
     let mut threads = BTreeMap::new();
     for entry in fs::read_dir(directory).map_err(unreadable)?.flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // A thread may end meanwhile.
+        // A thread may have ended meanwhile.
         let read = |file: &str| fs::read_to_string(entry.path().join(file));
         let (Ok(name), Ok(counted)) = (read("comm"), read("schedstat")) else { continue };
         let mut numbers = counted.split_ascii_whitespace().map_while(|number| number.parse().ok());

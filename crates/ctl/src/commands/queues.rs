@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{CTL, Command, Group, LOOK, listed};
-use crate::answer::Answer;
+use super::{CTL, Command, CommandGroup, LOOK, listed};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::client::word;
 use crate::failure::Failure;
@@ -51,10 +51,10 @@ const COLUMNS: &[&str] = &[
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(LOOK, "list_queues", Group::Monitoring, "[<column>...] [--online] [--offline] [--local]", "Lists queues and their properties", list).in_vhost().columns(COLUMNS),
-    Command::new(LOOK, "list_unresponsive_queues", Group::Monitoring, "[<column>...] [--local] [--queue-timeout <milliseconds>]", "Lists queues that have failed, and so don't answer", unresponsive).in_vhost().columns(COLUMNS),
-    Command::new(CTL, "purge_queue", Group::Queues, "<queue>", "Removes all ready messages of a queue", purge).in_vhost(),
-    Command::new(CTL, "delete_queue", Group::Queues, "<queue> [--if-empty] [--if-unused] [--force]", "Deletes a queue; --force does nothing, since none is stuck for lack of a leader", delete).in_vhost(),
+    Command::new(LOOK, "list_queues", CommandGroup::Monitoring, "[<column>...] [--online] [--offline] [--local]", "Lists queues and their properties", list).in_vhost().columns(COLUMNS),
+    Command::new(LOOK, "list_unresponsive_queues", CommandGroup::Monitoring, "[<column>...] [--local] [--queue-timeout <milliseconds>]", "Lists queues that have failed, and so don't answer", unresponsive).in_vhost().columns(COLUMNS),
+    Command::new(CTL, "purge_queue", CommandGroup::Queues, "<queue>", "Removes all ready messages of a queue", purge).in_vhost(),
+    Command::new(CTL, "delete_queue", CommandGroup::Queues, "<queue> [--if-empty] [--if-unused] [--force]", "Deletes a queue; --force does nothing, since none is stuck for lack of a leader", delete).in_vhost(),
 ];
 
 /// Columns that only the detailed list has.
@@ -64,7 +64,7 @@ fn find(call: &Call<'_>, columns: &[String]) -> Result<Vec<Value>, Failure> {
     let node = call.node()?;
     let vhost = word(&call.vhost());
     let is_detailed = columns.iter().any(|column| DETAILS.contains(&column.as_str()));
-    // The detailed list is of all virtual hosts.
+    // The detailed list covers all virtual hosts.
     let response = match is_detailed {
         true => node.request("GET", "/api/queues/detailed", None)?,
         false => node.request("GET", &format!("/api/queues/{vhost}"), None)?,
@@ -74,13 +74,13 @@ fn find(call: &Call<'_>, columns: &[String]) -> Result<Vec<Value>, Failure> {
             queues.retain(|queue| queue["vhost"] == json!(call.vhost()));
             Ok(queues)
         }
-        // None there, none listed, as in RabbitMQ.
+        // A missing vhost gives an empty list, as in RabbitMQ.
         _ if response.status == 404 => Ok(Vec::new()),
         _ => Err(Failure::refused(&response.reason())),
     }
 }
 
-/// Names that the HTTP API has otherwise.
+/// Adds columns that have other names in the HTTP API.
 fn rename(queue: &mut Value) {
     for (from, to) in [("/node", "pid"), ("/node", "leader")] {
         listed::copy(queue, from, to);
@@ -93,20 +93,20 @@ fn rename(queue: &mut Value) {
     }
 }
 
-fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let columns = listed::columns(call, COLUMNS, &["name", "messages"])?;
     let seconds = call.options.timeout.map_or(60.0, |timeout| timeout.as_secs_f64());
     let mut found = find(call, &columns)?;
     call.say(&format!("Timeout: {seconds:?} seconds ..."));
     call.say(&format!("Listing queues for vhost {} ...", call.vhost()));
     if call.has("offline") {
-        // Queues of nodes that can't be reached: there is one node, and it answers.
+        // Queues of unreachable nodes: there is only one node, and it responds.
         found.clear();
     }
     Ok(listed::rows(&columns, found, rename))
 }
 
-fn unresponsive(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn unresponsive(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let columns = listed::columns(call, COLUMNS, &["name"])?;
     let mut found = find(call, &columns)?;
     call.say(&format!("Listing unresponsive queues for vhost {} ...", call.vhost()));
@@ -118,7 +118,7 @@ fn path(vhost: &str, queue: &str) -> String {
     format!("/api/queues/{}/{}", word(vhost), word(queue))
 }
 
-fn purge(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn purge(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (vhost, queue) = (call.vhost(), call.word("queue").to_owned());
     let node = call.node()?;
     call.say(&format!("Purging queue '{queue}' in vhost '{vhost}' ..."));
@@ -126,10 +126,10 @@ fn purge(call: &mut Call<'_>) -> Result<Answer, Failure> {
         return Err(Failure::Data("Object (queue, stream, exchange, etc) was not found".to_owned()));
     }
     node.delete(&format!("{}/contents", path(&vhost, &queue)))?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn delete(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn delete(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (vhost, queue) = (call.vhost(), call.word("queue").to_owned());
     let node = call.node()?;
     let (if_empty, if_unused) = (call.has("if-empty"), call.has("if-unused"));
@@ -149,5 +149,5 @@ fn delete(call: &mut Call<'_>) -> Result<Answer, Failure> {
         return Err(Failure::check(&response.reason()));
     }
     call.say(&format!("Queue was successfully deleted with {} ready messages", found["messages_ready"]));
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }

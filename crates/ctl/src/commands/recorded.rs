@@ -1,5 +1,5 @@
-//! The table of commands beside what a real RabbitMQ has: golden/ctl/commands.txt are its commands, golden/ctl/scene.txt
-//! those whose answers are recorded and compared.
+//! Compares the table of commands with a real RabbitMQ: golden/ctl/commands.txt has its commands,
+//! golden/ctl/scene.txt those whose output is recorded and compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use crate::tool::Tool;
 
 const COMMANDS: &str = include_str!("../../../../tests/golden/ctl/commands.txt");
 const SCENE: &str = include_str!("../../../../tests/golden/ctl/scene.txt");
-/// Commands whose answers aren't recorded, each with its reason.
+/// Commands whose output isn't recorded, each with its reason.
 const UNRECORDED: &str = include_str!("../../../../tests/allow/unrecorded-ctl.txt");
 
 fn tool(name: &str) -> Tool {
     Tool::ALL.into_iter().find(|tool| tool.name() == name).unwrap_or_else(|| panic!("{name} is no tool"))
 }
 
-/// RabbitMQ's commands with the tools that have them there.
+/// RabbitMQ's commands with the tools that have them.
 fn theirs() -> BTreeMap<&'static str, Vec<Tool>> {
     let mut found: BTreeMap<_, Vec<Tool>> = BTreeMap::new();
     for (name, command) in COMMANDS.lines().filter_map(|line| line.split_once(' ')) {
@@ -25,7 +25,7 @@ fn theirs() -> BTreeMap<&'static str, Vec<Tool>> {
 }
 
 #[test]
-fn every_command_of_rabbitmq_works_or_says_that_it_is_not_there() {
+fn every_command_of_rabbitmq_works_or_is_listed_as_missing() {
     let theirs = theirs();
     assert!(theirs.len() > 150, "there are {}", theirs.len());
     for (command, tools) in theirs {
@@ -36,7 +36,7 @@ fn every_command_of_rabbitmq_works_or_says_that_it_is_not_there() {
 }
 
 #[test]
-fn what_rabbitmq_has_too_is_recorded_or_has_a_reason() {
+fn rabbitmqs_commands_are_recorded_or_have_a_reason() {
     let lines = SCENE.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let recorded: BTreeSet<&str> = lines
         .filter(|words| words[0].starts_with("rabbitmq"))

@@ -1,29 +1,29 @@
-//! Queues that have replicas, of which there are none yet: what is asked of another one is refused as in RabbitMQ.
+//! Commands for replicated queues, which aren't supported yet: for other queues they are refused as in RabbitMQ.
 
 use serde_json::json;
 
-use super::{CHECK, Command, Group};
-use crate::answer::Answer;
+use super::{CHECK, Command, CommandGroup};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::client::word;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "quorum_status", Group::Monitoring, "<queue>", "Displays the replicas of a quorum queue, and refuses others", quorum_status).in_vhost(),
-    Command::new(CHECK, "stream_status", Group::Monitoring, "<stream> [--tracking]", "Displays the replicas of a stream, and refuses others", stream_status).in_vhost(),
-    Command::new(CHECK, "reclaim_quorum_memory", Group::Operations, "<queue>", "Makes a quorum queue forget what it doesn't need, and refuses others", reclaim).in_vhost(),
-    Command::new(CHECK, "check_if_new_quorum_queue_replicas_have_finished_initial_sync", Group::Monitoring, "", "Exits with a non-zero code if a replica of a quorum queue hasn't caught up yet", new_replicas),
+    Command::new(CHECK, "quorum_status", CommandGroup::Monitoring, "<queue>", "Displays the replicas of a quorum queue, and refuses others", quorum_status).in_vhost(),
+    Command::new(CHECK, "stream_status", CommandGroup::Monitoring, "<stream> [--tracking]", "Displays the replicas of a stream, and refuses others", stream_status).in_vhost(),
+    Command::new(CHECK, "reclaim_quorum_memory", CommandGroup::Operations, "<queue>", "Makes a quorum queue forget what it doesn't need, and refuses others", reclaim).in_vhost(),
+    Command::new(CHECK, "check_if_new_quorum_queue_replicas_have_finished_initial_sync", CommandGroup::Monitoring, "", "Exits with a non-zero code if a replica of a quorum queue hasn't caught up yet", new_replicas),
 ];
 
-/// The kind of a queue.
+/// The type of a queue.
 fn kind(call: &Call<'_>, queue: &str, absent: Failure) -> Result<String, Failure> {
     let path = format!("/api/queues/{}/{}", word(&call.vhost()), word(queue));
     let found = call.node()?.find(&path)?.ok_or(absent)?;
     Ok(found["type"].as_str().unwrap_or("classic").to_owned())
 }
 
-fn quorum_status(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn quorum_status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (queue, vhost, name) = (call.word("queue").to_owned(), call.vhost(), call.node()?.name());
     call.say(&format!("Status of queue {queue} on node {name} ..."));
     let absent = Failure::Data(format!("queue '{queue}' was not found in virtual host '{vhost}'"));
@@ -31,7 +31,7 @@ fn quorum_status(call: &mut Call<'_>) -> Result<Answer, Failure> {
     Err(Failure::check(&format!("Cannot get quorum status of a {kind} queue")))
 }
 
-fn stream_status(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn stream_status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (stream, name) = (call.word("stream").to_owned(), call.node()?.name());
     call.say(&format!("Status of stream {stream} on node {name} ..."));
     let absent = Failure::Data("Object (queue, stream, exchange, etc) was not found".to_owned());
@@ -39,7 +39,7 @@ fn stream_status(call: &mut Call<'_>) -> Result<Answer, Failure> {
     Err(Failure::check(&format!("Cannot get stream status of a {kind} queue")))
 }
 
-fn reclaim(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn reclaim(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (queue, vhost) = (call.word("queue").to_owned(), call.vhost());
     call.say(&format!("Will garbage collect quorum queue {queue} ..."));
     let absent = Failure::check(&format!("Target queue was not found in virtual host '{vhost}'"));
@@ -47,10 +47,10 @@ fn reclaim(call: &mut Call<'_>) -> Result<Answer, Failure> {
     Err(Failure::check(&format!("This operation is not applicable to {kind} queues")))
 }
 
-fn new_replicas(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn new_replicas(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let name = call.node()?.name();
     call.say(&format!("Checking if node {name} runs promotable replicas of any queues ..."));
-    Ok(Answer::Report {
+    Ok(CommandOutput::Report {
         text: format!("Node {name} reported no queues with promotable replicas"),
         value: json!({"result": "ok"}),
     })

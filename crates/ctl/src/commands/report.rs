@@ -1,24 +1,24 @@
-//! Everything that somebody who helps wants to know, in one text.
+//! A report with everything needed for support, in one text.
 
 use std::ffi::OsString;
 
-use super::{Command, Group, LOOK, find};
-use crate::answer::Answer;
+use super::{Command, CommandGroup, LOOK, find};
+use crate::answer::CommandOutput;
 use crate::arguments::{self, Parsed};
 use crate::call::Call;
-use crate::client::Client;
+use crate::client::NodeClient;
 use crate::failure::Failure;
 use crate::format::{self, Formatter};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(LOOK, "report", Group::Monitoring, "", "Displays the status, the configuration and all lists of the node, for support", report),
+    Command::new(LOOK, "report", CommandGroup::Monitoring, "", "Displays the status, the configuration and all lists of the node, for support", report),
 ];
 
-/// Of the node.
+/// Commands about the node.
 const NODE: &[&str] = &["status", "cluster_status", "environment", "list_connections", "list_channels"];
 
-/// Of each virtual host.
+/// Commands about each virtual host.
 const VHOST: &[&str] = &[
     "list_queues",
     "list_exchanges",
@@ -29,7 +29,7 @@ const VHOST: &[&str] = &[
     "list_parameters",
 ];
 
-fn report(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn report(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     if call.options.formatter != Formatter::Table {
         return Err(Failure::Usage("Error (argument validation): Only report formatter is supported".to_owned()));
     }
@@ -45,11 +45,12 @@ fn report(call: &mut Call<'_>) -> Result<Answer, Failure> {
             part(call, &node, name, Some(vhost), &mut text)?;
         }
     }
-    Ok(Answer::Text(text))
+    Ok(CommandOutput::Text(text))
 }
 
-/// What a command says of the same node, with all its columns. What one can't say is told in its place.
-fn part(call: &Call<'_>, node: &Client, name: &str, vhost: Option<&str>, text: &mut String) -> Result<(), Failure> {
+/// Appends the output of a command about this node, with all its columns. An error is reported in place of the
+/// output.
+fn part(call: &Call<'_>, node: &NodeClient, name: &str, vhost: Option<&str>, text: &mut String) -> Result<(), Failure> {
     let columns = find(call.tool, name).map_or(&[][..], |command| command.columns);
     let words = std::iter::once(name).chain(columns.iter().copied()).map(OsString::from).collect();
     if let Parsed::Command(command, _, matches) = arguments::parse(call.tool, words)? {

@@ -1,25 +1,25 @@
-//! What the node is and does.
+//! Status of the node.
 
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{CHECK, Command, Group, LOOK, alarms, listeners, memory};
-use crate::answer::Answer;
+use super::{CHECK, Command, CommandGroup, LOOK, alarms, listeners, memory};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::client::word;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(LOOK, "status", Group::Monitoring, "[--unit <unit>]", "Displays status of the node", status),
-    Command::new(LOOK, "environment", Group::Configuration, "", "Displays what the node was configured with", environment),
-    Command::new(CHECK, "server_version", Group::Monitoring, "", "Displays the version of RabbitMQ that the node is compatible with", server_version),
-    Command::new(CHECK, "erlang_version", Group::Monitoring, "[--details] [--offline]", "Says that there is no Erlang", erlang_version),
-    Command::new(CHECK, "log_location", Group::Monitoring, "[--all]", "Displays where the node logs", log_location),
+    Command::new(LOOK, "status", CommandGroup::Monitoring, "[--unit <unit>]", "Displays status of the node", status),
+    Command::new(LOOK, "environment", CommandGroup::Configuration, "", "Displays what the node was configured with", environment),
+    Command::new(CHECK, "server_version", CommandGroup::Monitoring, "", "Displays the version of RabbitMQ that the node is compatible with", server_version),
+    Command::new(CHECK, "erlang_version", CommandGroup::Monitoring, "[--details] [--offline]", "Says that there is no Erlang", erlang_version),
+    Command::new(CHECK, "log_location", CommandGroup::Monitoring, "[--all]", "Displays where the node logs", log_location),
 ];
 
-fn status(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     let name = node.name();
     let unit = call.given("unit").unwrap_or("gb").to_ascii_lowercase();
@@ -78,10 +78,10 @@ fn status(call: &mut Call<'_>) -> Result<Answer, Failure> {
         },
     });
     let text = described(&value, &name, &unit, &kinds, &raised, &listeners::lines(&node));
-    Ok(Answer::Report { text, value })
+    Ok(CommandOutput::Report { text, value })
 }
 
-/// The sections of RabbitMQ's, as far as there is something to say.
+/// RabbitMQ's sections, as far as they have content here.
 fn described(
     value: &Value,
     name: &str,
@@ -145,31 +145,31 @@ fn described(
     text
 }
 
-fn environment(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn environment(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Application environment of node {} ...", node.name()));
     let response = node.request("GET", "/api/config/effective", None)?;
     let text = String::from_utf8_lossy(&response.body).into_owned();
     let pairs = text.lines().filter_map(|line| line.split_once('='));
     let value: Map<String, Value> = pairs.map(|(key, value)| (key.trim().to_owned(), json!(value.trim()))).collect();
-    Ok(Answer::Report { text, value: Value::Object(value) })
+    Ok(CommandOutput::Report { text, value: Value::Object(value) })
 }
 
-fn server_version(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn server_version(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Asking node {} for its RabbitMQ version...", node.name()));
     let version = node.node["rabbitmq_version"].as_str().unwrap_or_default().to_owned();
-    Ok(Answer::Report { value: json!({"version": version}), text: version })
+    Ok(CommandOutput::Report { value: json!({"version": version}), text: version })
 }
 
-fn erlang_version(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn erlang_version(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Asking node {} for its Erlang/OTP version...", node.name()));
     let version = node.node["leveret_version"].as_str().unwrap_or_default();
-    Ok(Answer::Text(format!("No Erlang/OTP: this is Leveret {version}")))
+    Ok(CommandOutput::Text(format!("No Erlang/OTP: this is Leveret {version}")))
 }
 
-fn log_location(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn log_location(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     let name = node.name();
     call.say(&format!("Log file location(s) on node {name} ..."));
@@ -181,5 +181,5 @@ fn log_location(call: &mut Call<'_>) -> Result<Answer, Failure> {
         Some(first) if !call.has("all") => vec![first],
         _ => all,
     };
-    Ok(Answer::Report { text: lines.join("\n"), value: json!(lines) })
+    Ok(CommandOutput::Report { text: lines.join("\n"), value: json!(lines) })
 }

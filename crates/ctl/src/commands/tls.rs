@@ -1,23 +1,23 @@
-//! TLS: what the node can speak, and with which certificates.
+//! TLS: the node's versions, ciphers and certificates.
 
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::{CHECK, Command, Group};
-use crate::answer::Answer;
+use super::{CHECK, Command, CommandGroup};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::client::bare;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "cipher_suites", Group::Configuration, "[--format <format>] [--all]", "Lists the cipher suites that the node can offer, as OpenSSL calls them, as erlang's tuples or as a map", cipher_suites),
-    Command::new(CHECK, "tls_versions", Group::Configuration, "", "Lists the versions of TLS that the node can speak", versions),
-    Command::new(CHECK, "certificates", Group::Configuration, "", "Displays the certificates of every listener with TLS", certificates),
+    Command::new(CHECK, "cipher_suites", CommandGroup::Configuration, "[--format <format>] [--all]", "Lists the cipher suites that the node can offer, as OpenSSL calls them, as erlang's tuples or as a map", cipher_suites),
+    Command::new(CHECK, "tls_versions", CommandGroup::Configuration, "", "Lists the versions of TLS that the node can speak", versions),
+    Command::new(CHECK, "certificates", CommandGroup::Configuration, "", "Displays the certificates of every listener with TLS", certificates),
 ];
 
-/// The parts of a suite's name, as Erlang has them.
+/// The parts of a cipher suite, with Erlang's names.
 struct Suite {
     key_exchange: String,
     cipher: String,
@@ -25,7 +25,7 @@ struct Suite {
 }
 
 impl Suite {
-    /// OpenSSL's names are `TLS_CIPHER_HASH` since TLS 1.3, and `KEY-EXCHANGE-CIPHER-HASH` before.
+    /// Parses OpenSSL's name: `TLS_CIPHER_HASH` since TLS 1.3, `KEY-EXCHANGE-CIPHER-HASH` before.
     fn of(openssl: &str) -> Option<Self> {
         let lower = openssl.to_ascii_lowercase().replace('-', "_");
         let (key_exchange, rest) = match lower.strip_prefix("tls_") {
@@ -35,7 +35,7 @@ impl Suite {
                 .find_map(|exchange| Some((exchange, lower.strip_prefix(exchange)?.strip_prefix('_')?)))?,
         };
         let (cipher, hash) = match rest.strip_suffix("chacha20_poly1305") {
-            // Its hash goes without saying.
+            // The hash is implied.
             Some(_) => (rest, "sha256"),
             None => rest.rsplit_once('_')?,
         };
@@ -44,7 +44,7 @@ impl Suite {
     }
 }
 
-fn cipher_suites(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn cipher_suites(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let format = call.given("format").unwrap_or("openssl").to_owned();
     let called = match format.as_str() {
         "openssl" => "OpenSSL format",
@@ -75,18 +75,18 @@ fn cipher_suites(call: &mut Call<'_>) -> Result<Answer, Failure> {
         "openssl" => lines.join("\n"),
         _ => format!("[\n{}\n]", lines.join("\n,")),
     };
-    Ok(Answer::Report { text, value: json!(values) })
+    Ok(CommandOutput::Report { text, value: json!(values) })
 }
 
-fn versions(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn versions(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say("Listing all TLS versions supported by the runtime...");
     let versions = node.get("/local/tls")?["versions"].take();
     let names: Vec<&str> = versions.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    Ok(Answer::Report { text: names.join("\n"), value: json!({"versions": versions}) })
+    Ok(CommandOutput::Report { text: names.join("\n"), value: json!({"versions": versions}) })
 }
 
-fn certificates(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn certificates(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Certificates of node {} ...", node.name()));
     let listeners = node.get("/local/tls")?["listeners"].take();
@@ -112,7 +112,7 @@ fn certificates(call: &mut Call<'_>) -> Result<Answer, Failure> {
     if text.is_empty() {
         text.push_str("#{}");
     }
-    Ok(Answer::Report { text, value: listeners })
+    Ok(CommandOutput::Report { text, value: listeners })
 }
 
 #[cfg(test)]

@@ -1,35 +1,35 @@
-//! Which routing keys users may use at topic exchanges.
+//! Topic permissions of users.
 
 use serde_json::json;
 
 use super::granted::Granted;
-use super::{CTL, Command, Group, LOOK};
-use crate::answer::Answer;
+use super::{CTL, Command, CommandGroup, LOOK};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::client::word;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CTL, "set_topic_permissions", Group::Access, "<username> <exchange> <write> <read>", "Sets user topic permissions for an exchange", set).in_vhost(),
-    Command::new(CTL, "clear_topic_permissions", Group::Access, "<username> [<exchange>]", "Clears user topic permissions for a vhost or exchange", clear).in_vhost(),
-    Command::new(LOOK, "list_topic_permissions", Group::Access, "", "Lists topic permissions in a virtual host", list).in_vhost(),
-    Command::new(LOOK, "list_user_topic_permissions", Group::Access, "<username>", "Lists user topic permissions", list_of_user),
+    Command::new(CTL, "set_topic_permissions", CommandGroup::Access, "<username> <exchange> <write> <read>", "Sets user topic permissions for an exchange", set).in_vhost(),
+    Command::new(CTL, "clear_topic_permissions", CommandGroup::Access, "<username> [<exchange>]", "Clears user topic permissions for a vhost or exchange", clear).in_vhost(),
+    Command::new(LOOK, "list_topic_permissions", CommandGroup::Access, "", "Lists topic permissions in a virtual host", list).in_vhost(),
+    Command::new(LOOK, "list_user_topic_permissions", CommandGroup::Access, "<username>", "Lists user topic permissions", list_of_user),
 ];
 
 const TOPIC_PERMISSIONS: Granted =
     Granted { path: "topic-permissions", called: "topic permissions", columns: ["exchange", "write", "read"] };
 
-fn set(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn set(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let exchange = call.word("exchange").to_owned();
     let text = format!("Setting {{called}} on \"{exchange}\" for user \"{{user}}\" in vhost \"{{vhost}}\" ...");
     let (node, path) = TOPIC_PERMISSIONS.begin(call, &text)?;
     let body = json!({"exchange": exchange, "write": call.word("write"), "read": call.word("read")});
     node.change("PUT", &path, body)?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn clear(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn clear(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let exchange = call.given("exchange").map(str::to_owned);
     let at = exchange.as_ref().map(|exchange| format!(" on \"{exchange}\"")).unwrap_or_default();
     let text = format!("Clearing {{called}}{at} for user \"{{user}}\" in vhost \"{{vhost}}\" ...");
@@ -38,15 +38,15 @@ fn clear(call: &mut Call<'_>) -> Result<Answer, Failure> {
         let at = exchange.map(|exchange| format!("/{}", word(&exchange))).unwrap_or_default();
         node.delete(&format!("{path}{at}"))?;
     }
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     TOPIC_PERMISSIONS.list(call)
 }
 
-fn list_of_user(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    // RabbitMQ's has no names of columns here.
+fn list_of_user(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
+    // RabbitMQ's output has no header line here.
     call.options.no_table_headers = true;
     TOPIC_PERMISSIONS.list_of_user(call)
 }

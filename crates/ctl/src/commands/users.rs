@@ -1,38 +1,40 @@
-//! Users of the node's own database.
+//! Users of the internal database.
 
 use serde_json::{Value, json};
 
 use super::listed;
-use super::{CTL, Command, Group, LOOK};
-use crate::answer::{Answer, Rows};
+use super::{CTL, Command, CommandGroup, LOOK};
+use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
-use crate::client::{Client, word};
+use crate::client::{NodeClient, word};
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CTL, "add_user", Group::Users, "<username> [<password>] [--pre-hashed-password]", "Creates a new user, who has no permissions yet", add),
-    Command::new(CTL, "delete_user", Group::Users, "<username>", "Removes a user and closes its connections", delete),
-    Command::new(CTL, "change_password", Group::Users, "<username> [<password>] [--pre-hashed-password]", "Changes the user's password", change_password),
-    Command::new(CTL, "clear_password", Group::Users, "<username>", "Removes the password: the user can't log in with one", clear_password),
-    Command::new(CTL, "authenticate_user", Group::Users, "<username> [<password>]", "Attempts to authenticate a user; exits with a non-zero code if that fails", authenticate),
-    Command::new(CTL, "set_user_tags", Group::Users, "<username> [<tag>...]", "Sets user tags", set_tags),
-    Command::new(LOOK, "list_users", Group::Users, "", "Lists user names and tags", list),
-    Command::new(CTL, "hash_password", Group::Users, "[<plaintext>]", "Hashes a plaintext password", hash),
+    Command::new(CTL, "add_user", CommandGroup::Users, "<username> [<password>] [--pre-hashed-password]", "Creates a new user, who has no permissions yet", add),
+    Command::new(CTL, "delete_user", CommandGroup::Users, "<username>", "Removes a user and closes its connections", delete),
+    Command::new(CTL, "change_password", CommandGroup::Users, "<username> [<password>] [--pre-hashed-password]", "Changes the user's password", change_password),
+    Command::new(CTL, "clear_password", CommandGroup::Users, "<username>", "Removes the password: the user can't log in with one", clear_password),
+    Command::new(CTL, "authenticate_user", CommandGroup::Users, "<username> [<password>]", "Attempts to authenticate a user; exits with a non-zero code if that fails", authenticate),
+    Command::new(CTL, "set_user_tags", CommandGroup::Users, "<username> [<tag>...]", "Sets user tags", set_tags),
+    Command::new(LOOK, "list_users", CommandGroup::Users, "", "Lists user names and tags", list),
+    Command::new(CTL, "hash_password", CommandGroup::Users, "[<plaintext>]", "Hashes a plaintext password", hash),
 ];
 
-/// Where a user is.
+/// Path of a user in the HTTP API.
 pub(super) fn path(name: &str) -> String {
     format!("/api/users/{}", word(name))
 }
 
+/// Finds a user.
+///
 /// # Errors
-/// There is none.
-pub(super) fn find(node: &Client, name: &str) -> Result<Value, Failure> {
+/// The user doesn't exist.
+pub(super) fn find(node: &NodeClient, name: &str) -> Result<Value, Failure> {
     node.find(&path(name))?.ok_or_else(|| Failure::no_user(name))
 }
 
-fn add(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn add(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let name = call.word("username").to_owned();
     let password = call.secret("password")?;
     let node = call.node()?;
@@ -47,7 +49,7 @@ fn add(call: &mut Call<'_>) -> Result<Answer, Failure> {
         "Done. Don't forget to grant the user permissions to some virtual hosts! See 'rabbitmqctl help set_permissions' \
          to learn more.",
     );
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
 fn credential(call: &Call<'_>, password: &str) -> Value {
@@ -57,18 +59,18 @@ fn credential(call: &Call<'_>, password: &str) -> Value {
     }
 }
 
-fn delete(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn delete(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let name = call.word("username").to_owned();
     let node = call.node()?;
     call.say(&format!("Deleting user \"{name}\" ..."));
-    // One that isn't there is no error, as in RabbitMQ.
+    // As in RabbitMQ, it is no error if the user doesn't exist.
     if node.find(&path(&name))?.is_some() {
         node.delete(&path(&name))?;
     }
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn change_password(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn change_password(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let name = call.word("username").to_owned();
     let password = call.secret("password")?;
     let node = call.node()?;
@@ -76,33 +78,33 @@ fn change_password(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let mut user = credential(call, &password);
     user["tags"] = find(&node, &name)?["tags"].take();
     node.change("PUT", &path(&name), user)?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn clear_password(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn clear_password(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let name = call.word("username").to_owned();
     let node = call.node()?;
     call.say(&format!("Clearing password for user \"{name}\" ..."));
     let tags = find(&node, &name)?["tags"].take();
     node.change("PUT", &path(&name), json!({"password_hash": "", "tags": tags}))?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn authenticate(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn authenticate(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let user = call.word("username").to_owned();
     let password = call.secret("password")?;
     let node = call.node()?;
     call.say(&format!("Authenticating user \"{user}\" ..."));
     let answer = node.request("POST", "/local/authenticate", Some(&json!({"user": user, "password": password})))?;
     match answer.json()["authenticated"].as_bool() {
-        Some(true) => Ok(Answer::Text("Success".to_owned())),
+        Some(true) => Ok(CommandOutput::Text("Success".to_owned())),
         _ => Err(Failure::Data(format!(
             "Error:\nError: failed to authenticate user \"{user}\"\nuser '{user}' - invalid credentials"
         ))),
     }
 }
 
-fn set_tags(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn set_tags(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (name, tags) = (call.word("username").to_owned(), call.words("tag"));
     let node = call.node()?;
     call.say(&format!("Setting tags for user \"{name}\" to [{}] ...", tags.join(", ")));
@@ -110,17 +112,17 @@ fn set_tags(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let (hash, algorithm) = (user["password_hash"].take(), user["hashing_algorithm"].take());
     let user = json!({"password_hash": hash, "hashing_algorithm": algorithm, "tags": tags});
     node.change("PUT", &path(&name), user)?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say("Listing users ...");
     let columns = ["user", "tags"].map(str::to_owned);
     Ok(listed::rows(&columns, node.list("/api/users")?, |user| listed::copy(user, "/name", "user")))
 }
 
-fn hash(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn hash(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let password = call.secret("plaintext")?;
     let node = call.node()?;
     let mut hashed = node.get(&format!("/api/auth/hash_password/{}", word(&password)))?;

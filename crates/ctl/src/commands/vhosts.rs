@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{CTL, Command, Group, LOOK, listed};
-use crate::answer::Answer;
+use super::{CTL, Command, CommandGroup, LOOK, listed};
+use crate::answer::CommandOutput;
 use crate::call::Call;
-use crate::client::{Client, word};
+use crate::client::{NodeClient, word};
 use crate::failure::Failure;
 
 const COLUMNS: &[&str] =
@@ -13,28 +13,30 @@ const COLUMNS: &[&str] =
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CTL, "add_vhost", Group::Vhosts, "<vhost> [--description <description>] [--tags <tags>] [--default-queue-type <type>]", "Creates a virtual host", add),
-    Command::new(CTL, "update_vhost_metadata", Group::Vhosts, "<vhost> [--description <description>] [--tags <tags>] [--default-queue-type <type>] [--protected-from-deletion <protected>]", "Updates a virtual host's description, tags, default queue type or protection", update),
-    Command::new(CTL, "set_vhost_tags", Group::Vhosts, "<vhost> [<tag>...]", "Sets virtual host tags", set_tags),
-    Command::new(CTL, "delete_vhost", Group::Vhosts, "<vhost>", "Deletes a virtual host with all in it", delete),
-    Command::new(CTL, "enable_vhost_deletion_protection", Group::Vhosts, "<vhost>", "Protects a virtual host from deletion", protect),
-    Command::new(CTL, "disable_vhost_deletion_protection", Group::Vhosts, "<vhost>", "Removes deletion protection from a virtual host", unprotect),
-    Command::new(CTL, "restart_vhost", Group::Vhosts, "", "Restarts a failed virtual host; none fails here as a whole", restart).in_vhost(),
-    Command::new(CTL, "reconcile_vhosts", Group::Vhosts, "", "Makes sure all virtual hosts are up on all nodes; they are", reconcile),
-    Command::new(LOOK, "list_vhosts", Group::Access, "[<column>...]", "Lists virtual hosts", list).columns(COLUMNS),
+    Command::new(CTL, "add_vhost", CommandGroup::Vhosts, "<vhost> [--description <description>] [--tags <tags>] [--default-queue-type <type>]", "Creates a virtual host", add),
+    Command::new(CTL, "update_vhost_metadata", CommandGroup::Vhosts, "<vhost> [--description <description>] [--tags <tags>] [--default-queue-type <type>] [--protected-from-deletion <protected>]", "Updates a virtual host's description, tags, default queue type or protection", update),
+    Command::new(CTL, "set_vhost_tags", CommandGroup::Vhosts, "<vhost> [<tag>...]", "Sets virtual host tags", set_tags),
+    Command::new(CTL, "delete_vhost", CommandGroup::Vhosts, "<vhost>", "Deletes a virtual host with all in it", delete),
+    Command::new(CTL, "enable_vhost_deletion_protection", CommandGroup::Vhosts, "<vhost>", "Protects a virtual host from deletion", protect),
+    Command::new(CTL, "disable_vhost_deletion_protection", CommandGroup::Vhosts, "<vhost>", "Removes deletion protection from a virtual host", unprotect),
+    Command::new(CTL, "restart_vhost", CommandGroup::Vhosts, "", "Restarts a failed virtual host; none fails here as a whole", restart).in_vhost(),
+    Command::new(CTL, "reconcile_vhosts", CommandGroup::Vhosts, "", "Makes sure all virtual hosts are up on all nodes; they are", reconcile),
+    Command::new(LOOK, "list_vhosts", CommandGroup::Access, "[<column>...]", "Lists virtual hosts", list).columns(COLUMNS),
 ];
 
 fn path(vhost: &str) -> String {
     format!("/api/vhosts/{}", word(vhost))
 }
 
+/// Finds a virtual host.
+///
 /// # Errors
-/// There is none of this name.
-pub(super) fn check(node: &Client, vhost: &str) -> Result<Value, Failure> {
+/// The virtual host doesn't exist.
+pub(super) fn check(node: &NodeClient, vhost: &str) -> Result<Value, Failure> {
     node.find(&path(vhost))?.ok_or_else(|| Failure::no_vhost(vhost))
 }
 
-/// What the options say.
+/// The metadata given by options.
 fn metadata(call: &Call<'_>) -> Result<Value, Failure> {
     let mut body = json!({});
     if let Some(kind) = call.given("default-queue-type") {
@@ -54,16 +56,16 @@ fn metadata(call: &Call<'_>) -> Result<Value, Failure> {
     Ok(body)
 }
 
-fn add(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn add(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let vhost = call.word("vhost").to_owned();
     let body = metadata(call)?;
     let node = call.node()?;
     call.say(&format!("Adding vhost \"{vhost}\" ..."));
     node.change("PUT", &path(&vhost), body)?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn update(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn update(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let vhost = call.word("vhost").to_owned();
     let mut body = metadata(call)?;
     if let Some(protected) = call.given("protected-from-deletion") {
@@ -76,19 +78,19 @@ fn update(call: &mut Call<'_>) -> Result<Answer, Failure> {
     call.say(&format!("Updating metadata of vhost \"{vhost}\" ..."));
     check(&node, &vhost)?;
     node.change("PUT", &path(&vhost), body)?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn set_tags(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn set_tags(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (vhost, tags) = (call.word("vhost").to_owned(), call.words("tag"));
     let node = call.node()?;
     call.say(&format!("Setting tags for virtual host \"{vhost}\" to [{}] ...", tags.join(", ")));
     check(&node, &vhost)?;
     node.change("PUT", &path(&vhost), json!({"tags": tags}))?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn delete(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn delete(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let vhost = call.word("vhost").to_owned();
     let node = call.node()?;
     call.say(&format!("Deleting vhost \"{vhost}\" ..."));
@@ -100,43 +102,43 @@ fn delete(call: &mut Call<'_>) -> Result<Answer, Failure> {
         ));
     }
     node.delete(&path(&vhost))?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn protect(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn protect(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let vhost = call.word("vhost").to_owned();
     let node = call.node()?;
     call.say(&format!("Protecting virtual host \"{vhost}\" from removal by updating its metadata..."));
     check(&node, &vhost)?;
     node.change("POST", &format!("{}/deletion/protection", path(&vhost)), json!({}))?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn unprotect(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn unprotect(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let vhost = call.word("vhost").to_owned();
     let node = call.node()?;
     call.say(&format!("Removing deletion protection from virtual host \"{vhost}\" by updating its metadata..."));
     check(&node, &vhost)?;
     node.delete(&format!("{}/deletion/protection", path(&vhost)))?;
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn restart(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn restart(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let vhost = call.vhost();
     let node = call.node()?;
     let name = node.name();
     call.say(&format!("Trying to restart vhost '{vhost}' on node '{name}' ..."));
     check(&node, &vhost)?;
-    Ok(Answer::Text(format!("Vhost '{vhost}' is already running on node '{name}'")))
+    Ok(CommandOutput::Text(format!("Vhost '{vhost}' is already running on node '{name}'")))
 }
 
-fn reconcile(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn reconcile(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     call.node()?;
     call.say("Will try to initiate virtual host reconciliation on all reachable cluster nodes...");
-    Ok(Answer::Done)
+    Ok(CommandOutput::Done)
 }
 
-fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let columns = listed::columns(call, COLUMNS, &["name"])?;
     let node = call.node()?;
     call.say("Listing vhosts ...");

@@ -3,7 +3,7 @@ use serde_json::Value;
 use super::in_one_line;
 use crate::answer::Rows;
 
-/// Texts in quotes, the rest as it is.
+/// Rows of comma-separated values; texts are quoted.
 pub(super) fn show(rows: &Rows, headers: bool) -> String {
     let mut out = String::new();
     if headers && !rows.rows.is_empty() {

@@ -3,7 +3,7 @@ use serde_json::Value;
 use super::term::typed;
 use crate::answer::Rows;
 
-/// A list with a list of pairs for a row, a row a line. RabbitMQ's tools break long lines elsewhere.
+/// A list with one list of pairs per row, each on a line. RabbitMQ's tools break long lines elsewhere.
 pub(super) fn show(rows: &Rows) -> String {
     let row = |row: &Vec<Value>| {
         let pair = |(column, value): (&String, &Value)| format!("{{{},{}}}", atom(column), cell(column, value));
@@ -27,7 +27,7 @@ pub(super) fn report(value: &Value) -> String {
     }
 }
 
-/// A text, which is a binary.
+/// A text as a binary.
 pub(super) fn text(text: &str) -> String {
     let encoding = if text.is_ascii() { "" } else { "/utf8" };
     format!(
@@ -38,7 +38,7 @@ pub(super) fn text(text: &str) -> String {
 
 fn cell(column: &str, value: &Value) -> String {
     match value {
-        // The one column that has tuples.
+        // The only column with tuples.
         Value::Array(list) if column == "protocol" => {
             format!("{{{}}}", list.iter().map(plain).collect::<Vec<_>>().join(","))
         }
@@ -48,7 +48,7 @@ fn cell(column: &str, value: &Value) -> String {
     }
 }
 
-/// What [`typed`] makes of a table of AMQP 0-9-1: triples of name, type and value.
+/// A table of AMQP 0-9-1, as converted by [`typed`]: triples of name, type and value.
 fn arguments(value: &Value) -> String {
     let triple = |value: &Value| match value.as_array().map(Vec::as_slice) {
         Some([name, Value::String(kind), inner]) => {
@@ -75,7 +75,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// In quotes unless it is a small letter with letters, digits and underlines behind it.
+/// An atom, quoted unless it is a lower-case letter followed by letters, digits and underscores.
 fn atom(name: &str) -> String {
     let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase())
         && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');

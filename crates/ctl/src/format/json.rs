@@ -1,7 +1,7 @@
 use super::term;
 use crate::answer::Rows;
 
-/// A list with an object a line.
+/// A list with one object per line.
 pub(super) fn show(rows: &Rows) -> String {
     let mut out = String::from("[\n");
     let mut separator = "";

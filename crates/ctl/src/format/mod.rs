@@ -1,4 +1,4 @@
-//! How an answer is written.
+//! Formatters of a command's output.
 
 mod csv;
 mod erlang;
@@ -9,26 +9,26 @@ pub(crate) mod term;
 
 use std::fmt::Write;
 
-use crate::answer::Answer;
+use crate::answer::CommandOutput;
 
-/// A way to write an answer.
+/// A format of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Formatter {
-    /// Tabs between columns.
+    /// Columns separated by tabs.
     #[default]
     Table,
-    /// Lines between them.
+    /// Columns separated by lines.
     PrettyTable,
-    /// An object a row.
+    /// One JSON object per row.
     Json,
     /// As in RFC 4180.
     Csv,
-    /// Terms, each list of pairs a row.
+    /// Erlang terms: one list of pairs per row.
     Erlang,
 }
 
 impl Formatter {
-    /// All with their names.
+    /// All formatters by name.
     pub(crate) const ALL: [(&'static str, Formatter); 5] = [
         ("table", Formatter::Table),
         ("pretty_table", Formatter::PrettyTable),
@@ -37,7 +37,7 @@ impl Formatter {
         ("erlang", Formatter::Erlang),
     ];
 
-    /// The one with this name.
+    /// The formatter with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Formatter::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, formatter)| formatter)
     }
@@ -47,32 +47,32 @@ impl Formatter {
         self.is_for_programs() || self == Formatter::Erlang
     }
 
-    /// Whether nothing may be written but the answer.
+    /// Whether the output must contain nothing but the result.
     pub(crate) fn is_for_programs(self) -> bool {
         matches!(self, Formatter::Json | Formatter::Csv)
     }
 }
 
-/// Writes an answer.
-pub(crate) fn show(answer: Answer, formatter: Formatter, headers: bool) -> String {
+/// Formats a result.
+pub(crate) fn show(answer: CommandOutput, formatter: Formatter, headers: bool) -> String {
     match (answer, formatter) {
-        (Answer::Done, _) => String::new(),
-        (Answer::Text(text), Formatter::Json) => format!("{}\n", serde_json::json!(text.trim_end())),
-        (Answer::Text(text), Formatter::Erlang) => format!("{}\n", erlang::text(text.trim_end())),
-        (Answer::Text(text), _) => ended(text),
-        (Answer::Report { value, .. }, Formatter::Json) => format!("{value}\n"),
-        (Answer::Report { value, .. }, Formatter::Erlang) => format!("{}\n", erlang::report(&value)),
-        (Answer::Report { text, .. }, _) => ended(text),
-        (Answer::Rows(rows), Formatter::Json) => json::show(&rows),
-        (Answer::Rows(rows), Formatter::Csv) => csv::show(&rows, headers),
-        (Answer::Rows(rows), Formatter::Erlang) => erlang::show(&rows),
-        (Answer::Rows(rows), Formatter::Table) => table::show(&rows, headers),
-        (Answer::Rows(rows), Formatter::PrettyTable) => pretty_table::show(&rows, headers),
+        (CommandOutput::Done, _) => String::new(),
+        (CommandOutput::Text(text), Formatter::Json) => format!("{}\n", serde_json::json!(text.trim_end())),
+        (CommandOutput::Text(text), Formatter::Erlang) => format!("{}\n", erlang::text(text.trim_end())),
+        (CommandOutput::Text(text), _) => ended(text),
+        (CommandOutput::Report { value, .. }, Formatter::Json) => format!("{value}\n"),
+        (CommandOutput::Report { value, .. }, Formatter::Erlang) => format!("{}\n", erlang::report(&value)),
+        (CommandOutput::Report { text, .. }, _) => ended(text),
+        (CommandOutput::Rows(rows), Formatter::Json) => json::show(&rows),
+        (CommandOutput::Rows(rows), Formatter::Csv) => csv::show(&rows, headers),
+        (CommandOutput::Rows(rows), Formatter::Erlang) => erlang::show(&rows),
+        (CommandOutput::Rows(rows), Formatter::Table) => table::show(&rows, headers),
+        (CommandOutput::Rows(rows), Formatter::PrettyTable) => pretty_table::show(&rows, headers),
     }
 }
 
-/// A text that a terminal shows and doesn't obey: of what could move its cursor, change its colours or its title, or turn
-/// the direction of the text, the code is written, as JSON does. Names are chosen by clients.
+/// Makes a text safe for terminals: characters that could move the cursor, change colours or the title, or reverse
+/// the direction of text are replaced by their code, as in JSON. Names are chosen by clients.
 pub(crate) fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -87,12 +87,12 @@ pub(crate) fn harmless(text: &str) -> String {
     out
 }
 
-/// The same for part of a line: a line feed or a tab in it would make rows and columns that nobody listed.
+/// As [`harmless`], for a part of a line: line feeds and tabs in it would add rows and columns.
 fn in_one_line(text: &str) -> String {
     harmless(text).replace('\n', "\\u000a").replace('\t', "\\u0009")
 }
 
-/// Marks that turn the direction of a text, and separators that some terminals take for the end of a line.
+/// Marks that change the direction of text, and separators that some terminals treat as line ends.
 const TURNING: [char; 13] = [
     '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}',
     '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::answer::Rows;
 
-    fn rows() -> Answer {
+    fn rows() -> CommandOutput {
         let objects = vec![
             json!({"name": "a", "tags": ["x", "y"], "count": 5, "arguments": {"x-max-length": 100, "s": "t"}}),
             json!({"name": "b \"c\"", "tags": [], "count": null, "arguments": {}}),
@@ -193,13 +193,13 @@ mod tests {
                         [{name,<<\"b \\\"c\\\"\">>},{tags,[]},{count,''},{arguments,[]}]]\n";
         assert_eq!(show(rows(), Formatter::Erlang, true), expected);
         let value = json!({"result": "ok", "log.level": null, "uptime": 1.5, "ü": [true, {}]});
-        let report = Answer::Report { text: String::new(), value };
+        let report = CommandOutput::Report { text: String::new(), value };
         let expected = "[{'log.level',''},{result,<<\"ok\">>},{uptime,1.5},{'ü',[true,[]]}]\n";
         assert_eq!(show(report, Formatter::Erlang, true), expected);
         let rows = Rows { columns: vec!["protocol".to_owned()], rows: vec![vec![json!([1, 0])]] };
         assert_eq!(show(rows.into(), Formatter::Erlang, true), "[[{protocol,{1,0}}]]\n");
         assert_eq!(show(Rows::default().into(), Formatter::Erlang, true), "[]\n");
-        assert_eq!(show(Answer::Text("ä\n".to_owned()), Formatter::Erlang, true), "<<\"ä\"/utf8>>\n");
+        assert_eq!(show(CommandOutput::Text("ä\n".to_owned()), Formatter::Erlang, true), "<<\"ä\"/utf8>>\n");
     }
 
     #[test]

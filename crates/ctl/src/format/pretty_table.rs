@@ -1,7 +1,7 @@
 use super::term;
 use crate::answer::Rows;
 
-/// With lines around and between, for people. RabbitMQ draws them with control codes of terminals.
+/// A table with borders, for people. RabbitMQ draws them with control codes of terminals.
 pub(super) fn show(rows: &Rows, headers: bool) -> String {
     let mut lines: Vec<Vec<String>> = Vec::new();
     if headers {

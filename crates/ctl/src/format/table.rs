@@ -1,10 +1,10 @@
 use super::term;
 use crate::answer::Rows;
 
-/// A row a line, tabs between columns.
+/// One row per line, columns separated by tabs.
 pub(super) fn show(rows: &Rows, headers: bool) -> String {
     let mut out = String::new();
-    // A list without rows has no head either, as in RabbitMQ.
+    // An empty list has no header line either, as in RabbitMQ.
     if headers && !rows.rows.is_empty() {
         out.push_str(&rows.columns.join("\t"));
         out.push('\n');

@@ -1,10 +1,10 @@
-//! Values as RabbitMQ's tools write them, which are Erlang's terms.
+//! Values as formatted by RabbitMQ's tools, which are Erlang terms.
 
 use serde_json::{Map, Value, json};
 
 use super::{harmless, in_one_line};
 
-/// A value in a table: texts as they are, lists of them in brackets, arguments as a list of pairs.
+/// A value in a table: texts unquoted, lists of them in brackets, arguments as a list of pairs.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -15,7 +15,7 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
-/// Arguments of a queue and the like.
+/// Formats arguments of a queue and similar objects.
 fn pairs(arguments: &Map<String, Value>) -> String {
     let pair = |(key, value): (&String, &Value)| format!("{{\"{}\",{}}}", in_one_line(key), inner(value));
     format!("[{}]", arguments.iter().map(pair).collect::<Vec<_>>().join(","))

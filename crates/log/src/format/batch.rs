@@ -8,7 +8,7 @@ use crate::types::{LogId, Position};
 pub const BATCH_HEADER_BYTES: usize = 96;
 /// Bytes of a row of the run table.
 pub const RUN_BYTES: usize = 32;
-/// Nothing follows this batch: a clean stop.
+/// Flag of the last batch before a clean stop.
 pub const FLAG_CLOSING: u16 = 1;
 /// The first batch after a recovery.
 pub const FLAG_RESTART: u16 = 2;
@@ -19,11 +19,11 @@ const FLAGS_KNOWN: u16 = FLAG_CLOSING | FLAG_RESTART;
 /// The header of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchHeader {
-    /// Closing, restart.
+    /// Flags: closing, restart.
     pub flags: u16,
     /// Rows of the run table.
     pub runs: u32,
-    /// Place of the batch among all of the WAL, or of the segment.
+    /// Number of the batch in the WAL, counted over all files, or in the segment.
     pub sequence: u64,
     /// Position of the first record; 0 in segments.
     pub first_position: Position,
@@ -85,8 +85,8 @@ impl BatchHeader {
         bytes
     }
 
-    /// The header in these bytes, if it is whole and of this use of this file, with at most `room` bytes after
-    /// its start.
+    /// The header in these bytes, if it is valid, belongs to this use of this file, and its batch has at most `room`
+    /// bytes.
     #[must_use]
     pub fn decode(bytes: &[u8], identity: &Identity, room: u64) -> Option<BatchHeader> {
         let bytes = bytes.get(..BATCH_HEADER_BYTES)?;
@@ -117,13 +117,13 @@ impl BatchHeader {
             && header.record_bytes <= room
             && header.record_bytes >= header.records as u64 * RECORD_HEADER_BYTES as u64
             && header.padded_bytes() <= room
-            // However many records the rows say there are, they are fewer than bytes.
+            // The rows may claim any number of records; there are fewer than bytes.
             && header.first_position.checked_add(header.record_bytes).is_some();
         possible.then_some(header)
     }
 
-    /// Whether these bytes, which [`Self::decode`] refused, look like a damaged header of this file rather than
-    /// like bytes of an earlier use: two of magic, salt and sequence are right.
+    /// Whether these bytes, which [`Self::decode`] refused, look like a damaged header of this file rather than like
+    /// bytes of an earlier use: two of magic, salt and sequence match.
     #[must_use]
     pub fn resembles(bytes: &[u8], identity: &Identity, sequence: u64) -> bool {
         let Some(bytes) = bytes.get(..BATCH_HEADER_BYTES) else {
@@ -134,18 +134,18 @@ impl BatchHeader {
     }
 }
 
-/// A row of the run table: records of one log and kind, one after the other.
+/// A row of the run table: consecutive records of one log and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Whose records.
+    /// The log of the records.
     pub log: LogId,
     /// Number of the first message, 0 for kinds without numbers.
     pub first: u64,
-    /// Where the run begins among the records of the batch.
+    /// Offset of the run among the records of the batch.
     pub offset: u32,
     /// Its length in bytes.
     pub length: u32,
-    /// Its records; of references, which are a single record, the messages.
+    /// Number of records; for references, which are a single record, of messages.
     pub count: u16,
     /// Their kind.
     pub kind: RecordKind,
@@ -158,7 +158,7 @@ impl Run {
         self.first + (self.count as u64 - 1)
     }
 
-    /// How many records it has.
+    /// Number of records in the run.
     #[must_use]
     pub fn records(&self) -> u64 {
         match self.kind {
@@ -180,7 +180,7 @@ impl Run {
         bytes
     }
 
-    /// The row in these bytes, if it is whole and lies within a batch of `record_bytes`.
+    /// The row in these bytes, if it is valid and lies within a batch of `record_bytes`.
     #[must_use]
     pub fn decode(bytes: &[u8], seed: u32, record_bytes: u64) -> Option<Run> {
         let bytes = bytes.get(..RUN_BYTES)?;

@@ -1,4 +1,4 @@
-//! A whole batch in memory, checked: what recovery replays and the fuzzer throws bytes at.
+//! Checks a whole batch in memory. Used by recovery and by the fuzzer.
 
 use std::ops::Range;
 
@@ -7,46 +7,46 @@ use super::record::{self, RECORD_HEADER_BYTES, Record, RecordKind};
 use super::{Identity, is_zero};
 use crate::types::{LogId, Position};
 
-/// Bytes of a batch that aren't what was written.
+/// Bytes of a batch that aren't those written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where, from the start of the batch.
+    /// Their range, from the start of the batch.
     pub range: Range<u64>,
-    /// Whose records these are; `None` if that can't be told.
+    /// The log of the records; `None` if it can't be told.
     pub log: Option<LogId>,
-    /// The numbers of the messages in them, first and last, if these are messages.
+    /// The first and last number of the messages in them, if these are messages.
     pub numbers: Option<(u64, u64)>,
     /// Records in them whose log and numbers can't be told.
     pub unknown: u64,
-    /// What is wrong.
+    /// The problem.
     pub reason: &'static str,
 }
 
-/// A batch whose header is right.
+/// A batch with a valid header.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// The header.
     pub header: BatchHeader,
-    /// The runs in which every record is right.
+    /// The runs in which every record is valid.
     pub runs: Vec<Run>,
-    /// For each of them its row in the table.
+    /// The row in the table of each of these runs.
     pub rows: Vec<u32>,
-    /// For each of them the position of its first record.
+    /// The position of the first record of each of these runs.
     pub positions: Vec<Position>,
-    /// The runs in which some record is wrong, each with the position of its first record.
+    /// The runs with an invalid record, each with the position of its first record.
     pub faulty: Vec<(Run, Position)>,
-    /// Everything else.
+    /// All damage found.
     pub faults: Vec<Fault>,
     seed: u32,
 }
 
 impl Batch {
-    /// The records of the good runs in order. `bytes` are those that were checked.
+    /// The records of the valid runs, in order. `bytes` are those that were checked.
     pub fn records<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Record<'a>> {
         self.runs.iter().flat_map(move |run| self.records_of(run, bytes))
     }
 
-    /// The records of one good run.
+    /// The records of one valid run.
     pub fn records_of<'a>(&self, run: &Run, bytes: &'a [u8]) -> impl Iterator<Item = Record<'a>> + use<'a> {
         let seed = self.seed;
         let mut rest = &bytes[run_range(&self.header, run)];
@@ -62,7 +62,7 @@ impl Batch {
 }
 
 impl Batch {
-    /// The records of a faulty run, `None` for each that is wrong.
+    /// The records of a faulty run, `None` for each invalid one.
     pub(crate) fn records_left<'a>(&self, run: &Run, bytes: &'a [u8]) -> impl Iterator<Item = Option<Record<'a>>> {
         let (seed, kind) = (self.seed, run.kind);
         let mut rest = &bytes[run_range(&self.header, run)];
@@ -111,7 +111,7 @@ pub fn check(bytes: &[u8], identity: &Identity) -> Option<Batch> {
             continue;
         };
         end = run.offset as u64 + run.length as u64;
-        // Behind a bad row the count is unknown; the highest possible position makes sure that it is replayed.
+        // After a bad row the count is unknown; the highest possible position makes sure that the record is replayed.
         let position = if gap { header.last_position() } else { header.first_position + records };
         records += run.records();
         match check_run(&bytes[run_range(&header, &run)], &run, seed) {
@@ -158,17 +158,18 @@ impl Fault {
     }
 }
 
-/// The records of a run that aren't what was written.
+/// The invalid records of a run.
 struct BadRecords {
     /// Their bytes, from the start of the run.
     bytes: Range<usize>,
-    /// The first of them, counted in the run, and the last.
+    /// The first and last of them, counted in the run.
     first: u64,
     last: u64,
     reason: &'static str,
 }
 
-/// Where only some records are wrong and their lengths still lead through the run, it is these; else all from the first on.
+/// Finds the invalid records: if the lengths still lead through the run, these are those with wrong checksums;
+/// otherwise all from the first on.
 fn check_run(bytes: &[u8], run: &Run, seed: u32) -> Result<(), BadRecords> {
     let mut bad: Option<BadRecords> = None;
     let mut at = 0;
@@ -204,8 +205,8 @@ fn check_run(bytes: &[u8], run: &Run, seed: u32) -> Result<(), BadRecords> {
     }
 }
 
-/// The run table of a batch whose header can't be read, as far as its rows are right. `whole` if they follow each other
-/// without gap and end at most a sector before `length`.
+/// The valid rows of the run table of a batch whose header can't be read. The flag is true if they follow each other
+/// without a gap and end at most a sector before `length`.
 pub(crate) fn runs_behind_bad_header(bytes: &[u8], identity: &Identity, sequence: u64) -> (Vec<Run>, bool) {
     let seed = identity.batch_seed(sequence);
     let mut runs: Vec<Run> = Vec::new();
@@ -281,7 +282,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn what_is_built_is_found(appends in appends(), bit in any::<prop::sample::Index>()) {
+        fn a_built_batch_is_found_again(appends in appends(), bit in any::<prop::sample::Index>()) {
             let identity = Identity::wal(4, 0, 2);
             let (mut bytes, expected) = build(&appends, &identity);
             let batch = check(&bytes, &identity).unwrap();
@@ -302,7 +303,7 @@ mod tests {
         fn any_bytes_are_taken(mut bytes in proptest::collection::vec(any::<u8>(), 0..2000), rows in 1..40u32) {
             let identity = Identity::wal(4, 0, 2);
             let _ = check(&bytes, &identity);
-            // Behind a header that is right.
+            // Random bytes after a valid header.
             let header = BatchHeader {
                 flags: 0,
                 runs: rows,
@@ -342,9 +343,9 @@ mod tests {
     }
 
     #[test]
-    fn records_of_an_earlier_use_of_the_file_are_not_taken_for_new_ones() {
-        // The first sector holds header, table and one record; the others hold a record each. In both uses of the file
-        // the batch has the same place and layout.
+    fn records_of_an_earlier_use_of_the_file_are_refused() {
+        // The first sector holds header, table and one record; each other sector holds a record. The batch has the
+        // same place and layout in both uses of the file.
         let write = |sequence: u64, file: u64, byte: u8| {
             let identity = Identity::wal(1, 0, file);
             let mut builder = Builder::new(&identity, sequence, 1, 4096, Memory::default());

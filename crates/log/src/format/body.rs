@@ -1,4 +1,4 @@
-//! The checksums behind the body in a body file: one for each piece, and one of all of them.
+//! The checksums after the body in a body file: one for each piece, and one of all of these.
 
 use super::u32_at;
 
@@ -11,23 +11,23 @@ pub(crate) fn table_bytes(length: u64, piece_bytes: usize) -> usize {
     (length.div_ceil(piece_bytes as u64) as usize + 1) * 4
 }
 
-/// Each piece's checksum begins with its place: pieces that changed places are found.
+/// A piece's checksum covers its index too, so that swapped pieces are found.
 pub(crate) fn checksum(piece: &[u8], place: usize, seed: u32) -> u32 {
     crc32c::crc32c_append(seed ^ (place as u32).wrapping_mul(0x9e37_79b1), piece)
 }
 
-/// Ends a table of the pieces' checksums with the one of all of them.
+/// Completes a table of the pieces' checksums with the checksum of the table.
 pub(crate) fn close_table(table: &mut Vec<u8>, seed: u32) {
     let all = crc32c::crc32c_append(seed, table);
     table.extend_from_slice(&all.to_le_bytes());
 }
 
-/// Whether that is the piece at this place, by a table that is whole.
+/// Whether `piece` is the piece with this index, according to a valid table.
 pub(crate) fn is_piece(table: &[u8], piece: &[u8], place: usize, seed: u32) -> bool {
     place < table.len() / 4 - 1 && u32_at(table, place * 4) == checksum(piece, place, seed)
 }
 
-/// The pieces of a body, one after the other, and whether they are what was written.
+/// Checks the pieces of a body one after the other.
 pub(crate) struct Pieces<'a> {
     table: &'a [u8],
     seed: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// None if the table isn't whole.
+    /// `None` if the table isn't valid.
     pub(crate) fn new(table: &'a [u8], seed: u32) -> Option<Pieces<'a>> {
         let at = table.len().checked_sub(4)?;
         let is_whole = u32_at(table, at) == crc32c::crc32c_append(seed, &table[..at]);

@@ -9,7 +9,7 @@ pub(crate) const HEADER_BYTES: usize = 96;
 pub(crate) const SEGMENT_ROW_BYTES: usize = 16;
 /// Bytes of a log entry before its live set.
 pub(crate) const ENTRY_BYTES: usize = 64;
-/// `next` of a log that was deleted.
+/// Value of `next` for a deleted log.
 pub(crate) const NEXT_DELETED: u64 = u64::MAX;
 /// Bytes of the footer.
 pub(crate) const FOOTER_BYTES: usize = 16;
@@ -54,7 +54,7 @@ impl Header {
         bytes
     }
 
-    /// The header in these bytes and the node that wrote it.
+    /// The header in these bytes, and the id of the node that wrote it.
     pub(crate) fn decode(bytes: &[u8], wal_id: u16) -> Option<(Header, u64)> {
         let bytes = bytes.get(..HEADER_BYTES)?;
         let whole = &bytes[..4] == MAGIC
@@ -88,7 +88,7 @@ impl Header {
     }
 }
 
-/// The head of a log's entry; the live set and the state follow it.
+/// The head of a log's entry; live set and state follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub log: LogId,
@@ -122,7 +122,7 @@ impl Entry {
         bytes
     }
 
-    /// The head in these bytes, if it is whole.
+    /// The head in these bytes, if it is valid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
         let bytes = bytes.get(..ENTRY_BYTES)?;
         let whole = u32_at(bytes, 60) == crc32c::crc32c(&bytes[..60]) && is_zero(&bytes[48..56]);
@@ -136,7 +136,7 @@ impl Entry {
         })
     }
 
-    /// Whether what follows the head in `bytes` is what was written.
+    /// Whether the content after the head in `bytes` is as written.
     pub(crate) fn content_is_whole(bytes: &[u8]) -> bool {
         let head = crc32c::crc32c(&bytes[..56]);
         u32_at(bytes, 56) == crc32c::crc32c_append(head, &bytes[ENTRY_BYTES..])

@@ -1,6 +1,6 @@
-//! How far the log had come when it was closed: the content of the `closed-` file.
+//! The content of the `closed-` file: how far the log had come when it was closed.
 //!
-//! It is a lower bound: a log that ends before has lost something, which nothing else would tell.
+//! It is a lower bound: a log that ends before it has lost something, which nothing else would reveal.
 
 use super::{VERSION, is_zero, put, u16_at, u32_at, u64_at};
 use crate::types::Position;
@@ -10,7 +10,7 @@ pub(crate) const CLOSED_BYTES: usize = 64;
 
 const MAGIC: &[u8; 4] = b"LVRZ";
 
-/// What a clean stop left.
+/// Content of the `closed-` file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Closed {
     /// Sequence of the closing batch.
@@ -39,7 +39,7 @@ impl Closed {
         bytes
     }
 
-    /// The content of a file that is whole and of this WAL.
+    /// The content, if it is valid and belongs to this WAL.
     pub(crate) fn decode(bytes: &[u8], node_id: u64, wal_id: u16) -> Option<Closed> {
         let whole = bytes.len() == CLOSED_BYTES
             && &bytes[..4] == MAGIC

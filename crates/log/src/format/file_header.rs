@@ -7,7 +7,7 @@ pub const FILE_HEADER_BYTES: u64 = SECTOR;
 
 const USED: usize = 64;
 
-/// What kind of file this is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A file of the write-ahead log.
@@ -41,7 +41,7 @@ pub struct FileHeader {
     pub sequence: u64,
     /// Salt of this use of the file.
     pub salt: u64,
-    /// Length of the file when it was made; of a body file, of the body.
+    /// Length of the file when it was created; for a body file, of the body.
     pub length: u64,
 }
 
@@ -66,7 +66,7 @@ impl FileHeader {
         bytes
     }
 
-    /// The header in these bytes, if it is one and whole.
+    /// The header in these bytes, if it is valid.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<FileHeader> {
         let bytes = bytes.get(..FILE_HEADER_BYTES as usize)?;

@@ -1,4 +1,4 @@
-//! A record: twelve bytes of header, then the payload.
+//! A record: a header of twelve bytes, then the payload.
 
 use super::{u16_at, u32_at, u64_at};
 use crate::types::SettleRange;
@@ -8,10 +8,11 @@ pub const RECORD_HEADER_BYTES: usize = 12;
 /// Bytes of one range in a settle record.
 pub const SETTLE_RANGE_BYTES: usize = 24;
 
-/// Flag of a record that counts only together with the rest of its group; the bits above it are the group's slot.
+/// Flag of a record that only takes effect together with the rest of its group; the bits above it are the group's
+/// slot.
 const FLAG_GROUP: u16 = 1;
 
-/// What a record is. Code 7 is reserved, see `docs/storage.md`.
+/// The kind of a record. Code 7 is reserved, see `docs/storage.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum RecordKind {
@@ -19,13 +20,13 @@ pub enum RecordKind {
     Message = 1,
     /// Messages left a log.
     Settle = 2,
-    /// The caller's own.
+    /// A record that belongs to the caller.
     Control = 3,
     /// The last record before a clean stop.
     Close = 4,
-    /// A group is complete: its records count.
+    /// A group is complete: its records take effect.
     GroupCommit = 5,
-    /// Messages whose bytes stand in another log.
+    /// References to messages whose bytes are in another log.
     References = 6,
 }
 
@@ -48,7 +49,7 @@ impl RecordKind {
 /// A record as found in its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: RecordKind,
     /// Settle reason, or kind of the control record.
     pub detail: u8,
@@ -58,7 +59,7 @@ pub struct Record<'a> {
     pub payload: &'a [u8],
 }
 
-/// What the header of a record says besides its length.
+/// The fields of a record's header, apart from its length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub kind: RecordKind,
@@ -67,13 +68,13 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Of a record that stands alone.
+    /// The head of a record that belongs to no group.
     pub(crate) fn alone(kind: RecordKind, detail: u8) -> Head {
         Head { kind, detail, group: None }
     }
 }
 
-/// Appends header and head of a payload; the checksum covers only what is there. Returns where the record begins.
+/// Appends header and head of a payload. The checksum only covers the bytes present. Returns the record's offset.
 #[inline]
 pub(crate) fn append(bytes: &mut Vec<u8>, seed: u32, head: Head, parts: [&[u8]; 2]) -> usize {
     let at = bytes.len();
@@ -93,8 +94,8 @@ pub(crate) fn append(bytes: &mut Vec<u8>, seed: u32, head: Head, parts: [&[u8]; 
     at
 }
 
-/// Gives the record at the start of `bytes`, which is right, the checksum that it has in another batch, and takes it out
-/// of its group. Returns what follows it.
+/// Gives the record at the start of `bytes`, which is valid, the checksum for another batch, and takes it out of its
+/// group. Returns the bytes after it.
 #[inline]
 pub(crate) fn renew(bytes: &mut [u8], seed: u32) -> &mut [u8] {
     let length = claimed_bytes(bytes).expect("a record that is right lies within its run");
@@ -105,10 +106,10 @@ pub(crate) fn renew(bytes: &mut [u8], seed: u32) -> &mut [u8] {
     rest
 }
 
-/// The record at the start of `bytes` and what follows it.
+/// The record at the start of `bytes`, and the bytes after it.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem with the record.
 pub fn split(bytes: &[u8], seed: u32) -> Result<(Record<'_>, &[u8]), &'static str> {
     if bytes.len() < RECORD_HEADER_BYTES {
         return Err("a record is cut off");
@@ -138,14 +139,14 @@ pub fn split(bytes: &[u8], seed: u32) -> Result<(Record<'_>, &[u8]), &'static st
     Ok((record, rest))
 }
 
-/// Bytes of the record at the start of `bytes` by its own word, if it fits them.
+/// Bytes of the record at the start of `bytes` according to its own length, if it fits.
 pub(crate) fn claimed_bytes(bytes: &[u8]) -> Option<usize> {
     let length = u32_at(bytes.get(..RECORD_HEADER_BYTES)?, 4) as usize;
     let length = length.checked_add(RECORD_HEADER_BYTES)?;
     (length <= bytes.len()).then_some(length)
 }
 
-/// Writes a settle record's range.
+/// Encodes a range of a settle record.
 #[must_use]
 pub(crate) fn encode_range(range: &SettleRange) -> [u8; SETTLE_RANGE_BYTES] {
     let mut bytes = [0; SETTLE_RANGE_BYTES];
@@ -155,7 +156,7 @@ pub(crate) fn encode_range(range: &SettleRange) -> [u8; SETTLE_RANGE_BYTES] {
     bytes
 }
 
-/// The ranges of a settle record's payload; `None` if they aren't whole or run backwards.
+/// The ranges in a settle record's payload; `None` if they are incomplete or not ascending.
 #[must_use]
 pub fn decode_ranges(payload: &[u8]) -> Option<Vec<SettleRange>> {
     if !payload.len().is_multiple_of(SETTLE_RANGE_BYTES) {

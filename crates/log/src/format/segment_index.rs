@@ -1,4 +1,4 @@
-//! The index at the end of a segment, and the footer that finds it.
+//! The index at the end of a segment, and the footer that locates it.
 
 use super::{put, u32_at, u64_at};
 use crate::types::LogId;
@@ -10,7 +10,7 @@ const MAGIC: &[u8; 4] = b"LVRX";
 const PART_BYTES: usize = 48;
 const POINT_BYTES: usize = 16;
 
-/// Where a run of messages is.
+/// The place of a run of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Point {
     /// Its first message.
@@ -21,7 +21,7 @@ pub(crate) struct Point {
     pub run: u32,
 }
 
-/// The messages of one log in one file. Without messages it was only touched by settles or control records.
+/// The messages of one log in one file. Without messages the file only has settles or control records of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogIndex {
     pub first: u64,
@@ -33,7 +33,7 @@ pub(crate) struct LogIndex {
 }
 
 impl LogIndex {
-    /// The points from which all messages from `from` on can be reached, at most `count`.
+    /// At most `count` points, from which all messages numbered `from` and higher can be reached.
     pub(crate) fn points_from(&self, from: u64, count: usize) -> &[Point] {
         let after = self.points.partition_point(|point| point.number <= from);
         let start = after.saturating_sub(1);
@@ -75,7 +75,7 @@ impl Footer {
     }
 }
 
-/// The parts are in order of logs and numbers.
+/// Encodes the parts, which are in order of logs and numbers.
 pub(crate) fn encode(parts: &[(LogId, LogIndex)]) -> Vec<u8> {
     let points: usize = parts.iter().map(|(_, part)| part.points.len()).sum();
     let mut bytes = Vec::with_capacity(parts.len() * PART_BYTES + points * POINT_BYTES);
@@ -96,7 +96,7 @@ pub(crate) fn encode(parts: &[(LogId, LogIndex)]) -> Vec<u8> {
     bytes
 }
 
-/// The index in these bytes, which the footer describes; `None` if they aren't what was written.
+/// The index in these bytes, which the footer describes; `None` if they aren't as written.
 pub(crate) fn decode(bytes: &[u8], footer: &Footer) -> Option<Vec<(LogId, LogIndex)>> {
     if crc32c::crc32c(bytes) != footer.index_crc {
         return None;

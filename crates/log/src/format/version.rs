@@ -1,12 +1,12 @@
-//! Which version wrote a file. Later versions keep the places of magic, version and header checksum, so that an older
-//! reader can say what it found.
+//! Detects the version of a file. Later versions keep the places of magic, version and header checksum, so that an
+//! older reader can name the version it found.
 
 use super::{VERSION, u16_at, u32_at};
 
-/// Bytes that are enough to tell.
+/// Bytes needed to detect the version.
 pub(crate) const PROBE_BYTES: usize = 96;
 
-/// The version of a file that begins with these bytes, if its header is whole and the version isn't ours.
+/// The version of a file that begins with these bytes, if its header is valid and the version isn't ours.
 pub(crate) fn other_version(bytes: &[u8]) -> Option<u16> {
     let crc_at = match bytes.get(..4)? {
         b"LVRW" | b"LVRS" | b"LVRD" => 60,

@@ -1,9 +1,10 @@
-//! Making certain that what recovery read is on the disk.
+//! Makes certain that everything that recovery read is on the disk.
 //!
-//! After a sync that failed, the operating system may call pages clean that it never wrote: readers see them as long as
-//! they stay in memory, and no later sync brings them to the disk. Only writing them again does. What a life before
-//! wrote last and may not have synced is the last batch of the WAL, with those before it of which it says so, and the
-//! checkpoint in force, if what it replaces is still there: all else was followed by something that came after its sync.
+//! After a failed sync, the operating system may mark pages as clean that it never wrote: readers see them as long as
+//! they stay in the page cache, and no later sync writes them. Only writing them again does. The previous process may
+//! have written and not synced only these: the last batch of the WAL, the batches before it that it marks as
+//! unsynced, and the checkpoint in force, if the files it replaces still exist. Everything else was synced before
+//! something later was written.
 
 use std::sync::Arc;
 
@@ -12,10 +13,10 @@ use bytes::Bytes;
 use crate::disk::{self, Disk};
 use crate::error::DiskError;
 
-/// Bytes of a checkpoint that are written at a time.
+/// Bytes of a checkpoint written at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// A batch as it was read, whole, that may not be durable.
+/// A whole batch, as read, that may not be durable.
 #[derive(Debug)]
 pub(super) struct DoubtfulBatch {
     pub sequence: u64,
@@ -25,13 +26,13 @@ pub(super) struct DoubtfulBatch {
 }
 
 impl DoubtfulBatch {
-    /// Writes it where it is. Nothing else shares its sectors.
+    /// Rewrites the batch in place. Nothing else shares its sectors.
     pub(super) fn write_again(&self, disk: &dyn Disk) -> Result<(), DiskError> {
         disk::write(disk, &self.file, self.offset, &[&self.bytes])
     }
 }
 
-/// Writes a file as it is read, and syncs it.
+/// Rewrites a file with the bytes read from it, and syncs it.
 pub(super) fn write_again(disk: &dyn Disk, file: &str) -> Result<(), DiskError> {
     let length = disk::length(disk, file)?;
     let mut offset = 0;

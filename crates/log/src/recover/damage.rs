@@ -1,4 +1,4 @@
-//! What is wrong with a directory, and whose messages it hit.
+//! Damage of a directory, and the messages it hit.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,36 +8,36 @@ use crate::format::batch_check::Fault;
 use crate::format::record::RecordKind;
 use crate::types::LogId;
 
-/// Bytes that aren't what was written, although they were durable.
+/// Bytes that aren't those written, although they were durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
     pub file: String,
-    /// Its bytes.
+    /// The range of its bytes.
     pub range: Range<u64>,
-    /// Whose records were hit.
+    /// The logs whose records were hit.
     pub logs: Hit,
-    /// The messages that were hit, as far as their numbers are known.
+    /// The messages hit, as far as their numbers are known.
     pub messages: Vec<Numbers>,
-    /// Records that were hit and of which neither log nor number is known.
+    /// Records hit whose log and number are unknown.
     pub unknown: u64,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
 }
 
 /// The logs that a damage hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hit {
-    /// These.
+    /// These logs.
     Logs(Vec<LogId>),
-    /// It can't be told: any.
+    /// Possibly any log: it can't be told.
     Any,
 }
 
 /// Messages of one log: the numbers `first..=last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Numbers {
-    /// Whose.
+    /// The log.
     pub log: LogId,
     /// Lowest number.
     pub first: u64,
@@ -46,7 +46,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// How many they are.
+    /// Number of messages.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.last - self.first + 1
@@ -58,7 +58,7 @@ impl Damage {
         Damage { file: file.to_owned(), range, logs, messages: Vec::new(), unknown: 0, reason: reason.into() }
     }
 
-    /// Of a fault in the batch at `offset`, whose padding begins at `bytes`.
+    /// The damage by a fault in the batch at `offset`, whose padding begins at `bytes`.
     pub(crate) fn of_fault(file: &str, offset: u64, bytes: u64, fault: &Fault) -> Damage {
         let logs = match fault.log {
             Some(log) => Hit::Logs(vec![log]),
@@ -73,7 +73,7 @@ impl Damage {
         damage
     }
 
-    /// The same with the logs and messages of all these runs.
+    /// Adds the logs and messages of all these runs.
     pub(crate) fn with_runs(mut self, runs: &[Run]) -> Damage {
         let mut logs: Vec<LogId> = runs.iter().map(|run| run.log).collect();
         logs.sort_unstable();
@@ -84,7 +84,7 @@ impl Damage {
         self
     }
 
-    /// The same with what these hit.
+    /// Adds the logs and messages that these hit.
     pub(crate) fn with_all(mut self, others: impl Iterator<Item = Damage>) -> Damage {
         for other in others {
             self.logs = match (self.logs, other.logs) {

@@ -1,7 +1,7 @@
-//! Groups whose commit record replay hasn't reached.
+//! Groups whose commit record the replay hasn't reached.
 //!
-//! Their messages are replayed in their place, since numbers only grow, and taken back if the commit record never
-//! comes; their settles wait for it, since nothing depends on when a message goes.
+//! Their messages are replayed in place, since numbers only grow, and withdrawn if no commit record comes; their
+//! settles wait for it, since nothing depends on when a message is settled.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ type Settle = (LogId, SettleReason, Vec<SettleRange>);
 struct OpenGroup {
     messages: Vec<(Position, Message)>,
     settles: Vec<(Position, Settle)>,
-    /// How much was damaged when its first record came.
+    /// Number of damages when its first record came.
     damaged: usize,
 }
 
-/// See the module. By slot.
+/// The open groups, by slot.
 #[derive(Debug, Default)]
 pub(super) struct OpenGroups {
     groups: BTreeMap<u16, OpenGroup>,
-    /// How much was damaged before the batch that is replayed, if that batch is damaged.
+    /// Number of damages before the batch being replayed, if that batch is damaged.
     pub damaged_before: Option<usize>,
     #[cfg(feature = "planted-bugs")]
     ignore_commit: bool,
@@ -48,21 +48,21 @@ impl OpenGroups {
         self.groups.entry(slot).or_insert_with(|| OpenGroup { damaged, ..OpenGroup::default() })
     }
 
-    /// A message of the group was replayed.
+    /// Notes a replayed message of the group.
     pub(super) fn message(&mut self, slot: u16, position: Position, message: Message, report: &Report) {
         self.open(slot, report).messages.push((position, message));
     }
 
-    /// Messages left a log, if the group is committed.
+    /// Notes settles, which take effect if the group is committed.
     pub(super) fn settle(&mut self, slot: u16, position: Position, settle: Settle, report: &Report) {
         self.open(slot, report).settles.push((position, settle));
     }
 
-    /// A commit record: everything of the slot from this position on holds. What is older belongs to a group that was
-    /// never committed, or whose commit record is damaged.
+    /// Replays a commit record: everything of the slot from this position on takes effect. Older records belong to a
+    /// group that was never committed, or whose commit record is damaged.
     pub(super) fn commit(&mut self, slot: u16, first: Position, report: &mut Report, replay: &mut dyn Replay) {
         let Some(mut group) = self.groups.remove(&slot) else {
-            // The states of the checkpoint have everything.
+            // The states of the checkpoint reflect everything.
             return;
         };
         let committed = group.settles.extract_if(.., |(position, _)| *position >= first);
@@ -73,7 +73,7 @@ impl OpenGroups {
         withdraw(group, report.damaged.len(), report, replay);
     }
 
-    /// No commit record will come.
+    /// Withdraws all open groups: no commit record will come.
     pub(super) fn withdraw_all(&mut self, report: &mut Report, replay: &mut dyn Replay) {
         #[cfg(feature = "planted-bugs")]
         if self.ignore_commit {
@@ -143,7 +143,7 @@ mod tests {
         let (mut groups, mut report, mut seen) = (OpenGroups::default(), Report::default(), Seen::default());
         groups.settle(0, 1, settle(1, 10), &report);
         groups.message(0, 2, message(2, 20), &report);
-        // The commit record of that one is lost; the slot was used again.
+        // The commit record of that group is lost; the slot was reused.
         groups.settle(0, 5, settle(1, 11), &report);
         groups.message(0, 6, message(2, 21), &report);
         groups.settle(1, 7, settle(3, 30), &report);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_that_may_have_hit_a_commit_record_names_the_logs_of_the_group() {
+    fn damage_to_a_possible_commit_record_names_the_groups_logs() {
         let (mut groups, mut report, mut seen) = (OpenGroups::default(), Report::default(), Seen::default());
         groups.settle(4, 1, settle(1, 10), &report);
         groups.message(4, 2, message(2, 20), &report);

@@ -1,4 +1,5 @@
-//! Segments that can't be loaded: which logs have messages in them follows from what is alive and not elsewhere.
+//! Segments that can't be loaded: the logs with messages in them are those with live messages that are in no other
+//! file.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -11,17 +12,17 @@ use crate::store::Store;
 use crate::types::LogId;
 use crate::wal::WalFile;
 
-/// See the module.
+/// The segments that can't be loaded, and the messages missing with them.
 #[derive(Debug, Default)]
 pub(super) struct LostSegments {
-    /// Their names, bytes, and what is wrong.
+    /// Their names, bytes, and the reasons.
     pub segments: Vec<(String, Range<u64>, String)>,
-    /// What is alive by the checkpoint and in none of the other segments.
+    /// Messages that are live by the checkpoint and in none of the other segments.
     missing: BTreeMap<LogId, RoaringTreemap>,
 }
 
 impl LostSegments {
-    /// The state of a log in the checkpoint; the segments are loaded.
+    /// Notes the state of a log in the checkpoint, once the segments are loaded.
     pub(super) fn note(&mut self, state: &LiveState, store: &Store) {
         if self.segments.is_empty() || state.live.is_empty() {
             return;
@@ -37,7 +38,7 @@ impl LostSegments {
 }
 
 impl Recovery<'_> {
-    /// Reports each log that lost messages, and which; the files that hit none, too.
+    /// Reports each log that lost messages, and which; also the files whose loss hit none.
     pub(super) fn report_lost_segments(&mut self, wal: &VecDeque<WalFile>, replay: &dyn Replay) {
         let Some((file, range, reason)) = self.lost.segments.first().cloned() else {
             return;
@@ -48,7 +49,7 @@ impl Recovery<'_> {
         };
         for (log, mut missing) in std::mem::take(&mut self.lost.missing) {
             missing -= replay.bytes_elsewhere(log);
-            // The rest is in the WAL yet.
+            // The rest is still in the WAL.
             let first = wal.iter().filter_map(|file| file.index.log(log)).filter(|index| index.messages > 0);
             if let Some(first) = first.map(|index| index.first).min() {
                 missing.remove_range(first..);

@@ -1,4 +1,4 @@
-//! Replaying the WAL files in order, and judging what doesn't fit.
+//! Replays the WAL files in order, and judges batches that don't fit.
 
 use std::collections::VecDeque;
 
@@ -24,22 +24,25 @@ use crate::wal::WalFile;
 
 /// Bytes put aside of a batch whose length can't be read.
 const CUT_BYTES_MAX: u64 = 1 << 20;
-/// Files are read in chunks of this, unless a batch is larger: syscalls cost more than checksums where batches are small.
+/// Size of the chunks in which files are read, unless a batch is larger: where batches are small, system calls cost
+/// more than checksums.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// A batch that isn't valid. What follows decides what it is: nothing, or only batches that were written before it was
-/// durable, then the power cut tore it; a batch with its own sequence, then an earlier recovery decided so; a later batch,
-/// then it was durable once and is damaged.
+/// An invalid batch. The data after it decides its meaning:
+///
+/// - Nothing, or only batches that were written before it was durable: a power cut tore it.
+/// - A batch with the same sequence: an earlier recovery decided so.
+/// - A later batch: it was durable once and is damaged.
 struct Doubt {
     file: String,
     offset: u64,
-    /// End of the bad bytes as far as is known.
+    /// End of the bad bytes as far as known.
     end: u64,
-    /// If at least the header is right.
+    /// The batch, if its header is valid.
     batch: Option<(Batch, Bytes)>,
-    /// If not: its run table, if that is whole.
+    /// Otherwise its run table, if that is whole.
     runs: Option<Vec<Run>>,
-    /// All of it could be read: what can't be isn't what a power cut leaves.
+    /// All of it could be read. Unreadable bytes aren't the result of a power cut.
     is_readable: bool,
 }
 
@@ -48,22 +51,23 @@ pub(super) struct Replaying<'a> {
     options: &'a Options,
     covered: &'a FxHashMap<LogId, Covered>,
     files: VecDeque<WalFile>,
-    /// Of the last batch that was taken.
+    /// Position of the last record taken.
     position: Position,
     sequence: u64,
     closed: bool,
     doubt: Option<Doubt>,
     groups: OpenGroups,
-    /// The last batches taken, those that weren't durable when the last one was written. None that is damaged.
+    /// The last batches taken that weren't durable when the last one was written. None is damaged.
     doubtful: VecDeque<DoubtfulBatch>,
-    /// The last batch of which a clean stop left word, and the sequence of its file: it was durable.
+    /// The last batch that a clean stop recorded as durable, and the sequence of its file.
     pub last_closed: (u64, u64),
     window: Window,
-    /// Whether what is right in a run with wrong records is replayed too. A start doesn't: readers don't get there.
+    /// Whether valid records in a run with invalid ones are replayed too. A start doesn't, because readers can't
+    /// reach them.
     pub takes_rest: bool,
-    /// Sequence of the first batch of all.
+    /// Sequence of the very first batch found.
     pub first_found: Option<u64>,
-    /// Batches aren't there, as if they had been retired.
+    /// Batches are missing, as if they had been retired.
     pub has_gap: bool,
 }
 
@@ -82,7 +86,8 @@ impl<'a> Replaying<'a> {
             files: VecDeque::new(),
             position,
             sequence,
-            // All batches may be retired: only a directory that never had one counts as closed without a closing batch.
+            // All batches may be retired: only a directory that never had one counts as closed without a closing
+            // batch.
             closed: sequence == 0,
             doubt: None,
             groups: OpenGroups::new(options),
@@ -95,17 +100,17 @@ impl<'a> Replaying<'a> {
         }
     }
 
-    /// Of the last batch that was taken.
+    /// Sequence of the last batch taken.
     pub(super) fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Of the last record that was taken.
+    /// Position of the last record taken.
     pub(super) fn position(&self) -> Position {
         self.position
     }
 
-    /// Takes a file; `next` is the one behind it.
+    /// Replays a file; `next` is its successor.
     pub(super) fn file(
         &mut self,
         sequence: u64,
@@ -146,7 +151,7 @@ impl<'a> Replaying<'a> {
                         offset = later;
                     }
                     None if !is_whole => {
-                        // Whether there was a batch nobody can say.
+                        // Whether there was a batch can't be told.
                         let range = offset..offset + BATCH_HEADER_BYTES as u64;
                         let reason = "the bytes can't be read, and nothing valid follows";
                         report.damaged.push(Damage::new(&file.name, range, Hit::Any, reason));
@@ -165,19 +170,19 @@ impl<'a> Replaying<'a> {
         }
         let is_in_doubt = self.is_in_doubt(&file);
         if file.last_batch != 0 || is_in_doubt || report.damaged.len() > damages {
-            // Without a batch it was a spare, whose preparation ended within the write of its header.
+            // Without a batch it was a spare file, whose preparation was interrupted while its header was written.
             report.damaged.extend(header_damage);
             self.files.push_back(file);
         }
         Ok(())
     }
 
-    /// Whether the last batch so far is in doubt, and of this file.
+    /// Whether there is an invalid last batch, and it is in this file.
     fn is_in_doubt(&self, file: &WalFile) -> bool {
         self.doubt.as_ref().is_some_and(|doubt| *doubt.file == *file.name)
     }
 
-    /// The bytes, with zeros for what can't be read, and whether there is none of that.
+    /// The bytes, with zeros for unreadable ones, and whether all were readable.
     fn fetch(&mut self, file: &WalFile, offset: u64, length: usize) -> Result<(Bytes, bool), DiskError> {
         match self.window.fetch(self.disk, &file.name, offset, length, CHUNK_BYTES, file.length) {
             Err(error) if error.is_unreadable() => {
@@ -188,8 +193,8 @@ impl<'a> Replaying<'a> {
         }
     }
 
-    /// As [`Self::fetch`], with what `look` makes of the bytes: read again until that is right, since what is read wrong once
-    /// may be right on the disk.
+    /// As [`Self::fetch`], with the result of `look` on the bytes. Reads again until that is right, since a misread
+    /// may come right on the next read.
     fn fetch_right<T>(
         &mut self,
         file: &WalFile,
@@ -210,16 +215,16 @@ impl<'a> Replaying<'a> {
         }
     }
 
-    /// The bytes at `offset`, whether all of them could be read, and the header if they are one.
+    /// The bytes at `offset`, whether all of them were readable, and the header if they are one.
     fn fetch_header(&mut self, file: &WalFile, offset: u64) -> Result<(Bytes, bool, Option<BatchHeader>), DiskError> {
         let room = file.length.saturating_sub(offset);
         let look = |bytes: &Bytes| BatchHeader::decode(bytes, &file.identity, room);
         self.fetch_right(file, offset, BATCH_HEADER_BYTES, look, Option::is_some)
     }
 
-    /// Whether a power cut may have torn what is in doubt although batches of the file follow, at `later` the first: all of
-    /// them were written before it was durable, and no later file tells that it was. Then nothing from it on counts, as if it
-    /// had been the last.
+    /// Whether a power cut may have torn the doubtful batch although batches of the file follow it, the first at
+    /// `later`. This is so if all of them were written before it was durable, and no later file proves that it was.
+    /// Then nothing from it on counts, as if it had been the last.
     fn is_torn_before(
         &mut self,
         file: &WalFile,
@@ -253,8 +258,9 @@ impl<'a> Replaying<'a> {
         Ok(true)
     }
 
-    /// Whether all of a file was durable, with the batch `expected` in it: so it is before the next one begins, unless that
-    /// goes on with the same batch, since an earlier recovery cut it here; and after a clean stop.
+    /// Whether all of a file was durable, including the batch `expected`. A file is durable before the next one
+    /// begins, unless that begins with the same sequence because an earlier recovery cut this file here. It is also
+    /// durable after a clean stop.
     fn was_file_durable(&mut self, file: &WalFile, next: Option<u64>, expected: u64) -> Result<bool, DiskError> {
         if let Some(next) = next {
             let mut next = WalFile::new(self.options, next, 0);
@@ -276,7 +282,8 @@ impl<'a> Replaying<'a> {
             Some(header) if header.node_id != self.options.node_id => {
                 Err(StorageError::WrongNode { found: header.node_id, expected: self.options.node_id })
             }
-            // Of an earlier use: it was renamed, and the power went before the new header was there.
+            // The header of an earlier use: the file was renamed, and the power failed before the new header was
+            // written.
             Some(header) if header.kind == FileKind::Wal => Ok(None),
             None if is_zero(&bytes) => Ok(None),
             _ => {
@@ -286,7 +293,7 @@ impl<'a> Replaying<'a> {
         }
     }
 
-    /// Takes a batch with a valid header, or doubts it. Returns where the next one begins.
+    /// Takes a batch with a valid header, or treats it as doubtful. Returns the offset of the next one.
     fn batch(
         &mut self,
         file: &mut WalFile,
@@ -297,7 +304,7 @@ impl<'a> Replaying<'a> {
     ) -> Result<u64, DiskError> {
         self.first_found.get_or_insert(header.sequence);
         if let Some(doubt) = self.doubt.take() {
-            // With the very sequence that was expected nothing is missing: an earlier recovery cut what was in doubt.
+            // If the sequence is the expected one, nothing is missing: an earlier recovery cut the doubtful batch.
             if header.sequence > self.sequence + 1 {
                 self.damage(doubt, file, report, replay);
             }
@@ -341,7 +348,7 @@ impl<'a> Replaying<'a> {
         Ok(())
     }
 
-    /// What was in doubt is followed by later batches.
+    /// Reports the doubtful batch as damage, because later batches follow it.
     fn damage(&mut self, doubt: Doubt, file: &mut WalFile, report: &mut Report, replay: &mut dyn Replay) {
         let Some((batch, bytes)) = doubt.batch else {
             let damage = Damage::new(&doubt.file, doubt.offset..doubt.end, Hit::Any, "a batch header is wrong");
@@ -360,7 +367,7 @@ impl<'a> Replaying<'a> {
             file.known.faulty.push(doubt.offset);
             self.take(file, doubt.offset, &batch, &bytes, report, replay);
         } else if let Some(mut before) = self.files.pop_back() {
-            // It is the last of the files before this one.
+            // The file of the doubtful batch is the last one before this one.
             debug_assert_eq!(*before.name, *doubt.file);
             before.known.faulty.push(doubt.offset);
             self.take(&mut before, doubt.offset, &batch, &bytes, report, replay);
@@ -380,7 +387,7 @@ impl<'a> Replaying<'a> {
     ) {
         let header = &batch.header;
         if header.flags & FLAG_RESTART != 0 {
-            // What the life before left open was never committed.
+            // Groups that the previous process left open were never committed.
             self.groups.withdraw_all(report, replay);
         }
         let records_at = offset + header.prefix_bytes();
@@ -416,7 +423,7 @@ impl<'a> Replaying<'a> {
         self.closed = header.flags & FLAG_CLOSING != 0;
     }
 
-    /// The record with index `i` of a run.
+    /// Replays the record with index `i` of a run.
     #[expect(clippy::too_many_arguments)]
     fn replay_record(
         &mut self,
@@ -437,7 +444,7 @@ impl<'a> Replaying<'a> {
             covered => covered,
         };
         let is_new = match run.kind {
-            // References to several messages came into their log together.
+            // All messages of a reference record came into their log together.
             RecordKind::Message | RecordKind::References => run.first + i >= covered.next,
             // The state of its log says nothing about the group's other logs.
             RecordKind::GroupCommit => true,
@@ -486,12 +493,12 @@ impl<'a> Replaying<'a> {
         }
     }
 
-    /// Looks for a later batch of the same use of the file behind bad bytes.
+    /// Searches for a later batch of the same use of the file after bad bytes.
     fn later_batch(&self, file: &WalFile, offset: u64) -> Result<Option<(u64, BatchHeader)>, DiskError> {
         find_batch(self.disk, &file.name, &file.identity, offset + SECTOR, file.length, self.sequence)
     }
 
-    /// A clean stop left word that the log went on: what is in doubt was durable, and what isn't there is missing.
+    /// A clean stop recorded that the log went further: the doubtful batch was durable, and missing ones are lost.
     pub(super) fn must_reach(&mut self, closed: &Closed, report: &mut Report, replay: &mut dyn Replay) {
         if closed.batch <= self.sequence {
             return;
@@ -511,7 +518,7 @@ impl<'a> Replaying<'a> {
         self.position = self.position.max(closed.position);
     }
 
-    /// The file with nothing in it but what was in doubt isn't in use.
+    /// Drops the file if it holds nothing but the doubtful batch: then it isn't in use.
     fn drop_doubtful_file(&mut self) {
         let is_empty = |file: &WalFile| file.last_batch == 0 && file.known.is_empty();
         if let Some(doubt) = &self.doubt
@@ -521,7 +528,7 @@ impl<'a> Replaying<'a> {
         }
     }
 
-    /// What is still in doubt, the files in use, and whether the log was closed.
+    /// The damage of the remaining doubtful batch, the files in use, and whether the log was closed.
     pub(super) fn into_doubt(
         mut self,
         report: &mut Report,
@@ -532,7 +539,7 @@ impl<'a> Replaying<'a> {
         let torn = self.doubt.map(|doubt| {
             let damage = Damage::new(&doubt.file, doubt.offset..doubt.end, Hit::Any, "the last batch isn't whole");
             match (doubt.batch, doubt.runs) {
-                // A start takes none of it, whatever else is right in it.
+                // A start takes none of it, even if parts of it are valid.
                 (Some((batch, _)), _) => {
                     let faults = batch.faults.iter();
                     let hit = faults.map(|fault| Damage::of_fault("", 0, batch.header.bytes(), fault));
@@ -546,7 +553,7 @@ impl<'a> Replaying<'a> {
         (torn, self.files, closed)
     }
 
-    /// What is still in doubt was the last batch. Puts it aside and makes durable what was taken.
+    /// Treats the remaining doubtful batch as the torn last one: puts it aside and makes everything taken durable.
     pub(super) fn finish(
         mut self,
         report: &mut Report,
@@ -576,7 +583,7 @@ impl<'a> Replaying<'a> {
             for batch in &self.doubtful {
                 batch.write_again(self.disk)?;
             }
-            // They are all of one file.
+            // They are all in one file.
             if let Some(last) = self.doubtful.back()
                 && self.files.back().is_some_and(|back| *back.name != *last.file)
             {
@@ -591,7 +598,7 @@ impl<'a> Replaying<'a> {
     }
 }
 
-/// A record that this version didn't write so.
+/// Damage by a record that this version doesn't write like this.
 fn unknown(kind: &str, log: LogId, position: Position) -> Damage {
     let reason = format!("the {kind} record at position {position} isn't one of this version");
     Damage::new("", 0..0, Hit::Logs(vec![log]), reason)

@@ -1,15 +1,16 @@
-//! Up to where records have to be durable before anything may go that the states of the logs say is dead.
+//! The gate of a retirement: the position that has to be durable before anything is removed that the states of the
+//! logs report as dead.
 
 use crate::group::{GroupId, Groups};
 use crate::types::Position;
 
-/// See the module.
+/// The position, and the groups it depends on.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    /// Everything that the states reflect has positions up to here.
+    /// The states reflect records up to here.
     position: Position,
-    /// Groups that were open when a state was taken: it may reflect their settles, so their commit records have to be
-    /// behind the gate, too.
+    /// Groups that were open when a state was taken. It may reflect their settles, so their commit records have to be
+    /// durable too.
     open_groups: Vec<GroupId>,
 }
 
@@ -18,7 +19,7 @@ impl Gate {
         self.position
     }
 
-    /// States were taken when so much was appended.
+    /// Notes that states were taken when `appended` was the last position.
     pub(crate) fn note_states(&mut self, appended: Position, groups: &Groups) {
         self.position = appended;
         for group in groups.open() {
@@ -28,12 +29,12 @@ impl Gate {
         }
     }
 
-    /// What goes depends on this record, too.
+    /// Raises the gate to this record, which the removal depends on too.
     pub(crate) fn raise(&mut self, position: Position) {
         self.position = self.position.max(position);
     }
 
-    /// Whether all that was reflected is durable.
+    /// Whether everything reflected is durable.
     pub(crate) fn is_passed(&mut self, appended: Position, durable: Position, groups: &Groups) -> bool {
         if !self.open_groups.is_empty() {
             self.open_groups.retain(|group| groups.is_open(*group));

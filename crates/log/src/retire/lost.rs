@@ -1,4 +1,4 @@
-//! What can't be copied any more, and whose messages these were.
+//! Bytes that can't be copied any more, and the messages lost with them.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -11,17 +11,17 @@ use crate::live_state::LiveState;
 use crate::types::LogId;
 use std::collections::BTreeMap;
 
-/// Bytes that are wrong.
+/// Damaged bytes.
 #[derive(Debug)]
 struct Fault {
     file: String,
     range: Range<u64>,
-    /// Whose they are, where that can be told.
+    /// The log they belong to, if that can be told.
     log: Option<LogId>,
     reason: String,
 }
 
-/// Bytes that were wrong while messages were copied, and what was copied all the same.
+/// Damaged bytes found while messages were copied, and the messages copied all the same.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     faults: Vec<Fault>,
@@ -29,18 +29,18 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    /// These messages were copied.
+    /// Notes that these messages were copied.
     pub(crate) fn kept(&mut self, log: LogId, numbers: RangeInclusive<u64>) {
         self.kept.entry(log).or_default().insert_range(numbers);
     }
 
-    /// Bytes aren't what was written.
+    /// Notes damaged bytes.
     pub(crate) fn damage(&mut self, file: &str, range: Range<u64>, log: Option<LogId>, reason: &str) {
         self.faults.push(Fault { file: file.to_owned(), range, log, reason: reason.to_owned() });
     }
 
-    /// An error for each log that lost messages, and for each file with a fault one at least: of the metadata, if
-    /// nothing was lost.
+    /// An error for each log that lost messages, and at least one for each file with a fault; it names the metadata
+    /// if nothing was lost.
     pub(crate) fn report(self, held: &[(LogId, LogIndex)], states: &BTreeMap<LogId, LiveState>) -> Vec<ReadError> {
         if self.faults.is_empty() {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! The part of a retirement that touches files: copying what is alive, writing the checkpoint. It runs outside the
-//! log's lock, a step at a time.
+//! The part of a move that touches files: copies live messages, and writes the checkpoint. It runs outside the log's
+//! lock, a step at a time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -30,12 +30,12 @@ use crate::wal::Known;
 
 /// Bytes that a step reads.
 const STEP_BYTES: usize = 1 << 20;
-/// Bytes of a segment's batch.
+/// Bytes of a batch in a segment.
 const BATCH_BYTES: u64 = 256 << 10;
-/// Bytes of all batches being filled at a time.
+/// Bytes of all batches being filled at the same time.
 const BATCHES_BYTES: u64 = 4 << 20;
 
-/// How far it came.
+/// The progress of a worker.
 #[derive(Debug)]
 pub(crate) enum Progress {
     More,
@@ -43,13 +43,13 @@ pub(crate) enum Progress {
     Checkpoint(CheckpointFile),
 }
 
-/// What was copied.
+/// The result of copying.
 #[derive(Debug, Default)]
 pub(crate) struct Copied {
     pub segments: Vec<NewSegment>,
     pub messages: u64,
     pub bytes: u64,
-    /// What was lost, by log; what hit nothing that was alive counts for the metadata.
+    /// Lost messages, by log; damage that hit no live message counts for the metadata.
     pub damaged: Vec<ReadError>,
 }
 
@@ -60,18 +60,18 @@ impl Copied {
     }
 }
 
-/// A file that is copied from: the WAL file that is retired, or a segment.
+/// A file to copy from: the WAL file that is retired, or a segment.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub name: Arc<str>,
     pub identity: Identity,
     pub end: u64,
     pub known: Known,
-    /// Of a segment, which another's checkpoint may take out of use meanwhile.
+    /// Keeps a segment, which another move's checkpoint may take out of use meanwhile.
     pub _pin: Option<Arc<()>>,
 }
 
-/// Limits of the copies.
+/// Options of the copies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub node_id: u64,
@@ -80,24 +80,24 @@ pub(crate) struct Limits {
     pub mixed_below: u64,
 }
 
-/// A retirement or a rewrite at work.
+/// The file work of a retirement or rewrite.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    /// What the owners of the logs answered.
+    /// The answers of the logs' owners.
     pub states: BTreeMap<LogId, LiveState>,
-    /// Where the parts of logs begin in what is written.
+    /// The numbers at which the parts of logs begin in the new segments.
     pub breaks: Breaks,
     limits: Limits,
-    /// The first one is being copied.
+    /// Files to copy from; the first one is being copied.
     origins: VecDeque<Origin>,
-    /// What the origins hold.
+    /// The logs and messages in the origins.
     touched: Vec<(LogId, LogIndex)>,
     has_chosen: bool,
     own: FxHashSet<LogId>,
-    /// By log; the mixed one has none.
+    /// By log; the mixed segment's key is `None`.
     writers: BTreeMap<Option<LogId>, SegmentWriter>,
     next_segment: Arc<AtomicU64>,
-    /// The file that was made or ended last.
+    /// The file that was created or finished last.
     begun: Option<Arc<str>>,
     copied: Copied,
     losses: Losses,
@@ -105,12 +105,12 @@ pub(crate) struct Worker {
     batch: Option<Batch>,
     tables: Window,
     records: Window,
-    /// The checkpoint to be written; sorting its entries is nothing to do under the log's lock.
+    /// The checkpoint to write; its entries are sorted here, outside the log's lock.
     plan: Option<Plan>,
     checkpoint: Option<CheckpointWriter>,
 }
 
-/// What a run of a batch holds.
+/// The records of a run.
 #[derive(Debug)]
 struct Records {
     bytes: Bytes,
@@ -154,7 +154,7 @@ impl Worker {
         }
     }
 
-    /// What is alive doesn't go into a checkpoint of a rewrite: the entries that are there may be newer.
+    /// Drops the states: a rewrite doesn't put them into its checkpoint, since the entries in force may be newer.
     pub(crate) fn forget_states(&mut self) {
         self.states.clear();
     }
@@ -163,7 +163,7 @@ impl Worker {
         self.plan = Some(plan);
     }
 
-    /// Gives up what is being written. Returns the names of the files.
+    /// Gives up all files being written. Returns their names.
     pub(crate) fn abandon(&mut self) -> Vec<Arc<str>> {
         if let Some(checkpoint) = self.checkpoint.take() {
             return vec![checkpoint.name()];
@@ -175,7 +175,7 @@ impl Worker {
         names
     }
 
-    /// Goes on for about [`STEP_BYTES`].
+    /// Works on about [`STEP_BYTES`].
     pub(crate) fn step(&mut self, disk: &dyn Disk) -> Result<Progress, DiskError> {
         if let Some(plan) = self.plan.take() {
             self.checkpoint = Some(CheckpointWriter::new(plan, &self.states));
@@ -201,7 +201,7 @@ impl Worker {
         Ok(Progress::Copied(std::mem::take(&mut self.copied)))
     }
 
-    /// Which logs get a segment of their own.
+    /// Chooses the logs that get a segment of their own.
     fn choose_own(&mut self) {
         if std::mem::replace(&mut self.has_chosen, true) {
             return;
@@ -219,7 +219,7 @@ impl Worker {
         }
     }
 
-    /// Copies on. Returns whether all files are through.
+    /// Continues copying. Returns whether all files are done.
     fn copy(&mut self, disk: &dyn Disk) -> Result<bool, DiskError> {
         self.tables.taken = 0;
         self.records.taken = 0;
@@ -270,8 +270,8 @@ impl Worker {
                 continue;
             }
             let Some(bytes) = self.table(disk, at, BATCH_HEADER_BYTES)? else {
-                // Without its header nothing behind it can be found; recovery has had a look already, or this file was
-                // written by this process: it went bad since.
+                // Without its header nothing after it can be found. Recovery has already read this file, or this
+                // process wrote it: the damage is newer.
                 self.damage(at..end, None, "a batch header can't be read");
                 return Ok(None);
             };
@@ -293,8 +293,8 @@ impl Worker {
         }
     }
 
-    /// The batch there, if its header and all rows can be read, and are right: what was looked at, not what another read
-    /// would bring.
+    /// The batch at `at`, if its header and all rows are readable and valid. The caller gets the very bytes that were
+    /// checked, not those of another read.
     fn whole_batch(&mut self, disk: &dyn Disk, at: u64) -> Result<Option<Batch>, DiskError> {
         let (end, identity) = (self.origins[0].end, self.origins[0].identity);
         let header = self.table(disk, at, BATCH_HEADER_BYTES)?;
@@ -308,7 +308,7 @@ impl Worker {
         Ok(is_right.then_some(Batch { header, seed, table, row: 0 }))
     }
 
-    /// Bytes of headers and tables; `None` if they can't be read.
+    /// Bytes of headers and tables; `None` if they are unreadable.
     fn table(&mut self, disk: &dyn Disk, at: u64, length: usize) -> Result<Option<Bytes>, DiskError> {
         let origin = &self.origins[0];
         readable(self.tables.fetch(disk, &origin.name, at, length, 16 << 10, origin.end), length)
@@ -364,7 +364,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether every message of a run is alive, as in a queue without consumers.
+    /// Whether every message of a run is live, as in a queue without consumers.
     fn keeps_all_of(&self, run: &Run) -> bool {
         let mut numbers = run.first..=run.last();
         self.states[&run.log].live.contains_range(numbers.clone()) && !numbers.any(|number| self.is_lost(run, number))
@@ -382,7 +382,7 @@ impl Worker {
         planted!(DropLiveByRewrite) && self.limits.mixed_below == u64::MAX && is_last
     }
 
-    /// The records of a run, right if some read brings them so; `None` if they can't be read.
+    /// The records of a run, valid if some read returns them so; `None` if they are unreadable.
     fn records(&mut self, disk: &dyn Disk, at: u64, run: &Run, seed: u32) -> Result<Option<Records>, DiskError> {
         let length = run.length as usize;
         let mut best = None;
@@ -409,7 +409,7 @@ impl Worker {
         writer.push(disk, log, number, payload, batch_bytes)
     }
 
-    /// As [`Worker::keep`] for all messages of a run: nothing is looked up for each of them.
+    /// As [`Worker::keep`] for all messages of a run, without a look-up for each.
     fn keep_run(&mut self, disk: &dyn Disk, run: &Run, records: &[u8]) -> Result<(), DiskError> {
         self.copied.messages += u64::from(run.count);
         self.copied.bytes += (records.len() - run.count as usize * RECORD_HEADER_BYTES) as u64;
@@ -418,7 +418,7 @@ impl Worker {
         writer.push_run(disk, run, records, batch_bytes)
     }
 
-    /// Where messages of a log go, and how large its batches are.
+    /// The writer for messages of a log, and the size of its batches in bytes.
     fn writer(&mut self, disk: &dyn Disk, log: LogId) -> Result<(&mut SegmentWriter, u64), DiskError> {
         let key = self.own.contains(&log).then_some(log);
         if !self.writers.contains_key(&key) {
@@ -434,7 +434,7 @@ impl Worker {
     }
 }
 
-/// Whether all records of a run are right.
+/// Whether all records of a run are valid.
 fn are_right(bytes: &[u8], count: u16, seed: u32) -> bool {
     let mut start = 0;
     let each_is_right = (0..count).all(|_| match record::split(&bytes[start..], seed) {
@@ -447,7 +447,7 @@ fn are_right(bytes: &[u8], count: u16, seed: u32) -> bool {
     each_is_right && start == bytes.len()
 }
 
-/// The bytes, unless the disk can't read them all. Other errors than reading's end the log.
+/// The bytes, unless the disk can't read all of them. Other errors end the log.
 fn readable(fetched: Result<Bytes, DiskError>, length: usize) -> Result<Option<Bytes>, DiskError> {
     match fetched {
         Ok(bytes) => Ok((bytes.len() == length).then_some(bytes)),

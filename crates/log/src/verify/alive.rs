@@ -1,4 +1,4 @@
-//! Which messages are alive, and which of them no file holds.
+//! Tracks which messages are live, and which of them are in no file.
 
 use roaring::RoaringTreemap;
 use rustc_hash::FxHashMap;
@@ -11,16 +11,16 @@ use crate::types::{LogId, SettleRange, SettleReason};
 /// One log's messages.
 #[derive(Debug, Default)]
 struct Alive {
-    /// Messages below are in the checkpoint's live set or gone.
+    /// Messages below this are in the checkpoint's live set, or settled.
     next: u64,
     live: RoaringTreemap,
-    /// Numbers that a settle names without being known alive: gone before, or among what is damaged.
+    /// Numbers that a settle names although they aren't known to be live: settled before, or damaged.
     settled: RoaringTreemap,
-    /// Alive at the checkpoint, and in no file looked at so far.
+    /// Messages that are live at the checkpoint, and in no file checked so far.
     wanted: RoaringTreemap,
 }
 
-/// Hands on what is replayed, and keeps the numbers.
+/// Passes on what is replayed, and keeps the numbers.
 pub(super) struct AliveLogs<'a> {
     owners: &'a mut dyn Owners,
     logs: FxHashMap<LogId, Alive>,
@@ -37,7 +37,7 @@ impl<'a> AliveLogs<'a> {
         self.all_are_owned || self.owners.owns(log)
     }
 
-    /// Of these messages those that are alive.
+    /// The live ones of these messages.
     fn alive_of(&self, numbers: &Numbers) -> RoaringTreemap {
         let mut set = RoaringTreemap::new();
         set.insert_range(numbers.first..=numbers.last);
@@ -51,7 +51,8 @@ impl<'a> AliveLogs<'a> {
         set
     }
 
-    /// Leaves of the messages that were hit those that were alive: they are lost. What was settled in the meantime isn't.
+    /// Reduces the messages that were hit to the lost ones: those that are live, including by the settles that follow
+    /// the damage.
     pub(super) fn leave_alive(&mut self, damage: &mut Damage) {
         let mut left = Vec::new();
         for numbers in std::mem::take(&mut damage.messages) {
@@ -75,7 +76,7 @@ impl<'a> AliveLogs<'a> {
         damage.messages = left;
     }
 
-    /// Messages that are alive and nowhere.
+    /// Live messages that are in no file.
     pub(super) fn missing(&self) -> Vec<Numbers> {
         let mut missing: Vec<Numbers> = Vec::new();
         for (log, alive) in &self.logs {
@@ -94,14 +95,14 @@ impl<'a> AliveLogs<'a> {
         missing
     }
 
-    /// Messages that are alive.
+    /// Number of live messages.
     pub(super) fn count(&self) -> u64 {
         let queues = self.logs.iter().filter(|(log, _)| **log != LogId::SHARED && self.owns(**log));
         queues.map(|(_, alive)| alive.live.len()).sum()
     }
 }
 
-/// A set as ranges.
+/// Converts a set to ranges.
 fn ranges(log: LogId, set: &RoaringTreemap) -> Vec<Numbers> {
     let mut ranges: Vec<Numbers> = Vec::new();
     for number in set {

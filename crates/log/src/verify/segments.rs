@@ -1,4 +1,4 @@
-//! Segments, batch by batch, and their index.
+//! Checks segments batch by batch, and their index.
 
 use super::alive::AliveLogs;
 use crate::disk::{self, Disk};
@@ -13,7 +13,7 @@ use crate::recover::{Damage, Hit, Replay};
 use crate::segment;
 use crate::walk::{Piece, Walk};
 
-/// Checks a segment that the checkpoint names and that is there.
+/// Checks a segment that the checkpoint names and whose file exists.
 pub(super) fn verify(
     disk: &dyn Disk,
     options: &Options,
@@ -24,7 +24,7 @@ pub(super) fn verify(
     let name = Name::Segment(id).text(options.wal_id);
     let identity = Identity::segment(options.node_id, options.wal_id, id);
     let length = disk::length(disk, &name)?;
-    // A wrong index was found with the checkpoint; then the batches say how far they go.
+    // A wrong index was reported with the checkpoint; then the batches themselves say where they end.
     let loaded = segment::load(disk, options.node_id, options.wal_id, id, length);
     let (end, index) = match loaded {
         Ok(loaded) => (loaded.segment.end, Some(loaded.parts)),
@@ -59,14 +59,14 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// What is in a batch is there; of what is wrong in it the faults tell.
+/// Notes the messages found in a batch; its faults report the others.
 fn found(batch: &Batch, alive: &mut AliveLogs<'_>) {
     for run in batch.runs.iter().chain(batch.faulty.iter().map(|(run, _)| run)) {
         alive.stands(run.log, run.first, run.last());
     }
 }
 
-/// Checks header and batches of a file for themselves.
+/// Checks header and batches of a file by themselves.
 pub(super) fn verify_alone(
     disk: &dyn Disk,
     name: &str,

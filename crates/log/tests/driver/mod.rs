@@ -1,4 +1,4 @@
-//! Runs a log's jobs and keeps, naively, what must be in it.
+//! Runs a log's jobs and keeps a naive model of the log's content.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use leveret_log::{
     Position, Replay, Report, SettleRange, SettleReason, StorageError, Verified, Wait, recover, verify,
 };
 
-/// What the owner of a log knows of it.
+/// A log's state as its owner knows it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Ledger {
+pub(crate) struct OwnedLog {
     pub(crate) next: u64,
     pub(crate) position: Position,
     pub(crate) live: BTreeMap<u64, u64>,
     pub(crate) controls: Vec<(u8, Vec<u8>)>,
 }
 
-impl Ledger {
+impl OwnedLog {
     fn encode_controls(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (kind, payload) in &self.controls {
@@ -52,15 +52,15 @@ impl Ledger {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Ledgers(pub(crate) BTreeMap<LogId, Ledger>);
+pub(crate) struct Ledgers(pub(crate) BTreeMap<LogId, OwnedLog>);
 
 impl Replay for Ledgers {
     fn restore(&mut self, state: LiveState) {
-        let ledger = Ledger {
+        let ledger = OwnedLog {
             next: state.next,
             position: state.position,
             live: state.live.iter().map(|number| (number, 0)).collect(),
-            controls: Ledger::decode_controls(&state.state),
+            controls: OwnedLog::decode_controls(&state.state),
         };
         assert!(self.0.insert(state.log, ledger).is_none());
     }
@@ -205,7 +205,7 @@ impl Driver {
         }
     }
 
-    /// Runs both lanes until nothing is left to do, however long it takes.
+    /// Runs both lanes until no work is left.
     pub(crate) fn settle_down(&mut self) {
         loop {
             let stepped = self.step(Lane::Commit) | self.step(Lane::Background);
@@ -231,7 +231,7 @@ impl Driver {
         self.disk
     }
 
-    /// All stored messages of a log from `from` on.
+    /// All stored messages of a log numbered `from` or higher.
     pub(crate) fn read(&self, log: LogId, from: u64, max_bytes: usize) -> Vec<(u64, Bytes)> {
         let mut messages: Vec<(u64, Bytes)> = Vec::new();
         let mut next = from;
@@ -248,7 +248,7 @@ impl Driver {
     }
 }
 
-/// The body of a message: found again from log and number.
+/// The body of a message, derived from log and number.
 pub(crate) fn body(log: LogId, number: u64, length: usize) -> Bytes {
     let mut seed = log.0 * 1_000_003 + number;
     (0..length)

@@ -1,4 +1,4 @@
-//! A small log with segments, a checkpoint and WAL files, closed cleanly, and what must be read from it.
+//! A small log with segments, a checkpoint and WAL files, closed cleanly, and the messages that must be read from it.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub(crate) fn tiny() -> Options {
     }
 }
 
-/// Publishes and settles until two WAL files are retired; `step` looks on.
+/// Publishes and settles until two WAL files are retired; calls `step` after each step.
 pub(crate) fn fill(driver: &mut Driver, mut step: impl FnMut(&Driver)) {
     driver.control(LogId::METADATA, 1, b"declare");
     let mut number = 0;
@@ -32,7 +32,7 @@ pub(crate) fn fill(driver: &mut Driver, mut step: impl FnMut(&Driver)) {
         number += 1;
         driver.publish(LOGS[0], &[body(LOGS[0], number, 700)], Wait::Confirm);
         driver.publish(LOGS[1], &[body(LOGS[1], number, 100)], Wait::Confirm);
-        // Few stay, so that all bits of all files can be tried.
+        // Few messages stay, so that all bits of all files can be tried.
         if number % 4 != 0 {
             driver.settle(LOGS[0], number..=number);
         }
@@ -50,14 +50,14 @@ pub(crate) fn closed() -> MemoryDisk {
     driver.close()
 }
 
-/// The messages of [`closed`] and of what was filled like it.
+/// The messages of [`closed`] and of logs filled by [`fill`].
 pub(crate) fn expected() -> Vec<Vec<(u64, Bytes)>> {
     let driver = Driver::open(closed(), tiny());
     assert!(driver.report.clean, "{:?}", driver.report);
     LOGS.iter().map(|log| driver.read(*log, 1, 4000)).collect()
 }
 
-/// Of these messages of [`LOGS`] those that nobody has settled: what is dead may be in a file or not.
+/// The unsettled ones of these messages of [`LOGS`]: dead messages may be in a file or not.
 pub(crate) fn alive(driver: &Driver, messages: Vec<Vec<(u64, Bytes)>>) -> Vec<Vec<(u64, Bytes)>> {
     let live = |log: LogId, number: u64| driver.ledgers.0[&log].live.contains_key(&number);
     LOGS.into_iter()
@@ -66,11 +66,11 @@ pub(crate) fn alive(driver: &Driver, messages: Vec<Vec<(u64, Bytes)>>) -> Vec<Ve
         .collect()
 }
 
-/// The bytes of each file that are in use: all but retired and spare files and what no batch has reached.
+/// The bytes in use of each file: all except retired and spare files and bytes that no batch has reached.
 pub(crate) fn used(disk: &MemoryDisk) -> Vec<(String, Range<usize>)> {
     let mut used = Vec::new();
     let mut left = Driver::open(disk.clone(), tiny()).report.removed;
-    // Nothing is ever read of it.
+    // It is never read.
     left.push("reserve-0000".to_owned());
     for name in disk.list().unwrap().into_iter().filter(|name| !left.contains(name)) {
         let content = disk.content(&name).unwrap();
@@ -90,44 +90,44 @@ pub(crate) fn used(disk: &MemoryDisk) -> Vec<(String, Range<usize>)> {
     used
 }
 
-/// What came of opening a log that isn't what was written.
+/// The result of opening a log that isn't as written.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Outcome {
-    /// It isn't opened, with this text.
+pub(crate) enum OpenOutcome {
+    /// The log isn't opened, with this text.
     Refused(String),
-    /// It is opened and says what is wrong, or wasn't closed as far as it knows.
+    /// The log is opened and reports the damage, or that it wasn't closed as far as it knows.
     Told,
-    /// Reading a message says so.
+    /// Reading a message reports the damage.
     ToldByReader,
-    /// Nothing is said, and all is there.
+    /// Nothing is reported, and all messages are there.
     Silent,
 }
 
-/// Opens it and reads everything. What is read must be what was written.
-pub(crate) fn start(disk: &MemoryDisk, expected: &[Vec<(u64, Bytes)>]) -> Outcome {
+/// Opens the log and reads everything. Messages that are read must be as written.
+pub(crate) fn start(disk: &MemoryDisk, expected: &[Vec<(u64, Bytes)>]) -> OpenOutcome {
     let disk = disk.clone();
     let mut ledgers = Ledgers::default();
     let (log, report) = match recover(&disk, tiny(), &mut ledgers, 0) {
         Ok(opened) => opened,
-        Err(error) => return Outcome::Refused(error.to_string()),
+        Err(error) => return OpenOutcome::Refused(error.to_string()),
     };
-    let mut outcome = if report.clean { Outcome::Silent } else { Outcome::Told };
+    let mut outcome = if report.clean { OpenOutcome::Silent } else { OpenOutcome::Told };
     for (log_id, expected) in LOGS.iter().zip(expected) {
         let mut messages = Vec::new();
         let mut from = 1;
         while let Some(plan) = log.plan_read(*log_id, from, 4000) {
             let Ok(found) = plan.run(&disk) else {
-                if outcome == Outcome::Silent {
-                    outcome = Outcome::ToldByReader;
+                if outcome == OpenOutcome::Silent {
+                    outcome = OpenOutcome::ToldByReader;
                 }
-                // Past what can't be read there may be more.
+                // There may be more messages after unreadable ones.
                 from += 1;
                 continue;
             };
             from = found.last().unwrap().number + 1;
             messages.extend(found.into_iter().map(|message| (message.number, message.payload)));
         }
-        if outcome == Outcome::Silent {
+        if outcome == OpenOutcome::Silent {
             assert_eq!(&messages, expected, "something else is read, and nothing said so");
         }
         for (number, payload) in messages {

@@ -1,4 +1,4 @@
-//! Connections are asked what they do; each answers on its own core.
+//! Asks connections for their state; each responds on its own core.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 
 use crate::api::Api;
 
-/// So many connections are asked at once.
+/// Number of connections asked at the same time.
 pub(crate) const BATCH: usize = 256;
-/// One that doesn't answer by then isn't shown: its core is stuck.
+/// Timeout after which a connection is omitted: its core is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What these connections say, in their order; those that ended meanwhile are left out.
+/// The states of these connections, in order; connections that ended meanwhile are omitted.
 pub(crate) async fn ask(api: &Api, clients: &[Arc<Client>]) -> Vec<ConnectionView> {
     ask_by(api, clients, |sender| Inquiry::new(move |view| sender.send(view).unwrap_or_default())).await
 }
 
-/// The same without what clients said of themselves: see [`Inquiry::brief`].
+/// As [`ask`], without the clients' properties: see [`Inquiry::brief`].
 pub(crate) async fn ask_briefly(api: &Api, clients: &[Arc<Client>]) -> Vec<ConnectionView> {
     ask_by(api, clients, |sender| Inquiry::brief(move |view| sender.send(view).unwrap_or_default())).await
 }

@@ -1,4 +1,5 @@
-//! Lists of connections and channels: asked for in batches, so that no list holds what all of them say.
+//! Lists of connections and channels, which are asked in batches, so that a list never holds the states of all of
+//! them.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -14,12 +15,12 @@ use serde_json::Value;
 use super::ask::BATCH;
 use super::{ask, view};
 use crate::api::Api;
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::columns::Columns;
 use crate::history::Ranges;
 use crate::list::{Filter, Key, Page};
 
-/// What a list has a row for.
+/// The kind of rows in a list.
 #[derive(Clone, Copy)]
 pub(super) enum Level {
     Connections,
@@ -37,8 +38,8 @@ impl Level {
     }
 }
 
-/// The rows of these connections, as the query asks for them.
-pub(super) async fn answer(call: &Call, level: Level, clients: Vec<Arc<Client>>) -> Answer {
+/// The rows of these connections, according to the query.
+pub(super) async fn answer(call: &Call, level: Level, clients: Vec<Arc<Client>>) -> HandlerResult {
     let page = Page::of(&call.query)?;
     let ranges = Ranges::of(&call.query);
     let columns = Columns::of(&call.query);
@@ -64,7 +65,7 @@ pub(super) async fn answer(call: &Call, level: Level, clients: Vec<Arc<Client>>)
     }
 }
 
-/// What is kept of a row until it is known which ones are shown.
+/// The part of a row that is kept until it is known which rows are displayed.
 struct Kept {
     client: usize,
     name: String,
@@ -96,7 +97,7 @@ async fn keys(call: &Call, level: Level, clients: &[Arc<Client>], sort: Option<&
     (kept, total)
 }
 
-/// The rows that are shown, in their order; those that are gone by now are left out.
+/// The displayed rows, in order; those that are gone by now are omitted.
 async fn rows(
     api: &Api,
     level: Level,

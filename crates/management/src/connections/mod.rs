@@ -1,4 +1,5 @@
-//! `/api/connections` and `/api/channels`. Nobody keeps what is shown here: connections are asked, a few at a time.
+//! `/api/connections` and `/api/channels`. Nothing is stored for these responses: connections are asked, a few at a
+//! time.
 
 mod ask;
 mod list;
@@ -11,7 +12,7 @@ use leveret_broker::views::{Client, ConnectionView};
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::call::{Answer, Call, json, no_content};
+use crate::call::{Call, HandlerResult, json, no_content};
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::history::{Ranges, Subject};
@@ -19,24 +20,24 @@ pub(crate) use ask::{BATCH, ask_briefly};
 use list::Level;
 
 const NOT_AUTHORISED: &str = "User not authorised to access object";
-/// What a client is told when nobody gave a reason.
+/// The reason sent to clients if the request gives none.
 const CLOSED: &str = "Closed via management plugin";
 
-/// GET: the user's own; monitors see all.
-pub(crate) async fn all(call: Call) -> Answer {
+/// GET: the user's own connections; monitors see all.
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let seen = seen(&call);
     list::answer(&call, Level::Connections, seen).await
 }
 
-/// GET: those in one vhost.
-pub(crate) async fn of_vhost(call: Call) -> Answer {
+/// GET: connections in one vhost.
+pub(crate) async fn of_vhost(call: Call) -> HandlerResult {
     let mut seen = seen(&call);
     seen.retain(|client| *client.vhost == *call.word(0));
     list::answer(&call, Level::Connections, seen).await
 }
 
-/// GET: those of one user, in short.
-pub(crate) async fn of_user(call: Call) -> Answer {
+/// GET: connections of one user, in brief.
+pub(crate) async fn of_user(call: Call) -> HandlerResult {
     let clients = call.api.broker().clients();
     let own = clients.iter().filter(|client| *client.user == *call.word(0));
     let shown = own.map(
@@ -46,26 +47,26 @@ pub(crate) async fn of_user(call: Call) -> Answer {
 }
 
 /// GET of one.
-pub(crate) async fn one(call: Call) -> Answer {
+pub(crate) async fn one(call: Call) -> HandlerResult {
     let view = ask_one(&call).await?;
     let ranges = Ranges::of(&call.query);
     json(Columns::of(&call.query).pick(view::connection_with_past(&call.api, &view, ranges.as_ref())))
 }
 
-/// GET of one's channels.
-pub(crate) async fn channels_of(call: Call) -> Answer {
+/// GET of a connection's channels.
+pub(crate) async fn channels_of(call: Call) -> HandlerResult {
     let client = find(&call)?;
     list::answer(&call, Level::Channels, vec![client]).await
 }
 
-/// GET of one's sessions (AMQP 1.0).
-pub(crate) async fn sessions_of(call: Call) -> Answer {
+/// GET of a connection's sessions (AMQP 1.0).
+pub(crate) async fn sessions_of(call: Call) -> HandlerResult {
     let view = ask_one(&call).await?;
     json(view::sessions(&call.api, &view))
 }
 
-/// DELETE: closed, with the reason of the header `X-Reason`.
-pub(crate) async fn close(call: Call) -> Answer {
+/// DELETE: closes a connection, with the reason in the header `X-Reason`.
+pub(crate) async fn close(call: Call) -> HandlerResult {
     let client = call.api.broker().client(call.word(0)).ok_or(Error::NotFound)?;
     if !call.identity.is_administrator() && *client.user != *call.identity.name() {
         return Err(Error::Forbidden(NOT_AUTHORISED.to_owned()));
@@ -76,27 +77,27 @@ pub(crate) async fn close(call: Call) -> Answer {
     }
 }
 
-/// DELETE of all that a user has.
-pub(crate) async fn close_of_user(call: Call) -> Answer {
+/// DELETE of all connections of a user.
+pub(crate) async fn close_of_user(call: Call) -> HandlerResult {
     call.api.close_where(reason(&call), |client| *client.user == *call.word(0));
     no_content()
 }
 
 /// GET: the channels of the user's own connections; monitors see all.
-pub(crate) async fn channels(call: Call) -> Answer {
+pub(crate) async fn channels(call: Call) -> HandlerResult {
     let seen = seen(&call);
     list::answer(&call, Level::Channels, seen).await
 }
 
-/// GET: those in one vhost.
-pub(crate) async fn channels_of_vhost(call: Call) -> Answer {
+/// GET: channels in one vhost.
+pub(crate) async fn channels_of_vhost(call: Call) -> HandlerResult {
     let mut seen = seen(&call);
     seen.retain(|client| *client.vhost == *call.word(0));
     list::answer(&call, Level::Channels, seen).await
 }
 
-/// GET of one: `connection (number)`.
-pub(crate) async fn channel(call: Call) -> Answer {
+/// GET of one channel: `connection (number)`.
+pub(crate) async fn channel(call: Call) -> HandlerResult {
     let (connection, number) = call.word(0).rsplit_once(" (").ok_or(Error::NotFound)?;
     let number: u16 = number.trim_end_matches(')').parse().map_err(|_| Error::NotFound)?;
     let client = call.api.broker().client(connection).ok_or(Error::NotFound)?;
@@ -111,7 +112,8 @@ pub(crate) async fn channel(call: Call) -> Answer {
     json(Columns::of(&call.query).pick(body))
 }
 
-/// Notes what connections and channels with a past count now, and forgets those that are closed.
+/// Takes samples of the counters of connections and channels with a history, and removes the histories of closed
+/// ones.
 pub(crate) async fn sample(api: &Api, watched: &[Subject], now: u64) {
     let names: HashSet<&Arc<str>> = watched
         .iter()

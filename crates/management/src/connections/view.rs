@@ -1,4 +1,4 @@
-//! Connections, channels, sessions and links as JSON. Keys are RabbitMQ's; ours are `wait`, `queued_bytes` and
+//! Connections, channels, sessions and links as JSON. Keys are RabbitMQ's, except our own `wait`, `queued_bytes` and
 //! `pending_frames`.
 
 use leveret_broker::PeerCertificate;
@@ -81,7 +81,7 @@ pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
         body["container_id"] = json!(&**container);
     }
     if !view.protocol.has_channels {
-        // What channels say where there are any.
+        // Taken from the channels where there are any.
         body["message_stats"] = json!({
             "publish": view.totals.published,
             "confirm": view.totals.confirmed,

@@ -1,4 +1,4 @@
-//! A document of definitions: its text, read one entry at a time.
+//! A document of definitions: its text, parsed one entry at a time.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,29 +9,29 @@ use serde_json::{Map, Value};
 
 use super::shape::{self, Ignored};
 use crate::error::Error;
-use crate::json_walk::{self as walk, Kind};
+use crate::json_walk::{self as walk, JsonKind};
 
-/// Where definitions go.
+/// The target of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Every object says where it belongs.
+    /// The whole cluster: every object names its vhost.
     Cluster,
-    /// All into this vhost.
+    /// This vhost.
     Vhost(String),
 }
 
-/// Definitions whose JSON is valid and whose values have the types that they have to have. They stay a text: a tree of all
-/// its values would take up to thirty times as much.
+/// Definitions whose JSON is valid and whose values have the right types. They are kept as text: a tree of all values
+/// would take up to thirty times as much memory.
 #[derive(Debug)]
 pub(super) struct Document<'a> {
     text: Cow<'a, [u8]>,
 }
 
 impl<'a> Document<'a> {
-    /// Reads a text. Nothing at all is a document without anything, as in RabbitMQ.
+    /// Parses a text. An empty text is a document without objects, as in RabbitMQ.
     ///
     /// # Errors
-    /// It is no JSON object, or something in it has another type than it has to have; says what and where.
+    /// It isn't a JSON object, or a value in it has the wrong type; the error names the place.
     pub(super) fn parse(text: &'a [u8], scope: &Scope) -> Result<(Self, Ignored), Wrong> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         if text.trim_ascii().is_empty() {
@@ -43,20 +43,20 @@ impl<'a> Document<'a> {
         }
         serde_json::from_slice::<IgnoredAny>(text).map_err(|error| Wrong::Json(error.to_string()))?;
         let found = walk::kind(text, walk::skip_space(text, 0));
-        if found != Kind::Object {
+        if found != JsonKind::Object {
             return Err(Wrong::Json(format!("expected an object with lists of objects, got {}", found.name())));
         }
         let ignored = shape::check(text, scope).map_err(Wrong::Shape)?;
         Ok((Document { text: Cow::Borrowed(text) }, ignored))
     }
 
-    /// The value of this name at the top level.
+    /// The top-level value with this name.
     pub(super) fn get(&self, name: &str) -> Option<Value> {
         let at = self.find(name)?;
         serde_json::from_slice(&self.text[at..walk::end(&self.text, at)]).ok()
     }
 
-    /// The top without its lists of objects, as a document of one vhost has its settings there.
+    /// The top level without its lists of objects; in a document of one vhost it contains the settings.
     pub(super) fn settings(&self) -> Map<String, Value> {
         let named = ["description", "metadata", "tags", "default_queue_type", "limits"];
         named.into_iter().filter_map(|name| Some((name.to_owned(), self.get(name)?))).collect()
@@ -68,12 +68,12 @@ impl<'a> Document<'a> {
         members.find(|(found, _)| self.text[found.clone()] == *quoted.as_bytes()).map(|(_, value)| value.start)
     }
 
-    /// How many objects of one kind there are.
+    /// Number of objects of one kind.
     pub(super) fn count(&self, kind: &str) -> usize {
         self.find(kind).map_or(0, |at| walk::items(&self.text, at).count())
     }
 
-    /// The different vhosts of objects of one kind, each with the place of the first object in it.
+    /// The distinct vhosts of objects of one kind, each with the place of its first object.
     pub(super) fn vhosts_of(&self, kind: &str) -> Vec<(String, String)> {
         let mut seen: HashSet<&[u8]> = HashSet::new();
         let mut found = Vec::new();
@@ -100,10 +100,10 @@ impl<'a> Document<'a> {
         format!("{kind}[{index}], line {line}, column {column}")
     }
 
-    /// Each object of one kind. Of all of them one is in memory at a time.
+    /// Passes on each object of one kind. Only one of them is in memory at a time.
     ///
     /// # Errors
-    /// The first one, with the entry's path and place behind the reason.
+    /// The first error, with the entry's path and place after the reason.
     pub(super) fn each(
         &self,
         kind: &str,
@@ -124,21 +124,21 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Why a text is no document.
+/// The reason why a text is not a document of definitions.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// It is no JSON object.
+    /// It isn't a JSON object.
     Json(String),
-    /// A value has another type than it has to have.
+    /// A value has the wrong type.
     Shape(String),
 }
 
 impl Scope {
-    /// The vhost that an object belongs to.
+    /// The vhost of an object.
     pub(super) fn vhost_of<'a>(&'a self, entry: &'a Map<String, Value>) -> &'a str {
         match self {
             Scope::Vhost(vhost) => vhost,
-            // Objects without one were refused.
+            // Objects without a vhost were refused.
             Scope::Cluster => entry.get("vhost").and_then(Value::as_str).unwrap_or("/"),
         }
     }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_come_one_at_a_time_and_say_where_they_stand() {
+    fn entries_come_one_at_a_time_with_their_place() {
         let text = b"\xef\xbb\xbf{\"users\": [{\"name\": \"a\"},\n {\"name\": \"b\"}]}";
         let (document, _) = Document::parse(text, &Scope::Cluster).expect("is right");
         let mut names = Vec::new();

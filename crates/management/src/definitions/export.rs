@@ -1,4 +1,4 @@
-//! Definitions out, as they are written.
+//! Export of definitions, which are generated while they are sent.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::{bindings, exchanges, limits, stream, users, vhosts};
 
 type Objects = Box<dyn Iterator<Item = Value> + Send>;
 
-/// A part of a document: one value, or a list that is made while it is written.
+/// A part of a document: one value, or a list generated while it is sent.
 enum Part {
     One(Value),
     Many(Objects),
 }
 
-/// Everything.
+/// Exports the whole cluster.
 pub(super) fn cluster(api: &Api) -> Response {
     let topology = api.topology();
     let all: Vec<Arc<str>> = topology.vhosts().cloned().collect();
@@ -32,7 +32,7 @@ pub(super) fn cluster(api: &Api) -> Response {
     parts.push(("topic_permissions", many(topics.collect())));
     let limits = all.iter().filter_map(|vhost| Some(limits::parameter(vhost, limits_of(&topology, vhost)?)));
     parts.push(("parameters", many(limits.collect())));
-    // The id belongs to this cluster and goes nowhere else.
+    // The id belongs to this cluster and isn't exported.
     let parameters = topology
         .global_parameters()
         .filter(|(name, _)| !["internal_cluster_id", super::load::HASH_PARAMETER].contains(&&***name));
@@ -43,7 +43,7 @@ pub(super) fn cluster(api: &Api) -> Response {
     write(parts)
 }
 
-/// What one vhost holds; none if there is no such vhost.
+/// Exports one vhost; `None` if it doesn't exist.
 pub(super) fn vhost(api: &Api, name: &str) -> Option<Response> {
     let topology = api.topology();
     let name = topology.vhost(name)?.clone();
@@ -76,9 +76,9 @@ fn head(api: &Api, format: &str, explanation: &str) -> Vec<(&'static str, Part)>
     ]
 }
 
-/// Queues, exchanges and bindings, transient ones too, as RabbitMQ exports them. A queue that is one connection's belongs to
-/// nobody else, and neither do bindings to it: RabbitMQ exports those, and can't import them. Predeclared exchanges are
-/// everywhere.
+/// Queues, exchanges and bindings, including transient ones, as RabbitMQ exports them. Exclusive queues belong to one
+/// connection, so neither they nor bindings to them are exported; RabbitMQ exports such bindings, and can't import
+/// them. Predeclared exchanges exist everywhere and are left out.
 fn objects(topology: &Topology, vhosts: &[Arc<str>], with_vhost: bool, parts: &mut Vec<(&'static str, Part)>) {
     let shown = move |value: Value| if with_vhost { value } else { without_vhost(value) };
     let queues: Vec<_> = vhosts.iter().flat_map(|vhost| topology.queues(vhost)).cloned().collect();
@@ -137,7 +137,7 @@ fn many(values: Vec<Value>) -> Part {
     Part::Many(Box::new(values.into_iter()))
 }
 
-/// A piece is about this long.
+/// Approximate size of a piece, in bytes.
 const PIECE_BYTES: usize = 32 << 10;
 
 fn write(parts: Vec<(&'static str, Part)>) -> Response {

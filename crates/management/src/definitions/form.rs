@@ -1,6 +1,6 @@
-//! A file that a browser sends (RFC 7578), as far as a form with one file takes it.
+//! An uploaded file (RFC 7578), as far as a form with one file needs it.
 
-/// A file, and the head of its part of the form.
+/// A file, and the header of its part of the form.
 pub(super) struct File<'a> {
     head: &'a [u8],
     pub(super) text: &'a [u8],

@@ -1,4 +1,4 @@
-//! Definitions in: planned, and carried out as one change.
+//! Import of definitions, planned first and then executed as one change.
 
 use leveret_model::Permit;
 
@@ -8,10 +8,10 @@ use super::plan::Plan;
 use crate::api::Api;
 use crate::error::Error;
 
-/// Imports a document, all of it that isn't there. What becomes of objects that aren't built is up to `unsupported`.
+/// Imports all objects of a document that don't exist. `unsupported` determines the treatment of unsupported objects.
 ///
 /// # Errors
-/// Nothing was done: an entry makes no sense, or objects aren't built yet; they are all named.
+/// Nothing was imported: an entry is invalid, or objects aren't supported yet; all of these are named.
 pub(super) async fn import(
     api: &Api,
     permit: &Permit,
@@ -35,9 +35,9 @@ pub(super) async fn import(
                 named.join(", ")
             )));
         }
-        tracing::warn!(skipped = named.join(", "), "definitions are imported without what isn't built yet");
+        tracing::warn!(skipped = named.join(", "), "definitions are imported without unsupported objects");
     }
-    // A document of many objects goes in after what others have on its way to the disk.
+    // A document with many objects waits until earlier writes of others have reached the disk.
     let commit = &api.broker().commit;
     if !commit.has_room() {
         api.durable(registry.staged().1).await?;

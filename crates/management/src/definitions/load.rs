@@ -1,4 +1,4 @@
-//! Definitions that a node loads when it starts.
+//! Definitions loaded at the start of a node.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use super::{Unsupported, tell_of_ignored};
 use crate::api::Api;
 use crate::error::Error;
 
-/// The global parameter that says what was loaded last, by RabbitMQ's name.
+/// The global parameter with the hash of the definitions loaded last, with RabbitMQ's name.
 pub(super) const HASH_PARAMETER: &str = "imported_definition_hash_value";
 
-/// Why definitions aren't loaded.
+/// The reason why definitions aren't loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// A file can't be read.
@@ -23,39 +23,39 @@ pub enum LoadError {
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A file is no JSON object, or something in it has another type than it has to have.
+    /// A file isn't a JSON object, or a value in it has the wrong type.
     #[error("{path} holds no definitions: {reason}")]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The mistake, and its place in the file.
+        /// The error, and its place in the file.
         reason: String,
     },
-    /// They can't be imported; nothing was.
+    /// They can't be imported; nothing was imported.
     #[error("cannot import the definitions of {path}: {reason}")]
     Refused {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 /// Definitions read from a file, or from all `.json` files of a folder in the order of their names.
 pub struct Definitions {
-    /// Their texts; that they are right was seen.
+    /// Their texts, which were checked.
     documents: Vec<(PathBuf, Vec<u8>)>,
     hash: String,
 }
 
 impl Definitions {
-    /// Reads them.
+    /// Reads and checks them.
     ///
     /// # Errors
-    /// A file can't be read, or holds something else.
+    /// A file can't be read, or isn't a document of definitions.
     pub fn read(path: &Path) -> Result<Self, LoadError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -87,10 +87,10 @@ impl Definitions {
         Ok(Definitions { documents, hash: sha256_hex(&all) })
     }
 
-    /// Imports them; false when they are those of the last time and `skip_if_unchanged` is set.
+    /// Imports them. Returns false if they are those imported last and `skip_if_unchanged` is set.
     ///
     /// # Errors
-    /// Nothing was imported of the file that is named.
+    /// Nothing was imported from the file named in the error.
     pub async fn load(self, api: &Api, skip_if_unchanged: bool) -> Result<bool, LoadError> {
         let last = api.topology().global_parameter(HASH_PARAMETER).and_then(|hash| hash.as_str().map(str::to_owned));
         if skip_if_unchanged && last.as_deref() == Some(&*self.hash) {

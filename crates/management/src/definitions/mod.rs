@@ -1,4 +1,4 @@
-//! Definitions: everything that is declared, as one JSON document, out and in.
+//! Definitions: export and import of all declared objects as one JSON document.
 
 mod document;
 mod export;
@@ -12,36 +12,36 @@ use axum::http::{HeaderValue, header};
 
 pub use load::{Definitions, LoadError};
 
-use crate::call::{Answer, Call, no_content};
+use crate::call::{Call, HandlerResult, no_content};
 use crate::error::Error;
 use document::{Document, Scope, Wrong};
 
-/// GET: of the whole cluster.
-pub(crate) async fn all(call: Call) -> Answer {
+/// GET: exports the whole cluster.
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let exported = export::cluster(&call.api);
     Ok(offered(&call, exported))
 }
 
-/// GET: of one vhost.
-pub(crate) async fn of_vhost(call: Call) -> Answer {
+/// GET: exports one vhost.
+pub(crate) async fn of_vhost(call: Call) -> HandlerResult {
     let exported = export::vhost(&call.api, call.word(0)).ok_or(Error::NotFound)?;
     Ok(offered(&call, exported))
 }
 
-/// POST: into the whole cluster.
-pub(crate) async fn import(call: Call) -> Answer {
+/// POST: imports into the whole cluster.
+pub(crate) async fn import(call: Call) -> HandlerResult {
     imported(&call, Scope::Cluster).await
 }
 
-/// POST: into one vhost.
-pub(crate) async fn import_into(call: Call) -> Answer {
+/// POST: imports into one vhost.
+pub(crate) async fn import_into(call: Call) -> HandlerResult {
     if call.staged().vhost(call.word(0)).is_none() {
         return Err(Error::Missing("vhost_not_found".to_owned()));
     }
     imported(&call, Scope::Vhost(call.word(0).to_owned())).await
 }
 
-async fn imported(call: &Call, scope: Scope) -> Answer {
+async fn imported(call: &Call, scope: Scope) -> HandlerResult {
     let content_type = call.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let text = match content_type.starts_with("multipart/form-data") {
         true => {
@@ -65,14 +65,14 @@ async fn imported(call: &Call, scope: Scope) -> Answer {
     no_content()
 }
 
-/// The treatment of objects whose kind isn't built yet.
+/// The treatment of unsupported objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unsupported {
     /// Nothing is imported.
     Refused,
-    /// They are left out: `skip_unsupported=true`.
+    /// They are skipped: `skip_unsupported=true`.
     Skipped,
-    /// Nothing is imported, and there is no such parameter: the node starts.
+    /// Nothing is imported, and `skip_unsupported` isn't suggested, because the node is starting.
     RefusedAtStart,
 }
 
@@ -82,14 +82,14 @@ impl Unsupported {
     }
 }
 
-/// RabbitMQ takes in whatever it doesn't know, and so do we; but here the log has it.
+/// As RabbitMQ, we accept and ignore unknown parts; but we log them.
 fn tell_of_ignored(source: &str, ignored: &[String]) {
     if !ignored.is_empty() {
-        tracing::warn!("definitions of {source} hold what isn't looked at: {}", ignored.join(", "));
+        tracing::warn!("definitions from {source} contain entries that are ignored: {}", ignored.join(", "));
     }
 }
 
-/// With `download` in the query, a browser saves it under that name.
+/// Makes browsers save it under the name in the query's `download`.
 fn offered(call: &Call, mut exported: axum::response::Response) -> axum::response::Response {
     if let Some(name) = call.query.get("download")
         && let Ok(value) = HeaderValue::from_str(&format!("attachment; filename={name}"))

@@ -1,4 +1,4 @@
-//! What a document asks for: commands for what isn't there yet, and objects that can't be made.
+//! The plan of an import: commands for objects that don't exist yet, and unsupported objects.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::{fields, limits, permissions, topic_permissions, users, vhosts};
 
 type Entry = Map<String, Value>;
 
-/// An object that isn't built yet.
+/// An unsupported object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unsupported(String);
 
@@ -27,19 +27,19 @@ impl fmt::Display for Unsupported {
     }
 }
 
-/// See the module.
+/// The commands of an import, and the objects left out.
 #[derive(Default)]
 pub(super) struct Plan {
-    /// In an order in which each finds what it needs.
+    /// Ordered so that each finds the objects that it depends on.
     pub(super) commands: Vec<Command>,
     pub(super) unsupported: Vec<Unsupported>,
-    /// Queues and exchanges that aren't made: bindings to them aren't either.
+    /// Queues and exchanges that aren't created; bindings to them aren't either.
     left_out: HashSet<(String, String, bool)>,
-    /// The name of a vhost, once for all objects in it.
+    /// Names of vhosts, each shared by all objects in it.
     names: HashSet<Arc<str>>,
 }
 
-/// What hashed the passwords of an export that doesn't say so.
+/// The hash function of passwords in an export that doesn't name it.
 fn hashing_before_3_6(document: &Document<'_>) -> &'static str {
     let version = document.get("rabbit_version");
     let version = version.as_ref().and_then(Value::as_str).unwrap_or_default();
@@ -54,10 +54,10 @@ fn hashing_before_3_6(document: &Document<'_>) -> &'static str {
 const NOT_IMPORTED: [&str; 2] = ["internal_cluster_id", super::load::HASH_PARAMETER];
 
 impl Plan {
-    /// What `document` asks for, beside what `topology` has already: that stays as it is, as in RabbitMQ.
+    /// The plan for `document`. Objects that exist in `topology` stay unchanged, as in RabbitMQ.
     ///
     /// # Errors
-    /// An entry makes no sense.
+    /// An entry is invalid.
     pub(super) fn of(
         document: &Document<'_>,
         scope: &Scope,
@@ -65,7 +65,7 @@ impl Plan {
         defaults: &VhostDefaults,
     ) -> Result<Self, Error> {
         let mut plan = Plan::default();
-        // Exactly: commands of a hundred thousand objects take as much as their text.
+        // Allocated exactly: the commands for a hundred thousand objects take as much memory as their text.
         let many = ["queues", "exchanges", "bindings"].into_iter().map(|kind| document.count(kind)).sum();
         plan.commands.reserve_exact(many);
         if *scope == Scope::Cluster {
@@ -116,7 +116,7 @@ impl Plan {
             let says_how = entry.contains_key("hashing_algorithm") || !entry.contains_key("password_hash");
             let user = match says_how {
                 true => users::parse(name, entry)?,
-                // RabbitMQ didn't export it before 3.6.1.
+                // RabbitMQ before 3.6.1 didn't export it.
                 false => {
                     PutUser { hashing_algorithm: hashing_before_3_6(document).into(), ..users::parse(name, entry)? }
                 }
@@ -152,7 +152,7 @@ impl Plan {
         self.commands.iter().any(|command| matches!(command, Command::PutUser(user) if *user.name == *name))
     }
 
-    /// A document of one vhost has its metadata at its top.
+    /// A document of one vhost has the vhost's metadata at its top level.
     fn settings_of(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
         let Scope::Vhost(name) = scope else { return Ok(()) };
         let settings = document.settings();
@@ -180,7 +180,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Limits as an object, or as RabbitMQ 3's list of name and value.
+    /// Limits as an object, or as RabbitMQ 3's list of names and values.
     fn limits(&mut self, owner: LimitOwner, given: Option<&Value>) -> Result<(), Error> {
         let mut set = |name: &str, value: &Value| {
             let value = limits::checked(&owner, name, value).map_err(Error::BadRequest)?;
@@ -198,7 +198,7 @@ impl Plan {
         }
     }
 
-    /// Every object's vhost is there or is made.
+    /// Checks that every object's vhost exists or is created.
     fn check_vhosts(&self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
         let made: HashSet<&str> = self
             .commands
@@ -211,7 +211,7 @@ impl Plan {
         for kind in ["permissions", "topic_permissions", "queues", "exchanges", "bindings"] {
             let vhosts = match scope {
                 Scope::Cluster => document.vhosts_of(kind),
-                // It was looked for before.
+                // Its existence was checked before.
                 Scope::Vhost(_) => Vec::new(),
             };
             for (vhost, place) in vhosts {
@@ -256,7 +256,7 @@ impl Plan {
             self.commands.push(Command::DeclareQueue(DeclareQueue {
                 vhost,
                 name: name.into(),
-                // Names that a broker once made may come back.
+                // Names generated by a broker are allowed in an import.
                 server_named: true,
                 durable: fields::flag_or(entry, "durable", true)?,
                 auto_delete: fields::flag(entry, "auto_delete")?,
@@ -312,7 +312,7 @@ impl Plan {
             if source.is_empty() || left_out(source, false) || left_out(destination, to_queue) {
                 return Ok(());
             }
-            // Exchanges that this broker hasn't, such as the log's, have no bindings either.
+            // Exchanges that this broker doesn't have, such as that of the log, have no bindings either.
             let named = |name: &str| name.starts_with("amq.") && topology.exchange(vhost, name).is_none();
             if topology.vhost(vhost).is_some() && (named(source) || (!to_queue && named(destination))) {
                 self.unsupported
@@ -351,7 +351,7 @@ impl Plan {
     }
 }
 
-/// A type of queue that is known, and can't be declared yet.
+/// Whether a queue type is known but can't be declared yet.
 fn is_unbuilt(kind: &str) -> bool {
     QueueType::parse(kind).is_some_and(|queue_type| !queue_type.is_built())
 }

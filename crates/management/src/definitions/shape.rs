@@ -1,22 +1,22 @@
-//! The one table of what definitions hold, and the check of a document against it: whatever is of a wrong type is found
-//! with its path and place before anything is made, and whatever isn't looked at is named.
+//! The one table of the contents of definitions, and the check of a document against it. A value of the wrong type is
+//! reported with its path and place before anything is created, and ignored parts are named.
 
 use super::document::Scope;
-use crate::json_walk::{self as walk, Kind};
+use crate::json_walk::{self as walk, JsonKind};
 
 /// The type of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Type {
     Text,
-    /// A text, or null where nothing was set.
+    /// A text, or null if unset.
     MaybeText,
-    /// `true`, `false`, or the same as a text.
+    /// A boolean, possibly as text.
     Flag,
     Number,
     Object,
     /// An object; clients written in PHP send an empty one as an empty list.
     Table,
-    /// A text with commas, or a list of texts.
+    /// A text separated by commas, or a list of texts.
     Tags,
     /// An object, or RabbitMQ 3's list of objects with name and value.
     Limits,
@@ -40,25 +40,25 @@ impl Type {
         let all = |wanted| walk::items(text, at).all(|item| walk::kind(text, item.start) == wanted);
         match (self, walk::kind(text, at)) {
             (Type::Any, _) => true,
-            (Type::Text | Type::MaybeText, Kind::Text) | (Type::MaybeText, Kind::Null) => true,
-            (Type::Flag, Kind::Flag) => true,
-            (Type::Flag, Kind::Text) => matches!(&text[at..walk::end(text, at)], b"\"true\"" | b"\"false\""),
-            (Type::Number, Kind::Number) => true,
-            (Type::Object | Type::Table | Type::Limits, Kind::Object) => true,
-            (Type::Table, Kind::List) => walk::items(text, at).next().is_none(),
-            (Type::Tags, Kind::Text) => true,
-            (Type::Tags, Kind::List) => all(Kind::Text),
-            (Type::Limits, Kind::List) => all(Kind::Object),
+            (Type::Text | Type::MaybeText, JsonKind::Text) | (Type::MaybeText, JsonKind::Null) => true,
+            (Type::Flag, JsonKind::Flag) => true,
+            (Type::Flag, JsonKind::Text) => matches!(&text[at..walk::end(text, at)], b"\"true\"" | b"\"false\""),
+            (Type::Number, JsonKind::Number) => true,
+            (Type::Object | Type::Table | Type::Limits, JsonKind::Object) => true,
+            (Type::Table, JsonKind::List) => walk::items(text, at).next().is_none(),
+            (Type::Tags, JsonKind::Text) => true,
+            (Type::Tags, JsonKind::List) => all(JsonKind::Text),
+            (Type::Limits, JsonKind::List) => all(JsonKind::Object),
             _ => false,
         }
     }
 }
 
-/// Whether a field has to be there.
+/// Whether a field is mandatory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Need {
     Always,
-    /// Where objects say themselves where they belong.
+    /// If the objects name their vhosts.
     InClusters,
     Never,
 }
@@ -67,7 +67,7 @@ struct Field(&'static str, Type, Need);
 
 struct List {
     name: &'static str,
-    /// Not looked at in definitions of one vhost.
+    /// Ignored in definitions of one vhost.
     is_of_clusters: bool,
     fields: &'static [Field],
 }
@@ -180,7 +180,7 @@ const LISTS: &[List] = &[
     },
 ];
 
-/// Fields at the top of a document, apart from its lists of objects.
+/// Top-level fields of a document, apart from its lists of objects.
 const TOP: &[Field] = &[
     maybe("rabbit_version", Type::Text),
     maybe("rabbitmq_version", Type::Text),
@@ -196,13 +196,13 @@ const TOP: &[Field] = &[
     LIMITS,
 ];
 
-/// Paths in a document that are ignored. A path that many entries have is listed once.
+/// Ignored paths in a document. A path that occurs in many entries is listed once.
 pub(super) type Ignored = Vec<String>;
 
 /// Checks a document whose JSON is valid.
 ///
 /// # Errors
-/// The first value of a wrong type, or that is missing, with its path, line and column.
+/// The first value that has the wrong type or is missing, with its path, line and column.
 pub(super) fn check(text: &[u8], scope: &Scope) -> Result<Ignored, String> {
     let checking = Checking { text, scope };
     let begin = walk::skip_space(text, 0);
@@ -237,7 +237,7 @@ impl Checking<'_> {
         format!("{path} (line {line}, column {column}) {what}")
     }
 
-    /// A name out of its quotation marks.
+    /// The name between quotation marks.
     fn name(&self, at: &std::ops::Range<usize>, path: &str) -> Result<String, String> {
         let name = serde_json::from_slice(&self.text[at.clone()]);
         name.map_err(|_| self.wrong(path, at.start, "has a name that is no text"))
@@ -245,7 +245,7 @@ impl Checking<'_> {
 
     fn list(&self, list: &List, at: usize, ignored: &mut Ignored) -> Result<(), String> {
         let found = walk::kind(self.text, at);
-        if found != Kind::List {
+        if found != JsonKind::List {
             return Err(self.wrong(list.name, at, &format!("has to be a list, and is {}", found.name())));
         }
         for (index, item) in walk::items(self.text, at).enumerate() {
@@ -257,7 +257,7 @@ impl Checking<'_> {
     fn entry(&self, list: &List, index: usize, at: usize, ignored: &mut Ignored) -> Result<(), String> {
         let path = || format!("{}[{index}]", list.name);
         let found = walk::kind(self.text, at);
-        if found != Kind::Object {
+        if found != JsonKind::Object {
             return Err(self.wrong(&path(), at, &format!("has to be an object, and is {}", found.name())));
         }
         // One bit for each field of the list.
@@ -298,7 +298,7 @@ impl Checking<'_> {
         Ok(())
     }
 
-    /// Names have escapes hardly ever.
+    /// Compares a name without decoding it: names hardly ever contain escapes.
     fn is_named(&self, name: &std::ops::Range<usize>, known: &str) -> bool {
         let bare = &self.text[name.start + 1..name.end - 1];
         bare == known.as_bytes()
@@ -312,9 +312,11 @@ impl Checking<'_> {
         }
         let found = walk::kind(self.text, at);
         let what = match (wanted, found) {
-            (Type::Flag, Kind::Text) => format!("has to be {}, and is another text", wanted.name()),
-            (Type::Table, Kind::List) => format!("has to be {}, and is a list", wanted.name()),
-            (Type::Tags | Type::Limits, Kind::List) => format!("has to be {}, and holds something else", wanted.name()),
+            (Type::Flag, JsonKind::Text) => format!("has to be {}, and is another text", wanted.name()),
+            (Type::Table, JsonKind::List) => format!("has to be {}, and is a list", wanted.name()),
+            (Type::Tags | Type::Limits, JsonKind::List) => {
+                format!("has to be {}, and holds something else", wanted.name())
+            }
             _ => format!("has to be {}, and is {}", wanted.name(), found.name()),
         };
         Err(self.wrong(path, at, &what))
@@ -365,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_of_a_cluster_says_its_vhost() {
+    fn an_object_of_a_cluster_names_its_vhost() {
         let text = r#"{"queues":[{"name":"a","vhost":"/"},{"name":"q"}]}"#;
         let expected = "queues[1].vhost is missing (line 1, column 37); what was exported of one vhost goes to POST \
                         /api/definitions/VHOST";

@@ -1,7 +1,7 @@
-//! What objects counted in the past: of the node and of vhosts always, of others from the first look on and as long as
-//! somebody looks.
+//! Histories of counters: of the node and of vhosts always, of other objects from the first request for them and as
+//! long as they are requested.
 //!
-//! A sample is every number that an answer shows with its rate, so that whatever has `..._details` has a past.
+//! A sample holds every number that a response shows with a rate, so that every `..._details` has a history.
 
 mod range;
 mod ring;
@@ -15,15 +15,15 @@ use serde_json::{Map, Value, json};
 pub(crate) use range::Ranges;
 use ring::{BASIC, GLOBAL, Ring};
 
-/// So many objects that somebody looks at have a past; more of them show only what is.
+/// Most objects with a history on request; further ones have only current values.
 const WATCHED_MAX: usize = 500;
-/// An object at which nobody has looked for so many milliseconds is forgotten.
+/// Time without a request after which such a history is removed, in milliseconds.
 const WATCHED_MS: u64 = 600_000;
-/// Parts of an answer that have numbers of their own.
+/// Parts of a response with numbers of their own.
 const PARTS: [&str; 3] = ["message_stats", "queue_totals", "churn_rates"];
 const DETAILS: &str = "_details";
 
-/// What has a past.
+/// An object that may have a history.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Subject {
     /// `/api/overview`.
@@ -43,7 +43,7 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// Whether it is kept though nobody looks.
+    /// Whether its history is kept without requests.
     fn is_kept(&self) -> bool {
         matches!(self, Subject::Overview | Subject::Node | Subject::Vhost(_))
     }
@@ -58,7 +58,7 @@ struct Past {
     looked: u64,
 }
 
-/// See the module. Times are wall time in milliseconds.
+/// All histories. Times are wall time in milliseconds.
 #[derive(Default)]
 pub(crate) struct Histories {
     kept: Mutex<Kept>,
@@ -67,7 +67,7 @@ pub(crate) struct Histories {
 #[derive(Default)]
 struct Kept {
     pasts: HashMap<Subject, Past>,
-    /// How many of them are there because somebody looks.
+    /// Number of histories that are kept on request.
     watched: usize,
 }
 
@@ -79,7 +79,7 @@ impl Kept {
 }
 
 impl Histories {
-    /// Notes what an answer about this subject would show now.
+    /// Adds a sample from a current response about this subject.
     pub(crate) fn add(&self, subject: Subject, body: &Value, now: u64) {
         let numbers = numbers(body);
         let mut kept = self.kept.lock();
@@ -93,19 +93,19 @@ impl Histories {
         }
     }
 
-    /// Those at which somebody looks.
+    /// The subjects requested recently.
     pub(crate) fn watched(&self, now: u64) -> Vec<Subject> {
         let mut kept = self.kept.lock();
         kept.retain(|subject, past| subject.is_kept() || now.saturating_sub(past.looked) < WATCHED_MS);
         kept.pasts.keys().filter(|subject| !subject.is_kept()).cloned().collect()
     }
 
-    /// Forgets what is no more.
+    /// Removes the histories of deleted objects.
     pub(crate) fn forget(&self, is_gone: impl Fn(&Subject) -> bool) {
         self.kept.lock().retain(|subject, _| !is_gone(subject));
     }
 
-    /// Adds `samples`, `avg` and `avg_rate` beside the rates of an answer. From here on the subject has a past.
+    /// Adds `samples`, `avg` and `avg_rate` next to the rates of a response. From now on the subject has a history.
     pub(crate) fn show(&self, subject: Subject, body: &mut Value, ranges: &Ranges, now: u64) {
         let numbers = numbers(body);
         let mut kept = self.kept.lock();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_has_a_past_from_the_first_look_on() {
+    fn an_object_has_a_history_from_the_first_request_on() {
         let histories = Histories::default();
         let start = 1_000_000_000;
         histories.add(queue("q"), &body(1), start);
@@ -219,7 +219,7 @@ mod tests {
         let samples = &shown["messages_details"]["samples"];
         assert_eq!(samples[0], json!({"sample": 30, "timestamp": start + 20_000}));
         assert_eq!((samples[1]["sample"].as_u64(), samples[2]["sample"].as_u64()), (Some(20), Some(10)));
-        // Of the whole minute, in which nothing is known of the first forty seconds.
+        // Over the whole minute, of which the first forty seconds are unknown.
         assert_eq!(shown["messages_details"]["avg"], 100.0 / 7.0);
         assert_eq!(shown["messages_details"]["avg_rate"], 20.0 / 60.0);
         assert_eq!(shown["message_stats"]["publish_details"]["avg_rate"], 40.0 / 60.0);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vhost_has_one_always_and_objects_only_up_to_a_limit() {
+    fn a_vhost_always_has_a_history_and_objects_up_to_a_limit() {
         let histories = Histories::default();
         histories.add(Subject::Vhost("v".into()), &body(1), 1_000_000);
         for at in 0..=WATCHED_MAX {

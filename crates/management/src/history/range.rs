@@ -1,18 +1,18 @@
-//! Which stretch of the past a query asks for: `lengths_age` and `lengths_incr` and the like, in seconds.
+//! The requested range of a history: `lengths_age`, `lengths_incr` and similar parameters, in seconds.
 
 use std::collections::HashMap;
 
-/// A list of samples has at most so many.
+/// Most samples in a response.
 const SAMPLES_MAX: u64 = 2000;
 
-/// So far back, in such steps; both in milliseconds.
+/// Age and step of a range, both in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(super) age: u64,
     pub(super) step: u64,
 }
 
-/// What is asked of each kind of number.
+/// The requested range of each kind of number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ranges {
     lengths: Option<Range>,
@@ -22,7 +22,8 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// What a query asks for; none if for nothing. What isn't two numbers asks for nothing, as in RabbitMQ.
+    /// The ranges requested by a query; `None` if there are none. A pair that isn't two numbers is ignored, as in
+    /// RabbitMQ.
     pub(crate) fn of(query: &HashMap<String, String>) -> Option<Self> {
         let seconds = |name: &str, end: &str| query.get(&format!("{name}_{end}"))?.parse::<u64>().ok();
         let range = |name: &str| {
@@ -41,7 +42,7 @@ impl Ranges {
         (all != Ranges::default()).then_some(all)
     }
 
-    /// What is asked of the number with this path.
+    /// The requested range of the number with this path.
     pub(super) fn for_path(&self, path: &str) -> Option<Range> {
         match path.split_once('.') {
             Some(("message_stats", _)) => self.messages,

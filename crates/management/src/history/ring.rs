@@ -1,21 +1,21 @@
-//! The past of one object: its numbers at several steps, the coarser the longer.
+//! The history of one object: its numbers at several resolutions, coarser for longer periods.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::range::Range;
 
-/// A step and how far back it is kept, both in milliseconds.
+/// A step and the period that it is kept for, both in milliseconds.
 pub(super) type Retention = (u64, u64);
 
-/// RabbitMQ's retention by default: of the node, and of everything else.
+/// RabbitMQ's default retention of the node; the other is that of everything else.
 pub(super) const GLOBAL: &[Retention] =
     &[(5000, 605_000), (60_000, 3_660_000), (600_000, 29_400_000), (1_800_000, 86_400_000)];
 pub(super) const BASIC: &[Retention] = &[(5000, 605_000), (60_000, 3_660_000)];
 
-/// See the module.
+/// The history of one object.
 pub(super) struct Ring {
-    /// The names of the numbers, in the order of their values. It only grows.
+    /// The names of the numbers, in the order of their values. The list only grows.
     columns: Vec<String>,
     tiers: Vec<Tier>,
 }
@@ -23,9 +23,9 @@ pub(super) struct Ring {
 struct Tier {
     step: u64,
     kept: u64,
-    /// When one was taken last, though it may not have been kept.
+    /// The time of the last sample, even if it wasn't kept.
     taken: u64,
-    /// Only what differs from the one before: an idle object costs nothing.
+    /// Only samples that differ from the previous one: an idle object costs nothing.
     samples: VecDeque<(u64, Arc<[u64]>)>,
 }
 
@@ -38,7 +38,7 @@ impl Ring {
         ring
     }
 
-    /// Notes the numbers of now, in every tier whose step is over.
+    /// Adds a sample to every tier whose step has passed.
     pub(super) fn add(&mut self, now: u64, numbers: &[(String, u64)]) {
         let mut values = vec![0; self.columns.len()];
         for (name, value) in numbers {
@@ -56,7 +56,7 @@ impl Ring {
         }
     }
 
-    /// Times and values of one number, the newest first.
+    /// Times and values of one number, newest first.
     pub(super) fn samples(&self, name: &str, range: Range, now: u64) -> Vec<(u64, u64)> {
         let Some(column) = self.columns.iter().position(|column| column == name) else { return Vec::new() };
         let Some(tier) = self.tiers.iter().find(|tier| tier.kept >= range.age).or(self.tiers.last()) else {
@@ -65,7 +65,8 @@ impl Ring {
         let last = now - now % range.step;
         let first = last.saturating_sub(range.age.min(tier.kept));
         let times = (0..).map_while(|at| last.checked_sub(at * range.step)).take_while(|time| *time >= first);
-        // Before the first one it was as then, as far as anybody knows: who asks for so many samples gets them.
+        // Before the first sample the value counts as unchanged: clients that request a number of samples must get
+        // that many.
         times.map(|time| (time, tier.at(time).get(column).copied().unwrap_or(0))).collect()
     }
 }
@@ -79,7 +80,7 @@ impl Tier {
         if self.samples.back().is_none_or(|(_, last)| last != values) {
             self.samples.push_back((now, values.clone()));
         }
-        // One from before what is kept says what was at its beginning.
+        // One sample before the period is kept, for the value at its beginning.
         while self.samples.get(1).is_some_and(|(time, _)| *time + self.kept <= now) {
             self.samples.pop_front();
         }
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_past_is_seen_in_any_step_and_only_changes_are_kept() {
+    fn a_history_has_any_step_and_keeps_only_changes() {
         let start = 1_200_000 * SECOND;
         let mut ring = Ring::new(BASIC, start, &numbers(0));
         for at in (5..=7200).step_by(5) {

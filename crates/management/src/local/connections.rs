@@ -1,13 +1,13 @@
-//! Connections that are closed many at a time.
+//! Closing many connections at a time.
 
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
 use crate::fields;
 
-/// POST of `reason` and maybe `vhost`, `user` and `limit`: `closed` says how many were asked to close.
-pub(crate) async fn close(call: Call) -> Answer {
+/// POST of `reason` and optionally `vhost`, `user` and `limit`: responds with the number of connections in `closed`.
+pub(crate) async fn close(call: Call) -> HandlerResult {
     let body = call.object()?;
     let reason = fields::text(&body, "reason")?;
     let named = |key: &str| match body.get(key) {

@@ -1,38 +1,38 @@
-//! Limits of alarms, which hold until the node stops: what a start begins with stands in its configuration.
+//! Limits of alarms, valid until the node stops: a start uses its configuration.
 
 use leveret_broker::AlarmSource;
 use serde_json::{Map, Value, json};
 
-use crate::call::{Answer, Call, json, no_content};
+use crate::call::{Call, HandlerResult, json, no_content};
 use crate::error::Error;
 
-/// PUT of `bytes`, or of `factor` of the memory that there is.
-pub(crate) async fn memory(call: Call) -> Answer {
+/// PUT of `bytes`, or of `factor` of the available memory.
+pub(crate) async fn memory(call: Call) -> HandlerResult {
     let bytes = limit(&call, &call.object()?)?;
     call.api.node().change_alarm_limits(|limits| limits.memory_bytes = Some(bytes));
     tracing::info!("Memory high watermark set to {bytes} bytes");
     json(json!({"bytes": bytes}))
 }
 
-/// PUT of `bytes`, or of `factor` of the memory that there is.
-pub(crate) async fn disk(call: Call) -> Answer {
+/// PUT of `bytes`, or of `factor` of the available memory.
+pub(crate) async fn disk(call: Call) -> HandlerResult {
     let bytes = limit(&call, &call.object()?)?;
     call.api.node().change_alarm_limits(|limits| limits.disk_free_bytes = bytes);
     tracing::info!("Disk free limit set to {bytes} bytes");
     json(json!({"bytes": bytes}))
 }
 
-/// PUT: publishers wait until it is released.
-pub(crate) async fn raise(call: Call) -> Answer {
+/// PUT: raises an alarm, which blocks publishers until it is cleared.
+pub(crate) async fn raise(call: Call) -> HandlerResult {
     force(&call, true)
 }
 
-/// DELETE: it stays if what is measured asks for it.
-pub(crate) async fn release(call: Call) -> Answer {
+/// DELETE: clears the alarm, unless the measured value keeps it raised.
+pub(crate) async fn release(call: Call) -> HandlerResult {
     force(&call, false)
 }
 
-fn force(call: &Call, is_forced: bool) -> Answer {
+fn force(call: &Call, is_forced: bool) -> HandlerResult {
     let source = AlarmSource::ALL.into_iter().find(|source| source.name() == call.word(0)).ok_or(Error::NotFound)?;
     call.api.node().force_alarm(source, is_forced);
     no_content()

@@ -1,4 +1,4 @@
-//! What is logged, and what was.
+//! The log and its level.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use leveret_config::LogLevel;
 use leveret_node::{Log, Tail};
 use serde_json::json;
 
-use crate::call::{Answer, Call, json, no_content};
+use crate::call::{Call, HandlerResult, json, no_content};
 use crate::error::Error;
 use crate::fields;
 
@@ -14,8 +14,8 @@ fn log(call: &Call) -> Result<&Log, Error> {
     call.api.log().ok_or_else(|| Error::Unavailable("this node's log is kept by somebody else".to_owned()))
 }
 
-/// PUT of `level`, which holds until the node stops: what a start begins with stands in its configuration.
-pub(crate) async fn change(call: Call) -> Answer {
+/// PUT of `level`, valid until the node stops: a start uses its configuration.
+pub(crate) async fn change(call: Call) -> HandlerResult {
     let body = call.object()?;
     let name = fields::text(&body, "level")?;
     let Some(level) = LogLevel::named(name) else {
@@ -28,8 +28,8 @@ pub(crate) async fn change(call: Call) -> Answer {
     json(json!({"level": name}))
 }
 
-/// POST: files are put aside as their rotation says, or opened again.
-pub(crate) async fn rotate(call: Call) -> Answer {
+/// POST: rotates files according to their settings, or reopens them.
+pub(crate) async fn rotate(call: Call) -> HandlerResult {
     let log = log(&call)?.clone();
     on_a_thread(move || {
         log.rotate();
@@ -40,7 +40,7 @@ pub(crate) async fn rotate(call: Call) -> Answer {
 }
 
 /// GET of the last lines (`lines`), or of those from a position on (`position`, in bytes).
-pub(crate) async fn tail(call: Call) -> Answer {
+pub(crate) async fn tail(call: Call) -> HandlerResult {
     let number = |key: &str| -> Result<Option<u64>, Error> {
         let wrong = |text: &String| Error::BadRequest(format!("{key} must be a number, got '{text}'"));
         call.query.get(key).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
@@ -58,7 +58,7 @@ pub(crate) async fn tail(call: Call) -> Answer {
     }
 }
 
-/// Files are read where they may take their time.
+/// Runs blocking file access on a thread.
 async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T, Error> {
     let done = tokio::task::spawn_blocking(work).await.map_err(io::Error::other).and_then(|done| done);
     done.map_err(|reason| Error::Unavailable(format!("cannot read the log: {reason}")))

@@ -1,15 +1,15 @@
-//! Whether a password is right.
+//! Verification of a password.
 
 use serde_json::json;
 
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::fields;
 
-/// POST of `user` and `password`: `authenticated` says whether a client could log in with them from this machine.
-pub(crate) async fn check(call: Call) -> Answer {
+/// POST of `user` and `password`: `authenticated` tells whether a client could log in with them from this machine.
+pub(crate) async fn check(call: Call) -> HandlerResult {
     let body = call.object()?;
     let (user, password) = (fields::text(&body, "user")?, fields::text(&body, "password")?);
-    // A zero would end the name.
+    // A zero byte would end the name.
     let authenticated = !user.contains('\0') && !password.contains('\0') && {
         let response = ["", user, password].join("\0");
         let authenticator = &call.api.broker().authenticator;

@@ -1,5 +1,5 @@
-//! What only commands on the node's machine may call, through its local socket: [`dispatch`](crate::dispatch) doesn't
-//! find these routes for whoever comes over TCP, with whatever password.
+//! Routes for commands on the node's machine, available only on its local socket: [`dispatch`](crate::dispatch)
+//! doesn't find them over TCP, whatever the password.
 
 mod connections;
 mod limits;

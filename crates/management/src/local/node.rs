@@ -3,11 +3,11 @@
 use leveret_node::{Listening, STOP_APP};
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, json, no_content};
+use crate::call::{Call, HandlerResult, json, no_content};
 use crate::error::Error;
 
 /// GET.
-pub(crate) async fn show(call: Call) -> Answer {
+pub(crate) async fn show(call: Call) -> HandlerResult {
     let api = &call.api;
     let settings = &api.broker().settings;
     let limits = api.node().alarm_limits();
@@ -38,31 +38,31 @@ pub(crate) async fn show(call: Call) -> Answer {
     }))
 }
 
-/// POST. The answer comes before the end.
-pub(crate) async fn stop(call: Call) -> Answer {
+/// POST: stops the node after the response.
+pub(crate) async fn stop(call: Call) -> HandlerResult {
     call.api.node().ask_to_stop("rabbitmqctl");
     no_content()
 }
 
-/// POST. The answer comes before the stop; the process goes on without a node, see [`stopped`](crate::stopped()).
-pub(crate) async fn stop_app(call: Call) -> Answer {
+/// POST: stops the node after the response; the process continues without a node, see [`stopped`](crate::stopped()).
+pub(crate) async fn stop_app(call: Call) -> HandlerResult {
     call.api.node().ask_to_stop(STOP_APP);
     no_content()
 }
 
 /// POST.
-pub(crate) async fn start_app(_: Call) -> Answer {
+pub(crate) async fn start_app(_: Call) -> HandlerResult {
     no_content()
 }
 
-/// POST: nobody can connect any more; who is connected stays.
-pub(crate) async fn suspend(call: Call) -> Answer {
+/// POST: suspends listeners; open connections stay.
+pub(crate) async fn suspend(call: Call) -> HandlerResult {
     call.api.node().suspend_listeners().await;
     no_content()
 }
 
 /// POST.
-pub(crate) async fn resume(call: Call) -> Answer {
+pub(crate) async fn resume(call: Call) -> HandlerResult {
     let resumed = call.api.node().revive();
     resumed.map_err(|error| Error::Unavailable(format!("cannot resume the listeners: {error}")))?;
     no_content()

@@ -1,31 +1,31 @@
-//! How the node was started.
+//! The command line and environment of the node.
 
 use leveret_config::is_secret;
 use serde_json::{Map, Value, json};
 
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 
-/// What stands for a value that nobody is shown.
+/// Replacement for secret values.
 const HIDDEN: &str = "********";
 
-/// Variables that the node reads begin so.
+/// Prefixes of variables that the node reads.
 const PREFIXES: [&str; 2] = ["LEVERET_", "RABBITMQ_"];
 
 /// GET.
-pub(crate) async fn show(_: Call) -> Answer {
+pub(crate) async fn show(_: Call) -> HandlerResult {
     let arguments = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let variables = std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
     json(json!({"arguments": shown(arguments), "environment": environment(variables)}))
 }
 
-/// GET: the plugins that the node stands for, and the file that lists them.
-pub(crate) async fn plugins(call: Call) -> Answer {
+/// GET: the enabled plugins, and the file that lists them.
+pub(crate) async fn plugins(call: Call) -> HandlerResult {
     let plugins = call.api.plugins();
     json(json!({"file": plugins.file, "explicit": plugins.explicit, "running": plugins.running}))
 }
 
-/// Words of a command line, without passwords behind `--set`.
+/// The command line, without passwords after `--set`.
 fn shown(words: impl Iterator<Item = String>) -> Vec<String> {
     let mut shown: Vec<String> = Vec::new();
     for word in words {

@@ -1,20 +1,20 @@
-//! Settings that commands change until the node stops: what a start begins with stands in its configuration.
+//! Settings that commands change until the node stops: a start uses its configuration.
 
 use serde_json::json;
 
-use crate::call::{Answer, Call, json, no_content};
+use crate::call::{Call, HandlerResult, json, no_content};
 use crate::error::Error;
 
 /// GET.
-pub(crate) async fn show(call: Call) -> Answer {
+pub(crate) async fn show(call: Call) -> HandlerResult {
     json(json!({
         "channel_max": call.api.broker().channel_max(),
         "loopback_users": call.api.node().loopback_users().names(),
     }))
 }
 
-/// PUT of those that are to change. New connections and logins find them changed.
-pub(crate) async fn change(call: Call) -> Answer {
+/// PUT of settings to change. They apply to new connections and logins.
+pub(crate) async fn change(call: Call) -> HandlerResult {
     let body = call.object()?;
     let wrong = |key: &str, expected: &str| Error::BadRequest(format!("{key}: expected {expected}"));
     let channel_max = body.get("channel_max").map(|value| {
@@ -28,7 +28,7 @@ pub(crate) async fn change(call: Call) -> Answer {
     });
     let (channel_max, users): (Option<u16>, Option<Vec<String>>) = (channel_max.transpose()?, users.transpose()?);
     if let Some(channel_max) = channel_max {
-        // 0 is "no limit but the protocol's".
+        // 0 means the protocol's limit only.
         call.api.broker().set_channel_max(if channel_max == 0 { u16::MAX } else { channel_max });
         tracing::info!("channel_max set to {channel_max}");
     }

@@ -1,12 +1,12 @@
-//! How large messages are that clients publish.
+//! Sizes of published messages.
 
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 
-/// GET: pairs of a size in bytes and of how many messages have it at most and are larger than the one before; null stands
-/// for those that are larger than all.
-pub(crate) async fn show(call: Call) -> Answer {
+/// GET: pairs of an upper bound in bytes and the number of messages between the previous bound and this one; null
+/// stands for larger messages.
+pub(crate) async fn show(call: Call) -> HandlerResult {
     let mut counted: Vec<(Option<u64>, u64)> = Vec::new();
     for protocol in call.api.broker().totals_by_protocol() {
         let sizes = protocol.sizes;

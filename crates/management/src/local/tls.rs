@@ -1,14 +1,14 @@
-//! What the node can speak with TLS, and with which certificates.
+//! The node's TLS versions, ciphers and certificates.
 
 use leveret_broker::PeerCertificate;
 use leveret_node::{cipher_suites, tls_versions};
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::health::listener_of;
 
 /// GET.
-pub(crate) async fn show(call: Call) -> Answer {
+pub(crate) async fn show(call: Call) -> HandlerResult {
     let listeners = call.api.node().tls().iter().map(|tls| {
         let (protocol, listening) = listener_of(&call.api, tls);
         let options = tls.options();

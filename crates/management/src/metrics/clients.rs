@@ -1,5 +1,5 @@
-//! Families of connections and channels. Nobody keeps what they show: connections are asked, a few at a time, and what
-//! is kept of each answer is a row of numbers.
+//! Families of connections and channels. Nothing is stored for them: connections are asked, a few at a time, and each
+//! response is reduced to a row of numbers.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl ChannelRow {
     }
 }
 
-/// What is asked of all of them together.
+/// Sums over all connections and channels.
 #[derive(Default)]
 pub(super) struct ClientSums {
     pub connections: u64,
@@ -80,7 +80,7 @@ pub(super) struct ClientSums {
     acks_uncommitted: u64,
 }
 
-/// Every connection and channel.
+/// All connections and channels.
 #[derive(Default)]
 pub(super) struct Clients {
     pub sums: ClientSums,
@@ -88,7 +88,7 @@ pub(super) struct Clients {
     pub channels: Vec<ChannelRow>,
 }
 
-/// Asks all of them; rows are kept only if they are wanted.
+/// Asks all connections; rows are only kept if wanted.
 pub(super) async fn read(api: &Api, with_rows: bool) -> Clients {
     let all = api.broker().clients();
     let mut clients = Clients::default();
@@ -126,10 +126,10 @@ impl ClientSums {
 type OfConnection = Family<ConnectionRow>;
 type OfChannel = Family<ChannelRow>;
 
-/// RabbitMQ's label of a connection is called so too. There it is an Erlang process; here the connection's name.
+/// RabbitMQ's label of a connection has this name too. There it is an Erlang process, here the connection's name.
 const CONNECTION_LABELS: &[&str] = &["channel"];
 
-/// Their bytes.
+/// Bytes of connections.
 pub(super) const BYTES: Group<ConnectionRow> = Group {
     name: "connection_coarse_metrics",
     labels: CONNECTION_LABELS,
@@ -152,7 +152,7 @@ pub(super) const BYTES: Group<ConnectionRow> = Group {
     ],
 };
 
-/// The rest. Packets are reads and writes of the socket, as in RabbitMQ.
+/// Other families of connections. Packets are reads and writes of the socket, as in RabbitMQ.
 pub(super) const CONNECTIONS: Group<ConnectionRow> = Group {
     name: "connection_metrics",
     labels: CONNECTION_LABELS,
@@ -240,7 +240,7 @@ pub(super) const CHANNELS: Group<ChannelRow> = Group {
     ],
 };
 
-/// What channels published; the totals are of the node, so that they don't shrink when a channel closes.
+/// Publishes of channels; totals are counted by the node, so that they don't decrease when a channel closes.
 pub(super) const CHANNEL_PUBLISHES: Group<ChannelRow> = Group {
     name: "channel_exchange_metrics",
     labels: &["channel", "vhost"],
@@ -277,7 +277,7 @@ pub(super) const CHANNEL_PUBLISHES: Group<ChannelRow> = Group {
     ],
 };
 
-/// What channels got.
+/// Deliveries to channels.
 pub(super) const CHANNEL_DELIVERIES: Group<ChannelRow> = Group {
     name: "channel_queue_metrics",
     labels: &["channel", "vhost"],

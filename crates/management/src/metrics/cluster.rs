@@ -1,4 +1,4 @@
-//! Families of what a cluster has once, however many nodes it has.
+//! Families that exist once per cluster.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use leveret_model::Exchange;
 
 use super::family::{Family, Group};
 
-/// Vhosts, all of which run.
+/// Vhosts, all of which are running.
 pub(super) const VHOSTS: Group<Arc<str>> = Group {
     name: "vhost_status",
     labels: &["vhost"],
@@ -16,7 +16,7 @@ pub(super) const VHOSTS: Group<Arc<str>> = Group {
     families: &[Family::each("vhost_status", Gauge, "Whether a given vhost is running", |_| Some(1u64.into()))],
 };
 
-/// An exchange and how many bindings it is the source of.
+/// An exchange, and the number of bindings that it is the source of.
 pub(super) struct Bound {
     exchange: Arc<Exchange>,
     bindings: u64,
@@ -28,7 +28,7 @@ impl Bound {
     }
 }
 
-/// Every exchange but the default ones.
+/// Every exchange except the default ones.
 pub(super) fn rows(snapshot: &Snapshot) -> Vec<Bound> {
     let topology = &snapshot.topology;
     let exchanges = topology.vhosts().flat_map(|vhost| topology.exchanges(vhost));
@@ -52,7 +52,7 @@ pub(super) const EXCHANGES: Group<Bound> = Group {
     })],
 };
 
-/// How many bindings each has.
+/// Number of bindings of each exchange.
 pub(super) const BINDINGS: Group<Bound> = Group {
     name: "exchange_bindings",
     labels: EXCHANGE_LABELS,

@@ -1,4 +1,4 @@
-//! The query of `/metrics/detailed`: which groups, of which vhosts and which queue.
+//! The query of `/metrics/detailed`: groups, vhosts and queue.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::page::Page;
 use super::{cluster, exchanges, global, node, queues};
 use crate::api::Api;
 
-/// See the module.
+/// A parsed query.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Query {
     pub families: Vec<String>,
@@ -20,10 +20,10 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// Out of its text.
+    /// Parses a query.
     ///
     /// # Errors
-    /// RabbitMQ's words for what is wrong.
+    /// The error in RabbitMQ's words.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let mut query = Query::default();
         for pair in crate::percent::query_pairs(text) {
@@ -56,7 +56,7 @@ impl Query {
 const PREFIX: &str = "rabbitmq_detailed_";
 const CLUSTER_PREFIX: &str = "rabbitmq_cluster_";
 
-/// Adds what the query asks for.
+/// Adds everything that the query asks for.
 pub(super) async fn add(api: &Api, query: &Query, snapshot: &Snapshot, page: &mut Page) {
     let Clients { sums, connections, channels } =
         if query.needs_clients() { clients::read(api, true).await } else { Clients::default() };

@@ -1,4 +1,4 @@
-//! docs/metrics.md has the tables as they are here.
+//! Compares docs/metrics.md with the tables.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ impl Table {
         writeln!(self.text, "| `{name}` | {} | {labels} | {pages} | {help} |", kind.name()).expect("a string takes it");
     }
 
-    /// A group's families: `pages` are those beside `/metrics/detailed`.
+    /// A group's families; `pages` are those besides `/metrics/detailed`.
     fn group<R>(&mut self, prefix: &str, group: &Group<R>, pages: &str) {
         for family in group.families {
             let mut shown = Vec::new();
@@ -91,7 +91,7 @@ fn table() -> String {
     table.text
 }
 
-/// `UPDATE_DOCS=1` writes them there.
+/// `UPDATE_DOCS=1` writes the tables there.
 #[test]
 fn the_page_has_the_table() {
     const BEGIN: &str = "<!-- the table of families: written by `UPDATE_DOCS=1 cargo test -p leveret-management` -->\n";

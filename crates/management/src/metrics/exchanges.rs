@@ -11,13 +11,13 @@ use super::family::{Family, Group};
 
 type Of = Family<ExchangeRow>;
 
-/// One to which something was published.
+/// An exchange that was published to.
 pub(super) struct ExchangeRow {
     exchange: Arc<Exchange>,
     through: Arc<ExchangeCounters>,
 }
 
-/// Those of some vhosts, or of all if there are none, through which anything went.
+/// Exchanges of these vhosts (of all if empty) that were published to.
 pub(super) fn rows(snapshot: &Snapshot, vhosts: &[String]) -> Vec<ExchangeRow> {
     let wanted = |vhost: &&Arc<str>| vhosts.is_empty() || vhosts.iter().any(|one| **one == ***vhost);
     let exchanges = snapshot.topology.vhosts().filter(wanted).flat_map(|vhost| snapshot.topology.exchanges(vhost));
@@ -28,7 +28,8 @@ pub(super) fn rows(snapshot: &Snapshot, vhosts: &[String]) -> Vec<ExchangeRow> {
     counted.collect()
 }
 
-/// What went through them. The totals are of the node, so that they don't shrink when an exchange goes.
+/// Messages through exchanges. Totals are counted by the node, so that they don't decrease when an exchange is
+/// deleted.
 pub(super) const EXCHANGES: Group<ExchangeRow> = Group {
     name: "exchange_metrics",
     labels: &["vhost", "exchange"],

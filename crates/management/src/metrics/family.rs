@@ -1,5 +1,5 @@
-//! The table of families: what each is called, what it is, and where its values come from. Text and documentation are
-//! made of it.
+//! The table of families: name, meaning and the source of values. The text of metrics and the documentation are
+//! generated from it.
 
 use std::sync::Arc;
 
@@ -8,30 +8,30 @@ use leveret_metrics::{Kind, Label, Name, Sample, Text};
 use super::node::Node;
 use super::page::{Chapter, PIECE_BYTES};
 
-/// One family over objects of a kind.
+/// A family for one kind of objects.
 pub(super) struct Family<R: 'static> {
-    /// Without the endpoint's prefix.
+    /// Its name without the endpoint's prefix.
     pub name: &'static str,
     pub kind: Kind,
     pub help: &'static str,
-    /// Of all objects together; none if that says nothing.
+    /// The value for all objects together; `None` if it would be meaningless.
     pub total: Option<fn(&Node) -> Sample>,
-    /// Of one object, which may have none; no function if it isn't known for each.
+    /// The value for one object, if it has one; no function if it isn't known per object.
     pub each: Option<fn(&R) -> Option<Sample>>,
 }
 
-/// Families that are asked for together on `/metrics/detailed`, by RabbitMQ's name.
+/// Families requested together on `/metrics/detailed`, with RabbitMQ's name.
 pub(super) struct Group<R: 'static> {
     pub name: &'static str,
-    /// The names of the labels of each object.
+    /// The names of an object's labels.
     pub labels: &'static [&'static str],
-    /// Their values for one object.
+    /// The values of these labels.
     pub label: fn(&R) -> Vec<&str>,
     pub families: &'static [Family<R>],
 }
 
 impl<R> Family<R> {
-    /// Known of all together and of each.
+    /// A family with values for all together and for each.
     pub(super) const fn both(
         name: &'static str,
         kind: Kind,
@@ -42,12 +42,12 @@ impl<R> Family<R> {
         Family { name, kind, help, total: Some(total), each: Some(each) }
     }
 
-    /// Known of all together only.
+    /// A family with a value for all together only.
     pub(super) const fn total(name: &'static str, kind: Kind, help: &'static str, total: fn(&Node) -> Sample) -> Self {
         Family { name, kind, help, total: Some(total), each: None }
     }
 
-    /// Known of each only, or without sense for all together.
+    /// A family with values for each only, or meaningless for all together.
     pub(super) const fn each(
         name: &'static str,
         kind: Kind,
@@ -59,7 +59,7 @@ impl<R> Family<R> {
 }
 
 impl<R> Group<R> {
-    /// One sample for each family, of all objects together.
+    /// Writes one sample for each family, for all objects together.
     pub(super) fn totals(&self, prefix: &str, node: &Node, text: &mut Text) {
         for family in self.families {
             if let Some(total) = family.total {
@@ -72,7 +72,7 @@ impl<R> Group<R> {
 }
 
 impl<R: Send + Sync + 'static> Group<R> {
-    /// A sample for each family and object, a piece at a time.
+    /// Writes a sample for each family and object, a piece at a time.
     pub(super) fn objects(&'static self, prefix: &'static str, rows: Arc<Vec<R>>) -> Chapter {
         let (mut family, mut row) = (0, 0);
         Box::new(move |text: &mut Text| {

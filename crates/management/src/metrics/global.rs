@@ -1,4 +1,4 @@
-//! Families by protocol: what the whole node counted, exactly and for ever.
+//! Families by protocol: exact counters of the whole node.
 
 use leveret_broker::Death;
 use leveret_broker::protocol::ProtocolTotals;
@@ -8,7 +8,7 @@ use leveret_model::QueueType;
 
 use super::node::Node;
 
-/// The label of all queues, until counters are kept by type.
+/// The label of all queues, as long as counters aren't kept by type.
 const QUEUE_TYPE: &str = QueueType::Classic.label();
 
 /// A family by protocol.
@@ -16,10 +16,10 @@ pub(super) struct ByProtocol {
     pub name: &'static str,
     pub kind: Kind,
     pub help: &'static str,
-    /// Whether RabbitMQ counts it by the type of the queue too.
+    /// Whether RabbitMQ also counts it by queue type.
     pub by_queue_type: bool,
     value: fn(&Totals) -> u64,
-    /// What came out of no queue, but from one client to another.
+    /// The part that didn't come out of a queue but directly from another client.
     volatile: Option<fn(&Totals) -> u64>,
 }
 
@@ -124,10 +124,10 @@ pub(super) const FAMILIES: &[ByProtocol] = &[
     ),
 ];
 
-/// Queues that are none: answers over direct reply-to.
+/// Pseudo queue type of direct replies.
 const VOLATILE: &str = "rabbit_volatile_queue";
 
-/// Writes all of them.
+/// Writes all families.
 pub(super) fn write(node: &Node, text: &mut Text) {
     for family in FAMILIES {
         let name = Name("rabbitmq_", family.name);
@@ -148,7 +148,7 @@ pub(super) fn write(node: &Node, text: &mut Text) {
     }
 }
 
-/// A family of dead letters: its name, what it says, and the reason of the death.
+/// Families of dead letters: name, help text, and reason of the death.
 pub(super) const DEATHS: &[(&str, &str, Death)] = &[
     (
         "global_messages_dead_lettered_expired_total",
@@ -170,8 +170,8 @@ pub(super) const DEATHS: &[(&str, &str, Death)] = &[
 /// The labels of [`DEATHS`].
 pub(super) const DEATH_LABELS: [&str; 2] = ["queue_type", "dead_letter_strategy"];
 
-/// What died, by whether the queue has a dead-letter exchange. With one RabbitMQ calls classic queues' strategy "at most
-/// once"; here a dead letter's move is all or nothing.
+/// Dead letters, by whether the queue has a dead-letter exchange. RabbitMQ calls the strategy of classic queues with
+/// one "at most once"; here dead-lettering is atomic.
 pub(super) fn write_deaths(node: &Node, text: &mut Text) {
     let metrics = &node.api.broker().queue_metrics;
     for (name, help, death) in DEATHS {
@@ -184,11 +184,11 @@ pub(super) fn write_deaths(node: &Node, text: &mut Text) {
     }
 }
 
-/// Name, kind and meaning.
+/// Name, kind and help text.
 pub(super) const SIZES: (&str, Kind, &str) =
     ("message_size_bytes", Histogram, "Size of messages received from publishers");
 
-/// How large published messages are: bodies, and for AMQP 1.0 all sections.
+/// Writes the sizes of published messages: of bodies, and in AMQP 1.0 of all sections.
 pub(super) fn write_sizes(node: &Node, text: &mut Text) {
     let name = Name("rabbitmq_", SIZES.0);
     text.family(name, SIZES.1, SIZES.2);
@@ -198,7 +198,7 @@ pub(super) fn write_sizes(node: &Node, text: &mut Text) {
     }
 }
 
-/// Names and meanings of families about logins: all, those that succeeded, those that failed.
+/// Names and help texts of the families about logins: all, successful, failed.
 pub(super) const LOGINS: [(&str, &str); 3] = [
     ("auth_attempts_total", "Total number of authentication attempts"),
     ("auth_attempts_succeeded_total", "Total number of successful authentication attempts"),
@@ -208,7 +208,7 @@ pub(super) const LOGINS: [(&str, &str); 3] = [
 /// The group of [`LOGINS`].
 pub(super) const LOGINS_GROUP: &str = "auth_attempt_metrics";
 
-/// Logins by protocol: the first protocol comes last and HTTP before it, as in RabbitMQ.
+/// Writes logins by protocol: the first protocol comes last and HTTP before it, as in RabbitMQ.
 pub(super) fn write_logins(prefix: &str, node: &Node, text: &mut Text) {
     let (succeeded, failed) = node.api.logins().totals();
     let of_protocol = |ProtocolTotals { info, totals, .. }: &ProtocolTotals| {

@@ -1,13 +1,13 @@
-//! Who answers: what dashboards join everything with.
+//! The identity of the node, which dashboards join with other metrics.
 
 use leveret_metrics::{Kind, Name, Text};
 
 use crate::api::Api;
 
-/// There is no Erlang; dashboards show the label, and an empty one would be none.
+/// There is no Erlang version; dashboards show the label, and an empty one would be missing.
 const NO_ERLANG: &str = "none";
 
-/// Name, meaning and labels.
+/// Name, help text and labels.
 pub(super) const FAMILIES: [(&str, &str, &[&str]); 2] = [
     (
         "build_info",
@@ -21,7 +21,7 @@ pub(super) const FAMILIES: [(&str, &str, &[&str]); 2] = [
     ),
 ];
 
-/// Both families; `endpoint` is RabbitMQ's name of the page.
+/// Writes both families; `endpoint` is RabbitMQ's name of the page.
 pub(super) fn write(api: &Api, endpoint: &str, text: &mut Text) {
     let version = &*api.broker().settings.version;
     let build = [version, version, env!("CARGO_PKG_VERSION"), NO_ERLANG];

@@ -1,4 +1,4 @@
-//! What holds the node's memory, as far as it is told apart.
+//! The node's memory by use, as far as it is distinguished.
 
 use leveret_metrics::Kind::Gauge;
 use leveret_metrics::Sample;
@@ -8,7 +8,7 @@ use super::node::Node;
 
 type Of = Family<()>;
 
-/// The parts; together they are the resident memory.
+/// The parts; their sum is the resident memory.
 pub(super) const MEMORY: Group<()> = Group {
     name: "",
     labels: &[],

@@ -1,7 +1,7 @@
-//! The metrics port: RabbitMQ's pages in RabbitMQ's text form. What has no meaning here is absent and not zero; families
-//! of our own begin with `leveret_`.
+//! The metrics port: RabbitMQ's pages in RabbitMQ's text format. Metrics that are meaningless here are absent rather
+//! than zero; our own families begin with `leveret_`.
 //!
-//! The page of sums asks no queue for anything; the others are written while they are sent.
+//! The aggregated page queries no queue; the others are generated while they are sent.
 
 mod clients;
 mod cluster;
@@ -31,22 +31,22 @@ use leveret_metrics::Text;
 
 use crate::api::Api;
 use crate::error::Error;
-use crate::identity::Identity;
-use crate::serve::Client;
+use crate::identity::Requester;
+use crate::serve::HttpClient;
 use clients::Clients;
 use detailed::Query;
 use node::Node;
 use page::Page;
 use telemetry::Scrapes;
 
-/// What can be set of the metrics port.
+/// Settings of the metrics port.
 #[derive(Debug, Clone)]
 pub struct MetricsOptions {
-    /// Where the pages are (`prometheus.path`).
+    /// Path of the pages (`prometheus.path`).
     pub path: String,
-    /// The page of sums has every object instead (`prometheus.return_per_object_metrics`).
+    /// Whether the aggregated page lists every object instead (`prometheus.return_per_object_metrics`).
     pub per_object: bool,
-    /// Only monitors may see them (`prometheus.authentication.enabled`).
+    /// Whether only monitors may read them (`prometheus.authentication.enabled`).
     pub authentication: bool,
 }
 
@@ -85,9 +85,9 @@ async fn answer(State(port): State<Port>, request: Request) -> Response {
     let Some(page) = path.strip_prefix(port.options.path.trim_end_matches('/')) else {
         return Error::NotFound.into_response();
     };
-    // Authentication is off, or it succeeded. The client counts as logged in, so that its connection may stay idle until the
-    // next scrape.
-    if let Some(client) = request.extensions().get::<Client>() {
+    // Authentication is off or succeeded. The client counts as logged in, so that its connection may stay idle until
+    // the next scrape.
+    if let Some(client) = request.extensions().get::<HttpClient>() {
         client.let_in();
     }
     match page {
@@ -104,10 +104,10 @@ async fn answer(State(port): State<Port>, request: Request) -> Response {
     }
 }
 
-/// Whether a monitor asks.
+/// Checks that the requester is a monitor.
 fn check(api: &Api, request: &Request) -> Result<(), Error> {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
-    match Identity::of(api, request.headers(), peer)?.monitors() {
+    match Requester::of(api, request.headers(), peer)?.monitors() {
         true => Ok(()),
         false => Err(Error::Forbidden("Not monitor user".to_owned())),
     }
@@ -173,7 +173,7 @@ impl Port {
         self.finish(page, "memory-breakdown", "memory-breakdown", began)
     }
 
-    /// `registry` is what RabbitMQ's client library calls the page.
+    /// `registry` is the page's name in RabbitMQ's client library.
     fn finish(&self, mut page: Page, endpoint: &str, registry: &'static str, began: Instant) -> Response {
         let telemetry = self.scrapes.of(registry);
         page.write(|text| {
@@ -184,7 +184,7 @@ impl Port {
     }
 }
 
-/// What the pages of sums and of objects have in common.
+/// Writes the common part of the aggregated page and the page of objects.
 fn write_node(node: &Node, text: &mut Text) {
     for group in [&node::CHURN, &node::COARSE, &node::LIMITS, &node::PERSISTER, &node::COUNTS] {
         group.totals(PREFIX, node, text);

@@ -1,4 +1,4 @@
-//! What is read of the node for one scrape, and the families of the node itself.
+//! The values that one scrape reads from the node, and the families of the node itself.
 
 use leveret_broker::protocol::ProtocolTotals;
 use leveret_broker::queue_metrics::QueueSums;
@@ -14,10 +14,10 @@ use crate::process;
 pub(super) struct Node {
     pub totals: Totals,
     pub by_protocol: Vec<ProtocolTotals>,
-    /// What connections with channels counted, of all protocols that have them.
+    /// The totals of all protocols with channels.
     pub with_channels: Totals,
     pub queues: QueueSums,
-    /// How many there are.
+    /// Number of queues.
     pub queue_count: u64,
     pub open_connections: u64,
     pub statuses: Vec<ConnectionStatus>,
@@ -31,14 +31,14 @@ pub(super) struct Node {
     pub api: Api,
 }
 
-/// What the log has counted.
+/// The log's counters.
 pub(super) struct LogFigures {
     pub writes: u64,
     pub bytes_written: u64,
     pub syncs: u64,
-    /// Microseconds of each.
+    /// Durations of syncs in microseconds.
     pub sync_us: HistogramTotals,
-    /// Files with messages that left the write-ahead log.
+    /// Number of segments, which hold messages that left the write-ahead log.
     pub segments: u64,
     pub segment_bytes: u64,
     pub segments_rewritten: u64,
@@ -91,7 +91,7 @@ const fn group(name: &'static str, families: &'static [Of]) -> Group<()> {
     Group { name, labels: &[], label: |()| Vec::new(), families }
 }
 
-/// What comes and goes. Channels are those of AMQP 0-9-1, as in RabbitMQ: sessions of AMQP 1.0 are none.
+/// Churn. Channels are those of AMQP 0-9-1, as in RabbitMQ: sessions of AMQP 1.0 aren't counted.
 pub(super) const CHURN: Group<()> = group(
     "connection_churn_metrics",
     &[
@@ -119,7 +119,7 @@ pub(super) const CHURN: Group<()> = group(
     ],
 );
 
-/// What the process uses.
+/// Resources used by the process.
 pub(super) const COARSE: Group<()> = group(
     "node_coarse_metrics",
     &[
@@ -131,7 +131,7 @@ pub(super) const COARSE: Group<()> = group(
     ],
 );
 
-/// Its limits.
+/// Limits of the process.
 pub(super) const LIMITS: Group<()> = group(
     "node_metrics",
     &[
@@ -148,7 +148,7 @@ pub(super) const LIMITS: Group<()> = group(
     ],
 );
 
-/// What the log does on disk.
+/// The log's disk writes.
 pub(super) const PERSISTER: Group<()> = group(
     "node_persister_metrics",
     &[
@@ -163,7 +163,7 @@ pub(super) const PERSISTER: Group<()> = group(
     ],
 );
 
-/// How many there are of each.
+/// Numbers of objects.
 pub(super) const COUNTS: Group<()> = group(
     "",
     &[
@@ -195,7 +195,7 @@ pub(super) const COUNTS: Group<()> = group(
     ],
 );
 
-/// Those that RabbitMQ doesn't put its name before.
+/// Families without RabbitMQ's prefix.
 pub(super) const PLAIN: Group<()> = group(
     "",
     &[Of::total(

@@ -1,4 +1,4 @@
-//! Families that RabbitMQ doesn't have: durability, waits, syncs, links.
+//! Families that only we have: durability, waits, syncs, links.
 
 use leveret_broker::quota::Kind as Counted;
 use leveret_broker::{ConnectionState, WaitReason};
@@ -11,7 +11,7 @@ use super::node::Node;
 
 type Of = Family<()>;
 
-/// Those without labels.
+/// Families without labels.
 pub(super) const OWN: Group<()> = Group {
     name: "",
     labels: &[],
@@ -21,7 +21,7 @@ pub(super) const OWN: Group<()> = Group {
             node.api.broker().quota.used(Counted::Links).into()
         }),
         Of::total("sessions", Gauge, "Open AMQP 1.0 sessions", |node| node.clients.sessions.into()),
-        Of::total("connections_blocked", Gauge, "Connections that an alarm holds back", |node| {
+        Of::total("connections_blocked", Gauge, "Connections blocked by an alarm", |node| {
             in_state(node, ConnectionState::Blocked).into()
         }),
         Of::total("connections_flow", Gauge, "Connections whose publishes wait for the disk", |node| {
@@ -30,10 +30,10 @@ pub(super) const OWN: Group<()> = Group {
         Of::total(
             "connections_shed_total",
             Counter,
-            "Connections closed since sockets that hadn't logged in held too much",
+            "Connections closed because sockets that hadn't logged in used too much memory",
             |node| node.api.broker().unauthenticated.shed().into(),
         ),
-        Of::total("unauthenticated_bytes", Gauge, "Bytes held by sockets that haven't logged in", |node| {
+        Of::total("unauthenticated_bytes", Gauge, "Bytes used by sockets that haven't logged in", |node| {
             node.api.broker().unauthenticated.bytes().into()
         }),
         Of::total("socket_reads_total", Counter, "Reads from sockets", |node| node.totals.reads.into()),
@@ -55,18 +55,18 @@ fn in_state(node: &Node, state: ConnectionState) -> u64 {
     node.statuses.iter().filter(|status| status.state == state).count() as u64
 }
 
-/// Those with labels: name, kind, meaning, label.
+/// Families with labels: name, kind, help text, label.
 pub(super) const LABELLED: [(&str, Kind, &str, &str); 7] = [
-    ("durability_info", Untyped, "What a confirm of a durable message means", "mode"),
-    ("durability_queues", Gauge, "Queues by what a confirm means in them", "durability"),
-    ("durability_messages", Gauge, "Messages in queues by what a confirm means there", "durability"),
+    ("durability_info", Untyped, "Meaning of a confirm of a durable message", "mode"),
+    ("durability_queues", Gauge, "Queues by the meaning of a confirm", "durability"),
+    ("durability_messages", Gauge, "Messages in queues by the meaning of a confirm", "durability"),
     (
         "queues_waiting",
         Gauge,
-        "Queues by why they, or publishers to them, wait; one may wait for several reasons",
+        "Queues by the reason why they or their publishers wait; a queue may have several",
         "reason",
     ),
-    ("connections_waiting", Gauge, "Connections whose input waits, by why", "reason"),
+    ("connections_waiting", Gauge, "Connections whose input is blocked, by reason", "reason"),
     ("build_info", Untyped, "Leveret's own version", "version"),
     ("sync_seconds", Histogram, "Time of a sync of the write-ahead log; the sum is estimated from the buckets", ""),
 ];
@@ -74,7 +74,7 @@ pub(super) const LABELLED: [(&str, Kind, &str, &str); 7] = [
 /// Our prefix.
 pub(super) const PREFIX: &str = "leveret_";
 
-/// Writes all of them.
+/// Writes all families.
 pub(super) fn write(node: &Node, text: &mut Text) {
     OWN.totals(PREFIX, node, text);
     let [info, queues, messages, waiting, connections, build, sync] = LABELLED;

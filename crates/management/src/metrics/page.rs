@@ -1,4 +1,4 @@
-//! One answer: chapters that are written while it is sent, so that only a piece of it is ever in memory.
+//! A response in chapters, which are generated while it is sent, so that only one piece is ever in memory.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -9,13 +9,13 @@ use leveret_metrics::{CONTENT_TYPE, Text};
 use super::telemetry::Telemetry;
 use crate::stream;
 
-/// A piece is about this long.
+/// Approximate size of a piece, in bytes.
 pub(super) const PIECE_BYTES: usize = 32 << 10;
 
-/// Writes its next piece; true when that was the last.
+/// Writes the next piece of a chapter; returns true after the last one.
 pub(super) type Chapter = Box<dyn FnMut(&mut Text) -> bool + Send>;
 
-/// See the module.
+/// A response in chapters.
 pub(super) struct Page {
     chapters: VecDeque<Chapter>,
 }
@@ -25,7 +25,7 @@ impl Page {
         Page { chapters: VecDeque::new() }
     }
 
-    /// What is short is written at once.
+    /// Writes a short part at once.
     pub(super) fn write(&mut self, write: impl FnOnce(&mut Text)) {
         let mut text = Text::default();
         write(&mut text);
@@ -40,7 +40,7 @@ impl Page {
         self.chapters.push_back(chapter);
     }
 
-    /// Sends it. At its end `telemetry` learns how long and large it was.
+    /// Sends the page. At its end its duration and size are recorded in `telemetry`.
     pub(super) fn send(mut self, telemetry: Telemetry, began: Instant) -> Response {
         let mut bytes = 0;
         let mut told = false;

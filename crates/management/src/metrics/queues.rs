@@ -1,4 +1,5 @@
-//! Families of queues. Sizes come from where queues leave them without their locks; counts from the queues themselves.
+//! Families of queues. Sizes are read from gauges that need no lock of the queue; counters come from the queues
+//! themselves.
 
 use leveret_broker::QueueCount;
 use leveret_broker::queue_handle::QueueRef;
@@ -19,7 +20,7 @@ fn labels(queue: &QueueRef) -> Vec<&str> {
     vec![&queue.info().vhost, &queue.info().name]
 }
 
-/// The queues of some vhosts, or of all if there are none; with `name` only those with that name.
+/// The queues of these vhosts (of all if empty); with `name` only the queues with that name.
 pub(super) fn rows(snapshot: &Snapshot, vhosts: &[String], name: Option<&str>) -> Vec<QueueRef> {
     let wanted = |vhost: &&str| vhosts.is_empty() || vhosts.iter().any(|one| one == vhost);
     let vhosts = snapshot.topology.vhosts().map(|vhost| &**vhost).filter(wanted);
@@ -29,7 +30,7 @@ pub(super) fn rows(snapshot: &Snapshot, vhosts: &[String], name: Option<&str>) -
     }
 }
 
-/// What waits in them.
+/// Numbers of messages in queues.
 pub(super) const COARSE: Group<QueueRef> = Group {
     name: "queue_coarse_metrics",
     labels: LABELS,
@@ -67,11 +68,11 @@ const CONSUMERS: Of = Of::both(
     |queue| Some(queue.gauges().consumers.into()),
 );
 
-/// Only that: the same as in the next group.
+/// The number of consumers alone, which is also in the next group.
 pub(super) const CONSUMER_COUNT: Group<QueueRef> =
     Group { name: "queue_consumer_count", labels: LABELS, label: labels, families: &[CONSUMERS] };
 
-/// The rest of their sizes.
+/// Other sizes.
 pub(super) const SIZES: Group<QueueRef> = Group {
     name: "queue_metrics",
     labels: LABELS,
@@ -165,12 +166,12 @@ pub(super) const SIZES: Group<QueueRef> = Group {
     ],
 };
 
-/// Which share of its consumers could take a message now.
+/// The share of consumers that could take a message now.
 fn capacity(queue: &QueueRef) -> Sample {
     if queue.gauges().consumers == 0 { 0u64.into() } else { consumer_capacity(&queue.status()).into() }
 }
 
-/// Labels that say something about a queue beside its name.
+/// Labels with information about a queue besides its name.
 pub(super) const INFO: Group<QueueRef> = Group {
     name: "queue_metrics",
     labels: &["vhost", "queue", "queue_type", "membership"],
@@ -183,7 +184,8 @@ pub(super) const INFO: Group<QueueRef> = Group {
     )],
 };
 
-/// What went out of them, by both protocols; the totals are of the node, so that they don't shrink when a queue goes.
+/// Deliveries from queues, by both protocols. Totals are counted by the node, so that they don't decrease when a
+/// queue is deleted.
 pub(super) const DELIVERY: Group<QueueRef> = Group {
     name: "queue_delivery_metrics",
     labels: LABELS,
@@ -245,7 +247,7 @@ fn counted(queue: &QueueRef, count: QueueCount) -> Option<Sample> {
     queue.counted(count).map(Into::into)
 }
 
-/// What went into them. By channel and exchange it isn't counted.
+/// Publishes to queues. They aren't counted by channel and exchange.
 pub(super) const PUBLISHED: Group<QueueRef> = Group {
     name: "channel_queue_exchange_metrics",
     labels: &["queue_vhost", "queue"],
@@ -259,7 +261,7 @@ pub(super) const PUBLISHED: Group<QueueRef> = Group {
     )],
 };
 
-/// The same by exchange.
+/// Publishes to queues, by exchange.
 pub(super) const PUBLISHED_BY_EXCHANGE: Group<QueueRef> = Group {
     name: "queue_exchange_metrics",
     labels: LABELS,

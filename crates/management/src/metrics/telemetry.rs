@@ -1,4 +1,4 @@
-//! What scrapes took, as RabbitMQ's client library tells: how many, how long, how large.
+//! Metrics about scrapes, as in RabbitMQ's client library: number, duration and size.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use leveret_metrics::{CONTENT_TYPE, Kind, Name, Text};
 use parking_lot::Mutex;
 
-/// Scrapes of all endpoints so far.
+/// Counters of scrapes, for all endpoints.
 #[derive(Clone, Default)]
 pub(super) struct Scrapes {
     all: Arc<Mutex<HashMap<&'static str, Taken>>>,
@@ -27,13 +27,13 @@ pub(super) struct Telemetry {
 }
 
 impl Scrapes {
-    /// Those of one endpoint, by RabbitMQ's name of it.
+    /// The counters of one endpoint, by RabbitMQ's name of it.
     pub(super) fn of(&self, registry: &'static str) -> Telemetry {
         Telemetry { scrapes: self.clone(), registry }
     }
 }
 
-/// Name, kind and meaning.
+/// Name, kind and help text.
 pub(super) const FAMILIES: [(&str, Kind, &str); 2] = [
     ("telemetry_scrape_duration_seconds", Kind::Summary, "Scrape duration"),
     ("telemetry_scrape_size_bytes", Kind::Summary, "Scrape size, not encoded"),

@@ -1,4 +1,4 @@
-//! `GET /api/queues/:vhost/:name/browse`: messages are looked at, and nothing in the queue changes by it.
+//! `GET /api/queues/:vhost/:name/browse`: reads messages without changing the queue.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use tokio::sync::mpsc;
 use super::get::Encoding;
 use super::message_view;
 use crate::api::Api;
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
 
-/// Messages of one answer at most.
+/// Most messages in one response.
 const COUNT_MAX: usize = 1000;
 const COUNT_DEFAULT: usize = 20;
-/// Bodies of one answer stop about here.
+/// Approximate limit of the bodies in one response, in bytes.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
 /// GET with `offset`, `count`, `encoding` and `truncate`.
-pub(crate) async fn browse(call: Call) -> Answer {
+pub(crate) async fn browse(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
     let number = |key: &str, default: usize| match call.query.get(key) {
         None => Ok(default),
@@ -44,7 +44,7 @@ pub(crate) async fn browse(call: Call) -> Answer {
     json(Value::Array(shown.collect()))
 }
 
-/// What is ready from an offset on. What was delivered while it was read from disk is left out.
+/// The ready messages from an offset on. Messages delivered while they were read from disk are left out.
 async fn messages(api: &Api, queue: &QueueRef, offset: u64, count: usize) -> Result<Vec<PlainMessage>, Error> {
     let broker = api.broker();
     let (mut found, mut bytes) = (Vec::new(), 0);
@@ -69,7 +69,7 @@ async fn messages(api: &Api, queue: &QueueRef, offset: u64, count: usize) -> Res
     Ok(found)
 }
 
-/// One read's worth of stored messages, by number.
+/// Reads a batch of stored messages, by number.
 pub(super) async fn read(api: &Api, queue: &QueueRef, from: u64) -> Result<HashMap<u64, PlainMessage>, Error> {
     let (sender, mut receiver) = mpsc::unbounded_channel();
     api.broker().read_directly(queue, from, move |read| {

@@ -4,12 +4,12 @@ use leveret_broker::DeleteIf;
 use leveret_model::{Action, Command, DeclareQueue, DeleteQueue, Outcome, without_line_ends};
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, no_content, put as created};
+use crate::call::{Call, HandlerResult, no_content, put as created};
 use crate::error::Error;
 use crate::fields;
 
-/// PUT: 201 for a new queue, 204 for one that is the same.
-pub(crate) async fn declare(call: Call) -> Answer {
+/// PUT: responds with 201 for a new queue, 204 for an equivalent existing one.
+pub(crate) async fn declare(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), &*without_line_ends(call.word(1)));
     let body = call.object()?;
     let arguments = fields::arguments(&body)?;
@@ -28,8 +28,8 @@ pub(crate) async fn declare(call: Call) -> Answer {
     created(call.api.submit(permit, command).await? == Outcome::Created)
 }
 
-/// DELETE, maybe only if it is unused or empty.
-pub(crate) async fn delete(call: Call) -> Answer {
+/// DELETE, optionally only if it is unused or empty.
+pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
     let registry = &call.api.broker().registry;
     let snapshot = registry.staged_snapshot();
@@ -41,8 +41,8 @@ pub(crate) async fn delete(call: Call) -> Answer {
     no_content()
 }
 
-/// DELETE of the contents.
-pub(crate) async fn purge(call: Call) -> Answer {
+/// DELETE of the contents: purges the queue.
+pub(crate) async fn purge(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
     let snapshot = call.api.broker().registry.staged_snapshot();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
@@ -53,8 +53,8 @@ pub(crate) async fn purge(call: Call) -> Answer {
     no_content()
 }
 
-/// POST: what RabbitMQ once did to mirrors. There are no actions left.
-pub(crate) async fn actions(call: Call) -> Answer {
+/// POST: actions that RabbitMQ once had for mirrors. None are left.
+pub(crate) async fn actions(call: Call) -> HandlerResult {
     let body = call.object()?;
     fields::require(&body, &["action"])?;
     call.staged().queue(call.word(0), call.word(1)).ok_or(Error::NotFound)?;

@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::api::Api;
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
 use crate::fields;
 
-/// Messages of one answer stop about here.
+/// Approximate limit of the messages in one response, in bytes.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
-/// What a message without a body is counted as.
+/// Size that a message counts for in addition to its body.
 const MESSAGE_BYTES: usize = 512;
 
-/// POST: takes messages and settles them or gives them back.
-pub(crate) async fn get(call: Call) -> Answer {
+/// POST: takes messages, and settles or requeues them.
+pub(crate) async fn get(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
     let body = call.object()?;
     fields::require(&body, &["ackmode", "count", "encoding"])?;
@@ -74,8 +74,8 @@ pub(crate) async fn get(call: Call) -> Answer {
     json(Value::Array(shown))
 }
 
-/// Messages that were taken. They go back to their place if the answer isn't finished: whoever asked may hang up while
-/// one is read from disk, and a body may be unreadable.
+/// Messages that were taken. They are requeued in their place if the response isn't completed: the client may
+/// disconnect while a message is read from disk, or a body may be unreadable.
 struct Taken<'a> {
     api: &'a Api,
     queue: &'a QueueRef,
@@ -97,12 +97,12 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// How payloads are written.
+/// The encoding of payloads.
 #[derive(Clone, Copy)]
 pub(crate) enum Encoding {
-    /// As text if they are UTF-8.
+    /// Text if they are UTF-8, otherwise base64.
     Auto,
-    /// As base64.
+    /// Base64.
     Base64,
 }
 
@@ -116,7 +116,7 @@ impl Encoding {
     }
 }
 
-/// A message as lists of messages have it, but for `message_count`.
+/// A message as in lists of messages, without `message_count`.
 pub(crate) fn message_view(message: &PlainMessage, encoding: Encoding, truncate: usize) -> Value {
     let body = &message.body[..message.body.len().min(truncate)];
     let text = std::str::from_utf8(body).ok().filter(|_| matches!(encoding, Encoding::Auto));

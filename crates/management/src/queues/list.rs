@@ -1,4 +1,4 @@
-//! Lists of queues, whole or by pages.
+//! Lists of queues, complete or paginated.
 
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::registry::Snapshot;
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::view;
 use crate::api::Api;
-use crate::call::{Answer, Call};
+use crate::call::{Call, HandlerResult};
 use crate::history::Ranges;
 use crate::list::{self, Key, KeyBy, Rows, Sorting};
 
-/// How much of each queue is shown.
+/// The level of detail of a list.
 #[derive(Clone, Copy)]
 enum Depth {
     /// RabbitMQ's default.
@@ -46,7 +46,7 @@ impl Rows for Listed {
         body
     }
 
-    /// A page of 100,000 queues is sorted without making JSON of each.
+    /// A page of 100,000 queues is sorted without generating the JSON of each.
     fn key_by<'a>(&'a self, path: &'a str) -> KeyBy<'a, QueueRef> {
         if let Some(text) = text(path) {
             return Box::new(move |row| text(&self.api, row));
@@ -55,7 +55,7 @@ impl Rows for Listed {
             return Box::new(move |row| Key::Number(gauge(&row.gauges()) as f64));
         }
         if let Some(counted) = Counted::of(path) {
-            // Most of many queues have never counted anything.
+            // Most queues have never counted anything.
             let number =
                 move |row: &QueueRef| row.counts_if_any().map_or(0.0, |counts| counted.of_queue(&counts, self.now));
             return Box::new(move |row| Key::Number(number(row)));
@@ -64,12 +64,12 @@ impl Rows for Listed {
     }
 }
 
-/// A column that shows a text or a flag.
+/// The sort key of a column with text or a boolean.
 fn text(path: &str) -> Option<fn(&Api, &QueueRef) -> Key> {
     Some(match path {
         "name" => |_, row| Key::Shared(row.info().name.clone()),
         "vhost" => |_, row| Key::Shared(row.info().vhost.clone()),
-        // The same for all.
+        // The same value for all.
         "node" | "type" => |_, _| Key::Word(""),
         "durable" => |_, row| flag(row.info().durable),
         "auto_delete" => |_, row| flag(row.info().auto_delete),
@@ -83,7 +83,7 @@ fn flag(value: bool) -> Key {
     Key::Word(if value { "true" } else { "false" })
 }
 
-/// A column that shows a size.
+/// The value of a column with a size.
 fn gauge(path: &str) -> Option<fn(&QueueGauges) -> u64> {
     Some(match path {
         "messages" => |gauges| gauges.ready + gauges.unacknowledged,
@@ -98,7 +98,7 @@ fn gauge(path: &str) -> Option<fn(&QueueGauges) -> u64> {
     })
 }
 
-/// A column that comes from what queues count.
+/// A column derived from queues' counters.
 enum Counted {
     Messages,
     Ready,
@@ -119,7 +119,7 @@ impl Counted {
         let (stat, is_rate) = stat.strip_suffix("_details.rate").map_or((stat, false), |stat| (stat, true));
         let of = match stat {
             "deliver_get" => view::HANDED_OUT.to_vec(),
-            // One that no queue counts is 0 for all.
+            // A column that no queue counts is 0 for all.
             _ => QueueCount::ALL.into_iter().filter(|count| count.name() == stat).collect(),
         };
         Some(if is_rate { Self::Rate(of) } else { Self::Total(of) })
@@ -140,25 +140,25 @@ impl Counted {
     }
 }
 
-/// The queues of all vhosts that the user sees.
-pub(crate) async fn list(call: Call) -> Answer {
+/// GET: the queues of all vhosts visible to the user.
+pub(crate) async fn list(call: Call) -> HandlerResult {
     let depth = depth(&call);
     everywhere(&call, depth)
 }
 
-/// The same with everything that is known of each.
-pub(crate) async fn detailed(call: Call) -> Answer {
+/// As [`list`], with all details.
+pub(crate) async fn detailed(call: Call) -> HandlerResult {
     everywhere(&call, Depth::Detailed)
 }
 
-/// The queues of one vhost.
-pub(crate) async fn list_of_vhost(call: Call) -> Answer {
+/// GET: the queues of one vhost.
+pub(crate) async fn list_of_vhost(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     answer(&call, depth(&call), &snapshot, &[call.word(0)])
 }
 
-/// Those that a user declared, in vhosts that the caller sees.
-pub(crate) async fn list_of_user(call: Call) -> Answer {
+/// GET: the queues declared by a user, in vhosts visible to the caller.
+pub(crate) async fn list_of_user(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let mut rows = snapshot.queues_of(call.identity.vhosts(&snapshot.topology).map(|vhost| &**vhost));
     rows.retain(|queue| *queue.info().declared_by == *call.word(0));
@@ -177,18 +177,18 @@ fn depth(call: &Call) -> Depth {
     }
 }
 
-fn everywhere(call: &Call, depth: Depth) -> Answer {
+fn everywhere(call: &Call, depth: Depth) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let vhosts: Vec<&str> = call.identity.vhosts(&snapshot.topology).map(|vhost| &**vhost).collect();
     answer(call, depth, &snapshot, &vhosts)
 }
 
-fn answer(call: &Call, depth: Depth, snapshot: &Snapshot, vhosts: &[&str]) -> Answer {
+fn answer(call: &Call, depth: Depth, snapshot: &Snapshot, vhosts: &[&str]) -> HandlerResult {
     let kind = listed(call, depth);
     let counts = || vhosts.iter().map(|vhost| snapshot.topology.queue_count_in(vhost));
     let reverse = match Sorting::of(&call.query) {
         Sorting::No => Some(false),
-        // They come by name where a single vhost has queues.
+        // They are ordered by name if only one vhost has queues.
         Sorting::ByName { reverse } if counts().filter(|count| *count > 0).count() <= 1 => Some(reverse),
         Sorting::ByName { .. } | Sorting::Otherwise => None,
     };

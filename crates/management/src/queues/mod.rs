@@ -12,13 +12,13 @@ pub(crate) use get::{get, message_view};
 pub(crate) use list::{detailed, list, list_of_user, list_of_vhost};
 pub(crate) use view::{consumer_capacity, consumer_view, usual, waiting};
 
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::history::Ranges;
 
 /// One queue, with its consumers.
-pub(crate) async fn show(call: Call) -> Answer {
+pub(crate) async fn show(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(call.word(0), call.word(1)).ok_or(Error::NotFound)?;
     let mut body = view::full(&call.api, queue);

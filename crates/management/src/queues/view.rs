@@ -1,5 +1,5 @@
-//! A queue as JSON. Keys are RabbitMQ's; ours are `durability`, `conservation`, `waits`, `wait`, `pending`, `moving`,
-//! `link_credit`, `priority` and `latency_us`.
+//! A queue as JSON. Keys are RabbitMQ's, except our own `durability`, `conservation`, `waits`, `wait`, `pending`,
+//! `moving`, `link_credit`, `priority` and `latency_us`.
 
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::{ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, QueueWait};
@@ -10,16 +10,16 @@ use crate::history::{Ranges, Subject};
 use crate::statistics::put;
 use crate::time::{idle_since, iso8601, wall_ms};
 
-/// What `deliver_get` counts.
+/// The counters summed up in `deliver_get`.
 pub(super) const HANDED_OUT: [QueueCount; 4] =
     [QueueCount::Deliver, QueueCount::DeliverNoAck, QueueCount::Get, QueueCount::GetNoAck];
 
-/// What a list shows.
+/// A queue in a list.
 pub(crate) fn usual(api: &Api, queue: &QueueRef) -> Value {
     Value::Object(basic(api, queue, &queue.status()))
 }
 
-/// What a list without statistics shows.
+/// A queue in a list without statistics.
 pub(crate) fn plain(api: &Api, queue: &QueueRef, totals: bool) -> Value {
     let mut body = declared(api, queue);
     body.insert("online".to_owned(), Value::Null);
@@ -32,7 +32,7 @@ pub(crate) fn plain(api: &Api, queue: &QueueRef, totals: bool) -> Value {
     Value::Object(body)
 }
 
-/// What a detailed list shows.
+/// A queue in a detailed list.
 pub(crate) fn detailed(api: &Api, queue: &QueueRef) -> Value {
     let status = queue.status();
     let mut body = basic(api, queue, &status);
@@ -40,7 +40,7 @@ pub(crate) fn detailed(api: &Api, queue: &QueueRef) -> Value {
     Value::Object(body)
 }
 
-/// What the page of one queue shows.
+/// A queue in its own response.
 pub(crate) fn full(api: &Api, queue: &QueueRef) -> Value {
     let status = queue.status();
     let now = api.node().clock().now();
@@ -54,7 +54,7 @@ pub(crate) fn full(api: &Api, queue: &QueueRef) -> Value {
     Value::Object(body)
 }
 
-/// Adds the past that was asked for.
+/// Adds the requested history.
 pub(super) fn add_past(api: &Api, queue: &QueueRef, body: &mut Value, ranges: Option<&Ranges>) {
     let info = queue.info();
     api.show_past(Subject::Queue(info.vhost.clone(), info.name.clone()), body, ranges);
@@ -73,7 +73,7 @@ fn add_details(api: &Api, queue: &QueueRef, body: &mut Map<String, Value>, statu
     add("idle_since", json!(idle_since(api, status.counts.used())));
 }
 
-/// States as RabbitMQ calls them.
+/// States with RabbitMQ's names.
 pub(super) const RUNNING: &str = "running";
 pub(super) const CRASHED: &str = "crashed";
 
@@ -174,7 +174,7 @@ fn message_stats(status: &QueueStatus, now: Now) -> Value {
     Value::Object(stats)
 }
 
-/// Which share of its consumers could take a message now.
+/// The share of consumers that could take a message now.
 pub(crate) fn consumer_capacity(status: &QueueStatus) -> f64 {
     let able = status.consumers.iter().filter(|consumer| !is_blocked(consumer)).count();
     able as f64 / status.consumers.len() as f64
@@ -184,10 +184,10 @@ fn is_blocked(consumer: &ConsumerStatus) -> bool {
     matches!(consumer.wait.reason.code(), "credit" | "link_credit" | "room" | "window")
 }
 
-/// A consumer as lists of them have it.
+/// A consumer in lists of consumers.
 pub(crate) fn consumer_view(api: &Api, queue: &QueueRef, consumer: &ConsumerStatus, now: Now) -> Value {
     let info = queue.info();
-    // "127.0.0.1:40000 -> 127.0.0.1:5672 (1)": the connection, then the number of its channel.
+    // "127.0.0.1:40000 -> 127.0.0.1:5672 (1)": the connection, followed by the number of its channel.
     let (connection, number) = consumer.channel.rsplit_once(" (").unwrap_or((&consumer.channel, ""));
     let number: Option<u16> = number.trim_end_matches(')').parse().ok();
     let peer: Option<std::net::SocketAddr> = connection.split(" -> ").next().and_then(|peer| peer.parse().ok());
@@ -211,7 +211,7 @@ pub(crate) fn consumer_view(api: &Api, queue: &QueueRef, consumer: &ConsumerStat
         "active": true,
         "activity_status": if is_blocked(consumer) { "blocked" } else { "up" },
         "arguments": consumer.arguments.to_json(),
-        // There is none; rabbitmqadmin can't read a consumer without it.
+        // There is none, but rabbitmqadmin can't read a consumer without it.
         "consumer_timeout": 0,
         "unacknowledged": consumer.unacknowledged,
         "delivered": consumer.delivered,
@@ -220,7 +220,7 @@ pub(crate) fn consumer_view(api: &Api, queue: &QueueRef, consumer: &ConsumerStat
     })
 }
 
-/// Why somebody waits, and since when.
+/// The reason of a wait, and the time since when.
 pub(crate) fn waiting(wait: QueueWait, now: Now) -> Value {
     json!({
         "reason": wait.reason.code(),
@@ -229,7 +229,7 @@ pub(crate) fn waiting(wait: QueueWait, now: Now) -> Value {
     })
 }
 
-/// Counts by the upper bound of their bucket, in microseconds; empty buckets aren't shown.
+/// Counts by the upper bound of their bucket, in microseconds; empty buckets are omitted.
 fn latency(buckets: &[u64]) -> Value {
     let filled = buckets.iter().enumerate().filter(|(_, count)| **count > 0);
     Value::Object(filled.map(|(at, count)| ((1u64 << at).to_string(), json!(count))).collect())

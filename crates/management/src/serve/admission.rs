@@ -1,8 +1,8 @@
-//! Admission of connections to a listener: so many in all, so many from one address, and never more than the limit of open
-//! files leaves to HTTP.
+//! Admission of connections to a listener: limits of all connections, of those from one address, and of the open
+//! files that HTTP may use.
 //!
-//! Where a place is missing, the client that is missed least is closed: one that hasn't logged in, or one that is idle. Only
-//! where there is none is the next one turned away.
+//! If a limit is reached, the least valuable connection is closed to make room: one that hasn't logged in, or an idle
+//! one. Only if there is none is the new connection refused.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,13 +17,13 @@ use tokio::time::Instant;
 
 use super::progress::{Claim, Progress};
 
-/// New connections are spared for this long: many that come at once mustn't close each other before they have sent
-/// anything.
+/// Time for which new connections are exempt: many that arrive at once mustn't displace each other before they have
+/// sent anything.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The admission of connections to a listener.
 pub(super) struct Admission {
-    /// The prefix of the listener's keys.
+    /// The prefix of the listener's configuration keys.
     prefix: &'static str,
     most: usize,
     most_per_address: usize,
@@ -45,22 +45,22 @@ struct Taken {
     descriptor: Option<HttpDescriptor>,
 }
 
-/// A connection's place, given back when dropped.
-pub(super) struct Place {
+/// The slot of a connection, freed when dropped.
+pub(super) struct ConnectionSlot {
     number: u64,
     admission: Arc<Admission>,
     pub(super) progress: Arc<Progress>,
     closing: Arc<Notify>,
 }
 
-impl Place {
-    /// Ends when somebody else gets this place.
+impl ConnectionSlot {
+    /// Completes when another connection gets this slot.
     pub(super) async fn is_lost(&self) {
         self.closing.notified().await;
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.admission.places.lock().remove(self.number);
     }
@@ -78,8 +78,8 @@ impl Places {
         Some(taken)
     }
 
-    /// Closes the client that is missed least, of all or of one address. It is looked for among all: there are thousands
-    /// at most, and only where all places are taken.
+    /// Closes the least valuable connection, of all or from one address. The search goes over all of them: there are
+    /// thousands at most, and it only happens if all slots are taken.
     fn close_one(&mut self, address: Option<IpAddr>, now: Instant) -> Option<Taken> {
         let candidates = self.taken.iter().filter(|(_, taken)| address.is_none_or(|wanted| taken.address == wanted));
         let (claim, number) = candidates.map(|(number, taken)| (taken.progress.claim(now, GRACE), *number)).min()?;
@@ -93,7 +93,7 @@ impl Places {
 }
 
 impl Admission {
-    /// Of a listener whose keys have this prefix; without descriptors there is no limit of the system to keep.
+    /// The admission for a listener whose keys have this prefix. Without `descriptors`, open files aren't limited.
     pub(super) fn new(prefix: &'static str, limits: &HttpLimits, descriptors: Option<Arc<Descriptors>>) -> Arc<Self> {
         let most = |limit: Option<u32>| limit.map_or(usize::MAX, |limit| limit as usize);
         Arc::new(Self {
@@ -105,11 +105,11 @@ impl Admission {
         })
     }
 
-    /// A place for somebody who comes from there.
+    /// Takes a slot for a connection from `address`.
     ///
     /// # Errors
-    /// There is none; says which limit it is.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Result<Place, String> {
+    /// There is none; the error names the limit.
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Result<ConnectionSlot, String> {
         let mut places = self.places.lock();
         let mut freed = None;
         if places.by_address.get(&address).copied().unwrap_or(0) >= self.most_per_address {
@@ -130,7 +130,7 @@ impl Admission {
         }
         let descriptor = match &self.descriptors {
             None => None,
-            // The descriptor of whoever is closed goes over: it is open a moment longer only.
+            // The new connection takes over the descriptor of the closed one, which is only open a moment longer.
             Some(descriptors) => Some(
                 freed
                     .and_then(|freed| freed.descriptor)
@@ -152,7 +152,7 @@ impl Admission {
         *places.by_address.entry(address).or_default() += 1;
         let taken = Taken { address, progress: progress.clone(), closing: closing.clone(), descriptor };
         places.taken.insert(number, taken);
-        Ok(Place { number, admission: self.clone(), progress, closing })
+        Ok(ConnectionSlot { number, admission: self.clone(), progress, closing })
     }
 }
 
@@ -172,12 +172,12 @@ mod tests {
         [10, 0, 0, last].into()
     }
 
-    fn is_lost(place: &Place) -> bool {
+    fn is_lost(place: &ConnectionSlot) -> bool {
         futures_lite::future::block_on(futures_lite::future::poll_once(place.is_lost())).is_some()
     }
 
     #[test]
-    fn a_full_address_keeps_no_other_address_out() {
+    fn a_full_address_does_not_block_other_addresses() {
         let now = Instant::now();
         let admission = Admission::new("management.tcp", &limits(3, 2), None);
         let first = admission.admit(address(1), now).expect("a place");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_client_makes_way_for_a_new_one() {
+    fn a_silent_client_is_displaced_by_a_new_one() {
         let mut now = Instant::now();
         let admission = Admission::new("management.tcp", &limits(2, 2), None);
         let silent = admission.admit(address(1), now).expect("a place");
@@ -205,7 +205,7 @@ mod tests {
         now += GRACE;
         let third = admission.admit(address(1), now).expect("a place");
         assert!(is_lost(&silent) && !is_lost(&busy) && !is_lost(&third));
-        // A place that is lost already isn't given back twice.
+        // A slot that was lost already isn't freed twice.
         drop(silent);
         assert_eq!(admission.places.lock().by_address[&address(1)], 2);
         now += GRACE;

@@ -1,4 +1,4 @@
-//! One connection of HTTP, from its first byte to its last.
+//! An HTTP connection, from its first to its last byte.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -23,21 +23,21 @@ use tracing::debug;
 use super::progress::{Overdue, Patience, Progress};
 use super::watched::{AnswerBody, Answering, RequestBody, Socket};
 
-/// RabbitMQ's answer to half a request.
+/// RabbitMQ's response to an incomplete request.
 const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// The connection that a request came on, for whoever finds out who sent it.
+/// The connection of a request, for the code that authenticates the request.
 #[derive(Clone)]
-pub(crate) struct Client(pub(super) Arc<Progress>);
+pub(crate) struct HttpClient(pub(super) Arc<Progress>);
 
-impl Client {
-    /// Its name and password were right, or nobody asks for them.
+impl HttpClient {
+    /// Notes that the client is authenticated, or needn't be.
     pub(crate) fn let_in(&self) {
         self.0.let_in();
     }
 }
 
-/// State that all connections of a listener share.
+/// State shared by all connections of a listener.
 #[derive(Clone)]
 pub(super) struct House {
     pub(super) router: Router,
@@ -45,10 +45,10 @@ pub(super) struct House {
     pub(super) max_keepalive: u64,
 }
 
-/// Requests of one connection on their way to the router.
+/// Passes the requests of one connection to the router.
 struct Requests {
     router: TowerToHyperService<Router>,
-    /// None on the local socket.
+    /// `None` on the local socket.
     address: Option<SocketAddr>,
     progress: Arc<Progress>,
     max_keepalive: u64,
@@ -65,10 +65,10 @@ impl Service<Request<Incoming>> for Requests {
         let answering = Answering(progress.clone());
         let mut request = request.map(|body| Body::new(RequestBody { body, progress: progress.clone() }));
         if let Some(address) = self.address {
-            // The address decides whether loopback users may come in.
+            // The address decides whether loopback users may log in.
             request.extensions_mut().insert(ConnectInfo(address));
         }
-        request.extensions_mut().insert(Client(progress.clone()));
+        request.extensions_mut().insert(HttpClient(progress.clone()));
         let answer = self.router.call(request);
         Box::pin(async move {
             let mut response = answer.await?.map(|body| AnswerBody { body, _answering: answering });
@@ -80,7 +80,7 @@ impl Service<Request<Incoming>> for Requests {
     }
 }
 
-/// Answers requests until the client goes, or one of its times is over.
+/// Serves requests until the client disconnects or exceeds a timeout.
 pub(super) async fn serve<S>(stream: S, address: Option<SocketAddr>, progress: Arc<Progress>, house: House)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -89,7 +89,7 @@ where
     let router = TowerToHyperService::new(router);
     let requests = Requests { router, address, progress: progress.clone(), max_keepalive };
     let socket = TokioIo::new(Socket { stream, progress: progress.clone() });
-    // Times are kept here, by state.
+    // Timeouts are handled below, by state.
     let mut connection = http1::Builder::new().header_read_timeout(None).serve_connection(socket, requests);
     let mut alarm = Box::pin(tokio::time::sleep_until(Instant::now()));
     let overdue: Option<Overdue> = std::future::poll_fn(|context| {
@@ -99,7 +99,7 @@ where
             }
             return Poll::Ready(None);
         }
-        // All that can change the state happens in the poll above.
+        // The state only changes in the poll above.
         while let Some((until, why)) = progress.deadline(&patience) {
             if alarm.deadline() != until {
                 alarm.as_mut().reset(until);
@@ -119,7 +119,7 @@ where
     debug!("a connection of HTTP from {from} is closed: {}", overdue.reason());
     if overdue.is_told() {
         let Socket { mut stream, .. } = connection.into_parts().io.into_inner();
-        // A client that doesn't take the answer at once doesn't get it: its time is over already.
+        // Sent only if the client takes it at once: its time is over already.
         let told = async {
             let _ = stream.write_all(REQUEST_TIMEOUT).await;
             let _ = stream.shutdown().await;

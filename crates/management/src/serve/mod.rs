@@ -1,4 +1,4 @@
-//! Listeners for HTTP: who may connect, for how long, and what is answered.
+//! HTTP listeners: admission, timeouts and responses.
 
 mod admission;
 mod connection;
@@ -21,22 +21,22 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tracing::warn;
 
-pub(crate) use connection::Client;
+pub(crate) use connection::HttpClient;
 
-use admission::{Admission, Place};
+use admission::{Admission, ConnectionSlot};
 use connection::House;
 use progress::{Patience, Progress};
 
-/// Clients that were turned away are told in the log at most this often.
+/// Least interval between log lines about refused clients.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
-/// Limits of a listener: times, numbers, and the descriptors that HTTP may have.
+/// Limits of a listener: timeouts, numbers of connections, and descriptors for HTTP.
 pub struct HttpListener {
-    /// The prefix of its keys, such as `management.tcp`.
+    /// The prefix of its configuration keys, such as `management.tcp`.
     pub prefix: &'static str,
-    /// The limits that its keys set.
+    /// The limits set by these keys.
     pub limits: HttpLimits,
-    /// The node's descriptors; none if they aren't shared out.
+    /// The node's pool of descriptors; `None` if it isn't limited.
     pub descriptors: Option<Arc<Descriptors>>,
 }
 
@@ -46,7 +46,8 @@ impl Default for HttpListener {
     }
 }
 
-/// Answers requests on the node's local socket until it is dropped. Whoever may open it may do everything: there is no limit.
+/// Serves requests on the node's local socket until dropped. A client that may open it may do everything: there are
+/// no limits.
 ///
 /// # Errors
 /// The listener can't be used.
@@ -56,7 +57,7 @@ pub async fn serve_local(listener: std::os::unix::net::UnixListener, router: Rou
     axum::serve(listener, router.into_make_service()).await
 }
 
-/// Answers requests on `socket` until it is dropped.
+/// Serves requests on `socket` until dropped.
 ///
 /// # Errors
 /// The socket can't be used.
@@ -64,7 +65,7 @@ pub async fn serve(socket: std::net::TcpListener, router: Router, listener: Http
     accept(socket, None, router, listener).await
 }
 
-/// The same with TLS.
+/// As [`serve`], with TLS.
 ///
 /// # Errors
 /// As [`serve`].
@@ -101,13 +102,13 @@ async fn accept(
                 drop(stream);
             }
         }
-        // Connections that were closed for others end now, before we run out of descriptors.
+        // Lets displaced connections end now, before we run out of descriptors.
         tokio::task::yield_now().await;
     }
 }
 
-/// A handshake holds up nobody but its own client.
-async fn welcome(stream: TcpStream, address: SocketAddr, place: Place, tls: Option<Arc<Tls>>, house: House) {
+/// Performs the handshake in a task of its own, so that it only delays its own client.
+async fn welcome(stream: TcpStream, address: SocketAddr, place: ConnectionSlot, tls: Option<Arc<Tls>>, house: House) {
     let progress: Arc<Progress> = place.progress.clone();
     let served = async {
         match tls {
@@ -126,7 +127,7 @@ async fn welcome(stream: TcpStream, address: SocketAddr, place: Place, tls: Opti
     }
 }
 
-/// Says why, to whoever listens; what it has sent is thrown away.
+/// Tells a refused client the reason, if it listens; the bytes that it has sent are discarded.
 fn turn_away(stream: &TcpStream, reason: &str) {
     let body = serde_json::json!({"error": "too_many_connections", "reason": reason}).to_string();
     let length = body.len();
@@ -135,11 +136,11 @@ fn turn_away(stream: &TcpStream, reason: &str) {
          content-length: {length}\r\n\r\n{body}"
     );
     let _ = stream.try_write(answer.as_bytes());
-    // Unread bytes would have the system take the answer back.
+    // Unread bytes would make the system discard the response.
     let _ = stream.try_read(&mut [0; 4096]);
 }
 
-/// How many were turned away since the log was told.
+/// Number of refused clients since the last log line.
 struct TurnedAway {
     prefix: &'static str,
     told: Option<Instant>,
@@ -157,7 +158,7 @@ impl TurnedAway {
     }
 }
 
-/// Browsers take an answer for what it says it is, and nothing else.
+/// Makes browsers trust the response's content type.
 async fn forbid_sniffing(mut response: Response) -> Response {
     response.headers_mut().entry(X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
     response

@@ -1,4 +1,4 @@
-//! How far a connection of HTTP has come, and until when it has to come further.
+//! The progress of an HTTP connection, and the deadline for its next step.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use leveret_config::HttpLimits;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How long connections may stay in each state.
+/// Timeouts of each state.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     request: Duration,
@@ -24,56 +24,56 @@ impl From<&HttpLimits> for Patience {
     }
 }
 
-/// The state of a connection, noted by whatever reads, writes and answers for it.
+/// The state of a connection, updated by the code that reads, writes and handles its requests.
 #[derive(Debug)]
 pub(crate) struct Progress(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     phase: Phase,
-    /// When the client came, or its handshake was done.
+    /// Time of the connection, or of the end of its handshake.
     came: Instant,
-    /// Since when the client has been let in.
+    /// Whether the client is authenticated.
     is_known: bool,
-    /// Since when bytes have waited for the client to take them.
+    /// Time since when bytes have been waiting for the client to read them.
     blocked: Option<Instant>,
-    /// Since when a request's body has been missing.
+    /// Time since when a request's body has been incomplete.
     starved: Option<Instant>,
     requests: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nothing of a next request is there.
+    /// Idle since this time: no byte of a next request has arrived.
     Idle(Instant),
-    /// A request began then, and its head isn't complete.
+    /// A request began at this time, and its head isn't complete.
     Head(Instant),
-    /// A request that began then is being answered.
+    /// A request that began at this time is being handled.
     Answering(Instant),
 }
 
-/// Why a connection is closed.
+/// The reason for closing a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overdue {
-    /// The client hasn't logged in.
+    /// The client hasn't logged in in time.
     Unknown,
-    /// The head of a request isn't complete, or the body of a client that hasn't logged in.
+    /// The head of a request is incomplete, or the body if the client hasn't logged in.
     Request,
-    /// The body of a request doesn't go on.
+    /// The body of a request has stalled.
     Body,
-    /// There is no next request.
+    /// There is no further request.
     Idle,
-    /// The client doesn't take its answer.
+    /// The client doesn't read its response.
     Blocked,
 }
 
 impl Overdue {
-    /// Whether the client has to be told, which has sent something and waits.
+    /// Whether the client, which has sent something and waits, gets a response.
     pub(crate) fn is_told(self) -> bool {
         matches!(self, Overdue::Request | Overdue::Body)
     }
 
-    /// The state and the key that limits it.
+    /// The state and the configuration key that limits it.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Overdue::Unknown => "it hasn't logged in within request_timeout",
@@ -85,14 +85,14 @@ impl Overdue {
     }
 }
 
-/// How much a connection may be missed, the least first: whom to close for somebody else.
+/// The value of a connection, lowest first: the lowest is closed to make room for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Claim {
-    /// It hasn't logged in, or sends half a request, since then.
+    /// It hasn't logged in, or its request has been incomplete, since this time.
     None(Instant),
-    /// It has logged in and has been idle since then.
+    /// It has logged in, and has been idle since this time.
     Idle(Instant),
-    /// It came a moment ago, or is being answered.
+    /// It is new, or a request is being handled.
     Full,
 }
 
@@ -108,14 +108,14 @@ impl Progress {
         }))
     }
 
-    /// The handshake is done: from here on the client can send requests.
+    /// The handshake is done: from now on the client can send requests.
     pub(crate) fn is_ready(&self, now: Instant) {
         let mut state = self.0.lock();
         state.came = now;
         state.phase = Phase::Idle(state.came);
     }
 
-    /// The client may do what it asks for: its name and password are right, or nobody asks for them.
+    /// The client is authenticated, or needn't be.
     pub(crate) fn let_in(&self) {
         self.0.lock().is_known = true;
     }
@@ -130,7 +130,7 @@ impl Progress {
     pub(super) fn sent(&self, now: Instant) {
         let mut state = self.0.lock();
         state.blocked = None;
-        // The rest of an answer has only now gone out, so the client is idle from here on.
+        // The rest of a response has only just been written, so the client is idle from now on.
         if let Phase::Idle(_) = state.phase {
             state.phase = Phase::Idle(now);
         }
@@ -148,7 +148,7 @@ impl Progress {
         self.0.lock().starved = None;
     }
 
-    /// A request's head is complete; how many there have been.
+    /// Notes that a request's head is complete. Returns the number of requests so far.
     pub(super) fn asks(&self, now: Instant) -> u64 {
         let mut state = self.0.lock();
         let began = match state.phase {
@@ -160,14 +160,14 @@ impl Progress {
         state.requests
     }
 
-    /// The answer is complete.
+    /// Notes that the response is complete.
     pub(super) fn is_answered(&self, now: Instant) {
         let mut state = self.0.lock();
         state.starved = None;
         state.phase = Phase::Idle(now);
     }
 
-    /// Until when the connection may stay as it is; none while it waits for us alone.
+    /// The deadline of the current state; `None` while it only waits for us.
     pub(super) fn deadline(&self, patience: &Patience) -> Option<(Instant, Overdue)> {
         let state = self.0.lock();
         if let Some(blocked) = state.blocked {
@@ -184,7 +184,7 @@ impl Progress {
         }
     }
 
-    /// How much it is missed if it is closed; whoever came within `grace` is spared.
+    /// The value of the connection; connections younger than `grace` are exempt.
     pub(super) fn claim(&self, now: Instant, grace: Duration) -> Claim {
         let state = self.0.lock();
         let spared = |since: Instant| now.saturating_duration_since(since) < grace;
@@ -202,7 +202,7 @@ impl Progress {
 mod tests {
     use super::*;
 
-    /// So many seconds after the client came.
+    /// The time this many seconds after the connection.
     struct At(Instant);
 
     impl At {
@@ -210,7 +210,7 @@ mod tests {
             self.0 + Duration::from_secs(seconds)
         }
 
-        /// Until which second the connection may stay as it is, and why.
+        /// The deadline in seconds after the connection, and the reason.
         fn until(&self, progress: &Progress) -> Option<(u64, Overdue)> {
             let patience = Patience::from(&HttpLimits::default());
             progress.deadline(&patience).map(|(until, why)| ((until - self.0).as_secs(), why))
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_go_before_idle_clients_and_busy_ones_stay() {
+    fn unauthenticated_clients_go_first_then_idle_ones() {
         let grace = Duration::from_secs(1);
         let start = At(Instant::now());
         let progress = Progress::new(start.at(0));

@@ -1,4 +1,4 @@
-//! A socket, a request's body and an answer that note how far they have come.
+//! Wrappers of a socket, a request's body and a response that record their progress.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -65,7 +65,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Socket<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        // A flush of nothing is no progress.
+        // Flushing nothing is no progress.
         if flushed.is_pending() {
             self.progress.is_blocked(Instant::now());
         }
@@ -116,7 +116,7 @@ impl Drop for RequestBody {
     }
 }
 
-/// The time of an answer: from the end of a request's head to its own last byte.
+/// The duration of a response: from the end of a request's head to the response's last byte.
 pub(super) struct Answering(pub(super) Arc<Progress>);
 
 impl Drop for Answering {

@@ -1,10 +1,10 @@
-//! Who may do what.
+//! Access rules.
 
-use crate::stage::Stage;
+use crate::stage::HttpStage;
 
 #[test]
 fn users_without_a_tag_are_kept_out() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let (status, body) = stage.ask_as(Some("plain:plain"), "GET", "/api/whoami", "");
     assert_eq!((status, &body["reason"]), (401, &"Not management user".into()));
     assert_eq!(stage.ask_as(Some("user:user"), "GET", "/api/whoami", "").0, 200);
@@ -12,8 +12,8 @@ fn users_without_a_tag_are_kept_out() {
 }
 
 #[test]
-fn a_user_sees_its_own_vhosts_only() {
-    let stage = Stage::new();
+fn a_user_sees_only_its_own_vhosts() {
+    let stage = HttpStage::new();
     for path in ["/api/queues/%2F/q", "/api/queues/v/x"] {
         assert_eq!(stage.ask("PUT", path, "").0, 201);
     }
@@ -30,7 +30,7 @@ fn a_user_sees_its_own_vhosts_only() {
 
 #[test]
 fn permissions_hold_as_over_amqp() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let as_user = |method: &str, path: &str| stage.ask_as(Some("user:user"), method, path, "");
     assert_eq!(as_user("PUT", "/api/queues/v/x").0, 201);
     let (status, body) = as_user("PUT", "/api/queues/v/y");
@@ -45,14 +45,14 @@ fn permissions_hold_as_over_amqp() {
     let (status, body) = stage.ask_as(Some("user:user"), "POST", "/api/exchanges/v/amq.topic/publish", message);
     let reason = "403 ACCESS_REFUSED - write access to exchange 'amq.topic' in vhost 'v' refused for user 'user'";
     assert_eq!((status, &body["reason"]), (400, &reason.into()));
-    // Probes may touch nothing.
+    // Probes without any permissions.
     assert_eq!(as_user("GET", "/api/aliveness-test/v").0, 200);
     stage.node.stop("test");
 }
 
 #[test]
-fn every_route_but_the_unknown_asks_who_is_there() {
-    let stage = Stage::new();
+fn every_known_route_requires_authentication() {
+    let stage = HttpStage::new();
     for path in [
         "/api/overview",
         "/api/whoami",
@@ -78,8 +78,8 @@ fn every_route_but_the_unknown_asks_who_is_there() {
 }
 
 #[test]
-fn what_is_not_built_says_so_and_what_does_not_exist_too() {
-    let stage = Stage::new();
+fn unsupported_and_missing_objects_have_errors_of_their_own() {
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("GET", "/api/policies", ""), (200, serde_json::json!([])));
     assert_eq!(stage.ask("GET", "/api/policies/v/p", "").0, 404);
     let (status, body) = stage.ask("PUT", "/api/policies/v/p", r#"{"pattern": "", "definition": {}}"#);

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::stage::{Stage, request};
+use crate::stage::{HttpStage, request};
 
 #[test]
 fn a_raised_alarm_fails_both_checks_and_stands_in_the_metrics() {
-    let stage = Stage::with("vm_memory_high_watermark.absolute=1");
+    let stage = HttpStage::with("vm_memory_high_watermark.absolute=1");
     let alarm = json!([{"resource": "memory", "node": "leveret@localhost"}]);
     for (path, reason) in [
         ("/api/health/checks/alarms", "There are alarms in effect in the cluster"),

@@ -1,8 +1,8 @@
-//! Definitions out and in.
+//! Export and import of definitions.
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::HttpStage;
 
 /// An export of RabbitMQ 4.3.6.
 const EXPORT: &str = include_str!("../../../../tests/golden/http/definitions.json");
@@ -12,8 +12,8 @@ fn exported() -> Value {
 }
 
 #[test]
-fn what_is_not_built_is_named_and_nothing_is_imported() {
-    let stage = Stage::new();
+fn unsupported_objects_are_named_and_nothing_is_imported() {
+    let stage = HttpStage::new();
     let mut document = exported();
     document["queues"].as_array_mut().expect("a list").push(json!({
         "name": "qq", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "quorum"},
@@ -31,7 +31,7 @@ fn what_is_not_built_is_named_and_nothing_is_imported() {
 
 #[test]
 fn an_export_of_rabbitmq_loads_and_comes_out_again() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let import = || stage.ask("POST", "/api/definitions?skip_unsupported=true", &exported().to_string());
     assert_eq!(import().0, 204);
     let (_, user) = stage.ask("GET", "/api/users/shapes", "");
@@ -50,7 +50,7 @@ fn an_export_of_rabbitmq_loads_and_comes_out_again() {
     }
     let (_, limits) = stage.ask("GET", "/api/vhost-limits/shapes", "");
     assert_eq!(limits, json!([{"vhost": "shapes", "value": {"max-queues": 100}}]));
-    // Unchanged, it is no change at all.
+    // An unchanged import changes nothing.
     let (_, before) = stage.node.handle().broker().registry.model_snapshot();
     assert_eq!(import().0, 204);
     let (_, after) = stage.node.handle().broker().registry.model_snapshot();
@@ -58,10 +58,10 @@ fn an_export_of_rabbitmq_loads_and_comes_out_again() {
     stage.node.stop("test");
 }
 
-/// What 3.x had in another form: tags as a text, limits as a list, a hash without its algorithm, lazy queues.
+/// Forms of 3.x: tags as text, limits as a list, a hash without its algorithm, lazy queues.
 #[test]
 fn an_export_of_an_older_rabbitmq_loads() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let export = |version: &str| {
         json!({
             "rabbit_version": version,
@@ -92,7 +92,7 @@ fn an_export_of_an_older_rabbitmq_loads() {
         [("3.5.8", "rabbit_password_hashing_md5"), ("3.12.14", "rabbit_password_hashing_sha256")]
     {
         let mut document = export(version);
-        // The MD5, or SHA-256, of what nobody knows, in the right length.
+        // An MD5 or SHA-256 hash of an unknown password, of the right length.
         let hash = if version.starts_with("3.5") { "A".repeat(26) + "==" } else { "A".repeat(48) };
         document["users"][0]["password_hash"] = json!(hash);
         let (status, answer) = stage.ask("POST", "/api/definitions", &document.to_string());
@@ -114,8 +114,8 @@ fn an_export_of_an_older_rabbitmq_loads() {
 }
 
 #[test]
-fn definitions_that_make_no_sense_leave_nothing() {
-    let stage = Stage::new();
+fn invalid_definitions_change_nothing() {
+    let stage = HttpStage::new();
     let refused = |document: Value, wanted: &str| {
         let (status, answer) = stage.ask("POST", "/api/definitions", &document.to_string());
         assert_eq!(status, 400, "{answer}");
@@ -139,7 +139,7 @@ fn definitions_that_make_no_sense_leave_nothing() {
 #[test]
 fn many_objects_are_one_import_and_the_second_changes_nothing() {
     const QUEUES: usize = 5_000;
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let queue =
         |n| json!({"name": format!("q{n}"), "vhost": "v", "durable": true, "auto_delete": false, "arguments": {}});
     let binding = |n| {
@@ -165,7 +165,7 @@ fn many_objects_are_one_import_and_the_second_changes_nothing() {
 
 #[test]
 fn one_vhosts_definitions_go_into_another() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("PUT", "/api/queues/v/q", r#"{"durable": true}"#).0, 201);
     assert_eq!(stage.ask("PUT", "/api/exchanges/v/x", r#"{"type": "topic"}"#).0, 201);
     assert_eq!(stage.ask("POST", "/api/bindings/v/e/x/q/q", r#"{"routing_key": "a.*"}"#).0, 201);
@@ -179,7 +179,7 @@ fn one_vhosts_definitions_go_into_another() {
 
 #[test]
 fn a_value_of_a_wrong_type_refuses_the_whole_document() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let good = r#"{"name": "good", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {}}"#;
     for (wrong, path) in [
         (r#"{"name": "q", "vhost": "/", "arguments": "x"}"#, "queues[1].arguments (line 2, column 42)"),
@@ -202,7 +202,7 @@ fn a_value_of_a_wrong_type_refuses_the_whole_document() {
         (400, &"failed_to_parse_json: key must be a string at line 2 column 14".into())
     );
     assert_eq!(stage.ask("GET", "/api/queues", "").1, json!([]), "nothing was made");
-    // As RabbitMQ: an unknown list is none of its business, and no body is an empty one.
+    // As in RabbitMQ: an unknown list is ignored, and an empty body is an empty document.
     assert_eq!(stage.ask("POST", "/api/definitions", r#"{"gadgets": [1]}"#).0, 204);
     assert_eq!(stage.ask("POST", "/api/definitions", "").0, 204);
     stage.node.stop("test");
@@ -210,7 +210,7 @@ fn a_value_of_a_wrong_type_refuses_the_whole_document() {
 
 #[test]
 fn objects_of_one_vhost_need_not_name_it() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let document = r#"{"queues": [{"name": "q", "durable": true}], "exchanges": [{"name": "x", "type": "fanout"}],
         "bindings": [{"source": "x", "destination": "q"}]}"#;
     assert_eq!(stage.ask("POST", "/api/definitions", document).0, 400);
@@ -224,7 +224,7 @@ fn objects_of_one_vhost_need_not_name_it() {
 
 #[test]
 fn transient_objects_are_exported_and_come_back() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     for (path, body) in [
         ("queues/%2F/transient", r#"{"durable": false}"#),
         ("queues/%2F/passing", r#"{"auto_delete": true}"#),
@@ -254,10 +254,10 @@ fn transient_objects_are_exported_and_come_back() {
 
 #[test]
 fn a_vhost_whose_limits_were_cleared_stays_in_their_list() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("PUT", "/api/vhost-limits/v/max-queues", r#"{"value": 5}"#).0, 204);
     assert_eq!(stage.ask("DELETE", "/api/vhost-limits/v/max-queues", "").0, 204);
-    // RabbitMQ 4.3.6 answers so.
+    // The response of RabbitMQ 4.3.6.
     assert_eq!(stage.ask("GET", "/api/vhost-limits", "").1, json!([{"vhost": "v", "value": {}}]));
     assert_eq!(stage.ask("GET", "/api/vhost-limits/v", "").1, json!([]));
     stage.node.stop("test");

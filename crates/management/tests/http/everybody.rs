@@ -1,15 +1,15 @@
-//! Every route is called as nobody, with a wrong password, with each tag and from another vhost.
+//! Calls every route without credentials, with a wrong password, with each tag and from another vhost.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::stage::HttpStage;
 
-/// Statuses as RabbitMQ 4.3.6 answered, one row for each request and one column for each user.
+/// Statuses recorded from RabbitMQ 4.3.6, one row for each request and one column for each user.
 const RECORDED: &str = include_str!("../../../../tests/golden/http-access.tsv");
 
-/// Rows in which ours differ, and why.
+/// Rows with intended differences, and the reasons.
 const DIFFERENT: &[(&str, &str)] = &[
     ("connections/none", "RabbitMQ fails with 500 where the connection isn't there"),
     ("connections/none/channels", "the same"),
@@ -29,7 +29,7 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("global-parameters/cluster_name", "it is set by the first PUT of cluster-name in both"),
 ];
 
-/// What is sent along.
+/// The body of a request.
 fn body(method: &str, path: &str) -> &'static str {
     match (method, path) {
         ("PUT", "cluster-name") => r#"{"name": "leveret@localhost"}"#,
@@ -52,7 +52,7 @@ fn body(method: &str, path: &str) -> &'static str {
     }
 }
 
-fn scene(stage: &Stage) {
+fn scene(stage: &HttpStage) {
     let put = |path: &str, body: &str| {
         let (status, answer) = stage.ask("PUT", path, body);
         assert!((200..300).contains(&status), "{path}: {status} {answer}");
@@ -92,8 +92,8 @@ fn credentials(user: &str) -> Option<String> {
 }
 
 #[test]
-fn everybody_may_do_what_rabbitmq_lets_them() {
-    let stage = Stage::new();
+fn every_user_may_do_the_same_as_in_rabbitmq() {
+    let stage = HttpStage::new();
     scene(&stage);
     let mut lines = RECORDED.lines();
     let users: Vec<&str> = lines.next().expect("a head").split('\t').skip(2).collect();
@@ -111,7 +111,7 @@ fn everybody_may_do_what_rabbitmq_lets_them() {
             match DIFFERENT.iter().find(|(different, _)| *different == path) {
                 Some((different, _)) => {
                     unused.remove(different);
-                    // Whoever RabbitMQ turns away is turned away here too.
+                    // A user refused by RabbitMQ is refused here too.
                     if recorded == "401" && !matches!(status, 401 | 404 | 501) {
                         wrong.push(format!("{method} {path} as {user}: {status}, recorded {recorded}"));
                     }
@@ -127,8 +127,8 @@ fn everybody_may_do_what_rabbitmq_lets_them() {
 }
 
 #[test]
-fn every_route_asks_who_comes_as_its_description_says() {
-    let stage = Stage::new();
+fn every_route_authenticates_as_its_description_says() {
+    let stage = HttpStage::new();
     scene(&stage);
     let (_, document) = stage.ask_as(None, "GET", "/api/openapi.json", "");
     let mut count = 0;
@@ -137,10 +137,10 @@ fn every_route_asks_who_comes_as_its_description_says() {
             let method = method.to_uppercase();
             let access = operation["x-access"].as_str().expect("an access");
             if path.ends_with("/maintenance") && method != "GET" {
-                // It would close the door for all that follow.
+                // It would lock out all later requests.
                 continue;
             }
-            // No such object: whoever may come in finds nothing, and nothing changes.
+            // The objects don't exist: an authorised user gets 404, and nothing changes.
             let target = path.split('/').map(|word| match word {
                 "{vhost}" => "v",
                 "{user}" => "nobody-of-that-name",

@@ -1,13 +1,13 @@
-//! Limits and protection.
+//! Limits, and protection from deletion.
 
 use leveret_strict_client::amqp091::Event;
 use serde_json::json;
 
-use crate::stage::{Amqp, Stage, request};
+use crate::stage::{Amqp, HttpStage, request};
 
 #[test]
 fn a_full_vhost_takes_no_further_queue() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("PUT", "/api/vhost-limits/v/max-queues", r#"{"value": 1}"#).0, 204);
     assert_eq!(stage.ask("PUT", "/api/queues/v/a", "").0, 201);
     let (status, answer) = stage.ask("PUT", "/api/queues/v/b", "");
@@ -22,7 +22,7 @@ fn a_full_vhost_takes_no_further_queue() {
 
 #[test]
 fn a_protected_vhost_stays_until_its_protection_is_lifted() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("POST", "/api/vhosts/v/deletion/protection", "").0, 204);
     assert_eq!(stage.ask("DELETE", "/api/vhosts/v", "").0, 412);
     assert_eq!(stage.ask("DELETE", "/api/vhosts/v/deletion/protection", "").0, 204);
@@ -33,7 +33,7 @@ fn a_protected_vhost_stays_until_its_protection_is_lifted() {
 
 #[test]
 fn protected_users_stay_as_they_are() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("PUT", "/api/users/p", r#"{"password": "x", "tags": "protected"}"#).0, 201);
     for (method, body) in [("PUT", r#"{"password": "y", "tags": ""}"#), ("DELETE", "")] {
         let (status, answer) = stage.ask(method, "/api/users/p", body);
@@ -45,7 +45,7 @@ fn protected_users_stay_as_they_are() {
 
 #[test]
 fn connections_are_listed_counted_and_closed() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let mut amqp = Amqp::connect(stage.amqp);
     let (_, list) = stage.ask("GET", "/api/connections", "");
     let name = list[0]["name"].as_str().expect("a name").to_owned();
@@ -59,8 +59,8 @@ fn connections_are_listed_counted_and_closed() {
 }
 
 #[test]
-fn a_client_is_told_the_reason_of_whoever_closes_its_connection() {
-    let stage = Stage::new();
+fn a_client_gets_the_reason_for_closing_its_connection() {
+    let stage = HttpStage::new();
     let mut amqp = Amqp::connect(stage.amqp);
     let (_, list) = stage.ask("GET", "/api/connections", "");
     let name = list[0]["name"].as_str().expect("a name").replace(' ', "%20").replace('>', "%3E");
@@ -79,9 +79,9 @@ fn a_client_is_told_the_reason_of_whoever_closes_its_connection() {
 }
 
 #[test]
-fn a_node_takes_so_many_vhosts() {
-    // There are two.
-    let stage = Stage::with("vhost_max=3");
+fn a_node_has_a_limit_of_vhosts() {
+    // There are two vhosts already.
+    let stage = HttpStage::with("vhost_max=3");
     assert_eq!(stage.ask("PUT", "/api/vhosts/third", "").0, 201);
     let (status, answer) = stage.ask("PUT", "/api/vhosts/fourth", "");
     let reason = answer["reason"].as_str().expect("a reason");
@@ -95,7 +95,7 @@ fn a_node_takes_so_many_vhosts() {
 
 #[test]
 fn new_vhosts_get_the_configured_limits_and_users() {
-    let stage = Stage::with_all(&[
+    let stage = HttpStage::with_all(&[
         "default_limits.vhosts.1.pattern=^dev",
         "default_limits.vhosts.1.max_queues=1",
         "default_users.robot.vhost_pattern=^dev",

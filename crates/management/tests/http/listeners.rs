@@ -1,28 +1,28 @@
-//! How long clients of HTTP may do nothing, and how many of them there may be.
+//! Timeouts and limits of HTTP connections.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use crate::stage::Stage;
+use crate::stage::HttpStage;
 
 const LOGIN: &str = "authorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n";
 
-fn connect(stage: &Stage) -> TcpStream {
+fn connect(stage: &HttpStage) -> TcpStream {
     let stream = TcpStream::connect(stage.http).expect("connects");
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("is set");
     stream
 }
 
-/// All that comes until the other side closes.
+/// Reads until the server closes.
 fn rest(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
-    // A connection that the server closes with unread requests is reset, which is no failure here.
+    // The connection is reset if the server closes it with unread requests, which is no failure here.
     let _ = stream.read_to_end(&mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Asks on a connection that stays; the head of the answer.
+/// Sends a request on a persistent connection. Returns the head of the response.
 fn ask(stream: &mut TcpStream, headers: &str) -> String {
     write!(stream, "GET /api/whoami HTTP/1.1\r\nhost: test\r\n{headers}\r\n").expect("is sent");
     let mut head = Vec::new();
@@ -39,8 +39,8 @@ fn ask(stream: &mut TcpStream, headers: &str) -> String {
 }
 
 #[test]
-fn a_client_that_has_not_logged_in_has_the_time_of_a_request() {
-    let stage = Stage::with("management.tcp.request_timeout=300");
+fn an_unauthenticated_client_has_the_timeout_of_a_request() {
+    let stage = HttpStage::with("management.tcp.request_timeout=300");
     let (mut silent, mut half, mut refused) = (connect(&stage), connect(&stage), connect(&stage));
     let began = Instant::now();
     write!(half, "GET /api/whoami HTTP/1.1\r\nx: ").expect("is sent");
@@ -48,14 +48,14 @@ fn a_client_that_has_not_logged_in_has_the_time_of_a_request() {
     assert_eq!(rest(&mut silent), "");
     assert!(rest(&mut half).starts_with("HTTP/1.1 408 Request Timeout\r\n"));
     assert_eq!(rest(&mut refused), "");
-    // Not the time of an idle client, which is a minute.
+    // The timeout of an idle client would be a minute.
     assert!(began.elapsed() < Duration::from_secs(20));
     stage.node.stop("test");
 }
 
 #[test]
-fn a_body_without_a_login_has_the_time_of_a_request() {
-    let stage = Stage::with("management.tcp.request_timeout=300");
+fn an_unauthenticated_body_has_the_timeout_of_a_request() {
+    let stage = HttpStage::with("management.tcp.request_timeout=300");
     let mut stream = connect(&stage);
     write!(stream, "POST /api/login HTTP/1.1\r\nhost: test\r\ncontent-length: 10\r\n\r\n{{").expect("is sent");
     assert!(rest(&mut stream).starts_with("HTTP/1.1 408 "));
@@ -64,7 +64,7 @@ fn a_body_without_a_login_has_the_time_of_a_request() {
 
 #[test]
 fn a_client_that_has_logged_in_may_be_idle_for_longer() {
-    let stage = Stage::with_all(&["management.tcp.request_timeout=200", "management.tcp.idle_timeout=1500"]);
+    let stage = HttpStage::with_all(&["management.tcp.request_timeout=200", "management.tcp.idle_timeout=1500"]);
     let mut stream = connect(&stage);
     assert!(ask(&mut stream, LOGIN).starts_with("http/1.1 200"));
     let began = Instant::now();
@@ -74,8 +74,8 @@ fn a_client_that_has_logged_in_may_be_idle_for_longer() {
 }
 
 #[test]
-fn a_body_that_does_not_go_on_is_given_up() {
-    let stage = Stage::with("management.tcp.idle_timeout=300");
+fn a_stalled_body_times_out() {
+    let stage = HttpStage::with("management.tcp.idle_timeout=300");
     let mut stream = connect(&stage);
     let head = format!("PUT /api/queues/%2F/q HTTP/1.1\r\nhost: test\r\n{LOGIN}content-length: 10\r\n\r\n{{");
     stream.write_all(head.as_bytes()).expect("is sent");
@@ -85,7 +85,7 @@ fn a_body_that_does_not_go_on_is_given_up() {
 
 #[test]
 fn a_connection_ends_after_as_many_requests_as_it_may_make() {
-    let stage = Stage::with("management.tcp.max_keepalive=3");
+    let stage = HttpStage::with("management.tcp.max_keepalive=3");
     let mut stream = connect(&stage);
     for _ in 0..2 {
         assert!(!ask(&mut stream, LOGIN).contains("connection: close"));
@@ -96,10 +96,10 @@ fn a_connection_ends_after_as_many_requests_as_it_may_make() {
 }
 
 #[test]
-fn one_connection_too_many_is_told_which_limit_it_meets() {
-    let stage = Stage::with("management.tcp.max_connections_per_address=2");
+fn one_connection_too_many_gets_the_name_of_the_limit() {
+    let stage = HttpStage::with("management.tcp.max_connections_per_address=2");
     let mut held = [connect(&stage), connect(&stage)];
-    // They have come, and are in the middle of a body: nobody makes way.
+    // They are in the middle of a body, so none is displaced.
     for stream in &mut held {
         let head = format!(
             "PUT /api/queues/%2F/q HTTP/1.1\r\nhost: test\r\n{LOGIN}expect: 100-continue\r\ncontent-length: 2\r\n\r\n"
@@ -118,8 +118,8 @@ fn one_connection_too_many_is_told_which_limit_it_meets() {
 }
 
 #[test]
-fn an_idle_client_makes_way_for_another() {
-    let stage = Stage::with("management.tcp.max_connections=1");
+fn an_idle_client_is_displaced_by_another() {
+    let stage = HttpStage::with("management.tcp.max_connections=1");
     let mut idle = connect(&stage);
     assert!(ask(&mut idle, LOGIN).starts_with("http/1.1 200"));
     assert!(ask(&mut connect(&stage), LOGIN).starts_with("http/1.1 200"));
@@ -129,7 +129,7 @@ fn an_idle_client_makes_way_for_another() {
 
 #[test]
 fn a_long_answer_is_not_idle_though_its_client_is_slow() {
-    let stage = Stage::with_all(&["management.tcp.request_timeout=200", "management.tcp.idle_timeout=200"]);
+    let stage = HttpStage::with_all(&["management.tcp.request_timeout=200", "management.tcp.idle_timeout=200"]);
     let queues: Vec<_> = (0..4000)
         .map(|n| serde_json::json!({"name": format!("{n:0200}"), "vhost": "/", "durable": false, "auto_delete": false}))
         .collect();
@@ -144,7 +144,7 @@ fn a_long_answer_is_not_idle_though_its_client_is_slow() {
             break;
         }
         all.extend_from_slice(&piece[..length]);
-        // Longer than the client may be idle.
+        // Longer than the timeout of an idle client.
         if pauses < 2 {
             pauses += 1;
             std::thread::sleep(Duration::from_millis(500));

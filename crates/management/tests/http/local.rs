@@ -1,13 +1,13 @@
-//! The local socket: an administrator without a password, and routes that nobody else has.
+//! The local socket: an administrator without a password, and additional routes.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use leveret_management::{local, serve_local};
 
-use crate::stage::Stage;
+use crate::stage::HttpStage;
 
-/// What only the local socket has.
+/// Routes of the local socket only.
 const ROUTES: [(&str, &str); 9] = [
     ("GET", "/local/node"),
     ("POST", "/local/stop"),
@@ -22,21 +22,21 @@ const ROUTES: [(&str, &str); 9] = [
 
 #[test]
 fn over_tcp_its_routes_do_not_exist() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     for (method, path) in ROUTES {
         for credentials in [None, Some("guest:guest")] {
             let (status, body) = stage.ask_as(credentials, method, path, "{}");
             assert_eq!((status, &body["error"]), (404, &"Object Not Found".into()), "{method} {path}");
         }
     }
-    // Nor is anybody an administrator there without a password.
+    // Over TCP, administrators need a password too.
     assert_eq!(stage.ask_as(None, "GET", "/api/users", "").0, 401);
     stage.node.stop("test");
 }
 
 #[test]
 fn through_the_socket_everything_may_be_done() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let (socket, listener) = stage.node.open_local_socket().expect("opens");
     let router = local(stage.api.clone());
     stage.node.spawn(async move { serve_local(listener, router).await.expect("serves") });
@@ -56,16 +56,16 @@ fn through_the_socket_everything_may_be_done() {
     };
     assert!(ask("GET", "/local/node", "").1.contains("\"name\":\"leveret@localhost\""));
     assert!(ask("GET", "/api/whoami", "").1.contains("rmq-cli"));
-    // In a vhost where nobody has permissions, and which it gets none in.
+    // In a vhost without any permissions; creating it there grants none.
     assert_eq!(ask("PUT", "/api/vhosts/w", "{}").0, 201);
     assert_eq!(ask("PUT", "/api/queues/w/q", "{}").0, 201);
     assert_eq!(ask("DELETE", "/api/queues/w/q/contents", "").0, 204);
     assert_eq!(ask("DELETE", "/api/queues/w/q", "").0, 204);
     let permissions = ask("GET", "/api/vhosts/w/permissions", "").1;
-    // The list comes in chunks.
+    // The list is sent in chunks.
     assert!(permissions.lines().any(|line| line == "[]"), "{permissions}");
     assert_eq!(ask("GET", "/api/queues/none", "").0, 404);
-    // A user of that name is somebody else: over TCP it is what its tags say.
+    // A user with that name is independent of it: over TCP its tags count.
     assert_eq!(stage.ask("PUT", "/api/users/rmq-cli", r#"{"password": "p", "tags": "management"}"#).0, 201);
     assert_eq!(stage.ask_as(Some("rmq-cli:p"), "GET", "/api/users", "").0, 401);
     let login = |password: &str| {

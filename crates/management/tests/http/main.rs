@@ -1,4 +1,4 @@
-//! The HTTP API of a node in this process, seen through its sockets.
+//! Tests the HTTP API of a node in this process through its sockets.
 
 mod stage;
 

@@ -1,10 +1,10 @@
-//! Publishing, getting and looking over HTTP.
+//! Publishing, getting and browsing messages over HTTP.
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, request};
+use crate::stage::{HttpStage, request};
 
-fn publish(stage: &Stage, payload: &str) {
+fn publish(stage: &HttpStage, payload: &str) {
     let body = json!({
         "properties": {"delivery_mode": 2, "headers": {"a": 1, "b": ["c"]}, "content_type": "text/plain"},
         "routing_key": "q",
@@ -22,8 +22,8 @@ fn payloads(answer: &Value) -> Vec<(&str, bool)> {
 }
 
 #[test]
-fn looking_changes_nothing_and_getting_does() {
-    let stage = Stage::new();
+fn browsing_changes_nothing_and_getting_does() {
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
     let large = "x".repeat(300_000);
     for payload in ["one", "two", &large] {
@@ -55,7 +55,7 @@ fn looking_changes_nothing_and_getting_does() {
 
 #[test]
 fn a_message_without_a_queue_is_not_routed() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let body = r#"{"properties": {}, "routing_key": "none", "payload": "x", "payload_encoding": "string"}"#;
     let (status, answer) = stage.ask("POST", "/api/exchanges/%2F/amq.direct/publish", body);
     assert_eq!((status, answer), (200, json!({"routed": false})));
@@ -63,8 +63,8 @@ fn a_message_without_a_queue_is_not_routed() {
 }
 
 #[test]
-fn what_is_published_over_http_is_in_the_totals() {
-    let stage = Stage::new();
+fn messages_published_over_http_are_in_the_totals() {
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
     publish(&stage, "one");
     let body = r#"{"properties": {}, "routing_key": "none", "payload": "x", "payload_encoding": "string"}"#;

@@ -5,10 +5,10 @@ mod pages;
 
 use leveret_strict_client::amqp091::{Event, QueueDeclare};
 
-use crate::stage::{Amqp, Stage, request};
+use crate::stage::{Amqp, HttpStage, request};
 
 /// A page's text.
-pub(crate) fn page(stage: &Stage, path: &str) -> String {
+pub(crate) fn page(stage: &HttpStage, path: &str) -> String {
     let (status, text) = request(stage.prometheus, "GET", path, "", "");
     assert_eq!(status, 200, "{path}: {text}");
     text
@@ -20,9 +20,10 @@ fn value(text: &str, sample: &str) -> f64 {
     found.unwrap_or_else(|| panic!("{sample} in {text}")).parse().expect("a number")
 }
 
-/// A connection with a queue `q` that got three persistent messages of 150 bytes and one of 5; another had no queue.
-fn traffic(stage: &Stage) -> Amqp {
-    // With a timestamp, of 2023.
+/// A connection with a queue `q` that got three persistent messages of 150 bytes and one of 5; another message had no
+/// queue.
+fn traffic(stage: &HttpStage) -> Amqp {
+    // With a timestamp in 2023.
     const PERSISTENT: [u8; 11] = [0x10, 0x40, 2, 0, 0, 0, 0, 0x65, 0x53, 0xf1, 0];
     let mut amqp = Amqp::connect(stage.amqp);
     let durable = QueueDeclare { durable: true, ..QueueDeclare::default() };

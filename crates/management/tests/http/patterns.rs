@@ -1,10 +1,10 @@
-//! Regular expressions that can't be taken: the answer names the object, the part and the pattern.
+//! Refused regular expressions: the response names the object, the part and the pattern.
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::HttpStage;
 
-/// Patterns that are refused, and a part of the reason.
+/// Refused patterns, and a part of the reason.
 fn refused_patterns() -> [(String, &'static str); 4] {
     [
         ("[".to_owned(), "unclosed character class"),
@@ -14,7 +14,7 @@ fn refused_patterns() -> [(String, &'static str); 4] {
     ]
 }
 
-fn reason(stage: &Stage, method: &str, path: &str, body: &Value) -> Value {
+fn reason(stage: &HttpStage, method: &str, path: &str, body: &Value) -> Value {
     let (status, answer) = stage.ask(method, path, &body.to_string());
     assert_eq!((status, &answer["error"]), (400, &json!("bad_request")), "{answer}");
     answer["reason"].clone()
@@ -22,7 +22,7 @@ fn reason(stage: &Stage, method: &str, path: &str, body: &Value) -> Value {
 
 #[test]
 fn a_refused_permission_names_user_vhost_part_and_pattern() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let before = stage.ask("GET", "/api/permissions/v/user", "");
     for (pattern, why) in refused_patterns() {
         for part in ["configure", "write", "read"] {
@@ -40,7 +40,7 @@ fn a_refused_permission_names_user_vhost_part_and_pattern() {
 
 #[test]
 fn a_refused_topic_permission_names_its_exchange_as_well() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     for (pattern, why) in refused_patterns() {
         for part in ["write", "read"] {
             let mut body = json!({"exchange": "amq.topic", "write": "", "read": "^a"});
@@ -56,8 +56,8 @@ fn a_refused_topic_permission_names_its_exchange_as_well() {
 }
 
 #[test]
-fn definitions_with_a_refused_pattern_name_it_and_change_nothing() {
-    let stage = Stage::new();
+fn definitions_with_a_refused_pattern_change_nothing() {
+    let stage = HttpStage::new();
     let before = stage.ask("GET", "/api/permissions", "");
     let (pattern, why) = &refused_patterns()[1];
     let permissions = json!([
@@ -73,7 +73,7 @@ fn definitions_with_a_refused_pattern_name_it_and_change_nothing() {
 
 #[test]
 fn a_policy_is_refused_by_name_before_its_pattern_is_read() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let body = json!({"pattern": "[", "definition": {"max-length": 1}});
     for (path, kind) in [("policies", "policies aren't built"), ("operator-policies", "operator policies aren't built")]
     {

@@ -1,10 +1,10 @@
-//! What a queue's answers say of messages and waits.
+//! Messages and waits in responses about queues.
 
 use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 use serde_json::{Value, json};
 
 use crate::metrics;
-use crate::stage::{Amqp, Stage};
+use crate::stage::{Amqp, HttpStage};
 
 fn reasons(waits: &Value) -> Vec<&str> {
     waits.as_array().unwrap().iter().map(|wait| wait["reason"].as_str().unwrap()).collect()
@@ -20,7 +20,7 @@ fn publish(amqp: &mut Amqp, count: usize) {
 
 #[test]
 fn counts_waits_and_conservation() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
     let show = || stage.ask("GET", "/api/queues/%2F/q", "").1;
     let mut amqp = Amqp::connect(stage.amqp);
@@ -68,7 +68,7 @@ fn counts_waits_and_conservation() {
 
 #[test]
 fn purge_and_delete_if_empty() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": "true"}"#).0, 201);
     let mut amqp = Amqp::connect(stage.amqp);
     amqp.client.confirm_select(1);
@@ -86,8 +86,8 @@ fn purge_and_delete_if_empty() {
 }
 
 #[test]
-fn an_exclusive_queue_is_its_connections_only() {
-    let stage = Stage::new();
+fn an_exclusive_queue_can_only_be_used_by_its_connection() {
+    let stage = HttpStage::new();
     let mut amqp = Amqp::connect(stage.amqp);
     let flags = QueueDeclare { exclusive: true, ..Default::default() };
     amqp.client.declare_queue(1, b"mine", flags, &Default::default());
@@ -100,7 +100,7 @@ fn an_exclusive_queue_is_its_connections_only() {
 
 #[test]
 fn pages_names_and_columns() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     for name in ["a1", "a2", "b1"] {
         assert_eq!(stage.ask("PUT", &format!("/api/queues/v/{name}"), "").0, 201);
     }
@@ -114,7 +114,7 @@ fn pages_names_and_columns() {
     assert_eq!(ask("columns=name,vhost").1[0], serde_json::json!({"name": "a1", "vhost": "v"}));
     assert_eq!(ask("page=3&page_size=2").0, 400);
     assert_eq!(ask("page=1&page_size=501").0, 400);
-    // A pattern that isn't one matches nothing, as in RabbitMQ.
+    // An invalid pattern matches nothing, as in RabbitMQ.
     assert_eq!(ask("page=1&use_regex=true&name=%28").1["filtered_count"], 0);
     assert_eq!(ask("sort=name&sort_reverse=true").1[0]["name"], "b1");
     assert_eq!(ask("sort=messages&page=1&page_size=1").1["items"][0]["name"], "a1");
@@ -123,7 +123,7 @@ fn pages_names_and_columns() {
 
 #[test]
 fn the_timestamp_of_the_head_is_that_of_the_next_message() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
     let head = || stage.ask("GET", "/api/queues/%2F/q", "").1["head_message_timestamp"].clone();
     assert_eq!(head(), Value::Null);

@@ -1,9 +1,9 @@
-//! Status and body of answers as recorded from RabbitMQ.
+//! Status and body of responses as recorded from RabbitMQ.
 
 use leveret_strict_client::amqp091::Event;
 use serde_json::{Value, json};
 
-use crate::stage::{Amqp, Stage};
+use crate::stage::{Amqp, HttpStage};
 
 macro_rules! recorded {
     ($name:literal) => {
@@ -11,7 +11,7 @@ macro_rules! recorded {
     };
 }
 
-/// Keys and types of `ours` where `theirs` has them.
+/// Compares keys and types of `ours` where `theirs` has them.
 fn compare(path: &str, ours: &Value, theirs: &Value, differences: &mut Vec<String>) {
     match (ours, theirs) {
         (Value::Object(ours), Value::Object(theirs)) => {
@@ -37,7 +37,7 @@ fn compare(path: &str, ours: &Value, theirs: &Value, differences: &mut Vec<Strin
 
 #[test]
 fn plain_answers_are_the_recorded_ones() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let is = |recorded: Value, (status, body): (u16, Value)| {
         assert_eq!((&recorded["status"], &recorded["body"]), (&status.into(), &body), "{}", recorded["request"]);
     };
@@ -74,7 +74,7 @@ fn plain_answers_are_the_recorded_ones() {
 
 #[test]
 fn listener_checks_have_the_recorded_shape() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let is = |recorded: Value, path: &str| {
         let (status, body) = stage.ask("GET", path, "");
         assert_eq!(recorded["status"], status, "{path}");
@@ -100,7 +100,7 @@ fn listener_checks_have_the_recorded_shape() {
 
 #[test]
 fn a_full_node_fails_its_check_until_a_connection_is_closed() {
-    let stage = Stage::with("max_connections=1");
+    let stage = HttpStage::with("max_connections=1");
     let check = || stage.ask("GET", "/api/health/checks/below-node-connection-limit", "");
     assert_eq!(check(), (200, json!({"status": "ok"})));
     let mut amqp = Amqp::connect(stage.amqp);
@@ -118,8 +118,8 @@ fn a_full_node_fails_its_check_until_a_connection_is_closed() {
 }
 
 #[test]
-fn flags_of_what_is_not_built_are_named() {
-    let stage = Stage::new();
+fn flags_of_unsupported_features_are_named() {
+    let stage = HttpStage::new();
     let enable = |flag: &str| {
         let (status, answer) = stage.ask("PUT", &format!("/api/feature-flags/{flag}/enable"), "");
         (status, answer["error"].as_str().map(str::to_owned), answer["reason"].as_str().map(str::to_owned))
@@ -132,12 +132,12 @@ fn flags_of_what_is_not_built_are_named() {
     stage.node.stop("test");
 }
 
-/// What a queue's answer lacks of RabbitMQ's: Erlang's internals.
+/// Keys of RabbitMQ's response that a queue doesn't have here: Erlang's internals.
 const LACKING: &[&str] = &["garbage_collection", "reductions"];
 
 #[test]
 fn a_queue_has_the_recorded_keys() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
     let (_, ours) = stage.ask("GET", "/api/queues/%2F/q", "");
     let theirs = recorded!("queue");

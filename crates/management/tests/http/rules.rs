@@ -1,13 +1,13 @@
-//! Rules of the management API for bodies, names and passwords, as they are configured.
+//! Configured rules of the management API for bodies, names and passwords.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::stage::{Stage, request};
+use crate::stage::{HttpStage, request};
 
 #[test]
-fn a_name_that_is_no_text_is_refused_on_every_route() {
-    let stage = Stage::new();
+fn an_undecodable_name_is_refused_on_every_route() {
+    let stage = HttpStage::new();
     for (method, path) in [
         ("PUT", "/api/queues/%2F/u%ff"),
         ("DELETE", "/api/queues/%2F/u%fd"),
@@ -34,7 +34,7 @@ fn a_name_that_is_no_text_is_refused_on_every_route() {
 
 #[test]
 fn line_ends_are_no_part_of_a_declared_name() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("PUT", "/api/queues/%2F/a%0D%0Ab", "{}").0, 201);
     assert_eq!(stage.ask("PUT", "/api/exchanges/%2F/e%0Ax", "{\"type\": \"direct\"}").0, 201);
     assert_eq!(stage.ask("POST", "/api/bindings/%2F/e/e%0Ax/q/a%0Ab", "{}").0, 201);
@@ -46,7 +46,7 @@ fn line_ends_are_no_part_of_a_declared_name() {
 
 #[test]
 fn a_body_is_no_longer_than_configured() {
-    let stage = Stage::with_all(&["management.http.max_body_size=100", "management.http.max_definitions_size=200"]);
+    let stage = HttpStage::with_all(&["management.http.max_body_size=100", "management.http.max_definitions_size=200"]);
     let body = |length: usize| format!("{{\"arguments\": {{}}, \"x\": \"{}\"}}", "y".repeat(length));
     assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", &body(10)).0, 201);
     let (status, answer) = stage.ask("PUT", "/api/queues/%2F/r", &body(100));
@@ -61,10 +61,10 @@ fn a_body_is_no_longer_than_configured() {
     stage.node.stop("test");
 }
 
-/// Two that have begun don't fit together: the second one is told to come again, and does when the first is done.
+/// Two bodies in progress exceed the limit: the second request is told to retry, and succeeds once the first is done.
 #[test]
 fn bodies_of_all_requests_have_a_limit() {
-    let stage = Stage::with_all(&["management.http.max_bodies_size=1000"]);
+    let stage = HttpStage::with_all(&["management.http.max_bodies_size=1000"]);
     let body = format!("{{\"x\": \"{}\"}}", "y".repeat(400));
     let ask = || stage.ask("POST", "/api/definitions", &body);
     let mut first = TcpStream::connect(stage.http).expect("connects");
@@ -75,7 +75,7 @@ fn bodies_of_all_requests_have_a_limit() {
         "x".repeat(800)
     )
     .expect("is sent");
-    // Nothing tells when the node has read that but the answers to others.
+    // Only responses to other requests reveal that the node has read it.
     let refused = std::iter::repeat_with(ask).find(|(status, _)| *status != 204);
     let (status, answer) = refused.expect("it is read at last");
     assert_eq!(status, 503);
@@ -92,19 +92,19 @@ fn bodies_of_all_requests_have_a_limit() {
 
 #[test]
 fn a_body_of_small_values_is_refused_before_it_takes_memory() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let body = format!("{{\"x\": [{}0]}}", "0,".repeat(1 << 20));
     let (status, answer) = stage.ask("PUT", "/api/queues/%2F/q", &body);
     assert_eq!(status, 400);
     assert!(answer["reason"].as_str().is_some_and(|reason| reason.contains("bytes of memory")), "{answer}");
-    // Definitions don't look at what they don't know.
+    // Definitions ignore unknown parts.
     assert_eq!(stage.ask("POST", "/api/definitions", &body).0, 204);
     stage.node.stop("test");
 }
 
 #[test]
-fn no_password_lets_anybody_in_where_that_is_off() {
-    let stage = Stage::with("management.disable_basic_auth=true");
+fn no_password_is_accepted_if_basic_authentication_is_off() {
+    let stage = HttpStage::with("management.disable_basic_auth=true");
     let (status, answer) = stage.ask("GET", "/api/whoami", "");
     assert_eq!(status, 401);
     assert!(
@@ -117,7 +117,7 @@ fn no_password_lets_anybody_in_where_that_is_off() {
 
 #[test]
 fn the_api_description_asks_for_a_password_if_configured() {
-    let stage = Stage::with("management.require_auth_for_api_reference=true");
+    let stage = HttpStage::with("management.require_auth_for_api_reference=true");
     assert_eq!(stage.ask_as(None, "GET", "/api/openapi.json", "").0, 401);
     assert_eq!(stage.ask("GET", "/api/openapi.json", "").0, 200);
     stage.node.stop("test");
@@ -125,7 +125,7 @@ fn the_api_description_asks_for_a_password_if_configured() {
 
 #[test]
 fn restrictions_refuse_even_administrators() {
-    let stage = Stage::with_all(&[
+    let stage = HttpStage::with_all(&[
         "management.restrictions.operator_policy_changes.disabled=true",
         "management.restrictions.quorum_queue_replica_operations.disabled=true",
     ]);
@@ -147,7 +147,7 @@ fn restrictions_refuse_even_administrators() {
 
 #[test]
 fn lists_of_streams_are_empty_where_there_are_none() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     for kind in ["connections", "publishers", "consumers"] {
         for vhost in ["", "/%2F"] {
             assert_eq!(stage.ask("GET", &format!("/api/stream/{kind}{vhost}"), ""), (200, serde_json::json!([])));

@@ -1,4 +1,4 @@
-//! A node with its HTTP servers, a client for them, and one for AMQP.
+//! A node with its HTTP servers, an HTTP client, and an AMQP client.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,12 +10,12 @@ use leveret_config::Config;
 use leveret_management::{Api, HttpListener, MetricsOptions, api, metrics, serve};
 use leveret_model::{Command, PutUser, SetPermissions};
 use leveret_node::{DirectoryLock, Listener, Listening, Node, NodeOptions, Ports};
-use leveret_session_amqp10::Amqp10;
-use leveret_session_amqp091::Amqp091;
+use leveret_session_amqp10::Amqp10Protocol;
+use leveret_session_amqp091::Amqp091Protocol;
 use leveret_strict_client::amqp091::{Client, Event, Options};
 use serde_json::Value;
 
-pub(crate) struct Stage {
+pub(crate) struct HttpStage {
     pub(crate) node: Node,
     pub(crate) amqp: SocketAddr,
     pub(crate) http: SocketAddr,
@@ -24,24 +24,24 @@ pub(crate) struct Stage {
     pub(crate) directory: tempfile::TempDir,
 }
 
-impl Stage {
-    /// A node with the administrator `guest` and, in the vhost `v`, `user` with the tag `management`, who may
-    /// touch what begins with x; `plain` has no tag.
+impl HttpStage {
+    /// A node with the administrator `guest` and, in the vhost `v`, `user` with the tag `management` and permissions
+    /// for names that begin with x; `plain` has no tag.
     pub(crate) fn new() -> Self {
         Self::with("cores=1")
     }
 
-    /// The same with one more setting.
+    /// As [`HttpStage::new`], with one more setting.
     pub(crate) fn with(setting: &str) -> Self {
         Self::with_all(&[setting])
     }
 
-    /// The same with more settings.
+    /// As [`HttpStage::new`], with more settings.
     pub(crate) fn with_all(settings: &[&str]) -> Self {
         Self::start(settings, MetricsOptions::default())
     }
 
-    /// The same with other metrics.
+    /// As [`HttpStage::new`], with other settings of the metrics.
     pub(crate) fn with_metrics(options: MetricsOptions) -> Self {
         Self::start(&[], options)
     }
@@ -54,8 +54,11 @@ impl Stage {
             config.set(setting).expect("is a key");
         }
         let lock = DirectoryLock::acquire(directory.path()).expect("the directory is free");
-        let options =
-            NodeOptions::new(&config, vec![Arc::new(Amqp091), Arc::new(Amqp10)], Arc::new(|text| panic!("{text}")));
+        let options = NodeOptions::new(
+            &config,
+            vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)],
+            Arc::new(|text| panic!("{text}")),
+        );
         let (mut node, _) = Node::start(lock, options).expect("starts");
         let now = node.handle().clock().now();
         node.handle().broker().bootstrap(users(), now).expect("users are made");
@@ -79,7 +82,7 @@ impl Stage {
         node.spawn(state.clone().sample());
         node.spawn(async move { serve(http_listener, served, listener).await.expect("serves") });
         node.spawn(async move { serve(prometheus_listener, scraped, HttpListener::default()).await.expect("serves") });
-        Stage { node, amqp, http, prometheus, api: state, directory }
+        HttpStage { node, amqp, http, prometheus, api: state, directory }
     }
 
     /// Status and body of a request by `guest`.
@@ -100,7 +103,7 @@ impl Stage {
     }
 }
 
-/// Nobody can log in before the users are on disk.
+/// Waits until the users are durable; before, no login succeeds.
 fn wait_until_published(broker: &leveret_broker::Broker) {
     let (_, position) = broker.registry.model_snapshot();
     let (done, wait) = std::sync::mpsc::channel();
@@ -114,7 +117,7 @@ fn wait_until_published(broker: &leveret_broker::Broker) {
     broker.registry.publish();
 }
 
-/// A request on a connection of its own.
+/// Sends a request on a connection of its own.
 pub(crate) fn request(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).expect("connects");
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("is set");
@@ -130,7 +133,7 @@ pub(crate) fn request(address: SocketAddr, method: &str, path: &str, headers: &s
     (status, body)
 }
 
-/// The pieces of a body that was made while it was sent.
+/// Decodes a chunked body.
 fn dechunked(mut body: &str) -> String {
     let mut whole = String::new();
     while let Some((length, rest)) = body.split_once("\r\n") {
@@ -196,12 +199,12 @@ impl Amqp {
         self.until(|event| matches!(event, Event::Reply { method, .. } if *method == name));
     }
 
-    /// Sends what is to send and reads until the event comes.
+    /// Sends pending output and reads until the event occurs.
     pub(crate) fn until(&mut self, wanted: impl Fn(&Event) -> bool) {
         self.until_seen(wanted);
     }
 
-    /// The same, where what was seen of it is kept.
+    /// As [`Amqp::until`], for predicates with state.
     pub(crate) fn until_seen(&mut self, mut wanted: impl FnMut(&Event) -> bool) {
         loop {
             let output = std::mem::take(self.client.output());

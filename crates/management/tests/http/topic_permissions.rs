@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::stage::HttpStage;
 
 const PATH: &str = "/api/topic-permissions/v/user";
 
 #[test]
 fn they_are_set_shown_and_cleared_as_in_rabbitmq() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let get = |path: &str| stage.ask("GET", path, "");
     let put = |path: &str, body: &str| stage.ask("PUT", path, body);
     let missing = (404, json!({"error": "Object Not Found", "reason": "Not Found"}));
@@ -35,8 +35,8 @@ fn they_are_set_shown_and_cleared_as_in_rabbitmq() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_in_rabbitmqs_words() {
-    let stage = Stage::new();
+fn invalid_bodies_are_refused_in_rabbitmqs_words() {
+    let stage = HttpStage::new();
     let refused = |path: &str, body: &str| {
         let (status, answer) = stage.ask("PUT", path, body);
         assert_eq!((status, &answer["error"]), (400, &json!("bad_request")), "{answer}");
@@ -55,8 +55,8 @@ fn what_makes_no_sense_is_refused_in_rabbitmqs_words() {
 }
 
 #[test]
-fn only_administrators_come_near_them() {
-    let stage = Stage::new();
+fn only_administrators_have_access_to_topic_permissions() {
+    let stage = HttpStage::new();
     let not_allowed = (401, json!({"error": "not_authorised", "reason": "Not administrator user"}));
     let body = r#"{"exchange": "amq.topic", "write": "^a", "read": ""}"#;
     for (method, path, body) in [

@@ -1,4 +1,4 @@
-//! Names of headers and annotations that tell of a message's deaths.
+//! Names of the headers and annotations about a message's deaths.
 
 use crate::annotations::X_OPT_DEATHS;
 use crate::deaths::Deaths;
@@ -9,16 +9,16 @@ const FIRST_EXCHANGE: &str = "x-first-death-exchange";
 const LAST_REASON: &str = "x-last-death-reason";
 const LAST_QUEUE: &str = "x-last-death-queue";
 const LAST_EXCHANGE: &str = "x-last-death-exchange";
-/// The names that tell of first and last death.
+/// The headers about the first and last death.
 pub(super) const SUMMARY: [&str; 6] =
     [FIRST_REASON, FIRST_QUEUE, FIRST_EXCHANGE, LAST_REASON, LAST_QUEUE, LAST_EXCHANGE];
 
-/// True for the names that a history takes, whatever the publisher had there.
+/// Whether this name belongs to the history of deaths, which replaces any value of the publisher.
 pub(super) fn is_name(name: &str) -> bool {
     name == X_OPT_DEATHS || SUMMARY.contains(&name)
 }
 
-/// One of the headers that name first and last death.
+/// The value of one of the headers about the first and last death.
 pub(crate) fn header<'a>(deaths: &Deaths<'a>, name: &str) -> Option<&'a [u8]> {
     if !SUMMARY.contains(&name) {
         return None;

@@ -1,4 +1,5 @@
-//! Messages whose bodies stand in files of their own: what goes around them, so that the bodies themselves pass in pieces.
+//! Delivery of messages whose bodies are in files: the bytes around the body, so that the body itself can be sent in
+//! pieces.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,8 +13,9 @@ use crate::envelope::Encoding;
 use crate::hub::{BodyForm, FileBody, Message};
 use crate::stored::StoredMessage;
 
-/// The properties of a message as a receiver over AMQP 0-9-1 gets them, and the part of its file that is the body there.
-/// `start` is the beginning of the body, `length` bytes in all. None when the body has to be converted as a whole.
+/// The properties of a message for a receiver over AMQP 0-9-1, and the part of its file that is the body there.
+/// `start` is the beginning of the body, which has `length` bytes in all. `None` if the body has to be converted as a
+/// whole.
 pub fn file_to_amqp091<'a>(
     message: &StoredMessage<'a>,
     sent_ms: Option<u64>,
@@ -33,8 +35,9 @@ pub fn file_to_amqp091<'a>(
     Some((Cow::Owned(properties_of(&hub, sent_ms, is_encoded)), range))
 }
 
-/// Appends what comes before the file's bytes of a message as a receiver over AMQP 1.0 gets it. `start` is the beginning
-/// of the body, `length` bytes in all. False, and nothing appended, when the body has to be converted as a whole.
+/// Appends the bytes that precede the file's bytes for a receiver over AMQP 1.0. `start` is the beginning of the
+/// body, which has `length` bytes in all. Returns false and appends nothing if the body has to be converted as a
+/// whole.
 pub fn file_to_amqp10(
     message: &StoredMessage<'_>,
     delivery: &Delivery,
@@ -44,7 +47,7 @@ pub fn file_to_amqp10(
 ) -> bool {
     let before = out.len();
     let body = match write_start(message, delivery, out) {
-        // It is the bare message, whose other sections go out with it.
+        // The file holds the bare message, including its other sections.
         BodyForm::Sections => return true,
         form => FileBody::of(form, length, start, 0),
     };

@@ -1,10 +1,10 @@
-//! Messages as receivers of each protocol see them.
+//! Messages in the form in which receivers of each protocol get them.
 //!
-//! A message goes out as it came in when the receiver speaks its publisher's protocol: properties and body of AMQP
-//! 0-9-1 are borrowed, the bare message of AMQP 1.0 is copied byte for byte behind a header and annotations whose
-//! stored part isn't decoded. Every other message is read into its [hub form](crate::hub), from which the receiver's
-//! protocol writes it, with RabbitMQ's rules; where these would fail or lose more than they must, docs/differences.md
-//! says what happens here.
+//! If the receiver uses its publisher's protocol, a message is sent as it was received. For AMQP 0-9-1, properties
+//! and body are borrowed; for AMQP 1.0, the bare message is copied after a header and the annotations, whose stored
+//! part isn't decoded. Every other message is read into its [hub form](crate::hub), from which the receiver's
+//! protocol writes it by RabbitMQ's rules. Where these would fail or lose more than necessary, docs/differences.md
+//! describes what we do instead.
 
 mod amqp091;
 mod amqp10;
@@ -25,7 +25,7 @@ pub use amqp091::{to_amqp091, within};
 pub(crate) use deaths::header as death_header;
 pub use file::{file_to_amqp10, file_to_amqp091};
 
-/// A message as a receiver over AMQP 0-9-1 gets it.
+/// A message for a receiver over AMQP 0-9-1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Amqp091<'a> {
     /// Property flags and list (specification 4.2.6.1).
@@ -34,8 +34,8 @@ pub struct Amqp091<'a> {
     pub body: Cow<'a, [u8]>,
 }
 
-/// The property `timestamp` as a receiver over AMQP 0-9-1 gets it, in seconds since the Unix epoch. The body of a message
-/// that came over AMQP 1.0 has to be at hand.
+/// The property `timestamp` for a receiver over AMQP 0-9-1, in seconds since the Unix epoch. If the message was
+/// published over AMQP 1.0, its body has to be present.
 pub fn timestamp(message: &StoredMessage<'_>) -> Option<u64> {
     stamps::Stamps::of(&message.overlay, None).timestamp().or_else(|| match message.encoding {
         Encoding::Amqp091 => Properties::decode(message.properties).ok()?.timestamp,
@@ -45,15 +45,15 @@ pub fn timestamp(message: &StoredMessage<'_>) -> Option<u64> {
     })
 }
 
-/// What a message's header says about this delivery (AMQP 1.0, 3.2.1).
+/// The fields of a message's header that belong to this delivery (AMQP 1.0, 3.2.1).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Delivery {
-    /// A receiver had it before.
+    /// Whether it was delivered before.
     pub redelivered: bool,
-    /// Failed attempts before this one.
+    /// Number of failed attempts before this one.
     pub delivery_count: u32,
-    /// Wall time in milliseconds since the Unix epoch: what is left of a time to live is counted from here.
+    /// Wall time in milliseconds since the Unix epoch, from which the remaining time to live is counted.
     pub now_ms: u64,
-    /// The receiver is told that it is sent now (`message_interceptors.outgoing.timestamp.enabled`).
+    /// Whether the receiver gets the time of sending (`message_interceptors.outgoing.timestamp.enabled`).
     pub sent_time: bool,
 }

@@ -1,21 +1,22 @@
-//! Stamps of a message as receivers see them: when it came, through which node, and when it goes.
+//! Stamps of a message in the form in which receivers get them: time of receipt, receiving node, and time of sending.
 
 use leveret_amqp10::Value;
 use leveret_amqp091::FieldValue;
 
 use crate::annotations::{TIMESTAMP_IN_MS, X_OPT_RECEIVED_TIME, X_OPT_SENT_TIME, X_ROUTED_BY};
-use crate::overlay::{Overlay, Received};
+use crate::overlay::{Overlay, ReceivedStamp};
 
-/// All that one delivery has.
+/// The stamps of one delivery.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Stamps<'a> {
-    received: Option<Received>,
+    received: Option<ReceivedStamp>,
     routed_by: Option<&'a [u8]>,
     sent_ms: Option<u64>,
 }
 
 impl<'a> Stamps<'a> {
-    /// Those of a message that is sent at `sent_ms`, in milliseconds since the Unix epoch, if that is told.
+    /// The stamps of a message. `sent_ms` is the time of sending in milliseconds since the Unix epoch, if the
+    /// receiver gets it.
     #[inline]
     pub(super) fn of(overlay: &Overlay<'a>, sent_ms: Option<u64>) -> Self {
         if overlay.is_empty() {
@@ -24,13 +25,13 @@ impl<'a> Stamps<'a> {
         Self { received: overlay.received(), routed_by: overlay.routed_by(), sent_ms }
     }
 
-    /// There are none.
+    /// Whether there are none.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.received.is_none() && self.routed_by.is_none() && self.sent_ms.is_none()
     }
 
-    /// A publisher's annotation of this name makes way.
+    /// Whether a stamp replaces a publisher's annotation of this name.
     pub(super) fn takes(&self, name: &str) -> bool {
         match name {
             X_OPT_RECEIVED_TIME => self.header().is_some(),
@@ -40,12 +41,12 @@ impl<'a> Stamps<'a> {
         }
     }
 
-    /// The property `timestamp`, in seconds since the Unix epoch, in place of the publisher's.
+    /// The property `timestamp`, in seconds since the Unix epoch, if it replaces the publisher's.
     pub(super) fn timestamp(&self) -> Option<u64> {
         self.received.filter(|received| received.property).map(|received| received.ms / 1000)
     }
 
-    /// Calls `add` with headers of AMQP 0-9-1, before the publisher's.
+    /// Passes headers of AMQP 0-9-1 to `add`, which precede the publisher's.
     pub(super) fn add_headers(&self, mut add: impl FnMut(&str, FieldValue)) {
         let time = |ms: u64| FieldValue::I64(ms as i64);
         if let Some(ms) = self.header() {
@@ -59,7 +60,7 @@ impl<'a> Stamps<'a> {
         }
     }
 
-    /// Calls `add` with annotations of AMQP 1.0.
+    /// Passes annotations of AMQP 1.0 to `add`.
     pub(super) fn add_annotations(&self, mut add: impl FnMut(&str, Value<'_>)) {
         if let Some(ms) = self.header() {
             add(X_OPT_RECEIVED_TIME, Value::Timestamp(ms as i64));
@@ -68,7 +69,7 @@ impl<'a> Stamps<'a> {
             add(X_ROUTED_BY, std::str::from_utf8(node).map_or(Value::Binary(node), Value::String));
         }
         if let Some(ms) = self.sent_ms {
-            // A long in RabbitMQ, unlike the other.
+            // A long in RabbitMQ, unlike the time of receipt.
             add(X_OPT_SENT_TIME, Value::Long(ms as i64));
         }
     }

@@ -1,4 +1,4 @@
-//! Messages of AMQP 0-9-1 to the hub form, by RabbitMQ's rules.
+//! Reads messages of AMQP 0-9-1 into the hub form, by RabbitMQ's rules.
 //!
 //! | AMQP 0-9-1 | AMQP 1.0 |
 //! |---|---|
@@ -25,7 +25,7 @@ use crate::stored::StoredMessage;
 /// Reads the sections before the body.
 #[inline]
 pub(super) fn read<'a>(stored: &StoredMessage<'a>) -> Message<'a> {
-    // They were checked when the message came in.
+    // They were checked when the message was received.
     let given = Amqp091Properties::decode(stored.properties).unwrap_or_default();
     let headers = given.headers.unwrap_or(Table::EMPTY);
     let kind = given.kind.map(|kind| Value::text(kind.as_bytes()));
@@ -50,12 +50,12 @@ pub(super) fn read<'a>(stored: &StoredMessage<'a>) -> Message<'a> {
     }
 }
 
-/// Symbols are ASCII.
+/// A symbol, if the text is ASCII.
 fn symbol(text: ShortStr<'_>) -> Option<Symbol<'_>> {
     text.as_str().and_then(Symbol::checked)
 }
 
-/// A UUID in its URN form becomes a UUID, other text stays text, and other bytes are binary.
+/// A UUID in its URN form becomes a UUID; other text stays text, and other bytes are binary.
 fn message_id(id: ShortStr<'_>) -> MessageId<'_> {
     match std::str::from_utf8(id.as_bytes()) {
         Ok(text) => uuid::parse(text).map_or(MessageId::String(text), MessageId::Uuid),
@@ -63,19 +63,19 @@ fn message_id(id: ShortStr<'_>) -> MessageId<'_> {
     }
 }
 
-/// Milliseconds since the Unix epoch; a time beyond the range is the last within it.
+/// Milliseconds since the Unix epoch; clamped to the range.
 fn milliseconds(seconds: u64) -> i64 {
     i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000)
 }
 
-/// Calls `take` with the message annotations among the headers, then with the property `type`.
+/// Passes the message annotations among the headers to `take`, then the property `type`.
 #[inline]
 pub(super) fn annotations<'a>(headers: Table<'a>, kind: Option<Value<'a>>, mut take: impl FnMut(&'a str, Value<'a>)) {
     for (name, field) in headers.iter() {
         let Some(name) = name.as_str() else { continue };
         let name = match (name, field) {
             ("CC", Field::Array(_)) => X_CC,
-            // The broker's to say.
+            // Only the broker sets these.
             (X_EXCHANGE | X_ROUTING_KEY, _) => continue,
             (X_BASIC_TYPE, _) if kind.is_some() => continue,
             _ if name.starts_with("x-") => name,
@@ -90,7 +90,7 @@ pub(super) fn annotations<'a>(headers: Table<'a>, kind: Option<Value<'a>>, mut t
     }
 }
 
-/// Calls `take` with the application properties among the headers. The section can't hold lists and maps (3.2.5).
+/// Passes the application properties among the headers to `take`. The section can't hold lists and maps (3.2.5).
 #[inline]
 pub(super) fn application_properties<'a>(headers: Table<'a>, mut take: impl FnMut(&'a str, Value<'a>)) {
     for (name, field) in headers.iter() {
@@ -103,7 +103,7 @@ pub(super) fn application_properties<'a>(headers: Table<'a>, mut take: impl FnMu
     }
 }
 
-/// The value of a field, if it has one in the hub form.
+/// The value of a field, if the hub form has a counterpart.
 #[inline]
 pub(super) fn value(field: Field<'_>) -> Option<Value<'_>> {
     Some(Value::Simple(match field {

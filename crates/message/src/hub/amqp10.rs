@@ -1,4 +1,4 @@
-//! Messages of AMQP 1.0 to the hub form: their own sections.
+//! Reads messages of AMQP 1.0 into the hub form: their own sections.
 
 use leveret_amqp10::MapRef;
 use leveret_amqp10::message::Sections;
@@ -6,7 +6,7 @@ use leveret_amqp10::message::Sections;
 use super::{BodyForm, Entries, Message, Properties, ReplyTo};
 use crate::stored::StoredMessage;
 
-/// The stored form with the sections of its bare message, or of as much of it as comes before the body.
+/// The message with the sections of its bare message, or with as many of them as precede the body.
 #[inline]
 pub(super) fn read<'a>(stored: &StoredMessage<'a>, bare: &Sections<'a>) -> Message<'a> {
     let annotations = if stored.properties.is_empty() { None } else { annotations(stored.properties) };
@@ -36,6 +36,6 @@ pub(super) fn read<'a>(stored: &StoredMessage<'a>, bare: &Sections<'a>) -> Messa
 }
 
 fn annotations(section: &[u8]) -> Option<MapRef<'_>> {
-    // They were checked when the message came in.
+    // They were checked when the message was received.
     Sections::parse(section).ok()?.message_annotations
 }

@@ -4,21 +4,21 @@ use std::ops::Range;
 
 use leveret_amqp10::message::{BodyRef, SectionStart, Sections};
 
-/// How the bytes of a stored body are to be read.
+/// The way to read the bytes of a stored body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyForm {
-    /// Bytes of a protocol whose messages have nothing else.
+    /// Plain bytes, in a protocol that has nothing else.
     Bytes,
-    /// The same, and the publisher declares them to be sections of AMQP 1.0, which isn't checked yet.
+    /// Plain bytes that the publisher declares to be sections of AMQP 1.0, which isn't checked yet.
     Declared,
-    /// A bare message of AMQP 1.0: its body and footer stand behind its other sections.
+    /// A bare message of AMQP 1.0: its body and footer follow its other sections.
     Sections,
 }
 
 /// A body.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Body<'a> {
-    /// Bytes: in AMQP 1.0 one data section.
+    /// Bytes; in AMQP 1.0 one data section.
     Bytes(&'a [u8]),
     /// Sections of AMQP 1.0.
     Sections {
@@ -30,7 +30,7 @@ pub enum Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// A stored body; none if it is damaged.
+    /// A stored body; `None` if it is damaged.
     #[inline]
     pub fn read(form: BodyForm, bytes: &'a [u8]) -> Option<Self> {
         Some(match form {
@@ -47,7 +47,7 @@ impl<'a> Body<'a> {
         Self::Sections { body: bare.body, raw: &bytes[before..] }
     }
 
-    /// The sections in `bytes`, if these are the sections of a body, and perhaps a footer, and nothing else.
+    /// The sections in `bytes`, if these are exactly the sections of a body and optionally a footer.
     #[cold]
     fn declared(bytes: &'a [u8]) -> Option<Self> {
         let sections = Sections::parse(bytes).ok()?;
@@ -57,18 +57,18 @@ impl<'a> Body<'a> {
     }
 }
 
-/// A body in a file of its own: which of the file's bytes it is.
+/// A body in a file of its own: the part of the file that is the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileBody {
     /// The bytes of a [`Body::Bytes`].
     Bytes(Range<u64>),
-    /// One section of AMQP 1.0, and what follows it.
+    /// One section of AMQP 1.0, and everything after it.
     Section(Range<u64>),
 }
 
 impl FileBody {
-    /// The body of `length` bytes that begin with `start`; none when it has to be read as a whole. `before` is the number of
-    /// bytes of other sections, which only a [`BodyForm::Sections`] has.
+    /// The body of `length` bytes that begins with `start`; `None` if it has to be read as a whole. `before` is the
+    /// number of bytes of other sections, which only a [`BodyForm::Sections`] has.
     pub fn of(form: BodyForm, length: u32, start: &[u8], before: usize) -> Option<Self> {
         let length = u64::from(length);
         if form == BodyForm::Bytes {

@@ -5,11 +5,11 @@ use leveret_amqp091::Table;
 
 use super::{Value, amqp091, value};
 
-/// Named values, in the publisher's order. A name may be there twice.
+/// Named values, in the publisher's order. A name may occur twice.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Entries<'a>(Source<'a>);
 
-/// One variant for each form in which they are stored.
+/// The forms in which they are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 enum Source<'a> {
     #[default]
@@ -38,7 +38,8 @@ impl<'a> Entries<'a> {
         Self(Source::Amqp091Properties(headers))
     }
 
-    /// Calls `take` with each name and value. A call, not an iterator: which form they have is asked once and not at each.
+    /// Passes each name and value to `take`. Takes a closure instead of returning an iterator, because it then checks
+    /// the stored form once and not for each entry.
     #[inline]
     pub fn each(&self, mut take: impl FnMut(&'a str, Value<'a>)) {
         match self.0 {

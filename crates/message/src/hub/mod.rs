@@ -1,11 +1,12 @@
 //! The hub form of a message: the sections of AMQP 1.0 (part 3.2), to which and from which every encoding converts.
 //!
-//! With a conversion for each pair, three encodings would need six and five would need twenty. Here each encoding has one
-//! reader, in this module, and each receiver's protocol one writer, in [`deliver`](crate::deliver). A receiver that speaks
-//! its publisher's protocol is no conversion: it gets the stored bytes.
+//! With a conversion for each pair, three encodings would need six conversions and five would need twenty. With the
+//! hub, each encoding has one reader, in this module, and each receiver's protocol one writer, in
+//! [`deliver`](crate::deliver). A receiver that uses its publisher's protocol needs no conversion: it gets the stored
+//! bytes.
 //!
-//! Everything borrows from the stored bytes. Annotations, application properties and nested values stay in the publisher's
-//! encoding and are read one by one when a writer asks for them; no tree is built.
+//! Everything borrows from the stored bytes. Annotations, application properties and nested values stay in the
+//! publisher's encoding and are read one by one when a writer asks for them; no tree is built.
 //!
 //! | section | where it is |
 //! |---|---|
@@ -42,53 +43,53 @@ pub(crate) const TYPE_AMQP10: &str = "amqp-1.0";
 /// The sections of a message before its body.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Message<'a> {
-    /// Facts that the broker knows of every message, the fields of the header among them.
+    /// The broker's information about the message, including fields of the header.
     pub envelope: Envelope<'a>,
-    /// The broker's notes on this message: further routing keys, deaths, stamps.
+    /// The broker's additions: further routing keys, deaths, stamps.
     pub overlay: Overlay<'a>,
-    /// The publisher's message annotations. Exchange and routing key aren't among them.
+    /// The publisher's message annotations, without exchange and routing key.
     pub annotations: Entries<'a>,
-    /// See [`Properties`].
+    /// The properties.
     pub properties: Properties<'a>,
     /// Application properties.
     pub application_properties: Entries<'a>,
-    /// How the stored body is to be read.
+    /// How the stored body is read.
     pub body: BodyForm,
 }
 
 /// Immutable properties (3.2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Properties<'a> {
-    /// The message's name.
+    /// The id of the message.
     pub message_id: Option<MessageId<'a>>,
-    /// The user who published it.
+    /// The publishing user.
     pub user_id: Option<&'a [u8]>,
-    /// The address that it was sent to.
+    /// The destination address.
     pub to: Option<&'a str>,
     /// Its subject.
     pub subject: Option<&'a str>,
-    /// The address for answers.
+    /// The address for replies.
     pub reply_to: Option<ReplyTo<'a>>,
-    /// The message that it answers.
+    /// The id of the message that this one replies to.
     pub correlation_id: Option<MessageId<'a>>,
     /// The MIME type of its body.
     pub content_type: Option<Symbol<'a>>,
-    /// The encoding of its body on top of that type, such as `gzip`.
+    /// The encoding of its body in addition to the type, such as `gzip`.
     pub content_encoding: Option<Symbol<'a>>,
-    /// When it is worthless, in milliseconds since the Unix epoch.
+    /// The time after which it is void, in milliseconds since the Unix epoch.
     pub absolute_expiry_time: Option<i64>,
-    /// When it was made, in milliseconds since the Unix epoch.
+    /// The time at which it was created, in milliseconds since the Unix epoch.
     pub creation_time: Option<i64>,
     /// Its group.
     pub group_id: Option<&'a str>,
-    /// Its place in that group.
+    /// Its number in that group.
     pub group_sequence: Option<u32>,
-    /// The group of answers.
+    /// The group of replies.
     pub reply_to_group_id: Option<&'a str>,
 }
 
 impl<'a> Message<'a> {
-    /// A whole message and its body; none if it is damaged, which the log's checksums guard against.
+    /// Reads a whole message and its body; `None` if it is damaged, which the log's checksums guard against.
     pub fn read(stored: &StoredMessage<'a>) -> Option<(Self, Body<'a>)> {
         Some(match stored.encoding {
             Encoding::Amqp091 => {
@@ -96,7 +97,7 @@ impl<'a> Message<'a> {
                 (message, Body::read(message.body, stored.body)?)
             }
             Encoding::Amqp10 => {
-                // In place: they are half a kilobyte.
+                // In place, because the sections take half a kilobyte.
                 let mut bare = Sections::NONE;
                 bare.read(stored.body).ok()?;
                 (Self::from_amqp10(stored, &bare), Body::from_amqp10(&bare, stored.body))
@@ -104,14 +105,14 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// A message that came over AMQP 0-9-1, read from its properties.
+    /// Reads a message published over AMQP 0-9-1 from its properties.
     #[inline]
     pub fn from_amqp091(stored: &StoredMessage<'a>) -> Self {
         amqp091::read(stored)
     }
 
-    /// A message that came over AMQP 1.0, read from its annotations and the sections of its bare message, of which those
-    /// before the body are enough.
+    /// Reads a message published over AMQP 1.0 from its annotations and the sections of its bare message. The
+    /// sections before the body are enough.
     #[inline]
     pub fn from_amqp10(stored: &StoredMessage<'a>, bare: &Sections<'a>) -> Self {
         amqp10::read(stored, bare)

@@ -4,17 +4,17 @@ use std::borrow::Cow;
 
 const QUEUES: &str = "/queues/";
 
-/// Where answers go.
+/// The address for replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyTo<'a> {
-    /// An address of AMQP 1.0 (RabbitMQ's version 2), or any text.
+    /// An address of AMQP 1.0 (RabbitMQ's version 2), or any other text.
     Address(&'a str),
     /// A queue's name.
     Queue(&'a [u8]),
 }
 
 impl<'a> ReplyTo<'a> {
-    /// The name of the queue; an address that isn't a queue's as it is.
+    /// The name of the queue; other addresses are returned unchanged.
     pub fn queue(self) -> Cow<'a, [u8]> {
         match self {
             Self::Address(address) => match address.strip_prefix(QUEUES).and_then(decode) {

@@ -17,7 +17,7 @@ pub(crate) fn text(bytes: &[u8; 16]) -> String {
     text
 }
 
-/// The UUID of a text in this form.
+/// The UUID in a text of this form.
 pub(crate) fn parse(text: &str) -> Option<[u8; 16]> {
     let text = text.strip_prefix(URN_UUID)?.as_bytes();
     let mut uuid = [0; 16];

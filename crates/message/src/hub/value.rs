@@ -8,22 +8,22 @@ use leveret_amqp091::{Array, Table};
 
 use super::amqp091;
 
-/// A value that borrows from the stored bytes, read from them when it is asked for.
+/// A value that borrows from the stored bytes and is decoded when it is read.
 ///
-/// Arrays are lists here and described values are the values that they describe: only AMQP 1.0 has them, and its receivers
-/// get its messages verbatim.
+/// Arrays appear as lists, and described values as the values that they describe: only AMQP 1.0 has them, and its
+/// receivers get its messages verbatim.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
-    /// A value that holds no others. The codec's list, map, array and described values never stand here.
+    /// A value without nested values. The codec's list, map, array and described values never occur here.
     Simple(Amqp10<'a>),
     /// Values in order.
     List(List<'a>),
-    /// Values under names.
+    /// A map with strings as keys.
     Map(Map<'a>),
 }
 
 impl<'a> Value<'a> {
-    /// Bytes as a string if they are UTF-8, else as a binary.
+    /// A string if the bytes are UTF-8, otherwise a binary.
     pub(crate) fn text(bytes: &'a [u8]) -> Self {
         Self::Simple(std::str::from_utf8(bytes).map_or(Amqp10::Binary(bytes), Amqp10::String))
     }
@@ -36,7 +36,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A number of any integer type that isn't negative, also a timestamp.
+    /// The value of any integer type or timestamp that isn't negative.
     pub fn as_u64(&self) -> Option<u64> {
         match self {
             Self::Simple(value) => value.as_u64(),
@@ -51,7 +51,7 @@ impl<'a> From<Amqp10<'a>> for Value<'a> {
             Amqp10::List(list) => Self::List(List(Items::Amqp10(list))),
             Amqp10::Array(array) => Self::List(List(Items::Amqp10Array(array))),
             Amqp10::Map(map) => Self::Map(Map(Pairs::Amqp10(map))),
-            // Their nesting is bounded by the codec.
+            // The codec limits their nesting.
             Amqp10::Described(described) => Self::from(described.value()),
             simple => Self::Simple(simple),
         }
@@ -75,7 +75,7 @@ impl<'a> List<'a> {
         Self(Items::Amqp091(array))
     }
 
-    /// True for an array of AMQP 1.0, whose items are of one type.
+    /// Whether it is an array of AMQP 1.0, whose items have the same type.
     pub fn is_array(&self) -> bool {
         matches!(self.0, Items::Amqp10Array(_))
     }
@@ -92,7 +92,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// Values under names, in the publisher's order. A name may be there twice.
+/// Named values, in the publisher's order. A name may occur twice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Map<'a>(Pairs<'a>);
 
@@ -108,7 +108,7 @@ impl<'a> Map<'a> {
         Self(Pairs::Amqp091(table))
     }
 
-    /// The pairs whose keys are strings or symbols. Names that aren't UTF-8 get U+FFFD in place of what isn't.
+    /// The pairs whose keys are strings or symbols. Bytes of names that aren't UTF-8 are replaced by U+FFFD.
     pub fn iter(&self) -> impl Iterator<Item = (Cow<'a, str>, Value<'a>)> + use<'a> {
         let (mut table, mut map) = (None, None);
         match self.0 {

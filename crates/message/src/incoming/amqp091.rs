@@ -1,4 +1,4 @@
-//! Routing keys in the headers `CC` and `BCC` of a message that comes in over AMQP 0-9-1.
+//! Routing keys in the headers `CC` and `BCC` of a message published over AMQP 0-9-1.
 
 use leveret_amqp091::{DecodeError, FieldTable, FieldValue, Properties, Table, Value};
 use thiserror::Error;
@@ -6,26 +6,26 @@ use thiserror::Error;
 const CC: &str = "CC";
 const BCC: &str = "BCC";
 
-/// Routing keys besides that of `basic.publish`.
+/// Routing keys in addition to that of `basic.publish`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FurtherKeys<'a> {
-    /// From `CC`, which receivers see.
+    /// Keys from `CC`, which receivers see.
     pub seen: Vec<&'a [u8]>,
-    /// From `BCC`, which they don't.
+    /// Keys from `BCC`, which receivers don't see.
     pub blind: Vec<&'a [u8]>,
-    /// The header `BCC` is there, if only empty: it has to be taken out.
+    /// Whether the header `BCC` is present, even if empty: it has to be removed.
     pub has_blind: bool,
 }
 
-/// A header that isn't an array of strings: the publisher's fault.
+/// The publisher's header isn't an array of strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum InvalidKeys {
-    /// It isn't an array.
+    /// The header isn't an array.
     #[error("invalid header '{name}' of type {kind}: expected an array of strings")]
     Header {
         /// `CC` or `BCC`.
         name: &'static str,
-        /// RabbitMQ's word for its type.
+        /// RabbitMQ's name of its type.
         kind: &'static str,
     },
     /// An item isn't a string.
@@ -33,13 +33,13 @@ pub enum InvalidKeys {
     Item {
         /// `CC` or `BCC`.
         name: &'static str,
-        /// RabbitMQ's word for its type.
+        /// RabbitMQ's name of its type.
         kind: &'static str,
     },
 }
 
 impl<'a> FurtherKeys<'a> {
-    /// The keys in these headers; none when neither header is there or both are without effect.
+    /// The keys in these headers; `None` if neither header is present or both have no effect.
     ///
     /// # Errors
     /// [`InvalidKeys`].
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn blind_copies_are_taken_out() {
+    fn blind_copies_are_removed() {
         let table = FieldTable::new().with("h", 1).with(BCC, array(&["c"])).with("i", 2).encoded();
         let mut raw = Vec::new();
         Properties { headers: Some(table.as_table()), delivery_mode: Some(2), ..Properties::default() }

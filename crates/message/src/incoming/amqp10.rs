@@ -1,4 +1,4 @@
-//! A message as it comes in over AMQP 1.0: checked, and cut into what is stored.
+//! Messages published over AMQP 1.0: checks them and splits them into the stored parts.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::headers::Headers;
 use crate::overlay::Overlay;
 use crate::stored::StoredMessage;
 
-/// A message that can't be taken: the publisher's fault. The link is detached with [`condition`](Self::condition).
+/// An invalid message of the publisher. The link is detached with [`condition`](Self::condition).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum InvalidMessage {
     /// The sections can't be read (specification 3.2).
@@ -24,15 +24,15 @@ pub enum InvalidMessage {
         "failed to parse message: missing_amqp_message_body; a message has a data, amqp-sequence or amqp-value section"
     )]
     NoBody,
-    /// A key that only the specification may define (3.2.10).
+    /// An annotation has a key that is reserved for the specification (3.2.10).
     #[error(
         "failed to parse message: reserved_annotation_key in section {section}; keys must be symbols that begin with 'x-'"
     )]
     ReservedKey {
-        /// Which map holds it.
+        /// The section of the key.
         section: &'static str,
     },
-    /// Further routing keys that aren't strings.
+    /// The further routing keys aren't strings.
     #[error("bad value for 'x-cc' message-annotation: expected a list of strings")]
     Cc,
 }
@@ -47,10 +47,10 @@ impl InvalidMessage {
     }
 }
 
-/// A message that may be taken, borrowed from the transfers' payload.
+/// A valid message, borrowed from the transfers' payload.
 #[derive(Debug, Clone)]
 pub struct Incoming<'a> {
-    /// From the header; false without one.
+    /// From the header; false without a header.
     pub durable: bool,
     /// From the header.
     pub priority: Option<u8>,
@@ -58,26 +58,26 @@ pub struct Incoming<'a> {
     pub ttl_ms: Option<u32>,
     /// From the properties, for the session to check.
     pub user_id: Option<&'a [u8]>,
-    /// From the properties: where an anonymous terminus sends it.
+    /// From the properties: the target address on a link with an anonymous terminus.
     pub to: Option<&'a str>,
-    /// From the properties: the routing key of an exchange without another.
+    /// From the properties: the routing key on a link whose address is only an exchange.
     pub subject: Option<&'a str>,
-    /// There is a `creation-time` among the properties.
+    /// Whether the properties include a `creation-time`.
     pub has_creation_time: bool,
-    /// What headers exchanges look at.
+    /// Headers for headers exchanges.
     pub headers: Headers<'a>,
-    /// What is stored of the message-annotations section.
+    /// The stored part of the message-annotations section.
     annotations: Cow<'a, [u8]>,
     /// The bare message and footer.
     bare: &'a [u8],
     cc: Option<ListIter<'a>>,
 }
 
-/// Checks the joined payload of a message's transfers and finds what routing and storing need. Without message
+/// Checks the joined payload of a message's transfers and extracts what routing and storing need. Without message
 /// annotations nothing is copied or allocated.
 ///
 /// # Errors
-/// [`InvalidMessage`] when it is malformed, has no body, or has annotations that it may not have.
+/// [`InvalidMessage`] if it is malformed, has no body, or has reserved annotations.
 #[inline]
 pub fn amqp10(payload: &[u8]) -> Result<Incoming<'_>, InvalidMessage> {
     let mut sections = Sections::NONE;
@@ -91,12 +91,12 @@ pub fn amqp10(payload: &[u8]) -> Result<Incoming<'_>, InvalidMessage> {
     take(&sections)
 }
 
-/// As [`amqp10`] of the first bytes of a message, with where its body begins in them: none when its other sections
-/// aren't all there or aren't well-formed, or the size of the body's first section isn't known from its beginning. What
-/// comes from there on is for a [`BodyCheck`].
+/// As [`amqp10`], for the first bytes of a message. Also returns the offset of its body. `None` if its other sections
+/// are incomplete or malformed, or if the size of the body's first section isn't known from its beginning. The bytes
+/// from there on have to be checked by a [`BodyCheck`].
 ///
 /// # Errors
-/// [`InvalidMessage`] when it has annotations that it may not have.
+/// [`InvalidMessage`] if it has reserved annotations.
 pub fn amqp10_start(payload: &[u8]) -> Result<Option<(Incoming<'_>, usize)>, InvalidMessage> {
     match Sections::parse_start(payload) {
         Some((sections, body)) if SectionStart::of(&payload[body..]).is_some() => Ok(Some((take(&sections)?, body))),
@@ -104,31 +104,31 @@ pub fn amqp10_start(payload: &[u8]) -> Result<Option<(Incoming<'_>, usize)>, Inv
     }
 }
 
-/// As [`amqp10`] of the sections before the body.
+/// As [`amqp10`], for the sections before the body.
 ///
 /// # Errors
-/// [`InvalidMessage`] when they are malformed, or annotations that may not be are there.
+/// [`InvalidMessage`] if they are malformed or contain reserved annotations.
 pub fn amqp10_sections(payload: &[u8]) -> Result<Incoming<'_>, InvalidMessage> {
     take(&Sections::parse(payload)?)
 }
 
-/// Checks the body and the footer of a message that isn't at hand.
+/// Checks body and footer of a message in pieces.
 #[derive(Debug, Default)]
 pub struct BodyCheck(BodyWalk);
 
 impl BodyCheck {
-    /// Takes what comes next.
+    /// Checks the next piece.
     ///
     /// # Errors
-    /// [`InvalidMessage`] when that can't be part of a message.
+    /// [`InvalidMessage`] if it can't be part of a message.
     pub fn add(&mut self, bytes: &[u8]) -> Result<(), InvalidMessage> {
         Ok(self.0.add(bytes)?)
     }
 
-    /// All has come.
+    /// Ends the check.
     ///
     /// # Errors
-    /// [`InvalidMessage`] when it isn't whole, or its footer is malformed.
+    /// [`InvalidMessage`] if the message isn't complete, or its footer is malformed.
     pub fn finish(self) -> Result<(), InvalidMessage> {
         let footer = self.0.finish()?;
         let sections = Sections::parse(&footer)?;
@@ -146,7 +146,7 @@ fn take<'a>(sections: &Sections<'a>) -> Result<Incoming<'a>, InvalidMessage> {
         None => (Cow::Borrowed(&[][..]), None),
     };
     let header = sections.header.unwrap_or_default();
-    // Only what is needed is copied out: the whole section takes longer than all the rest.
+    // Only the needed properties are copied out: the whole section takes longer than everything else.
     let (user_id, to, subject, has_creation_time) = match &sections.properties {
         Some(properties) => (properties.user_id, properties.to, properties.subject, properties.creation_time.is_some()),
         None => (None, None, None, false),
@@ -167,7 +167,7 @@ fn take<'a>(sections: &Sections<'a>) -> Result<Incoming<'a>, InvalidMessage> {
 }
 
 impl<'a> Incoming<'a> {
-    /// Routing keys besides the first, from the annotation `x-cc`.
+    /// Further routing keys, from the annotation `x-cc`.
     pub fn further_keys(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.cc.clone().into_iter().flatten().filter_map(|key| match key {
             Value::String(key) => Some(key.as_bytes()),
@@ -181,19 +181,19 @@ impl<'a> Incoming<'a> {
         self.cc.is_some()
     }
 
-    /// There is a message annotation of this name.
+    /// Whether there is a message annotation of this name.
     pub(crate) fn has_annotation(&self, name: &str) -> bool {
         let annotations = Sections::parse(&self.annotations).ok().and_then(|sections| sections.message_annotations);
         annotations.is_some_and(|map| map.lookup(name).is_some())
     }
 
-    /// The expiry of the message when it is received at `received_ms`, both in milliseconds since the Unix epoch; 0
+    /// The expiry of the message if it is received at `received_ms`, both in milliseconds since the Unix epoch; 0
     /// without a time to live.
     pub fn expiry_ms(&self, received_ms: u64) -> u64 {
         self.ttl_ms.map_or(0, |ttl| Envelope::expiry(received_ms, ttl.into()))
     }
 
-    /// What is stored for a message that was sent to `exchange` with `routing_key` (each at most 255 bytes) and
+    /// The stored form of a message that was sent to `exchange` with `routing_key` (each at most 255 bytes) and
     /// received at `received_ms`. `overlay` holds the [further keys](Self::further_keys), if there are any.
     pub fn stored<'m>(
         &'m self,
@@ -224,8 +224,8 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// What is stored of the annotations, and the further routing keys: the section as it is, unless it names exchange or
-/// routing key, which are the broker's to say.
+/// The stored part of the annotations, and the further routing keys. The section is unchanged, unless it names
+/// exchange or routing key, which only the broker may set.
 fn take_annotations<'a>(
     map: MapRef<'a>,
     raw: &'a [u8],
@@ -260,7 +260,7 @@ fn check_keys(section: &'static str, map: MapRef<'_>) -> Result<(), InvalidMessa
     if valid { Ok(()) } else { Err(InvalidMessage::ReservedKey { section }) }
 }
 
-/// The text of a key that a client may use.
+/// The text of a key, if clients may use it.
 fn annotation_key(key: Value<'_>) -> Option<&str> {
     match key {
         Value::Symbol(key) => Some(key.as_str()).filter(|key| key.starts_with("x-")),

@@ -1,4 +1,4 @@
-//! Messages as they come in: checked, and cut into what routing needs and what is stored.
+//! Published messages: checked, and split into the parts that routing needs and those that are stored.
 
 mod amqp091;
 mod amqp10;

@@ -1,4 +1,4 @@
-//! A message over AMQP 1.0 as most are: with nothing to refuse it for, nor anything to store beside its bytes.
+//! Fast path for most messages of AMQP 1.0: those with nothing to refuse, and nothing to store besides their bytes.
 
 use leveret_amqp10::message::PlainMessage;
 
@@ -6,25 +6,25 @@ use crate::envelope::{Encoding, Envelope};
 use crate::overlay::Overlay;
 use crate::stored::StoredMessage;
 
-/// A [`PlainMessage`] that comes in, on a link with an address of its own: where it goes depends on that, and on its headers
-/// if it [has some](Self::has_headers).
+/// A published [`PlainMessage`] on a link with an address of its own. Its route depends on that address, and on its
+/// headers if it [has some](Self::has_headers).
 #[derive(Debug, Clone, Copy)]
 pub struct Plain<'a>(PlainMessage<'a>);
 
 impl<'a> Plain<'a> {
-    /// The message, if it is one; none of it is copied.
+    /// The message, if it is a plain one; nothing is copied.
     #[inline]
     pub fn read(payload: &'a [u8]) -> Option<Self> {
         PlainMessage::read(payload).map(Self)
     }
 
-    /// From the header; false without one.
+    /// From the header; false without a header.
     #[inline]
     pub fn is_durable(&self) -> bool {
         self.0.header.durable.unwrap_or(false)
     }
 
-    /// Whether a headers exchange has something to look at.
+    /// Whether there are headers for a headers exchange.
     #[inline]
     pub fn has_headers(&self) -> bool {
         self.0.has_application_properties

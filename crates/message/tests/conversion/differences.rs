@@ -1,11 +1,11 @@
-//! The list of what a receiver sees otherwise than in RabbitMQ, `../conversions/differences.txt`.
+//! The list of differences that a receiver sees from RabbitMQ, `../conversions/differences.txt`.
 
 use std::collections::BTreeSet;
 
-/// A difference as the list has it: `message / lines / receivers`.
+/// A difference as a line of the list: `message / lines / receivers`.
 pub(crate) type Difference = String;
 
-/// Complaints about what differs without being listed, and about lines of the list without use.
+/// Complaints about differences that aren't listed, and about unused lines of the list.
 pub(crate) fn judge(list: &str, about: impl Fn(&str) -> bool, found: Vec<(Difference, String)>) -> Vec<String> {
     let mut listed = BTreeSet::new();
     for line in list.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -24,7 +24,7 @@ pub(crate) fn judge(list: &str, about: impl Fn(&str) -> bool, found: Vec<(Differ
     complaints
 }
 
-/// The lines that only a receiver here gets, and the names of those that only RabbitMQ's gets.
+/// The lines that only our receiver gets, and the names of those that only RabbitMQ's gets.
 pub(crate) fn lines(found: &[String]) -> String {
     if found.iter().any(|line| line.starts_with("-malformed")) {
         return "malformed".to_owned();

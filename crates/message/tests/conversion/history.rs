@@ -35,8 +35,8 @@ fn histories_read_as_in_rabbitmq() {
     for history in &histories {
         for receiver in [Receiver::Amqp091, Receiver::Amqp10] {
             let found = difference(history.received(receiver, false).unwrap(), &replay(history, receiver));
-            // These lines are of this delivery, not of its history. A dead letter that came over AMQP 0-9-1 keeps its time to
-            // live in RabbitMQ's header of AMQP 1.0.
+            // These lines belong to the delivery, not to the history. A dead letter that was published over AMQP
+            // 0-9-1 keeps its time to live in RabbitMQ's header of AMQP 1.0.
             let of_the_delivery = ["first-acquirer", "delivery-count", "ttl"];
             let is_meant = |line: &&String| !of_the_delivery.iter().any(|name| line[1..].starts_with(name));
             let found: Vec<_> = found.iter().filter(is_meant).collect();

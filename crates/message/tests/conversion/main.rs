@@ -1,5 +1,5 @@
-//! Conversion between protocols against what RabbitMQ did with the same messages: the tables in `../conversions`, recorded
-//! by `tests/golden/message-conversion.py`. Differences on purpose are in `differences.txt` beside them.
+//! Compares conversions between protocols with RabbitMQ's of the same messages: the tables in `../conversions`,
+//! recorded by `tests/golden/message-conversion.py`. Intended differences are in `differences.txt` next to them.
 
 mod differences;
 mod history;
@@ -31,7 +31,7 @@ fn delivered(message: &MessageRef<'_>, receiver: Receiver, delivery: &Delivery) 
     }
 }
 
-/// The lines of `expected` and `got` that aren't in both.
+/// The lines that are only in one of `expected` and `got`.
 fn difference(expected: &str, got: &str) -> Vec<String> {
     let missing =
         expected.lines().filter(|line| !got.lines().any(|other| other == *line)).map(|line| format!("-{line}"));
@@ -39,14 +39,14 @@ fn difference(expected: &str, got: &str) -> Vec<String> {
     missing.chain(added).collect()
 }
 
-/// The messages that RabbitMQ took.
+/// The messages that RabbitMQ accepted.
 fn recorded() -> Vec<Case> {
     let mut cases = recording::parse(include_str!("../conversions/amqp091.txt"));
     cases.extend(recording::parse(include_str!("../conversions/amqp10.txt")));
     cases
 }
 
-/// What a receiver sees of a case's message, published with `stamps`.
+/// The message of a case as a receiver sees it, published with `stamps`.
 fn receive(case: &Case, stamps: &Stamps, receiver: Receiver, died: bool, sent_time: bool) -> String {
     let mut builder = BatchBuilder::default();
     case.publish(NOW_MS, stamps, &mut builder);
@@ -88,7 +88,7 @@ fn receivers_see_what_they_see_in_rabbitmq() {
     assert!(complaints.is_empty(), "{} differences:\n{}", complaints.len(), complaints.join("\n"));
 }
 
-/// Publishing what RabbitMQ refuses is refused with the same condition, and what it takes is taken.
+/// Messages that RabbitMQ refuses are refused with the same condition, and messages that it accepts are accepted.
 #[test]
 fn the_same_messages_are_refused() {
     let cases = recording::parse(include_str!("../conversions/refused.txt"));
@@ -123,7 +123,7 @@ fn a_bare_message_is_delivered_as_it_was_sent() {
     }
 }
 
-/// Stamps of RabbitMQ's interceptors, kept through a rejection. Its times are those of the recording.
+/// Stamps of RabbitMQ's interceptors, which stay after a rejection. Its times are those of the recording.
 #[test]
 fn receivers_see_the_stamps_that_they_see_in_rabbitmq() {
     let recordings = [

@@ -1,9 +1,9 @@
 //! The recorded messages: tables in `../conversions`, written by [`write`](crate::write).
 //!
-//! A line `[name]` begins a message. `bytes` are what was published, in hexadecimal: over AMQP 1.0 the payload, over AMQP
-//! 0-9-1 property flags and list, a colon and the body. Indented lines are what [`view`](crate::view) makes of them and of
-//! what each receiver got; `rejected` receivers got it from the dead-letter queue. `as SECTION` repeats a section's lines,
-//! `- ` takes one of them out and `+ ` adds one.
+//! A line `[name]` begins a message. `bytes` are the published bytes in hexadecimal: over AMQP 1.0 the payload, over
+//! AMQP 0-9-1 property flags and list, a colon and the body. Indented lines show the message, and the message that
+//! each receiver got, in the form of [`view`](crate::view); receivers marked `rejected` got it from the dead-letter
+//! queue. `as SECTION` repeats a section's lines, `- ` removes one of them and `+ ` adds one.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use leveret_message::incoming::{self, FurtherKeys, without_blind_copies};
 use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_message::{BatchBuilder, Encoding, Envelope, Stamps, StoredMessage};
 
-/// The queue to which all messages are published.
+/// The queue that all messages are published to.
 pub(crate) const QUEUE: &str = "conversion";
-/// The queue for its dead letters.
+/// The queue for dead letters.
 pub(crate) const DEAD_LETTER_QUEUE: &str = "conversion-dead";
-/// Stands for the lines that a rejection adds to most messages.
+/// Placeholder for the lines that a rejection adds to most messages.
 pub(crate) const ITS_DEATH: &str = "its death";
 
 /// A receiver's protocol.
@@ -26,7 +26,7 @@ pub(crate) enum Receiver {
     Amqp10,
 }
 
-/// A receiver's protocol, and whether the message was rejected before.
+/// Every receiver's protocol, each for new and for rejected messages.
 pub(crate) const EVERY_WAY: [(Receiver, bool); 4] =
     [(Receiver::Amqp091, false), (Receiver::Amqp091, true), (Receiver::Amqp10, false), (Receiver::Amqp10, true)];
 
@@ -40,7 +40,7 @@ pub(crate) fn way(receiver: Receiver, died: bool) -> &'static str {
     }
 }
 
-/// One message and what became of it.
+/// One recorded message, and what RabbitMQ did with it.
 #[derive(Debug, Default)]
 pub(crate) struct Case {
     pub(crate) name: String,
@@ -50,7 +50,7 @@ pub(crate) struct Case {
     pub(crate) outcome: Option<String>,
     /// Queue and reason of each death, if there are several.
     pub(crate) steps: Vec<(String, String)>,
-    /// The queues have dead-letter routing keys: each other's name.
+    /// Whether the queues have dead-letter routing keys: each other's name.
     pub(crate) with_key: bool,
     /// The routing key with which it was delivered after these deaths.
     pub(crate) last: String,
@@ -81,7 +81,7 @@ pub(crate) fn parse(text: &str) -> Vec<Case> {
 }
 
 impl Case {
-    /// A line that isn't indented; returns the name of the section that it begins.
+    /// Reads a line that isn't indented; returns the name of the section that it begins.
     fn begin(&mut self, line: &str) -> String {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
@@ -109,7 +109,7 @@ impl Case {
         String::new()
     }
 
-    /// An indented line of a section. `first` is the block with the lines that stand for a usual death.
+    /// Reads an indented line of a section. `first` is the block with the lines of a usual death.
     fn add(&mut self, section: &str, line: &str, first: Option<&Self>) {
         if line.strip_prefix("+ ") == Some(ITS_DEATH) {
             let usual = &first.expect("the first block has them").received[section];
@@ -125,7 +125,7 @@ impl Case {
         }
     }
 
-    /// The lines that RabbitMQ's receiver got; none if RabbitMQ failed.
+    /// The lines that RabbitMQ's receiver got; `None` if RabbitMQ failed.
     pub(crate) fn received(&self, receiver: Receiver, died: bool) -> Option<&str> {
         self.received.get(way(receiver, died)).map(String::as_str)
     }

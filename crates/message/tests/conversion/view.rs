@@ -1,6 +1,6 @@
-//! Delivered messages as lines of text: one for each field, header, annotation, property and section of the body.
+//! Delivered messages as text, with a line for each field, header, annotation, property and section of the body.
 //!
-//! Times of a history of deaths that are those of the recording, not a publisher's, read `now`.
+//! Times in a history of deaths that stem from the recording, not from a publisher, are shown as `now`.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use leveret_amqp10::MapRef;
 use leveret_amqp10::message::{BodyRef, Sections};
 use leveret_amqp091::Properties;
 
-/// When the messages came in, in milliseconds since the Unix epoch: before any recording was made.
+/// The time of receipt of the messages, in milliseconds since the Unix epoch: before any recording.
 pub(crate) const NOW_MS: u64 = 1_700_000_000_000;
 
 pub(crate) fn amqp091(raw: &[u8], body: &[u8]) -> String {
@@ -99,7 +99,7 @@ fn map(out: &mut String, what: &str, map: Option<MapRef<'_>>) {
     }
 }
 
-/// Text in quotes, if it is UTF-8, else bytes in hexadecimal.
+/// Text in quotes if it is UTF-8, otherwise bytes in hexadecimal.
 fn text(bytes: &[u8]) -> String {
     std::str::from_utf8(bytes).map_or_else(|_| format!("0x{}", hex(bytes)), |text| format!("{text:?}"))
 }
@@ -108,7 +108,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// RabbitMQ's word for the type, and the value.
+/// RabbitMQ's name of the type, and the value.
 fn shown_091(value: leveret_amqp091::Value<'_>) -> String {
     use leveret_amqp091::Value;
     let content = match value {
@@ -193,7 +193,8 @@ fn deaths(history: &str, now: u64) -> String {
     out
 }
 
-/// Times after 2023-11-14 22:13:20, in seconds or milliseconds, are when the message came or went: `now`.
+/// Replaces times after 2023-11-14 22:13:20, in seconds or milliseconds, by `now`: they are times of receipt or
+/// sending.
 pub(crate) fn without_times(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Writes the tables from what `tests/golden/message-conversion.py` recorded; `make golden` does.
+//! Writes the tables from the recording of `tests/golden/message-conversion.py`, for `make golden`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::difference;
 use crate::recording::{EVERY_WAY, ITS_DEATH, Receiver, bytes, way};
 use crate::view;
 
-/// How RabbitMQ's answers are shown.
+/// Converts RabbitMQ's answers to text.
 type Shown = fn(&str) -> String;
 
 #[test]
@@ -44,7 +44,7 @@ fn text(recorded: &Value, cases: &[&Value], shown: Shown) -> String {
         string(recorded, "server").unwrap(),
         string(recorded, "date").unwrap()
     );
-    // Of the simplest messages, which have nothing that a death could change.
+    // The lines of the simplest messages, which have nothing that a death could change.
     let usual = |receiver: Receiver| {
         let case =
             cases.iter().find(|case| matches!(case["name"].as_str(), Some("body only" | "data" | "stamps= nothing")));
@@ -102,7 +102,7 @@ fn write_views(out: &mut String, case: &Value, shown: Shown, usual: &[Vec<String
         let base = if died { way(receiver, false) } else { "published" };
         let before = if died { received(case, receiver, false, shown) } else { Some(published.clone()) };
         match (received(case, receiver, died, shown), before) {
-            // Messages of several deaths were not rejected once more.
+            // Messages with several deaths were not rejected again.
             (None, _) if case["steps"].is_array() => {}
             (None, _) => writeln!(out, "{name}: fails").unwrap(),
             (Some(got), Some(before)) => {

@@ -2,7 +2,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Model;
-use crate::{Bind, Binding, Change, Destination, DestinationName, Exchange, ExchangeId, Outcome, Refused, binding};
+use crate::{
+    Bind, Binding, BindingsBetween, Change, Destination, DestinationName, Exchange, ExchangeId, Outcome, Refused,
+    binding,
+};
 
 impl Model {
     pub(super) fn bind(&mut self, command: Bind) -> Result<(Outcome, Vec<Change>), Refused> {
@@ -32,14 +35,14 @@ impl Model {
         Ok((Outcome::Created, vec![Change::Bound(binding)]))
     }
 
-    /// Takes a binding away. As in RabbitMQ it is no error if it or one of its ends doesn't exist.
+    /// Deletes a binding. As in RabbitMQ, it is no error if the binding or one of its ends doesn't exist.
     pub(super) fn unbind(&mut self, command: Bind) -> Result<(Outcome, Vec<Change>), Refused> {
         check_default(&command)?;
         let Some(binding) = self.find(command)? else {
             return Ok((Outcome::Absent, Vec::new()));
         };
         self.topology.remove_binding(&binding);
-        let removed = [binding];
+        let removed = [BindingsBetween::from(binding)];
         let sources = sources_of(&removed);
         let mut changes = removed.map(Change::Unbound).into();
         self.auto_delete(sources, &mut changes);
@@ -74,18 +77,15 @@ impl Model {
         Ok(Some(binding))
     }
 
-    /// Takes an exchange away with its bindings, and with the auto-delete exchanges that they were the
-    /// last to lead out of.
+    /// Deletes an exchange with its bindings, and the auto-delete exchanges that lose their last binding by that.
     pub(super) fn drop_exchange(&mut self, exchange: Arc<Exchange>, changes: &mut Vec<Change>) {
-        let removed = self.topology.remove_exchange(&exchange);
-        let sources = sources_of(&removed);
-        changes.extend(removed.into_iter().map(Change::Unbound));
-        changes.push(Change::ExchangeDeleted(exchange));
+        let sources = self.take_exchange(exchange, changes);
         self.auto_delete(sources, changes);
     }
 
-    /// Deletes those of `sources` that are auto-delete exchanges and have lost their last binding, and so on.
-    pub(super) fn auto_delete(&mut self, mut sources: VecDeque<Source>, changes: &mut Vec<Change>) {
+    /// Deletes those of `sources` that are auto-delete exchanges and have no bindings left, and repeats that for
+    /// their sources.
+    pub(super) fn auto_delete(&mut self, mut sources: VecDeque<SourceExchange>, changes: &mut Vec<Change>) {
         while let Some(source) = sources.pop_front() {
             let Some(exchange) = self.topology.exchange(&source.vhost, &source.name).cloned() else {
                 continue;
@@ -96,25 +96,34 @@ impl Model {
             if self.topology.bindings_of_source(&source.vhost, &source.name).next().is_some() {
                 continue;
             }
-            let more = self.topology.remove_exchange(&exchange);
-            sources.extend(sources_of(&more));
-            changes.extend(more.into_iter().map(Change::Unbound));
-            changes.push(Change::ExchangeDeleted(exchange));
+            sources.extend(self.take_exchange(exchange, changes));
         }
+    }
+
+    /// Takes an exchange away with its bindings. Returns the exchanges that were bound to it.
+    fn take_exchange(&mut self, exchange: Arc<Exchange>, changes: &mut Vec<Change>) -> VecDeque<SourceExchange> {
+        let (from, to) = self.topology.remove_exchange(&exchange);
+        let sources = sources_of(&to);
+        changes.extend(from.map(Change::SourceUnbound));
+        changes.extend(to.into_iter().map(Change::Unbound));
+        changes.push(Change::ExchangeDeleted(exchange));
+        sources
     }
 }
 
 /// An exchange that lost bindings.
-pub(super) struct Source {
+pub(super) struct SourceExchange {
     vhost: Arc<str>,
     name: Arc<str>,
     id: ExchangeId,
 }
 
-/// The exchanges that bindings led out of, once for those that stand together.
-pub(super) fn sources_of(bindings: &[Arc<Binding>]) -> VecDeque<Source> {
-    let of_each = bindings.chunk_by(|one, next| one.source_id == next.source_id).map(|together| &together[0]);
-    let source = |one: &Arc<Binding>| Source { vhost: one.vhost.clone(), name: one.source.clone(), id: one.source_id };
+/// The source exchanges of bindings; consecutive bindings of the same source give one entry.
+pub(super) fn sources_of(removed: &[BindingsBetween]) -> VecDeque<SourceExchange> {
+    let source_of = |between: &BindingsBetween| between.first().source_id;
+    let of_each = removed.chunk_by(|one, next| source_of(one) == source_of(next)).map(|together| together[0].first());
+    let source =
+        |one: &Arc<Binding>| SourceExchange { vhost: one.vhost.clone(), name: one.source.clone(), id: one.source_id };
     of_each.map(source).collect()
 }
 

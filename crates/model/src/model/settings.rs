@@ -1,4 +1,4 @@
-//! What vhosts and users are given beside what they own, and what belongs to the whole cluster.
+//! Settings and limits of vhosts and users, and global parameters of the cluster.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Model, check_name};
 use crate::{Change, LimitOwner, LimitValues, Outcome, QueueType, Refused, RefusedKind, VhostSettings};
 
-/// A value of a global parameter may take this many bytes as JSON: a record holds it.
+/// Largest JSON of a global parameter in bytes, because a record holds it.
 const PARAMETER_BYTES_MAX: usize = 32 << 10;
 
 impl Model {
@@ -92,7 +92,7 @@ impl Model {
         (Outcome::Deleted, vec![Change::GlobalParameter(name, None)])
     }
 
-    /// A vhost that is full takes no further queue.
+    /// Refuses a new queue in a vhost that has reached its limit.
     pub(super) fn check_queue_limit(&self, vhost: &str, name: &str) -> Result<(), Refused> {
         let Some(limit) = self.topology.vhost_limit(vhost, crate::vhost::MAX_QUEUES) else { return Ok(()) };
         if (self.topology.queue_count_of(vhost) as u64) < limit {

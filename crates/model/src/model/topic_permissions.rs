@@ -1,4 +1,4 @@
-//! Topic permissions: which routing keys a user may use at a topic exchange.
+//! Topic permissions: the routing keys that a user may use at a topic exchange.
 
 use std::sync::Arc;
 

@@ -1,20 +1,21 @@
-//! Every argument that RabbitMQ 4.3 knows for queues of any type, and what their values are checked for.
+//! Every argument that RabbitMQ 4.3 knows for queues of any type, and the checks of their values.
 
 use crate::{Durability, QueueType, Value};
 
-/// An argument, and the check of its value where a type of queue that is built takes it.
+/// An argument, and the check of its value for supported queue types that take it.
 pub(super) struct Known {
     pub(super) name: &'static str,
     pub(super) check: fn(&Value) -> Result<(), Wrong>,
 }
 
-/// Why a value is wrong, as RabbitMQ words it.
+/// The reason why a value is wrong, worded as RabbitMQ's.
 pub(super) enum Wrong {
     Reason(String),
     Type(&'static str),
 }
 
-/// All of them by name. A queue whose type doesn't take one of these refuses it; others are none of ours and accepted.
+/// All known arguments by name. A queue whose type doesn't take one of these refuses it; other arguments are accepted
+/// and ignored.
 pub(super) const KNOWN: &[Known] = &[
     known("x-consumer-disconnected-timeout", any),
     known("x-consumer-timeout", any),
@@ -70,7 +71,7 @@ pub(super) fn string(value: &Value) -> Result<(), Wrong> {
     matches!(value, Value::String(_)).then_some(()).ok_or_else(|| unacceptable(value))
 }
 
-/// Exchanges and routing keys are short strings of 0-9-1: a message can't be moved to longer ones.
+/// Longest name of an exchange or routing key: short strings of 0-9-1. A message couldn't be moved to longer ones.
 pub(super) const NAME_BYTES_MAX: usize = 255;
 
 pub(super) fn short(value: &Value) -> Result<(), Wrong> {

@@ -1,4 +1,5 @@
-//! The bindings of a vhost, by the pair of their ends: all bindings between two ends go at once, however many there are.
+//! The bindings of a vhost, by their pair of ends: all bindings between two ends are removed at once, however many
+//! there are.
 
 use std::sync::Arc;
 
@@ -6,11 +7,14 @@ use imbl::{OrdMap, OrdSet};
 
 use crate::{Binding, Destination, ExchangeId, QueueId};
 
-/// See the module.
+/// Number of sources from which on a destination's are searched for exchanges that are gone.
+const SOURCES_MIN: usize = 16;
+
+/// The bindings of a vhost.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bindings {
     by_source: OrdMap<Arc<str>, OrdMap<Destination, Few<Arc<Binding>>>>,
-    /// The sources of each destination.
+    /// The sources of each destination, and some exchanges that were: those aren't looked for when an exchange goes.
     sources: OrdMap<EndId, Few<Arc<str>>>,
     len: u64,
 }
@@ -31,15 +35,81 @@ impl From<&Destination> for EndId {
     }
 }
 
-/// A set that isn't empty. Most have one element, and a tree for each would cost half a kilobyte.
-#[derive(Clone, Debug)]
+/// All bindings between two ends, at least one. They are deleted together: as many as there are cost no more than one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BindingsBetween(Few<Arc<Binding>>);
+
+impl From<Arc<Binding>> for BindingsBetween {
+    fn from(binding: Arc<Binding>) -> Self {
+        Self(Few::One(binding))
+    }
+}
+
+impl BindingsBetween {
+    /// The first one. Vhost and both ends are the same for all.
+    pub fn first(&self) -> &Arc<Binding> {
+        match &self.0 {
+            Few::One(binding) => binding,
+            Few::Many(set) => set.get_min().expect("a set of many isn't empty"),
+        }
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Binding>> {
+        self.0.iter()
+    }
+
+    /// Number of bindings.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Removes and returns one; none when it is the only one left.
+    pub fn take_one(&mut self) -> Option<Arc<Binding>> {
+        let Few::Many(set) = &mut self.0 else { return None };
+        let one = set.remove_min()?;
+        if let Some(last) = set.get_min().filter(|_| set.len() == 1).cloned() {
+            self.0 = Few::One(last);
+        }
+        Some(one)
+    }
+}
+
+/// All bindings of a source exchange, at least one. They are deleted together: as many as there are cost no more than one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BindingsOfSource {
+    source: ExchangeId,
+    to: OrdMap<Destination, Few<Arc<Binding>>>,
+}
+
+impl BindingsOfSource {
+    /// The source exchange.
+    pub fn source(&self) -> ExchangeId {
+        self.source
+    }
+
+    /// All of them, by destination.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Binding>> {
+        self.to.values().flat_map(Few::iter)
+    }
+
+    /// Number of bindings.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.to.values().map(Few::len).sum()
+    }
+}
+
+/// A non-empty set. Most have one element, and a tree for each would cost half a kilobyte.
+#[derive(Clone, Debug, PartialEq)]
 enum Few<T: Ord> {
     One(T),
     Many(OrdSet<T>),
 }
 
 impl<T: Ord + Clone> Few<T> {
-    /// True when it is new.
+    /// Returns whether the element is new.
     fn insert(&mut self, element: T) -> bool {
         match self {
             Few::One(have) if *have == element => false,
@@ -51,7 +121,8 @@ impl<T: Ord + Clone> Few<T> {
         }
     }
 
-    /// Whether it was there, and whether it was the last one; that stays to be dropped with the set.
+    /// Returns whether the element was there, and whether it was the last one. The last one isn't removed: the caller
+    /// drops the set.
     fn remove(&mut self, element: &T) -> (bool, bool) {
         match self {
             Few::One(have) => {
@@ -68,6 +139,13 @@ impl<T: Ord + Clone> Few<T> {
         }
     }
 
+    fn len(&self) -> usize {
+        match self {
+            Few::One(_) => 1,
+            Few::Many(set) => set.len(),
+        }
+    }
+
     fn iter(&self) -> impl Iterator<Item = &T> {
         let (one, many) = match self {
             Few::One(have) => (Some(have), None),
@@ -78,22 +156,27 @@ impl<T: Ord + Clone> Few<T> {
 }
 
 impl Bindings {
-    /// How many there are.
+    /// Number of bindings.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// All, by source.
+    /// All bindings, by source.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Binding>> {
         self.by_source.values().flat_map(|to| to.values().flat_map(Few::iter))
     }
 
-    /// The bindings that lead out of an exchange.
+    /// All, by source.
+    pub(crate) fn of_sources(&self) -> impl Iterator<Item = BindingsOfSource> {
+        self.by_source.values().filter_map(of_source)
+    }
+
+    /// The bindings whose source is this exchange.
     pub(crate) fn of_source(&self, exchange: &str) -> impl Iterator<Item = &Arc<Binding>> {
         self.by_source.get(exchange).into_iter().flat_map(|to| to.values().flat_map(Few::iter))
     }
 
-    /// The bindings that lead to a queue or exchange, by source.
+    /// The bindings whose destination is this queue or exchange, by source.
     pub(crate) fn of_destination(&self, destination: &Destination) -> impl Iterator<Item = &Arc<Binding>> {
         let sources = self.sources.get(&EndId::from(destination)).into_iter().flat_map(Few::iter);
         let between = sources.filter_map(|source| self.by_source.get(source)?.get(destination));
@@ -109,7 +192,7 @@ impl Bindings {
         }
     }
 
-    /// True when it is new.
+    /// Returns whether the binding is new.
     pub(crate) fn insert(&mut self, binding: &Arc<Binding>) -> bool {
         let to = self.by_source.entry(binding.source.clone()).or_default();
         let is_new = match to.get_mut(&binding.destination) {
@@ -129,6 +212,16 @@ impl Bindings {
         match self.sources.get_mut(&id) {
             Some(sources) => {
                 sources.insert(binding.source.clone());
+                if let Few::Many(set) = sources
+                    && set.len() >= SOURCES_MIN
+                    && set.len().is_power_of_two()
+                {
+                    // So that those that are none any more are never more than half of them.
+                    let is_left = |source: &&Arc<str>| {
+                        self.by_source.get(*source).is_some_and(|to| to.contains_key(&binding.destination))
+                    };
+                    *set = set.iter().filter(is_left).cloned().collect();
+                }
             }
             None => {
                 self.sources.insert(id, Few::One(binding.source.clone()));
@@ -136,7 +229,7 @@ impl Bindings {
         }
     }
 
-    /// True when it was there.
+    /// Returns whether the binding was there.
     pub(crate) fn remove(&mut self, binding: &Arc<Binding>) -> bool {
         let Some(to) = self.by_source.get_mut(&binding.source) else { return false };
         let Some(between) = to.get_mut(&binding.destination) else { return false };
@@ -159,31 +252,37 @@ impl Bindings {
         }
     }
 
-    /// Takes out those that lead out of an exchange.
-    pub(crate) fn remove_source(&mut self, exchange: &Arc<str>) -> Vec<Arc<Binding>> {
-        let to = self.by_source.remove(exchange).unwrap_or_default();
-        for destination in to.keys() {
-            self.forget_source(destination, exchange);
-        }
-        let removed: Vec<_> = to.values().flat_map(Few::iter).cloned().collect();
-        self.len -= removed.len() as u64;
+    /// Removes and returns the bindings whose source is this exchange.
+    pub(crate) fn remove_source(&mut self, exchange: &Arc<str>) -> Option<BindingsOfSource> {
+        let removed = self.by_source.remove(exchange).as_ref().and_then(of_source);
+        self.len -= removed.as_ref().map_or(0, BindingsOfSource::len) as u64;
         removed
     }
 
-    /// Takes out those that lead to a queue or exchange, by source.
-    pub(crate) fn remove_destination(&mut self, destination: &Destination) -> Vec<Arc<Binding>> {
+    /// Removes and returns the bindings whose destination is this queue or exchange, by source.
+    pub(crate) fn remove_destination(&mut self, destination: &Destination) -> Vec<BindingsBetween> {
         let Some(sources) = self.sources.remove(&EndId::from(destination)) else { return Vec::new() };
         let mut removed = Vec::new();
         for source in sources.iter() {
             let Some(to) = self.by_source.get_mut(source) else { continue };
-            removed.extend(to.remove(destination).iter().flat_map(Few::iter).cloned());
+            removed.extend(to.remove(destination).map(BindingsBetween));
             if to.is_empty() {
                 self.by_source.remove(source);
             }
         }
-        self.len -= removed.len() as u64;
+        self.len -= count(&removed);
         removed
     }
+}
+
+fn of_source(to: &OrdMap<Destination, Few<Arc<Binding>>>) -> Option<BindingsOfSource> {
+    let source = to.values().next()?.iter().next()?.source_id;
+    Some(BindingsOfSource { source, to: to.clone() })
+}
+
+/// How many bindings these are.
+pub(crate) fn count(removed: &[BindingsBetween]) -> u64 {
+    removed.iter().map(|between| between.len() as u64).sum()
 }
 
 #[cfg(test)]
@@ -230,10 +329,38 @@ mod tests {
         ]
     }
 
+    fn each(removed: &[BindingsBetween]) -> Vec<Arc<Binding>> {
+        for between in removed {
+            assert_eq!(between.len(), between.iter().count());
+            assert!(between.iter().all(|one| one.destination == between.first().destination));
+        }
+        removed.iter().flat_map(BindingsBetween::iter).cloned().collect()
+    }
+
     fn out(plain: &mut BTreeSet<Arc<Binding>>, goes: impl Fn(&Binding) -> bool) -> Vec<Arc<Binding>> {
         let gone: Vec<_> = plain.iter().filter(|binding| goes(binding)).cloned().collect();
         plain.retain(|binding| !goes(binding));
         gone
+    }
+
+    #[test]
+    fn a_destination_forgets_most_exchanges_that_are_gone() {
+        let mut bindings = Bindings::default();
+        let to = |source: u32| {
+            let one = Arc::unwrap_or_clone(binding(0, 0, 0));
+            Arc::new(Binding { source: format!("source-{source}").into(), ..one })
+        };
+        for source in 0..1000 {
+            let one = to(source);
+            assert!(bindings.insert(&one));
+            if source > 0 {
+                assert_eq!(bindings.remove_source(&one.source).map(|removed| removed.len()), Some(1));
+            }
+        }
+        let left = bindings.sources.values().map(Few::len).sum::<usize>();
+        assert!(left <= 2 * SOURCES_MIN, "{left} sources");
+        let removed = bindings.remove_destination(&to(0).destination);
+        assert_eq!((each(&removed), bindings.len()), (vec![to(0)], 0));
     }
 
     proptest! {
@@ -254,12 +381,15 @@ mod tests {
                     Step::RemoveSource(source) => {
                         let name: Arc<str> = format!("source-{source}").into();
                         let gone = out(&mut plain, |binding| binding.source == name);
-                        prop_assert_eq!(bindings.remove_source(&name), gone);
+                        let removed = bindings.remove_source(&name);
+                        prop_assert_eq!(removed.as_ref().map_or(0, BindingsOfSource::len), gone.len());
+                        let removed = removed.iter().flat_map(BindingsOfSource::iter);
+                        prop_assert!(removed.eq(&gone));
                     }
                     Step::RemoveDestination(to) => {
                         let end = binding(0, to, 0).destination.clone();
                         prop_assert_eq!(
-                            bindings.remove_destination(&end),
+                            each(&bindings.remove_destination(&end)),
                             out(&mut plain, |binding| binding.destination == end)
                         );
                     }

@@ -1,10 +1,11 @@
-//! The changes that a snapshot can take. None of them decides anything: that is the model's part.
+//! The changes of a snapshot. None of them decides anything: that is the model's task.
 
 use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::{Bindings, Topology, Vhost};
+use super::bindings::{Bindings, BindingsBetween, BindingsOfSource, count};
+use super::{Topology, Vhost};
 use crate::{Binding, Destination, Exchange, Permission, Queue, TopicPermission, User};
 
 impl Topology {
@@ -19,7 +20,7 @@ impl Topology {
         self.vhosts.insert(name.clone(), Arc::new(vhost));
     }
 
-    /// Takes a vhost away with all that it holds.
+    /// Removes a vhost with everything in it.
     pub(crate) fn remove_vhost(&mut self, name: &str) {
         let Some(vhost) = self.vhosts.remove(name) else {
             return;
@@ -67,8 +68,8 @@ impl Topology {
         }
     }
 
-    /// Takes a queue away and returns the bindings that led to it, which are gone too.
-    pub(crate) fn remove_queue(&mut self, queue: &Queue) -> Vec<Arc<Binding>> {
+    /// Removes a queue. Returns the bindings to it, which are removed too.
+    pub(crate) fn remove_queue(&mut self, queue: &Queue) -> Vec<BindingsBetween> {
         self.queues.remove(&queue.id);
         self.forget_owned(queue);
         let Some(vhost) = self.vhost_mut(&queue.vhost) else {
@@ -76,7 +77,7 @@ impl Topology {
         };
         vhost.queues.remove(&queue.name);
         let removed = vhost.bindings.remove_destination(&queue.destination());
-        self.bindings -= removed.len() as u64;
+        self.bindings -= count(&removed);
         removed
     }
 
@@ -88,17 +89,17 @@ impl Topology {
         }
     }
 
-    /// Takes an exchange away and returns the bindings from and to it, which are gone too.
-    pub(crate) fn remove_exchange(&mut self, exchange: &Exchange) -> Vec<Arc<Binding>> {
+    /// Removes an exchange. Returns the bindings from and to it, which are removed too.
+    pub(crate) fn remove_exchange(&mut self, exchange: &Exchange) -> (Option<BindingsOfSource>, Vec<BindingsBetween>) {
         let Some(vhost) = self.vhost_mut(&exchange.vhost) else {
-            return Vec::new();
+            return Default::default();
         };
         let known = vhost.exchanges.remove(&exchange.name).is_some();
-        let mut removed = vhost.bindings.remove_source(&exchange.name);
-        removed.extend(vhost.bindings.remove_destination(&exchange.destination()));
-        self.bindings -= removed.len() as u64;
+        let from = vhost.bindings.remove_source(&exchange.name);
+        let to = vhost.bindings.remove_destination(&exchange.destination());
+        self.bindings -= from.as_ref().map_or(0, BindingsOfSource::len) as u64 + count(&to);
         self.exchanges -= u64::from(known);
-        removed
+        (from, to)
     }
 
     pub(crate) fn insert_binding(&mut self, binding: Arc<Binding>) {
@@ -127,7 +128,7 @@ impl Topology {
         self.users.insert(user.name.clone(), user);
     }
 
-    /// Takes a user away with its permissions.
+    /// Removes a user with its permissions.
     pub(crate) fn remove_user(&mut self, name: &str) {
         self.users.remove(name);
         self.permissions.remove(name);
@@ -174,14 +175,14 @@ impl Topology {
 }
 
 impl Queue {
-    /// The queue as the end of a binding.
+    /// The queue as the destination of a binding.
     pub fn destination(&self) -> Destination {
         Destination::Queue { name: self.name.clone(), id: self.id }
     }
 }
 
 impl Exchange {
-    /// The exchange as the end of a binding.
+    /// The exchange as the destination of a binding.
     pub fn destination(&self) -> Destination {
         Destination::Exchange { name: self.name.clone(), id: self.id }
     }

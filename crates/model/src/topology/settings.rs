@@ -1,4 +1,4 @@
-//! Settings of vhosts, limits and global parameters, as a snapshot keeps them.
+//! Settings of vhosts, limits and global parameters in a snapshot.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use super::Topology;
 use crate::vhost::{LimitOwner, LimitValues, VhostSettings, limit_of};
 
 impl Topology {
-    /// What a vhost was given beside its name.
+    /// The settings of a vhost.
     pub fn vhost_settings(&self, vhost: &str) -> Option<&Arc<VhostSettings>> {
         self.vhosts.get(vhost).map(|vhost| &vhost.settings)
     }
 
-    /// How many queues there are in a vhost.
+    /// Number of queues in a vhost.
     pub fn queue_count_of(&self, vhost: &str) -> usize {
         self.vhosts.get(vhost).map_or(0, |vhost| vhost.queues.len())
     }
 
-    /// The limits that somebody has, if any were set.
+    /// The limits of a vhost or user, if any were set.
     pub fn limits_of(&self, owner: &LimitOwner) -> Option<&LimitValues> {
         let found = match owner {
             LimitOwner::Vhost(vhost) => self.vhost_limits.get(vhost),
@@ -27,7 +27,7 @@ impl Topology {
         found.map(|values| &**values)
     }
 
-    /// All limits that were set: those of vhosts, then those of users.
+    /// All limits: those of vhosts, then those of users.
     pub fn all_limits(&self) -> impl Iterator<Item = (LimitOwner, &LimitValues)> {
         let vhosts = self.vhost_limits.iter().map(|(name, values)| (LimitOwner::Vhost(name.clone()), &**values));
         vhosts.chain(self.user_limits.iter().map(|(name, values)| (LimitOwner::User(name.clone()), &**values)))
@@ -43,12 +43,12 @@ impl Topology {
         limit_of(self.user_limits.get(user).map(|values| &**values), name)
     }
 
-    /// A parameter of the whole cluster.
+    /// A global parameter of the cluster.
     pub fn global_parameter(&self, name: &str) -> Option<&Arc<Value>> {
         self.global_parameters.get(name)
     }
 
-    /// All parameters of the whole cluster, by name.
+    /// All global parameters of the cluster, by name.
     pub fn global_parameters(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Value>)> {
         self.global_parameters.iter()
     }
@@ -61,7 +61,7 @@ impl Topology {
 
     pub(crate) fn set_limits(&mut self, owner: &LimitOwner, values: LimitValues) {
         match owner {
-            // In RabbitMQ these are a parameter, which stays when the last limit is cleared, and is listed.
+            // In RabbitMQ these limits are one parameter, which is still listed when the last limit is cleared.
             LimitOwner::Vhost(vhost) => self.vhost_limits.insert(vhost.clone(), Arc::new(values)),
             LimitOwner::User(user) if values.is_empty() => self.user_limits.remove(user),
             LimitOwner::User(user) => self.user_limits.insert(user.clone(), Arc::new(values)),

@@ -1,21 +1,21 @@
-use crate::targets::{Target, Targets};
+use crate::targets::{RouteTarget, Targets};
 
-/// All bindings, whatever their key.
+/// All bindings; keys are ignored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fanout {
     targets: Targets,
 }
 
 impl Fanout {
-    pub(crate) fn bind(&mut self, target: Target) {
+    pub(crate) fn bind(&mut self, target: RouteTarget) {
         self.targets.add(target);
     }
 
-    pub(crate) fn unbind(&mut self, target: &Target) {
+    pub(crate) fn unbind(&mut self, target: &RouteTarget) {
         self.targets.remove(target);
     }
 
-    pub(crate) fn matches<'a>(&'a self, visit: &mut dyn FnMut(&'a Target)) {
+    pub(crate) fn matches<'a>(&'a self, visit: &mut dyn FnMut(&'a RouteTarget)) {
         self.targets.for_each(visit);
     }
 }

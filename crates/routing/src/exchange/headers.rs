@@ -3,36 +3,36 @@ use leveret_model::{Arguments, HeadersMatch, Value};
 use smallvec::SmallVec;
 
 use crate::headers::{Header, Headers};
-use crate::targets::{Target, Targets};
+use crate::targets::{RouteTarget, Targets};
 
-/// Bindings by their arguments; a message is compared with each different set of them.
+/// Bindings by their arguments; a message is compared with each distinct set of arguments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeadersTable {
     patterns: OrdMap<Arguments, Bound>,
 }
 
-/// Where a set of arguments leads.
+/// The targets of a set of arguments.
 #[derive(Clone, Debug)]
 struct Bound {
     pattern: Pattern,
     targets: Targets,
 }
 
-/// What arguments ask for, read when they are bound and not for each message.
+/// The conditions in a binding's arguments, parsed once when it is bound rather than for each message.
 #[derive(Clone, Debug)]
 struct Pattern {
-    /// One of the headers is enough.
+    /// Whether one matching header is enough.
     any: bool,
     headers: Arguments,
 }
 
 impl HeadersTable {
-    pub(crate) fn bind(&mut self, arguments: &Arguments, target: Target) {
+    pub(crate) fn bind(&mut self, arguments: &Arguments, target: RouteTarget) {
         let bound = self.patterns.entry(arguments.clone());
         bound.or_insert_with(|| Bound::new(arguments)).targets.add(target);
     }
 
-    pub(crate) fn unbind(&mut self, arguments: &Arguments, target: &Target) {
+    pub(crate) fn unbind(&mut self, arguments: &Arguments, target: &RouteTarget) {
         let Some(bound) = self.patterns.get_mut(arguments) else {
             return;
         };
@@ -42,7 +42,7 @@ impl HeadersTable {
         }
     }
 
-    pub(crate) fn matches<'a>(&'a self, headers: &dyn Headers, visit: &mut dyn FnMut(&'a Target)) {
+    pub(crate) fn matches<'a>(&'a self, headers: &dyn Headers, visit: &mut dyn FnMut(&'a RouteTarget)) {
         let mut asked = Asked { headers, found: SmallVec::new() };
         for bound in self.patterns.values() {
             if bound.pattern.is_satisfied(&mut asked) {
@@ -60,7 +60,7 @@ impl Bound {
 
 impl Pattern {
     fn new(arguments: &Arguments) -> Self {
-        // The model refused what can't be parsed.
+        // The model has refused arguments that can't be parsed.
         let how = HeadersMatch::of(arguments).unwrap_or_default();
         let with_x = matches!(how, HeadersMatch::AllWithX | HeadersMatch::AnyWithX);
         let compared = |name: &str| if with_x { name != "x-match" } else { !name.starts_with("x-") };
@@ -74,10 +74,10 @@ impl Pattern {
     }
 }
 
-/// Names that are remembered of a message: to look through more of them takes longer than to ask.
+/// Most header names remembered for a message: searching more of them takes longer than another lookup.
 const NAMES_MAX: usize = 8;
 
-/// What patterns ask of one message. They mostly ask for the same names, and each look goes through its headers.
+/// Cached header lookups of one message. Patterns mostly look up the same names, and each lookup scans the headers.
 struct Asked<'a> {
     headers: &'a dyn Headers,
     found: SmallVec<[(&'a str, Option<Header<'a>>); NAMES_MAX]>,
@@ -165,20 +165,20 @@ mod tests {
             pairs.iter().map(|(name, value)| (*name, Value::Int(*value))).collect()
         };
         for queue in 0..10 {
-            table.bind(&pattern(&[("a", queue), ("b", 1)]), Target::Queue(QueueId(queue as u64)));
+            table.bind(&pattern(&[("a", queue), ("b", 1)]), RouteTarget::Queue(QueueId(queue as u64)));
         }
         let message = Counted(Message(pattern(&[("a", 7), ("b", 1)])), Cell::new(0));
         let mut found = Vec::new();
         table.matches(&message, &mut |target| found.push(target.clone()));
-        assert_eq!((found, message.1.get()), (vec![Target::Queue(QueueId(7))], 2));
+        assert_eq!((found, message.1.get()), (vec![RouteTarget::Queue(QueueId(7))], 2));
         // More names than are remembered.
         for number in 0..20 {
-            table.bind(&pattern(&[(&format!("name-{number}"), 1)]), Target::Queue(QueueId(100 + number)));
+            table.bind(&pattern(&[(&format!("name-{number}"), 1)]), RouteTarget::Queue(QueueId(100 + number)));
         }
         let message = Counted(Message(pattern(&[("name-3", 1), ("name-19", 1)])), Cell::new(0));
         let mut found = Vec::new();
         table.matches(&message, &mut |target| found.push(target.clone()));
         found.sort();
-        assert_eq!(found, [103, 119].map(|id| Target::Queue(QueueId(id))));
+        assert_eq!(found, [103, 119].map(|id| RouteTarget::Queue(QueueId(id))));
     }
 }

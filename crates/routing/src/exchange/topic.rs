@@ -4,7 +4,7 @@ use imbl::HashMap;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use crate::targets::{Target, Targets};
+use crate::targets::{RouteTarget, Targets};
 
 /// Binding keys as a trie of words.
 #[derive(Clone, Debug, Default)]
@@ -12,17 +12,17 @@ pub(crate) struct Topic {
     root: Arc<Node>,
 }
 
-/// What follows after some words of a binding key.
+/// A node of the trie: what may follow some words of a binding key.
 #[derive(Clone, Debug, Default)]
 struct Node {
-    /// The bindings that end here.
+    /// Targets of the bindings whose key ends here.
     targets: Targets,
     words: Words,
     star: Option<Arc<Node>>,
     hash: Option<Arc<Node>>,
 }
 
-/// The nodes after one more literal word. Most nodes have one, which shouldn't cost a map.
+/// Children by the next literal word. Most nodes have one, for which a map would be too much.
 #[derive(Clone, Debug, Default)]
 enum Words {
     #[default]
@@ -32,7 +32,7 @@ enum Words {
 }
 
 impl Topic {
-    pub(crate) fn bind(&mut self, key: &[u8], target: Target) {
+    pub(crate) fn bind(&mut self, key: &[u8], target: RouteTarget) {
         let mut node = Arc::make_mut(&mut self.root);
         for word in words(key) {
             node = match word {
@@ -44,13 +44,13 @@ impl Topic {
         node.targets.add(target);
     }
 
-    pub(crate) fn unbind(&mut self, key: &[u8], target: &Target) {
+    pub(crate) fn unbind(&mut self, key: &[u8], target: &RouteTarget) {
         Arc::make_mut(&mut self.root).unbind(words(key), target);
     }
 
-    /// Follows all keys at once, word by word, through the set of nodes that the words so far lead to, so
-    /// that the time is linear in the words, whatever the `#`s in the keys.
-    pub(crate) fn matches<'a>(&'a self, key: &[u8], visit: &mut dyn FnMut(&'a Target)) {
+    /// Matches all keys at once, word by word, by the set of nodes that the words so far lead to. So the time is
+    /// linear in the number of words, however many `#` the keys have.
+    pub(crate) fn matches<'a>(&'a self, key: &[u8], visit: &mut dyn FnMut(&'a RouteTarget)) {
         // Once reached, the node after a `#` is reached by every longer prefix too.
         let mut hashes = NodeSet::default();
         let mut here: SmallVec<[&Node; 16]> = SmallVec::new();
@@ -58,7 +58,7 @@ impl Topic {
         reach(&self.root, &mut here, &mut hashes);
         for word in words(key) {
             next.clear();
-            // Those after a `#` that are reached in this round see the next word first.
+            // Nodes after a `#` that are reached in this round see the next word first.
             let reached = hashes.list.len();
             for at in 0..reached {
                 step(hashes.list[at], word, &mut next, &mut hashes);
@@ -83,8 +83,8 @@ fn step<'a>(node: &'a Node, word: &[u8], next: &mut SmallVec<[&'a Node; 16]>, ha
     }
 }
 
-/// Adds a node, and those that follow it by a `#` that matches no word. A node that doesn't follow a `#`
-/// has one parent and is thus reached at most once a round.
+/// Adds a node, and the nodes after it that follow a `#` matching no word. A node that doesn't follow a `#` has one
+/// parent, so it is reached at most once a round.
 fn reach<'a>(node: &'a Node, next: &mut SmallVec<[&'a Node; 16]>, hashes: &mut NodeSet<'a>) {
     next.push(node);
     let mut node = node;
@@ -96,7 +96,7 @@ fn reach<'a>(node: &'a Node, next: &mut SmallVec<[&'a Node; 16]>, hashes: &mut N
     }
 }
 
-/// Nodes in the order in which they were reached, each once.
+/// Nodes in the order in which they were reached, without duplicates.
 #[derive(Default)]
 struct NodeSet<'a> {
     list: SmallVec<[&'a Node; 16]>,
@@ -127,8 +127,8 @@ impl Node {
         self.targets.is_empty() && self.star.is_none() && self.hash.is_none() && matches!(self.words, Words::None)
     }
 
-    fn unbind<'k>(&mut self, mut rest: impl Iterator<Item = &'k [u8]>, target: &Target) {
-        // Recursion is as deep as a key has words, 128 at most in 255 bytes.
+    fn unbind<'k>(&mut self, mut rest: impl Iterator<Item = &'k [u8]>, target: &RouteTarget) {
+        // Recursion is as deep as a key has words, at most 128 in 255 bytes.
         let Some(word) = rest.next() else {
             self.targets.remove(target);
             return;
@@ -151,7 +151,7 @@ impl Node {
     }
 }
 
-fn unbind_child(child: &mut Option<Arc<Node>>, rest: &mut dyn Iterator<Item = &[u8]>, target: &Target) {
+fn unbind_child(child: &mut Option<Arc<Node>>, rest: &mut dyn Iterator<Item = &[u8]>, target: &RouteTarget) {
     let Some(node) = child else { return };
     let node = Arc::make_mut(node);
     node.unbind(rest, target);
@@ -209,7 +209,7 @@ impl Words {
     }
 }
 
-/// The words of a key: none in the empty one, else one more than there are dots.
+/// The words of a key: none for the empty key, else one more than there are dots.
 fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     key.split(|byte| *byte == b'.').filter(move |_| !key.is_empty())
 }
@@ -224,7 +224,7 @@ mod tests {
     fn matched(keys: &[&str], routing_key: &str) -> Vec<u64> {
         let mut topic = Topic::default();
         for (id, key) in keys.iter().enumerate() {
-            topic.bind(key.as_bytes(), Target::Queue(QueueId(id as u64)));
+            topic.bind(key.as_bytes(), RouteTarget::Queue(QueueId(id as u64)));
         }
         targets(&topic, routing_key)
     }
@@ -232,15 +232,15 @@ mod tests {
     fn targets(topic: &Topic, routing_key: &str) -> Vec<u64> {
         let mut ids = Vec::new();
         topic.matches(routing_key.as_bytes(), &mut |target| match target {
-            Target::Queue(id) => ids.push(id.0),
-            Target::Exchange(_) => panic!("no exchange was bound"),
+            RouteTarget::Queue(id) => ids.push(id.0),
+            RouteTarget::Exchange(_) => panic!("no exchange was bound"),
         });
         ids.sort_unstable();
         ids.dedup();
         ids
     }
 
-    /// The definition, word by word.
+    /// The definition of matching, word by word.
     fn naive(key: &[&str], routing_key: &[&str]) -> bool {
         match key {
             [] => routing_key.is_empty(),
@@ -271,10 +271,10 @@ mod tests {
         let mut topic = Topic::default();
         let keys = ["a.b.c", "a.*.#", "#.x", "a.b"];
         for key in keys {
-            topic.bind(key.as_bytes(), Target::Queue(QueueId(1)));
+            topic.bind(key.as_bytes(), RouteTarget::Queue(QueueId(1)));
         }
         for key in keys {
-            topic.unbind(key.as_bytes(), &Target::Queue(QueueId(1)));
+            topic.unbind(key.as_bytes(), &RouteTarget::Queue(QueueId(1)));
         }
         assert!(topic.root.is_empty());
     }
@@ -286,7 +286,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn matches_what_the_definition_matches(
+        fn matching_follows_the_definition(
             keys in prop::collection::vec(key(), 1..40),
             removed in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
             routing_key in prop::collection::vec(prop::sample::select(vec!["a", "b", "", "*", "#"]), 0..8),
@@ -294,7 +294,7 @@ mod tests {
             let routing_key = routing_key.join(".");
             let mut topic = Topic::default();
             for (id, key) in keys.iter().enumerate() {
-                topic.bind(key.as_bytes(), Target::Queue(QueueId(id as u64)));
+                topic.bind(key.as_bytes(), RouteTarget::Queue(QueueId(id as u64)));
             }
             let snapshot = topic.clone();
             let mut live: std::collections::BTreeMap<u64, &str> =
@@ -306,7 +306,7 @@ mod tests {
             for index in removed {
                 let id = index.index(keys.len()) as u64;
                 if let Some(key) = live.remove(&id) {
-                    topic.unbind(key.as_bytes(), &Target::Queue(QueueId(id)));
+                    topic.unbind(key.as_bytes(), &RouteTarget::Queue(QueueId(id)));
                 }
             }
             prop_assert_eq!(targets(&topic, &routing_key), expected(&live));

@@ -1,4 +1,4 @@
-//! A channel as the client sees it: its state, what it asked for, what it may receive.
+//! A channel on the client's side: its state, open requests, and permitted input.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,13 +11,13 @@ use super::event::{CloseReason, Event};
 use super::unacked::{Slot, Unacked};
 use crate::{Rule, Violation};
 
-/// Where a channel is in its life.
+/// The state of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChannelState {
     /// `channel.open` was sent.
     Opening,
     Open,
-    /// `channel.close` was sent; what the server had under way may still come.
+    /// `channel.close` was sent; frames in flight from the server may still arrive.
     Closing,
     Closed,
 }
@@ -25,7 +25,7 @@ pub(crate) enum ChannelState {
 /// A request without its reply.
 #[derive(Debug)]
 pub(crate) enum Expected {
-    /// A reply by its name, with nothing in it to check.
+    /// A reply with this name and without fields to check.
     Reply(&'static str),
     /// `queue.declare-ok` with this name, if it isn't empty.
     QueueDeclare(Vec<u8>),
@@ -51,7 +51,7 @@ pub(crate) enum ConsumerState {
 }
 
 #[derive(Debug)]
-pub(crate) struct Consumer {
+pub(crate) struct ChannelConsumer {
     pub(crate) state: ConsumerState,
     no_ack: bool,
     prefetch: u16,
@@ -65,18 +65,18 @@ pub(crate) struct Channel {
     pub(crate) expected: VecDeque<Expected>,
     pub(crate) confirms: Option<Confirms>,
     pub(crate) unacked: Unacked,
-    /// Prefetch of consumers to come.
+    /// Prefetch of future consumers.
     pub(crate) prefetch: u16,
-    /// Prefetch of the whole channel, in force; 0 for none.
+    /// Prefetch of the whole channel that is in effect; 0 for none.
     pub(super) channel_prefetch: u16,
     pub(super) assembly: Assembly,
-    consumers: Vec<Consumer>,
+    consumers: Vec<ChannelConsumer>,
     by_tag: HashMap<Vec<u8>, u32>,
-    /// The consumer of the last delivery: most come in runs.
+    /// The consumer of the last delivery: deliveries mostly come in runs.
     last: Option<(Vec<u8>, u32)>,
 }
 
-/// What a channel may touch of its client.
+/// The parts of the client that a channel uses.
 pub(crate) struct Surroundings<'c> {
     pub(crate) out: &'c mut Vec<u8>,
     pub(crate) events: &'c mut Vec<Event>,
@@ -103,17 +103,17 @@ impl Channel {
 
     pub(super) fn add_consumer(&mut self, tag: Vec<u8>, no_ack: bool, prefetch: u16) {
         let index = self.consumers.len() as u32;
-        self.consumers.push(Consumer { state: ConsumerState::Live, no_ack, prefetch, unacked: 0 });
+        self.consumers.push(ChannelConsumer { state: ConsumerState::Live, no_ack, prefetch, unacked: 0 });
         self.by_tag.insert(tag, index);
         self.last = None;
     }
 
-    pub(crate) fn consumer(&mut self, tag: &[u8]) -> Option<&mut Consumer> {
+    pub(crate) fn consumer(&mut self, tag: &[u8]) -> Option<&mut ChannelConsumer> {
         let index = *self.by_tag.get(tag)?;
         Some(&mut self.consumers[index as usize])
     }
 
-    /// Settles deliveries here; the server is told by the caller.
+    /// Settles deliveries locally; the caller notifies the server.
     pub(crate) fn settle(&mut self, tag: u64, multiple: bool) {
         let consumers = &mut self.consumers;
         self.unacked.settle(tag, multiple, |slot| {
@@ -137,7 +137,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Content that was under way when this side closed the channel is checked, not told.
+    /// Content in flight when this side closed the channel is checked, but yields no event.
     fn emit(&self, event: Option<Event>, events: &mut Vec<Event>) {
         if self.state == ChannelState::Open {
             events.extend(event);
@@ -198,7 +198,7 @@ impl Channel {
 
     fn on_close(&mut self, close: &channel::Close<'_>, around: Surroundings<'_>) {
         encode_method(around.out, self.id, &Method::ChannelCloseOk(channel::CloseOk {}));
-        // Both sides closing at once: the server still owes the answer to ours.
+        // Both sides are closing: the server still owes the reply to our close.
         if self.state != ChannelState::Closing {
             self.state = ChannelState::Closed;
         }
@@ -287,8 +287,8 @@ impl Channel {
         Ok(())
     }
 
-    /// A raised or dropped limit counts at once, since the server may act on it before its answer arrives; a lowered one
-    /// counts from the answer on.
+    /// A higher or removed limit counts at once, because the server may apply it before its reply arrives; a lower
+    /// one counts from the reply on.
     pub(crate) fn ask_channel_prefetch(&mut self, count: u16) {
         if count == 0 || (self.channel_prefetch != 0 && count > self.channel_prefetch) {
             self.channel_prefetch = count;

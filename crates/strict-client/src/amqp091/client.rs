@@ -1,4 +1,4 @@
-//! The connection: handshake, frames to channels, its end.
+//! The connection: handshake, dispatch of frames to channels, close.
 
 use leveret_amqp091::method::connection;
 use leveret_amqp091::{
@@ -10,7 +10,7 @@ use super::event::{CloseReason, Event, Span};
 use super::options::Options;
 use crate::{Rule, Violation};
 
-/// Where the connection is in its life.
+/// The state of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionState {
     AwaitStart,
@@ -38,7 +38,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client whose output begins with the protocol header.
+    /// A client whose output contains the protocol header.
     #[must_use]
     pub fn new(options: Options) -> Self {
         let capability = |name: &str| {
@@ -61,16 +61,16 @@ impl Client {
         }
     }
 
-    /// Bytes for the peer. The caller writes and removes them.
+    /// Bytes for the peer. The caller sends and removes them.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// Takes what was read from the peer and says how many bytes of it were whole frames; the rest is to be given
-    /// again, with more behind it. Events are appended; the bytes they refer to are kept until the next call.
+    /// Processes received bytes. Returns the number of bytes in complete frames; the caller passes the rest again,
+    /// followed by more. Events are appended; the bytes that they refer to are kept until the next call.
     ///
     /// # Errors
-    /// The first rule that the peer broke. The connection can't be used after that.
+    /// The first rule that the peer broke. The connection can't be used any more.
     pub fn receive(&mut self, input: &[u8], events: &mut Vec<Event>) -> Result<usize, Violation> {
         self.arena.clear();
         if self.state == ConnectionState::AwaitStart && input.starts_with(b"AMQP") {
@@ -114,7 +114,7 @@ impl Client {
         self.heartbeat
     }
 
-    /// True once the handshake is done and nobody closed.
+    /// Whether the handshake is done and neither side has closed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.state == ConnectionState::Open
@@ -134,7 +134,7 @@ impl Client {
                 self.on_connection_method(&method, events)
             }
             (_, 0) => Err(Violation::new(Rule::ChannelZero, format!("a {:?} frame on channel 0", frame.kind))),
-            // Nobody can know what is still under way while the connection closes.
+            // Any frame may be in flight while the connection closes.
             _ if self.state == ConnectionState::Closing => Ok(()),
             _ => self.on_channel_frame(frame, events),
         }
@@ -255,7 +255,7 @@ impl Client {
     }
 }
 
-/// The lower of two limits, where the server's 0 means none.
+/// The lower of two limits, where the server's 0 means no limit.
 fn lower(ours: u32, theirs: u32) -> u32 {
     if theirs == 0 { ours } else { ours.min(theirs) }
 }

@@ -1,15 +1,15 @@
-//! Which publishes of a channel still wait for a confirm.
+//! Unconfirmed publishes of a channel.
 
 use std::collections::VecDeque;
 
-/// Tags are dense, so the open ones are a window: everything below `base` is confirmed.
+/// Tags are dense, so the unconfirmed ones are within a window: everything below `base` is confirmed.
 #[derive(Debug, Default)]
 pub(crate) struct Confirms {
-    /// The server said `confirm.select-ok`, or wasn't asked to.
+    /// Whether the server sent `confirm.select-ok`, or needn't.
     pub(crate) selected: bool,
-    /// Lowest tag that isn't confirmed, less one.
+    /// Highest tag up to which all are confirmed.
     confirmed_to: u64,
-    /// For each tag above `confirmed_to` that was published: is it confirmed?
+    /// For each published tag above `confirmed_to`, whether it is confirmed.
     window: VecDeque<bool>,
     open: usize,
 }
@@ -30,7 +30,8 @@ impl Confirms {
         self.open
     }
 
-    /// Takes a confirm and calls `newly` with each range of tags that it confirms. False if it breaks the rule.
+    /// Processes a confirm, and passes each newly confirmed range of tags to `newly`. Returns false if it breaks the
+    /// rule.
     pub(crate) fn confirm(&mut self, tag: u64, multiple: bool, mut newly: impl FnMut(u64, u64)) -> bool {
         let tag = if tag == 0 && multiple { self.last_published() } else { tag };
         if tag <= self.confirmed_to || tag > self.last_published() {

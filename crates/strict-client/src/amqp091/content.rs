@@ -1,14 +1,14 @@
-//! Putting the frames of a content together.
+//! Reassembles contents from frames.
 
 use leveret_amqp091::ContentHeader;
 
 use super::event::{Delivery, Event, Span};
 use crate::{Rule, Violation};
 
-/// Class basic, the only one with content.
+/// Class basic, the only class with content.
 const BASIC: u16 = 60;
 
-/// The method that began a content.
+/// The method of a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Carrier {
     Deliver { delivery_tag: u64, redelivered: bool },
@@ -18,20 +18,20 @@ pub(crate) enum Carrier {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Stage {
-    /// No content is under way.
+    /// No content has begun.
     #[default]
     Idle,
-    /// The method came, the header is due.
+    /// The method arrived; the header is due.
     Header(Carrier),
-    /// Bodies are due: this many bytes.
+    /// Bodies with this many bytes are due.
     Body(Carrier, u64),
 }
 
-/// The content under way on one channel. Its buffers are kept, so that a message costs no allocation.
+/// The current content on a channel. Buffers are reused, so that a message needs no allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Assembly {
     stage: Stage,
-    /// Consumer tag, exchange and routing key, one after the other.
+    /// Consumer tag, exchange and routing key, concatenated.
     names: Vec<u8>,
     lengths: [u32; 3],
     properties: Vec<u8>,
@@ -53,7 +53,7 @@ impl Assembly {
         self.stage = Stage::Header(carrier);
     }
 
-    /// Takes a header frame; an event if the body is empty.
+    /// Processes a header frame. Returns an event if the body is empty.
     pub(crate) fn header(
         &mut self,
         channel: u16,
@@ -82,7 +82,7 @@ impl Assembly {
         Ok(None)
     }
 
-    /// Takes a body frame; an event if it was the last.
+    /// Processes a body frame. Returns an event if it was the last one.
     pub(crate) fn body(
         &mut self,
         channel: u16,

@@ -1,4 +1,4 @@
-//! What a client learns from its peer.
+//! Events from the peer.
 
 use leveret_amqp091::FieldTable;
 
@@ -10,7 +10,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// How many bytes.
+    /// Number of bytes.
     #[must_use]
     pub fn len(self) -> usize {
         self.length as usize
@@ -23,16 +23,16 @@ impl Span {
     }
 }
 
-/// A message that arrived whole.
+/// A complete message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delivery {
     /// Channel it came on.
     pub channel: u16,
     /// Tag of the consumer; empty for `basic.get-ok` and `basic.return`.
     pub consumer_tag: Span,
-    /// What to acknowledge it by; 0 for `basic.return`.
+    /// The tag to acknowledge it with; 0 for `basic.return`.
     pub delivery_tag: u64,
-    /// The server's flag.
+    /// The flag `redelivered`.
     pub redelivered: bool,
     /// Exchange it was published to.
     pub exchange: Span,
@@ -44,47 +44,47 @@ pub struct Delivery {
     pub body: Span,
 }
 
-/// Why a channel or connection was closed by the server.
+/// The reason of the server for closing a channel or connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloseReason {
     /// Reply code.
     pub code: u16,
     /// Reply text.
     pub text: String,
-    /// Class and method that the server blames, or zeros.
+    /// Class and method that caused it, or zeros.
     pub blamed: (u16, u16),
 }
 
-/// Something that the peer sent and that was right.
+/// A valid event.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// `connection.start`; the answer is in the output.
+    /// `connection.start`; the reply is in the output.
     Started {
         /// The server's properties.
         properties: FieldTable,
     },
     /// `connection.open-ok`: channels may be opened.
     Connected,
-    /// The server doesn't read publishes now.
+    /// The server stops reading publishes.
     Blocked {
         /// Its reason.
         reason: String,
     },
     /// The server reads publishes again.
     Unblocked,
-    /// The server closed the connection; the answer is in the output.
+    /// The server closed the connection; the reply is in the output.
     ConnectionClosed(CloseReason),
-    /// The server agreed to our close.
+    /// The server confirmed our close.
     ConnectionCloseOk,
-    /// The server closed a channel; the answer is in the output.
+    /// The server closed a channel; the reply is in the output.
     ChannelClosed {
-        /// Which.
+        /// The channel.
         channel: u16,
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
-    /// A reply without values, such as `queue.bind-ok`, by its name.
+    /// A reply without fields, such as `queue.bind-ok`, by name.
     Reply {
         /// Channel.
         channel: u16,
@@ -108,7 +108,7 @@ pub enum Event {
         channel: u16,
         /// Name of the reply.
         method: &'static str,
-        /// Messages that went.
+        /// Number of messages removed.
         message_count: u32,
     },
     /// `basic.consume-ok`.
@@ -134,7 +134,7 @@ pub enum Event {
     },
     /// A message for a consumer.
     Delivered(Delivery),
-    /// A message for `basic.get`.
+    /// A message in reply to `basic.get`.
     Got {
         /// The message.
         delivery: Delivery,
@@ -146,14 +146,14 @@ pub enum Event {
         /// Channel.
         channel: u16,
     },
-    /// A message came back.
+    /// A message was returned.
     Returned {
         /// The message.
         message: Delivery,
         /// Reply code.
         code: u16,
     },
-    /// Publishes were confirmed: each tag of the range for the first and only time.
+    /// Publishes were confirmed, each tag of the range for the first and only time.
     Confirmed {
         /// Channel.
         channel: u16,

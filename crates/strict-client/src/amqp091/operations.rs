@@ -1,5 +1,5 @@
-//! What a client can ask for. Requests go to the output at once and may be pipelined; nothing here fails: a
-//! request that the server refuses comes back as a closed channel.
+//! Requests of a client. They are appended to the output at once and may be pipelined; none of them fails: a request
+//! that the server refuses results in a closed channel.
 
 use leveret_amqp091::method::{basic, channel, confirm, connection, tx};
 use leveret_amqp091::{
@@ -16,9 +16,9 @@ const BASIC: u16 = 60;
 /// The flags of `basic.consume`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Consume {
-    /// Deliveries are settled as they are sent.
+    /// Deliveries count as acknowledged when they are sent.
     pub no_ack: bool,
-    /// No other consumer.
+    /// Allow no other consumer on the queue.
     pub exclusive: bool,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn short(bytes: &[u8]) -> ShortStr<'_> {
 }
 
 impl Client {
-    /// Writes any method as it is and expects no reply to it: for tests that break rules themselves.
+    /// Writes any method unchanged and expects no reply to it: for tests that break rules themselves.
     pub fn send(&mut self, channel: u16, method: &Method<'_>) {
         encode_method(&mut self.out, channel, method);
     }
@@ -44,7 +44,7 @@ impl Client {
         self.state = ConnectionState::Closing;
     }
 
-    /// Opens a channel, also one whose number was used before.
+    /// Opens a channel, possibly with a number that was used before.
     ///
     /// # Panics
     /// If it is open.
@@ -72,7 +72,7 @@ impl Client {
         matches!(self.channels.get(usize::from(id)), Some(Some(channel)) if channel.state == ChannelState::Open)
     }
 
-    /// How many publishes wait for a confirm.
+    /// Number of unconfirmed publishes.
     #[must_use]
     pub fn unconfirmed(&self, id: u16) -> usize {
         match self.channels.get(usize::from(id)) {
@@ -81,7 +81,7 @@ impl Client {
         }
     }
 
-    /// How many deliveries are not settled.
+    /// Number of unsettled deliveries.
     #[must_use]
     pub fn unacked(&self, id: u16) -> usize {
         match self.channels.get(usize::from(id)) {
@@ -97,13 +97,13 @@ impl Client {
         }
     }
 
-    /// Writes a request and remembers that its reply is due.
+    /// Writes a request and records that its reply is due.
     pub(super) fn request(&mut self, id: u16, method: Method<'_>, expected: Expected) {
         self.send(id, &method);
         self.channel(id).expected.push_back(expected);
     }
 
-    /// Turns confirms on; the next publish has tag 1.
+    /// Enables confirms; the next publish has tag 1.
     pub fn confirm_select(&mut self, id: u16) {
         self.request(
             id,
@@ -118,17 +118,17 @@ impl Client {
         self.request(id, Method::TxSelect(tx::Select {}), Expected::Reply("tx.select-ok"));
     }
 
-    /// Commits.
+    /// Commits the transaction.
     pub fn tx_commit(&mut self, id: u16) {
         self.request(id, Method::TxCommit(tx::Commit {}), Expected::Reply("tx.commit-ok"));
     }
 
-    /// Rolls back.
+    /// Rolls the transaction back.
     pub fn tx_rollback(&mut self, id: u16) {
         self.request(id, Method::TxRollback(tx::Rollback {}), Expected::Reply("tx.rollback-ok"));
     }
 
-    /// Sets prefetch: RabbitMQ's meaning of `global`, false for each consumer to come and true for the channel.
+    /// Sets prefetch with RabbitMQ's meaning of `global`: false for each future consumer, true for the channel.
     pub fn qos(&mut self, id: u16, prefetch_count: u16, global: bool) {
         let qos = Method::BasicQos(basic::Qos { prefetch_size: 0, prefetch_count, global });
         self.send(id, &qos);
@@ -141,8 +141,8 @@ impl Client {
         }
     }
 
-    /// Publishes. `properties` are property flags and list; `[0, 0]` for none. Returns the tag that a confirm will
-    /// name, 0 without confirms.
+    /// Publishes a message. `properties` are property flags and list; `[0, 0]` for none. Returns the tag for the
+    /// confirm, 0 without confirms.
     #[inline]
     pub fn publish(
         &mut self,
@@ -167,7 +167,7 @@ impl Client {
         self.channel(id).confirms.as_mut().map_or(0, Confirms::publish)
     }
 
-    /// Starts a consumer; an empty tag asks for one of the server's choice.
+    /// Starts a consumer; with an empty tag the server chooses one.
     pub fn consume(&mut self, id: u16, queue: &[u8], tag: &[u8], flags: Consume, arguments: &FieldTable) {
         let arguments = arguments.encoded();
         let consume = basic::Consume {
@@ -183,7 +183,7 @@ impl Client {
         self.request(id, Method::BasicConsume(consume), expected);
     }
 
-    /// Ends a consumer. Deliveries may come until the answer does.
+    /// Ends a consumer. Deliveries may arrive until the reply does.
     pub fn cancel(&mut self, id: u16, tag: &[u8]) {
         let cancel = basic::Cancel { consumer_tag: short(tag), nowait: false };
         self.request(id, Method::BasicCancel(cancel), Expected::Cancel(tag.to_vec()));

@@ -1,11 +1,11 @@
-//! What a client asks for.
+//! Options of a client.
 
 use leveret_amqp091::FieldTable;
 
 /// Credentials and limits of a connection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Logs in with ANONYMOUS, instead of PLAIN.
+    /// Whether to log in with ANONYMOUS instead of PLAIN.
     pub anonymous: bool,
     /// User name, for PLAIN.
     pub user: String,
@@ -13,13 +13,13 @@ pub struct Options {
     pub password: String,
     /// Virtual host.
     pub virtual_host: String,
-    /// Largest frame to ask for, in bytes; the server's wish counts if it is smaller.
+    /// Largest frame to request, in bytes; the server's limit counts if it is smaller.
     pub frame_max: u32,
-    /// Highest channel number to ask for.
+    /// Highest channel number to request.
     pub channel_max: u16,
-    /// Heartbeat interval to ask for, in seconds; sending them is up to the socket's owner.
+    /// Heartbeat interval to request, in seconds; the socket's owner has to send them.
     pub heartbeat: u16,
-    /// Client properties; these decide which notifications the server may send.
+    /// Client properties, which determine the notifications that the server may send.
     pub properties: FieldTable,
 }
 

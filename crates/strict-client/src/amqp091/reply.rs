@@ -1,4 +1,4 @@
-//! Replies to what a channel asked for.
+//! Replies to the requests of a channel.
 
 use leveret_amqp091::Method;
 
@@ -88,14 +88,14 @@ impl Channel {
                     confirms.selected = true;
                 }
             }
-            // Whatever this side held goes back to its queue.
+            // All unsettled deliveries are requeued.
             Method::BasicRecoverOk(_) => self.settle(0, true),
             _ => {}
         }
     }
 }
 
-/// Replies that a server sends; notifications were handled before.
+/// Replies that a server may send; notifications were handled before.
 fn is_servers(method: &Method<'_>) -> bool {
     method.name().ends_with("-ok") || matches!(method, Method::BasicGetEmpty(_))
 }

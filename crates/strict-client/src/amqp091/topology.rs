@@ -16,7 +16,7 @@ pub struct QueueDeclare {
     pub durable: bool,
     /// Only this connection may use it.
     pub exclusive: bool,
-    /// It goes with its last consumer.
+    /// It is deleted with its last consumer.
     pub auto_delete: bool,
 }
 
@@ -40,7 +40,7 @@ impl Client {
         self.request(id, Method::ExchangeDelete(delete), Expected::Reply("exchange.delete-ok"));
     }
 
-    /// Declares a queue; an empty name asks for one of the server's choice.
+    /// Declares a queue; with an empty name the server generates one.
     pub fn declare_queue(&mut self, id: u16, name: &[u8], flags: QueueDeclare, arguments: &FieldTable) {
         let arguments = arguments.encoded();
         let declare = queue::Declare {
@@ -52,7 +52,7 @@ impl Client {
             arguments: arguments.as_table(),
             ..Default::default()
         };
-        // RabbitMQ takes line ends out of names, and answers with the name that is left.
+        // RabbitMQ removes line ends from names, and replies with the remaining name.
         let left = name.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n'));
         self.request(id, Method::QueueDeclare(declare), Expected::QueueDeclare(left.collect()));
     }
@@ -95,7 +95,7 @@ impl Client {
         self.request(id, Method::QueueDelete(delete), Expected::Reply("queue.delete-ok"));
     }
 
-    /// Deletes a queue if nothing is in it.
+    /// Deletes a queue if it is empty.
     pub fn delete_empty_queue(&mut self, id: u16, name: &[u8]) {
         let delete = queue::Delete { queue: short(name), if_empty: true, ..Default::default() };
         self.request(id, Method::QueueDelete(delete), Expected::Reply("queue.delete-ok"));

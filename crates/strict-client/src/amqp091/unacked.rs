@@ -1,8 +1,9 @@
-//! Deliveries of a channel that this client hasn't settled.
+//! Unsettled deliveries of a channel.
 
 use std::collections::VecDeque;
 
-/// Tags are dense, so a window of slots above `settled_to` holds them; a slot names its consumer.
+/// Tags are dense, so the unsettled ones are within a window of slots above `settled_to`; a slot refers to its
+/// consumer.
 #[derive(Debug, Default)]
 pub(crate) struct Unacked {
     settled_to: u64,
@@ -10,14 +11,14 @@ pub(crate) struct Unacked {
     open: usize,
 }
 
-/// Who holds a delivery.
+/// The holder of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slot {
-    /// Settled, or sent as settled.
+    /// It is settled, or was sent as settled.
     Settled,
     /// A consumer, by its index.
     Consumer(u32),
-    /// `basic.get`.
+    /// A `basic.get`.
     Get,
 }
 
@@ -27,7 +28,7 @@ impl Unacked {
         self.settled_to + self.slots.len() as u64 + 1
     }
 
-    /// Takes the next delivery.
+    /// Adds the next delivery.
     pub(crate) fn deliver(&mut self, slot: Slot) {
         if slot == Slot::Settled && self.slots.is_empty() {
             self.settled_to += 1;
@@ -37,13 +38,13 @@ impl Unacked {
         }
     }
 
-    /// How many are not settled.
+    /// Number of unsettled deliveries.
     pub(crate) fn open(&self) -> usize {
         self.open
     }
 
-    /// Settles `tag`, or all up to it (all there are for 0), and calls `each` with the holders. A tag that isn't
-    /// open is left to the server to complain about.
+    /// Settles `tag`, or all up to it (all for 0), and passes the holders to `each`. A tag that isn't unsettled is
+    /// ignored here: the server reports it.
     pub(crate) fn settle(&mut self, tag: u64, multiple: bool, mut each: impl FnMut(Slot)) {
         let last = self.next_tag() - 1;
         let to = if tag == 0 && multiple { last } else { tag };

@@ -1,11 +1,11 @@
-//! Links come and go.
+//! Attaching and detaching links.
 
 use leveret_amqp10::performative::{Attach, Detach};
 use leveret_amqp10::{Serial, encode_performative};
 
 use super::client::keep;
 use super::event::Event;
-use super::link::{End, LinkState};
+use super::link::{LinkEnd, LinkState};
 use super::session::{Session, SessionState, Surroundings, role};
 use crate::{Rule, Violation};
 
@@ -31,8 +31,8 @@ impl Session {
             return Err(self.refuse(Rule::AttachAnswer, format!("{text}, which no attach waits for")));
         };
         match &mut link.end {
-            End::Sender(end) => end.max_message_size = attach.max_message_size.unwrap_or(0),
-            End::Receiver(end) => {
+            LinkEnd::Sender(end) => end.max_message_size = attach.max_message_size.unwrap_or(0),
+            LinkEnd::Receiver(end) => {
                 let Some(count) = attach.initial_delivery_count else {
                     return Err(self.refuse(Rule::AttachAnswer, format!("{text} without initial-delivery-count")));
                 };
@@ -57,7 +57,7 @@ impl Session {
         let handle = link.handle;
         let by_peer = match link.state {
             LinkState::Detaching { closed } => {
-                // One with an error was under way when the client's was sent.
+                // A detach with an error was in flight when the client's was sent.
                 if closed && !detach.closed && detach.error.is_none() {
                     let text = format!("detach of handle {} without closed", detach.handle);
                     return Err(self.refuse(Rule::DetachAnswer, text));
@@ -66,7 +66,7 @@ impl Session {
             }
             LinkState::Attaching | LinkState::Attached => true,
         };
-        // Nothing follows the client's end.
+        // Nothing is sent after the client's end.
         if by_peer && self.state != SessionState::Ending {
             let answer = Detach { handle, closed: detach.closed, error: None };
             encode_performative(around.out, self.channel, &answer.into());

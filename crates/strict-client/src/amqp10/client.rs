@@ -1,4 +1,4 @@
-//! The connection: SASL, `open`, frames to sessions, its end.
+//! The connection: SASL, `open`, dispatch of frames to sessions, close.
 
 use leveret_amqp10::performative::{Close, Open};
 use leveret_amqp10::sasl::{self, SaslCode};
@@ -13,7 +13,7 @@ use super::options::{Mechanism, Options};
 use super::session::{Session, Surroundings};
 use crate::{Rule, Violation};
 
-/// Where the connection is in its life.
+/// The state of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionState {
     AwaitSaslHeader,
@@ -31,9 +31,9 @@ pub(crate) enum ConnectionState {
 #[derive(Debug)]
 pub struct Client {
     pub(crate) out: Vec<u8>,
-    /// By the client's channel.
+    /// Sessions by the client's channel.
     pub(crate) sessions: Vec<Option<Box<Session>>>,
-    /// The client's channel by the peer's.
+    /// The client's channels by the peer's channel.
     by_remote: Vec<Option<u16>>,
     pub(crate) state: ConnectionState,
     options: Options,
@@ -44,7 +44,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client whose output begins with the protocol header.
+    /// A client whose output contains the protocol header.
     #[must_use]
     pub fn new(options: Options) -> Self {
         let mut client = Self {
@@ -66,16 +66,16 @@ impl Client {
         client
     }
 
-    /// Bytes for the peer. The caller writes and removes them.
+    /// Bytes for the peer. The caller sends and removes them.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// Takes what was read from the peer and says how many bytes of it were whole frames; the rest is to be given
-    /// again, with more behind it. Events are appended; the bytes they refer to are kept until the next call.
+    /// Processes received bytes. Returns the number of bytes in complete frames; the caller passes the rest again,
+    /// followed by more. Events are appended; the bytes that they refer to are kept until the next call.
     ///
     /// # Errors
-    /// The first rule that the peer broke. The connection can't be used after that.
+    /// The first rule that the peer broke. The connection can't be used any more.
     pub fn receive(&mut self, input: &[u8], events: &mut Vec<Event>) -> Result<usize, Violation> {
         self.arena.clear();
         let mut used = 0;
@@ -88,7 +88,7 @@ impl Client {
                 continue;
             }
             let in_sasl = matches!(self.state, ConnectionState::AwaitMechanisms | ConnectionState::AwaitOutcome);
-            // SASL frames have no larger limit, since nothing was negotiated (5.3.1).
+            // The limit of SASL frames is fixed, because nothing was negotiated yet (5.3.1).
             let limit = if in_sasl { FRAME_MIN_SIZE } else { self.options.max_frame_size };
             let Some((frame, size)) = decode_frame(rest, limit)? else { break };
             self.on_frame(frame, in_sasl, events)?;
@@ -106,25 +106,25 @@ impl Client {
         &self.arena[span.start as usize..][..span.length as usize]
     }
 
-    /// Largest frame in bytes that the peer takes.
+    /// Largest frame in bytes that the peer accepts.
     #[must_use]
     pub fn remote_max_frame_size(&self) -> u32 {
         self.remote_max_frame_size
     }
 
-    /// The peer closes after this many milliseconds without a frame.
+    /// Time without a frame after which the peer closes, in milliseconds.
     #[must_use]
     pub fn remote_idle_time_out(&self) -> Option<u32> {
         self.remote_idle_time_out
     }
 
-    /// Highest channel number, as agreed.
+    /// Highest channel number, as negotiated.
     #[must_use]
     pub fn channel_max(&self) -> u16 {
         self.channel_max
     }
 
-    /// True once `open` was received and nobody closed.
+    /// Whether `open` was received and neither side has closed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.state == ConnectionState::Open
@@ -256,7 +256,7 @@ impl Client {
                 events.push(Event::Closed { error: close.error.map(Into::into), by_peer });
                 Ok(())
             }
-            // Nobody can know what is still under way while the connection closes.
+            // Any frame may be in flight while the connection closes.
             (ConnectionState::Closing, _) => Ok(()),
             (ConnectionState::Open, Performative::Begin(begin)) => {
                 if frame.channel > self.options.channel_max {

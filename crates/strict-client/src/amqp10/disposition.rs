@@ -1,10 +1,10 @@
-//! States of deliveries that arrive.
+//! Dispositions from the peer.
 
 use leveret_amqp10::performative::Disposition;
 use leveret_amqp10::{Role, Serial};
 
 use super::event::Event;
-use super::link::{End, Tag};
+use super::link::{LinkEnd, Tag};
 use super::session::{Session, Surroundings};
 use super::window::Refusal;
 use crate::{Rule, Violation};
@@ -47,13 +47,13 @@ impl Session {
         Ok(())
     }
 
-    /// Settles deliveries that came, whoever settled them.
+    /// Settles received deliveries, whichever side settled them.
     pub(crate) fn settle_incoming(&mut self, first: Serial, last: Serial) {
         let Some(incoming) = &mut self.incoming else { return };
         let links = &mut self.links;
         incoming.settle(first, last, |slot| {
             if let Some(Some(link)) = links.get_mut(slot.handle as usize)
-                && let End::Receiver(end) = &mut link.end
+                && let LinkEnd::Receiver(end) = &mut link.end
             {
                 let tag: &Tag = &slot.more;
                 end.tags.remove(tag);

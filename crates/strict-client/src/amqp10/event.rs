@@ -1,4 +1,4 @@
-//! What a client learns from its peer.
+//! Events from the peer.
 
 use leveret_amqp10::value::OwnedMap;
 use leveret_amqp10::{Role, Serial};
@@ -13,7 +13,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// How many bytes.
+    /// Number of bytes.
     #[must_use]
     pub fn len(self) -> usize {
         self.length as usize
@@ -26,48 +26,49 @@ impl Span {
     }
 }
 
-/// A message that arrived whole.
+/// A complete message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delivery {
     /// The client's channel.
     pub channel: u16,
     /// The client's handle of the link.
     pub handle: u32,
-    /// The delivery's number in its session.
+    /// The delivery-id.
     pub delivery_id: Serial,
-    /// The delivery's name on its link.
+    /// The delivery-tag.
     pub tag: Span,
-    /// 0 for a message of sections.
+    /// The message format, 0 for that of the specification's part 3.
     pub message_format: u32,
     /// Whether the peer settled it.
     pub settled: bool,
     /// The message: the payloads of all its transfers.
     pub payload: Span,
-    /// How many transfers it took.
+    /// Number of its transfers.
     pub transfers: u32,
 }
 
-/// Something that the peer sent and that was right.
+/// A valid event.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The server's SASL mechanisms; the choice is in the output.
+    /// The server's SASL mechanisms; the client's choice is in the output.
     Mechanisms(Vec<String>),
-    /// A step of SASL that the client doesn't know; [`Client::sasl_response`](super::Client::sasl_response) answers.
+    /// A challenge of a mechanism unknown to the client; reply with
+    /// [`Client::sasl_response`](super::Client::sasl_response).
     Challenge(Span),
-    /// SASL ended without success, by its code.
+    /// SASL failed with this code.
     SaslFailed(u8),
     /// `open`: sessions may be begun.
     Opened {
         /// The peer's name.
         container_id: String,
-        /// Largest frame in bytes that the peer takes.
+        /// Largest frame in bytes that the peer accepts.
         max_frame_size: u32,
         /// Highest channel number that may be used.
         channel_max: u16,
-        /// The peer closes after this many milliseconds without a frame.
+        /// Time without a frame after which the peer closes, in milliseconds.
         idle_time_out: Option<u32>,
-        /// Extensions that the peer has.
+        /// Extensions that the peer supports.
         offered_capabilities: Vec<String>,
         /// The peer's properties.
         properties: OwnedMap,
@@ -78,7 +79,7 @@ pub enum Event {
         channel: u16,
         /// Highest handle that may be used.
         handle_max: u32,
-        /// Transfer frames that the peer takes.
+        /// Number of transfer frames that the peer accepts.
         incoming_window: u32,
     },
     /// `attach`: the other end of a link.
@@ -94,9 +95,9 @@ pub enum Event {
     SessionFlow {
         /// The client's channel.
         channel: u16,
-        /// Transfer frames that may be sent from now on.
+        /// Number of transfer frames that may be sent from now on.
         window: u32,
-        /// Whether the peer asked for an answer, which is in the output.
+        /// Whether the peer requested a reply, which is in the output.
         echo: bool,
     },
     /// `flow` of a link.
@@ -105,15 +106,15 @@ pub enum Event {
         channel: u16,
         /// The client's handle.
         handle: u32,
-        /// Deliveries that may be sent (of a sender), or that the peer may send (of a receiver).
+        /// Number of deliveries that may be sent (of a sender), or that the peer may send (of a receiver).
         credit: u32,
         /// The link's delivery-count.
         delivery_count: Serial,
-        /// Messages that the peer has.
+        /// Number of messages available at the peer.
         available: Option<u32>,
-        /// Of a sender: whether the peer asked to use up the credit. Of a receiver: whether the peer did so.
+        /// Of a sender: whether the peer requested a drain. Of a receiver: whether the peer drained.
         drained: bool,
-        /// Whether the peer asked for an answer, which is in the output.
+        /// Whether the peer requested a reply, which is in the output.
         echo: bool,
     },
     /// A message.
@@ -124,14 +125,14 @@ pub enum Event {
         channel: u16,
         /// The client's handle.
         handle: u32,
-        /// Its number.
+        /// Its delivery-id.
         delivery_id: Serial,
     },
-    /// `disposition`: the peer's view of deliveries, none of them settled before.
+    /// `disposition`: the peer's state of deliveries, none of which was settled before.
     Disposition {
         /// The client's channel.
         channel: u16,
-        /// Which end the peer is.
+        /// The peer's role.
         role: Role,
         /// The first delivery.
         first: Serial,
@@ -142,7 +143,7 @@ pub enum Event {
         /// Their state.
         state: Option<State>,
     },
-    /// `detach`; if the peer began, the answer is in the output.
+    /// `detach`; if the peer initiated it, the reply is in the output.
     Detached {
         /// The client's channel.
         channel: u16,
@@ -152,23 +153,23 @@ pub enum Event {
         closed: bool,
         /// The peer's reason.
         error: Option<PeerError>,
-        /// Whether the peer began.
+        /// Whether the peer initiated it.
         by_peer: bool,
     },
-    /// `end`; if the peer began, the answer is in the output.
+    /// `end`; if the peer initiated it, the reply is in the output.
     Ended {
         /// The client's channel.
         channel: u16,
         /// The peer's reason.
         error: Option<PeerError>,
-        /// Whether the peer began.
+        /// Whether the peer initiated it.
         by_peer: bool,
     },
-    /// `close`; if the peer began, the answer is in the output.
+    /// `close`; if the peer initiated it, the reply is in the output.
     Closed {
         /// The peer's reason.
         error: Option<PeerError>,
-        /// Whether the peer began.
+        /// Whether the peer initiated it.
         by_peer: bool,
     },
     /// An empty frame, which keeps an idle connection open.

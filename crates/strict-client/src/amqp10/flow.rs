@@ -4,11 +4,11 @@ use leveret_amqp10::performative::Flow;
 use leveret_amqp10::{Serial, encode_performative};
 
 use super::event::Event;
-use super::link::{End, Link, LinkState, ReceiverEnd, SenderEnd};
+use super::link::{Link, LinkEnd, LinkState, ReceiverEnd, SenderEnd};
 use super::session::{Session, SessionState, Surroundings};
 use crate::{Rule, Violation};
 
-/// What a flow breaks, before it is put in words.
+/// A rule broken by a flow, before it becomes a [`Violation`].
 type Broken = (Rule, String);
 
 impl Session {
@@ -33,8 +33,8 @@ impl Session {
         let link = self.link_of_peer(remote, "flow")?;
         let handle = link.handle;
         let taken = match &mut link.end {
-            End::Sender(end) => take_from_receiver(end, flow),
-            End::Receiver(end) => take_from_sender(end, flow),
+            LinkEnd::Sender(end) => take_from_receiver(end, flow),
+            LinkEnd::Receiver(end) => take_from_sender(end, flow),
         };
         let (credit, delivery_count, drained) =
             taken.map_err(|(rule, why)| self.refuse(rule, format!("flow for handle {remote}, {why}")))?;
@@ -55,7 +55,7 @@ impl Session {
         Ok(())
     }
 
-    /// The session's part of a flow (2.5.6).
+    /// Processes the session's part of a flow (2.5.6).
     fn take_windows(&mut self, flow: &Flow<'_>) -> Result<(), Broken> {
         let Some(next_incoming_id) = flow.next_incoming_id.map(Serial) else {
             return Err((Rule::TransferIds, "without next-incoming-id, though the peer has answered begin".into()));
@@ -75,12 +75,12 @@ impl Session {
         Ok(())
     }
 
-    /// Grants credit and says so. The peer's view of a lower grant is awaited.
+    /// Grants credit by a flow. If it is lower than before, it counts once the peer has seen it.
     pub(crate) fn grant(&mut self, handle: u32, credit: u32, drain: bool, echo: bool, out: &mut Vec<u8>) {
         if self.options.widen && self.state == SessionState::Begun {
             self.widen(self.options.incoming_window);
         }
-        let End::Receiver(end) = &mut self.link(handle).end else { panic!("handle {handle} is a sender's") };
+        let LinkEnd::Receiver(end) = &mut self.link(handle).end else { panic!("handle {handle} is a sender's") };
         let limit = end.delivery_count.add(credit);
         end.grants.push(end.delivery_count, limit, drain);
         let link: &Link = self.links[handle as usize].as_deref().expect("the link was found above");
@@ -89,12 +89,12 @@ impl Session {
     }
 }
 
-/// A flow of the peer's receiving end: credit for the client (2.6.7).
+/// Processes a flow of a receiving peer: credit for the client (2.6.7).
 fn take_from_receiver(end: &mut SenderEnd, flow: &Flow<'_>) -> Result<(u32, Serial, bool), Broken> {
     let Some(link_credit) = flow.link_credit else {
         return Err((Rule::FlowFields, "without link-credit, which a receiver sets".into()));
     };
-    // Null means that the peer hadn't seen the client's attach: it counts from the start then.
+    // Null means that the peer hadn't seen the client's attach, and so counts from the start.
     let seen = flow.delivery_count.map_or(end.delivery_count, Serial);
     if seen.distance_from(end.delivery_count) > 0 {
         let text = format!("with delivery-count {seen}, but only {} were sent", end.delivery_count);
@@ -104,7 +104,7 @@ fn take_from_receiver(end: &mut SenderEnd, flow: &Flow<'_>) -> Result<(u32, Seri
     Ok((end.credit, end.delivery_count, flow.drain))
 }
 
-/// A flow of the peer's sending end: it tells what it has made of the client's grants.
+/// Processes a flow of a sending peer, which shows the grants that it has seen.
 fn take_from_sender(end: &mut ReceiverEnd, flow: &Flow<'_>) -> Result<(u32, Serial, bool), Broken> {
     let (Some(count), Some(credit)) = (flow.delivery_count.map(Serial), flow.link_credit) else {
         return Err((Rule::FlowFields, "without delivery-count and link-credit, which a sender sets".into()));

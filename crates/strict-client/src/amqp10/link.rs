@@ -1,4 +1,4 @@
-//! A link as the client sees it: its ends, credit and what is half sent or half received.
+//! A link on the client's side: its ends, credit, and incomplete deliveries.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -6,13 +6,13 @@ use std::hash::{Hash, Hasher};
 use leveret_amqp10::performative::DELIVERY_TAG_MAX;
 use leveret_amqp10::{SenderSettleMode, Serial};
 
-/// Where a link is in its life.
+/// The state of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkState {
     /// `attach` was sent.
     Attaching,
     Attached,
-    /// `detach` was sent; what the peer had under way may still come.
+    /// `detach` was sent; frames in flight from the peer may still arrive.
     Detaching {
         closed: bool,
     },
@@ -24,14 +24,14 @@ pub(crate) struct Link {
     /// The client's handle.
     pub(crate) handle: u32,
     pub(crate) state: LinkState,
-    /// The peer's handle, once its `attach` came.
+    /// The peer's handle, once its `attach` arrived.
     pub(crate) remote_handle: Option<u32>,
-    pub(crate) end: End,
+    pub(crate) end: LinkEnd,
 }
 
-/// Which end of the link the client is.
+/// The client's end of the link.
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum LinkEnd {
     Sender(SenderEnd),
     Receiver(Box<ReceiverEnd>),
 }
@@ -40,9 +40,9 @@ pub(crate) enum End {
 pub(crate) struct SenderEnd {
     pub(crate) delivery_count: Serial,
     pub(crate) credit: u32,
-    /// The largest message that the peer takes, in bytes; 0 for no limit.
+    /// The largest message that the peer accepts, in bytes; 0 for no limit.
     pub(crate) max_message_size: u64,
-    /// The delivery that isn't complete yet.
+    /// The incomplete delivery.
     pub(crate) sending: Option<Serial>,
 }
 
@@ -50,18 +50,18 @@ pub(crate) struct SenderEnd {
 pub(crate) struct ReceiverEnd {
     pub(crate) delivery_count: Serial,
     pub(crate) grants: Grants,
-    /// The largest message that the client takes, in bytes; 0 for no limit.
+    /// The largest message that the client accepts, in bytes; 0 for no limit.
     pub(crate) max_message_size: u64,
-    /// How the peer said it would settle.
+    /// The settlement mode announced by the peer.
     pub(crate) settle_mode: SenderSettleMode,
     pub(crate) assembly: Option<Assembly>,
-    /// Bytes of the delivery that isn't complete yet.
+    /// Bytes of the incomplete delivery.
     pub(crate) parts: Vec<u8>,
     /// Tags of unsettled deliveries.
     pub(crate) tags: HashSet<Tag>,
 }
 
-/// A delivery that isn't complete yet.
+/// An incomplete delivery.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Assembly {
     pub(crate) delivery_id: Serial,
@@ -79,8 +79,10 @@ pub(crate) struct Tag {
 }
 
 impl Tag {
+    /// Copies a tag.
+    ///
     /// # Panics
-    /// If it is longer than a tag may be, which the codec doesn't let through.
+    /// If it is longer than allowed, which the codec refuses.
     pub(crate) fn new(tag: &[u8]) -> Self {
         let mut bytes = [0; DELIVERY_TAG_MAX];
         bytes[..tag.len()].copy_from_slice(tag);
@@ -106,14 +108,14 @@ impl Hash for Tag {
     }
 }
 
-/// What the client granted and the peer may not have seen yet.
+/// Grants of the client that the peer may not have seen yet.
 ///
-/// A grant is the delivery-count up to which the peer may send. A lower one takes effect only when the peer has seen
-/// it, which shows in its next `flow`; until then the highest one counts.
+/// A grant is the delivery-count up to which the peer may send. A lower one only takes effect when the peer has seen
+/// it, which its next `flow` shows; until then the highest one counts.
 #[derive(Debug)]
 pub(crate) struct Grants {
     open: VecDeque<Grant>,
-    /// The highest of them.
+    /// The highest limit among them.
     limit: Serial,
 }
 
@@ -129,7 +131,7 @@ impl Grants {
         Self { open: VecDeque::from([Grant { limit: delivery_count, drain: false }]), limit: delivery_count }
     }
 
-    /// Grants made before the peer told where it counts from.
+    /// Shifts grants that were made before the peer announced its initial count.
     pub(crate) fn shift(&mut self, by: u32) {
         for grant in &mut self.open {
             grant.limit = grant.limit.add(by);
@@ -137,9 +139,9 @@ impl Grants {
         self.limit = self.limit.add(by);
     }
 
-    /// A new grant, when the peer has sent up to `delivery_count`.
+    /// Adds a grant, when the peer has sent up to `delivery_count`.
     pub(crate) fn push(&mut self, delivery_count: Serial, limit: Serial, drain: bool) {
-        // Whoever sent beyond a grant has seen a later one.
+        // A peer that sent beyond a grant has seen a later one.
         while self.open.front().is_some_and(|grant| delivery_count.distance_from(grant.limit) > 0) {
             self.open.pop_front();
         }
@@ -150,12 +152,12 @@ impl Grants {
         self.find_limit();
     }
 
-    /// Deliveries that the peer may send beyond `delivery_count`.
+    /// Number of deliveries that the peer may send after `delivery_count`.
     pub(crate) fn credit(&self, delivery_count: Serial) -> u32 {
         self.limit.distance_from(delivery_count).max(0) as u32
     }
 
-    /// The limits that the peer may go by, oldest first.
+    /// The limits that the peer may use, oldest first.
     pub(crate) fn limits(&self) -> Vec<u32> {
         self.open.iter().map(|grant| grant.limit.0).collect()
     }
@@ -165,15 +167,15 @@ impl Grants {
         *self.open.back().expect("there is always a grant")
     }
 
-    /// The peer has seen the grant with this limit: older ones no longer count. `None` if there is no such grant. Of
-    /// several with this limit it is the first that asks for a drain if the peer says that it drains, else the first.
-    /// A peer that had sent more when it saw a lower one has `overrun` it: its own count is the limit then.
+    /// Notes that the peer has seen the grant with this limit, so that older ones no longer count. `None` if there is
+    /// no such grant. Of several with this limit it is the first with a drain if the peer reports a drain, else the
+    /// first. A peer that had sent more when it saw a lower grant has `overrun` it: its own count is the limit then.
     pub(crate) fn seen(&mut self, limit: Serial, drain: bool, overrun: bool) -> Option<Grant> {
         let exact = |grant: &Grant| grant.limit == limit;
         let passed = |grant: &Grant| overrun && limit.distance_from(grant.limit) > 0;
         let drains = |grant: &Grant| drain && grant.drain;
         let position = |wanted: &dyn Fn(&Grant) -> bool| self.open.iter().position(wanted);
-        // A later grant may happen to have the peer's count as its limit, and nothing shows that the peer has seen that one.
+        // A later grant may coincide with the peer's count, but nothing shows that the peer has seen that one.
         let fits = |grant: &Grant| exact(grant) || passed(grant);
         let at = position(&|grant| fits(grant) && drains(grant)).or_else(|| position(&fits))?;
         self.open.drain(..at);
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drain_is_told_from_a_grant_of_the_same_limit() {
+    fn a_drain_is_distinguished_from_a_grant_of_the_same_limit() {
         let start = Serial(0);
         let mut grants = Grants::new(start);
         grants.push(start, start.add(3), false);
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_drain_of_nothing_is_told() {
+    fn a_second_drain_without_credit_is_reported() {
         let start = Serial(0);
         let mut grants = Grants::new(start);
         grants.push(start, start, true);
@@ -253,14 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn a_later_grant_may_have_the_limit_that_is_told() {
+    fn a_later_grant_may_have_the_reported_limit() {
         let start = Serial(0);
         let mut grants = Grants::new(start);
         grants.push(start.add(1), start.add(2), false);
         for limit in [6, 3, 7] {
             grants.push(start.add(1), start.add(limit), false);
         }
-        // It had sent three when it saw the first; the others are on their way.
+        // It had sent three when it saw the first grant; the others are in flight.
         assert!(grants.seen(start.add(3), false, true).is_some());
         assert!(grants.seen(start.add(6), false, false).is_some());
     }

@@ -11,17 +11,17 @@ use super::send::Send;
 /// The address of both links.
 const ADDRESS: &str = "/management";
 
-/// The reply-to of a request: the link of the pair that comes back.
+/// The reply-to of a request: the receiving link of the pair.
 const REPLY_TO: &str = "$me";
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
     /// The request's number.
     pub id: u64,
-    /// As in HTTP.
+    /// The status as in HTTP.
     pub status: u16,
-    /// What the answer says.
+    /// The body.
     pub body: OwnedValue,
 }
 
@@ -29,7 +29,7 @@ impl Response {
     /// Reads the payload of a delivery.
     ///
     /// # Errors
-    /// If it is no message. What isn't as an answer is, is 0 or null here.
+    /// If it isn't a message. Fields that aren't as in a response are 0 or null.
     pub fn parse(payload: &[u8]) -> Result<Self, DecodeError> {
         let sections = Sections::parse(payload)?;
         let properties = sections.properties.unwrap_or_default();
@@ -45,7 +45,7 @@ impl Response {
         Ok(Self { id, status, body })
     }
 
-    /// A number in the answer, such as `message_count`.
+    /// A number in the response, such as `message_count`.
     #[must_use]
     pub fn number(&self, key: &str) -> Option<u64> {
         match &self.body {
@@ -56,8 +56,8 @@ impl Response {
 }
 
 impl Client {
-    /// Attaches both links, of which the sender has this handle and the receiver the next one, and grants credit for
-    /// answers. Requests need the sender's credit.
+    /// Attaches both links, the sender with this handle and the receiver with the next one, and grants credit for
+    /// responses. Requests need the sender's credit.
     ///
     /// # Panics
     /// If one of the handles is attached.
@@ -80,8 +80,8 @@ impl Client {
         self.grant(channel, handle + 1, 100, false);
     }
 
-    /// Asks for something: `method` such as `PUT`, `path` such as `/queues/q`. Returns the delivery-id, `None` without
-    /// credit or window; the answer repeats `id`.
+    /// Sends a request: `method` such as `PUT`, `path` such as `/queues/q`. Returns the delivery-id, `None` without
+    /// credit or window; the response repeats `id`.
     pub fn request(
         &mut self,
         channel: u16,

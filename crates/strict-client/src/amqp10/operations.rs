@@ -1,5 +1,5 @@
-//! What a client can ask for. Requests go to the output at once and may be pipelined; nothing here fails: a
-//! request that the peer refuses comes back as a detached link, an ended session or a closed connection.
+//! Requests of a client. They are appended to the output at once and may be pipelined; none of them fails: a request
+//! that the peer refuses results in a detached link, an ended session or a closed connection.
 
 use leveret_amqp10::performative::{Attach, Begin, Close, Detach, Disposition, End as EndSession, Flow, Transfer};
 use leveret_amqp10::sasl::Response;
@@ -9,13 +9,13 @@ use leveret_amqp10::{
 };
 
 use super::client::{Client, ConnectionState};
-use super::link::{End, Grants, Link, LinkState, ReceiverEnd, SenderEnd};
+use super::link::{Grants, Link, LinkEnd, LinkState, ReceiverEnd, SenderEnd};
 use super::options::SessionOptions;
 use super::send::Send;
 use super::session::{Session, SessionState};
 
 impl Client {
-    /// Writes any performative as it is and counts nothing: for tests that break rules themselves.
+    /// Writes any performative unchanged and counts nothing: for tests that break rules themselves.
     pub fn send_performative(&mut self, channel: u16, performative: &Performative<'_>) {
         encode_performative(&mut self.out, channel, performative);
     }
@@ -25,7 +25,7 @@ impl Client {
         encode_empty(&mut self.out);
     }
 
-    /// Answers a challenge.
+    /// Replies to a challenge.
     pub fn sasl_response(&mut self, response: &[u8]) {
         SaslFrame::Response(Response { response }).encode(&mut self.out);
     }
@@ -36,7 +36,7 @@ impl Client {
         self.state = ConnectionState::Closing;
     }
 
-    /// Begins a session, also on a channel that was used before.
+    /// Begins a session, possibly on a channel that was used before.
     ///
     /// # Panics
     /// If the channel has a session.
@@ -70,19 +70,20 @@ impl Client {
         matches!(self.sessions.get(usize::from(channel)), Some(Some(session)) if session.state == SessionState::Begun)
     }
 
-    /// Attaches a link, which is a sender or receiver by its role. A sender must have an `initial_delivery_count`.
+    /// Attaches a link as a sender or receiver, according to its role. A sender must have an
+    /// `initial_delivery_count`.
     ///
     /// # Panics
     /// If the handle is attached, above 65,535, or a sender lacks its count.
     pub fn attach(&mut self, channel: u16, attach: &Attach<'_>) {
         let end = match attach.role {
-            Role::Sender => End::Sender(SenderEnd {
+            Role::Sender => LinkEnd::Sender(SenderEnd {
                 delivery_count: Serial(attach.initial_delivery_count.expect("a sender has an initial-delivery-count")),
                 credit: 0,
                 max_message_size: 0,
                 sending: None,
             }),
-            Role::Receiver => End::Receiver(Box::new(ReceiverEnd {
+            Role::Receiver => LinkEnd::Receiver(Box::new(ReceiverEnd {
                 delivery_count: Serial(0),
                 grants: Grants::new(Serial(0)),
                 max_message_size: attach.max_message_size.unwrap_or(0),
@@ -109,7 +110,7 @@ impl Client {
         self.send_performative(channel, &(*attach).into());
     }
 
-    /// Attaches a sender to an address, `None` for the anonymous terminus; unsettled and settled deliveries may mix.
+    /// Attaches a sender to an address, `None` for the anonymous terminus, with settlement mode mixed.
     pub fn attach_sender(&mut self, channel: u16, handle: u32, name: &str, address: Option<&str>) {
         let target = Target { address, ..Target::default() };
         self.attach(
@@ -155,18 +156,18 @@ impl Client {
         self.session(channel).link(handle).state = LinkState::Detaching { closed };
     }
 
-    /// Grants a receiver's peer so many deliveries from here on, and with `drain` asks it to use them up at once.
+    /// Grants the peer of a receiver this many deliveries from now on; with `drain` it has to use them up at once.
     pub fn grant(&mut self, channel: u16, handle: u32, credit: u32, drain: bool) {
         self.flow(channel, handle, credit, drain, false);
     }
 
-    /// [`grant`](Self::grant), and with `echo` asks for an answer.
+    /// As [`grant`](Self::grant); `echo` requests a reply.
     pub fn flow(&mut self, channel: u16, handle: u32, credit: u32, drain: bool, echo: bool) {
         let (session, out) = self.session_and_output(channel);
         session.grant(handle, credit, drain, echo, out);
     }
 
-    /// Sets how many transfers the session takes from here on. A narrower window isn't asserted on what arrives, since
+    /// Sets the number of transfers that the session accepts from now on. A narrower window isn't asserted, because
     /// nothing shows when the peer has seen it.
     pub fn set_window(&mut self, channel: u16, incoming_window: u32, echo: bool) {
         let (session, out) = self.session_and_output(channel);
@@ -176,42 +177,42 @@ impl Client {
         encode_performative(out, channel, &flow.into());
     }
 
-    /// Uses up a sender's credit without messages, as the peer asked by `drain`.
+    /// Uses up a sender's credit without messages, as requested by the peer's `drain`.
     pub fn drain_credit(&mut self, channel: u16, handle: u32) {
         let (session, out) = self.session_and_output(channel);
-        let End::Sender(end) = &mut session.link(handle).end else { panic!("handle {handle} is a receiver's") };
+        let LinkEnd::Sender(end) = &mut session.link(handle).end else { panic!("handle {handle} is a receiver's") };
         end.delivery_count = end.delivery_count.add(std::mem::take(&mut end.credit));
         let link = session.links[handle as usize].as_deref().expect("the link was found above");
         let flow = Flow { drain: true, ..session.link_flow(link) };
         encode_performative(out, channel, &flow.into());
     }
 
-    /// Deliveries that a link may carry at present: that a sender may send, or that the peer may send to a receiver.
+    /// Current number of deliveries that a sender may send, or that the peer may send to a receiver.
     #[must_use]
     pub fn credit(&self, channel: u16, handle: u32) -> u32 {
         self.find_link(channel, handle).map_or(0, |link| match &link.end {
-            End::Sender(end) => end.credit,
-            End::Receiver(end) => end.grants.credit(end.delivery_count),
+            LinkEnd::Sender(end) => end.credit,
+            LinkEnd::Receiver(end) => end.grants.credit(end.delivery_count),
         })
     }
 
-    /// Transfers that the session's peer takes at present.
+    /// Current number of transfers that the session's peer accepts.
     #[must_use]
     pub fn window(&self, channel: u16) -> u32 {
         self.find_session(channel).map_or(0, |session| session.remote_window)
     }
 
-    /// The largest message in bytes that a sender's peer takes; 0 for no limit.
+    /// The largest message in bytes that the peer of a sender accepts; 0 for no limit.
     #[must_use]
     pub fn remote_max_message_size(&self, channel: u16, handle: u32) -> u64 {
         match self.find_link(channel, handle).map(|link| &link.end) {
-            Some(End::Sender(end)) => end.max_message_size,
+            Some(LinkEnd::Sender(end)) => end.max_message_size,
             _ => 0,
         }
     }
 
-    /// Sends a message. Returns the delivery-id that an answer will name; `None`, and sends nothing, without link
-    /// credit or window. A message larger than a frame, or than the window, goes in several transfers.
+    /// Sends a message. Returns its delivery-id; without link credit or window nothing is sent and `None` returned. A
+    /// message larger than a frame, or than the window, is sent in several transfers.
     #[inline]
     pub fn send(
         &mut self,
@@ -226,8 +227,9 @@ impl Client {
         session.send(handle, tag, payload, options, out, max_frame_size)
     }
 
-    /// Writes one transfer as it is, whatever credit and window say, and counts it: for partial and aborted
-    /// deliveries, and for tests that break rules themselves. A delivery-id must be [`next_delivery_id`](Self::next_delivery_id)'s.
+    /// Writes one transfer unchanged, regardless of credit and window, and counts it: for partial and aborted
+    /// deliveries, and for tests that break rules themselves. A delivery-id has to be
+    /// [`next_delivery_id`](Self::next_delivery_id).
     pub fn transfer(&mut self, channel: u16, transfer: &Transfer<'_>, payload: &[u8]) {
         let (session, out) = self.session_and_output(channel);
         session.transfer(transfer, payload, out);
@@ -239,7 +241,7 @@ impl Client {
         self.find_session(channel).map_or(Serial(0), |session| session.outgoing.next())
     }
 
-    /// Tells the state of deliveries that came, and settles them if `settled`.
+    /// Sends the state of received deliveries, and settles them if `settled`.
     pub fn dispose(
         &mut self,
         channel: u16,
@@ -258,12 +260,12 @@ impl Client {
         }
     }
 
-    /// Accepts and settles deliveries that came.
+    /// Accepts and settles received deliveries.
     pub fn accept(&mut self, channel: u16, first: Serial, last: Serial) {
         self.dispose(channel, first, last, true, Some(DeliveryState::Accepted));
     }
 
-    /// Settles deliveries that were sent.
+    /// Settles sent deliveries.
     pub fn settle_sent(&mut self, channel: u16, first: Serial, last: Serial, state: Option<DeliveryState<'_>>) {
         let (session, out) = self.session_and_output(channel);
         let last_field = (first != last).then_some(last.0);
@@ -279,27 +281,27 @@ impl Client {
         session.outgoing.settle(first, last, |_| {});
     }
 
-    /// How many deliveries that were sent are not settled.
+    /// Number of unsettled sent deliveries.
     #[must_use]
     pub fn unsettled_sent(&self, channel: u16) -> usize {
         self.find_session(channel).map_or(0, |session| session.outgoing.open())
     }
 
-    /// How many deliveries that came are not settled.
+    /// Number of unsettled received deliveries.
     #[must_use]
     pub fn unsettled_received(&self, channel: u16) -> usize {
         let incoming = self.find_session(channel).and_then(|session| session.incoming.as_ref());
         incoming.map_or(0, |incoming| incoming.open())
     }
 
-    /// Whether a delivery that came isn't settled.
+    /// Whether a received delivery is unsettled.
     #[must_use]
     pub fn is_unsettled(&self, channel: u16, delivery_id: Serial) -> bool {
         let incoming = self.find_session(channel).and_then(|session| session.incoming.as_ref());
         incoming.is_some_and(|incoming| incoming.slot(delivery_id).is_some())
     }
 
-    /// An error of this condition.
+    /// An error with this condition.
     #[must_use]
     pub fn error<'a>(condition: &'a str, description: &'a str) -> Error<'a> {
         Error::new(Symbol::new(condition), description)

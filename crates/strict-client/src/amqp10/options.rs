@@ -1,8 +1,8 @@
-//! What a client asks for.
+//! Options of a client.
 
 use leveret_amqp10::value::EncodedMap;
 
-/// How the client says who it is.
+/// The client's SASL mechanism.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mechanism {
     /// User name and password.
@@ -12,16 +12,16 @@ pub enum Mechanism {
         /// Password.
         password: String,
     },
-    /// Nobody.
+    /// ANONYMOUS.
     Anonymous,
-    /// Another mechanism, with its first response; a challenge of the server is answered with nothing.
+    /// Another mechanism, with its initial response; challenges of the server get no automatic reply.
     Other {
         /// Its name.
         name: String,
         /// The first response.
         initial_response: Option<Vec<u8>>,
     },
-    /// No SASL layer at all.
+    /// No SASL layer.
     None,
 }
 
@@ -48,21 +48,21 @@ impl Mechanism {
 /// Credentials and limits of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// How the client says who it is.
+    /// The SASL mechanism.
     pub mechanism: Mechanism,
     /// The container's name.
     pub container_id: String,
-    /// The host name, by which RabbitMQ picks the virtual host if it begins with `vhost:`.
+    /// The host name; RabbitMQ's virtual host if it begins with `vhost:`.
     pub hostname: Option<String>,
-    /// Largest frame that the client takes, in bytes.
+    /// Largest frame that the client accepts, in bytes.
     pub max_frame_size: u32,
     /// Highest channel number that may be used.
     pub channel_max: u16,
-    /// The client closes after this many milliseconds without a frame; checking that is up to the socket's owner.
+    /// Time without a frame after which the client closes, in milliseconds; the socket's owner has to check it.
     pub idle_time_out: Option<u32>,
     /// Properties of the connection.
     pub properties: EncodedMap,
-    /// Extensions that the client would like.
+    /// Extensions that the client would like to use.
     pub desired_capabilities: Vec<String>,
 }
 
@@ -86,15 +86,15 @@ impl Default for Options {
 /// Windows and limits of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionOptions {
-    /// Transfer frames that the client takes before it widens the window.
+    /// Number of transfer frames that the client accepts before it widens the window.
     pub incoming_window: u32,
-    /// Transfer frames that the client could send: information for the peer.
+    /// Number of transfer frames that the client could send, as information for the peer.
     pub outgoing_window: u32,
-    /// The first transfer-id, and the first delivery-id too.
+    /// The first transfer-id, and also the first delivery-id.
     pub next_outgoing_id: u32,
     /// Highest handle that may be used.
     pub handle_max: u32,
-    /// Whether the client widens its window by itself once half of it is used.
+    /// Whether the client widens its window automatically once half of it is used.
     pub widen: bool,
 }
 

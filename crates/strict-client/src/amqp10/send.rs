@@ -3,23 +3,23 @@
 use leveret_amqp10::performative::Transfer;
 use leveret_amqp10::{DeliveryState, FRAME_HEADER_SIZE, Serial, encode_transfer};
 
-use super::link::{End, LinkState};
+use super::link::{LinkEnd, LinkState};
 use super::session::{Session, SessionState};
 
-/// How a message is sent.
+/// Options for sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Send<'a> {
-    /// Nobody is to answer.
+    /// Whether it is sent settled.
     pub settled: bool,
-    /// 0 for a message of sections.
+    /// The message format, 0 for that of the specification's part 3.
     pub message_format: u32,
-    /// A transaction that it belongs to, for example.
+    /// The delivery's state, for example that of a transaction.
     pub state: Option<DeliveryState<'a>>,
-    /// The peer may answer later together with others.
+    /// Whether the peer may delay its reply to batch it with others.
     pub batchable: bool,
 }
 
-/// The rest of a message for which the session's window had no room.
+/// The rest of a message that didn't fit into the session's window.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) handle: u32,
@@ -28,7 +28,7 @@ pub(crate) struct Pending {
 }
 
 impl Session {
-    /// Sends a message if link credit and window allow it, in as many transfers as it needs; the rest of a large one
+    /// Sends a message if link credit and window allow it, in as many transfers as needed; the rest of a large one
     /// follows as the window opens.
     #[inline]
     pub(crate) fn send(
@@ -45,7 +45,7 @@ impl Session {
         }
         let delivery_id = self.outgoing.next();
         let link = self.link(handle);
-        let End::Sender(end) = &mut link.end else { panic!("handle {handle} is a receiver's") };
+        let LinkEnd::Sender(end) = &mut link.end else { panic!("handle {handle} is a receiver's") };
         if end.credit == 0 || end.sending.is_some() || link.state != LinkState::Attached {
             return None;
         }
@@ -67,7 +67,7 @@ impl Session {
         Some(delivery_id)
     }
 
-    /// Goes on with what waits for the window.
+    /// Continues sending the rest of a message.
     pub(crate) fn pump(&mut self, out: &mut Vec<u8>, max_frame_size: u32) {
         while self.remote_window > 0
             && self.state == SessionState::Begun
@@ -81,7 +81,7 @@ impl Session {
         }
     }
 
-    /// Writes one transfer with as much of `payload` as fits, and returns how much that was.
+    /// Writes one transfer with as much of `payload` as fits. Returns the number of bytes.
     #[inline]
     fn transfer_part(
         &mut self,
@@ -95,7 +95,7 @@ impl Session {
         if out.len() - start <= max_frame_size as usize {
             return payload.len();
         }
-        // Too much for a frame: written again with `more`, cut to what fits behind the performative.
+        // Too large for a frame: written again with `more` and only the part that fits after the performative.
         out.truncate(start);
         let transfer = Transfer { more: true, ..*transfer };
         encode_transfer(out, self.channel, &transfer, &[]);
@@ -103,15 +103,15 @@ impl Session {
         assert!(room > 0, "a frame of {max_frame_size} bytes has no room behind {FRAME_HEADER_SIZE} and the transfer");
         out.truncate(start);
         encode_transfer(out, self.channel, &transfer, &payload[..room]);
-        // The first attempt was counted; only the delivery isn't complete yet.
+        // The first attempt was counted already; only the delivery isn't complete yet.
         let delivery_id = self.outgoing.next().add(u32::MAX);
-        if let End::Sender(end) = &mut self.link(transfer.handle).end {
+        if let LinkEnd::Sender(end) = &mut self.link(transfer.handle).end {
             end.sending = Some(delivery_id);
         }
         room
     }
 
-    /// Writes a transfer as it is and counts it.
+    /// Writes a transfer unchanged and counts it.
     #[inline]
     pub(crate) fn transfer(&mut self, transfer: &Transfer<'_>, payload: &[u8], out: &mut Vec<u8>) {
         encode_transfer(out, self.channel, transfer, payload);
@@ -119,7 +119,7 @@ impl Session {
         self.remote_window = self.remote_window.saturating_sub(1);
         let next = self.outgoing.next();
         let Some(Some(link)) = self.links.get_mut(transfer.handle as usize) else { return };
-        let End::Sender(end) = &mut link.end else { return };
+        let LinkEnd::Sender(end) = &mut link.end else { return };
         let delivery_id = match end.sending {
             Some(delivery_id) => delivery_id,
             None => {

@@ -1,4 +1,4 @@
-//! A session as the client sees it: windows, links, deliveries of both directions.
+//! A session on the client's side: windows, links, deliveries in both directions.
 
 use std::collections::VecDeque;
 
@@ -6,19 +6,19 @@ use leveret_amqp10::performative::{Begin, End, Flow};
 use leveret_amqp10::{Role, Serial, encode_performative};
 
 use super::event::Event;
-use super::link::{End as LinkEnd, Link, Tag};
+use super::link::{Link, LinkEnd, Tag};
 use super::options::SessionOptions;
 use super::send::Pending;
 use super::window::Window;
 use crate::{Rule, Violation};
 
-/// Where a session is in its life.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionState {
     /// `begin` was sent.
     Beginning,
     Begun,
-    /// `end` was sent; what the peer had under way may still come.
+    /// `end` was sent; frames in flight from the peer may still arrive.
     Ending,
     Ended,
 }
@@ -29,41 +29,41 @@ pub(crate) struct Session {
     pub(crate) channel: u16,
     pub(crate) state: SessionState,
     pub(crate) options: SessionOptions,
-    /// The peer's channel, once its `begin` came.
+    /// The peer's channel, once its `begin` arrived.
     remote_channel: Option<u16>,
     pub(crate) remote_handle_max: u32,
 
     /// The transfer-id of the peer's next transfer.
     pub(crate) next_incoming_id: Serial,
-    /// The first transfer-id beyond what was ever allowed: a narrower window counts only once the peer has seen it,
-    /// which nothing shows.
+    /// The first transfer-id beyond every window announced so far: a narrower window only counts once the peer has
+    /// seen it, which nothing shows.
     pub(crate) incoming_edge: Serial,
-    /// What the client says at present.
+    /// The window that the client currently announces.
     pub(crate) incoming_window: u32,
     /// The delivery-id that the peer's next delivery must have, and its open deliveries.
     pub(crate) incoming: Option<Window<Tag>>,
 
     /// The transfer-id of the client's next transfer.
     pub(crate) next_outgoing_id: Serial,
-    /// The last next-incoming-id that the peer told.
+    /// The last next-incoming-id reported by the peer.
     pub(crate) seen_by_peer: Serial,
-    /// Transfers that the peer takes.
+    /// Number of transfers that the peer accepts.
     pub(crate) remote_window: u32,
     pub(crate) outgoing: Window<()>,
     pub(crate) pending: VecDeque<Pending>,
 
-    /// By the client's handle.
+    /// Links by the client's handle.
     pub(crate) links: Vec<Option<Box<Link>>>,
     /// The peer's handles and the client's.
     pub(crate) by_remote: Vec<(u32, u32)>,
 }
 
-/// What a session may touch of its client.
+/// The parts of the client that a session uses.
 pub(crate) struct Surroundings<'c> {
     pub(crate) out: &'c mut Vec<u8>,
     pub(crate) events: &'c mut Vec<Event>,
     pub(crate) arena: &'c mut Vec<u8>,
-    /// The largest frame that the peer takes, in bytes.
+    /// The largest frame that the peer accepts, in bytes.
     pub(crate) max_frame_size: u32,
 }
 
@@ -138,7 +138,7 @@ impl Session {
         }
     }
 
-    /// The session's part of a `flow`.
+    /// The session's fields of a `flow`.
     pub(crate) fn flow(&self) -> Flow<'static> {
         Flow {
             next_incoming_id: self.is_begun().then_some(self.next_incoming_id.0),
@@ -149,7 +149,7 @@ impl Session {
         }
     }
 
-    /// The whole of it for a link.
+    /// A `flow` for a link.
     pub(crate) fn link_flow(&self, link: &Link) -> Flow<'static> {
         let mut flow = Flow { handle: Some(link.handle), ..self.flow() };
         match &link.end {
@@ -167,7 +167,7 @@ impl Session {
         flow
     }
 
-    /// Sets the window to its size again from here on, without telling the peer yet.
+    /// Restores the window's size from now on, without notifying the peer yet.
     pub(crate) fn widen(&mut self, window: u32) {
         self.incoming_window = window;
         let edge = self.next_incoming_id.add(window);
@@ -181,7 +181,7 @@ impl Session {
     }
 }
 
-/// The role by which a link's end speaks.
+/// The role of a link's end.
 pub(crate) fn role(end: &LinkEnd) -> Role {
     match end {
         LinkEnd::Sender(_) => Role::Sender,

@@ -3,14 +3,14 @@
 use leveret_amqp10::value::OwnedMap;
 use leveret_amqp10::{DeliveryState, Error, Outcome};
 
-/// An error that the peer told.
+/// An error received from the peer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PeerError {
     /// Its condition, such as `amqp:not-found`.
     pub condition: String,
     /// Its text.
     pub description: String,
-    /// More of it.
+    /// Additional information.
     pub info: OwnedMap,
 }
 
@@ -29,9 +29,9 @@ impl From<Error<'_>> for PeerError {
 pub enum State {
     /// `received`
     Received {
-        /// Sections received as a whole.
+        /// Number of sections received completely.
         section_number: u32,
-        /// Bytes received of the next one.
+        /// Number of bytes received of the next section.
         section_offset: u64,
     },
     /// `accepted`
@@ -42,11 +42,11 @@ pub enum State {
     Released,
     /// `modified`
     Modified {
-        /// Counts as a failed attempt.
+        /// Whether the delivery counts as a failed attempt.
         delivery_failed: bool,
-        /// Isn't to come to this link again.
+        /// Whether the message isn't to be delivered to this link again.
         undeliverable_here: bool,
-        /// Goes into the message annotations.
+        /// Annotations to merge into the message annotations.
         annotations: OwnedMap,
     },
     /// `declared`
@@ -58,13 +58,13 @@ pub enum State {
     Transactional {
         /// The transaction's id.
         txn_id: Vec<u8>,
-        /// What becomes true at the commit.
+        /// The outcome that takes effect at the commit.
         outcome: Option<Box<State>>,
     },
 }
 
 impl State {
-    /// Whether nothing else can follow: an outcome, or one within a transaction.
+    /// Whether the state is final: an outcome, possibly within a transaction.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         !matches!(self, Self::Received { .. } | Self::Transactional { .. })

@@ -1,16 +1,16 @@
-//! Transfers that arrive.
+//! Transfers from the peer.
 
 use leveret_amqp10::performative::Transfer;
 use leveret_amqp10::{SenderSettleMode, Serial, encode_performative};
 
 use super::client::keep;
 use super::event::{Delivery, Event};
-use super::link::{Assembly, End, LinkState, ReceiverEnd, Tag};
+use super::link::{Assembly, LinkEnd, LinkState, ReceiverEnd, Tag};
 use super::session::{Session, SessionState, Surroundings};
 use super::window::Window;
 use crate::{Rule, Violation};
 
-/// What a transfer breaks, before it is put in words.
+/// A rule broken by a transfer, before it becomes a [`Violation`].
 type Broken = (Rule, &'static str);
 
 impl Session {
@@ -46,7 +46,7 @@ impl Session {
             _ => return Err((Rule::HandleAttached, "which is not attached")),
         };
         debug_assert!(link.state != LinkState::Attaching, "a link with a remote handle is attached");
-        let End::Receiver(end) = &mut link.end else {
+        let LinkEnd::Receiver(end) = &mut link.end else {
             return Err((Rule::HandleAttached, "whose sender is the client"));
         };
         let handle = link.handle;
@@ -86,7 +86,7 @@ impl Session {
             end.parts = Vec::new();
             span
         };
-        // Nobody waits for what comes while the session ends.
+        // Deliveries are ignored while the session ends.
         if !ending {
             let tag = keep(around.arena, delivery.tag.as_bytes());
             around.events.push(Event::Delivered(Delivery {

@@ -1,19 +1,19 @@
-//! Deliveries of one direction of a session, by their dense numbers.
+//! The deliveries in one direction of a session, by their dense ids.
 
 use std::collections::VecDeque;
 
 use leveret_amqp10::Serial;
 
-/// Why a range of deliveries can't be settled or change its state.
+/// The reason why a range of deliveries can't be settled or change its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// This number wasn't used yet, or lies further back than any open delivery ever can.
+    /// This id wasn't used yet, or is older than any open delivery can be.
     Unknown(Serial),
     /// This delivery was settled before.
     Settled(Serial),
 }
 
-/// What is known of one delivery.
+/// One delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slot<T> {
     /// The client's handle of its link.
@@ -22,10 +22,10 @@ pub(crate) struct Slot<T> {
     open: bool,
 }
 
-/// Open deliveries: a window of slots behind all that are settled.
+/// Open deliveries: a window of slots after the last id up to which all are settled.
 #[derive(Debug)]
 pub(crate) struct Window<T> {
-    /// The number of the first slot.
+    /// The id of the first slot.
     base: Serial,
     slots: VecDeque<Slot<T>>,
     open: usize,
@@ -36,17 +36,17 @@ impl<T: Copy> Window<T> {
         Self { base: first, slots: VecDeque::new(), open: 0 }
     }
 
-    /// The number of the next delivery.
+    /// The id of the next delivery.
     pub(crate) fn next(&self) -> Serial {
         self.base.add(self.slots.len() as u32)
     }
 
-    /// How many are open.
+    /// Number of open deliveries.
     pub(crate) fn open(&self) -> usize {
         self.open
     }
 
-    /// Takes the next delivery.
+    /// Adds the next delivery.
     pub(crate) fn push(&mut self, handle: u32, more: T, settled: bool) -> Serial {
         let number = self.next();
         if settled && self.slots.is_empty() {
@@ -84,7 +84,7 @@ impl<T: Copy> Window<T> {
         self.slots.get(number.since(self.base) as usize).filter(|slot| slot.open)
     }
 
-    /// Settles those of `first ..= last` that are open and calls `each` with them.
+    /// Settles the open ones of `first ..= last`, and passes them to `each`.
     pub(crate) fn settle(&mut self, first: Serial, last: Serial, mut each: impl FnMut(&Slot<T>)) {
         let mut number = first;
         while number != last.next() {
@@ -100,7 +100,7 @@ impl<T: Copy> Window<T> {
         self.trim();
     }
 
-    /// Forgets the deliveries of a link that is gone.
+    /// Removes the deliveries of a link that is gone.
     pub(crate) fn drop_link(&mut self, handle: u32) {
         for slot in &mut self.slots {
             if slot.open && slot.handle == handle {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_settled_is_never_open() {
+    fn deliveries_sent_settled_are_never_open() {
         let mut window = Window::new(Serial(0));
         window.push(0, (), true);
         window.push(0, (), false);

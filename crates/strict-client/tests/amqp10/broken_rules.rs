@@ -8,7 +8,7 @@ use leveret_strict_client::amqp10::{Mechanism, Options, Send};
 
 use crate::peer::{CHANNEL, HANDLE, Peer};
 
-/// What a peer does wrong, and the rule that it breaks.
+/// Violations by a peer, each with the rule that it breaks.
 #[test]
 fn each_broken_rule_is_seen() {
     type Break = fn(&mut Peer);
@@ -590,7 +590,7 @@ fn outcome(role: Role, first: u32, last: u32) -> Disposition<'static> {
     Disposition { role, first, last: Some(last), settled: true, state, batchable: false }
 }
 
-/// A sender that has sent so many messages.
+/// A client that has sent this many messages.
 fn sent(count: u32) -> Peer {
     let mut peer = Peer::sending(count);
     for number in 0..count {

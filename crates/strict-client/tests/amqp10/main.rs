@@ -1,4 +1,4 @@
-//! The client against a peer whose every frame is written here: one that keeps the rules, and in `broken_rules` one
+//! The client against a peer whose every frame is written here: one that follows the rules, and in `broken_rules` one
 //! that breaks each of them.
 
 mod broken_rules;
@@ -127,7 +127,7 @@ fn credit_is_counted_from_what_the_peer_has_seen() {
 }
 
 #[test]
-fn a_drain_is_answered_behind_the_last_message() {
+fn a_drain_is_answered_after_the_last_message() {
     let mut peer = Peer::receiving(5);
     peer.client.grant(1, 0, 5, true);
     peer.deliver(0);
@@ -147,7 +147,7 @@ fn a_drain_is_answered_behind_the_last_message() {
 fn lower_credit_counts_once_the_peer_has_seen_it() {
     let mut peer = Peer::receiving(3);
     peer.client.flow(1, 0, 1, false, true);
-    // Under way when the lower credit was sent.
+    // In flight when the lower credit was sent.
     peer.deliver(0).deliver(1);
     peer.take();
     assert_eq!(peer.client.credit(1, 0), 1);
@@ -161,7 +161,7 @@ fn lower_credit_counts_once_the_peer_has_seen_it() {
 }
 
 #[test]
-fn ends_are_answered_and_free_what_they_end() {
+fn ends_are_answered_and_free_handles_and_names() {
     let mut peer = Peer::receiving(1);
     peer.deliver(0);
     peer.take();
@@ -171,7 +171,7 @@ fn ends_are_answered_and_free_what_they_end() {
     assert_eq!(peer.names_sent(), ["detach"]);
     assert!(!peer.client.is_attached(1, 0));
     assert_eq!(peer.client.unsettled_received(1), 0);
-    // The handle and the name are free again.
+    // The handle and the name can be used again.
     peer.client.attach_receiver(1, 0, "in", "/queues/q", false);
     peer.send(CHANNEL, Peer::attach_answer("in", HANDLE, Role::Sender));
     peer.take();
@@ -199,7 +199,7 @@ fn ends_are_answered_and_free_what_they_end() {
 }
 
 #[test]
-fn a_refused_login_is_told() {
+fn a_refused_login_is_reported() {
     let mut peer = Peer::fresh(Options::default());
     peer.header(HEADER_SASL).sasl(Peer::mechanisms()).sasl(Peer::outcome(SaslCode::Auth));
     assert!(matches!(peer.take()[..], [Event::Mechanisms(_), Event::SaslFailed(1)]));

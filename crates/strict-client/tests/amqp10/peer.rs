@@ -9,7 +9,8 @@ use leveret_amqp10::{
 use leveret_strict_client::Rule;
 use leveret_strict_client::amqp10::{Client, Event, Options, PeerError, SessionOptions};
 
-/// A client, and what a peer has written to it. The peer's channels are the client's plus 100, its handles plus 10.
+/// A client, and the bytes that a peer has sent to it. The peer's channels are the client's plus 100, its handles
+/// plus 10.
 pub(crate) struct Peer {
     pub(crate) client: Client,
     pub(crate) wire: Vec<u8>,
@@ -53,7 +54,7 @@ impl Peer {
         Open { container_id: "peer", max_frame_size: 512, channel_max: 1000, ..Open::default() }
     }
 
-    /// After `open`.
+    /// A client after `open`.
     pub(crate) fn opened() -> Self {
         let mut peer = Self::fresh(Options { channel_max: 300, max_frame_size: 600, ..Options::default() });
         peer.header(HEADER_SASL).sasl(Self::mechanisms()).sasl(Self::outcome(SaslCode::Ok)).header(HEADER_AMQP);
@@ -66,7 +67,7 @@ impl Peer {
         peer
     }
 
-    /// With a session on channel 1, whose window is 5 and widened by hand; the peer's window is 3.
+    /// An opened client with a session on channel 1, whose window is 5 and widened manually; the peer's window is 3.
     pub(crate) fn begun() -> Self {
         let mut peer = Self::opened();
         let options = SessionOptions { incoming_window: 5, widen: false, handle_max: 20, ..SessionOptions::default() };
@@ -101,7 +102,7 @@ impl Peer {
         }
     }
 
-    /// With a receiver at handle 0, which counts from the top of the range.
+    /// A client with a receiver at handle 0, whose delivery-count begins at the top of the range.
     pub(crate) fn receiving(credit: u32) -> Self {
         let mut peer = Self::begun();
         peer.client.attach_receiver(1, 0, "in", "/queues/q", false);
@@ -119,7 +120,7 @@ impl Peer {
         peer
     }
 
-    /// With a sender at handle 0 with this credit.
+    /// A client with a sender at handle 0 with this credit.
     pub(crate) fn sending(credit: u32) -> Self {
         let mut peer = Self::begun();
         peer.client.attach_sender(1, 0, "out", Some("/queues/q"));
@@ -130,7 +131,7 @@ impl Peer {
         peer
     }
 
-    /// A flow of the peer's session that has seen `seen` transfers.
+    /// A flow of the peer's session, which has seen `seen` transfers.
     pub(crate) fn flow(&self, seen: u32) -> Flow<'static> {
         Flow {
             next_incoming_id: Some(seen),
@@ -141,12 +142,12 @@ impl Peer {
         }
     }
 
-    /// A flow of the peer's receiving end.
+    /// A flow of a receiving peer.
     pub(crate) fn link_flow(&self, seen: u32, credit: u32) -> Flow<'static> {
         Flow { handle: Some(HANDLE), delivery_count: Some(seen), link_credit: Some(credit), ..self.flow(seen) }
     }
 
-    /// A flow of the peer's sending end, after `sent` deliveries.
+    /// A flow of a sending peer, after `sent` deliveries.
     pub(crate) fn sender_flow(&self, sent: u32, credit: u32) -> Flow<'static> {
         let delivery_count = Some(u32::MAX.wrapping_add(sent));
         Flow { handle: Some(HANDLE), delivery_count, link_credit: Some(credit), ..self.flow(0) }
@@ -173,7 +174,7 @@ impl Peer {
         self.transfer(Self::first_transfer(id, &id.to_be_bytes()), b"hi")
     }
 
-    /// What the client makes of it all.
+    /// The events of the client.
     pub(crate) fn take(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         let used = self.client.receive(&self.wire, &mut events).expect("the peer kept the rules");
@@ -188,7 +189,7 @@ impl Peer {
         violation.rule
     }
 
-    /// What the client wrote, by names, with the payloads of transfers.
+    /// The performatives sent by the client, by name, with the payloads of transfers.
     pub(crate) fn sent(&mut self) -> Vec<(&'static str, Vec<u8>)> {
         let output = std::mem::take(self.client.output());
         let mut rest = output.as_slice();
@@ -205,7 +206,7 @@ impl Peer {
         self.sent().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// The only performative that the client wrote.
+    /// Checks the only performative sent by the client.
     pub(crate) fn check_sent(&mut self, check: impl FnOnce(Performative<'_>)) {
         let output = std::mem::take(self.client.output());
         let (frame, used) = decode_frame(&output, u32::MAX).unwrap().unwrap();

@@ -10,7 +10,7 @@ use leveret_tests::node::{Options, new_directory};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The program and the broker that it is pointed at.
+/// The program and the broker that it connects to.
 pub(super) struct Admin {
     pub(super) broker: Broker,
     pub(super) http: Http,
@@ -30,13 +30,13 @@ impl Admin {
         self.broker.finish("");
     }
 
-    /// A folder for files of the test; the program takes it for its user's own.
+    /// A folder for files of the test, which is the program's home directory.
     pub(super) fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// Runs a command as guest; what it prints, or what it prints when it fails. Words are what spaces separate; `NODE`
-    /// stands for the node's name.
+    /// Runs a command as guest. Returns its output, as an error if it failed. Words are separated by spaces; `NODE`
+    /// is replaced by the node's name.
     pub(super) fn try_run(&self, command: &str, arguments: &str) -> Result<String, String> {
         let words = format!("{command} {arguments}");
         let words = if words.contains("NODE") { words.replace("NODE", &self.node_name()) } else { words };
@@ -46,12 +46,12 @@ impl Admin {
         self.output(of_broker.into_iter().chain(words.split(' ').filter(|word| !word.is_empty())))
     }
 
-    /// What a command prints.
+    /// The output of a command, which has to succeed.
     pub(super) fn run(&self, command: &str, arguments: &str) -> String {
         self.try_run(command, arguments).unwrap_or_else(|error| panic!("rabbitmqadmin {command} {arguments}: {error}"))
     }
 
-    /// The words of each line that a command prints, without commas between them.
+    /// The words of each output line of a command, without commas.
     pub(super) fn rows(&self, command: &str, arguments: &str) -> Vec<Vec<String>> {
         let printed = self.run(command, arguments);
         let rows = printed
@@ -73,7 +73,7 @@ impl Admin {
         assert!(printed.contains(words), "{command} {arguments}: {words:?} isn't in {printed}");
     }
 
-    /// Runs the program with other options before the command than those that lead to the broker.
+    /// Runs the program with these options before the command instead of those for the broker.
     pub(super) fn with(&self, options: &[&str], command: &str, arguments: &[&str]) -> Result<String, String> {
         self.ran.borrow_mut().insert(command.to_owned());
         self.output(options.iter().copied().chain(command.split(' ')).chain(arguments.iter().copied()))
@@ -94,7 +94,7 @@ impl Admin {
         self.ran.borrow().contains(command)
     }
 
-    /// Every command that the program completes in a shell.
+    /// Every command in the program's shell completion.
     pub(super) fn commands(&self) -> BTreeSet<String> {
         let script = self.with(&[], "shell completions", &["--shell", "bash"]).expect("a script");
         let paths = script.lines().filter_map(|line| {
@@ -110,7 +110,7 @@ impl Admin {
         self.get("overview")["node"].as_str().expect("a name").to_owned()
     }
 
-    /// An answer that is 200.
+    /// The body of a response that is 200.
     pub(super) fn get(&self, path: &str) -> Value {
         let answer = self.http.get(&format!("/api/{path}")).expect("an answer");
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
@@ -121,13 +121,13 @@ impl Admin {
         self.http.get(&format!("/api/{path}")).expect("an answer").status
     }
 
-    /// Makes something over HTTP.
+    /// Creates an object over HTTP by PUT.
     pub(super) fn put(&self, path: &str, body: Value) {
         let answer = self.http.put(&format!("/api/{path}"), &body).expect("an answer");
         assert!(matches!(answer.status, 201 | 204), "{path}: {answer:?}");
     }
 
-    /// Makes something over HTTP where POST does.
+    /// Creates an object over HTTP by POST.
     pub(super) fn post(&self, path: &str, body: Value) -> Value {
         let answer = self.http.post(&format!("/api/{path}"), &body).expect("an answer");
         assert!(matches!(answer.status, 200 | 201 | 204), "{path}: {answer:?}");
@@ -135,7 +135,7 @@ impl Admin {
     }
 }
 
-/// A name that no row of another command uses.
+/// A name unique to a command's row.
 pub(super) fn name(command: &str) -> String {
     command.replace([' ', '_'], "-")
 }

@@ -23,7 +23,7 @@ pub(super) const EFFECTS: &[(&str, Effect)] = &[
     ("connections close_of_user", close_of_user),
 ];
 
-/// A connection with channel 1 open of a user with the command's name, and its own name.
+/// A connection with channel 1 open, of a user with the command's name; also returns the connection's name.
 fn open(admin: &Admin, command: &str) -> (Wire, String, String) {
     let user = name(command);
     admin.put(&format!("users/{user}"), json!({"password": "secret", "tags": ""}));
@@ -41,7 +41,7 @@ fn open(admin: &Admin, command: &str) -> (Wire, String, String) {
             return (wire, user, name.to_owned());
         }
         assert!(Instant::now() < deadline, "the connection isn't shown");
-        // Whether it is shown can only be polled.
+        // Its visibility can only be polled.
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -86,7 +86,7 @@ fn list_consumers(admin: &Admin, command: &str) {
 fn close(admin: &Admin, command: &str) {
     let (mut wire, user, connection) = open(admin, command);
     let (host, port) = admin.http.authority.rsplit_once(':').expect("host:port");
-    // Its name has spaces.
+    // Its name contains spaces.
     let (broker, name) = (["--host", host, "--port", port], ["--name", &connection]);
     admin.with(&broker, command, &name).unwrap_or_else(|error| panic!("{command}: {error}"));
     let (code, text) = wire.until_closed().expect("connection.close");
@@ -107,7 +107,7 @@ fn close_of_user(admin: &Admin, command: &str) {
     gone(admin, &user);
     assert_eq!(admin.get(&format!("connections/username/{of_other}")).as_array().map(Vec::len), Some(1));
     other.close();
-    // Nobody needs to be connected.
+    // It is no error if the user has no connection.
     admin.run(command, &format!("--username {user}"));
 }
 

@@ -19,7 +19,7 @@ pub(super) const EFFECTS: &[(&str, Effect)] = &[
     ("list parameters", list_limits),
 ];
 
-/// A vhost with an exchange bound to a queue, and a user who may enter it.
+/// A vhost with an exchange bound to a queue, and a user with access to it.
 fn scene(admin: &Admin, command: &str) -> String {
     let vhost = name(command);
     admin.put(&format!("vhosts/{vhost}"), json!({"description": "scene"}));
@@ -53,7 +53,7 @@ fn export(admin: &Admin, command: &str) {
     assert_eq!(exported["password_hash"], admin.get(&format!("users/{vhost}"))["password_hash"]);
     let printed: Value = serde_json::from_str(&admin.run(command, "--stdout")).expect("JSON");
     assert_eq!(printed, document);
-    // The program leaves them out; what it was sent has to be what it knows.
+    // The program removes them itself; the document sent to it has to be in a form that it knows.
     admin.run(command, &format!("--file {} --transformations exclude_users,exclude_permissions", file.display()));
     let document = read(&file);
     assert_eq!((&document["users"], &document["permissions"]), (&json!([]), &json!([])));
@@ -86,7 +86,7 @@ fn import(admin: &Admin, command: &str) {
     assert_eq!(admin.get(&format!("vhosts/{vhost}"))["description"], "scene");
     let user = admin.http.as_user(&vhost, "secret");
     assert_eq!(user.get("/api/whoami").expect("an answer").status, 200);
-    // Again, as it is.
+    // Imported again unchanged.
     admin.run(command, &format!("--file {}", file.display()));
     let refused = json!({
         "vhosts": [{"name": "half"}],

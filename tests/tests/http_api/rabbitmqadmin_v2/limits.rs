@@ -19,7 +19,7 @@ pub(super) const EFFECTS: &[(&str, Effect)] = &[
     ("users limits", list_of_users),
 ];
 
-/// The status of a declaration of a queue.
+/// The status of declaring a queue.
 fn declares(admin: &Admin, vhost: &str, queue: &str) -> u16 {
     admin.http.put(&format!("/api/queues/{vhost}/{queue}"), &json!({})).expect("an answer").status
 }
@@ -40,7 +40,7 @@ fn lift_of_vhost(admin: &Admin, command: &str) {
     admin.run(command, &format!("--vhost {vhost} --name max-queues"));
     assert_eq!(admin.get(&format!("vhost-limits/{vhost}")), json!([]));
     assert_eq!(declares(admin, &vhost, "one"), 201);
-    // As in RabbitMQ there needn't be one.
+    // As in RabbitMQ it is no error if there is none.
     admin.run(command, &format!("--vhost {vhost} --name max-queues"));
 }
 

@@ -1,4 +1,4 @@
-//! What the program does without a node: its file of nodes has to lead it to ours.
+//! Commands that need no node: the program's file of nodes has to lead it to ours.
 
 use super::Effect;
 use super::admin::Admin;
@@ -16,7 +16,7 @@ fn file(admin: &Admin) -> String {
     admin.home().join("nodes.toml").display().to_string()
 }
 
-/// What a command prints that finds the node in the file.
+/// The output of a command that finds the node in the file.
 fn users_of(admin: &Admin, node: &str) -> Result<String, String> {
     admin.with(&["--config", &file(admin), "--node", node], "list users", &[])
 }

@@ -1,5 +1,5 @@
-//! rabbitmqadmin v2 (2.35.0), as a program: every command that it has is in one of the tables, with what shows over HTTP or
-//! AMQP that it did what it says, or in `allow/rabbitmqadmin-v2.txt` with the words in which it is refused.
+//! rabbitmqadmin v2 (2.35.0) as a program. Every command is in one of the tables, with a check over HTTP or AMQP of
+//! its effect, or in `allow/rabbitmqadmin-v2.txt` with the words of its refusal.
 
 mod admin;
 mod bindings;
@@ -22,7 +22,7 @@ use leveret_tests::broker::is_given;
 
 use admin::Admin;
 
-/// Runs a command and asserts its effect. Names that stand for the same share one.
+/// Runs a command and asserts its effect. Aliases share one.
 type Effect = fn(&Admin, &str);
 
 const TABLES: &[&[(&str, Effect)]] = &[
@@ -64,7 +64,7 @@ fn connections_channels_and_consumers_are_listed_and_closed() {
 }
 
 #[test]
-fn definitions_and_parameters_go_out_and_come_in() {
+fn definitions_and_parameters_are_exported_and_imported() {
     each(definitions::EFFECTS);
 }
 
@@ -79,7 +79,7 @@ fn limits_are_set_listed_and_lifted() {
 }
 
 #[test]
-fn the_program_keeps_what_it_needs_to_find_a_node() {
+fn the_program_stores_the_address_of_a_node() {
     each(local::EFFECTS);
 }
 
@@ -94,7 +94,7 @@ fn a_node_is_shown_and_checked() {
 }
 
 #[test]
-fn of_what_is_not_built_there_is_nothing_to_list_or_change() {
+fn unsupported_objects_cannot_be_listed_or_changed() {
     each(nothing::EFFECTS);
 }
 
@@ -113,11 +113,11 @@ fn vhosts_are_declared_listed_protected_and_deleted() {
     each(vhosts::EFFECTS);
 }
 
-/// Commands with arguments, and the words that have to be in what is printed; `; ` stands between them.
+/// Commands with arguments, and the words required in their output; separated by `; `.
 const REFUSED: &str = include_str!("../../../allow/rabbitmqadmin-v2.txt");
 
 #[test]
-fn what_is_not_built_is_refused_by_its_name() {
+fn unsupported_commands_are_refused_by_name() {
     if is_given() {
         return;
     }

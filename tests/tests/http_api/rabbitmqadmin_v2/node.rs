@@ -62,7 +62,7 @@ fn memory_in_percent(admin: &Admin, command: &str) {
     assert!((99.0..101.0).contains(&sum), "{sum} %: {rows:?}");
 }
 
-/// The numbers of a table by their words.
+/// The number in the row of a table with these words.
 fn number(rows: &[Vec<String>], words: &str) -> String {
     let row = rows.iter().find(|row| row[..row.len() - 1].join(" ") == words);
     row.unwrap_or_else(|| panic!("no {words:?}: {rows:?}")).last().expect("a value").clone()
@@ -113,7 +113,7 @@ fn alarms(admin: &Admin, command: &str) {
         let deadline = Instant::now() + PATIENCE;
         while (admin.status("health/checks/local-alarms") == 200) != passes {
             assert!(Instant::now() < deadline, "{command}: the alarm doesn't come or go");
-            // An alarm comes by a file that the node looks at from time to time.
+            // An alarm is raised by a file that the node polls.
             thread::sleep(Duration::from_millis(10));
         }
     };

@@ -1,4 +1,4 @@
-//! Of policies, shovels and federation there are none to list, and none to change.
+//! Policies, shovels and federation: none can be listed or changed.
 
 use super::Effect;
 use super::admin::Admin;

@@ -11,7 +11,7 @@ pub(super) const EFFECTS: &[(&str, Effect)] = &[
     ("queues delete_multiple", delete_multiple),
     ("list queues", list),
     ("queues list", list),
-    // It shows queues of every type.
+    // It lists queues of every type.
     ("streams list", list),
     ("queues show", show),
     ("streams show", show),
@@ -101,7 +101,7 @@ fn show(admin: &Admin, command: &str) {
     admin.fails(command, "--name nobody", "404");
 }
 
-/// There is nothing to move on one node.
+/// On a single node there is nothing to move.
 fn rebalance(admin: &Admin, command: &str) {
     let queues = || admin.get("queues?columns=name,vhost,node");
     let before = queues();

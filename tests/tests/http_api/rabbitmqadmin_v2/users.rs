@@ -21,7 +21,7 @@ pub(super) const EFFECTS: &[(&str, Effect)] = &[
     ("auth_attempts stats", logins),
 ];
 
-/// The status of a question of a user who may ask.
+/// The status of a request by this user.
 fn asks(admin: &Admin, user: &str, password: &str) -> u16 {
     admin.http.as_user(user, password).get("/api/whoami").expect("an answer").status
 }

@@ -1,9 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-/// For each node the nodes it leads to; targets that aren't keys are left out of account.
+/// For each node, its successors; targets that aren't keys are ignored.
 pub(super) type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// The circles of a graph: its largest sets of at least two nodes that all lead to each other, in order of names.
+/// The circles of a graph: its strongly connected components of at least two nodes, in order of names.
 pub(super) fn circles(graph: &Graph) -> Vec<BTreeSet<String>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         graph.keys().map(|node| (node.as_str(), reachable(graph, node))).collect();

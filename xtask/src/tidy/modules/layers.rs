@@ -2,12 +2,12 @@ use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
-/// A crate's modules from top to bottom, as the table has them.
+/// A crate's modules from top to bottom, according to the table.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layers {
-    /// The most lines that a circle may have.
+    /// Most lines of a circle.
     pub(super) lines_max: usize,
-    /// The topmost first.
+    /// Layers, topmost first.
     pub(super) layers: Vec<Layer>,
 }
 
@@ -15,12 +15,12 @@ pub(super) struct Layers {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layer {
     pub(super) modules: BTreeSet<String>,
-    /// Why these use each other; `None` where they don't.
+    /// The reason why these use each other; `None` if they don't.
     pub(super) because: Option<String>,
 }
 
 impl Layers {
-    /// The table of one crate.
+    /// Reads the table of one crate.
     pub(super) fn read(table: &Table, name: &str) -> Result<Self, String> {
         let section = table.get(name).and_then(Value::as_table).ok_or_else(|| format!("has no table [{name}]"))?;
         let lines_max = section.get("lines_max").and_then(Value::as_integer).and_then(|lines| lines.try_into().ok());
@@ -49,7 +49,7 @@ impl Layers {
 }
 
 impl Layer {
-    /// `"a b"`, or `{ circle = "a b", because = "..." }`.
+    /// Parses `"a b"`, or `{ circle = "a b", because = "..." }`.
     fn read(value: &Value) -> Option<Self> {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>();
         if let Some(modules) = value.as_str() {

@@ -3,21 +3,21 @@ use super::tokens::{Token, tokens};
 /// A path as segments, without the leading `crate`; the last may be `*`.
 pub(super) type ModulePath = Vec<String>;
 
-/// The uses of other modules in the text of one.
+/// The uses of other modules in the text of a module.
 #[derive(Debug, Default)]
 pub(super) struct Source {
-    /// Paths within the crate that shipped code names, from its root.
+    /// Paths within the crate named by shipped code, from the crate's root.
     pub(super) used: Vec<ModulePath>,
-    /// Names that `use` makes here, with the path each leads to as it is written.
+    /// Names imported by `use`, with the path of each as written.
     pub(super) imported: Vec<(String, ModulePath)>,
-    /// Modules that exist for tests alone and have a file of their own.
+    /// Modules for tests only that have a file of their own.
     pub(super) tests: Vec<ModulePath>,
-    /// Lines without those of tests.
+    /// Number of lines without tests.
     pub(super) lines: usize,
 }
 
 impl Source {
-    /// Reads the text of the module at this path.
+    /// Reads the text of the module with this path.
     pub(super) fn read(module: &[String], text: &str) -> Self {
         let tokens = tokens(text);
         let mut reader = Reader {
@@ -37,9 +37,9 @@ impl Source {
 struct Reader<'a> {
     tokens: &'a [Token<'a>],
     at: usize,
-    /// The module that the text at hand belongs to.
+    /// The module that the current text belongs to.
     module: ModulePath,
-    /// For each brace that is open, whether it is one of a module.
+    /// For each open brace, whether it is that of a module.
     open: Vec<bool>,
     source: Source,
 }
@@ -79,7 +79,7 @@ impl Reader<'_> {
         self.tokens.get(self.at + ahead).map_or("", |token| token.text)
     }
 
-    /// Whether an attribute begins here that leaves the next item to tests.
+    /// Whether an attribute for test code begins here.
     fn is_test_attribute(&self) -> bool {
         if self.text(1) != "[" || self.text(2) != "cfg" {
             return false;
@@ -89,7 +89,7 @@ impl Reader<'_> {
         words.contains(&"test") && !words.contains(&"not") && !words.contains(&"any")
     }
 
-    /// Goes behind the item that begins here with its attributes.
+    /// Skips the item that begins here, including its attributes.
     fn skip_item(&mut self) {
         let first_line = self.tokens[self.at].line;
         while self.text(0) == "#" {
@@ -135,7 +135,7 @@ impl Reader<'_> {
         self.source.lines -= (last_line + 1 - first_line).min(self.source.lines);
     }
 
-    /// Goes behind the brackets that open here.
+    /// Skips the brackets that open here.
     fn skip_group(&mut self) {
         let mut depth = 0_usize;
         while self.at < self.tokens.len() {
@@ -151,7 +151,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The path that begins here.
+    /// Reads the path that begins here.
     fn path(&mut self) -> ModulePath {
         let mut path = vec![self.text(0).to_owned()];
         self.at += 1;
@@ -162,7 +162,7 @@ impl Reader<'_> {
         path
     }
 
-    /// Reads the tree of a `use` from here, below this path, to its end.
+    /// Reads the tree of a `use` from here, below the path `above`, to its end.
     fn use_tree(&mut self, above: &[String]) {
         let mut path = above.to_vec();
         loop {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::tidy::File;
 
-/// A crate `queue` with these files, under these layers.
+/// Complaints about a crate `queue` with these files and layers.
 fn complaints(layers: &str, files: &[(&str, &str)]) -> Vec<String> {
     let table = format!("[queue]\nlines_max = 10\nlayers = [{layers}]\n").parse().expect("is TOML");
     let layers = Layers::read(&table, "queue").expect("is a table");
@@ -49,7 +49,7 @@ fn a_circle_has_to_be_named() {
 }
 
 #[test]
-fn a_named_circle_that_is_none_is_refused() {
+fn a_named_circle_that_does_not_exist_is_refused() {
     let files = [("a.rs", "use crate::b;\n"), ("b.rs", "use crate::a;\n"), ("c.rs", "use crate::a;\n")];
     let found = complaints("{ circle = 'a b c', because = 'so' }", &files);
     assert_eq!(found[0], "xtask/modules.toml: [queue] names a circle that isn't one: a b c");

@@ -1,13 +1,13 @@
-/// A token of Rust source: as much of the language as paths and items need.
+/// A token of Rust source, as far as needed for paths and items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token<'a> {
-    /// An identifier, a number, `::`, or one character of punctuation. Literals of text are left out.
+    /// An identifier, a number, `::`, or one character of punctuation. String literals are left out.
     pub(super) text: &'a str,
     /// Its line, from 1.
     pub(super) line: usize,
 }
 
-/// Splits source into tokens, without comments and literals of text.
+/// Splits source into tokens, without comments and string literals.
 pub(super) fn tokens(source: &str) -> Vec<Token<'_>> {
     let mut found = Vec::new();
     let (mut rest, mut line) = (source, 1);
@@ -25,7 +25,7 @@ pub(super) fn tokens(source: &str) -> Vec<Token<'_>> {
     found
 }
 
-/// The length of a token that is kept.
+/// Length of a token that is kept.
 fn token(rest: &str, first: char) -> usize {
     if rest.starts_with("::") {
         2
@@ -36,7 +36,7 @@ fn token(rest: &str, first: char) -> usize {
     }
 }
 
-/// The length of white space, a comment, a literal of text or a lifetime, if the text begins with one.
+/// Length of white space, a comment, a string literal or a lifetime, if the text begins with one.
 fn skipped(rest: &str) -> Option<usize> {
     let first = rest.chars().next()?;
     if first.is_whitespace() {
@@ -91,7 +91,7 @@ fn string(rest: &str, is_raw: bool) -> usize {
     quoted(rest, '"')
 }
 
-/// The length of a literal between two such marks, of which the text begins with the first.
+/// Length of a literal between two `mark`s, the first of which begins the text.
 fn quoted(rest: &str, mark: char) -> usize {
     let mut is_escaped = false;
     for (at, c) in rest.char_indices().skip(1) {

@@ -1,8 +1,8 @@
-//! Where values stand along a side of a plot, and which of them are named.
+//! Positions and tick labels of values on an axis.
 
 use crate::report::units;
 
-/// A side of a plot.
+/// An axis of a plot.
 pub(super) struct Axis {
     pub(super) label: &'static str,
     scale: Scale,
@@ -19,7 +19,7 @@ enum Scale {
 }
 
 impl Axis {
-    /// From 0 to at least the highest value, with round values named as `name` says.
+    /// From 0 to at least the highest value, with round values labelled by `name`.
     pub(super) fn from_zero(label: &'static str, highest: f64, name: fn(f64) -> String) -> Self {
         let step = round_step(highest / 5.0);
         let high = (highest / step).ceil().max(1.0) * step;
@@ -43,7 +43,7 @@ impl Axis {
         Self { label, scale: Scale::Log, low: 10_f64.powi(first), high: 10_f64.powi(last), ticks }
     }
 
-    /// Of percentiles, each nine as wide as the one before it, as far as `highest` (under 100) reaches.
+    /// Percentiles, where each further nine takes the same width, up to `highest` (under 100).
     pub(super) fn percentiles(label: &'static str, highest: f64) -> Self {
         let named = [0.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999];
         let high = tail(highest).max(10.0);
@@ -52,13 +52,13 @@ impl Axis {
         Self { label, scale: Scale::Log, low: 1.0, high, ticks }
     }
 
-    /// One place for each name.
+    /// One position for each name.
     pub(super) fn names(label: &'static str, names: impl Iterator<Item = String>) -> Self {
         let ticks: Vec<(f64, String)> = names.enumerate().map(|(index, name)| (index as f64 + 0.5, name)).collect();
         Self { label, scale: Scale::Linear, low: 0.0, high: ticks.len().max(1) as f64, ticks }
     }
 
-    /// From 0, the lowest, to 1.
+    /// Position of a value, from 0 (lowest) to 1.
     pub(super) fn place(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
@@ -68,7 +68,7 @@ impl Axis {
     }
 }
 
-/// One of how many messages is above a percentile.
+/// One in how many messages is above a percentile.
 pub(super) fn tail(percentile: f64) -> f64 {
     100.0 / (100.0 - percentile)
 }
@@ -83,7 +83,7 @@ fn round_step(wanted: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// A time in microseconds without digits that don't count.
+/// A time in microseconds without insignificant digits.
 pub(super) fn time(micros: f64) -> String {
     match micros {
         ..1e3 => format!("{} µs", units::number(micros)),

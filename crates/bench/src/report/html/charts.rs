@@ -1,19 +1,19 @@
 //! The plots of one load: its brokers side by side.
 
 use super::axis::{Axis, short, tail, time};
-use super::plot::{Kind, Plot, Shape};
-use crate::report::record::{Record, Sample};
-use crate::report::summary::Group;
+use super::plot::{Plot, Shape, ShapeKind};
+use crate::report::record::{Record, SampleRecord};
+use crate::report::summary::RoundGroup;
 use crate::report::units;
 
 /// A broker's rounds with its colour.
 pub(super) struct Coloured<'g> {
     pub(super) colour: usize,
     pub(super) name: String,
-    pub(super) group: &'g Group<'g>,
+    pub(super) group: &'g RoundGroup<'g>,
 }
 
-/// Every plot that there are values for.
+/// Every plot for which there are values.
 pub(super) fn charts(brokers: &[Coloured<'_>]) -> String {
     let plots = [
         over_time("Throughput", "messages /s", brokers, throughput, Axis::from_zero, short),
@@ -26,10 +26,10 @@ pub(super) fn charts(brokers: &[Coloured<'_>]) -> String {
 }
 
 type Points = Vec<(f64, f64)>;
-/// How a value is written at an axis.
+/// Formats a value on an axis.
 type Written = fn(f64) -> String;
 
-/// A line per round, the one in the middle above the others.
+/// A line per round, the median one on top.
 fn lines(brokers: &[Coloured<'_>], points_of: impl Fn(&Record) -> Points) -> Vec<Shape> {
     let mut shapes = Vec::new();
     for Coloured { colour, name, group } in brokers {
@@ -39,7 +39,7 @@ fn lines(brokers: &[Coloured<'_>], points_of: impl Fn(&Record) -> Points) -> Vec
             if points.len() > 1 {
                 let name = format!("{name}, round {}", round.round);
                 let is_faint = !std::ptr::eq(*round, middle);
-                shapes.push(Shape { colour: *colour, is_faint, name, kind: Kind::Line(points) });
+                shapes.push(Shape { colour: *colour, is_faint, name, kind: ShapeKind::Line(points) });
             }
         }
     }
@@ -48,8 +48,8 @@ fn lines(brokers: &[Coloured<'_>], points_of: impl Fn(&Record) -> Points) -> Vec
 
 fn all_points(shapes: &[Shape]) -> impl Iterator<Item = (f64, f64)> {
     let points = shapes.iter().filter_map(|shape| match &shape.kind {
-        Kind::Line(points) => Some(points),
-        Kind::Bars(_) => None,
+        ShapeKind::Line(points) => Some(points),
+        ShapeKind::Bars(_) => None,
     });
     points.flatten().copied()
 }
@@ -58,7 +58,7 @@ fn highest(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(0.0, f64::max)
 }
 
-/// A side of powers of ten down to the lowest value isn't made of the highest alone; three of them are shown at least.
+/// A logarithmic axis of three powers of ten up to the highest value, whatever the lowest one is.
 fn log_from(label: &'static str, highest: f64, name: Written) -> Axis {
     Axis::log(label, [highest / 1e3, highest].into_iter().map(|value| value.max(1.0)), name)
 }
@@ -67,7 +67,7 @@ fn over_time(
     title: &'static str,
     unit: &'static str,
     brokers: &[Coloured<'_>],
-    points_of: fn(&[Sample]) -> Points,
+    points_of: fn(&[SampleRecord]) -> Points,
     axis: fn(&'static str, f64, Written) -> Axis,
     name: Written,
 ) -> Option<Plot> {
@@ -77,32 +77,32 @@ fn over_time(
     (!shapes.is_empty()).then_some(Plot { title, x, y, shapes })
 }
 
-/// What was received since the sample before, or sent where nothing is received.
-fn throughput(series: &[Sample]) -> Points {
+/// Messages received since the previous sample, or sent if nothing is received.
+fn throughput(series: &[SampleRecord]) -> Points {
     let receives = series.iter().any(|sample| sample.received > 0);
-    let count = |sample: &Sample| if receives { sample.received } else { sample.sent };
-    let mut before = Sample::default();
+    let count = |sample: &SampleRecord| if receives { sample.received } else { sample.sent };
+    let mut before = SampleRecord::default();
     let mut points = Vec::new();
     for sample in series {
         let seconds = sample.seconds - before.seconds;
-        // Of the last one, which may stand right behind the one before it, there is little to divide.
+        // The last sample may be so close to the previous one that the quotient is meaningless.
         if seconds > 0.02 {
             points.push((sample.seconds, count(sample).saturating_sub(count(&before)) as f64 / seconds));
             before = *sample;
         }
     }
-    // The first interval has two ends too.
+    // The first interval begins at the first point.
     if let Some((_, rate)) = points.first() {
         points.insert(0, (0.0, *rate));
     }
     points
 }
 
-fn latency(series: &[Sample]) -> Points {
+fn latency(series: &[SampleRecord]) -> Points {
     series.iter().filter_map(|sample| Some((sample.seconds, sample.latency_p99_us?))).collect()
 }
 
-fn memory(series: &[Sample]) -> Points {
+fn memory(series: &[SampleRecord]) -> Points {
     let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     series.iter().filter_map(|sample| Some((sample.seconds, mebibytes(sample.resident_bytes?)))).collect()
 }
@@ -116,7 +116,7 @@ fn distribution(brokers: &[Coloured<'_>]) -> Option<Plot> {
     (!shapes.is_empty()).then_some(Plot { title: "Latency by percentile", x, y, shapes })
 }
 
-/// All of a hundred are infinitely far: the highest latency is drawn above the last percentile before it.
+/// 100 % would be infinitely far: the highest latency is drawn at the last percentile before it.
 fn curve(curve: &[(f64, f64)]) -> Points {
     let mut last = 1.0;
     let place = |(percentile, latency): &(f64, f64)| {
@@ -128,7 +128,7 @@ fn curve(curve: &[(f64, f64)]) -> Points {
     curve.iter().map(place).collect()
 }
 
-/// Shares of the syncs of the rounds in the middle.
+/// Fractions of syncs by duration in the median rounds.
 fn syncs(brokers: &[Coloured<'_>]) -> Option<Plot> {
     let known = brokers.iter().map(|one| (one, &one.group.middle().sync_histogram));
     let known: Vec<_> = known.filter(|(_, buckets)| buckets.iter().any(|bucket| bucket.count > 0.0)).collect();
@@ -152,9 +152,9 @@ fn syncs(brokers: &[Coloured<'_>]) -> Option<Plot> {
         });
         let bars: Vec<_> = bars.collect();
         all_shares.extend(bars.iter().map(|bar| bar.2));
-        shapes.push(Shape { colour: one.colour, is_faint: false, name: one.name.clone(), kind: Kind::Bars(bars) });
+        shapes.push(Shape { colour: one.colour, is_faint: false, name: one.name.clone(), kind: ShapeKind::Bars(bars) });
     }
-    // Every name can't be shown where there are many.
+    // If there are many, not every name can be shown.
     let every = (last - first + 1).div_ceil(8);
     let names = bounds[first..=last].iter().enumerate().map(|(index, bound)| match bound {
         _ if index % every > 0 => String::new(),
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn throughput_is_what_came_between_two_samples() {
-        let sample = |seconds, sent, received| Sample { seconds, sent, received, ..Sample::default() };
+        let sample = |seconds, sent, received| SampleRecord { seconds, sent, received, ..SampleRecord::default() };
         let both = [sample(0.5, 100, 50), sample(1.0, 200, 150), sample(1.001, 300, 250)];
         assert_eq!(throughput(&both), [(0.0, 100.0), (0.5, 100.0), (1.0, 200.0)]);
         assert_eq!(throughput(&[sample(0.5, 100, 0), sample(1.0, 100, 0)]), [(0.0, 200.0), (0.5, 200.0), (1.0, 0.0)]);

@@ -1,6 +1,6 @@
-//! Text of others in HTML.
+//! Escapes text for HTML.
 
-/// A text so that it is a text within an element and within a quoted attribute, whatever stands in it.
+/// Escapes a text for use in an element and in a quoted attribute.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! Results as one page that needs nothing beside it: no script, no font, no picture, no style of elsewhere.
+//! Results as one self-contained page: no external script, font, picture or style.
 
 mod axis;
 mod charts;
@@ -10,10 +10,10 @@ use charts::Coloured;
 use escape::escape;
 
 use super::record::Results;
-use super::summary::{Group, distinct};
+use super::summary::{RoundGroup, distinct};
 
 const STYLE: &str = include_str!("style.css");
-/// Colours of the brokers that are measured; those behind them are for the one that they are compared with.
+/// Number of colours for the measured broker; those after them are for the one that it is compared with.
 const COLOURS_OF_FIRST: usize = 3;
 const COLOURS: usize = 6;
 
@@ -31,7 +31,7 @@ impl Results {
         out += &tables::idle(self);
         out += &tables::voids(self);
         for (anchor, scenario) in self.scenarios().into_iter().enumerate() {
-            let of_load: Vec<&Group<'_>> = groups.iter().filter(|group| group.scenario == scenario).collect();
+            let of_load: Vec<&RoundGroup<'_>> = groups.iter().filter(|group| group.scenario == scenario).collect();
             out += &self.section(anchor, scenario, &of_load);
         }
         out + "</body>\n</html>\n"
@@ -52,7 +52,7 @@ impl Results {
                number and checksum. What isn't known is left blank.</p>\n"
     }
 
-    fn section(&self, anchor: usize, scenario: &str, groups: &[&Group<'_>]) -> String {
+    fn section(&self, anchor: usize, scenario: &str, groups: &[&RoundGroup<'_>]) -> String {
         let mut out = format!("<section id=\"load-{anchor}\">\n<h2>{}</h2>\n", escape(scenario));
         if groups.is_empty() {
             return out + "<p class=\"void\">No round counts.</p>\n</section>\n";
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_blank() {
+    fn unknown_values_are_blank() {
         let bare = Record { scenario: "x".into(), target: "A".into(), ..Record::default() };
         let page = page(vec![bare]);
         assert!(page.contains("<td></td><td></td>") && !page.contains("<td>0"), "{page}");

@@ -7,12 +7,12 @@ use super::escape::escape;
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 270.0;
-/// Where the values are drawn.
+/// The drawing area.
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = WIDTH - 14.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
-/// Points of a line at most: more can't be told apart.
+/// Most points of a line: more can't be told apart.
 const POINTS_MAX: usize = 120;
 
 /// Lines or bars of several brokers.
@@ -23,21 +23,21 @@ pub(super) struct Plot {
     pub(super) shapes: Vec<Shape>,
 }
 
-/// What is drawn for one broker.
+/// The shape drawn for one broker.
 pub(super) struct Shape {
-    /// Which colour of the style sheet.
+    /// Number of the colour in the style sheet.
     pub(super) colour: usize,
-    /// One of several rounds that isn't the one in the middle.
+    /// Whether it is one of several rounds other than the median one.
     pub(super) is_faint: bool,
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ShapeKind,
 }
 
-/// How it is drawn.
-pub(super) enum Kind {
-    /// Through these points.
+/// The kind of a shape.
+pub(super) enum ShapeKind {
+    /// A line through these points.
     Line(Vec<(f64, f64)>),
-    /// From left to right, from top to bottom: left, right and height of each.
+    /// Bars from left to right: left and right edge and height of each.
     Bars(Vec<(f64, f64, f64)>),
 }
 
@@ -49,7 +49,7 @@ impl Plot {
             "<figure><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">\n{}",
             self.frame()
         );
-        // What stands out is drawn last.
+        // Clear shapes are drawn last, on top of faint ones.
         let (faint, clear): (Vec<_>, Vec<_>) = self.shapes.iter().partition(|shape| shape.is_faint);
         for shape in faint.into_iter().chain(clear) {
             out += &self.shape(shape);
@@ -86,8 +86,8 @@ impl Plot {
     fn shape(&self, shape: &Shape) -> String {
         let faint = if shape.is_faint { " faint" } else { "" };
         let (class, path) = match &shape.kind {
-            Kind::Line(points) => ("line", self.line(points)),
-            Kind::Bars(bars) => ("bars", self.bars(bars)),
+            ShapeKind::Line(points) => ("line", self.line(points)),
+            ShapeKind::Bars(bars) => ("bars", self.bars(bars)),
         };
         let name = escape(&shape.name);
         format!("<path class=\"{class} c{}{faint}\" d=\"{path}\"><title>{name}</title></path>\n", shape.colour)
@@ -141,8 +141,8 @@ mod tests {
             x: Axis::from_zero("x", 10.0, short),
             y: Axis::from_zero("y", 10.0, short),
             shapes: vec![
-                shape(Kind::Line(vec![(0.0, 0.0), (10.0, 10.0)]), false),
-                shape(Kind::Bars(vec![(0.0, 5.0, 10.0)]), true),
+                shape(ShapeKind::Line(vec![(0.0, 0.0), (10.0, 10.0)]), false),
+                shape(ShapeKind::Bars(vec![(0.0, 5.0, 10.0)]), true),
             ],
         };
         let figure = plot.figure();

@@ -2,16 +2,16 @@
 
 use super::escape::escape;
 use crate::report::record::{Record, Results};
-use crate::report::summary::{Group, Spread};
+use crate::report::summary::{RoundGroup, Spread};
 use crate::report::units;
 
-/// A column: its heading, its figure and how that is written.
+/// A column: its heading, its figure and the format of that.
 type Figure = (&'static str, fn(&Record) -> Option<f64>, fn(f64) -> String);
 
 const MESSAGES: &[Figure] = &[
     ("messages /s", Record::rate, units::number),
     ("per broker CPU-s", per_cpu_second, units::number),
-    // Between these two stands the ratio of the second broker.
+    // The ratio to the second broker comes between these two.
     ("p50", |record| Some(record.figures.latency_us?.p50), units::time),
     ("p75", |record| Some(record.figures.latency_us?.p75), units::time),
     ("p95", |record| Some(record.figures.latency_us?.p95), units::time),
@@ -29,7 +29,7 @@ const MESSAGES: &[Figure] = &[
     ("sync p99", |record| record.figures.sync_us?.p99, units::time),
     ("sync max", |record| record.figures.sync_us?.max, units::time),
 ];
-/// In [`MESSAGES`]: the ratio stands before it.
+/// Index in [`MESSAGES`] of the column after the ratio.
 const AFTER_RATIO: usize = 2;
 
 const IDLE: &[Figure] = &[
@@ -50,7 +50,7 @@ const IDLE: &[Figure] = &[
     ("MiB for 40,000 (extrapolated)", extrapolated, units::number),
 ];
 
-/// By proportion: more than a process may have open here.
+/// Extrapolated: more connections than a process may have open here.
 fn extrapolated(record: &Record) -> Option<f64> {
     Some(record.idle.extrapolated?.bytes? / f64::from(1 << 20))
 }
@@ -59,33 +59,33 @@ fn per_cpu_second(record: &Record) -> Option<f64> {
     record.figures.messages_per_broker_cpu_second
 }
 
-/// Loads of messages, load by load, and within each broker by broker.
+/// Loads of messages, by load and then by broker.
 pub(super) fn messages(results: &Results) -> String {
     let all = results.groups();
-    let groups: Vec<&Group<'_>> = all.iter().filter(|group| !is_idle(group)).collect();
+    let groups: Vec<&RoundGroup<'_>> = all.iter().filter(|group| !is_idle(group)).collect();
     let mut headings: Vec<&str> = MESSAGES.iter().map(|(heading, ..)| *heading).collect();
     headings.insert(AFTER_RATIO, "× the second");
     headings.insert(0, "rounds");
-    let row = |group: &Group<'_>| {
+    let row = |group: &RoundGroup<'_>| {
         let mut cells: Vec<String> = MESSAGES.iter().map(|figure| cell(group, figure)).collect();
         let ratio = Results::ratio(&all, group, per_cpu_second);
         cells.insert(AFTER_RATIO, format!("<td>{}</td>", ratio.map_or(String::new(), units::number)));
-        // Those that are void don't count.
+        // Number of valid rounds.
         cells.insert(0, format!("<td>{}</td>", group.rounds.len()));
         cells
     };
     table(results, &groups, &headings, row)
 }
 
-/// Connections that do nothing.
+/// Idle connections.
 pub(super) fn idle(results: &Results) -> String {
     let all = results.groups();
-    let groups: Vec<&Group<'_>> = all.iter().filter(|group| is_idle(group)).collect();
+    let groups: Vec<&RoundGroup<'_>> = all.iter().filter(|group| is_idle(group)).collect();
     let headings: Vec<&str> = IDLE.iter().map(|(heading, ..)| *heading).collect();
     table(results, &groups, &headings, |group| IDLE.iter().map(|figure| cell(group, figure)).collect())
 }
 
-/// What doesn't count, and why.
+/// Void rounds with reasons.
 pub(super) fn voids(results: &Results) -> String {
     let mut out = String::new();
     for record in &results.rounds {
@@ -96,15 +96,15 @@ pub(super) fn voids(results: &Results) -> String {
     if out.is_empty() { out } else { format!("<h2>Void</h2>\n<ul class=\"void\">\n{out}</ul>\n") }
 }
 
-fn is_idle(group: &Group<'_>) -> bool {
+fn is_idle(group: &RoundGroup<'_>) -> bool {
     group.rounds.iter().any(|record| record.idle.connections.is_some())
 }
 
 fn table(
     results: &Results,
-    groups: &[&Group<'_>],
+    groups: &[&RoundGroup<'_>],
     headings: &[&str],
-    cells: impl Fn(&Group<'_>) -> Vec<String>,
+    cells: impl Fn(&RoundGroup<'_>) -> Vec<String>,
 ) -> String {
     if groups.is_empty() {
         return String::new();
@@ -138,7 +138,7 @@ fn table(
 }
 
 /// The median, with the lowest and highest where they differ.
-fn cell(group: &Group<'_>, (_, figure, written): &Figure) -> String {
+fn cell(group: &RoundGroup<'_>, (_, figure, written): &Figure) -> String {
     let Some(Spread { median, min, max }) = group.spread(figure) else { return "<td></td>".into() };
     let [median, min, max] = [median, min, max].map(written);
     let range = if min == max { String::new() } else { format!("<small>{min} – {max}</small>") };

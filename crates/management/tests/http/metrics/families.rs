@@ -1,15 +1,15 @@
-//! All families, by name, type and labels, as RabbitMQ had them and as we have them. Each difference is a line of
+//! All families by name, type and labels, compared with RabbitMQ's. Each difference is a line of
 //! tests/golden/http/metrics-differences.tsv with its reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{page, traffic};
-use crate::stage::Stage;
+use crate::stage::HttpStage;
 
 const RECORDED: &str = include_str!("../../../../../tests/golden/http/metrics.tsv");
 const DIFFERENCES: &str = include_str!("../../../../../tests/golden/http/metrics-differences.tsv");
 
-/// What was asked for to record `/metrics/detailed`.
+/// The query with which `/metrics/detailed` was recorded.
 const DETAILED: &str = "?family=queue_coarse_metrics&family=queue_metrics&family=channel_metrics\
                         &family=connection_metrics&family=exchange_metrics";
 
@@ -37,7 +37,7 @@ fn families(text: &str) -> BTreeMap<String, Shape> {
     found
 }
 
-/// What of a family isn't as recorded.
+/// The difference of a family from the recording, if any.
 fn difference(ours: Option<&Shape>, kind: &str, labels: &BTreeSet<String>) -> Option<String> {
     let Some((our_kind, our_labels)) = ours else { return Some("absent".to_owned()) };
     let list = |labels: &BTreeSet<String>| labels.iter().map(String::as_str).collect::<Vec<_>>().join(",");
@@ -48,7 +48,7 @@ fn difference(ours: Option<&Shape>, kind: &str, labels: &BTreeSet<String>) -> Op
     }
 }
 
-/// A line of the list, and whether it was needed.
+/// A line of the list, and whether it was used.
 struct Known {
     page: &'static str,
     family: &'static str,
@@ -81,7 +81,7 @@ impl Known {
 
 #[test]
 fn families_are_the_recorded_ones() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let amqp = traffic(&stage);
     let mut known = Known::all();
     let mut unknown = Vec::new();

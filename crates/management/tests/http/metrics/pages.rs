@@ -1,15 +1,15 @@
-//! What stands on the pages.
+//! The contents of the pages.
 
 use base64::Engine;
 use leveret_management::MetricsOptions;
 use leveret_strict_client::amqp091::{Consume, Event};
 
 use super::{page, traffic, value};
-use crate::stage::{Amqp, Stage, request};
+use crate::stage::{Amqp, HttpStage, request};
 
 #[test]
 fn sums_are_exact_and_need_no_password() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let mut amqp = traffic(&stage);
     amqp.client.get(1, b"q", true);
     amqp.until(|event| matches!(event, Event::Got { .. }));
@@ -68,8 +68,8 @@ fn sums_are_exact_and_need_no_password() {
 }
 
 #[test]
-fn what_is_gone_is_no_longer_in_the_sums_and_stays_in_the_totals() {
-    let stage = Stage::new();
+fn deleted_objects_leave_the_sums_and_stay_in_the_totals() {
+    let stage = HttpStage::new();
     let mut amqp = traffic(&stage);
     amqp.client.delete_queue(1, b"q");
     amqp.until(|event| matches!(event, Event::Removed { .. }));
@@ -94,7 +94,7 @@ fn what_is_gone_is_no_longer_in_the_sums_and_stays_in_the_totals() {
 
 #[test]
 fn every_object_has_its_samples() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let amqp = traffic(&stage);
     assert_eq!(stage.ask("PUT", "/api/queues/v/a%22b", r#"{"durable": true}"#).0, 201);
     let text = page(&stage, "/metrics/per-object");
@@ -102,7 +102,7 @@ fn every_object_has_its_samples() {
     assert_eq!(value(&text, "rabbitmq_queue_messages_ready{vhost=\"v\",queue=\"a\\\"b\"}"), 0.0);
     assert_eq!(value(&text, "rabbitmq_queue_messages_published_total{queue_vhost=\"/\",queue=\"q\"}"), 4.0);
     assert_eq!(value(&text, "rabbitmq_exchange_messages_published_total{vhost=\"/\",exchange=\"amq.direct\"}"), 1.0);
-    // The queue that nothing happened in has no counts.
+    // A queue without any activity has no counters.
     assert!(!text.contains("rabbitmq_queue_messages_acked_total{vhost=\"v\""));
     let channel =
         text.lines().find(|line| line.starts_with("rabbitmq_channel_messages_published_total{")).expect("one");
@@ -113,7 +113,7 @@ fn every_object_has_its_samples() {
 
 #[test]
 fn the_detailed_page_has_what_was_asked_for() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let amqp = traffic(&stage);
     assert_eq!(stage.ask("PUT", "/api/queues/v/other", r#"{"durable": true}"#).0, 201);
     let detailed = |query: &str| page(&stage, &format!("/metrics/detailed{query}"));
@@ -152,7 +152,7 @@ fn the_detailed_page_has_what_was_asked_for() {
 
 #[test]
 fn other_pages_and_methods() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let memory = page(&stage, "/metrics/memory-breakdown");
     assert!(value(&memory, "rabbitmq_memory_other_system_bytes") > 0.0);
     let scrapes = |text: &str| {
@@ -181,8 +181,8 @@ const MORTAL: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn deaths_are_counted_by_reason_and_by_whether_anybody_takes_the_dead() {
-    let stage = Stage::new();
+fn deaths_are_counted_by_reason_and_dead_letter_exchange() {
+    let stage = HttpStage::new();
     let mut amqp = Amqp::connect(stage.amqp);
     for (queue, arguments) in MORTAL.into_iter().chain([("dead", "{}")]) {
         let body = format!("{{\"durable\": true, \"arguments\": {arguments}}}");
@@ -228,7 +228,7 @@ fn deaths_are_counted_by_reason_and_by_whether_anybody_takes_the_dead() {
 #[test]
 fn pages_can_be_elsewhere_and_for_monitors_only() {
     let options = MetricsOptions { path: "/m".to_owned(), per_object: true, authentication: true };
-    let stage = Stage::with_metrics(options);
+    let stage = HttpStage::with_metrics(options);
     let amqp = traffic(&stage);
     let ask = |path: &str, user: &str| {
         let encoded = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{user}"));

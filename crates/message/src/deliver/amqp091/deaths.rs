@@ -9,7 +9,7 @@ use crate::deaths::{Death, Deaths};
 use crate::deliver::deaths::{SUMMARY, header};
 use crate::hub::{List, Map, Value};
 
-/// Adds `x-death` and the headers that name first and last death.
+/// Adds `x-death` and the headers about the first and last death.
 pub(super) fn add_headers(deaths: &Deaths<'_>, pairs: &mut Pairs) {
     for name in SUMMARY {
         if let Some(text) = header(deaths, name) {
@@ -36,7 +36,7 @@ fn table(death: &Death<'_>) -> FieldTable {
     table
 }
 
-/// A publisher's `x-opt-deaths` of another broker as `x-death`, if it has that form.
+/// Converts a publisher's `x-opt-deaths` from another broker to `x-death`, if it has that form.
 pub(super) fn from_annotation(value: Value<'_>) -> Option<FieldValue> {
     let tables = array(value)?.iter().map(|item| match item {
         Value::Map(map) => foreign_table(map).map(FieldValue::Table),

@@ -1,8 +1,8 @@
-//! Headers of AMQP 0-9-1 being put together.
+//! Builder for headers of AMQP 0-9-1.
 
 use leveret_amqp091::{FieldTable, FieldValue};
 
-/// Longest name of a header: a short string.
+/// Longest name of a header in bytes: a short string.
 pub(super) const NAME_MAX: usize = 255;
 
 /// Names and values in order of precedence.
@@ -23,7 +23,8 @@ impl Pairs {
         self.pairs.is_empty()
     }
 
-    /// The headers in order of their names, as RabbitMQ writes them: of one name the first only.
+    /// The headers in order of their names, as RabbitMQ writes them. Of headers with the same name only the first is
+    /// kept.
     pub(super) fn into_table(mut self) -> FieldTable {
         self.pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
         self.pairs.dedup_by(|(later, _), (first, _)| later == first);

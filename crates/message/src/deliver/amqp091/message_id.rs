@@ -6,7 +6,7 @@ use leveret_amqp091::{FieldValue, ShortStr};
 use super::headers::{NAME_MAX, Pairs};
 use crate::hub::uuid;
 
-/// An id as AMQP 0-9-1 holds it.
+/// An id in the form of AMQP 0-9-1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Id<'a> {
     Text(&'a str),
@@ -23,7 +23,7 @@ impl Id<'_> {
     }
 }
 
-/// The id as text; one that has none becomes the header `name`.
+/// The id as text; an id that has no text form becomes the header `name`.
 pub(super) fn write<'a>(id: MessageId<'a>, name: &str, pairs: &mut Pairs) -> Option<Id<'a>> {
     match id {
         MessageId::Ulong(number) => return Some(Id::Owned(number.to_string())),

@@ -21,8 +21,8 @@ use crate::stored::StoredMessage;
 pub(super) use properties::write as properties_of;
 pub use within::within;
 
-/// The message as a receiver over AMQP 0-9-1 gets it: borrowed, if it came that way, never died and has no stamps.
-/// `sent_ms` is the wall time in milliseconds since the Unix epoch where the receiver is told it.
+/// The message for a receiver over AMQP 0-9-1: borrowed if it was published over it, never died and has no stamps.
+/// `sent_ms` is the wall time in milliseconds since the Unix epoch, if the receiver gets it.
 #[inline]
 pub fn to_amqp091<'a>(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Amqp091<'a> {
     match message.encoding {
@@ -37,14 +37,15 @@ pub fn to_amqp091<'a>(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Amqp
     }
 }
 
-/// Properties of a message with stamps, or of a dead letter: its history among the headers, and no expiration.
+/// Properties of a message with stamps, or of a dead letter, whose history is added to the headers and whose
+/// expiration is removed.
 #[cold]
 fn with_overlay<'a>(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Cow<'a, [u8]> {
     let (history, stamps) = (message.overlay.deaths(), Stamps::of(&message.overlay, sent_ms));
     if history.is_none() && stamps.is_empty() {
         return Cow::Borrowed(message.properties);
     }
-    // They were checked when the message came in.
+    // They were checked when the message was received.
     let mut properties = Properties::decode(message.properties).unwrap_or_default();
     let mut pairs = headers::Pairs::default();
     stamps.add_headers(|name, value| pairs.push(name.as_bytes(), value));
@@ -67,7 +68,7 @@ fn with_overlay<'a>(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Cow<'a
 
 #[cold]
 fn convert<'a>(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Amqp091<'a> {
-    // It was checked when the message came in.
+    // It was checked when the message was received.
     let Some((hub, body)) = Message::read(message) else {
         return Amqp091 { properties: Cow::Borrowed(&[0, 0]), body: Cow::Borrowed(message.body) };
     };
@@ -75,7 +76,7 @@ fn convert<'a>(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Amqp091<'a>
     Amqp091 { properties: Cow::Owned(properties_of(&hub, sent_ms, is_encoded)), body }
 }
 
-/// The bytes of data sections; other sections are left in their encoding, and `true` says so.
+/// The bytes of data sections. Other sections are left encoded, and the flag is true then.
 fn bytes_of(body: Body<'_>) -> (Cow<'_, [u8]>, bool) {
     match body {
         Body::Bytes(bytes) => (Cow::Borrowed(bytes), false),

@@ -23,15 +23,15 @@ use crate::deliver::stamps::Stamps;
 use crate::hub::{Entries, Message, ReplyTo, TYPE_AMQP10, Value};
 
 const DELIVERY_MODE_PERSISTENT: u8 = 2;
-/// Bytes that most properties fit in, without their headers.
+/// Size of most properties without their headers, in bytes.
 const PROPERTIES_BYTES: usize = 128;
 const CC: &[u8] = b"CC";
 const X_BASIC: &str = "x-basic-";
 const X_MESSAGE_ID: &str = "x-message-id";
 const X_CORRELATION_ID: &str = "x-correlation-id";
 
-/// Property flags and list; `is_encoded` says that the body is left as sections. `sent_ms` is the wall time in
-/// milliseconds since the Unix epoch where the receiver is told it.
+/// Encodes property flags and list. `is_encoded` is set if the body is left as sections. `sent_ms` is the wall time
+/// in milliseconds since the Unix epoch, if the receiver gets it.
 pub(in crate::deliver) fn write(message: &Message<'_>, sent_ms: Option<u64>, is_encoded: bool) -> Vec<u8> {
     let mut pairs = Pairs::default();
     let stamps = Stamps::of(&message.overlay, sent_ms);
@@ -65,7 +65,7 @@ pub(in crate::deliver) fn write(message: &Message<'_>, sent_ms: Option<u64>, is_
         app_id: given.group_id.and_then(|group| short(group.as_bytes())),
         cluster_id: None,
     };
-    // Growing step by step costs a tenth of the conversion.
+    // Reserved at once: growing step by step costs a tenth of the conversion.
     let mut out = Vec::with_capacity(PROPERTIES_BYTES + properties.headers.map_or(0, |table| table.as_bytes().len()));
     properties.encode(&mut out);
     out
@@ -87,7 +87,7 @@ fn add_annotations<'a>(annotations: &Entries<'a>, pairs: &mut Pairs) -> Option<&
             let deaths = deaths::from_annotation(value);
             deaths.into_iter().for_each(|value| pairs.push(X_DEATH.as_bytes(), value));
         }
-        // Of one name the first counts.
+        // Of several with the same name, the first one counts.
         (X_BASIC_TYPE, _) => kind = kind.or(Some(value)),
         _ if stands_for_something_else(name) => {}
         _ => value::field(value).into_iter().for_each(|value| pairs.push(name.as_bytes(), value)),
@@ -95,7 +95,7 @@ fn add_annotations<'a>(annotations: &Entries<'a>, pairs: &mut Pairs) -> Option<&
     kind.and_then(|kind: Value<'a>| kind.as_text())
 }
 
-/// Annotations in which RabbitMQ keeps what AMQP 0-9-1 has elsewhere.
+/// Whether RabbitMQ uses this annotation for something that has another place in AMQP 0-9-1.
 fn stands_for_something_else(name: &str) -> bool {
     name.starts_with(X_BASIC) || matches!(name, X_EXCHANGE | X_ROUTING_KEY | X_DEATH)
 }

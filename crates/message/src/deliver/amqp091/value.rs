@@ -17,12 +17,12 @@ use leveret_amqp091::{FieldTable, FieldValue};
 use super::headers::NAME_MAX;
 use crate::hub::{Value, uuid};
 
-/// A time in seconds since the Unix epoch; none before it.
+/// The time in seconds since the Unix epoch; `None` before 1970.
 pub(in crate::deliver) fn seconds(milliseconds: i64) -> Option<u64> {
     u64::try_from(milliseconds).ok().map(|milliseconds| milliseconds / 1000)
 }
 
-/// The value, if it has a counterpart. Nesting is bounded by the codecs.
+/// The value, if it has a counterpart. The codecs limit nesting.
 pub(super) fn field(value: Value<'_>) -> Option<FieldValue> {
     match value {
         Value::Simple(value) => simple(value),
@@ -47,7 +47,7 @@ fn simple(value: Simple<'_>) -> Option<FieldValue> {
         Simple::Short(value) => FieldValue::I16(value),
         Simple::Int(value) => FieldValue::I32(value),
         Simple::Long(value) => FieldValue::I64(value),
-        // RabbitMQ's clients, and RabbitMQ itself, can't read others.
+        // RabbitMQ and its clients can't read others.
         Simple::Float(value) if value.is_finite() => FieldValue::F32(value),
         Simple::Double(value) if value.is_finite() => FieldValue::F64(value),
         Simple::Char(value) => FieldValue::from(value.to_string()),

@@ -1,4 +1,5 @@
-//! Headers that a receiver's frames have room for (AMQP 0-9-1, 4.2.6): a content header can't be split over frames.
+//! Limits headers to the size of the receiver's frames (AMQP 0-9-1, 4.2.6): a content header can't be split into
+//! several frames.
 
 use std::borrow::Cow;
 
@@ -6,14 +7,14 @@ use leveret_amqp091::{FieldTable, FieldValue, Properties};
 
 use crate::stored::StoredMessage;
 
-/// The header with every death of a message.
+/// The header with all deaths of a message.
 const X_DEATH: &[u8] = b"x-death";
 
-/// Properties of at most `most` bytes: if these are larger, since we wrote a long history of deaths, the oldest of them are left
-/// out.
+/// Limits properties to `most` bytes. If they are larger because we added a long history of deaths, the oldest deaths
+/// are left out.
 ///
 /// # Errors
-/// The size of the properties, when it isn't the deaths.
+/// The size of the properties, if they are too large without the deaths.
 pub fn within<'a>(message: &StoredMessage<'_>, properties: Cow<'a, [u8]>, most: usize) -> Result<Cow<'a, [u8]>, usize> {
     if properties.len() <= most {
         return Ok(properties);
@@ -36,7 +37,7 @@ fn shortened(raw: &[u8], most: usize) -> Option<Vec<u8>> {
         let mut table = FieldTable::new();
         for (key, value) in headers.iter() {
             match key {
-                // The newest come first.
+                // The newest death comes first.
                 X_DEATH if kept == 0 => {}
                 X_DEATH => {
                     table.insert(key, FieldValue::Array(deaths[..kept].to_vec()));

@@ -11,7 +11,8 @@ use crate::envelope::Envelope;
 use crate::hub::Message;
 use crate::stored::StoredMessage;
 
-/// Appends the section for a message that came over AMQP 1.0: what the publisher gave is taken over undecoded.
+/// Appends the section for a message published over AMQP 1.0: the publisher's annotations are copied without
+/// decoding.
 #[inline]
 pub(super) fn write_stored(message: &StoredMessage<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8>) {
     let mut map = MapWriter::section(out, descriptor::MESSAGE_ANNOTATIONS);
@@ -57,7 +58,7 @@ pub(super) fn write(message: &Message<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8
     map.finish(out);
 }
 
-/// Exchange and routing key, whose names are always the same bytes.
+/// Writes exchange and routing key, whose annotation names are always the same bytes.
 #[inline]
 fn write_route(envelope: &Envelope<'_>, out: &mut Vec<u8>, map: &mut MapWriter) {
     map.raw(out, 2, b"\xa3\x0ax-exchange");

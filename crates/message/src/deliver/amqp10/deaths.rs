@@ -8,7 +8,7 @@ use crate::annotations::X_OPT_DEATHS;
 use crate::deaths::{Death, Deaths};
 use crate::deliver::deaths::{SUMMARY, header};
 
-/// Adds `x-opt-deaths` and the annotations that name first and last death.
+/// Adds `x-opt-deaths` and the annotations about the first and last death.
 pub(super) fn add_annotations(deaths: &Deaths<'_>, out: &mut Vec<u8>, map: &mut MapWriter) {
     for name in SUMMARY {
         if let Some(bytes) = header(deaths, name) {

@@ -2,10 +2,10 @@
 
 use leveret_amqp10::{Symbol, Value};
 
-/// A compound value in the making: its constructor stands already, size and count are put in at the end.
+/// A compound value being written: its constructor is there already, size and count are filled in at the end.
 #[derive(Debug)]
 pub(super) struct Compound {
-    /// Where size and count stand.
+    /// Offset of size and count.
     sizes: usize,
     count: u32,
     narrow: bool,
@@ -26,7 +26,7 @@ impl Compound {
         Self::narrow(out, Self::MAP_8)
     }
 
-    /// An array, whose items follow without a constructor.
+    /// An array whose items follow without a constructor.
     pub(super) fn array(out: &mut Vec<u8>, item: u8) -> Self {
         out.push(Self::ARRAY_32);
         let wide = Self::wide(out);
@@ -34,7 +34,7 @@ impl Compound {
         wide
     }
 
-    /// A compound in an array of 32-bit forms, where the constructor stands once for all.
+    /// A compound in an array of 32-bit forms, which has the constructor once for all items.
     fn wide(out: &mut Vec<u8>) -> Self {
         out.extend_from_slice(&[0; 8]);
         Self { sizes: out.len() - 8, count: 0, narrow: false }
@@ -55,7 +55,7 @@ impl Compound {
         self.count += count;
     }
 
-    /// Puts size and count in. A narrow form that has grown too large becomes a wide one.
+    /// Fills in size and count. A narrow form that has grown too large becomes a wide one.
     ///
     /// # Panics
     /// If it has 4 GiB or more.
@@ -78,7 +78,7 @@ impl Compound {
     }
 }
 
-/// A map in the making.
+/// A map being written.
 #[derive(Debug)]
 pub(super) struct MapWriter {
     compound: Compound,
@@ -107,7 +107,7 @@ impl MapWriter {
         value.encode(out);
     }
 
-    /// Appends a key, a symbol; its value has to follow. A key that isn't ASCII becomes a string.
+    /// Appends a key as a symbol; its value has to follow. A key that isn't ASCII becomes a string.
     pub(super) fn key(&mut self, out: &mut Vec<u8>, key: &str) {
         match Symbol::checked(key) {
             Some(symbol) => Value::Symbol(symbol).encode(out),
@@ -122,7 +122,7 @@ impl MapWriter {
         self.compound.items(2);
     }
 
-    /// Appends pairs that are encoded already, keys and values counted.
+    /// Appends encoded pairs; `count` counts keys and values.
     pub(super) fn raw(&mut self, out: &mut Vec<u8>, count: u32, items: &[u8]) {
         out.extend_from_slice(items);
         self.compound.items(count);

@@ -18,14 +18,14 @@ use crate::stored::StoredMessage;
 
 pub use run::Amqp10Run;
 
-/// Bytes of a header and of the annotations that name exchange and routing key, without these names.
+/// Bytes of a header and of the annotations for exchange and routing key, without the values of these.
 const ROUTE_AND_HEADER: usize = 80;
 
-/// Appends all sections of the message as a receiver over AMQP 1.0 gets it.
+/// Appends all sections of the message for a receiver over AMQP 1.0.
 #[inline]
 pub fn to_amqp10(message: &StoredMessage<'_>, delivery: &Delivery, out: &mut Vec<u8>) {
     let envelope = &message.envelope;
-    // All that a message of AMQP 1.0 needs, so that nothing grows halfway.
+    // Reserves enough for a message of AMQP 1.0, so that the buffer doesn't grow halfway.
     out.reserve(
         ROUTE_AND_HEADER
             + envelope.exchange.len()
@@ -37,7 +37,7 @@ pub fn to_amqp10(message: &StoredMessage<'_>, delivery: &Delivery, out: &mut Vec
     write_body(form, message.body, out);
 }
 
-/// Appends the sections before what stands in [`StoredMessage::body`], and returns how that is to be read.
+/// Appends the sections that precede [`StoredMessage::body`], and returns how the body is to be read.
 #[inline]
 pub(super) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out: &mut Vec<u8>) -> BodyForm {
     let envelope = &message.envelope;
@@ -63,22 +63,22 @@ pub(super) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out:
     hub.body
 }
 
-/// The rest of a time to live (3.2.1 asks intermediaries to count it down).
+/// The remaining time to live (3.2.1 asks intermediaries to count it down).
 fn remaining(expiry_ms: u64, now_ms: u64) -> u32 {
     u32::try_from(expiry_ms.saturating_sub(now_ms)).unwrap_or(u32::MAX)
 }
 
-/// Appends what stands in [`StoredMessage::body`].
+/// Appends the sections in [`StoredMessage::body`].
 #[inline]
 pub(super) fn write_body(form: BodyForm, bytes: &[u8], out: &mut Vec<u8>) {
     match form {
-        // It is the bare message, whose other sections go out with it.
+        // It is the bare message, including its other sections.
         BodyForm::Sections => out.extend_from_slice(bytes),
         _ => write_read(form, bytes, out),
     }
 }
 
-/// Apart, so that the way of most messages stays short.
+/// A function of its own, so that the code for most messages stays short.
 #[inline(never)]
 fn write_read(form: BodyForm, bytes: &[u8], out: &mut Vec<u8>) {
     match Body::read(form, bytes) {

@@ -1,4 +1,4 @@
-//! Deliveries over AMQP 1.0 one after the other.
+//! Writes a series of deliveries over AMQP 1.0.
 
 use std::ops::Range;
 
@@ -8,32 +8,32 @@ use crate::deliver::Delivery;
 use crate::hub::BodyForm;
 use crate::stored::{StoredMessage, tell_the_same};
 
-/// Writes messages as [`to_amqp10`](super::to_amqp10) does, into one buffer and all of the same [`Delivery`]. What
-/// stands before their bodies is mostly what the one before had, and is copied from there: to make it takes four times
-/// as long.
+/// Writes messages as [`to_amqp10`](super::to_amqp10) does, into one buffer and all with the same [`Delivery`]. The
+/// sections before a body mostly equal those of the previous message and are copied from there: encoding them takes
+/// four times as long.
 #[derive(Debug)]
 pub struct Amqp10Run<'a> {
     delivery: Delivery,
     last: Option<Last<'a>>,
 }
 
-/// The last message that was written.
+/// The last message written.
 #[derive(Debug)]
 struct Last<'a> {
     head: &'a [u8],
-    /// Where its sections before the body are.
+    /// Range of its sections before the body.
     start: Range<usize>,
     form: BodyForm,
 }
 
 impl<'a> Amqp10Run<'a> {
-    /// Nothing was written yet.
+    /// A writer that has written nothing yet.
     pub fn new(delivery: Delivery) -> Self {
         Self { delivery, last: None }
     }
 
-    /// Appends all sections of the message. `out` holds what was appended to it before, unless that was
-    /// [forgotten](Self::forget). The body is at hand.
+    /// Appends all sections of the message, whose body has to be present. `out` must still hold what was appended
+    /// before, unless [`forget`](Self::forget) was called.
     #[inline]
     pub fn append(&mut self, message: &MessageRef<'a>, out: &mut Vec<u8>) {
         let (head, body) = message.parts();
@@ -56,7 +56,7 @@ impl<'a> Amqp10Run<'a> {
         write_body(form, body, out);
     }
 
-    /// What was appended isn't all there any more.
+    /// Notes that `out` doesn't hold everything any more that was appended to it.
     pub fn forget(&mut self) {
         self.last = None;
     }

@@ -5,12 +5,12 @@ use leveret_amqp10::Value as Simple;
 use super::map_writer::{Compound, MapWriter};
 use crate::hub::Value;
 
-/// A string, if the bytes are UTF-8, else a binary.
+/// A string if the bytes are UTF-8, otherwise a binary.
 pub(super) fn text(bytes: &[u8]) -> Simple<'_> {
     std::str::from_utf8(bytes).map_or(Simple::Binary(bytes), Simple::String)
 }
 
-/// Appends a value. Nesting is bounded by the codecs.
+/// Appends a value. The codecs limit nesting.
 pub(super) fn write(value: Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Simple(value) => value.encode(out),
