@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Settings in [`crate::Config::amqp10`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Amqp10 {
+pub struct Amqp10Settings {
     /// `session_max_per_connection`.
     pub session_max: u16,
     /// `link_max_per_session`.
@@ -35,7 +35,7 @@ pub struct Amqp10 {
     pub anonymous_password: String,
 }
 
-impl Default for Amqp10 {
+impl Default for Amqp10Settings {
     fn default() -> Self {
         Self {
             session_max: 64,

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::amqp10::Amqp10;
+use crate::amqp10::Amqp10Settings;
 use crate::http::{HttpLimits, ManagementApi};
 use crate::interceptors::Interceptors;
 use crate::logging::Logging;
@@ -70,7 +70,7 @@ pub struct Config {
     /// `default_queue_durability`.
     pub queue_durability: Durability,
     /// AMQP 1.0, and authentication.
-    pub amqp10: Amqp10,
+    pub amqp10: Amqp10Settings,
     /// `message_interceptors.*`.
     pub interceptors: Interceptors,
     /// `disk_free_limit.*`.
@@ -281,7 +281,7 @@ impl Default for Config {
             handshake_timeout_ms: 10_000,
             quotas: Quotas::default(),
             queue_durability: Durability::Synced,
-            amqp10: Amqp10::default(),
+            amqp10: Amqp10Settings::default(),
             interceptors: Interceptors::default(),
             limits: Limits {
                 max_message_size: 16 << 20,

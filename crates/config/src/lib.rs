@@ -26,7 +26,7 @@ mod tls;
 mod units;
 mod vhost_defaults;
 
-pub use amqp10::Amqp10;
+pub use amqp10::Amqp10Settings;
 pub use config::{
     Config, DefaultUser, DiskFreeLimit, Durability, Endpoint, Limits, Listener, MAX_MESSAGE_SIZE_CAP, MemoryWatermark,
     MetricsPages, TcpOptions,

@@ -4,7 +4,7 @@
 use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};
 
-use super::member::{Amqp091, CrowdClient, Member};
+use super::member::{CrowdClient, Member, PlainClient};
 use super::{CHANNEL, amqp10, amqp091, bind, consume, exclusive_queues, open_channels, publish, receive, stage};
 use crate::QUEUE;
 use crate::session::Stage;
@@ -88,7 +88,7 @@ pub(crate) fn deliveries<const MANY: u64>() -> u64 {
     member.client.client.consume(CHANNEL, QUEUE.as_bytes(), b"one", flags, &FieldTable::new());
     member.exchange(&mut stage);
     assert_eq!(member.client.delivered, MANY);
-    counted(&mut stage, &mut member, |member: &mut Member<Amqp091>, stage| {
+    counted(&mut stage, &mut member, |member: &mut Member<PlainClient>, stage| {
         member.client.client.ack(CHANNEL, member.client.last_tag, false);
         member.exchange(stage);
     })

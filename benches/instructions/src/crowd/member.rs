@@ -22,13 +22,13 @@ pub(crate) trait CrowdClient {
 }
 
 /// An AMQP 0-9-1 client that counts deliveries.
-pub(crate) struct Amqp091 {
+pub(crate) struct PlainClient {
     pub(crate) client: amqp091::Client,
     pub(crate) delivered: u64,
     pub(crate) last_tag: u64,
 }
 
-impl CrowdClient for Amqp091 {
+impl CrowdClient for PlainClient {
     fn output(&mut self) -> &mut Vec<u8> {
         self.client.output()
     }

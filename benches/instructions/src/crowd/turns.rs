@@ -7,7 +7,7 @@ use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp10::{Client as Amqp10, Send, SessionOptions};
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};
 
-use super::member::{Amqp091, CrowdClient, Member};
+use super::member::{CrowdClient, Member, PlainClient};
 use super::{CHANNEL, amqp10, amqp091, bind, consume, exclusive_queues, open_channels, publish, receive, stage};
 use crate::session::Stage;
 use crate::{BODY, QUEUE};
@@ -49,7 +49,7 @@ fn ms(time: Duration) -> f64 {
 type End<C> = fn(&mut Member<C>, &mut Stage);
 type Ends<C> = &'static [(&'static str, End<C>)];
 
-const CONSUMER_ENDS: Ends<Amqp091> = &[
+const CONSUMER_ENDS: Ends<PlainClient> = &[
     ("ack of 60000 consumers", |member, _| member.client.client.ack(CHANNEL, 0, true)),
     ("nack of 60000 consumers", |member, _| member.client.client.nack(CHANNEL, 0, true, true)),
     ("channel.close of 60000 consumers", |member, _| member.client.client.close_channel(CHANNEL)),
@@ -58,7 +58,7 @@ const CONSUMER_ENDS: Ends<Amqp091> = &[
     ("queue.delete with 60000 consumers", |member, _| member.client.client.delete_queue(CHANNEL, QUEUE.as_bytes())),
 ];
 
-const DELIVERY_ENDS: Ends<Amqp091> = &[
+const DELIVERY_ENDS: Ends<PlainClient> = &[
     ("ack of 262144 deliveries", |member, _| member.client.client.ack(CHANNEL, 0, true)),
     ("nack of 262144 deliveries", |member, _| member.client.client.nack(CHANNEL, 0, true, true)),
     ("dropping nack of 262144 deliveries", |member, _| member.client.client.nack(CHANNEL, 0, true, false)),
@@ -67,17 +67,17 @@ const DELIVERY_ENDS: Ends<Amqp091> = &[
     ("broken socket of 262144 deliveries", |member, stage| member.cut(stage)),
 ];
 
-const CHANNEL_ENDS: Ends<Amqp091> = &[
+const CHANNEL_ENDS: Ends<PlainClient> = &[
     ("connection.close of 60000 channels", |member, _| member.client.client.close("bye")),
     ("broken socket of 60000 channels", |member, stage| member.cut(stage)),
 ];
 
-const EXCLUSIVE_ENDS: Ends<Amqp091> = &[
+const EXCLUSIVE_ENDS: Ends<PlainClient> = &[
     ("connection.close of 60000 exclusive queues", |member, _| member.client.client.close("bye")),
     ("broken socket of 60000 exclusive queues", |member, stage| member.cut(stage)),
 ];
 
-const BINDING_ENDS: Ends<Amqp091> = &[
+const BINDING_ENDS: Ends<PlainClient> = &[
     ("queue.unbind of 1 of 60000 bindings", |member, _| {
         member.client.client.unbind_queue(CHANNEL, b"bound", b"source", b"key-1", &FieldTable::new());
     }),
@@ -86,11 +86,12 @@ const BINDING_ENDS: Ends<Amqp091> = &[
 ];
 
 /// Beside another queue that is bound to the same exchange.
-const SHARED_BINDING_ENDS: Ends<Amqp091> = &[("queue.delete with 60000 bindings of a shared exchange", |member, _| {
-    member.client.client.delete_queue(CHANNEL, b"bound");
-})];
+const SHARED_BINDING_ENDS: Ends<PlainClient> =
+    &[("queue.delete with 60000 bindings of a shared exchange", |member, _| {
+        member.client.client.delete_queue(CHANNEL, b"bound");
+    })];
 
-const FANOUT_ENDS: Ends<Amqp091> =
+const FANOUT_ENDS: Ends<PlainClient> =
     &[("exchange.delete with 60000 queues", |member, _| member.client.client.delete_exchange(CHANNEL, b"fan"))];
 
 const LINK_ENDS: Ends<Amqp10> = &[
@@ -110,7 +111,7 @@ const FULL_LINK_ENDS: Ends<Amqp10> = &[
     }),
 ];
 
-const PUBLISHES: Ends<Amqp091> = &[
+const PUBLISHES: Ends<PlainClient> = &[
     ("publish to 60000 queues", |member, _| {
         member.client.client.publish(CHANNEL, b"amq.fanout", b"", false, &[0, 0], BODY);
     }),
@@ -131,7 +132,7 @@ fn send(member: &mut Member<Amqp10>, durable: bool) {
     member.client.send(0, 0, b"1", &message, &Send::default());
 }
 
-fn with_consumers() -> (Stage, Member<Amqp091>) {
+fn with_consumers() -> (Stage, Member<PlainClient>) {
     let mut stage = stage();
     publish(&mut stage, MANY);
     let mut member = amqp091(&mut stage);
@@ -140,7 +141,7 @@ fn with_consumers() -> (Stage, Member<Amqp091>) {
     (stage, member)
 }
 
-fn with_deliveries() -> (Stage, Member<Amqp091>) {
+fn with_deliveries() -> (Stage, Member<PlainClient>) {
     let mut stage = stage();
     publish(&mut stage, UNACKNOWLEDGED);
     let mut member = amqp091(&mut stage);
@@ -151,35 +152,35 @@ fn with_deliveries() -> (Stage, Member<Amqp091>) {
     (stage, member)
 }
 
-fn with_channels() -> (Stage, Member<Amqp091>) {
+fn with_channels() -> (Stage, Member<PlainClient>) {
     let mut stage = stage();
     let mut member = amqp091(&mut stage);
     open_channels(&mut member, &mut stage, MANY as u16);
     (stage, member)
 }
 
-fn with_exclusive_queues() -> (Stage, Member<Amqp091>) {
+fn with_exclusive_queues() -> (Stage, Member<PlainClient>) {
     let mut stage = stage();
     let mut member = amqp091(&mut stage);
     exclusive_queues(&mut member, &mut stage, MANY);
     (stage, member)
 }
 
-fn with_bindings() -> (Stage, Member<Amqp091>) {
+fn with_bindings() -> (Stage, Member<PlainClient>) {
     let mut stage = stage();
     let mut member = amqp091(&mut stage);
     bind(&mut member, &mut stage, MANY);
     (stage, member)
 }
 
-fn with_shared_bindings() -> (Stage, Member<Amqp091>) {
+fn with_shared_bindings() -> (Stage, Member<PlainClient>) {
     let (mut stage, mut member) = with_bindings();
     member.client.client.bind_queue(CHANNEL, QUEUE.as_bytes(), b"source", b"key-1", &FieldTable::new());
     member.exchange(&mut stage);
     (stage, member)
 }
 
-fn with_fanout() -> (Stage, Member<Amqp091>) {
+fn with_fanout() -> (Stage, Member<PlainClient>) {
     let (mut stage, mut member) = with_queues();
     member.client.client.declare_exchange(CHANNEL, b"fan", "fanout", false, &FieldTable::new());
     for at in 0..MANY {
@@ -223,7 +224,7 @@ fn with_link() -> (Stage, Member<Amqp10>) {
 }
 
 /// Durable queues of a fanout exchange.
-fn with_queues() -> (Stage, Member<Amqp091>) {
+fn with_queues() -> (Stage, Member<PlainClient>) {
     let mut stage = stage();
     let mut member = amqp091(&mut stage);
     for at in 0..MANY {

@@ -81,7 +81,7 @@ pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
         body["container_id"] = json!(&**container);
     }
     if !view.protocol.has_channels {
-        // Taken from the channels where there are any.
+        // Taken from the channels where the protocol has channels.
         body["message_stats"] = json!({
             "publish": view.totals.published,
             "confirm": view.totals.confirmed,

@@ -208,7 +208,7 @@ pub(super) const LOGINS: [(&str, &str); 3] = [
 /// The group of [`LOGINS`].
 pub(super) const LOGINS_GROUP: &str = "auth_attempt_metrics";
 
-/// Writes logins by protocol: the first protocol comes last and HTTP before it, as in RabbitMQ.
+/// Logins by protocol: the first protocol comes last and HTTP before it, as in RabbitMQ.
 pub(super) fn write_logins(prefix: &str, node: &Node, text: &mut Text) {
     let (succeeded, failed) = node.api.logins().totals();
     let of_protocol = |ProtocolTotals { info, totals, .. }: &ProtocolTotals| {

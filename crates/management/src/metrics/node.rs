@@ -14,7 +14,7 @@ use crate::process;
 pub(super) struct Node {
     pub totals: Totals,
     pub by_protocol: Vec<ProtocolTotals>,
-    /// The totals of all protocols with channels.
+    /// The counters of connections of all protocols with channels.
     pub with_channels: Totals,
     pub queues: QueueSums,
     /// Number of queues.
