@@ -13,8 +13,8 @@ use leveret_node::{
     DirectoryLock, LocalSocket, Log, Node, NodeOptions, Ports, START_APP, STOP_APP, Standby, harmless, node_name,
     refuse_huge_pages,
 };
-use leveret_session_amqp10::Amqp10;
-use leveret_session_amqp091::Amqp091;
+use leveret_session_amqp10::Amqp10Protocol;
+use leveret_session_amqp091::Amqp091Protocol;
 use tracing::{error, info, warn};
 
 use crate::arguments::{ServerArguments, Start};
@@ -168,7 +168,7 @@ impl Process<'_> {
         let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
         let last_words = log.clone();
         let fatal = Arc::new(move |text: &str| end_the_process(text, &last_words));
-        let mut options = NodeOptions::new(config, vec![Arc::new(Amqp091), Arc::new(Amqp10)], fatal);
+        let mut options = NodeOptions::new(config, vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)], fatal);
         if definitions.is_some() {
             // As in RabbitMQ: whoever brings definitions wants neither guest nor the vhost "/".
             options.first_user = None;

@@ -15,8 +15,8 @@ use leveret_log::{Lane, Options, Report};
 use leveret_metrics::Counters;
 use leveret_model::{Command, PutUser, SetPermissions, Topology};
 use leveret_queue::QueueState;
-use leveret_session_amqp10::Amqp10;
-use leveret_session_amqp091::Amqp091;
+use leveret_session_amqp10::Amqp10Protocol;
+use leveret_session_amqp091::Amqp091Protocol;
 
 use crate::clock::Clock;
 use crate::cores::{Cores, TaskWake};
@@ -188,7 +188,7 @@ impl World {
             ..Settings::default()
         };
         disk.act_as(User::Start);
-        let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091), Arc::new(Amqp10)];
+        let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)];
         let Logs { options, placing } = log.into();
         let recovered = Broker::recover_streams(
             &*disk,

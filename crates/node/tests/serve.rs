@@ -12,8 +12,8 @@ use leveret_node::offline::{OfflineDirectory, verify};
 use leveret_node::{
     AlarmLimits, DirectoryLock, FirstUser, Listener, LoopbackUsers, Node, NodeOptions, Ports, SocketOptions,
 };
-use leveret_session_amqp10::Amqp10;
-use leveret_session_amqp091::Amqp091;
+use leveret_session_amqp10::Amqp10Protocol;
+use leveret_session_amqp091::Amqp091Protocol;
 
 const HEADER: &[u8] = b"AMQP\0\0\x09\x01";
 
@@ -41,7 +41,7 @@ fn options(cores: usize) -> NodeOptions {
         alarms: AlarmLimits::default(),
         sockets: SocketOptions::default(),
         broker: Settings::default(),
-        protocols: vec![Arc::new(Amqp091), Arc::new(Amqp10)],
+        protocols: vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)],
         authenticate: Arc::new(Nobody),
         fatal: Arc::new(|text| panic!("{text}")),
     }

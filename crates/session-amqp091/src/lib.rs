@@ -32,4 +32,4 @@ mod transaction;
 mod unfinished;
 mod view;
 
-pub use protocol::Amqp091;
+pub use protocol::Amqp091Protocol;

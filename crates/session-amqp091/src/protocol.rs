@@ -11,11 +11,11 @@ use leveret_session::client_connection::ClientConnection;
 
 /// AMQP 0-9-1.
 #[derive(Debug, Clone, Copy)]
-pub struct Amqp091;
+pub struct Amqp091Protocol;
 
 const INFO: ProtocolInfo = ProtocolInfo { label: "amqp091", name: "AMQP 0-9-1", has_channels: true };
 
-impl Protocol for Amqp091 {
+impl Protocol for Amqp091Protocol {
     fn info(&self) -> &'static ProtocolInfo {
         &INFO
     }

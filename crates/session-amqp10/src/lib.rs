@@ -46,4 +46,4 @@ mod unsettled;
 mod view;
 mod window;
 
-pub use protocol::Amqp10;
+pub use protocol::Amqp10Protocol;

@@ -10,11 +10,11 @@ use leveret_session::client_connection::ClientConnection;
 
 /// AMQP 1.0.
 #[derive(Debug, Clone, Copy)]
-pub struct Amqp10;
+pub struct Amqp10Protocol;
 
 const INFO: ProtocolInfo = ProtocolInfo { label: "amqp10", name: "AMQP 1-0", has_channels: false };
 
-impl Protocol for Amqp10 {
+impl Protocol for Amqp10Protocol {
     fn info(&self) -> &'static ProtocolInfo {
         &INFO
     }

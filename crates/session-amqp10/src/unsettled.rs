@@ -75,8 +75,7 @@ pub(crate) struct Unsettled {
     deliveries: VecDeque<Delivery>,
     /// The place of the first entry among all that ever were, from 1.
     base: u64,
-    /// The last delivery-id, and its number when all ids of the session are counted: that doesn't begin anew at 2^32.
-    last: Serial,
+    /// The last delivery-id, counted on beyond 2^32: its lower half is the id.
     sequence: u64,
     /// How many entries are open.
     open: usize,
@@ -86,7 +85,7 @@ pub(crate) struct Unsettled {
 
 impl Default for Unsettled {
     fn default() -> Self {
-        Self { deliveries: VecDeque::new(), base: 1, last: Serial(0), sequence: 0, open: 0, reported: 0 }
+        Self { deliveries: VecDeque::new(), base: 1, sequence: 0, open: 0, reported: 0 }
     }
 }
 
@@ -99,8 +98,7 @@ impl Unsettled {
     /// Notes a delivery; `id` comes after all that are known.
     pub(crate) fn add(&mut self, id: Serial, handle: u32, number: u64, bytes: u32, durable: bool) {
         self.deliveries.push_back(Delivery { id, handle, number, bytes, durable, settled_to: 0 });
-        self.sequence += u64::from(id.since(self.last));
-        self.last = id;
+        self.sequence += u64::from(id.since(self.last()));
         self.open += 1;
     }
 
@@ -148,7 +146,7 @@ impl Unsettled {
         if first > last {
             return (0, 0);
         }
-        let id = |sequence: u64| Serial(self.last.0.wrapping_sub(self.sequence.wrapping_sub(sequence) as u32));
+        let id = |sequence: u64| Serial(sequence as u32);
         let start = match after {
             0 => self.deliveries.partition_point(|delivery| delivery.id < id(first)),
             after => self.place_from(after, id(first)),
@@ -156,9 +154,14 @@ impl Unsettled {
         (start, self.place_from(start, id(last + 1)))
     }
 
+    /// The last delivery-id.
+    fn last(&self) -> Serial {
+        Serial(self.sequence as u32)
+    }
+
     /// The oldest one that may be open.
     fn oldest(&self) -> u64 {
-        let span = self.deliveries.front().map_or(0, |oldest| self.last.since(oldest.id));
+        let span = self.deliveries.front().map_or(0, |oldest| self.last().since(oldest.id));
         self.sequence - u64::from(span)
     }
 
@@ -260,7 +263,7 @@ impl Unsettled {
             budget.spend(DELIVERY);
             if part < end {
                 let left = self.deliveries[part].id;
-                *first = self.sequence - u64::from(self.last.since(left));
+                *first = self.sequence - u64::from(self.last().since(left));
                 is_done = false;
                 break;
             }
@@ -505,7 +508,7 @@ mod tests {
             settle(&mut unsettled, Serial(id), Serial(id));
         }
         delivered.ranges = [(1, u64::from(SPAN_MAX) + 10)].into();
-        (unsettled.sequence, unsettled.last) = (u64::from(SPAN_MAX) + 9, Serial(SPAN_MAX + 9));
+        unsettled.sequence = u64::from(SPAN_MAX) + 9;
         unsettled.add(Serial(SPAN_MAX + 10), 0, 7, 1, true);
         delivered.note(&unsettled);
         assert_eq!(settle_link(&mut unsettled, &mut delivered).len(), 1);

@@ -12,7 +12,7 @@ use leveret_broker::AlarmSource;
 use leveret_config::Config;
 use leveret_management::{Api, HttpListener, MetricsOptions, Router, api, metrics, serve};
 use leveret_node::{DirectoryLock, Listener, Node, NodeOptions, Ports};
-use leveret_session_amqp091::Amqp091;
+use leveret_session_amqp091::Amqp091Protocol;
 
 use protocol::Toy;
 
@@ -72,7 +72,7 @@ fn a_protocol_joins_without_a_change_elsewhere() {
     let lock = DirectoryLock::acquire(directory.path()).expect("is free");
     let mut config = Config::default();
     config.set("cores=1").expect("is a key");
-    let protocols: Vec<Arc<dyn leveret_broker::Protocol>> = vec![Arc::new(Amqp091), Arc::new(Toy)];
+    let protocols: Vec<Arc<dyn leveret_broker::Protocol>> = vec![Arc::new(Amqp091Protocol), Arc::new(Toy)];
     let options = NodeOptions::new(&config, protocols, Arc::new(|text| panic!("{text}")));
     let (mut node, _) = Node::start(lock, options).expect("starts");
     let (socket, address) = listen();

@@ -11,7 +11,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("routing", &["model", "message"]),
     ("queue", &["message", "metrics", "model"]),
     ("log", &[]),
-    ("broker", &["amqp091", "amqp10", "message", "routing", "queue", "model", "log", "metrics"]),
+    ("broker", &["amqp091", "message", "routing", "queue", "model", "log", "metrics"]),
     ("session", &["broker", "message", "queue", "model", "log", "metrics"]),
     ("session-amqp091", &["session", "broker", "amqp091", "message", "routing", "queue", "model", "log", "metrics"]),
     ("session-amqp10", &["session", "broker", "amqp10", "message", "routing", "queue", "model", "log", "metrics"]),
@@ -27,6 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 /// Additional dependencies permitted in a crate's tests.
 const TESTS_MAY_USE: &[(&str, &[&str])] = &[
+    ("broker", &["amqp10"]),
     // Sessions without sockets, of all protocols.
     ("session", &["session-amqp091", "session-amqp10", "amqp091", "amqp10", "strict-client"]),
     // For its power cuts: the files that a start writes before the log must survive them as well.

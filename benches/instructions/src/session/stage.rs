@@ -10,8 +10,8 @@ use leveret_metrics::Counters;
 use leveret_model::{
     Arguments, Bind, Command, DeclareQueue, DestinationName, PutUser, SetPermissions, Topology, Value,
 };
-use leveret_session_amqp10::Amqp10;
-use leveret_session_amqp091::Amqp091;
+use leveret_session_amqp10::Amqp10Protocol;
+use leveret_session_amqp091::Amqp091Protocol;
 
 use super::{Client, WINDOW};
 use crate::count::count;
@@ -63,7 +63,7 @@ impl Stage {
         let disk = MemoryDisk::new();
         let now = Now { monotonic: 1_000_000_000, wall_ms: NOW_MS };
         let counters = vec![Arc::new(Counters::default())];
-        let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091), Arc::new(Amqp10)];
+        let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)];
         let (broker, _) =
             Broker::recover(&disk, Options::default(), settings, protocols, Arc::new(Anybody), counters, now)
                 .expect("an empty disk");

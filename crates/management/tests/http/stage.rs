@@ -10,8 +10,8 @@ use leveret_config::Config;
 use leveret_management::{Api, HttpListener, MetricsOptions, api, metrics, serve};
 use leveret_model::{Command, PutUser, SetPermissions};
 use leveret_node::{DirectoryLock, Listener, Listening, Node, NodeOptions, Ports};
-use leveret_session_amqp10::Amqp10;
-use leveret_session_amqp091::Amqp091;
+use leveret_session_amqp10::Amqp10Protocol;
+use leveret_session_amqp091::Amqp091Protocol;
 use leveret_strict_client::amqp091::{Client, Event, Options};
 use serde_json::Value;
 
@@ -54,8 +54,11 @@ impl HttpStage {
             config.set(setting).expect("is a key");
         }
         let lock = DirectoryLock::acquire(directory.path()).expect("the directory is free");
-        let options =
-            NodeOptions::new(&config, vec![Arc::new(Amqp091), Arc::new(Amqp10)], Arc::new(|text| panic!("{text}")));
+        let options = NodeOptions::new(
+            &config,
+            vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)],
+            Arc::new(|text| panic!("{text}")),
+        );
         let (mut node, _) = Node::start(lock, options).expect("starts");
         let now = node.handle().clock().now();
         node.handle().broker().bootstrap(users(), now).expect("users are made");

@@ -6,8 +6,8 @@ use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Protocol, Sett
 use leveret_log::{Disk, Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
 use leveret_model::{Command, PutUser, SetPermissions, Topology};
-use leveret_session_amqp10::Amqp10;
-use leveret_session_amqp091::Amqp091;
+use leveret_session_amqp10::Amqp10Protocol;
+use leveret_session_amqp091::Amqp091Protocol;
 use leveret_strict_client::amqp091::{Client, Event, Options as ClientOptions};
 
 /// Turns after which a stage that isn't quiet never will be.
@@ -130,7 +130,7 @@ impl Stage {
         let disk = MemoryDisk::new();
         let now = Now { monotonic: 1_000_000_000, wall_ms: 1_700_000_000_000 };
         let counters = vec![Arc::new(Counters::default())];
-        let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091), Arc::new(Amqp10)];
+        let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)];
         let (broker, _) =
             Broker::recover(&disk, Options::default(), settings, protocols, Arc::new(Anybody), counters, now)
                 .expect("an empty disk");
