@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run test bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test instructions
+.PHONY: run test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test instructions
 
 build:
 	cargo build --release --package leveret
@@ -18,6 +18,10 @@ run: build
 
 test:
 	.ci/test
+
+# Before each commit: with a warm target, under three minutes after a change in one file.
+check:
+	.ci/test format lint tidy pure
 
 # A tarball and a Debian package of the release build, in target/dist.
 dist:
