@@ -89,6 +89,7 @@ impl Route {
     }
 
     /// Whether the next message of the same exchange and key goes the same way, as long as the snapshot stays.
+    #[inline]
     pub fn leads_on(&self, has_headers: bool) -> bool {
         // Requesters that wait may go without a change of the snapshot.
         !self.queues.is_empty() && self.replies.is_empty() && self.serves(has_headers)

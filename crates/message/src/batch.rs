@@ -367,6 +367,7 @@ impl BatchBuilder {
     }
 
     /// Whether the batch is large enough to be finished.
+    #[inline]
     pub fn is_full(&self) -> bool {
         self.batch.bytes.len() >= BATCH_BYTES_MAX || !self.batch.large.is_empty()
     }

@@ -94,6 +94,8 @@ pub(crate) struct PublishRun {
     route: Option<Arc<Route>>,
     channel: u16,
     persistent: bool,
+    /// With so many messages it is handed on.
+    messages_max: usize,
     /// Places in the run of messages that go back if they reach nobody.
     mandatory: Vec<u32>,
     /// Where its only message's body goes, if it is a large one.
@@ -352,6 +354,7 @@ impl Session {
             && run.route.as_ref().is_some_and(|other| other.is_same_way(&route));
         if !same {
             self.flush_run(now);
+            self.run.messages_max = fan_out::messages_max(&route);
             self.run.route = Some(route.clone());
             self.run.channel = channel;
             self.run.persistent = persistent;
@@ -384,9 +387,8 @@ impl Session {
             }
             body => self.run.builder.push_message(&StoredMessage { body: body.bytes(), ..message }),
         }
-        let is_long = self.run.builder.is_full() || fan_out::is_long(self.run.builder.len(), &route);
         self.client.routes.keep(route);
-        if is_long {
+        if self.run.builder.len() >= self.run.messages_max || self.run.builder.is_full() {
             // With a body file that is pending this does nothing: it comes again when it is written.
             self.flush_in_parts(now);
         }

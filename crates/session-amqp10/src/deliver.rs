@@ -145,6 +145,7 @@ impl Connection {
         now: Now,
     ) -> Option<Failure> {
         let (mut encoded, mut failure) = (0, None);
+        let before = session.unsettled.len();
         let mut run = Amqp10Run::new(Delivery {
             redelivered: taken.redelivered,
             delivery_count: taken.failures,
@@ -164,6 +165,7 @@ impl Connection {
         if encoded < taken.count {
             session.pending.push_back(Pending::Run { handle, taken: taken.rest(encoded) });
         }
+        consumer.delivered.note(session.unsettled.len() - before, &session.unsettled);
         let count = u64::from(encoded);
         if consumer.settled {
             self.client.counters.delivered_no_ack.add(count);
@@ -215,7 +217,6 @@ impl Connection {
             let number = taken.first + u64::from(at);
             let bytes = taken.batch.body_length((taken.index + at) as usize);
             session.unsettled.add(delivery_id, handle, number, bytes, taken.durable);
-            consumer.delivered.note(&session.unsettled);
         }
         if out.len() - before <= self.frame_max_out as usize {
             end_frame(out, start);

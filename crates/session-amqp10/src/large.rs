@@ -94,7 +94,7 @@ impl Connection {
         if !consumer.settled {
             let bytes = taken.batch.body_length(taken.index as usize);
             session.unsettled.add(delivery_id, handle, taken.first, bytes, taken.durable);
-            consumer.delivered.note(&session.unsettled);
+            consumer.delivered.note(1, &session.unsettled);
             session.unsettled.report(&mut self.client.account);
         }
         let body = body.map(|pieces| (pieces, consumer.queue.clone()));

@@ -63,6 +63,8 @@ pub(crate) struct PublishRun {
     found_in: u64,
     pub persistent: bool,
     pub messages: Vec<Collected>,
+    /// With so many it is handed on.
+    messages_max: usize,
     /// Where its only message's body goes, if it is a large one.
     pub file: Option<Box<BodyFile>>,
 }
@@ -70,6 +72,7 @@ pub(crate) struct PublishRun {
 impl PublishRun {
     /// The run takes this way; there is nothing in it that takes another.
     pub(crate) fn turn_to(&mut self, route: Arc<Route>, found_in: u64, persistent: bool) {
+        self.messages_max = fan_out::messages_max(&route);
         self.route = Some(route);
         self.found_in = found_in;
         self.persistent = persistent;
@@ -93,7 +96,7 @@ impl PublishRun {
     /// Whether it is handed on before more is collected.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.builder.is_full() || self.route.as_ref().is_some_and(|route| fan_out::is_long(self.messages.len(), route))
+        self.messages.len() >= self.messages_max || self.builder.is_full()
     }
 
     /// Whether it waits for its body file.

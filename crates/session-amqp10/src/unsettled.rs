@@ -46,16 +46,17 @@ pub(crate) struct Delivered {
 }
 
 impl Delivered {
-    /// Notes the delivery that was just added to its session's.
-    #[inline]
-    pub(crate) fn note(&mut self, unsettled: &Unsettled) {
+    /// Notes the last `count` deliveries that were added to the session's, which follow each other.
+    pub(crate) fn note(&mut self, count: usize, unsettled: &Unsettled) {
+        let last = unsettled.sequence;
+        let Some(first) = (last + 1).checked_sub(count as u64).filter(|first| *first <= last) else { return };
         match self.ranges.back_mut() {
-            Some((_, last)) if *last + 1 == unsettled.sequence => *last = unsettled.sequence,
-            _ => self.push(unsettled),
+            Some((_, before)) if *before + 1 == first => *before = last,
+            _ => self.push((first, last), unsettled),
         }
     }
 
-    fn push(&mut self, unsettled: &Unsettled) {
+    fn push(&mut self, range: (u64, u64), unsettled: &Unsettled) {
         // More than half of them are settled: the oldest, most often.
         let most = RANGES_MIN.max(2 * unsettled.open);
         if self.ranges.len() > most {
@@ -65,7 +66,7 @@ impl Delivered {
         if self.ranges.len() > most {
             self.ranges.retain(|(first, last)| unsettled.has_open(*first, *last));
         }
-        self.ranges.push_back((unsettled.sequence, unsettled.sequence));
+        self.ranges.push_back(range);
     }
 }
 
@@ -328,7 +329,7 @@ mod tests {
         let (mut unsettled, mut delivered) = (Unsettled::default(), <[Delivered; 2]>::default());
         for at in 0..count {
             unsettled.add(Serial(from.wrapping_add(at)), at % 2, u64::from(at / 2), 1, true);
-            delivered[at as usize % 2].note(&unsettled);
+            delivered[at as usize % 2].note(1, &unsettled);
         }
         (unsettled, delivered)
     }
@@ -393,11 +394,11 @@ mod tests {
         let mut unsettled = Unsettled::default();
         let (mut delivered, mut others) = (Delivered::default(), Delivered::default());
         unsettled.add(Serial(0), 9, 0, 1, true);
-        delivered.note(&unsettled);
+        delivered.note(1, &unsettled);
         for id in 1..1_000_000 {
             unsettled.add(Serial(id), id % 2, u64::from(id), 1, true);
             if id % 2 == 0 {
-                others.note(&unsettled);
+                others.note(1, &unsettled);
             }
             if id % 10 == 0 {
                 let runs = numbers(&settle(&mut unsettled, Serial(id - 9), Serial(id - 1)));
@@ -482,7 +483,7 @@ mod tests {
         let mut unsettled = Unsettled::default();
         let mut delivered = Delivered::default();
         unsettled.add(Serial(5), 0, 1, 1, true);
-        delivered.note(&unsettled);
+        delivered.note(1, &unsettled);
         settle(&mut unsettled, Serial(5), Serial(5));
         // So far the ids of a session go in one step only here.
         for id in [SPAN_MAX, 2 * SPAN_MAX, 5] {
@@ -493,7 +494,7 @@ mod tests {
         }
         assert!(settle_link(&mut unsettled, &mut delivered).is_empty(), "it is another link's");
         unsettled.add(Serial(6), 0, 3, 1, true);
-        delivered.note(&unsettled);
+        delivered.note(1, &unsettled);
         assert_eq!(settle_link(&mut unsettled, &mut delivered).len(), 1);
         assert_eq!(unsettled.len(), 1);
     }
@@ -504,13 +505,13 @@ mod tests {
         let (mut unsettled, mut delivered) = (Unsettled::default(), Delivered::default());
         for id in [1, 2] {
             unsettled.add(Serial(id), 0, 1, 1, true);
-            delivered.note(&unsettled);
+            delivered.note(1, &unsettled);
             settle(&mut unsettled, Serial(id), Serial(id));
         }
         delivered.ranges = [(1, u64::from(SPAN_MAX) + 10)].into();
         unsettled.sequence = u64::from(SPAN_MAX) + 9;
         unsettled.add(Serial(SPAN_MAX + 10), 0, 7, 1, true);
-        delivered.note(&unsettled);
+        delivered.note(1, &unsettled);
         assert_eq!(settle_link(&mut unsettled, &mut delivered).len(), 1);
     }
 }

@@ -22,11 +22,13 @@ use leveret_broker::wait_for::WaitFor;
 /// Work that a run makes at most, in units of [`leveret_broker::turn_budget`], unless a single message makes more.
 const RUN_WORK_MAX: u32 = 10_000;
 
-/// Whether a run of so many messages makes enough work to be handed on before more are collected. Then nothing else of its
-/// connection is at hand, and it may go in parts.
-#[inline]
-pub fn is_long(messages: usize, route: &Route) -> bool {
-    route.queues.len() > 1 && route.queues.len() as u32 * cost(messages as u32) >= RUN_WORK_MAX
+/// So many messages that go this way make enough work to be handed on before more are collected, and one does in any case. Then
+/// nothing else of its connection is at hand, and the run may go in parts.
+pub fn messages_max(route: &Route) -> usize {
+    match route.queues.len() as u32 {
+        0 | 1 => usize::MAX,
+        queues => ((RUN_WORK_MAX / queues).saturating_sub(QUEUE_RUN) / ENQUEUE).max(1) as usize,
+    }
 }
 
 /// What a run of so many messages costs for each of several queues.
