@@ -1,4 +1,5 @@
-//! Tasks of this repository: `cargo xtask tidy`, `cargo xtask circles`, `cargo xtask passwords DIR`, `cargo xtask instructions`.
+//! Tasks of this repository: `cargo xtask tidy`, `cargo xtask circles`, `cargo xtask passwords DIR`, `cargo xtask instructions`,
+//! `cargo xtask census FILE`.
 
 use std::fs;
 use std::io;
@@ -13,10 +14,11 @@ fn main() -> ExitCode {
         ["tidy"] => tidy(),
         ["circles"] => circles(),
         ["passwords", directory] => passwords(Path::new(directory)),
+        ["census", file] => census(Path::new(file)),
         ["instructions"] => instructions(false),
         ["instructions", "renew"] => instructions(true),
         _ => {
-            eprintln!("usage: cargo xtask tidy | circles | passwords DIR | instructions [renew]");
+            eprintln!("usage: cargo xtask tidy | circles | passwords DIR | instructions [renew] | census FILE");
             ExitCode::from(64)
         }
     }
@@ -62,6 +64,28 @@ fn passwords(directory: &Path) -> ExitCode {
         }
         Err(error) => {
             eprintln!("passwords: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Compares the table of RabbitMQ's features with a census of them, Markdown tables whose first cell is the id.
+fn census(file: &Path) -> ExitCode {
+    use xtask::compatibility::{TABLE, parse, strangers};
+    let read = |path: &Path| fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    let compared = read(file).and_then(|census| {
+        let table = read(&xtask::root().join(TABLE))?;
+        let sections = parse(&table).map_err(|error| error.to_string())?;
+        Ok(strangers(&sections, &census))
+    });
+    match compared {
+        Ok(strangers) => {
+            strangers.iter().for_each(|line| println!("{line}"));
+            println!("census: {} differences", strangers.len());
+            if strangers.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("census: {error}");
             ExitCode::FAILURE
         }
     }

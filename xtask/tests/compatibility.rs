@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use xtask::compatibility::{PAGE, TABLE, check, page, parse, strangers};
+use xtask::compatibility::{PAGE, TABLE, check, page, parse};
 use xtask::tidy::Repository;
 
 #[test]
@@ -11,17 +11,6 @@ fn every_row_has_a_proof_or_a_reason() {
     let sections = parse(repository.text(TABLE).expect("the table is there")).expect("the table can be read");
     let complaints = check(&sections, &repository);
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
-}
-
-/// Checks the census of RabbitMQ's features, which is kept beside the repository, if it exists.
-#[test]
-fn every_feature_of_the_census_has_its_row() {
-    let root = xtask::root();
-    let text = fs::read_to_string(root.join(TABLE)).expect("the table is there");
-    let sections = parse(&text).expect("the table can be read");
-    let census = root.join("../shared/reference/features.md");
-    let strangers = fs::read_to_string(census).map(|census| strangers(&sections, &census)).unwrap_or_default();
-    assert!(strangers.is_empty(), "\n{}", strangers.join("\n"));
 }
 
 /// `UPDATE_DOCS=1` writes the page.
