@@ -1,11 +1,10 @@
-//! The dispatcher's side of consumers: whose turn it is.
+//! The dispatcher's view of consumers: it decides whose turn it is.
 //!
-//! While messages are ready, an unscheduled consumer with credit and room is scheduled: those of the highest
-//! priority first, round robin among equals. It, and nobody else, knows how much credit a consumer has left;
-//! sessions relay.
+//! While messages are ready, an unscheduled consumer with credit and room is scheduled: the highest priority first, round robin
+//! among equals. Only the dispatcher knows how much credit a consumer has left; sessions relay changes.
 //!
-//! No call looks at all consumers, since a queue may have ten thousands of them: each stands in the orders that its state
-//! puts it in ([`Consumers::refresh`]), and every question is answered by their ends.
+//! No call scans all consumers, because a queue may have tens of thousands of them. Each consumer is in the orders that match
+//! its state ([`Consumers::refresh`]), and every question is answered from the ends of these orders.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

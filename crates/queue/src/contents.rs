@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_volatile_messages_hold_is_counted() {
+    fn memory_of_volatile_messages_is_counted() {
         let budget = Arc::new(MemoryBudget::new(1 << 20).with_volatile_limit(10_000));
         let mut contents = Contents::new(budget.clone());
         contents.admit(1, batch(1_000), 0, 1_000, true, 0, || Demand::Now);

@@ -75,7 +75,7 @@ pub(crate) struct DeadLetters {
     taken: u64,
     /// Count and body bytes of each run that is being moved.
     taken_bytes: VecDeque<(u64, u64)>,
-    /// Body bytes of the durable messages in `waiting`. Those of a single run may be wrong.
+    /// Body bytes of the durable messages in `waiting`; a single run may have a wrong size.
     durable_bytes: u64,
     /// Number of messages moved so far.
     moved: u64,

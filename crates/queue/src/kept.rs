@@ -4,7 +4,9 @@
 //! |---|---|
 //! | none, no bytes at all | nothing |
 //! | 3 | times only: see [`crate::expiry`] |
-//! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches (first number, last number, number of the first in the shared log), then what version 3 has or nothing |
+//! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches, then the content of version 3 or nothing |
+//!
+//! A stretch is its first number, its last number, and the number of its first message in the shared log.
 
 use roaring::RoaringTreemap;
 use thiserror::Error;

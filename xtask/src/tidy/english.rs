@@ -21,7 +21,6 @@ const MODULES_WITH_A_NAME: usize = 4;
 const UNCHECKED: &[(&str, &str)] = &[
     ("crates/broker/", UNTIL),
     ("crates/node/", UNTIL),
-    ("crates/queue/", UNTIL),
     ("crates/session/", UNTIL),
     ("crates/session-amqp091/", UNTIL),
     ("crates/session-amqp10/", UNTIL),

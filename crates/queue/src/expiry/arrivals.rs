@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_came_in_long_before_its_number_is_due_first() {
+    fn a_message_that_arrived_long_before_its_number_is_due_first() {
         let mut arrivals = Arrivals::default();
         arrivals.push(0, 1, 10_000, 0);
         arrivals.push(1, 1, 2_000, 0);

@@ -33,8 +33,7 @@ const LONG: u8 = 4;
 impl Chunk {
     /// Maximum number of messages. Scanning this many for the soonest takes under a microsecond.
     pub(super) const LEN_MAX: usize = 1024;
-    /// Bytes of an encoded chunk before its numbers: the first number, the count, and how numbers and sizes are
-    /// encoded.
+    /// Bytes of an encoded chunk before its numbers: the first number, the count, and the encoding of the numbers.
     pub(super) const HEAD_BYTES: usize = 11;
 
     /// An empty chunk; its first message gets this number or a higher one.
@@ -298,7 +297,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_chunk_or_not(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn arbitrary_bytes_decode_to_a_sorted_chunk_or_nothing(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             if let Some(chunk) = Chunk::decode(&mut &bytes[..]) {
                 prop_assert!(chunk.iter().is_sorted_by(|one, next| one.0 < next.0));
             }

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_forgotten() {
+    fn departed_messages_are_forgotten() {
         let mut times = Times::default();
         for number in 0..100_000 {
             times.push(number, START + 1_000_000, 0);
