@@ -19,7 +19,7 @@ fn outbox() -> Arc<Outbox> {
     Arc::new(Outbox::new(Arc::new(Nobody)))
 }
 
-/// A queue that would stop if a body couldn't be read.
+/// A queue that would fail if a body couldn't be read.
 fn queue() -> QueueRef {
     Fixture::new().queue
 }
