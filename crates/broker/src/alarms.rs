@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn publishing_goes_on_when_the_last_alarm_clears() {
+    fn publishing_continues_when_the_last_alarm_clears() {
         let alarms = Alarms::default();
         assert!(!alarms.publishing_blocked());
         assert_eq!(alarms.set(AlarmSource::Memory, true), AlarmChange { source: true, publishing: true });

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn many_that_leave_together_give_their_places_back() {
+    fn tables_shrink_after_many_connections_have_left() {
         let clients = Clients::default();
         (0..10_000).for_each(|id| open(&clients, id, &id.to_string()));
         let room = || {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_of_the_last_one_that_took_it() {
+    fn a_name_belongs_to_the_last_connection_that_took_it() {
         let clients = Clients::default();
         let named = |name: &str| clients.named(name).map(|client| client.id.0);
         open(&clients, 1, "a:1 -> b:2");

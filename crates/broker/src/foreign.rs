@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hello_and_a_request_are_known_and_headers_of_amqp_are_not() {
+    fn tls_and_http_are_recognised_and_amqp_headers_are_not() {
         assert_eq!(Foreign::recognise(&[0x16, 3, 1, 2, 0, 1]), Some(Foreign::Tls));
         assert_eq!(Foreign::recognise(b"GET /api"), Some(Foreign::Http));
         for other in [&b"AMQP\0\0\x09\x01"[..], b"AMQP\x03\x01\0\0", b"HELO", b"", &[0x16, 9]] {

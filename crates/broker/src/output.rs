@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_steady_reader_that_is_always_behind_costs_no_more_than_it_is_behind() {
+    fn a_steady_slow_reader_does_not_let_the_buffer_grow() {
         let mut output = Output::default();
         let piece: Vec<u8> = (0..100_000u32).map(|at| at as u8).collect();
         output.buffer().extend_from_slice(&piece);

@@ -1,7 +1,7 @@
 //! Limits of resources that live with connections: for the node, each vhost and each user.
 //!
 //! Connections, channels and sessions, links, consumers and unsettled deliveries are counted in the connection's [`Account`]
-//! when they begin and end. Whatever is left is returned when the connection ends. Queues, exchanges and bindings outlive
+//! when they begin and end. The rest is returned when the connection ends. Queues, exchanges and bindings outlive
 //! connections, so the model counts those ([`leveret_model::Limits`]).
 //!
 //! Limits protect against exhaustion. A request that exceeds one is refused with its value and the key that changes it.
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_a_vhost_or_user_are_told_in_rabbitmqs_words() {
+    fn limits_of_a_vhost_or_user_are_reported_in_rabbitmqs_words() {
         let quota = quota(Scoped { node: 9, vhost: 9, user: 9 });
         let open = |own: OwnLimits| quota.open(&"v".into(), &"me".into(), own);
         let mut first = open(OwnLimits { vhost: Some(1), user: Some(1) }).expect("room");
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_goes_with_its_connection() {
+    fn everything_is_returned_when_a_connection_ends() {
         let quota = quota(Scoped { node: 9, vhost: 9, user: 9 });
         let mut account = quota.open(&"/".into(), &"me".into(), OwnLimits::default()).expect("room");
         let other = quota.open(&"/".into(), &"me".into(), OwnLimits::default()).expect("room");
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_limit_everybody_may_still_have_some() {
+    fn a_channel_may_have_one_step_of_deliveries_at_the_limit() {
         let unsettled = Scoped { node: 256, vhost: 1000, user: 1000 };
         let quota = Arc::new(Quota::new(QuotaLimits { unsettled, ..QuotaLimits::default() }, "leveret@here"));
         let mut account = quota.open(&"/".into(), &"me".into(), OwnLimits::default()).expect("room");

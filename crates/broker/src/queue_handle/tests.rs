@@ -187,24 +187,24 @@ fn fails_with_a_transaction(fail: impl FnOnce(&Fixture)) {
 }
 
 #[test]
-fn whoever_waits_is_told_when_a_queue_misses_a_message() {
+fn waiters_are_notified_when_a_queue_misses_a_message() {
     fails_with_a_transaction(|stage| stage.queue.loaded(leveret_queue::StoredRead::DeadLetters, Vec::new(), 0));
 }
 
 #[test]
-fn whoever_waits_is_told_when_a_queue_is_failed() {
+fn waiters_are_notified_when_a_queue_is_failed() {
     fails_with_a_transaction(|stage| stage.queue.fail("damaged".into()));
 }
 
 #[test]
-fn whoever_waits_is_told_when_a_queue_panics() {
+fn waiters_are_notified_when_a_queue_panics() {
     fails_with_a_transaction(|stage| {
         assert_eq!(stage.queue.with(|_, _| panic!("as a bug would")), None::<()>);
     });
 }
 
 #[test]
-fn a_queue_that_failed_keeps_what_is_rejected() {
+fn a_failed_queue_keeps_rejected_messages() {
     for reason in [Reason::Settlement, Reason::Transaction] {
         let stage = Fixture::new();
         let runs = stage.take(2, true);
@@ -248,7 +248,7 @@ fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
 
 /// The first checkpoint after a recovery contains the replayed state: its settles aren't counted again.
 #[test]
-fn a_checkpoint_right_after_a_start_has_all_that_was_replayed() {
+fn a_checkpoint_after_recovery_contains_the_replayed_state() {
     let stage = Fixture::new();
     let taken = stage.take(3, true);
     stage.queue.settle(None, &taken[1..2], Outcome::Settled, Wait::Confirm, 0);
