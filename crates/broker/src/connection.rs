@@ -243,7 +243,8 @@ impl Unknown {
         }
     }
 
-    /// Refuses a client of another protocol, with the header of one that is accepted.
+    /// Answers a client of a protocol that isn't accepted here, in its own protocol if that is recognised, and ends the
+    /// connection.
     fn refuse(&mut self, received: &[u8]) {
         self.finished = true;
         if let Some(foreign) = Foreign::recognise(received) {

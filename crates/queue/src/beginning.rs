@@ -27,8 +27,8 @@ pub struct Surroundings {
     pub budget: Arc<MemoryBudget>,
     /// Wall time of monotonic zero, in milliseconds since the Unix epoch.
     pub epoch_ms: u64,
-    /// Whether a limit with `reject-publish` counts every message, as RabbitMQ 4.3 does. Otherwise messages that a
-    /// consumer waits for may exceed it.
+    /// Whether a limit with `reject-publish` also refuses a message that a consumer waits for, if that message exceeds the limit
+    /// by itself, as in RabbitMQ 4.3.
     pub strict_compat: bool,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Clock {
     used: Nanos,
     /// The deadline that the owner of the timers knows; `None` if it knows none.
     announced: Option<Nanos>,
-    /// Messages that just arrived with a time to live of 0: first and last number of each run.
+    /// Messages that were due on arrival (a time to live of 0): first and last number of each run.
     momentary: Vec<(u64, u64)>,
     /// Ready messages with an expiry time for which a consumer waited when they were published.
     awaited: NumberSet,
@@ -156,12 +156,12 @@ impl Clock {
         self.expiry = Some(expiry);
     }
 
-    /// Whether there are messages with a time to live of 0.
+    /// Whether there are messages that were due on arrival.
     pub(crate) fn any_momentary(&self) -> bool {
         !self.momentary.is_empty()
     }
 
-    /// Removes and returns the runs of messages with a time to live of 0: first and last number of each run.
+    /// Removes and returns the runs of messages that were due on arrival: first and last number of each run.
     pub(crate) fn take_momentary(&mut self) -> Vec<(u64, u64)> {
         std::mem::take(&mut self.momentary)
     }

@@ -27,7 +27,7 @@ pub(crate) fn is_over(options: &QueueOptions, length: Length) -> bool {
 }
 
 /// Number of messages, out of `count` from `index` on, that a queue of this length accepts if it [`refuses`] and consumers take
-/// the first `awaited` of them. With `strict`, these have to be within the limits by themselves.
+/// the first `awaited` of them. With `strict`, each of these has to be within the limits by itself.
 pub(crate) fn acceptable(
     options: &QueueOptions,
     mut length: Length,

@@ -32,7 +32,7 @@ impl ClassicQueue {
         self.clock.unused_at().filter(|_| self.consumers.len() == 0)
     }
 
-    /// Removes messages with a time to live of 0.
+    /// Removes messages that were due on arrival (a time to live of 0).
     pub(super) fn expire_momentary(&mut self, effects: &mut Effects) {
         if !self.clock.any_momentary() {
             return;
