@@ -35,7 +35,7 @@ pub struct TooManyPartialBytes {
 }
 
 impl PartialMessages {
-    /// For a new connection. One message of the largest size always fits.
+    /// The limit for a new connection. One message of the largest size always fits.
     pub fn new(settings: &Settings) -> Self {
         Self { held: Arc::default(), max: settings.partial_message_bytes_max.max(settings.max_message_size) }
     }

@@ -21,7 +21,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// For records in `stream` up to `place`.
+    /// A ticket for all records in `stream` up to `place`.
     pub const fn new(stream: StreamId, place: Place) -> Self {
         Self { stream, place }
     }

@@ -38,7 +38,7 @@ pub enum Rejection {
     Kept,
 }
 
-/// Why a queue has no new consumer.
+/// The reason why a queue refuses a consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoConsumer {
     /// An exclusive consumer exists, or the new one asked to be exclusive and others exist.

@@ -30,7 +30,7 @@ pub struct DeadRun {
     pub batch: Arc<Batch>,
     /// Index of the first in the batch.
     pub index: u32,
-    /// How many.
+    /// Number of messages.
     pub count: u32,
     /// Number of the first in the queue.
     pub first: u64,

@@ -46,7 +46,7 @@ pub struct Taken {
     pub batch: Arc<Batch>,
     /// Index of the first in the batch.
     pub index: u32,
-    /// How many.
+    /// Number of messages.
     pub count: u32,
     /// Number of the first in the queue.
     pub first: u64,

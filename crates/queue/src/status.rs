@@ -37,7 +37,7 @@ pub struct ConsumerStatus {
     pub unacknowledged: u32,
     /// Number of deliveries since it was added.
     pub delivered: u64,
-    /// Why it waits.
+    /// The reason why it waits.
     pub wait: QueueWait,
     /// Time from publish to hand-out in powers of two of microseconds.
     pub latency: LatencyBuckets,
@@ -66,7 +66,7 @@ pub struct QueueStatus {
     pub memory: u64,
     /// Counters of how messages left.
     pub conservation: Conservation,
-    /// Why the queue itself waits, if it does.
+    /// The reasons why the queue itself waits, if it does.
     pub waits: Vec<QueueWait>,
     /// Its consumers, oldest first.
     pub consumers: Vec<ConsumerStatus>,

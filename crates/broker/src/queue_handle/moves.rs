@@ -46,7 +46,7 @@ impl Waiting {
     }
 }
 
-/// For `outbox`, whose rejected messages won't be moved, because their queue had failed before.
+/// Fails the answer of `outbox` at once: its rejected messages won't be moved, because their queue had failed before.
 pub(super) fn never(stream: StreamId, outbox: &Arc<Outbox>, reason: Reason, text: &Arc<str>) -> WaitFor {
     let group = Arc::new(GroupPlace::default());
     Waiting { through: 0, group: group.clone(), outbox: outbox.clone(), reason }.fail(text);

@@ -89,7 +89,7 @@ pub type Placing = fn(&Queue) -> StreamId;
 
 /// All commit streams of the node.
 pub struct Streams {
-    /// By their ids. The first one is the node's own log.
+    /// Streams in the order of their ids. The first one is the node's own log.
     all: Vec<StreamRef>,
     placing: Placing,
 }

@@ -1,5 +1,5 @@
-//! The payload of a reference record (docs/storage.md): where messages stand, and what a queue has to know of them after
-//! a restart without reading them.
+//! The payload of a reference record (docs/storage.md): the location of messages, and the facts that a queue needs about them
+//! after a restart without reading them.
 //!
 //! | offset | size | field |
 //! |---|---|---|
