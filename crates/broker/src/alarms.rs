@@ -1,17 +1,17 @@
-//! Resource alarms: while one is raised, nobody may publish; consumers and everything else go on.
+//! Resource alarms: while one is raised, publishing is blocked; consumers and everything else continue.
 //!
-//! The node measures and says what is raised ([`crate::Broker::set_alarm`]). Each source is raised and
-//! cleared on its own, and publishing goes on when none is left. Every connection hears of it through its
-//! outbox ([`crate::outbox::Event::Alarm`]) and asks [`Alarms::publishing_blocked`].
+//! The node measures resources and sets alarms ([`crate::Broker::set_alarm`]). Each source is raised and cleared on its own,
+//! and publishing continues when none is left. Every connection is notified through its outbox
+//! ([`crate::outbox::Event::Alarm`]) and checks [`Alarms::publishing_blocked`].
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What is scarce.
+/// The scarce resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlarmSource {
-    /// Free space where the data directory lies.
+    /// Free space on the file system of the data directory.
     Disk,
-    /// The process's memory.
+    /// Memory of the process.
     Memory,
 }
 
@@ -49,17 +49,17 @@ pub struct Alarms {
     raised: AtomicU8,
 }
 
-/// What a change of one source came to.
+/// The effect of a change of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AlarmChange {
-    /// The source itself wasn't in this state before.
+    /// Whether the source wasn't in this state before.
     pub source: bool,
-    /// Publishing is blocked now and wasn't before, or the other way round.
+    /// Whether publishing was blocked or unblocked by it.
     pub publishing: bool,
 }
 
 impl Alarms {
-    /// Whether nobody may publish.
+    /// Whether publishing is blocked.
     pub fn publishing_blocked(&self) -> bool {
         self.raised.load(Ordering::SeqCst) != 0
     }
@@ -75,7 +75,7 @@ impl Alarms {
         AlarmSource::ALL.into_iter().filter(move |source| raised & source.bit() != 0)
     }
 
-    /// Why publishers wait, in RabbitMQ's words, such as `low on disk & memory`.
+    /// The reason why publishers wait, in RabbitMQ's words, such as `low on disk & memory`.
     pub fn reason(&self) -> String {
         let names: Vec<&str> = self.raised().map(AlarmSource::name).collect();
         format!("low on {}", names.join(" & "))
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn publishing_goes_on_when_the_last_alarm_clears() {
+    fn publishing_continues_when_the_last_alarm_clears() {
         let alarms = Alarms::default();
         assert!(!alarms.publishing_blocked());
         assert_eq!(alarms.set(AlarmSource::Memory, true), AlarmChange { source: true, publishing: true });

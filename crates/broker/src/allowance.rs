@@ -1,26 +1,26 @@
-//! How much all publishers together may have on its way to the disk, so that one who publishes little doesn't wait
-//! behind many megabytes of those who publish much.
+//! Limit of bytes that all publishers together may have in flight to the disk, so that a publisher of little doesn't wait
+//! behind many megabytes of others.
 //!
-//! It grows while syncs take no longer than twice what they took at their fastest, and shrinks while they do. Those that
-//! have something on its way share it evenly.
+//! It grows while syncs take no longer than twice the fastest ones, and shrinks while they do. Publishers with bytes in flight
+//! share it evenly.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::settings::UNDURABLE_BYTES_MAX;
 use crate::time::Nanos;
 
-/// What all may always have: less would make the disk wait for publishers.
+/// Lower bound of the limit: with less, the disk would wait for publishers.
 const BYTES_MIN: u64 = 1 << 20;
-/// The two buffers of the log hold no more.
+/// Upper bound of the limit: the capacity of the log's two buffers.
 const BYTES_MAX: u64 = 32 << 20;
-/// What one may always have: about what one read of its socket brings.
+/// Bytes that a single publisher may always have: about one read of its socket.
 const EACH_MIN: u64 = 64 << 10;
-/// By how much it grows with a sync.
+/// Growth with each sync.
 const STEP: u64 = 128 << 10;
 /// Syncs that take less are never too slow.
 const QUICK_NS: Nanos = 3_000_000;
 
-/// See the module.
+/// Limit of bytes in flight to the disk, shared by all publishers.
 #[derive(Debug)]
 pub struct Allowance {
     bytes: AtomicU64,
@@ -35,7 +35,7 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// A sync ended; with those before it, it took `smoothed`.
+    /// A sync ended; `smoothed` is the smoothed time of syncs, including this one.
     pub(crate) fn synced(&self, smoothed: Nanos) {
         let fastest = self.fastest.load(Ordering::Relaxed).min(smoothed);
         self.fastest.store(fastest, Ordering::Relaxed);
@@ -47,24 +47,24 @@ impl Allowance {
         self.bytes.store(bytes.clamp(BYTES_MIN, BYTES_MAX), Ordering::Relaxed);
     }
 
-    /// One more has something on its way.
+    /// Counts one more publisher with bytes in flight.
     pub fn enter(&self) {
         self.publishers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// All of one's is durable.
+    /// Counts one publisher less: all of its bytes are durable.
     pub fn leave(&self) {
         self.publishers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether one who has so many bytes on the way has more than it may. It is asked for each frame, and mostly they are
-    /// few: then nothing is looked at that other cores write to, nor divided.
+    /// Whether a publisher with this many bytes in flight exceeds its share. This is called for each frame, mostly with few
+    /// bytes: then it neither reads a value that other cores write, nor divides.
     #[inline]
     pub fn is_exceeded_by(&self, bytes: u64) -> bool {
         bytes > EACH_MIN && bytes > self.each()
     }
 
-    /// What each may have on its way, in bytes.
+    /// The share of each publisher, in bytes.
     fn each(&self) -> u64 {
         let publishers = self.publishers.load(Ordering::Relaxed).max(1) as u64;
         (self.bytes.load(Ordering::Relaxed) / publishers).clamp(EACH_MIN, UNDURABLE_BYTES_MAX)

@@ -1,4 +1,4 @@
-//! Who a connection is, as somebody else decides it.
+//! The identity of a connection, as decided by an authenticator.
 
 use std::borrow::Cow;
 
@@ -7,17 +7,17 @@ use leveret_model::Topology;
 use crate::peer::Peer;
 use crate::settings::Settings;
 
-/// The mechanism of whoever shows a certificate (RFC 4422, appendix A).
+/// The mechanism of clients that present a certificate (RFC 4422, appendix A).
 const EXTERNAL: &str = "EXTERNAL";
 
 /// Checks credentials. Implemented by the node over the `auth` crate; must not block.
 pub trait Authenticate: Send + Sync {
-    /// The user's name.
+    /// Checks credentials, and returns the user's name.
     ///
-    /// For every mechanism `response` has PLAIN's form (RFC 4616); AMQPLAIN's table is turned into it.
+    /// For every mechanism `response` has PLAIN's form (RFC 4616); AMQPLAIN's table is converted to it.
     ///
     /// # Errors
-    /// Why not, for the log; the client is told no more than that it was refused.
+    /// The reason, for the log; the client only learns that it was refused.
     fn authenticate(
         &self,
         topology: &Topology,
@@ -26,21 +26,21 @@ pub trait Authenticate: Send + Sync {
         peer_is_loopback: bool,
     ) -> Result<String, String>;
 
-    /// The name of a user that the peer's certificate names; the certificate was verified already.
+    /// Returns the name of the user that the peer's certificate names; the certificate is verified already.
     ///
     /// # Errors
     /// As [`Authenticate::authenticate`].
     fn recognise(&self, topology: &Topology, name: &str, peer_is_loopback: bool) -> Result<String, String>;
 }
 
-/// The mechanisms that this peer may log in by, in their order.
+/// The mechanisms that this peer may use to log in, in their order.
 pub fn offered<'a>(settings: &'a Settings, peer: &Peer) -> Vec<&'a str> {
     let shows_certificate = peer.certificate().is_some();
     let names = settings.auth_mechanisms.iter().map(String::as_str);
     names.filter(|name| *name != EXTERNAL || shows_certificate).collect()
 }
 
-/// The name of whoever answers to a mechanism that was offered.
+/// Logs in by an offered mechanism, and returns the user's name.
 pub(crate) fn log_in(
     authenticator: &dyn Authenticate,
     topology: &Topology,
@@ -50,7 +50,7 @@ pub(crate) fn log_in(
     response: Cow<'_, [u8]>,
 ) -> Result<String, String> {
     if mechanism == EXTERNAL {
-        // What the client says is of no matter, as in RabbitMQ: it is who its certificate says.
+        // The response is ignored, as in RabbitMQ: the certificate decides on the identity.
         let certificate = peer.certificate().ok_or("connection peer presented no TLS (x.509) certificate")?;
         let name = certificate.user.as_deref().ok_or_else(|| {
             let subject = &certificate.subject;
@@ -63,13 +63,13 @@ pub(crate) fn log_in(
     authenticator.authenticate(topology, mechanism, &response, peer.is_loopback())
 }
 
-/// By what name somebody tried to log in, from a response in PLAIN's form (RFC 4616).
+/// The user name of a login attempt, from a response in PLAIN's form (RFC 4616).
 pub fn claimed(response: &[u8]) -> Option<&str> {
     std::str::from_utf8(response.split(|byte| *byte == 0).nth(1)?).ok()
 }
 
-/// What a client would say that logged in by PLAIN, and by which mechanism that is checked: whoever is anonymous has the
-/// configured user's password, which is checked like any other. None if nobody may be anonymous.
+/// The equivalent PLAIN response and the mechanism that checks it: an anonymous client has the configured user's password,
+/// which is checked like any other. `None` if anonymous logins aren't allowed.
 fn anonymous<'a>(settings: &Settings, mechanism: &'a str, response: Cow<'a, [u8]>) -> Option<(&'a str, Cow<'a, [u8]>)> {
     if mechanism != "ANONYMOUS" {
         return Some((mechanism, response));

@@ -1,5 +1,5 @@
-//! Large bodies in files of their own: on their way there in pieces, and the files that nobody needs any more. Jobs for a
-//! disk thread, in order.
+//! Large bodies in files of their own: files being written in pieces, and files to be removed. These are jobs for a disk
+//! thread, in order.
 
 mod pin;
 mod reader;
@@ -23,7 +23,7 @@ pub use reader::{BodyReader, Pieces};
 use upload::Upload;
 pub use upload::{BodyFile, Unwritten};
 
-/// See the module.
+/// The body files of a node, and the jobs that write and remove them.
 pub struct Bodies {
     files: BodyFiles,
     jobs: Mutex<VecDeque<Work>>,
@@ -34,7 +34,7 @@ pub struct Bodies {
 }
 
 enum Work {
-    /// The next bytes of a body; with `last`, there are no more.
+    /// Writes the next bytes of a body; `last` if no more follow.
     Write {
         upload: Arc<Upload>,
         bytes: Bytes,
@@ -51,7 +51,7 @@ pub struct BodyJob {
 }
 
 impl Bodies {
-    /// Bodies in `files`; ids from `next_id` on were never used.
+    /// Manages bodies in `files`; ids from `next_id` on were never used.
     pub fn new(files: BodyFiles, next_id: u64) -> Arc<Self> {
         Arc::new(Self {
             files,
@@ -63,12 +63,12 @@ impl Bodies {
         })
     }
 
-    /// Sets who is woken for a job.
+    /// Sets the wake-up for new jobs.
     pub fn set_wake(&self, wake: Arc<dyn Wake>) {
         *self.wake.write() = Some(wake);
     }
 
-    /// Sets who is woken for a read.
+    /// Sets the wake-up for new reads.
     pub fn set_read_wake(&self, wake: Arc<dyn Wake>) {
         self.reads.set_wake(wake);
     }
@@ -78,13 +78,13 @@ impl Bodies {
         self.reads.next(self)
     }
 
-    /// Begins the file of a body that comes in pieces; `outbox` is told [`Event::Body`] of each that is written.
+    /// Begins the file of a body that arrives in pieces; `outbox` gets [`Event::Body`] for each piece that is written.
     pub fn begin(self: &Arc<Self>, unwritten: &Unwritten, outbox: &Arc<Outbox>) -> BodyFile {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         BodyFile::new(id, self.clone(), unwritten.clone(), outbox.clone())
     }
 
-    /// Has a whole body written; `outbox` is told [`Event::Body`] when that is decided, at the latest.
+    /// Writes a whole body; `outbox` gets [`Event::Body`] at the latest when the result is known.
     pub fn write(self: &Arc<Self>, body: &Bytes, outbox: &Arc<Outbox>) -> BodyFile {
         let mut file = self.begin(&Unwritten::default(), outbox);
         let mut at = 0;
@@ -96,7 +96,7 @@ impl Bodies {
         file
     }
 
-    /// Has the file of a body removed that nothing on disk refers to, once nobody reads it any more.
+    /// Removes the file of a body that nothing on disk refers to, once all reads of it have ended.
     pub(crate) fn remove(&self, id: u64) {
         if let Some(pinned) = self.pins.lock().get_mut(&id) {
             pinned.doomed = true;
@@ -120,10 +120,10 @@ impl Bodies {
 }
 
 impl BodyJob {
-    /// Does it, and tells who waits for it.
+    /// Runs the job, and notifies those that wait for it.
     ///
     /// # Errors
-    /// The disk's: the node has to end. Without space a body is refused, and nothing else happens.
+    /// Errors of the disk: the node has to stop. If space is lacking, only the body is refused.
     pub fn run(self, disk: &dyn Disk) -> Result<(), DiskError> {
         match self.work {
             Work::Remove(id) => self.files.remove(disk, id),

@@ -45,18 +45,18 @@ use crate::unauthenticated::{Handshake, Unauthenticated};
 use crate::views::Client;
 use crate::wait_for::WaitFor;
 
-/// Why a broker doesn't start.
+/// The reason why a broker can't start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The disk's fault.
+    /// The disk failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// What the disk holds can't be understood.
+    /// The data directory can't be understood.
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
 }
 
-/// See the module.
+/// The node's broker.
 pub struct Broker {
     /// The operator's settings.
     pub settings: Settings,
@@ -64,52 +64,52 @@ pub struct Broker {
     pub registry: Registry,
     /// The commit streams.
     pub streams: Arc<Streams>,
-    /// The node's own log, which is the first of them.
+    /// The node's own log, the first of the streams.
     pub commit: Arc<LocalStream>,
-    /// Those of them that are logs on this disk, in the order of their ids.
+    /// The streams that are logs on this disk, in the order of their ids.
     logs: Vec<Arc<LocalStream>>,
     /// Requests for messages on disk.
     pub reads: Arc<Reads>,
-    /// What queues leave for their home cores.
+    /// Work that queues leave for their home cores.
     pub deferred: Arc<Deferred>,
-    /// Who checks passwords.
+    /// The check of passwords and certificates.
     pub authenticator: Arc<dyn Authenticate>,
-    /// What all queues hold in memory.
+    /// The memory budget of all queues.
     pub budget: Arc<MemoryBudget>,
-    /// Large bodies on their way to files of their own.
+    /// Large bodies in files of their own.
     pub bodies: Arc<Bodies>,
-    /// Messages that stand once for several queues.
+    /// Messages that are stored once for several queues.
     pub shared: Arc<SharedMessages>,
-    /// Why nobody may publish.
+    /// Alarms that block publishing.
     pub alarms: Alarms,
-    /// Who waits for answers without a queue.
+    /// Requesters that wait for answers without a queue.
     pub replies: Arc<ReplyTargets>,
     /// Sums over all queues.
     pub queue_metrics: Arc<QueueMetrics>,
-    /// What connections have opened.
+    /// Quotas of connections and everything they open.
     pub quota: Arc<Quota>,
-    /// What connections hold before their login.
+    /// The budget of bytes that connections hold before their login.
     pub unauthenticated: Arc<Unauthenticated>,
-    /// Where those are sent who speak HTTP to a port for AMQP; set once it is known.
+    /// The port of the HTTP API, which HTTP clients on an AMQP port are told; set once it is known.
     pub http_port: OnceLock<u16>,
-    /// What clients may speak.
+    /// The protocols that clients may speak.
     pub protocols: Protocols,
     counters: Vec<Arc<CoreCounters>>,
     clients: Clients,
     vhosts: Mutex<FxHashMap<Arc<str>, Arc<Counters>>>,
     next_id: AtomicU64,
     in_maintenance: AtomicBool,
-    /// Names of objects that their clients left unnamed.
+    /// The generator of names for objects that clients leave unnamed.
     pub names: Arc<Names>,
     /// See [`Broker::channel_max`].
     channel_max: AtomicU16,
 }
 
 impl Broker {
-    /// Reads a data directory, or begins an empty one. Clients speak `protocols`; `counters` has one entry for each core.
+    /// Recovers from a data directory, or begins an empty one. Clients speak `protocols`; `counters` has one entry per core.
     ///
     /// # Errors
-    /// [`StartError`] with what was found and where.
+    /// [`StartError`] with the problem and its location.
     pub fn recover(
         disk: &dyn Disk,
         log_options: Options,
@@ -123,11 +123,11 @@ impl Broker {
         Self::recover_streams(disk, logs, settings, protocols, authenticator, counters, now)
     }
 
-    /// As [`Broker::recover`] with several logs, and the decision which one a queue belongs to. The report is the first
-    /// one's, with the damage of all.
+    /// Like [`Broker::recover`], with several logs; `placing` decides which log a queue belongs to. The report is that of the
+    /// first log, with the damage of all.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Broker::recover`].
     ///
     /// # Panics
     /// Without options.
@@ -245,20 +245,20 @@ impl Broker {
         Ok((broker, report))
     }
 
-    /// Channels that a new connection may open; begins as the setting of that name.
+    /// Number of channels that a new connection may open; initially the setting of that name.
     pub fn channel_max(&self) -> u16 {
         self.channel_max.load(Ordering::Relaxed)
     }
 
-    /// Changes that until the node stops.
+    /// Changes that number until the node stops.
     pub fn set_channel_max(&self, channel_max: u16) {
         self.channel_max.store(channel_max, Ordering::Relaxed);
     }
 
-    /// Carries out commands of the node itself, such as the first user.
+    /// Executes commands of the node itself, such as the creation of the first user.
     ///
     /// # Errors
-    /// [`Refused`] when the model refuses one; those before it stay.
+    /// [`Refused`] if the model refuses one; the commands before it stay in effect.
     pub fn bootstrap(self: &Arc<Self>, commands: Vec<Command>, now: Now) -> Result<(), Refused> {
         for command in commands {
             let submitted = self.registry.submit(Permit::system(), command, now.monotonic)?;
@@ -268,22 +268,22 @@ impl Broker {
         Ok(())
     }
 
-    /// Publishes a change when it is durable, although nobody waits for its answer.
+    /// Publishes a change once it is durable, although no connection waits for its answer.
     pub fn publish_later(self: &Arc<Self>, wait: impl Into<WaitFor>) {
         let broker = self.clone();
         self.streams.when_reached(wait, Box::new(move || broker.registry.publish()));
     }
 
-    /// Deletes a queue that has to go with its link, its last consumer or its connection, if `condition` holds. Returns the
-    /// ticket from which on it is gone.
+    /// Deletes a queue together with its link, its last consumer or its connection, if `condition` holds. The queue is gone
+    /// once the returned ticket is durable.
     pub fn delete_queue(self: &Arc<Self>, queue: &Queue, condition: DeleteIf, counters: &Counters, now: Now) -> Ticket {
         let ticket = self.submit_deletion(queue, condition, counters, now);
         self.publish_later(ticket);
         ticket
     }
 
-    /// Deletes some exclusive queues of a connection that ends, those with ids from `next` on, which is moved on. Returns the
-    /// ticket from which on they are gone; none when there were none.
+    /// Deletes some exclusive queues of a connection that ends, with ids from `next` on, and advances `next`. They are gone
+    /// once the returned ticket is durable; `None` if there were none.
     pub fn delete_exclusive_queues(
         self: &Arc<Self>,
         owner: ConnectionId,
@@ -295,7 +295,7 @@ impl Broker {
         *next = QueueId(queues.last()?.id.0 + 1);
         let delete = |queue: &Arc<Queue>| self.submit_deletion(queue, DeleteIf::default(), counters, now);
         let ticket = queues.iter().map(delete).reduce(Ticket::or_later)?;
-        // Once for all: each publication makes the next change copy its path through the maps again.
+        // Published once for all: each publication makes the next change copy its path through the maps again.
         self.publish_later(ticket);
         Some(ticket)
     }
@@ -322,7 +322,7 @@ impl Broker {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts queues that came and went over HTTP, which is none of the cores.
+    /// Counts queues that were declared, created or deleted over HTTP; these belong to no core.
     pub fn count_queues(&self, declared: u64, created: u64, deleted: u64) {
         let counters = &self.counters[0].core;
         counters.queues_declared.add(declared);
@@ -330,18 +330,18 @@ impl Broker {
         counters.queues_deleted.add(deleted);
     }
 
-    /// Lists a connection that is reached by `outbox`, and gives the counters of its core.
+    /// Registers a connection that is reached by `outbox`, and returns the counters of its core.
     pub(crate) fn connected(&self, id: ConnectionId, outbox: Arc<Outbox>, core: usize) -> Arc<CoreCounters> {
         self.clients.insert(id, outbox);
         self.counters[core % self.counters.len()].clone()
     }
 
-    /// A socket on which a TLS handshake begins; `wake` is called when it has to go.
+    /// Registers a socket on which a TLS handshake begins; `wake` is called when it has to be closed.
     pub fn handshake(&self, wake: Arc<dyn Wake>) -> Handshake {
         Handshake::new(self.unauthenticated.clone(), ConnectionId(self.fresh_id()), wake)
     }
 
-    /// The name of whoever answers to a mechanism that was offered.
+    /// Logs in by an offered mechanism, and returns the user's name.
     pub fn log_in(&self, peer: &Peer, mechanism: &str, response: Cow<'_, [u8]>) -> Result<String, String> {
         let topology = self.registry.snapshot().topology.clone();
         authenticate::log_in(&*self.authenticator, &topology, &self.settings, peer, mechanism, response)
@@ -363,16 +363,16 @@ impl Broker {
         Err(format!("user_id property set to '{claimed}' but authenticated user was '{user}'"))
     }
 
-    /// The socket of a connection is gone: it is listed no more.
+    /// Removes a connection whose socket is closed.
     pub fn forget_connection(&self, id: ConnectionId) {
         self.clients.remove(id);
     }
 
-    /// Whether one more connection may be opened. Every protocol asks when a client opens its connection, which is
-    /// among those that are counted already.
+    /// Checks whether one more connection may be opened. Every protocol calls this when a client opens its connection, which is
+    /// counted already.
     ///
     /// # Errors
-    /// `NotAllowed`, in RabbitMQ's words; AMQP 1.0 has the condition `amqp:resource-limit-exceeded` for it.
+    /// `NotAllowed`, in RabbitMQ's words; AMQP 1.0 uses the condition `amqp:resource-limit-exceeded` for it.
     pub fn check_connection_limit(&self) -> Result<(), Refused> {
         match self.settings.max_connections {
             Some(limit) if self.connection_count() > limit => Err(Refused::new(
@@ -383,38 +383,38 @@ impl Broker {
         }
     }
 
-    /// How many connections there are.
+    /// Number of connections.
     pub fn connection_count(&self) -> usize {
         self.clients.count()
     }
 
-    /// What every connection does at the moment.
+    /// The current state of every connection.
     pub fn connection_statuses(&self) -> Vec<ConnectionStatus> {
         let blocked = self.alarms.publishing_blocked();
         self.clients.outboxes().iter().map(|outbox| ConnectionStatus::new(outbox.wait(), blocked)).collect()
     }
 
-    /// Raises or clears the alarm of one source. Every connection is told when publishing is blocked by it, or
-    /// goes on; true when the source wasn't in this state before.
+    /// Raises or clears the alarm of one source. Every connection is notified if this blocks or unblocks publishing. Returns
+    /// whether the source wasn't in this state before.
     pub fn set_alarm(&self, source: AlarmSource, raised: bool) -> bool {
         let change = self.alarms.set(source, raised);
         if change.publishing {
-            // One that is accepted from here on sees the alarm itself.
+            // A connection that is accepted from here on sees the alarm itself.
             self.tell_all(&Event::Alarm);
         }
         change.source
     }
 
-    /// Leaves an event with every connection.
+    /// Sends an event to every connection.
     fn tell_all(&self, event: &Event) {
         self.clients.outboxes().iter().for_each(|outbox| outbox.send(event.clone()));
     }
 
-    /// Puts the node into maintenance: every open connection is closed, and those that open later are refused, but for
-    /// AMQP 1.0 clients that maintain the node and say so by the property `ignore-maintenance` of their `open`.
+    /// Puts the node into maintenance: every open connection is closed and new ones are refused, except for AMQP 1.0 clients
+    /// that maintain the node and set the property `ignore-maintenance` in their `open`.
     pub fn drain(&self) {
         self.in_maintenance.store(true, Ordering::SeqCst);
-        // One that opens from here on sees it itself.
+        // A connection that opens from here on sees it itself.
         self.tell_all(&Event::Maintenance);
     }
 
@@ -428,13 +428,13 @@ impl Broker {
         self.in_maintenance.load(Ordering::SeqCst)
     }
 
-    /// What everybody counted so far.
+    /// Totals of everything counted so far.
     pub fn totals(&self) -> Totals {
         let cores = Totals::of(self.counters.iter().map(|counters| &*counters.core));
         self.protocols.spoken().fold(cores, |sum, spoken| sum.plus(&self.totals_of(spoken)))
     }
 
-    /// What connections of each protocol counted so far.
+    /// Totals of the connections of each protocol so far.
     pub fn totals_by_protocol(&self) -> Vec<ProtocolTotals> {
         let of = |spoken: Spoken| {
             let mut sizes = SizeTotals::default();
@@ -448,17 +448,17 @@ impl Broker {
         Totals::of(self.counters.iter().map(|counters| &*counters.by_protocol[spoken.at].counters))
     }
 
-    /// What connections counted in a vhost so far.
+    /// Totals of the connections in a vhost so far.
     pub fn totals_in(&self, vhost: &str) -> Totals {
         self.vhosts.lock().get(vhost).map_or_else(Totals::default, |counters| counters.totals())
     }
 
-    /// Where is counted what no connection did.
+    /// Counters for events that belong to no connection.
     pub(crate) fn core_counters(&self) -> &Counters {
         &self.counters[0].core
     }
 
-    /// Counts what no connection did.
+    /// Counts events that belong to no connection.
     pub(crate) fn count(&self, spoken: Spoken, vhost: &Arc<str>, news: &Totals, sizes: &mut Sizes) {
         let of_protocol = &self.counters[0].by_protocol[spoken.at];
         of_protocol.counters.add(news);
@@ -466,11 +466,11 @@ impl Broker {
         self.vhost_counters(vhost).add(news);
     }
 
-    /// What connections in a vhost count together.
+    /// The shared counters of the connections in a vhost.
     pub fn vhost_counters(&self, vhost: &Arc<str>) -> Arc<Counters> {
         let mut vhosts = self.vhosts.lock();
         if !vhosts.contains_key(vhost) {
-            // Names of vhosts that are gone would pile up.
+            // Otherwise counters of deleted vhosts would accumulate.
             let snapshot = self.registry.snapshot();
             vhosts.retain(|name, counters| snapshot.topology.vhost(name).is_some() || Arc::strong_count(counters) > 1);
         }
@@ -487,32 +487,32 @@ impl Broker {
         self.clients.named(name)
     }
 
-    /// A connection is open: from here on it is listed.
+    /// Lists a connection from now on: it is open.
     pub fn opened(&self, client: Client) {
         self.clients.opened(client);
     }
 
-    /// Asks a connection what it does. False when it is gone.
+    /// Asks a connection for its state. Returns false if the connection is gone.
     pub fn describe(&self, id: ConnectionId, inquiry: Inquiry) -> bool {
         self.clients.tell(id, Event::Describe(inquiry))
     }
 
-    /// Asks a connection to close, with this reason. False when it is gone.
+    /// Asks a connection to close for this reason. Returns false if it is gone.
     pub fn close(&self, id: ConnectionId, reason: &str) -> bool {
         self.clients.tell(id, Event::Close(reason.into()))
     }
 
-    /// Sets who runs the jobs of a lane of the node's own log.
+    /// Sets the wake-up for jobs of a lane of the node's own log.
     pub fn set_lane_wake(&self, lane: Lane, wake: Arc<dyn Wake>) {
         self.commit.set_wake(lane, wake);
     }
 
-    /// Sets who is woken for what [`Broker::next_small_write`] gives of the node's own log, instead of the commit lane.
+    /// Sets the wake-up for [`Broker::next_small_write`] of the node's own log, used instead of the commit lane's.
     pub fn set_small_write_wake(&self, wake: Arc<dyn Wake>) {
         self.commit.set_small_write_wake(wake);
     }
 
-    /// Sets who runs reads.
+    /// Sets the wake-up for reads.
     pub fn set_read_wake(&self, wake: Arc<dyn Wake>) {
         self.bodies.set_read_wake(wake.clone());
         self.reads.set_wake(wake);
@@ -526,8 +526,7 @@ impl Broker {
         &self.logs[usize::from(stream.0)]
     }
 
-    /// The next disk job of a lane of a log. Questions about live messages are answered here; what comes out is
-    /// for the disk.
+    /// The next disk job of a lane of a log. Questions about live messages are answered here; the result is for the disk.
     ///
     /// # Errors
     /// [`StorageError`] when the node has to stop.
@@ -568,8 +567,8 @@ impl Broker {
         Ok(())
     }
 
-    /// A little that only has to be written to a log, which a core writes in less time than it takes to wake the commit lane
-    /// and to be woken by it. When there is none, the commit lane has to be woken instead.
+    /// A small amount that only has to be written to a log. A core writes it in less time than it takes to wake the commit lane
+    /// and to be woken by it. If there is none, the commit lane has to be woken instead.
     pub fn next_small_write(&self, stream: StreamId, now: Now) -> Option<(JobId, Job)> {
         let log = self.log(stream);
         log.set_time(now.monotonic);
@@ -577,7 +576,7 @@ impl Broker {
     }
 
     fn live_states(&self, stream: &LocalStream, logs: &[LogId]) -> Vec<LiveState> {
-        // The log's own word: a session may not have been told yet.
+        // The durable place of the log itself: sessions may not have been notified yet.
         let durable = Place::new(stream.inspect(leveret_log::Log::durable));
         let staged = self.registry.staged_snapshot();
         // A queue whose deletion isn't durable still serves its consumers.
@@ -599,7 +598,7 @@ impl Broker {
         logs.iter().filter_map(state_of).collect()
     }
 
-    /// Sets who writes body files.
+    /// Sets the wake-up for writers of body files.
     pub fn set_body_wake(&self, wake: Arc<dyn Wake>) {
         self.bodies.set_wake(wake);
     }
@@ -630,7 +629,7 @@ impl Broker {
     }
 }
 
-/// Stops the queues of a stream that lost messages by damage to its log.
+/// Fails the queues of a stream that lost messages because its log was damaged.
 fn stop_damaged(registry: &Registry, stream: StreamId, damage: &Damage) {
     let reason = format!("{} bytes {:?}: {}", damage.file, damage.range, damage.reason);
     tracing::error!(reason, "data directory is damaged; the queues it hit are stopped");

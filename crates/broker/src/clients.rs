@@ -1,4 +1,4 @@
-//! Who is connected, and how they are asked what they do.
+//! The connections of a node, and inquiries about their state.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ pub(crate) struct Clients {
 #[derive(Default)]
 struct All {
     entries: FxHashMap<ConnectionId, Entry>,
-    /// Of those that are open. Whoever asks for one by its name doesn't look at thousands.
+    /// Open connections by name: looking one up doesn't scan thousands.
     names: FxHashMap<Arc<str>, ConnectionId>,
 }
 
 struct Entry {
     outbox: Arc<Outbox>,
-    /// Once it is open.
+    /// Set once it is open.
     client: Option<Arc<Client>>,
 }
 
@@ -37,7 +37,7 @@ impl Clients {
     pub(crate) fn remove(&self, id: ConnectionId) {
         let All { entries, names } = &mut *self.all.lock();
         let client = entries.remove(&id).and_then(|entry| entry.client);
-        // Its port may have a new client already, before we heard that the old one has gone.
+        // Its port may have a new client already, before we learn that the old one is gone.
         if let Some(client) = client
             && names.get(&client.name) == Some(&id)
         {
@@ -47,7 +47,7 @@ impl Clients {
         room::give_back(names);
     }
 
-    /// The connection is open: from here on it is listed.
+    /// Lists a connection from now on: it is open.
     pub(crate) fn opened(&self, client: Client) {
         let All { entries, names } = &mut *self.all.lock();
         if let Some(entry) = entries.get_mut(&client.id) {
@@ -60,14 +60,14 @@ impl Clients {
         self.all.lock().entries.len()
     }
 
-    /// Those that are open, in the order in which they came.
+    /// Open connections, oldest first.
     pub(crate) fn open(&self) -> Vec<Arc<Client>> {
         let mut open: Vec<_> = self.all.lock().entries.values().filter_map(|entry| entry.client.clone()).collect();
         open.sort_unstable_by_key(|client| client.id);
         open
     }
 
-    /// The one of this name that is open, the last one if there were several.
+    /// The open connection of this name; the latest one if there were several.
     pub(crate) fn named(&self, name: &str) -> Option<Arc<Client>> {
         let all = self.all.lock();
         all.entries.get(all.names.get(name)?)?.client.clone()
@@ -77,7 +77,7 @@ impl Clients {
         self.all.lock().entries.values().map(|entry| entry.outbox.clone()).collect()
     }
 
-    /// Leaves an event with one. False when it is gone.
+    /// Sends an event to a connection. Returns false if the connection is gone.
     pub(crate) fn tell(&self, id: ConnectionId, event: Event) -> bool {
         let outbox = self.all.lock().entries.get(&id).map(|entry| entry.outbox.clone());
         outbox.map(|outbox| outbox.send(event)).is_some()
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn many_that_leave_together_give_their_places_back() {
+    fn tables_shrink_after_many_connections_have_left() {
         let clients = Clients::default();
         (0..10_000).for_each(|id| open(&clients, id, &id.to_string()));
         let room = || {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_of_the_last_one_that_took_it() {
+    fn a_name_belongs_to_the_last_connection_that_took_it() {
         let clients = Clients::default();
         let named = |name: &str| clients.named(name).map(|client| client.id.0);
         open(&clients, 1, "a:1 -> b:2");

@@ -1,4 +1,4 @@
-//! A connection before and after its first eight bytes decided on the protocol.
+//! A connection, before and after its first eight bytes have decided on the protocol.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::told::Told;
 use crate::traffic::{CoreCounters, Traffic};
 use crate::unauthenticated::Part;
 
-/// Bytes that show what a client speaks that no protocol recognises: as many as AMQP's headers have.
+/// Number of bytes to wait for before a protocol is reported as unknown: the length of AMQP's headers.
 const HEADER_BYTES: usize = 8;
 
 /// One client connection, driven by its task: bytes in, bytes out, time as a parameter.
@@ -25,28 +25,28 @@ const HEADER_BYTES: usize = 8;
 /// was woken or a deadline passed, and writes [`Connection::output`].
 pub struct Connection {
     state: State,
-    /// What is kept of its input, as long as it hasn't logged in.
+    /// Its budget of kept input, until it has logged in.
     unauthenticated: Option<Part>,
 }
 
 enum State {
-    /// The first bytes haven't come.
+    /// The first bytes haven't arrived.
     Unknown(Box<Unknown>),
     Known(Box<dyn Session>),
 }
 
-/// A connection that hasn't said what it speaks.
+/// A connection whose protocol isn't known yet.
 struct Unknown {
     broker: Arc<Broker>,
     id: ConnectionId,
     peer: Peer,
     outbox: Arc<Outbox>,
     counters: Arc<CoreCounters>,
-    /// What its listener accepts.
+    /// Protocols that its listener accepts.
     protocols: Protocols,
     output: Output,
     deadline: Nanos,
-    /// When it was accepted.
+    /// Time when it was accepted.
     connected: Nanos,
     events: Vec<Event>,
     finished: bool,
@@ -88,7 +88,7 @@ impl Broker {
 
 impl Connection {
     /// Handles input; returns how many bytes it used. The rest is a partial frame, or held back while
-    /// [`Connection::wants_read`] is false: it is offered again together with what follows.
+    /// [`Connection::wants_read`] is false: it has to be offered again together with the following bytes.
     pub fn receive(&mut self, input: &[u8], now: Now) -> usize {
         let unknown = match &mut self.state {
             State::Known(session) => return session.receive(input, now),
@@ -110,8 +110,7 @@ impl Connection {
         }
     }
 
-    /// So many bytes of its input are kept for the connection. Until it has logged in they count in
-    /// [`crate::Unauthenticated`].
+    /// Sets the number of input bytes kept for the connection. They count in [`crate::Unauthenticated`] until it has logged in.
     pub fn keeps(&mut self, bytes: usize) {
         let Some(part) = &mut self.unauthenticated else { return };
         let logged_in = match &self.state {
@@ -124,7 +123,7 @@ impl Connection {
         }
     }
 
-    /// Confirms, deliveries, deadlines: whatever is due, up to one write's worth.
+    /// Does due work, such as confirms, deliveries and deadlines, up to one write's worth.
     pub fn turn(&mut self, now: Now) {
         match &mut self.state {
             State::Unknown(unknown) => unknown.turn(now),
@@ -132,7 +131,7 @@ impl Connection {
         }
     }
 
-    /// The last turn left work behind: write, then call it again.
+    /// Whether the last turn left work behind: write the output, then call it again.
     pub fn wants_turn(&self) -> bool {
         match &self.state {
             State::Unknown(_) => false,
@@ -140,8 +139,8 @@ impl Connection {
         }
     }
 
-    /// False while the connection is held back: don't read its socket until a turn changed that; then
-    /// offer kept input again even if nothing new came.
+    /// False while backpressure applies: don't read its socket until a turn has changed that; then offer kept input again even
+    /// if no new bytes arrived.
     pub fn wants_read(&self) -> bool {
         match &self.state {
             State::Unknown(unknown) => !unknown.finished,
@@ -149,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// So many bytes were read from its socket and written to it.
+    /// Counts bytes that were read from its socket and written to it.
     pub fn transferred(&mut self, read: usize, written: usize, now: Now) {
         let (read, written) = (read as u64, written as u64);
         match &mut self.state {
@@ -164,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// What the socket is to take.
+    /// Output for the socket.
     pub fn output(&mut self) -> &mut Output {
         match &mut self.state {
             State::Unknown(unknown) => &mut unknown.output,
@@ -172,7 +171,7 @@ impl Connection {
         }
     }
 
-    /// When to call [`Connection::turn`] at the latest.
+    /// Time of the next [`Connection::turn`] at the latest.
     pub fn next_deadline(&self) -> Option<Nanos> {
         match &self.state {
             State::Unknown(unknown) => Some(unknown.deadline),
@@ -180,7 +179,7 @@ impl Connection {
         }
     }
 
-    /// Nothing more will come: close the socket once the output is written.
+    /// Whether the connection is over: close the socket once the output is written.
     pub fn is_finished(&self) -> bool {
         match &self.state {
             State::Unknown(unknown) => unknown.finished,
@@ -188,7 +187,7 @@ impl Connection {
         }
     }
 
-    /// It is ending, and more is left of it than one turn may end: call [`Connection::turn`] until nothing is.
+    /// Whether it is ending and one turn couldn't end everything: call [`Connection::turn`] until this is false.
     pub fn is_ending(&self) -> bool {
         match &self.state {
             State::Unknown(_) => false,
@@ -196,7 +195,8 @@ impl Connection {
         }
     }
 
-    /// The socket is gone; [`Connection::is_ending`] tells whether turns have to follow. Idempotent; also called after [`Connection::is_finished`].
+    /// The socket is closed; [`Connection::is_ending`] tells whether turns have to follow. Idempotent; also called after
+    /// [`Connection::is_finished`].
     pub fn disconnected(&mut self, now: Now) {
         self.unauthenticated = None;
         match &mut self.state {
@@ -206,13 +206,13 @@ impl Connection {
     }
 }
 
-/// What the first bytes of a connection say.
+/// The protocol of a connection, by its first bytes.
 enum Found {
-    /// No protocol begins so.
+    /// No protocol begins with these.
     Nothing,
-    /// More have to come.
+    /// More bytes are needed.
     Perhaps,
-    /// A protocol, and how many bytes its header has.
+    /// A protocol, and the length of its header in bytes.
     Spoken(Spoken, Arc<dyn Protocol>, usize),
 }
 
@@ -229,7 +229,7 @@ impl Unknown {
         found
     }
 
-    /// What a session of this protocol begins with.
+    /// The parameters of a new session of this protocol.
     fn client(&self, spoken: Spoken, now: Now) -> Accepted {
         let counted = &self.counters.by_protocol[spoken.at];
         Accepted {
@@ -243,7 +243,8 @@ impl Unknown {
         }
     }
 
-    /// A client that speaks something else is answered with what is spoken here.
+    /// Answers a client of a protocol that isn't accepted here, in its own protocol if that is recognised, and ends the
+    /// connection.
     fn refuse(&mut self, received: &[u8]) {
         self.finished = true;
         if let Some(foreign) = Foreign::recognise(received) {

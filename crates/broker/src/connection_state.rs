@@ -1,4 +1,4 @@
-//! What a connection does at the moment, as listings show it.
+//! The state of a connection, as listings show it.
 
 use leveret_queue::QueueWait;
 
@@ -7,11 +7,11 @@ use leveret_queue::QueueWait;
 pub enum ConnectionState {
     /// Its input is read.
     Running,
-    /// An alarm is raised; the connection is held back as soon as it publishes.
+    /// An alarm is raised; the connection is blocked as soon as it publishes.
     Blocking,
     /// It published while an alarm was raised and isn't read until the last one clears.
     Blocked,
-    /// It isn't read until what it published has got to the disk.
+    /// It isn't read until its publishes have reached the disk.
     Flow,
 }
 
@@ -27,17 +27,17 @@ impl ConnectionState {
     }
 }
 
-/// A connection's state, and what its input waits for.
+/// A connection's state, and the reason why its input waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionStatus {
     /// The state.
     pub state: ConnectionState,
-    /// Why its input waits, and since when.
+    /// The reason why its input waits, and since when.
     pub wait: Option<QueueWait>,
 }
 
 impl ConnectionStatus {
-    /// The state of a connection whose input waits so, or doesn't.
+    /// The state of a connection whose input waits for this reason, or doesn't wait.
     pub fn new(wait: Option<QueueWait>, publishing_blocked: bool) -> Self {
         use leveret_queue::WaitReason::{Alarm, DiskFull};
         let state = match wait {

@@ -1,10 +1,9 @@
-//! Moving dead letters: out of the queue in which they died, through its dead-letter exchange, into others.
+//! Moves dead letters out of the queue in which they died, through its dead-letter exchange, into other queues.
 //!
-//! One group of the log for each turn: after a crash a message is in the queue it came from or in those it went to. Queues
-//! that belong to another commit stream get it first; it leaves its queue when they have it, so that after a crash it may be
-//! in both, and never nowhere.
-//! Nothing is locked while messages are routed, and a queue that gets dead letters and passes them on does so in a
-//! turn of its own, so that no loop of exchanges keeps a core busy.
+//! Each turn is one group of the log: after a crash, a message is either in the queue it came from or in its target queues.
+//! Queues of another commit stream get it first, and it leaves its queue once they have it. After a crash it may be in both,
+//! but never in none. Nothing is locked while messages are routed. A queue that gets dead letters and passes them on does so in
+//! a turn of its own, so a loop of exchanges doesn't keep a core busy.
 
 use std::sync::Arc;
 
@@ -28,13 +27,13 @@ use crate::time::Now;
 use crate::wait_for::WaitFor;
 
 impl Broker {
-    /// Does a piece of the work that waits for a core. True when there is more to do at once.
+    /// Does a piece of a core's deferred work. Returns true if more can be done at once.
     pub fn deferred_turn(self: &Arc<Self>, core: usize, now: Now) -> bool {
         if !self.deferred.has_work(core, now.monotonic) {
             return false;
         }
         if let Some(full) = self.streams.all().iter().find(|stream| !stream.has_room()) {
-            // There is none because of records that aren't durable yet.
+            // The log has no room because of records that aren't durable yet.
             self.deferred.block(core);
             let (all, broker) = (Ticket::new(full.id(), full.appended()), self.clone());
             full.notify(Awaited::durable(all), Waiter::Call(Box::new(move || broker.deferred.wake(core))));
@@ -64,8 +63,8 @@ impl Broker {
         self.deferred.has_work(core, now.monotonic)
     }
 
-    /// Whether dead letters are on their way: a clean stop waits for them, since after it they would be back in their
-    /// queues.
+    /// Whether dead letters are in flight: a clean stop waits for them, because otherwise they would be back in their queues
+    /// after it.
     pub fn has_dead_letters(&self) -> bool {
         let snapshot = self.registry.snapshot_full();
         self.deferred.has_refused()
@@ -81,7 +80,7 @@ impl Broker {
             }
         }
         if letters.has_stopped_target() {
-            // It would refuse them, and they would be nowhere.
+            // The queue would refuse them, and they would be lost.
             return queue.dead_stay();
         }
         let (runs_here, dropped, wait) = letters.publish_elsewhere();
@@ -95,11 +94,11 @@ impl Broker {
         self.streams.when_reached(wait, Box::new(move || deferred.go_on(moving)));
     }
 
-    /// All targets of other streams have these dead letters.
+    /// All targets in other streams have these dead letters.
     fn finish_move(&self, moving: Moving, now: Now) {
         let Moving { queue, runs, dropped, reasons } = moving;
         if queue.state() != QueueState::Running {
-            // It has stopped meanwhile: what it has on disk dies again after a restart.
+            // It has failed meanwhile: its messages on disk die again after a restart.
             return;
         }
         let mut group = Group::new(queue.stream());
@@ -135,20 +134,20 @@ impl Broker {
     }
 }
 
-/// Dead letters on their way, in runs with the same targets.
+/// Dead letters in flight, in runs with the same targets.
 struct Letters<'a> {
     broker: &'a Broker,
     snapshot: Arc<Snapshot>,
     queue: &'a QueueRef,
     options: Option<&'a DeadLetterOptions>,
     now: Now,
-    /// One dead letter at a time is written here: its targets depend on what it became.
+    /// Scratch space for one dead letter at a time: its targets depend on its new headers.
     letter: BatchBuilder,
     builder: BatchBuilder,
     targets: Targets,
     persistent: bool,
     runs: LetterRuns,
-    /// Had nowhere to go.
+    /// Number of dead letters that were routed nowhere.
     dropped: u64,
 }
 
@@ -200,17 +199,17 @@ impl<'a> Letters<'a> {
         self.builder.push_copy(&letter.message(0));
     }
 
-    /// The queues that a dead letter goes to: none that it would come round to for ever.
+    /// The queues that a dead letter goes to, without those that would make it cycle forever.
     fn route(&self, letter: &MessageRef<'_>, exchange: &str) -> Targets {
         let letter = letter.view();
         let headers = Headers::stored(&letter);
         let vhost = &self.queue.info().vhost;
         let mut routes = Routes::new();
         let keys: Vec<&[u8]> = letter.routing_keys().collect();
-        // Without the exchange there is nowhere to go; it may be declared later.
+        // Without the exchange it is routed nowhere; the exchange may be declared later.
         let _ = self.snapshot.router.route_by(vhost, exchange, &keys, &MessageHeaders(headers), &mut routes);
         let mut targets = Targets::new();
-        // Routes have each queue once.
+        // Routes contain each queue once.
         for queue in routes.iter().filter_map(|id| self.snapshot.queues.get(id)) {
             if !deaths::is_cycle(&letter, queue.info().name.as_bytes()) {
                 targets.push(queue.clone());
@@ -231,8 +230,8 @@ impl<'a> Letters<'a> {
         }
     }
 
-    /// Publishes those for queues of other streams than the one that they come from. Returns the others, how many had nowhere
-    /// to go, and what to wait for until the queues of other streams have theirs.
+    /// Publishes dead letters to queues of other streams than that of their own queue. Returns the others, the number routed
+    /// nowhere, and the condition under which the queues of other streams have theirs.
     fn publish_elsewhere(mut self) -> (LetterRuns, u64, WaitFor) {
         self.end_run();
         let here = self.queue.stream().id();

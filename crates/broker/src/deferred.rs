@@ -1,7 +1,7 @@
-//! Work that queues leave for their home core: moving dead letters, and what has its time.
+//! Work that queues leave for their home core: moves of dead letters, and timers.
 //!
-//! Every queue has a home core, by its id; whoever finds that there is something to do leaves the queue there, and the
-//! core comes to it between its connections' turns, a bounded piece at a time.
+//! Every queue has a home core, by its id. A caller that finds work for a queue leaves the queue there, and the core handles it
+//! between its connections' turns, a bounded piece at a time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,10 +19,10 @@ use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::time::Nanos;
 use crate::turn_budget::DELETED_QUEUES;
 
-/// Bytes of messages that a length limit refused and that wait for a core to be dead-lettered; more are dropped.
+/// Bytes of messages that a length limit refused and that wait to be dead-lettered; further ones are dropped.
 const REFUSED_BYTES_MAX: u64 = 16 << 20;
 
-/// Messages that a queue refused (`x-overflow=reject-publish-dlx`): they were never in it.
+/// Messages that a queue refused (`x-overflow=reject-publish-dlx`): they never became part of it.
 pub(crate) struct Refused {
     pub queue: QueueRef,
     pub batch: Arc<Batch>,
@@ -42,15 +42,15 @@ pub(crate) type Targets = SmallVec<[QueueRef; 2]>;
 /// Dead letters in runs with the same targets, and whether they are persistent.
 pub(crate) type LetterRuns = Vec<(Targets, bool, Arc<Batch>)>;
 
-/// Dead letters of a turn that every target in other commit streams than their queue's has: what is left is one group of
-/// that stream.
+/// Dead letters of a turn that all targets in other commit streams have already: the remaining step is one group of their
+/// queue's stream.
 pub(crate) struct Moving {
     pub queue: QueueRef,
-    /// Those for targets of the same stream.
+    /// Dead letters for targets of the same stream.
     pub runs: LetterRuns,
-    /// So many had nowhere to go.
+    /// Number of dead letters that were routed nowhere.
     pub dropped: u64,
-    /// How many died of what.
+    /// Number of messages by reason of death.
     pub reasons: Vec<(Reason, u32)>,
 }
 
@@ -58,13 +58,13 @@ pub(crate) struct Moving {
 pub(crate) enum Work {
     /// This queue has dead letters.
     DeadLetters(QueueRef),
-    /// Something of this queue is due.
+    /// A timer of this queue is due.
     Due(QueueRef),
     Refused(Refused),
     Moving(Moving),
-    /// Consumers are told that their queue is gone.
+    /// Consumers have to be notified that their queue is gone.
     Ended(Ended),
-    /// Deleted queues that no snapshot has any more.
+    /// Deleted queues that are in no snapshot any more.
     Deleted(Vec<QueueRef>),
 }
 
@@ -76,9 +76,9 @@ struct Waiting {
     moving: VecDeque<Moving>,
     ended: VecDeque<Ended>,
     deleted: Vec<QueueRef>,
-    /// Nothing can be done before the core is woken.
+    /// Whether no work can be done before the core is woken.
     blocked: bool,
-    /// What is due had the last turn: neither it nor the rest keeps the other from its own.
+    /// Whether the last turn was for timers: timers and other work alternate, so that neither starves.
     timers_last: bool,
 }
 
@@ -96,7 +96,7 @@ struct CoreWork {
     wake: RwLock<Option<Arc<dyn Wake>>>,
 }
 
-/// When the queues of a core want to be looked at; each is in it once at most.
+/// Deadlines of a core's queues; each queue has at most one.
 #[derive(Default)]
 struct Timers {
     queues: BTreeMap<(Nanos, QueueId), Weak<QueueHandle>>,
@@ -111,26 +111,26 @@ impl Timers {
     }
 }
 
-/// See the module.
+/// Work of all cores.
 pub struct Deferred {
     cores: Box<[CoreWork]>,
     dropped: AtomicU64,
 }
 
 impl Deferred {
-    /// For this many cores.
+    /// An instance for this many cores.
     pub fn new(cores: usize) -> Self {
         let cores = (0..cores.max(1)).map(|_| CoreWork::default()).collect();
         Self { cores, dropped: AtomicU64::new(0) }
     }
 
-    /// Sets who is woken when there is work for a core.
+    /// Sets the wake-up for a core's work.
     pub fn set_wake(&self, core: usize, wake: Arc<dyn Wake>) {
         *self.cores[core].wake.write() = Some(wake);
         self.wake(core);
     }
 
-    /// Whether a core has something to do.
+    /// Whether a core has work.
     pub fn has_work(&self, core: usize, now: Nanos) -> bool {
         let waiting = self.cores[core].waiting.lock();
         if waiting.blocked {
@@ -143,7 +143,7 @@ impl Deferred {
         self.next_deadline(core).is_some_and(|deadline| deadline <= now)
     }
 
-    /// Messages that were refused faster than they could be dead-lettered, and dropped.
+    /// Number of refused messages that were dropped because dead-lettering didn't keep up.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -153,33 +153,33 @@ impl Deferred {
         (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % self.cores.len()
     }
 
-    /// `queue` has dead letters to be moved. It asks once until its turn has come.
+    /// Requests a move of dead letters of `queue`. Further requests have no effect until its turn.
     pub(crate) fn request(&self, queue: &QueueRef) {
         let core = self.home(queue);
         self.cores[core].waiting.lock().queues.push_back(queue.clone());
         self.wake_if_able(core);
     }
 
-    /// These were waited for.
+    /// Continues a move whose condition is reached.
     pub(crate) fn go_on(&self, moving: Moving) {
         let core = self.home(&moving.queue);
         self.cores[core].waiting.lock().moving.push_back(moving);
         self.wake_if_able(core);
     }
 
-    /// Many consumers of `queue` have to be told that it is gone.
+    /// Has many consumers of `queue` notified that it is gone.
     pub(crate) fn tell(&self, queue: &QueueRef, ended: Ended) {
         let core = self.home(queue);
         self.tell_more(core, ended);
         self.wake_if_able(core);
     }
 
-    /// Some of them are left for a core's next turn.
+    /// Leaves the rest of the consumers for a core's next turn.
     pub(crate) fn tell_more(&self, core: usize, ended: Ended) {
         self.cores[core].waiting.lock().ended.push_back(ended);
     }
 
-    /// These queues were deleted together with others: each goes when its core comes to it.
+    /// Has queues deleted that were removed together with others, each by its home core.
     pub(crate) fn delete(&self, queues: Vec<QueueRef>) {
         if queues.is_empty() {
             return;
@@ -192,7 +192,7 @@ impl Deferred {
         }
     }
 
-    /// A queue refused messages, which are dead letters now.
+    /// Has messages dead-lettered that a queue refused.
     pub(crate) fn refuse(&self, refused: Refused) {
         let core = self.home(&refused.queue);
         let mut waiting = self.cores[core].waiting.lock();
@@ -215,7 +215,7 @@ impl Deferred {
         }
     }
 
-    /// `queue` wants to be looked at then, or sooner if it said so before.
+    /// Sets a deadline for `queue`, unless an earlier one is set.
     pub(crate) fn at(&self, deadline: Nanos, queue: &QueueRef) {
         let core = self.home(queue);
         let id = queue.info().id;
@@ -234,12 +234,12 @@ impl Deferred {
         }
     }
 
-    /// `queue` is gone: nobody looks at it any more.
+    /// Forgets a queue that is gone.
     pub(crate) fn forget(&self, queue: &QueueRef) {
         self.cores[self.home(queue)].timers.lock().remove(queue.info().id);
     }
 
-    /// When a core has to look again: it is woken for anything sooner, and when it is no longer blocked.
+    /// The next time when a core has work: it is woken for anything sooner, and when it is no longer blocked.
     pub fn next_deadline(&self, core: usize) -> Option<Nanos> {
         if self.cores[core].waiting.lock().blocked {
             return None;
@@ -247,7 +247,7 @@ impl Deferred {
         self.cores[core].timers.lock().queues.first_key_value().map(|(first, _)| first.0)
     }
 
-    /// The next queue of a core that is due.
+    /// The next queue of a core with a due timer.
     fn due(&self, core: usize, now: Nanos) -> Option<QueueRef> {
         let mut timers = self.cores[core].timers.lock();
         loop {
@@ -265,13 +265,13 @@ impl Deferred {
         self.cores.iter().any(|core| !core.waiting.lock().refused.is_empty())
     }
 
-    /// The core may look again.
+    /// Unblocks a core and wakes it.
     pub(crate) fn wake(&self, core: usize) {
         self.cores[core].waiting.lock().blocked = false;
         self.wake_if_able(core);
     }
 
-    /// Nothing can be done until [`Deferred::wake`].
+    /// Blocks a core until [`Deferred::wake`].
     pub(crate) fn block(&self, core: usize) {
         self.cores[core].waiting.lock().blocked = true;
     }

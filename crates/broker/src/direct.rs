@@ -1,4 +1,4 @@
-//! Publishing, getting and looking without a connection, for the HTTP API.
+//! Publishing, getting and browsing without a connection, for the HTTP API.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::wait_for::WaitFor;
 
 const DELIVERY_MODE_PERSISTENT: u8 = 2;
 
-/// A message on its way out, in the form of AMQP 0-9-1.
+/// A message in the form of AMQP 0-9-1, to be shown.
 #[derive(Debug, Clone)]
 pub struct PlainMessage {
     /// The exchange that it was published to.
@@ -38,23 +38,23 @@ pub struct PlainMessage {
     pub properties: Arguments,
     /// Its body.
     pub body: Bytes,
-    /// Its body is in a file and isn't here: [`Broker::read_directly`] reads it.
+    /// Whether its body is in a file and not included: [`Broker::read_directly`] reads it.
     pub in_file: bool,
-    /// It was delivered before.
+    /// Whether it was delivered before.
     pub redelivered: bool,
 }
 
-/// What a get found.
+/// The result of a get.
 pub enum Got {
-    /// A message, what it takes to settle it, and how many are left.
+    /// A message, its handle for settling, and the number of messages left.
     Message(PlainMessage, Held, u64),
     /// Nothing is ready.
     Empty,
-    /// It is being read from disk: ask again when the call comes.
+    /// It is being read from disk: ask again when called back.
     Wait,
 }
 
-/// A message that was got and has to be settled or given back.
+/// A message that was got and has to be settled or requeued.
 #[derive(Debug, Clone, Copy)]
 pub struct Held(Run);
 
@@ -65,16 +65,16 @@ impl Held {
     }
 }
 
-/// What became of a message that was published.
+/// The result of a publish.
 #[derive(Debug, Clone, Default)]
 pub struct PublishedDirectly {
-    /// It reached at least one queue.
+    /// Whether it was routed to at least one queue.
     pub routed: bool,
-    /// It is safe when this is reached.
+    /// The condition under which it is safe.
     pub wait: WaitFor,
 }
 
-/// Calls when what a get waits for is in memory.
+/// A link that calls a function when the message that a get waits for is in memory.
 struct Loaded(Box<dyn Fn() + Send + Sync>);
 
 impl Link for Loaded {
@@ -113,7 +113,7 @@ impl Broker {
             return Err(wrong("publishing is blocked by an alarm".to_owned()));
         }
         let checked = Checked::of(properties, user, self)?;
-        // As a client of AMQP 0-9-1 it would have this frame_max itself.
+        // An AMQP 0-9-1 client would have this frame_max itself.
         let (size, limit) = (checked.encoded.len() + HEADER_OVERHEAD, self.settings.frame_max);
         if limit != 0 && size > limit as usize {
             return Err(wrong(format!(
@@ -179,8 +179,8 @@ impl Broker {
         Ok(published)
     }
 
-    /// As RabbitMQ does, which publishes what comes over HTTP over a connection of AMQP 0-9-1 of its own: mandatory, and
-    /// with confirms.
+    /// Counts like RabbitMQ, which publishes HTTP messages over an AMQP 0-9-1 connection of its own: mandatory, and with
+    /// confirms.
     fn count_published(&self, vhost: &str, bytes: u64, queues: u64) {
         let routed = u64::from(queues > 0);
         let news = Totals {
@@ -199,8 +199,8 @@ impl Broker {
         }
     }
 
-    /// Takes one message out of a queue, to be given to [`Broker::dispose`]. `loaded` is called when it has to be read
-    /// from disk first and was.
+    /// Takes one message out of a queue, to be passed to [`Broker::dispose`]. If it has to be read from disk first, `loaded` is
+    /// called once it is read.
     pub fn get_directly(&self, queue: &QueueRef, loaded: impl Fn() + Send + Sync + 'static, now: Nanos) -> Got {
         let link: Arc<dyn Link> = Arc::new(Loaded(Box::new(loaded)));
         match queue.get(false, &link, 0, now) {
@@ -213,7 +213,7 @@ impl Broker {
         }
     }
 
-    /// Settles or gives back what was got from a queue. Returns what to wait for.
+    /// Settles or requeues messages that were got from a queue. Returns the ticket to wait for.
     pub fn dispose(&self, queue: &QueueRef, held: &[Held], settlement: Settlement, now: Nanos) -> Ticket {
         let runs: Vec<Run> = held.iter().map(|held| held.0).collect();
         let ticket = match settlement {
@@ -228,14 +228,14 @@ impl Broker {
         ticket.unwrap_or_default()
     }
 
-    /// Looks at ready messages of a queue, after the first `offset`; nothing changes by it.
+    /// Returns ready messages of a queue, after the first `offset`, without changing anything.
     pub fn peek(&self, queue: &QueueRef, offset: u64, count: usize) -> Vec<Peeked> {
         queue.peek(offset, count)
     }
 
-    /// Reads stored messages of a queue from number `from` on, for somebody who only looks. `read` is called once, on a
-    /// disk thread, with runs of messages by the number of their first, or why they can't be read; not at all if the node
-    /// stops.
+    /// Reads stored messages of a queue from number `from` on, without changing anything. `read` is called once, on a disk
+    /// thread, with runs of messages by the number of their first, or with the reason why they can't be read; it isn't called
+    /// if the node stops.
     pub fn read_directly(
         &self,
         queue: &QueueRef,
@@ -246,7 +246,7 @@ impl Broker {
     }
 }
 
-/// A message of a batch.
+/// The message at this index of a batch.
 pub fn plain(batch: &Batch, index: u32, redelivered: bool) -> PlainMessage {
     let message = batch.message(index as usize).view();
     let content = to_amqp091(&message, None);
@@ -261,7 +261,7 @@ pub fn plain(batch: &Batch, index: u32, redelivered: bool) -> PlainMessage {
     }
 }
 
-/// Properties by name, as the HTTP API calls them.
+/// Properties under the names that the HTTP API uses.
 fn shown(encoded: &[u8]) -> Arguments {
     let Ok(properties) = Properties::decode(encoded) else { return Arguments::default() };
     let mut pairs: Vec<(Arc<str>, Value)> = Vec::new();
@@ -293,7 +293,7 @@ fn shown(encoded: &[u8]) -> Arguments {
     Arguments::new(pairs)
 }
 
-/// Properties that a publisher gave, checked.
+/// A publisher's properties, checked.
 struct Checked {
     encoded: Vec<u8>,
     persistent: bool,
@@ -389,7 +389,7 @@ fn field_value(value: &Value) -> FieldValue {
         Value::Timestamp(seconds) => FieldValue::Timestamp(*seconds),
         Value::String(bytes) => FieldValue::LongString(bytes.to_vec()),
         Value::Bytes(bytes) => FieldValue::Bytes(bytes.to_vec()),
-        // JSON has none.
+        // JSON has no decimals.
         Value::Decimal { .. } => FieldValue::Void,
         Value::Array(values) => FieldValue::Array(values.iter().map(field_value).collect()),
         Value::Table(table) => FieldValue::Table(field_table(table)),

@@ -1,34 +1,34 @@
-//! What a TLS handshake came to, as listings show it: in the words of RabbitMQ, which are Erlang's.
+//! The result of a TLS handshake as listings show it, in RabbitMQ's words, which are Erlang's.
 
 use std::sync::Arc;
 
-/// The version of TLS and the cipher suite of a connection, and who is at its other end.
+/// The TLS version, cipher suite and client certificate of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encryption {
-    /// As on the wire: 0x0303 for TLS 1.2, 0x0304 for TLS 1.3.
+    /// Version as on the wire: 0x0303 for TLS 1.2, 0x0304 for TLS 1.3.
     pub version: u16,
-    /// IANA's number.
+    /// Cipher suite by IANA's number.
     pub suite: u16,
-    /// The client's certificate, if it showed one: it was verified then.
+    /// The client's certificate, if it presented one; it is verified.
     pub certificate: Option<Arc<PeerCertificate>>,
 }
 
-/// What a client's certificate says.
+/// The content of a client's certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PeerCertificate {
-    /// Whose it is: a distinguished name (RFC 4514).
+    /// Its subject, a distinguished name (RFC 4514).
     pub subject: String,
-    /// Who says so.
+    /// Its issuer.
     pub issuer: String,
-    /// From when to when it holds.
+    /// The begin and end of its validity.
     pub validity: String,
-    /// Its number, in hexadecimal.
+    /// Its serial number, in hexadecimal.
     pub serial_number: String,
-    /// The name of the user who may log in by it, from where `ssl_cert_login_from` says; none if it isn't there.
+    /// The name of the user that may log in with it, from the field set by `ssl_cert_login_from`; `None` if it is missing.
     pub user: Option<String>,
 }
 
-/// Number, key exchange and cipher of the suites that are offered, each with a MAC in its cipher.
+/// Number, key exchange and cipher of the offered suites, all of which have an AEAD cipher.
 const SUITES: [(u16, &str, &str); 9] = [
     (0x1301, "any", "aes_128_gcm"),
     (0x1302, "any", "aes_256_gcm"),
@@ -51,7 +51,7 @@ impl Encryption {
         }
     }
 
-    /// Such as `ecdhe_rsa`; `any` for TLS 1.3, whose suites don't say it.
+    /// Such as `ecdhe_rsa`; `any` for TLS 1.3, whose suites don't name it.
     pub fn key_exchange(&self) -> &'static str {
         self.known().1
     }
@@ -61,7 +61,7 @@ impl Encryption {
         self.known().2
     }
 
-    /// The hash that guards each record: part of the cipher in all suites.
+    /// The hash that protects each record: part of the cipher in all suites.
     pub fn hash(&self) -> &'static str {
         "aead"
     }

@@ -1,4 +1,4 @@
-//! What went through an exchange, counted by every core: once for each run of messages.
+//! Counters of an exchange, updated by every core: once for each run of messages.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,22 +7,22 @@ use parking_lot::Mutex;
 
 use crate::time::Nanos;
 
-/// Marks for rates are looked at this often, in nanoseconds; in between nobody takes the lock.
+/// Interval of marks for rates, in nanoseconds; the lock isn't taken in between.
 const STEP: Nanos = 1_000_000_000;
 
-/// See the module.
+/// The counters of an exchange.
 #[derive(Debug)]
 pub struct ExchangeCounters {
     /// Messages that clients published to it.
     pub published_in: Counter,
     /// Copies of these that it routed to queues.
     pub published_out: Counter,
-    /// Messages that came back to their publishers, since no queue matched.
+    /// Messages returned to their publishers, because no queue matched.
     pub unroutable_returned: Counter,
     /// Messages dropped because no queue matched.
     pub unroutable_dropped: Counter,
     marked: AtomicU64,
-    /// Of what came in and what went out.
+    /// Rates of messages in and copies out.
     rates: Mutex<Rates<2>>,
 }
 
@@ -50,7 +50,7 @@ impl ExchangeCounters {
         self.published_out.add(copies);
     }
 
-    /// How many come in and go out per second.
+    /// Messages in and copies out per second.
     pub fn per_second(&self, now: Nanos) -> [f64; 2] {
         self.rates.lock().per_second(now, &self.counts())
     }

@@ -1,6 +1,6 @@
 //! The message property `expiration`: milliseconds as decimal text.
 
-/// Longest time to live that is taken, as in RabbitMQ: ten years of 365 days.
+/// Longest accepted time to live, as in RabbitMQ: ten years of 365 days.
 const TIME_TO_LIVE_MS_MAX: u64 = 315_360_000_000;
 
 /// The time to live, as RabbitMQ reads it: a sign is allowed, nothing else around the digits.
@@ -38,7 +38,7 @@ fn parse(text: &[u8]) -> Result<u64, &'static str> {
 mod tests {
     use super::parse;
 
-    /// As RabbitMQ 4.3.6 answered.
+    /// As answered by RabbitMQ 4.3.6.
     #[test]
     fn numbers_with_and_without_a_sign() {
         for (text, expected) in [

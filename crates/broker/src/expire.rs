@@ -1,4 +1,4 @@
-//! Messages and queues whose time is over, when their home core comes to them.
+//! Expiry of messages and queues, run by their home core.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use crate::broker::Broker;
 use crate::queue_handle::QueueRef;
 use crate::time::Now;
 
-/// Messages that one turn lets expire at most.
+/// Maximum number of messages that one turn expires.
 const TURN_MESSAGES_MAX: u64 = 256;
 
 impl Broker {
-    /// Does what of `queue` is due, or a turn's worth of it.
+    /// Runs the due timers of `queue`, up to a turn's worth.
     pub(crate) fn run_timers(self: &Arc<Self>, queue: &QueueRef, now: Now) {
         if queue.run_timers(now.monotonic, TURN_MESSAGES_MAX) {
             self.delete_unused(queue, now);

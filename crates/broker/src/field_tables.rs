@@ -1,5 +1,4 @@
-//! Field tables of AMQP 0-9-1 as values of the model. Messages keep their headers in this form whatever protocol they came
-//! by.
+//! Field tables of AMQP 0-9-1 as values of the model. Messages of all protocols store their headers in this form.
 
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ pub fn arguments(table: Table<'_>) -> Result<model::Arguments, ShortStr<'_>> {
     Ok(model::Arguments::new(pairs))
 }
 
-/// One value. Keys of inner tables that aren't UTF-8 are kept as far as they can be shown.
+/// Converts a value. Keys of inner tables that aren't UTF-8 are converted lossily.
 pub(crate) fn value(value: Value<'_>) -> model::Value {
     match value {
         Value::Void => model::Value::Void,

@@ -1,28 +1,28 @@
-//! Clients that came to the wrong port: what they speak, and how they are told in their own words.
+//! Clients that connected to the wrong port: their protocol, and an answer in it.
 
-/// What isn't AMQP, but was understood.
+/// A known protocol that isn't AMQP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Foreign {
-    /// A request of HTTP.
+    /// An HTTP request.
     Http,
     /// The hello of a TLS client on a port without TLS.
     Tls,
 }
 
-/// How requests begin.
+/// The beginnings of requests.
 const METHODS: [&[u8]; 7] = [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH "];
 
 impl Foreign {
-    /// By the first eight bytes; as many as there are, but at least five.
+    /// Recognises it by the first eight bytes, or fewer if less was received, but at least five.
     pub fn recognise(input: &[u8]) -> Option<Self> {
         match input {
-            // A record of a handshake, of any version (RFC 8446, 5.1).
+            // A handshake record of any version (RFC 8446, 5.1).
             [0x16, 0x03, _, _, _, ..] => Some(Self::Tls),
             _ => METHODS.iter().any(|method| input.starts_with(method)).then_some(Self::Http),
         }
     }
 
-    /// What such a client understands. `http` is the port of the HTTP API, `local` the one it came to.
+    /// An answer that such a client understands. `http` is the port of the HTTP API, `local` the one that it connected to.
     pub fn answer(self, local: u16, http: Option<u16>) -> Vec<u8> {
         match self {
             // A fatal alert: protocol_version (RFC 8446, 6).
@@ -42,7 +42,7 @@ impl Foreign {
         }
     }
 
-    /// For the log.
+    /// The reason for the log.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Http => "a client speaks HTTP on a port for AMQP; it was told the port of the HTTP API",
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hello_and_a_request_are_known_and_headers_of_amqp_are_not() {
+    fn tls_and_http_are_recognised_and_amqp_headers_are_not() {
         assert_eq!(Foreign::recognise(&[0x16, 3, 1, 2, 0, 1]), Some(Foreign::Tls));
         assert_eq!(Foreign::recognise(b"GET /api"), Some(Foreign::Http));
         for other in [&b"AMQP\0\0\x09\x01"[..], b"AMQP\x03\x01\0\0", b"HELO", b"", &[0x16, 9]] {

@@ -1,9 +1,9 @@
-//! A group: settles and messages of several queues of one commit stream that hold together or not at all, also after a
+//! A group: settles and messages of several queues of one commit stream that take effect together or not at all, even after a
 //! crash.
 //!
-//! The queues are visited one after the other, each under its own lock; in memory every step takes its place at once,
-//! and messages wait in their queues until the commit record is durable. There is no way back: whatever can refuse has
-//! to be asked before the first step.
+//! The queues are visited one after the other, each under its own lock. In memory every settle takes effect at once, and
+//! messages wait in their queues until the commit record is durable. There is no rollback: everything that could refuse has to
+//! be checked before the first step.
 
 use std::sync::Arc;
 
@@ -17,22 +17,22 @@ use crate::shared_messages::SharedMessages;
 use crate::streams::{Record, StreamRef, Waiter};
 use crate::ticket::Ticket;
 
-/// From so many queues on a set tells whether one is known.
+/// From this number of queues on, a set is used to look up known queues.
 const SEARCHED_MAX: usize = 16;
 
-/// See the module. Open within one call only; its caller has asked whether the stream has room.
+/// An open group. It is open within one call only, whose caller has checked that the stream has room.
 pub struct Group {
     stream: StreamRef,
-    /// None before the first record.
+    /// Its id; `None` before the first record.
     id: Option<GroupId>,
     place: Arc<GroupPlace>,
-    /// Queues with messages in it.
+    /// Queues that got messages in it.
     queues: SmallVec<[QueueRef; 4]>,
-    /// The same by their logs, once there are many.
+    /// The same queues by their logs, once there are many.
     touched: FxHashSet<LogId>,
-    /// Queues whose dead letters it moves, and connections that answer when it is durable.
+    /// Queues whose dead letters it moves, with the answers that wait until it is durable.
     moving: Vec<(QueueRef, Vec<Waiting>)>,
-    /// Ranges of the shared log that a queue lets go of when it holds.
+    /// Ranges of the shared log that a queue releases when the group takes effect.
     released: Vec<(Arc<SharedMessages>, u64, u64)>,
 }
 
@@ -64,7 +64,7 @@ impl Group {
         &self.place
     }
 
-    /// `queue` got messages.
+    /// Notes that `queue` got messages.
     pub(crate) fn touch(&mut self, queue: &QueueRef) {
         let is_new = match self.queues.len() < SEARCHED_MAX {
             true => !self.queues.iter().any(|other| Arc::ptr_eq(other, queue)),
@@ -80,17 +80,17 @@ impl Group {
         }
     }
 
-    /// A queue doesn't have these of the shared log any more once the group is written; before, a crash brings them back.
+    /// Releases a range of the shared log for a queue once the group is written; before that, a crash brings it back.
     pub(crate) fn release(&mut self, shared: &Arc<SharedMessages>, first: u64, last: u64) {
         self.released.push((shared.clone(), first, last));
     }
 
-    /// It moves dead letters of `queue`; these wait for it and for what was moved before.
+    /// Notes that it moves dead letters of `queue`; `waiting` waits for it and for earlier moves.
     pub(crate) fn moves(&mut self, queue: &QueueRef, waiting: Vec<Waiting>) {
         self.moving.push((queue.clone(), waiting));
     }
 
-    /// Closes it. Returns what its answer waits for, and the queues that have to be applied then.
+    /// Closes it. Returns the ticket of its answer, and the queues that have to be applied when that is reached.
     pub fn close(mut self, wait: Wait) -> (Ticket, SmallVec<[QueueRef; 4]>) {
         (self.commit_records(wait), std::mem::take(&mut self.queues))
     }
@@ -110,7 +110,7 @@ impl Group {
 }
 
 impl Drop for Group {
-    /// Its caller panicked. What was done is in memory already and can't be taken back, so the disk gets it, too.
+    /// The caller panicked. Its steps took effect in memory and can't be taken back, so they are logged, too.
     fn drop(&mut self) {
         if self.id.is_some() || !self.moving.is_empty() {
             let ticket = self.commit_records(Wait::Lazy);

@@ -1,4 +1,4 @@
-//! A message's headers as routing asks for them. Shared by all protocols.
+//! A message's headers as routing looks them up. Shared by all protocols.
 
 use leveret_message::headers::Header as MessageHeader;
 use leveret_model::Value;
@@ -42,7 +42,7 @@ mod tests {
     const UUID: [u8; 16] = *b"0123456789abcdef";
     const TIME: u64 = 1_700_000_000;
 
-    /// The values, by name, that a binding could ask for and that this header has.
+    /// The values of this header, by name, that a binding could match.
     fn matched(name: &str, headers: headers::Headers<'_>) -> Vec<&'static str> {
         let values = [
             ("int", Value::Int(1)),
@@ -82,7 +82,7 @@ mod tests {
         property
     }
 
-    /// As RabbitMQ 4.3.6 routes, but that a time also equals a binding's time, and a boolean annotation counts.
+    /// Like RabbitMQ 4.3.6, except that a time also equals a binding's time, and boolean annotations count.
     #[test]
     fn both_protocols_match_the_same_bindings() {
         for (given, same, expected) in [

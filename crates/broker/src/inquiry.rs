@@ -18,18 +18,18 @@ impl Inquiry {
         Self { answer: Arc::new(answer), is_brief: false }
     }
 
-    /// The same, where the answer leaves out what the client said of itself: that is most of what it costs, and
-    /// thousands of connections are asked for their numbers at a time.
+    /// The same, but the answer omits the client properties: these are most of its cost, and thousands of connections are asked
+    /// for their numbers at a time.
     pub fn brief(answer: impl Fn(ConnectionView) + Send + Sync + 'static) -> Self {
         Self { is_brief: true, ..Self::new(answer) }
     }
 
-    /// Whether the answer leaves out what the client said of itself.
+    /// Whether the answer omits the client properties.
     pub fn is_brief(&self) -> bool {
         self.is_brief
     }
 
-    /// Answers it.
+    /// Passes on the answer.
     pub fn answer(&self, view: ConnectionView) {
         (self.answer)(view);
     }

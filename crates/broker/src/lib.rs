@@ -1,8 +1,8 @@
-//! The broker: sessions, the control plane's registry, queues behind their locks, the commit stream.
+//! The broker: sessions, the control plane's registry, queues behind their locks, and commit streams.
 //!
-//! It turns bytes of clients into calls on queues and the effects of those calls into bytes, and it
-//! hands disk work out as jobs. Whoever embeds it brings threads, sockets and time: [`Connection`] is
-//! driven by its task, [`Broker::next_job`] and [`Broker::next_read`] by disk threads.
+//! It turns clients' bytes into calls on queues, turns the effects of these calls into bytes, and provides disk work as jobs.
+//! The embedding program provides threads, sockets and time: [`Connection`] is driven by its task, [`Broker::next_job`] and
+//! [`Broker::next_read`] by disk threads.
 //!
 //! This crate must not know threads, sockets, files, clocks or tokio.
 #![forbid(unsafe_code)]
@@ -82,11 +82,11 @@ pub use time::{Nanos, Now};
 pub use told::category;
 pub use unauthenticated::{Handshake, Unauthenticated};
 
-/// What listings of queues and consumers show.
+/// Types that listings of queues and consumers use.
 pub use leveret_queue::{
     ConsumerStatus, Count as QueueCount, DeleteIf, QueueCounts, QueueGauges, QueueRates, QueueState, QueueStatus,
     QueueWait, WaitReason,
 };
 
-/// Why a message died.
+/// The reason why a message died.
 pub use leveret_message::Reason as Death;

@@ -1,10 +1,9 @@
-//! The hand-off between cores: items with a wake-up that cannot be lost.
+//! The hand-off between cores: a list of items with a wake-up that can't be lost.
 //!
-//! Whoever pushes into a mailbox that nobody was woken for has to wake its owner; the owner takes all
-//! items and the duty to wake in one step. Generic over its lock, so that `shuttle` explores every
-//! interleaving of the very code that runs (tests/mailbox.rs).
+//! A pusher has to wake the owner if it isn't woken yet; the owner takes all items and resets that state in one step. The
+//! mailbox is generic over its lock, so that `shuttle` explores every interleaving of the production code (tests/mailbox.rs).
 
-/// A mutual exclusion lock, as narrow as the mailbox needs it.
+/// A mutual exclusion lock with only the functions that the mailbox needs.
 pub trait Lock<T> {
     /// A lock around `value`.
     fn new(value: T) -> Self;
@@ -22,15 +21,15 @@ impl<T> Lock<T> for parking_lot::Mutex<T> {
     }
 }
 
-/// What the lock guards.
+/// The data behind the lock.
 #[derive(Debug)]
 pub struct Inner<T> {
     items: Vec<T>,
-    /// The owner was woken and hasn't come yet.
+    /// Whether the owner was woken and hasn't drained the mailbox since.
     woken: bool,
 }
 
-/// See the module.
+/// A list of items for an owner, with its wake-up.
 #[derive(Debug)]
 pub struct Mailbox<T, L> {
     inner: L,
@@ -44,7 +43,7 @@ impl<T, L: Lock<Inner<T>>> Default for Mailbox<T, L> {
 }
 
 impl<T, L: Lock<Inner<T>>> Mailbox<T, L> {
-    /// Adds an item. True when the caller has to wake the owner.
+    /// Adds an item. Returns true if the caller has to wake the owner.
     #[must_use = "an owner that isn't woken never comes"]
     pub fn push(&self, item: T) -> bool {
         self.inner.with(|inner| {
@@ -53,7 +52,7 @@ impl<T, L: Lock<Inner<T>>> Mailbox<T, L> {
         })
     }
 
-    /// Moves all items to the end of `out`; the next push has to wake again.
+    /// Moves all items to the end of `out`; the next push has to wake the owner again.
     pub fn drain(&self, out: &mut Vec<T>) {
         if cfg!(feature = "planted-bugs") && planted::lost_wakeup() {
             self.inner.with(|inner| out.append(&mut inner.items));
@@ -67,7 +66,7 @@ impl<T, L: Lock<Inner<T>>> Mailbox<T, L> {
     }
 }
 
-/// Switches for planted bugs: tests show that the tests see them.
+/// Switches for planted bugs: tests prove that other tests detect them.
 pub mod planted {
     use std::cell::Cell;
 
@@ -75,8 +74,8 @@ pub mod planted {
         static LOST_WAKEUP: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Makes [`super::Mailbox::drain`] on this thread take the items and the duty to wake in two steps.
-    /// Without the feature `planted-bugs` this has no effect.
+    /// Makes [`super::Mailbox::drain`] on this thread take the items and reset the wake-up in two steps. Without the feature
+    /// `planted-bugs` this has no effect.
     pub fn plant_lost_wakeup(on: bool) {
         LOST_WAKEUP.set(on);
     }

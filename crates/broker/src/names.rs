@@ -1,31 +1,31 @@
 //! Generated names: of queues, consumers and reply targets that their clients left unnamed.
 //!
-//! A name has 128 bits of SHA-256 over a secret and a counter. It can't be computed from other names, and a start with
-//! another secret repeats none of an earlier one. A client that could foresee a name could declare that queue first, or
-//! send answers to somebody else's request.
+//! A name has 128 bits of SHA-256 over a secret and a counter. It can't be computed from other names, and a start with another
+//! secret repeats no earlier name. A client that could predict a name could declare that queue first, or send answers to
+//! another client's request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
 
-/// The secret that names are made from: of the operating system's randomness at each start of a node.
+/// The secret that names are derived from: random bytes of the operating system at each start of a node.
 pub type NameSecret = [u8; 16];
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// See the module.
+/// A generator of names.
 pub struct Names {
     secret: NameSecret,
     given: AtomicU64,
 }
 
 impl Names {
-    /// Names that nobody can guess who doesn't know the secret.
+    /// A generator whose names can't be guessed without the secret.
     pub fn new(secret: NameSecret) -> Self {
         Self { secret, given: AtomicU64::new(0) }
     }
 
-    /// A new name: `prefix` and 22 characters that URLs leave as they are, as RabbitMQ's.
+    /// A new name: `prefix` and 22 characters that need no escaping in URLs, like RabbitMQ's.
     pub fn next(&self, prefix: &str) -> String {
         let given = self.given.fetch_add(1, Ordering::Relaxed);
         let hash = Sha256::new().chain_update(self.secret).chain_update(given.to_le_bytes()).finalize();

@@ -1,4 +1,4 @@
-//! A data directory without its node: whose logs are whose, and what is left of them.
+//! A data directory without a running node: the owners of its logs, and the messages that can be saved.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,37 +15,37 @@ use rustc_hash::FxHashMap;
 use crate::recovery::{Recovered, RecoveryError};
 use crate::shared_messages::RecoveredShared;
 
-/// Looks on while the log is replayed, and knows the queues afterwards.
+/// Observes the replay of the log, and knows the queues afterwards.
 #[derive(Default)]
 pub struct Offline {
     recovered: Recovered,
-    /// First number of each log that was replayed, not restored.
+    /// First number of each log that was replayed rather than restored.
     first_replayed: FxHashMap<LogId, u64>,
-    /// Logs whose state in the checkpoint is damaged: what is older than the WAL counts as alive.
+    /// Logs whose state in the checkpoint is damaged: messages older than the WAL count as live.
     without_state: BTreeSet<LogId>,
-    /// Messages of the shared log that some queue has, and the sizes of those that were copied.
+    /// Messages of the shared log that at least one queue has, and the sizes of the copied ones.
     shared: RoaringTreemap,
     shared_bodies: FxHashMap<u64, u32>,
     copied: FxHashMap<LogId, Copied>,
     position: Position,
-    /// In the copy.
+    /// Number of messages in the copy.
     messages: u64,
 }
 
-/// What a repaired copy has of a log.
+/// The part of a log that a repaired copy contains.
 #[derive(Default)]
 struct Copied {
     live: RoaringTreemap,
     body_bytes: u64,
 }
 
-/// Why nothing can be repaired.
+/// The reason why nothing can be repaired.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRepairable {
-    /// Nothing says what is alive.
+    /// The live messages can't be determined.
     #[error("it can't be repaired: {0}")]
     Refused(String),
-    /// Nothing says which queues there are.
+    /// The queues can't be determined.
     #[error("it can't be repaired: the metadata (log 0) is damaged in {0}")]
     Metadata(String),
 }
@@ -65,7 +65,7 @@ impl Offline {
         queues.filter(|queue| queue.is_logged()).map(|queue| LogId(queue.id.0)).collect()
     }
 
-    /// The body files of messages that some queue has: number in the shared log, and id.
+    /// The body files of messages that at least one queue has: number in the shared log, and id.
     #[must_use]
     pub fn body_files(&self) -> Vec<(u64, u64)> {
         let is_wanted =
@@ -74,7 +74,7 @@ impl Offline {
         files.filter(|(number, _)| is_wanted(*number)).collect()
     }
 
-    /// A body file is damaged: what is lost with the message that refers to it.
+    /// The damage of a body file, extended by the messages that are lost with it.
     #[must_use]
     pub fn with_messages(&self, mut damage: Damage, number: u64) -> Damage {
         damage.messages = self.referring(&Numbers { log: LogId::SHARED, first: number, last: number });
@@ -82,29 +82,29 @@ impl Offline {
         damage
     }
 
-    /// A message of the shared log is left out of the copy.
+    /// Omits a message of the shared log from the copy.
     pub fn leave_out(&mut self, number: u64) {
         self.shared.remove(number);
     }
 
-    /// How many queues there are.
+    /// Number of queues.
     #[must_use]
     pub fn queue_count(&self) -> usize {
         self.topology().queue_count()
     }
 
-    /// The first record that can't be understood although its bytes are right.
+    /// Checks that every record can be decoded.
     ///
     /// # Errors
-    /// See [`RecoveryError`]; a start would refuse with it.
+    /// [`RecoveryError`] of the first record with correct bytes that can't be decoded; a start would refuse with it.
     pub fn check(&mut self) -> Result<(), RecoveryError> {
         self.recovered.check()
     }
 
-    /// Prepares for copying what is left.
+    /// Prepares for copying the undamaged part.
     ///
     /// # Errors
-    /// There is nothing to go by.
+    /// The live messages or the queues can't be determined.
     pub fn salvage(&mut self, verified: &Verified) -> Result<(), NotRepairable> {
         if let Some(reason) = &verified.refused {
             return Err(NotRepairable::Refused(reason.clone()));
@@ -132,7 +132,7 @@ impl Offline {
         Ok(())
     }
 
-    /// Messages in the copy.
+    /// Number of messages in the copy.
     #[must_use]
     pub fn copied(&self) -> u64 {
         self.messages
@@ -256,7 +256,7 @@ impl Survivors for Offline {
                     }
                 }
             }
-            // Above every number that was ever given, also one that is lost.
+            // Above every number that was ever used, including lost ones.
             let next = found.ledger.next().max(live.max().map_or(1, |last| last + 1));
             let kept = Kept { expiry: found.expiry, references: found.references };
             self.messages += live.len();
@@ -268,7 +268,7 @@ impl Survivors for Offline {
     }
 }
 
-/// The messages of a damage by queue.
+/// The damaged messages by log.
 #[must_use]
 pub fn by_log(damage: &Damage) -> Vec<(LogId, Vec<Numbers>)> {
     let mut logs: Vec<(LogId, Vec<Numbers>)> = match &damage.logs {
@@ -284,7 +284,7 @@ pub fn by_log(damage: &Damage) -> Vec<(LogId, Vec<Numbers>)> {
     logs
 }
 
-/// A stored message, if these bytes are one, and the file with its body, if it has one, with its length.
+/// A stored message, if these bytes are one, with the id and length of its body file if it has one.
 #[must_use]
 pub fn stored_message(payload: &[u8]) -> Option<(StoredMessage<'_>, Option<(u64, usize)>)> {
     match stored::body_file(payload).ok()? {
@@ -293,7 +293,7 @@ pub fn stored_message(payload: &[u8]) -> Option<(StoredMessage<'_>, Option<(u64,
     }
 }
 
-/// Where in the shared log the messages of a reference record begin.
+/// The number in the shared log with which the messages of a reference record begin.
 #[must_use]
 pub fn shared_reference(payload: &[u8]) -> Option<u64> {
     payload.first_chunk().map(|first| u64::from_le_bytes(*first))

@@ -1,4 +1,4 @@
-//! What reaches a connection from elsewhere, in one order, with one wake-up.
+//! Events for a connection from elsewhere, in one order, with one wake-up.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,17 +11,16 @@ use crate::mailbox::{Inner, Mailbox};
 use crate::reply::Reply;
 use crate::ticket::StreamId;
 
-/// Wakes whoever owns something: a connection's task, a disk thread. Must not block and must not call
-/// back into the broker.
+/// Wakes an owner, such as a connection's task or a disk thread. Must not block and must not call back into the broker.
 pub trait Wake: Send + Sync {
-    /// May be called from any thread, any number of times.
+    /// Wakes the owner. May be called from any thread, any number of times.
     fn wake(&self);
 }
 
-/// One thing a connection is told.
+/// An event for a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// From a queue.
+    /// A signal of a queue.
     Queue(Signal),
     /// Something this connection waits for became durable in this stream, or the stream has room again.
     Durable(StreamId),
@@ -29,24 +28,24 @@ pub enum Event {
     Written(StreamId),
     /// A piece of a large body was written to its file, or read from it.
     Body,
-    /// Publishing is blocked on the whole node, or goes on: [`crate::Alarms::publishing_blocked`] says which.
+    /// Publishing is blocked or unblocked on the whole node: [`crate::Alarms::publishing_blocked`] tells which.
     Alarm,
     /// Answers to a request that was registered with [`crate::reply_to::ReplyTargets`].
     Reply(Reply),
-    /// Somebody wants to know what it does.
+    /// An inquiry about its state.
     Describe(Inquiry),
     /// The node wants the connection closed, for this reason.
     Close(Arc<str>),
-    /// The node was put into maintenance: connections are closed, but for those whose clients maintain it.
+    /// The node was put into maintenance: connections are closed, except those of clients that maintain it.
     Maintenance,
-    /// The connection has to go at once, for this reason, unless it has logged in.
+    /// The connection has to close at once for this reason, unless it has logged in.
     Shed(Arc<str>),
 }
 
-/// See the module.
+/// The events of a connection, with its wake-up.
 pub struct Outbox {
     mailbox: Mailbox<Event, Mutex<Inner<Event>>>,
-    /// What the connection's input waits for, for listings.
+    /// The reason why the connection's input waits, for listings.
     wait: Mutex<Option<QueueWait>>,
     wake: Arc<dyn Wake>,
 }
@@ -57,29 +56,29 @@ impl Outbox {
         Self { mailbox: Mailbox::default(), wait: Mutex::new(None), wake }
     }
 
-    /// Leaves an event and wakes the owner when it must be.
+    /// Adds an event, and wakes the owner if necessary.
     pub fn send(&self, event: Event) {
         if self.mailbox.push(event) {
             self.wake.wake();
         }
     }
 
-    /// The owner's input waits, or doesn't any more.
+    /// Sets the reason why the owner's input waits; `None` if it doesn't.
     pub fn set_wait(&self, wait: Option<QueueWait>) {
         *self.wait.lock() = wait;
     }
 
-    /// What the owner's input waits for.
+    /// The reason why the owner's input waits.
     pub fn wait(&self) -> Option<QueueWait> {
         *self.wait.lock()
     }
 
-    /// Takes all events.
+    /// Moves all events to the end of `out`.
     pub fn drain(&self, out: &mut Vec<Event>) {
         self.mailbox.drain(out);
     }
 
-    /// Takes all events once those that were taken before are handled; keeps the memory that they had.
+    /// Takes all events if `events` is empty, so that earlier ones are handled first; keeps its allocated memory.
     pub fn drain_after(&self, events: &mut VecDeque<Event>) {
         if events.is_empty() {
             let mut taken = Vec::from(std::mem::take(events));

@@ -1,15 +1,15 @@
 //! Bytes on their way to a socket.
 //!
-//! An idle connection owns no buffer: an output borrows one from its thread when it has something to
-//! say and gives it back when the socket took all.
+//! An idle connection owns no buffer: an output borrows one from its thread when it has bytes to send, and returns it when the
+//! socket has taken all.
 
 use std::cell::RefCell;
 
 use crate::settings::OUTPUT_BYTES_MAX;
 
-/// A buffer that grew beyond this many bytes isn't kept.
+/// Capacity above which a buffer isn't kept.
 const KEEP_BYTES: usize = 512 << 10;
-/// So many bytes that were written are worth it to move the rest to the front.
+/// Number of written bytes from which on moving the rest to the front is worthwhile.
 const MOVE_BYTES: usize = 64 << 10;
 const POOL_BUFFERS: usize = 16;
 
@@ -17,7 +17,7 @@ thread_local! {
     static POOL: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// See the module.
+/// The bytes that wait for a connection's socket.
 #[derive(Debug, Default)]
 pub struct Output {
     bytes: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Where frames are appended.
+    /// The buffer that frames are appended to.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         if self.bytes.capacity() == 0
             && let Some(spare) = POOL.with_borrow_mut(Vec::pop)
@@ -35,22 +35,22 @@ impl Output {
         &mut self.bytes
     }
 
-    /// What the socket is to take next.
+    /// The bytes that the socket has to take next.
     pub fn pending(&self) -> &[u8] {
         &self.bytes[self.written..]
     }
 
-    /// How many bytes wait.
+    /// Number of waiting bytes.
     pub fn len(&self) -> usize {
         self.bytes.len() - self.written
     }
 
-    /// True when the socket took all.
+    /// Whether the socket has taken all bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// True when the socket is so far behind that the client shouldn't be asked for more.
+    /// Whether the socket is so far behind that the client shouldn't be asked for more.
     pub fn is_full(&self) -> bool {
         self.len() >= OUTPUT_BYTES_MAX
     }
@@ -58,12 +58,12 @@ impl Output {
     /// The socket took `count` bytes.
     ///
     /// # Panics
-    /// When that is more than there were.
+    /// If fewer bytes were waiting.
     pub fn written(&mut self, count: usize) {
         self.written += count;
         assert!(self.written <= self.bytes.len(), "more written than there was");
         if self.written < self.bytes.len() {
-            // A client that reads slowly but steadily never lets it become empty: what was written must go all the same.
+            // A slow but steady client never lets it become empty, so written bytes have to be removed before that.
             if self.written >= MOVE_BYTES && self.written >= self.len() {
                 self.bytes.drain(..self.written);
                 self.written = 0;
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_steady_reader_that_is_always_behind_costs_no_more_than_it_is_behind() {
+    fn a_steady_slow_reader_does_not_let_the_buffer_grow() {
         let mut output = Output::default();
         let piece: Vec<u8> = (0..100_000u32).map(|at| at as u8).collect();
         output.buffer().extend_from_slice(&piece);

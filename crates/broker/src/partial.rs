@@ -1,5 +1,5 @@
-//! Messages of which a part has come: what all of them hold together on one connection, whatever its protocol. A client
-//! has thousands of links or channels, and each may begin a message of the largest size and never end it.
+//! Partially received messages: a limit for all of them together on one connection, for all protocols. A client may have
+//! thousands of links or channels, and could begin a message of the largest size on each and never complete it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,14 +8,14 @@ use thiserror::Error;
 
 use crate::settings::Settings;
 
-/// See the module.
+/// The limit and the total of a connection's partially received messages.
 #[derive(Debug, Clone)]
 pub struct PartialMessages {
     held: Arc<AtomicU64>,
     max: u64,
 }
 
-/// The part of one message; its bytes count until it is dropped.
+/// A partially received message; its bytes count until it is dropped.
 #[derive(Debug)]
 pub struct PartialBytes {
     bytes: Vec<u8>,
@@ -23,7 +23,7 @@ pub struct PartialBytes {
     all: PartialMessages,
 }
 
-/// A connection's parts hold too much: the client's fault.
+/// The partial messages of a connection are too large: an error of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "unfinished messages of this connection would hold {held} bytes, more than partial_message_bytes_max_per_connection \
@@ -35,32 +35,32 @@ pub struct TooManyPartialBytes {
 }
 
 impl PartialMessages {
-    /// Those of a connection that begins. One message of the largest size is always let in.
+    /// The limit for a new connection. One message of the largest size always fits.
     pub fn new(settings: &Settings) -> Self {
         Self { held: Arc::default(), max: settings.partial_message_bytes_max.max(settings.max_message_size) }
     }
 
-    /// A message of which nothing has come.
+    /// Begins a message without any bytes.
     pub fn begin(&self) -> PartialBytes {
         PartialBytes { bytes: Vec::new(), charged: 0, all: self.clone() }
     }
 }
 
 impl PartialBytes {
-    /// Adds what has come.
+    /// Appends received bytes.
     ///
     /// # Errors
-    /// When all that the connection holds would be too much.
+    /// If all partial messages of the connection would be too large.
     pub fn add(&mut self, part: &[u8]) -> Result<(), TooManyPartialBytes> {
         self.charge(part.len() as u64)?;
         self.bytes.extend_from_slice(part);
         Ok(())
     }
 
-    /// Counts what is kept besides.
+    /// Counts further bytes that are held for the message.
     ///
     /// # Errors
-    /// The same.
+    /// As [`PartialBytes::add`].
     pub fn charge(&mut self, bytes: u64) -> Result<(), TooManyPartialBytes> {
         let held = self.all.held.load(Ordering::Relaxed) + bytes;
         if held > self.all.max {
@@ -71,22 +71,22 @@ impl PartialBytes {
         Ok(())
     }
 
-    /// How many bytes have come.
+    /// Number of received bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether nothing has come.
+    /// Whether no bytes were received.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// What has come.
+    /// The received bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The message, which is whole.
+    /// The complete message.
     pub fn finish(mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }

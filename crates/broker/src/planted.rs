@@ -1,5 +1,5 @@
-//! Switches for planted bugs: tests show that the tests see them. Without the feature `planted-bugs` none of them has
-//! an effect.
+//! Switches for planted bugs: tests prove that other tests detect them. Without the feature `planted-bugs` none of them has an
+//! effect.
 
 use std::cell::Cell;
 
@@ -10,19 +10,19 @@ pub enum Bug {
     FirstQueueConfirms,
     /// Acknowledgements aren't logged.
     ForgetSettles,
-    /// What became durable between a look and the wait for it wakes nobody.
+    /// A place that becomes durable between the check and the registration wakes nothing.
     LoseWaiter,
-    /// A message that is given back isn't ready again.
+    /// A requeued message isn't ready again.
     LoseRequeued,
     /// Messages are in their queue, and delivered, before they are durable.
     ApplyBeforeDurable,
-    /// A confirm of AMQP 0-9-1 waits for the write only.
+    /// A confirm of AMQP 0-9-1 only waits for the write.
     ConfirmWhenWritten,
-    /// An outcome of AMQP 1.0 waits for the write only.
+    /// An outcome of AMQP 1.0 only waits for the write.
     AcceptWhenWritten,
     /// The end of a transaction of AMQP 1.0 is answered when it is appended.
     DischargeEarly,
-    /// Nobody is told that the log has room again.
+    /// Connections aren't notified that the log has room again.
     LoseRoom,
 }
 

@@ -1,4 +1,4 @@
-//! What a broker asks of a protocol and of its connections. It knows them by these traits alone.
+//! The interface between a broker and its protocols. The broker knows protocols and their connections only by these traits.
 
 use std::sync::Arc;
 
@@ -14,66 +14,66 @@ pub use crate::protocol_info::ProtocolInfo;
 use crate::time::{Nanos, Now};
 use crate::traffic::Traffic;
 
-/// What a protocol makes of a connection's first bytes.
+/// A protocol's decision on a connection's first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recognised {
-    /// They are another's.
+    /// They belong to another protocol.
     No,
-    /// More of them are needed.
+    /// More bytes are needed.
     Perhaps,
-    /// They are its own; so many of them are its header and aren't given to the session.
+    /// They belong to this protocol; the given number of bytes is its header, which isn't passed to the session.
     Yes(usize),
 }
 
 /// A protocol that clients speak.
 pub trait Protocol: Send + Sync {
-    /// What it is called.
+    /// Its names.
     fn info(&self) -> &'static ProtocolInfo;
 
-    /// Whether a connection that begins with `input` speaks it.
+    /// Whether a connection that begins with `input` uses it.
     fn recognise(&self, input: &[u8]) -> Recognised;
 
-    /// The answer to a client that began with `received`, which no protocol of its listener recognises. The first protocol
-    /// that has one answers.
+    /// The answer to a client that began with `received`, which no protocol of its listener recognises. The first protocol with
+    /// an answer is used.
     fn refusal(&self, received: &[u8]) -> Option<&'static [u8]> {
         let _ = received;
         None
     }
 
-    /// The response of a SASL mechanism that this protocol defines, in PLAIN's form (RFC 4616); none for other mechanisms.
-    /// Clients of all protocols may name it.
+    /// The response of a SASL mechanism that this protocol defines, in PLAIN's form (RFC 4616); `None` for other mechanisms.
+    /// Clients of all protocols may use it.
     fn plain_response(&self, mechanism: &str, response: &[u8]) -> Option<Result<Vec<u8>, String>> {
         let _ = (mechanism, response);
         None
     }
 
-    /// A session for a connection that was recognised at `now`.
+    /// Begins a session for a connection that was recognised at `now`.
     fn begin(&self, accepted: Accepted, now: Now) -> Box<dyn Session>;
 }
 
-/// A connection of a protocol: bytes in, bytes out, time as a parameter. [`crate::Connection`] says when each is called.
+/// A connection of a protocol: bytes in, bytes out, time as a parameter. [`crate::Connection`] documents when each is called.
 pub trait Session: Send {
     /// Handles input; returns how many bytes it used.
     fn receive(&mut self, input: &[u8], now: Now) -> usize;
-    /// Does whatever is due, up to one write's worth.
+    /// Does due work, up to one write's worth.
     fn turn(&mut self, now: Now);
-    /// The last turn left work behind.
+    /// Whether the last turn left work behind.
     fn wants_turn(&self) -> bool;
-    /// False while its input is held back.
+    /// False while backpressure applies to its input.
     fn wants_read(&self) -> bool;
-    /// When it has to have a turn at the latest.
+    /// Time of the next turn at the latest.
     fn next_deadline(&self) -> Option<Nanos>;
-    /// Nothing more will come.
+    /// Whether the connection is over.
     fn is_finished(&self) -> bool;
-    /// It is ending, and more is left of it than one turn may end.
+    /// Whether it is ending and one turn couldn't end everything.
     fn is_ending(&self) -> bool;
-    /// A user has proved its identity.
+    /// Whether a user has logged in.
     fn is_logged_in(&self) -> bool;
-    /// What the socket is to take.
+    /// Output for the socket.
     fn output(&mut self) -> &mut Output;
-    /// So many bytes were read from its socket and written to it.
+    /// Counts bytes that were read from its socket and written to it.
     fn transferred(&mut self, read: u64, written: u64, now: Now);
-    /// The socket is gone. Idempotent.
+    /// The socket is closed. Idempotent.
     fn disconnected(&mut self, now: Now);
 }
 
@@ -83,24 +83,24 @@ pub struct Accepted {
     pub broker: Arc<Broker>,
     /// Its id.
     pub id: ConnectionId,
-    /// Where it comes from.
+    /// The other end.
     pub peer: Peer,
-    /// How it is reached.
+    /// Its outbox, for events from elsewhere.
     pub outbox: Arc<Outbox>,
-    /// What it counts.
+    /// Its counters.
     pub counters: Box<Traffic>,
-    /// What it speaks.
+    /// Its protocol.
     pub spoken: Spoken,
-    /// It has to be open at this monotonic time, in nanoseconds.
+    /// Monotonic time in nanoseconds by which it has to be open.
     pub deadline: Nanos,
 }
 
 /// A protocol of a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spoken {
-    /// Its place among the broker's protocols.
+    /// Its index among the broker's protocols.
     pub(crate) at: usize,
-    /// What it is called.
+    /// Its names.
     pub info: &'static ProtocolInfo,
 }
 
@@ -109,21 +109,21 @@ pub struct Spoken {
 #[error("protocol '{0}' is not spoken by this node")]
 pub struct NotSpoken(String);
 
-/// The protocols of a broker, or those of them that a listener accepts.
+/// The protocols of a broker, or the subset that a listener accepts.
 #[derive(Clone)]
 pub struct Protocols(Arc<[(Spoken, Arc<dyn Protocol>)]>);
 
 impl Protocols {
-    /// All protocols of a broker, in the order in which they are asked and shown.
+    /// All protocols of a broker, in the order in which they are tried and shown.
     pub fn new(protocols: impl IntoIterator<Item = Arc<dyn Protocol>>) -> Self {
         let numbered = protocols.into_iter().enumerate();
         Self(numbered.map(|(at, protocol)| (Spoken { at, info: protocol.info() }, protocol)).collect())
     }
 
-    /// Those with these labels.
+    /// The protocols with these labels.
     ///
     /// # Errors
-    /// The first label that none of them has.
+    /// The first unknown label.
     pub fn named(&self, labels: &[&str]) -> Result<Self, NotSpoken> {
         let find = |label: &&str| {
             let found = self.0.iter().find(|(spoken, _)| spoken.info.label == *label);
@@ -132,12 +132,12 @@ impl Protocols {
         labels.iter().map(find).collect::<Result<_, _>>().map(Self)
     }
 
-    /// What they are called.
+    /// The protocols, in their order.
     pub fn spoken(&self) -> impl Iterator<Item = Spoken> {
         self.0.iter().map(|(spoken, _)| *spoken)
     }
 
-    /// As [`Protocol::plain_response`], of the protocol that defines the mechanism.
+    /// Like [`Protocol::plain_response`], of the protocol that defines the mechanism.
     pub fn plain_response(&self, mechanism: &str, response: &[u8]) -> Option<Result<Vec<u8>, String>> {
         self.0.iter().find_map(|(_, protocol)| protocol.plain_response(mechanism, response))
     }
@@ -147,11 +147,11 @@ impl Protocols {
     }
 }
 
-/// What connections of one protocol have counted.
+/// Totals of the connections of one protocol.
 pub struct ProtocolTotals {
-    /// What the protocol is called.
+    /// The names of the protocol.
     pub info: &'static ProtocolInfo,
-    /// Everything they counted.
+    /// Totals of all counters.
     pub totals: Totals,
     /// Sizes of the messages that they published.
     pub sizes: SizeTotals,

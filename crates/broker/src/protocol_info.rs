@@ -1,13 +1,13 @@
-//! What protocols are called.
+//! Names of protocols.
 
-/// What a protocol is called.
+/// The names of a protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ProtocolInfo {
-    /// Its label in metrics; listeners name it so, too.
+    /// Its label in metrics and in the configuration of listeners.
     pub label: &'static str,
-    /// What listings of connections call it.
+    /// Its name in listings of connections.
     pub name: &'static str,
-    /// Whether its connections are listed with channels that show what was published and delivered. Otherwise the connection
-    /// shows that.
+    /// Whether its connections are listed with channels that show published and delivered messages. Otherwise the connection
+    /// shows these.
     pub has_channels: bool,
 }

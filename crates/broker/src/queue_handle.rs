@@ -1,8 +1,8 @@
-//! A queue as the rest of the broker reaches it: by calls, never by its guard.
+//! A queue as used by the rest of the broker: by calls, never by its lock guard.
 //!
-//! Each call takes the queue's lock once, appends to the log under it what has to be durable (so that
-//! log order is queue order), releases it, and then passes signals on. A panic under the lock marks
-//! that queue failed until it is rebuilt from its log.
+//! Each call takes the queue's lock once and, under it, appends records of durable changes to the log, so that log order is
+//! queue order. It releases the lock, and then sends signals. A panic under the lock marks the queue failed until it is rebuilt
+//! from its log.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,20 +45,21 @@ pub(crate) mod tests;
 pub use leveret_queue::NoConsumer;
 pub use moves::{Reason, Waiting};
 
-/// Runs of messages in one record of the log at most, so that it stays within the largest one.
+/// Maximum number of runs in one record of the log, so that it doesn't exceed the largest record.
 pub const RECORD_RUNS_MAX: usize = 4096;
 
-/// What became of messages offered together.
+/// The result of publishing messages together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// How many, from the first on, the queue took.
+    /// Number of accepted messages, counted from the first one.
     pub accepted: u32,
-    /// What their confirm waits for.
+    /// The place that their confirm waits for.
     pub awaited: Awaited,
-    /// Its consumers could take messages that have left memory: publishers leave the disk and the processors to them.
+    /// Whether its consumers could take messages that have left memory: publishers then yield the disk and the processors to
+    /// them.
     pub is_behind: bool,
-    /// The queue takes no messages any more, since its deletion is on its way to the disk: these are none of its, as if they
-    /// had come later. What is said of them waits until that is so.
+    /// Whether the queue accepts no messages any more, because its deletion is in flight to the disk: the messages count as
+    /// published after the deletion. Their confirm waits until the deletion is durable.
     pub is_gone: bool,
 }
 
@@ -68,29 +69,29 @@ impl Published {
     }
 }
 
-/// See the module.
+/// A queue of the broker.
 pub struct QueueHandle {
     info: Arc<QueueInfo>,
     log_id: LogId,
     inner: Mutex<Queue>,
-    /// Place of the queue's last record, or up to where recovery replayed all; written under its lock. A checkpoint
-    /// that named an earlier one would have settles replayed that its state has already.
+    /// Place of the queue's last record, or of the end of the replay at recovery; written under its lock. If a checkpoint named
+    /// an earlier place, settles would be replayed that its state already contains.
     last_record: LatestPlace,
     durability: Durability,
-    /// Its records are appended there.
+    /// The stream that its records are appended to.
     stream: StreamRef,
     reads: Arc<Reads>,
     deferred: Arc<Deferred>,
     shared: Arc<SharedMessages>,
-    /// It is in the list of its home core.
+    /// Whether it is in the list of its home core.
     is_deferred: AtomicBool,
     moves: moves::Moves,
     deleted_messages: AtomicU64,
-    /// Where its deletion is logged, once it is closed; written under its lock.
+    /// The ticket of its deletion, once it is closed; written under its lock.
     closed_at: Mutex<Ticket>,
-    /// Where its sizes are read without its lock, under which they are written.
+    /// Its entry for gauges, which are written under its lock and read without it.
     place: OwnPlace,
-    /// Links that publish to the queue by its name: they are told when it is gone, as consumers are.
+    /// Links that publish to the queue by its name: like consumers, they are notified when it is gone.
     watchers: Mutex<BTreeMap<u64, Arc<dyn Link>>>,
 }
 
@@ -98,8 +99,8 @@ pub struct QueueHandle {
 pub type QueueRef = Arc<QueueHandle>;
 
 impl QueueHandle {
-    /// Builds a queue of the type that it was declared with, and whatever recovery found of it. `epoch_ms` is the wall time
-    /// of monotonic zero, in milliseconds since the Unix epoch.
+    /// Creates a queue of the type that it was declared with, with its recovered state. `epoch_ms` is the wall time of
+    /// monotonic zero, in milliseconds since the Unix epoch.
     pub fn open(
         info: Arc<QueueInfo>,
         recovered: Recovered,
@@ -108,7 +109,7 @@ impl QueueHandle {
         now: Nanos,
     ) -> QueueRef {
         services.shared.restore(&recovered.references);
-        // Messages of a former life may be there although new ones aren't logged.
+        // Messages from before a restart may exist although new ones aren't logged.
         let is_logged = info.durability(services.durability) != Durability::Memory || !recovered.ledger.is_empty();
         let surroundings =
             Surroundings { budget: services.budget.clone(), epoch_ms, strict_compat: services.strict_compat };
@@ -156,33 +157,33 @@ impl QueueHandle {
         self.log_id
     }
 
-    /// What a confirm means.
+    /// The meaning of a confirm.
     pub fn durability(&self) -> Durability {
         self.durability
     }
 
-    /// Whether persistent messages of it are logged.
+    /// Whether its persistent messages are logged.
     pub(crate) fn is_durable(&self) -> bool {
         self.durability != Durability::Memory
     }
 
-    /// Whether messages of it stand in this log.
+    /// Whether any of its messages are stored in this log.
     pub(crate) fn reads_from(&self, log: LogId) -> bool {
         log == self.log_id || log == LogId::SHARED && !self.inner.lock().references().is_empty()
     }
 
-    /// Where the first message from `number` on stands that is in the shared log.
+    /// The location of the first message from `number` on that is in the shared log.
     pub(crate) fn shared_place(&self, number: u64) -> Option<SharedPlace> {
         self.inner.lock().references().place(number)
     }
 
-    /// Whether the queue has this message, and it stands in the shared log.
+    /// Whether the queue has this message and it is stored in the shared log.
     pub(crate) fn holds_shared(&self, number: u64) -> bool {
         self.inner.lock().references().holds(number)
     }
 
-    /// Runs `call` under the lock, logs what it dropped or settled, and fires its effects. When the queue fails by it,
-    /// everybody is told who waits for it. None when the queue panicked.
+    /// Runs `call` under the lock, logs dropped and settled messages, and fires its effects. If the queue fails by it,
+    /// everything that waits for the queue is notified. `None` if the queue panicked.
     fn with<R>(self: &Arc<Self>, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> Option<R> {
         let mut effects = Effects::default();
         let (result, fails) = {
@@ -242,14 +243,14 @@ impl QueueHandle {
         result.ok()
     }
 
-    /// These died, and there is no exchange to take them.
+    /// Counts messages that died without a dead-letter exchange.
     fn count_dropped(&self, death: Death, runs: &[Run]) {
         if !runs.is_empty() {
             self.place.metrics().dropped.add(death, runs.iter().map(Run::count).sum());
         }
     }
 
-    /// Appends settles of durable messages; returns the ticket of the record, if there was anything.
+    /// Appends settles of durable messages; returns the ticket of the record, if there was anything to log.
     fn log_settles(&self, queue: &mut Queue, runs: &[Run], reason: SettleReason, wait: Wait) -> Option<Ticket> {
         let ranges = durable_ranges(runs);
         let forgets = is_planted(Bug::ForgetSettles) && matches!(reason, SettleReason::Acknowledged);
@@ -262,7 +263,7 @@ impl QueueHandle {
         Some(ticket)
     }
 
-    /// These left the queue, and the record that says so was appended: the shared log need not keep them for it.
+    /// Releases messages in the shared log that left the queue, after the record of that was appended.
     fn release(&self, queue: &mut Queue, runs: &[Run]) {
         if queue.references().is_empty() {
             return;
@@ -272,8 +273,8 @@ impl QueueHandle {
         }
     }
 
-    /// Offers `count` messages of a batch from `index` on. With `shared` they stand in the shared log, all of the batch from
-    /// that number on, for this queue among others.
+    /// Offers `count` messages of a batch from `index` on. With `shared`, the batch is stored in the shared log from that
+    /// number on, for this queue among others.
     pub fn publish(
         self: &Arc<Self>,
         batch: &Arc<Batch>,
@@ -287,7 +288,7 @@ impl QueueHandle {
         let mut referred = 0;
         let published = self.with(|queue, effects| {
             let Some(submission) = queue.submit(batch, index, count, now) else {
-                // Routed before its deletion was known: as if it had come later, and found no queue.
+                // It was routed before the deletion was known: it counts as published later, when it would have found no queue.
                 let awaited = Awaited::durable(*self.closed_at.lock());
                 return Published { accepted: count, awaited, is_behind: false, is_gone: true };
             };
@@ -334,8 +335,8 @@ impl QueueHandle {
         published
     }
 
-    /// Whether there is no memory for these transient messages, so that they are logged like persistent ones. Large ones
-    /// would have to stand in body files, and stay in memory.
+    /// Whether there is no memory for these transient messages, so that they are logged like persistent ones. Large ones are
+    /// excluded: they would need body files, and stay in memory.
     fn spills(&self, queue: &Queue, batch: &Batch, index: u32, count: u32) -> bool {
         let is_small = |at: u32| {
             let length = batch.message(at as usize).large.map_or(0, |body| body.len());
@@ -344,7 +345,7 @@ impl QueueHandle {
         queue.spills_volatile() && (index..index + count).all(is_small)
     }
 
-    /// Applies everything that is durable by now, or written if that is enough here.
+    /// Applies all messages that are durable, or written if that is enough for this queue.
     pub fn apply(self: &Arc<Self>) {
         let reached = self.stream.watermarks();
         self.with(|queue, effects| match self.durability {
@@ -370,9 +371,9 @@ impl QueueHandle {
         self.with(|queue, effects| queue.get(automatic_ack, link, key, now, effects)).unwrap_or(GetOutcome::Empty)
     }
 
-    /// Messages leave for good; the effect is at once, durable within the log's lazy flush or as soon as it can be.
-    /// Dropped ones go to the dead-letter exchange, if the queue has one; if it failed, that is after a restart.
-    /// Returns the ticket to wait for, none when nothing was logged.
+    /// Removes messages for good. This takes effect at once, and becomes durable with the log's lazy flush or as soon as
+    /// possible. Dropped messages go to the dead-letter exchange, if the queue has one; if the queue failed, after a restart.
+    /// Returns the ticket to wait for; `None` if nothing was logged.
     pub fn settle(
         self: &Arc<Self>,
         id: Option<ConsumerId>,
@@ -395,8 +396,8 @@ impl QueueHandle {
         .flatten()
     }
 
-    /// Messages of many consumers are acknowledged together: one lock, one record for up to [`RECORD_RUNS_MAX`] runs, and one
-    /// look for whose turn it is.
+    /// Acknowledges messages of many consumers together: one lock, one record for up to [`RECORD_RUNS_MAX`] runs, and one
+    /// scheduling of consumers.
     pub fn acknowledge(self: &Arc<Self>, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos) {
         self.with(|queue, effects| {
             queue.acknowledge(settled, now, effects);
@@ -408,7 +409,7 @@ impl QueueHandle {
         });
     }
 
-    /// Consumers end, and what they held goes back to its place; `failed` counts these deliveries as failed. Returns how many
+    /// Removes consumers and requeues the messages they hold; `failed` counts these deliveries as failed. Returns how many
     /// consumers are left.
     pub fn leave(
         self: &Arc<Self>,
@@ -424,9 +425,9 @@ impl QueueHandle {
         .flatten()
     }
 
-    /// Messages are rejected by somebody who answers for it: they go to the dead-letter exchange, if the queue has one,
-    /// or leave for good. Returns what the answer waits for; `outbox` is told when a move that it needs is durable. There
-    /// is no answer when the queue failed: the messages are in its log, and back after a restart.
+    /// Rejects messages for a client that waits for an answer: they go to the dead-letter exchange, if the queue has one, or
+    /// leave for good. Returns the condition of the answer; `outbox` is notified when a move that it needs is durable. There is
+    /// no answer if the queue failed: the messages are in its log, and ready again after a restart.
     pub fn reject(
         self: &Arc<Self>,
         id: Option<ConsumerId>,
@@ -452,7 +453,7 @@ impl QueueHandle {
         wait.flatten().unwrap_or_else(|| moves::never(self.stream.id(), outbox, reason, &self.failure()))
     }
 
-    /// Messages go back to their place; `failed` counts their delivery as failed.
+    /// Puts messages back into their places; `failed` counts their delivery as failed.
     pub fn requeue(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos) {
         if is_planted(Bug::LoseRequeued) {
             return;
@@ -460,7 +461,7 @@ impl QueueHandle {
         self.with(|queue, effects| queue.requeue(id, runs, failed, now, effects));
     }
 
-    /// Removes all ready messages: how many, and what the answer waits for.
+    /// Removes all ready messages; returns how many, and the ticket that the answer waits for.
     pub fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Ticket) {
         let purged = self.with(|queue, effects| {
             let (count, runs) = queue.purge(now, effects);
@@ -472,7 +473,7 @@ impl QueueHandle {
     /// Adds a consumer.
     ///
     /// # Errors
-    /// [`NoConsumer`] says what is in the way.
+    /// [`NoConsumer`] is the reason why it can't be added.
     pub fn add_consumer(
         self: &Arc<Self>,
         id: ConsumerId,
@@ -483,7 +484,7 @@ impl QueueHandle {
         added.unwrap_or(Err(NoConsumer::Gone))
     }
 
-    /// Closes the queue for good, if `condition` holds; `log` appends the record of its deletion meanwhile, and returns its
+    /// Closes the queue for good if `condition` holds; `log` appends the record of its deletion under the lock, and returns its
     /// ticket.
     pub(crate) fn close(
         &self,
@@ -498,7 +499,7 @@ impl QueueHandle {
         Ok(ticket)
     }
 
-    /// Ends a consumer. Returns how many are left when this one was there.
+    /// Removes a consumer. Returns how many are left; `None` if it didn't exist.
     pub fn cancel(self: &Arc<Self>, id: ConsumerId, now: Nanos) -> Option<usize> {
         self.with(|queue, effects| queue.cancel(id, now, effects)).flatten()
     }
@@ -513,7 +514,7 @@ impl QueueHandle {
         self.with(|queue, effects| queue.flow(id, Flow::Window(open), now, effects));
     }
 
-    /// See [`Flow::Credit`]. None when the consumer is gone.
+    /// See [`Flow::Credit`]. `None` if the consumer is gone.
     pub fn grant(
         self: &Arc<Self>,
         id: ConsumerId,
@@ -526,12 +527,12 @@ impl QueueHandle {
         self.with(|queue, effects| queue.flow(id, flow, now, effects)).flatten()
     }
 
-    /// Has `link` signalled with `key` when the queue is gone.
+    /// Registers `link` to be signalled with `key` when the queue is gone.
     pub fn watch(&self, key: u64, link: Arc<dyn Link>) {
         self.watchers.lock().insert(key, link);
     }
 
-    /// Ends a watch.
+    /// Removes that registration.
     pub fn unwatch(&self, key: u64) {
         self.watchers.lock().remove(&key);
     }
@@ -542,27 +543,27 @@ impl QueueHandle {
         }
     }
 
-    /// Notes that a publisher is held back, for this reason.
+    /// Notes that a publisher is held back for this reason.
     pub fn publisher_held(self: &Arc<Self>, reason: WaitReason, now: Nanos) {
         self.with(|queue, _| queue.publisher_held(reason, now));
     }
 
-    /// A publisher that was held back for this reason goes on.
+    /// Notes that a publisher that was held back for this reason continues.
     pub fn publisher_released(self: &Arc<Self>, reason: WaitReason) {
         self.with(|queue, _| queue.publisher_released(reason));
     }
 
-    /// Stored messages that were asked for.
+    /// Passes on stored messages that were requested.
     pub fn loaded(self: &Arc<Self>, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
         self.with(|queue, effects| queue.loaded(read, runs, now, effects));
     }
 
-    /// The queue cannot go on.
+    /// Fails the queue.
     pub fn fail(self: &Arc<Self>, reason: String) {
         self.with(|queue, effects| queue.fail(reason, effects));
     }
 
-    /// Dead letters stay where they are until a restart, so nobody may say that they have gone.
+    /// Dead letters stay in the queue until a restart, so answers must not claim that they have moved.
     fn fail_moves(&self) {
         let reason = self.failure();
         self.moves.all().into_iter().for_each(|waiting| waiting.fail(&reason));
@@ -576,7 +577,7 @@ impl QueueHandle {
         .into()
     }
 
-    /// Its deletion is durable: consumers are told, memory goes.
+    /// Its deletion is durable: notifies consumers, and frees its memory.
     pub fn delete(self: &Arc<Self>) {
         let deleted = self.with(|queue, effects| {
             queue.references_mut().release(0, u64::MAX, |first, last| self.shared.release(first, last));
@@ -587,12 +588,12 @@ impl QueueHandle {
         self.deleted_messages.store(count, Ordering::Relaxed);
         self.deferred.forget(self);
         self.reads.dead_letters_left();
-        // What was on its way is gone with the queue, which is durable.
+        // Dead letters in flight are gone with the queue, which is durable.
         self.moves.all().into_iter().for_each(|waiting| waiting.moved(Place::NOTHING, &self.stream));
         self.tell_watchers();
     }
 
-    /// How many ready messages went with the deletion.
+    /// Number of ready messages that were deleted with the queue.
     pub fn deleted_messages(&self) -> u64 {
         self.deleted_messages.load(Ordering::Relaxed)
     }
@@ -602,12 +603,12 @@ impl QueueHandle {
         self.with(|queue, effects| queue.run_timers(now, most, effects)).unwrap_or(false)
     }
 
-    /// Says when it wants to be looked at.
+    /// Announces its next deadline to its home core.
     pub(crate) fn announce(self: &Arc<Self>) {
         self.with(|_, _| ());
     }
 
-    /// Somebody declared it again, which is a use that `x-expires` counts from. Ready messages and consumers.
+    /// A client declared it again, which is a use for `x-expires`. Returns the numbers of ready messages and consumers.
     pub fn declared_again(&self, now: Nanos) -> (u64, usize) {
         let mut queue = self.inner.lock();
         queue.used(now);
@@ -631,7 +632,7 @@ impl BodyOwner for QueueHandle {
     }
 }
 
-/// What the log has to learn of these runs.
+/// The ranges of durable messages in these runs, as logged.
 fn durable_ranges(runs: &[Run]) -> SmallVec<[SettleRange; 16]> {
     let durable = runs.iter().filter(|run| run.durable);
     durable.map(|run| SettleRange { first: run.first, last: run.last, bytes: run.bytes }).collect()
@@ -641,7 +642,7 @@ fn has_failed(queue: &Queue) -> bool {
     matches!(queue.state(), QueueState::Failed(_))
 }
 
-/// How an outcome is recorded.
+/// The reason that is recorded for an outcome.
 fn reason_of(outcome: Outcome) -> SettleReason {
     match outcome {
         Outcome::Settled => SettleReason::Acknowledged,

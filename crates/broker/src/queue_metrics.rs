@@ -1,5 +1,5 @@
-//! What is summed over all queues, without a look at each of them: every queue writes its sizes to a place of its own
-//! in one array, under its lock, and whoever wants sums reads the array from one end to the other.
+//! Sums over all queues without visiting each of them: every queue writes its gauges to its own place in one array, under its
+//! lock. Sums are computed by a scan of the array.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -10,19 +10,19 @@ use leveret_model::Durability;
 use leveret_queue::{QueueGauges, WaitReason, Waits};
 use parking_lot::{Mutex, RwLock};
 
-/// So many places are made at once.
+/// Number of places that are allocated at once.
 const CHUNK: usize = 512;
-/// How many reasons there are why a queue waits.
+/// Number of reasons why a queue waits.
 const REASONS: usize = WaitReason::ALL.len();
 
-/// See the module.
+/// The gauges of all queues.
 #[derive(Default)]
 pub struct QueueMetrics {
     chunks: RwLock<Vec<Arc<Chunk>>>,
     free: Mutex<Vec<(usize, usize)>>,
-    /// What died and went to a dead-letter exchange.
+    /// Messages that died and went to a dead-letter exchange.
     pub dead_lettered: Deaths,
-    /// What died in queues that have none.
+    /// Messages that died in queues without a dead-letter exchange.
     pub dropped: Deaths,
 }
 
@@ -37,7 +37,7 @@ impl Deaths {
         }
     }
 
-    /// How many so far.
+    /// Number of messages that died for this reason.
     pub fn of(&self, reason: Reason) -> u64 {
         self.0[reason as usize].value()
     }
@@ -45,7 +45,7 @@ impl Deaths {
 
 struct Chunk([Place; CHUNK]);
 
-/// 64 bytes, a cache line. Relaxed stores: only the queue writes them, under its lock.
+/// The gauges of one queue: 64 bytes, a cache line. Stores are relaxed: only the queue writes them, under its lock.
 #[derive(Default)]
 #[repr(align(64))]
 struct Place {
@@ -59,7 +59,7 @@ struct Place {
     consumers: AtomicU32,
     links: AtomicU32,
     waits: AtomicU32,
-    /// What a confirm means there, from 1 on, in its lowest byte, 0 for nobody's place; and flags.
+    /// The queue's durability, from 1 on, in the lowest byte, 0 for an unused place; and flags.
     kind: AtomicU32,
 }
 
@@ -115,7 +115,7 @@ impl Place {
     }
 }
 
-/// A queue's own place, given back when dropped.
+/// A queue's own place, returned when dropped.
 pub(crate) struct OwnPlace {
     all: Arc<QueueMetrics>,
     chunk: Arc<Chunk>,
@@ -135,7 +135,7 @@ impl OwnPlace {
         &self.all
     }
 
-    /// The queue is deleted, although somebody still holds it.
+    /// The queue is deleted, although references to it may remain.
     pub(crate) fn vacate(&self) {
         self.write(&QueueGauges::default());
         self.place().kind.store(0, Ordering::Relaxed);
@@ -153,20 +153,20 @@ impl Drop for OwnPlace {
     }
 }
 
-/// Sums over all queues at about one moment.
+/// Sums over all queues at approximately one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueSums {
-    /// Their sizes together. Its `waits` are empty.
+    /// The sums of their gauges. Its `waits` are empty.
     pub gauges: QueueGauges,
-    /// Body bytes of what survives a restart; estimated in queues that hold both kinds.
+    /// Body bytes of messages that survive a restart; estimated for queues that hold both kinds.
     pub persistent_bytes: u64,
-    /// Body bytes in memory, estimated where only a part of a queue is.
+    /// Body bytes in memory; estimated if only a part of a queue's messages is in memory.
     pub in_memory_bytes: u64,
-    /// Of the messages in memory, those that are ready.
+    /// Number of messages in memory that are ready.
     pub in_memory_ready: u64,
-    /// Queues and their messages, ready and unacknowledged, by [`Durability`].
+    /// Numbers of queues and of their ready and unacknowledged messages, by [`Durability`].
     pub by_durability: [(u64, u64); 3],
-    /// How many queues wait, by reason.
+    /// Number of waiting queues, by reason.
     pub waiting: [u64; REASONS],
 }
 
@@ -196,13 +196,13 @@ impl QueueSums {
     }
 }
 
-/// Body bytes of a queue's messages that survive a restart; estimated if there are others too.
+/// Body bytes of a queue's messages that survive a restart; estimated if it has others, too.
 pub fn persistent_bytes(gauges: &QueueGauges) -> u64 {
     let messages = gauges.ready + gauges.unacknowledged;
     share(gauges, messages - gauges.volatile.min(messages))
 }
 
-/// Body bytes of a queue's messages in memory; estimated if there are others too.
+/// Body bytes of a queue's messages in memory; estimated if it has others, too.
 pub fn in_memory_bytes(gauges: &QueueGauges) -> u64 {
     share(gauges, gauges.in_memory)
 }
@@ -232,7 +232,7 @@ impl QueueMetrics {
         OwnPlace { all: self.clone(), chunk, at }
     }
 
-    /// The sums of now.
+    /// The current sums.
     pub fn sums(&self) -> QueueSums {
         let mut sums = QueueSums::default();
         for chunk in self.chunks.read().iter() {
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(sums.by_durability[Durability::Synced as usize], (count, 8 * count));
         places.truncate(1);
         assert_eq!(metrics.sums().gauges.ready, 4);
-        // Places are used again.
+        // Places are reused.
         places.extend((0..CHUNK).map(|_| metrics.place(Durability::Memory)));
         assert_eq!(metrics.sums().by_durability, [(1, 8), (0, 0), (CHUNK as u64, 0)]);
         assert_eq!(metrics.chunks.read().len(), 2);

@@ -1,11 +1,11 @@
-//! How much of what lives with connections there may be: on the node, in a vhost, of a user.
+//! Limits of resources that live with connections: for the node, each vhost and each user.
 //!
-//! Connections, channels and sessions, links, consumers and unsettled deliveries are counted where they begin and end,
-//! in the connection's [`Account`]: what it took is given back when it says so, and all of it when it goes. Queues,
-//! exchanges and bindings outlive connections, so the model counts those ([`leveret_model::Limits`]).
+//! Connections, channels and sessions, links, consumers and unsettled deliveries are counted in the connection's [`Account`]
+//! when they begin and end. The rest is returned when the connection ends. Queues, exchanges and bindings outlive
+//! connections, so the model counts those ([`leveret_model::Limits`]).
 //!
-//! Limits protect against exhaustion. What exceeds one is refused with its value and the key that changes it; unsettled
-//! deliveries are the exception, since there is nobody to refuse: consumers wait.
+//! Limits protect against exhaustion. A request that exceeds one is refused with its value and the key that changes it.
+//! Unsettled deliveries are the exception, because there is no request to refuse: consumers wait.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use leveret_model::{MAX_CHANNELS, MAX_CONNECTIONS, Topology};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-/// What is counted.
+/// The counted resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Open connections.
@@ -26,44 +26,44 @@ pub enum Kind {
     Links,
     /// Consumers, receiving links included.
     Consumers,
-    /// Deliveries that their client hasn't settled, in steps of [`UNSETTLED_STEP`].
+    /// Deliveries that the client hasn't settled, in steps of [`UNSETTLED_STEP`].
     Unsettled,
 }
 
 const KINDS: usize = 5;
 
-/// Unsettled deliveries of a channel or session are counted in steps of so many, so that nothing is shared for each
-/// message. When a limit on them is reached, so many each may still have: whoever waits then has deliveries of its own
-/// whose settlement lets it go on.
+/// Step in which unsettled deliveries of a channel or session are counted, so that shared counters aren't written for each
+/// message. When their limit is reached, each may still have this many: a consumer that waits then has deliveries of its own
+/// whose settlement lets it continue.
 pub const UNSETTLED_STEP: u64 = 256;
 
 impl OwnLimits {
-    /// Of open connections.
+    /// The limits of open connections.
     pub fn of_connections(topology: &Topology, vhost: &str, user: &str) -> Self {
         Self { vhost: topology.vhost_limit(vhost, MAX_CONNECTIONS), user: topology.user_limit(user, MAX_CONNECTIONS) }
     }
 
-    /// Of open channels.
+    /// The limits of open channels.
     pub fn of_channels(topology: &Topology, user: &str) -> Self {
         Self { vhost: None, user: topology.user_limit(user, MAX_CHANNELS) }
     }
 }
 
-/// How much there may be of one kind.
+/// Limits of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scoped {
-    /// On the node.
+    /// For the node.
     pub node: u64,
-    /// In each vhost.
+    /// For each vhost.
     pub vhost: u64,
-    /// Of each user.
+    /// For each user.
     pub user: u64,
 }
 
-/// How much there may be of everything.
+/// Limits of all kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaLimits {
-    /// `connection_max_per_vhost`, `connection_max_per_user`. Those of the node are counted before they are open
+    /// `connection_max_per_vhost`, `connection_max_per_user`. Connections of the node are counted before they are open
     /// ([`crate::Settings::max_connections`]).
     pub connections: Scoped,
     /// `channel_max_per_node`, `channel_max_per_vhost`, `channel_max_per_user`.
@@ -101,7 +101,7 @@ impl QuotaLimits {
     }
 }
 
-/// Whose limit it is.
+/// The scope of a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Scope {
     Node(Arc<str>),
@@ -115,16 +115,16 @@ pub struct LimitReached {
     kind: Kind,
     scope: Scope,
     limit: u64,
-    /// Set for this vhost or user alone, and not in the configuration.
+    /// Set for this vhost or user alone rather than in the configuration.
     own: Option<Arc<str>>,
 }
 
-/// Limits that a vhost and a user were given over HTTP, beside those of the configuration.
+/// Limits that were set for a vhost and a user over HTTP, in addition to the configured ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnLimits {
-    /// Of the vhost.
+    /// The limit of the vhost.
     pub vhost: Option<u64>,
-    /// Of the user.
+    /// The limit of the user.
     pub user: Option<u64>,
 }
 
@@ -178,9 +178,9 @@ impl fmt::Display for LimitReached {
 struct Usage([AtomicU64; KINDS]);
 
 impl Usage {
-    /// One more, unless there are `limit` of them.
+    /// Counts one more, unless `limit` is reached.
     fn take(&self, kind: Kind, limit: u64) -> bool {
-        // One who is refused at the same time may see it one too high.
+        // A concurrent call that is refused may see a count that is one too high.
         let had = self.0[kind as usize].fetch_add(1, Ordering::Relaxed);
         if had >= limit {
             self.give(kind, 1);
@@ -202,7 +202,7 @@ impl Usage {
     }
 }
 
-/// See the module.
+/// The counters and limits of a node.
 pub struct Quota {
     limits: QuotaLimits,
     name: Arc<str>,
@@ -223,15 +223,15 @@ impl Quota {
         Self { limits, name: node.into(), node: Usage::default(), shared: Mutex::default() }
     }
 
-    /// How many there are on the node.
+    /// The current number on the node.
     pub fn used(&self, kind: Kind) -> u64 {
         self.node.get(kind)
     }
 
-    /// A connection of a user opens in a vhost.
+    /// Counts a connection of a user that opens in a vhost.
     ///
     /// # Errors
-    /// There are as many as there may be.
+    /// A limit is reached.
     pub fn open(self: &Arc<Self>, vhost: &Arc<str>, user: &Arc<str>, own: OwnLimits) -> Result<Account, LimitReached> {
         let (in_vhost, of_user) = {
             let mut shared = self.shared.lock();
@@ -252,7 +252,7 @@ impl Quota {
     }
 }
 
-/// What one connection holds; nothing before it is open. Dropping it gives everything back.
+/// Everything that one connection counts; empty before it is open. Dropping it returns everything.
 #[derive(Default)]
 pub struct Account {
     open: Option<Box<Open>>,
@@ -268,18 +268,18 @@ struct Open {
 }
 
 impl Account {
-    /// One more of a kind.
+    /// Counts one more of a kind.
     ///
     /// # Errors
-    /// There are as many as there may be.
+    /// A limit is reached.
     pub fn take(&mut self, kind: Kind) -> Result<(), LimitReached> {
         self.take_within(kind, OwnLimits::default())
     }
 
-    /// The same where vhost and user may have limits of their own.
+    /// The same if vhost and user may have limits of their own.
     ///
     /// # Errors
-    /// There are as many as there may be.
+    /// A limit is reached.
     pub fn take_within(&mut self, kind: Kind, own: OwnLimits) -> Result<(), LimitReached> {
         match &mut self.open {
             Some(open) => open.take(kind, own),
@@ -287,14 +287,14 @@ impl Account {
         }
     }
 
-    /// So many are gone.
+    /// Returns `count` of a kind.
     pub fn give(&mut self, kind: Kind, count: u64) {
         if let Some(open) = &mut self.open {
             open.give(kind, count);
         }
     }
 
-    /// So many more, whatever the limit is.
+    /// Counts `count` more, regardless of limits.
     pub(crate) fn add(&mut self, kind: Kind, count: u64) {
         if let Some(open) = &mut self.open {
             open.held[kind as usize] += count;
@@ -302,7 +302,7 @@ impl Account {
         }
     }
 
-    /// Whether there may be more.
+    /// Whether the limits allow more.
     pub(crate) fn has_room(&self, kind: Kind) -> bool {
         let Some(open) = &self.open else { return true };
         let limits = open.quota.limits.of(kind);
@@ -311,15 +311,16 @@ impl Account {
             && open.of_user.get(kind) < limits.user
     }
 
-    /// Of `max` unsettled deliveries that one channel or session may have, how many it may at the moment.
+    /// Number of unsettled deliveries, out of a maximum of `max`, that a channel or session may have at the moment.
     pub fn unsettled_allowed(&self, max: u32) -> u32 {
         if self.has_room(Kind::Unsettled) { max } else { max.min(UNSETTLED_STEP as u32) }
     }
 
-    /// A channel or session that counted `reported` unsettled deliveries has `open` now; what it is to count from here on.
+    /// Updates the count of a channel or session that counted `reported` unsettled deliveries and has `open` now. Returns the
+    /// new value of `reported`.
     pub fn report_unsettled(&mut self, reported: u64, open: u64) -> u64 {
         let rounded = open - open % UNSETTLED_STEP;
-        // One step of slack, so that a client that settles one by one doesn't change it each time.
+        // One step of slack, so that a client that settles one by one doesn't change the count each time.
         if open > 0 && reported.abs_diff(rounded) < UNSETTLED_STEP + u64::from(reported > rounded) {
             return reported;
         }
@@ -371,7 +372,7 @@ impl Drop for Open {
         for kind in [Kind::Connections, Kind::Channels, Kind::Links, Kind::Consumers, Kind::Unsettled] {
             self.give(kind, self.held[kind as usize]);
         }
-        // The last one of a vhost or user takes its counters along. Clones are only made under this lock.
+        // The last connection of a vhost or user removes its counters. Clones are only made under this lock.
         let mut shared = self.quota.shared.lock();
         if Arc::strong_count(&self.in_vhost) == 2 {
             shared.vhosts.remove(&self.vhost);
@@ -413,14 +414,14 @@ mod tests {
         );
         third.take(Kind::Channels).expect("room");
         assert!(text(third.take(Kind::Channels)).contains("on node 'leveret@here' has reached"));
-        // Nothing is left of what was refused.
+        // Refused resources aren't counted.
         first.give(Kind::Channels, 1);
         third.take(Kind::Channels).expect("room");
         assert_eq!(quota.used(Kind::Channels), 4);
     }
 
     #[test]
-    fn limits_of_a_vhost_or_user_are_told_in_rabbitmqs_words() {
+    fn limits_of_a_vhost_or_user_are_reported_in_rabbitmqs_words() {
         let quota = quota(Scoped { node: 9, vhost: 9, user: 9 });
         let open = |own: OwnLimits| quota.open(&"v".into(), &"me".into(), own);
         let mut first = open(OwnLimits { vhost: Some(1), user: Some(1) }).expect("room");
@@ -437,12 +438,12 @@ mod tests {
             text(first.take_within(Kind::Channels, user)),
             "number of channels opened for user 'me' has reached the maximum allowed user limit of (1)"
         );
-        // Nothing is left of what was refused.
+        // Refused resources aren't counted.
         assert_eq!((quota.used(Kind::Connections), quota.used(Kind::Channels)), (1, 1));
     }
 
     #[test]
-    fn everything_goes_with_its_connection() {
+    fn everything_is_returned_when_a_connection_ends() {
         let quota = quota(Scoped { node: 9, vhost: 9, user: 9 });
         let mut account = quota.open(&"/".into(), &"me".into(), OwnLimits::default()).expect("room");
         let other = quota.open(&"/".into(), &"me".into(), OwnLimits::default()).expect("room");
@@ -475,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_limit_everybody_may_still_have_some() {
+    fn a_channel_may_have_one_step_of_deliveries_at_the_limit() {
         let unsettled = Scoped { node: 256, vhost: 1000, user: 1000 };
         let quota = Arc::new(Quota::new(QuotaLimits { unsettled, ..QuotaLimits::default() }, "leveret@here"));
         let mut account = quota.open(&"/".into(), &"me".into(), OwnLimits::default()).expect("room");

@@ -1,4 +1,4 @@
-//! Messages that queues want back from disk: requests from any core, run by the reading disk thread.
+//! Reads of queues' messages from disk: requested on any core, run by the reading disk thread.
 
 use std::collections::VecDeque;
 use std::iter::Peekable;
@@ -18,10 +18,10 @@ use crate::settings::WHOLE_BODIES_BYTES_MAX;
 use crate::streams::StreamRef;
 use crate::time::Now;
 
-/// Bytes that one read asks for.
+/// Number of bytes that one read requests.
 pub const READ_BYTES: usize = 256 << 10;
 
-/// See the module.
+/// Requests for reads of stored messages.
 #[derive(Default)]
 pub struct Reads {
     requests: Mutex<VecDeque<(QueueRef, u64, Purpose)>>,
@@ -32,14 +32,14 @@ pub struct Reads {
 /// Large dead letters, which are in memory as a whole until they are moved.
 #[derive(Default)]
 struct DeadBodies {
-    /// Those that were read, with their bytes.
+    /// Dead letters that were read, with their bytes.
     read: Vec<(Weak<Batch>, u64)>,
     /// Requests that wait until others are moved.
     waiting: VecDeque<(QueueRef, u64)>,
 }
 
 impl DeadBodies {
-    /// Whether no more are to be read now.
+    /// Whether no more may be read now.
     fn is_full(&mut self) -> bool {
         self.read.retain(|(batch, _)| batch.strong_count() > 0);
         self.read.iter().map(|(_, bytes)| bytes).sum::<u64>() >= WHOLE_BODIES_BYTES_MAX
@@ -55,20 +55,20 @@ impl DeadBodies {
     }
 }
 
-/// What messages are read back for.
+/// The purpose of a read.
 #[derive(Clone)]
 pub enum Purpose {
     /// To be delivered.
     Delivery,
-    /// To be looked at by this consumer.
+    /// To be shown to this browsing consumer.
     Browsing(ConsumerId),
     /// To be moved to a dead-letter exchange.
     DeadLetters,
-    /// To be looked at by somebody who is called with them.
+    /// To be passed to this function.
     Peeking(Peek),
 }
 
-/// Who is called with messages, or with the reason why they can't be read.
+/// A function that is called with messages, or with the reason why they can't be read.
 pub type Peek = Arc<dyn Fn(Result<Vec<(u64, Arc<Batch>)>, String>) + Send + Sync>;
 
 /// One read, to be run on a disk thread.
@@ -88,12 +88,12 @@ struct QueueRead {
 }
 
 impl Reads {
-    /// Sets who is woken for a request.
+    /// Sets the wake-up for requests.
     pub fn set_wake(&self, wake: Arc<dyn Wake>) {
         *self.wake.write() = Some(wake);
     }
 
-    /// Asks for the stored messages of `queue` from number `from` on.
+    /// Requests the stored messages of `queue` from number `from` on.
     pub fn request(&self, queue: QueueRef, from: u64, purpose: Purpose) {
         self.requests.lock().push_back((queue, from, purpose));
         if let Some(wake) = &*self.wake.read() {
@@ -103,7 +103,7 @@ impl Reads {
 
     /// The next read to run.
     pub fn next(&self, bodies: &Arc<Bodies>) -> Option<ReadJob> {
-        // Somebody is in the middle of these.
+        // A delivery is in the middle of these.
         if let Some(read) = bodies.next_read() {
             return Some(ReadJob(Work::Body(read)));
         }
@@ -127,7 +127,7 @@ impl Reads {
         }
     }
 
-    /// Dead letters that were read have been moved, or never will be: others may be read.
+    /// Dead letters that were read have been moved, or never will be: further ones may be read.
     pub(crate) fn dead_letters_left(&self) {
         let has_waiting = !self.dead.lock().waiting.is_empty();
         if has_waiting && let Some(wake) = &*self.wake.read() {
@@ -137,8 +137,7 @@ impl Reads {
 }
 
 impl ReadJob {
-    /// Reads and gives what it read to whom it is for. A queue whose messages can't be read fails, and
-    /// nothing else does.
+    /// Reads, and passes the messages on. A queue whose messages can't be read fails, and nothing else does.
     pub fn run(self, disk: &dyn Disk, now: Now) {
         match self.0 {
             Work::Queue(read) => read.run(disk, now),
@@ -167,20 +166,20 @@ impl QueueRead {
     }
 }
 
-/// A message as it stands on disk.
+/// A message as it is stored on disk.
 struct Stored {
     number: u64,
     payload: Bytes,
     body: Body,
 }
 
-/// Where a message's body is.
+/// The location of a message's body.
 enum Body {
-    /// Behind its head.
+    /// Behind the message's head.
     Here,
-    /// It was read from its file.
+    /// Read from its file.
     Read(Bytes),
-    /// It stays in its file.
+    /// In its file, where it remains.
     File(FileBody),
 }
 
@@ -190,7 +189,7 @@ impl From<StoredMessage> for Stored {
     }
 }
 
-/// What was read of a log at once: all that it has between the first of these messages and the last one.
+/// The messages of a log that were read at once: all that it has between the first and the last of these.
 struct Ahead {
     log: LogId,
     messages: Peekable<std::vec::IntoIter<StoredMessage>>,
@@ -202,13 +201,13 @@ impl Ahead {
         Self { log, messages: Vec::new().into_iter().peekable(), was_read: false }
     }
 
-    /// Whether a message from number `from` on has to be read first.
+    /// Whether a message from number `from` on can't be found without another read.
     fn is_used_up(&mut self, from: u64) -> bool {
         while self.messages.next_if(|message| message.number < from).is_some() {}
         self.messages.peek().is_none()
     }
 
-    /// Reads on.
+    /// Reads on from this number.
     fn read(&mut self, from: u64, stream: &StreamRef, disk: &dyn Disk) -> Result<(), String> {
         self.was_read = true;
         let plan = stream.plan_read(self.log, from, READ_BYTES);
@@ -223,7 +222,7 @@ impl Ahead {
     }
 }
 
-/// Reads stored messages of a queue, some of which stand in its own log and some in the shared one.
+/// A read of a queue's messages, some of which are stored in its own log and some in the shared one.
 struct Gathering<'a> {
     queue: &'a QueueRef,
     purpose: &'a Purpose,
@@ -235,7 +234,7 @@ struct Gathering<'a> {
     bytes: usize,
 }
 
-/// Messages of a queue from number `from` on, until [`READ_BYTES`] are found, or one of the logs has to be read again.
+/// Messages of a queue from number `from` on, until [`READ_BYTES`] are found, or another read of one of the logs is needed.
 fn stored(
     queue: &QueueRef,
     mut from: u64,
@@ -248,7 +247,7 @@ fn stored(
     loop {
         match gathering.stretch(from) {
             Ok(Some(next)) if gathering.bytes < READ_BYTES => from = next,
-            // What was found is good; the next read begins with the error.
+            // Messages found before the error are used; the next read begins with the error.
             Err(error) if gathering.found.is_empty() => return Err(error),
             Ok(_) | Err(_) => return Ok(gathering.found),
         }
@@ -256,7 +255,7 @@ fn stored(
 }
 
 impl Gathering<'_> {
-    /// Takes what stands together in one of the logs. Where to go on, unless that log has to be read once more.
+    /// Takes contiguous messages of one of the logs. Returns where to continue, unless that log has to be read again.
     fn stretch(&mut self, from: u64) -> Result<Option<u64>, String> {
         let place = self.queue.shared_place(from);
         let shared_from = place.map_or(u64::MAX, |place| place.first);
@@ -272,7 +271,7 @@ impl Gathering<'_> {
                 next = Some(number + 1);
                 self.keep(Stored { number, payload, body: Body::Here });
             }
-            // More of them may be in another file.
+            // Another file may contain more of them.
             if next.is_some() && self.own.messages.peek().is_none() {
                 return Ok(next);
             }
@@ -306,19 +305,19 @@ impl Gathering<'_> {
             self.keep(Stored { number, payload, body: Body::Here });
             return Ok(());
         };
-        // Nobody removes the file from here on, unless that was decided before.
+        // The file isn't removed from here on, unless that was decided before.
         let pin = BodyPin::new(id, length as u64, self.bodies);
-        // What the queue let go of is still in the log for a while, and its file isn't.
+        // A message that the queue released is still in the log for a while, but its file may not be.
         if !self.queue.holds_shared(number) {
             return Ok(());
         }
         let body = match self.purpose {
-            // Pieces pass when there is room for them. That the file is there is found out now.
+            // Pieces are read later, when there is room for them. Whether the file exists is checked now.
             Purpose::Delivery | Purpose::Browsing(_) => pin.open(self.disk, self.queue.log_id()).map(|_| {
                 let length = u32::try_from(length).expect("lengths in heads have 32 bits");
                 Body::File(FileBody { length, handle: pin.clone() })
             }),
-            // They are copied to the logs of other queues, or shown whole.
+            // They are copied to the logs of other queues, or shown as a whole.
             Purpose::DeadLetters | Purpose::Peeking(_) => pin.read(self.disk, self.queue.log_id()).map(Body::Read),
         };
         let body = body.map_err(|error| error.to_string())?;

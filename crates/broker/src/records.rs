@@ -1,7 +1,7 @@
-//! Kinds of the control records that stand in the log beside messages and settles.
+//! Kinds of control records, which the log has beside messages and settles.
 
-/// In a queue's log: which numbers were handed out before a clean stop. A little-endian number, all below it may have been
-/// delivered.
+/// In a queue's log: the numbers that were handed out before a clean stop. A little-endian number; all lower numbers may have
+/// been delivered.
 pub const CONTROL_DELIVERED_BELOW: u8 = 1;
 
 /// In the metadata log: a model command.

@@ -1,4 +1,4 @@
-//! From a data directory to a broker: what the log replays becomes a model and ledgers.
+//! Recovery: builds the model and the ledgers from a replay of the log.
 
 use leveret_log::{LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleReason};
 use leveret_message::stored;
@@ -14,49 +14,49 @@ use crate::shared_messages::RecoveredShared;
 /// A data directory that this version can't read.
 #[derive(Debug, Error)]
 pub enum RecoveryError {
-    /// The model refuses its own records.
+    /// The model refuses its own record.
     #[error("metadata record cannot be replayed: {0}")]
     Metadata(String),
-    /// A record kind of a newer version.
+    /// The record kind belongs to a newer version.
     #[error("log {log:?} has a control record of unknown kind {kind}; was this directory written by a newer version?")]
     UnknownControl {
-        /// Whose.
+        /// The log with the record.
         log: LogId,
         /// The kind found.
         kind: u8,
     },
-    /// What a checkpoint keeps of a queue, and this version doesn't understand.
+    /// A queue's checkpoint state can't be decoded by this version.
     #[error("log {log:?}: {error}")]
     Kept {
-        /// Whose.
+        /// The log of the queue.
         log: LogId,
-        /// What is wrong with it.
+        /// The error.
         error: KeptError,
     },
-    /// What a checkpoint keeps of the shared log, and this version doesn't understand.
+    /// The checkpoint state of the shared log can't be decoded by this version.
     #[error("the shared log's state of {length} bytes isn't one of this version")]
     Shared {
-        /// Bytes there.
+        /// Length of the state in bytes.
         length: usize,
     },
-    /// A record about shared messages that isn't one.
+    /// A record that refers to shared messages can't be decoded.
     #[error("log {log:?}, messages from {first} on: {error}")]
     Reference {
-        /// Whose.
+        /// The log with the record.
         log: LogId,
-        /// The first of them.
+        /// Number of the first message.
         first: u64,
-        /// What is wrong with it.
+        /// The error.
         error: ReferenceError,
     },
-    /// A message that isn't one.
+    /// A message can't be decoded.
     #[error("log {log:?}, message {number}: {error}")]
     Message {
-        /// Whose.
+        /// The log with the message.
         log: LogId,
-        /// Which.
+        /// Its number.
         number: u64,
-        /// What is wrong with it.
+        /// The error.
         error: stored::StoredError,
     },
 }
@@ -69,7 +69,7 @@ struct RecoveredLog {
     references: References,
 }
 
-/// Collects what the log replays.
+/// The state that is built from the replay of the log.
 #[derive(Default)]
 pub struct Recovered {
     /// The control plane.
@@ -81,19 +81,19 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// The first thing that could not be understood.
+    /// Checks that everything could be decoded.
     ///
     /// # Errors
-    /// See [`RecoveryError`].
+    /// [`RecoveryError`] of the first problem.
     pub fn check(&mut self) -> Result<(), RecoveryError> {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// Takes out what is known of a queue. Which messages may have been delivered is known after a clean stop;
-    /// after a crash it is every one.
+    /// Removes and returns the state of a queue. After a clean stop it is known which messages may have been delivered; after a
+    /// crash, all may have been.
     pub fn take(&mut self, id: QueueId, clean: bool) -> leveret_queue::Recovered {
         let Some(mut log) = self.logs.remove(&LogId(id.0)) else { return leveret_queue::Recovered::default() };
-        // Volatile messages had numbers, too, which are given again.
+        // Volatile messages had numbers, too, which are reused.
         let redelivered_below = if clean { log.delivered_below.min(log.ledger.next()) } else { log.ledger.next() };
         log.references.keep_live(&log.ledger);
         leveret_queue::Recovered {
@@ -104,12 +104,12 @@ impl Recovered {
         }
     }
 
-    /// The messages of a log that are there.
+    /// The live messages of a log.
     pub(crate) fn ledger(&self, log: LogId) -> Option<&Ledger> {
         self.logs.get(&log).map(|log| &log.ledger)
     }
 
-    /// Every log with the messages that are there, and which of them stand in the shared log.
+    /// Every log with its live messages, and its references to the shared log.
     pub(crate) fn ledgers(&self) -> impl Iterator<Item = (LogId, &Ledger, &References)> {
         self.logs.iter().map(|(id, log)| (*id, &log.ledger, &log.references))
     }
@@ -138,7 +138,7 @@ impl Replay for Recovered {
             return;
         }
         if state.log == LogId::SHARED {
-            // Which of them are alive is what the queues have.
+            // The live ones among them are those that queues have.
             match RecoveredShared::decode(&state) {
                 Ok(shared) => self.shared = shared,
                 Err(length) => self.fail(RecoveryError::Shared { length }),

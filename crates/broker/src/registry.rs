@@ -1,7 +1,7 @@
-//! The control plane: the model behind its lock, and the snapshot that everybody reads without one.
+//! The control plane: the model behind its lock, and a snapshot that is read without a lock.
 //!
-//! A change is validated and staged at once, so that the next one sees it; it is published, and answered,
-//! when its record is durable. Whoever learns that first publishes everything up to there, in order.
+//! A change is validated and staged at once, so that the next one sees it. It is published, and answered, when its record is
+//! durable. The first caller that notices this publishes all durable changes in order.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -30,18 +30,18 @@ use crate::time::{Nanos, Now};
 use crate::told::changes;
 use crate::turn_budget::DELETED_QUEUES;
 
-/// Everything that routing and lookups need, immutable.
+/// An immutable snapshot of everything that routing and lookups need.
 #[derive(Clone)]
 pub struct Snapshot {
     /// Objects, users, permissions.
     pub topology: Topology,
-    /// Where messages go.
+    /// The routing tables.
     pub router: Router,
     /// The queues themselves.
     pub queues: imbl::OrdMap<QueueId, QueueRef>,
-    /// What went through exchanges.
+    /// Counters of exchanges.
     pub exchanges: imbl::HashMap<ExchangeId, Arc<ExchangeCounters>>,
-    /// Who waits for answers without a queue. Not part of the snapshot's state: the same in all of them.
+    /// Requesters that wait for answers without a queue. Not part of the snapshot's state: the same in all of them.
     pub replies: Arc<ReplyTargets>,
     /// Grows with every published change.
     pub generation: u64,
@@ -53,7 +53,7 @@ impl Snapshot {
         self.queues.get(&self.topology.queue(vhost, name)?.id)
     }
 
-    /// Those in this range of the queues of `vhosts`, by name in each, or against that order if `reverse`.
+    /// The queues of `vhosts` in this range, by name in each vhost, or in descending order if `reverse`.
     pub fn queues_in(&self, vhosts: &[&str], range: Range<usize>, reverse: bool) -> Vec<QueueRef> {
         let infos = vhosts.iter().flat_map(|vhost| self.topology.queues(vhost));
         let find = |info: &Arc<Queue>| self.queues.get(&info.id).cloned();
@@ -70,7 +70,7 @@ impl Snapshot {
         if wanted.len() < self.queues.len() / WALK_FROM_SHARE {
             return wanted.iter().filter_map(|(id, _)| self.queues.get(id).cloned()).collect();
         }
-        // To find 100,000 queues one by one takes three times as long as to walk through all.
+        // Looking up 100,000 queues one by one takes three times as long as a scan of all.
         let mut found = vec![None; wanted.len()];
         wanted.sort_unstable();
         let mut wanted = wanted.into_iter().peekable();
@@ -87,7 +87,7 @@ struct Unpublished {
     ticket: Ticket,
     snapshot: Arc<Snapshot>,
     deleted: Vec<QueueRef>,
-    /// The snapshot before it takes long to be freed.
+    /// Whether the snapshot before it takes long to be freed.
     is_large: bool,
 }
 
@@ -95,14 +95,14 @@ struct Staged {
     model: Model,
     latest: Arc<Snapshot>,
     unpublished: VecDeque<Unpublished>,
-    /// Place of the last record appended, or up to where recovery replayed all.
+    /// Place of the last record, or of the end of the replay at recovery.
     last_record: Place,
-    /// Goes up with every command.
+    /// Incremented by every command.
     version: u64,
 }
 
 impl Staged {
-    /// What the last change waits for that isn't published.
+    /// The ticket of the last change that isn't published.
     fn last_unpublished(&self) -> Ticket {
         self.unpublished.back().map_or(Ticket::default(), |last| last.ticket)
     }
@@ -116,7 +116,7 @@ struct Next {
     is_large: bool,
 }
 
-/// Commands that were carried out on a copy.
+/// Commands that were executed on a copy.
 struct Tried {
     model: Model,
     outcomes: Vec<Outcome>,
@@ -124,9 +124,9 @@ struct Tried {
     next: Option<Next>,
 }
 
-/// What a submitted command came to.
+/// The result of a submitted command.
 pub struct Submitted {
-    /// As the model said.
+    /// The outcome, as returned by the model.
     pub outcome: Outcome,
     /// The answer waits until this is durable.
     pub ticket: Ticket,
@@ -134,32 +134,33 @@ pub struct Submitted {
     pub deleted: Vec<QueueRef>,
 }
 
-/// See the module.
+/// The control plane.
 pub struct Registry {
     staged: Mutex<Staged>,
     published: ArcSwap<Snapshot>,
-    /// Of the published snapshot, for those who only ask whether it is still the same.
+    /// Generation of the published snapshot, for callers that only check for a change.
     generation: AtomicU64,
-    /// The remains of large changes, to be freed.
+    /// Objects removed by large changes, to be freed.
     retired: Mutex<Vec<Box<dyn Any + Send>>>,
     services: Services,
     /// Wall time of monotonic zero.
     epoch_ms: u64,
 }
 
-/// From one queue in so many on, walking through all is the faster way to find them.
+/// Above this share of all queues (1 in 8), a scan of all beats looking each one up.
 const WALK_FROM_SHARE: usize = 8;
 
-/// The remains of a change of so many parts take too long to be freed in a client's turn.
+/// Number of parts from which on the remains of a change take too long to be freed in a client's turn.
 const LARGE_FROM: usize = 1000;
 
-/// A change of many objects that others overtake so often is made while they wait.
+/// Number of attempts to make a change of many objects on a copy. If other changes are faster each time, it is made under the
+/// lock.
 const TRIES: u32 = 3;
 
 const NANOS_PER_MS: u64 = 1_000_000;
 
 impl Registry {
-    /// A registry over a recovered model; `recovered` gives what the log knows of each durable queue.
+    /// A registry over a recovered model; `recovered` returns the recovered state of each durable queue.
     pub fn new(
         model: Model,
         mut recovered: impl FnMut(&leveret_model::Queue) -> Recovered,
@@ -202,12 +203,12 @@ impl Registry {
         self.published.load()
     }
 
-    /// The current snapshot, to be kept.
+    /// The current snapshot, as a reference that may be held for long.
     pub fn snapshot_full(&self) -> Arc<Snapshot> {
         self.published.load_full()
     }
 
-    /// Generation of the current snapshot, or of the one before while that takes its place.
+    /// Generation of the current snapshot, or of the previous one while that is being replaced.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
@@ -216,7 +217,7 @@ impl Registry {
     /// Validates and stages a command.
     ///
     /// # Errors
-    /// [`Refused`] with RabbitMQ's words; nothing has changed then.
+    /// [`Refused`] in RabbitMQ's words; nothing has changed then.
     pub fn submit(&self, permit: Permit, command: Command, now: Nanos) -> Result<Submitted, Refused> {
         let mut staged = self.staged.lock();
         let told = changes::lines(&staged.model.topology(), &command);
@@ -228,11 +229,11 @@ impl Registry {
         Ok(Submitted { outcome: submitted.outcome, ticket, deleted })
     }
 
-    /// Deletes a queue if `condition` holds: to look at it and to close it is one step. With `id` it is that queue or none:
-    /// another one of its name may be there by now.
+    /// Deletes a queue if `condition` holds; checking and closing it is one step. With `id`, only the queue with that id is
+    /// deleted: another one may have its name by now.
     ///
     /// # Errors
-    /// As [`Registry::submit`], and that the condition doesn't hold.
+    /// As [`Registry::submit`], and if the condition doesn't hold.
     pub fn delete_queue(
         &self,
         permit: Permit,
@@ -269,11 +270,11 @@ impl Registry {
         Ok(Submitted { outcome: submitted.outcome, ticket, deleted })
     }
 
-    /// Validates and stages commands as one change: all of them or, if one is refused, none, also after a crash. The
-    /// answers come in their order. Thousands of them are carried out on a copy, while others go on.
+    /// Validates and stages commands as one change: either all of them or, if one is refused, none, even after a crash. The
+    /// answers are in the order of the commands. Thousands of commands are executed on a copy, while other changes continue.
     ///
     /// # Errors
-    /// The index of the first that is refused, and why.
+    /// The index of the first refused command, and the reason.
     pub fn submit_all(
         &self,
         permit: &Permit,
@@ -324,7 +325,7 @@ impl Registry {
         Ok(Tried { model, outcomes, record: record.finish(), next })
     }
 
-    /// What was tried on a copy of the newest state is that now.
+    /// Replaces the newest state by the copy on which commands were executed.
     fn take_over(&self, mut staged: MutexGuard<'_, Staged>, tried: Tried) -> (Vec<Outcome>, Ticket) {
         staged.model = tried.model;
         let ticket = self.log(&mut staged, tried.record.as_deref());
@@ -332,7 +333,7 @@ impl Registry {
         (tried.outcomes, ticket)
     }
 
-    /// Logs the record of a change, if it has one. Returns what its answer waits for.
+    /// Logs the record of a change, if it has one. Returns the ticket that its answer waits for.
     fn log(&self, staged: &mut Staged, record: Option<&[u8]>) -> Ticket {
         staged.version += 1;
         let Some(payload) = record else { return staged.last_unpublished() };
@@ -342,7 +343,7 @@ impl Registry {
         ticket
     }
 
-    /// The snapshot after `latest` with these changes; none if there are none.
+    /// The snapshot after `latest` with these changes; `None` if there are none.
     fn next(&self, latest: &Snapshot, model: &Model, changes: Vec<Change>, now: Nanos) -> Option<Next> {
         if changes.is_empty() {
             return None;
@@ -377,7 +378,7 @@ impl Registry {
         };
         let is_large = changes.iter().map(size).sum::<usize>() >= LARGE_FROM;
         if is_large {
-            // Whatever holds the removed objects last frees them.
+            // The last owner of removed objects frees them.
             self.retired.lock().push(Box::new(changes));
         }
         Some(Next { snapshot: Arc::new(next), declared, deleted, is_large })
@@ -397,8 +398,8 @@ impl Registry {
         deleted
     }
 
-    /// Publishes every change that is durable, and carries out its deletions. Where one deletes many queues, most are left
-    /// to their home cores.
+    /// Publishes every durable change, and carries out its deletions. If a change deletes many queues, most are left to their
+    /// home cores.
     pub fn publish(&self) {
         let reached = self.services.streams.local().watermarks();
         let (mut deleted, mut left) = (Vec::new(), Vec::new());
@@ -430,14 +431,14 @@ impl Registry {
         }
     }
 
-    /// Frees the remains of large changes. It may take long: a thread calls it now and then that serves no client.
+    /// Frees the remains of large changes. This may take long: it is called periodically by a thread that serves no client.
     pub fn free_retired(&self) {
         let retired = std::mem::take(&mut *self.retired.lock());
         drop(retired);
     }
 
-    /// Takes the bindings of deleted queues out of the routing tables, which large deletions leave there. Called now and then,
-    /// as [`free_retired`](Self::free_retired) is; what is declared meanwhile waits for a part of it at most.
+    /// Removes the bindings of deleted queues from the routing tables, where large deletions leave them. Called periodically,
+    /// like [`free_retired`](Self::free_retired); concurrent declarations wait for a part of it at most.
     pub fn tidy_routes(&self) {
         loop {
             let mut staged = self.staged.lock();
@@ -445,7 +446,7 @@ impl Registry {
                 return;
             }
             let mut next = Snapshot::clone(&staged.latest);
-            // Routes stay the same, so that none that is remembered has to be looked for again.
+            // Routes don't change, so remembered ones needn't be looked up again.
             next.router.tidy();
             let next = Arc::new(next);
             staged.latest = next.clone();
@@ -455,7 +456,7 @@ impl Registry {
         }
     }
 
-    /// A queue that no snapshot has any more goes, with what the log has of it.
+    /// Deletes a queue that is in no snapshot any more, with its log.
     pub(crate) fn finish_deletion(&self, queue: &QueueRef) {
         queue.delete();
         if queue.info().is_logged() {
@@ -463,31 +464,30 @@ impl Registry {
         }
     }
 
-    /// The snapshot with all changes that are on their way.
+    /// The snapshot with all staged changes.
     pub fn staged_snapshot(&self) -> Arc<Snapshot> {
         self.staged.lock().latest.clone()
     }
 
-    /// The snapshot with all changes that are on their way, and the ticket from which on it is the published one: what
-    /// is told of it waits for that.
+    /// The snapshot with all staged changes, and the ticket after which it is the published one: answers based on it have to
+    /// wait for that.
     pub fn staged(&self) -> (Arc<Snapshot>, Ticket) {
         let staged = self.staged.lock();
         (staged.latest.clone(), staged.last_unpublished())
     }
 
-    /// The objects with all changes that are on their way.
+    /// The objects with all staged changes.
     pub fn staged_topology(&self) -> Topology {
         self.staged.lock().latest.topology.clone()
     }
 
-    /// The model as a checkpoint keeps it.
-    /// It comes with the place of its last record.
+    /// The encoded model for a checkpoint, with the place of its last record.
     pub fn model_snapshot(&self) -> (Vec<u8>, Place) {
         let staged = self.staged.lock();
         (staged.model.snapshot(), staged.last_record)
     }
 
-    /// The queues that belong to a connection alone, by id and from this one on; at most so many.
+    /// The exclusive queues of a connection, by id from `from` on; at most `most`.
     pub fn exclusive_queues(&self, owner: ConnectionId, from: QueueId, most: usize) -> Vec<Arc<leveret_model::Queue>> {
         self.staged_topology().exclusive_queues(owner, from).take(most).cloned().collect()
     }

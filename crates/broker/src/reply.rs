@@ -1,19 +1,19 @@
-//! Answers on their way to a requester.
+//! Answers in flight to a requester.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leveret_message::Batch;
 
-/// Answers on their way to a requester. When its connection has encoded or dropped them it says so by
-/// [`Reply::done`], or no more are let through.
+/// Answers in flight to a requester. Its connection has to call [`Reply::done`] once it has encoded or dropped them; otherwise
+/// no further ones are accepted.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// The name by which the connection knows the requester.
+    /// The connection's key of the requester.
     pub key: u64,
     /// The messages.
     pub batch: Arc<Batch>,
-    /// Bytes of answers that wait for this requester: each registration has a counter of its own.
+    /// Bytes of answers that wait for this requester; each registration has its own counter.
     waiting_bytes: Arc<AtomicU64>,
 }
 
@@ -24,12 +24,12 @@ impl Reply {
         Self { key, batch, waiting_bytes }
     }
 
-    /// Their bytes don't wait any more.
+    /// Subtracts their bytes: they don't wait any more.
     pub fn done(&self) {
         self.waiting_bytes.fetch_sub(self.batch.memory() as u64, Ordering::Relaxed);
     }
 
-    /// Whether they are for the requester whose bytes are counted there.
+    /// Whether they are for the requester with this counter.
     pub(crate) fn counts_in(&self, waiting_bytes: &Arc<AtomicU64>) -> bool {
         Arc::ptr_eq(&self.waiting_bytes, waiting_bytes)
     }

@@ -1,9 +1,8 @@
-//! Direct reply-to: answers that reach the connection of whoever asked, without a queue.
+//! Direct reply-to: answers that reach the requester's connection without a queue.
 //!
-//! A requester registers and gets a volatile name that nobody can guess; a publish to the default exchange
-//! with that name as its routing key goes to the requester's outbox. Nothing is kept: what comes when nobody
-//! is registered is unroutable, and what the connection can't take is dropped. Protocols share the names, so a
-//! request over one can be answered over another.
+//! A requester registers and gets a volatile name that can't be guessed. A publish to the default exchange with that name as
+//! its routing key goes to the requester's outbox. Nothing is stored: an answer is unroutable if its name isn't registered, and
+//! dropped if the connection can't take it. Protocols share the names, so a request over one can be answered over another.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,17 +18,17 @@ use crate::reply::Reply;
 
 /// The pseudo queue that a requester of AMQP 0-9-1 consumes from, and names as `reply-to`.
 pub const REPLY_TO: &str = "amq.rabbitmq.reply-to";
-/// What volatile names begin with.
+/// The beginning of volatile names.
 pub const VOLATILE_PREFIX: &str = "amq.rabbitmq.reply-to.";
-/// Bytes of answers that wait for a requester's connection; what exceeds them is dropped.
+/// Bytes of answers that may wait for a requester's connection; further ones are dropped.
 pub const WAITING_BYTES_MAX: u64 = 4 << 20;
 
-/// Whether a routing key or queue name is a volatile name, of somebody or nobody.
+/// Whether a routing key or queue name is a volatile name, registered or not.
 pub fn is_volatile(name: &[u8]) -> bool {
     name.starts_with(VOLATILE_PREFIX.as_bytes())
 }
 
-/// Somebody who waits for answers.
+/// A requester that waits for answers.
 pub struct ReplyTarget {
     name: Arc<str>,
     key: u64,
@@ -44,7 +43,7 @@ impl ReplyTarget {
         &self.name
     }
 
-    /// What its owner knows it by.
+    /// The owner's key of it.
     pub fn key(&self) -> u64 {
         self.key
     }
@@ -54,7 +53,7 @@ impl ReplyTarget {
         self.open.load(Ordering::Acquire)
     }
 
-    /// Sends answers to the owner's outbox. False when it is gone or has enough waiting: they are dropped then.
+    /// Sends answers to the owner's outbox. Returns false if they are dropped, because it is gone or too many bytes wait.
     pub fn send(&self, batch: &Arc<Batch>) -> bool {
         if !self.is_open() || self.waiting_bytes.load(Ordering::Relaxed) >= WAITING_BYTES_MAX {
             return false;
@@ -76,7 +75,7 @@ impl fmt::Debug for ReplyTarget {
     }
 }
 
-/// Everybody who waits for answers, by volatile name.
+/// All requesters that wait for answers, by volatile name.
 pub struct ReplyTargets {
     names: Arc<Names>,
     targets: RwLock<FxHashMap<Arc<str>, Arc<ReplyTarget>>>,
@@ -88,7 +87,7 @@ impl ReplyTargets {
         Self { names, targets: RwLock::default() }
     }
 
-    /// Registers who is reached by `outbox` and knows this by `key`, until the registration is dropped.
+    /// Registers a requester, which is reached by `outbox` under this key, until the registration is dropped.
     pub fn register(self: &Arc<Self>, outbox: Arc<Outbox>, key: u64) -> Registration {
         let target = Arc::new(ReplyTarget {
             name: self.names.next(VOLATILE_PREFIX).into(),
@@ -101,7 +100,7 @@ impl ReplyTargets {
         Registration { targets: self.clone(), target }
     }
 
-    /// Who has this name.
+    /// The requester with this name.
     pub fn find(&self, name: &[u8]) -> Option<Arc<ReplyTarget>> {
         if !is_volatile(name) {
             return None;
@@ -110,14 +109,14 @@ impl ReplyTargets {
     }
 }
 
-/// Somebody's registration; its end is the end of the name.
+/// The registration of a requester; its name becomes invalid when this is dropped.
 pub struct Registration {
     targets: Arc<ReplyTargets>,
     target: Arc<ReplyTarget>,
 }
 
 impl Registration {
-    /// Who is registered.
+    /// The registered requester.
     pub fn target(&self) -> &Arc<ReplyTarget> {
         &self.target
     }
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded() {
+    fn waiting_answers_are_bounded() {
         let targets = Arc::new(ReplyTargets::new(Arc::new(Names::new([1; 16]))));
         let outbox = Arc::new(Outbox::new(Arc::new(Nobody)));
         let registration = targets.register(outbox.clone(), 7);

@@ -1,4 +1,4 @@
-//! Where a connection's messages go, remembered while the snapshot stays the same. Shared by all protocols.
+//! A connection's cache of routes, valid while the snapshot stays the same. Shared by all protocols.
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -15,33 +15,33 @@ use crate::reply_to::ReplyTarget;
 use crate::shared_messages::SharedMessages;
 use crate::time::Nanos;
 
-/// Routes that one connection remembers at most.
+/// Maximum number of routes that one connection remembers.
 const ROUTES_MAX: usize = 1024;
 
-/// The queues for one exchange and routing key. Every message looks at it: names lie inside and nothing else lies in the
-/// same cache lines, or another core that writes beside it would make each look a miss.
+/// The queues for one exchange and routing key. It is read for every message: names are inlined and the struct is padded to its
+/// own cache lines, so that writes by other cores don't evict it (false sharing).
 #[repr(align(128))]
 pub struct Route {
     exchange: SmallVec<[u8; 24]>,
     key: SmallVec<[u8; 32]>,
     /// The queues.
     pub queues: SmallVec<[QueueRef; 2]>,
-    /// Requesters that wait for answers, in place of queues.
+    /// Requesters that wait for answers, instead of queues.
     pub replies: SmallVec<[Arc<ReplyTarget>; 1]>,
-    /// What went through the exchange.
+    /// The counters of the exchange.
     through: Option<Arc<ExchangeCounters>>,
     serves: Serves,
-    /// The generation of the snapshot that it was found in.
+    /// The generation of the snapshot from which it was computed.
     generation: u64,
 }
 
-/// Which messages of its exchange and key a route is the way of, as long as the snapshot stays the same.
+/// The messages with the same exchange and key that a route applies to while the snapshot stays the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Serves {
     All,
-    /// Headers decide, and that it was found for has none.
+    /// Headers matter, and the message for which the route was computed has none.
     WithoutHeaders,
-    /// Only the one that it was found for: its headers decided, or it has further keys.
+    /// Only the message for which it was computed: its headers mattered, or it has further keys.
     One,
 }
 
@@ -56,30 +56,30 @@ impl Serves {
 }
 
 impl Route {
-    /// Whether a message would reach nobody.
+    /// Whether a message would reach neither queues nor requesters.
     pub fn is_unroutable(&self) -> bool {
         self.queues.is_empty() && !self.replies.iter().any(|reply| reply.is_open())
     }
 
-    /// Whether a body of this length, going this way, is to have a file: see [`SharedMessages::wants_file`]. Requesters that
-    /// wait for answers have no file.
+    /// Whether a body of this length should have a file on this route: see [`SharedMessages::wants_file`]. Requesters that wait
+    /// for answers have no files.
     pub fn wants_file(&self, shared: &SharedMessages, persistent: bool, length: usize) -> bool {
         shared.wants_file(&self.queues, persistent, length) && self.replies.is_empty()
     }
 
-    /// Whether it is nowhere else then: see [`SharedMessages::streams`].
+    /// Whether such a body is in its file only: see [`SharedMessages::streams`].
     pub fn streams(&self, shared: &SharedMessages, persistent: bool, length: usize) -> bool {
         shared.streams(&self.queues, persistent, length) && self.replies.is_empty()
     }
 
-    /// Counts messages that went this way.
+    /// Counts messages on this route.
     pub fn count(&self, messages: u64, now: Nanos) {
         if let Some(through) = &self.through {
             through.count(messages, messages * self.queues.len() as u64, now);
         }
     }
 
-    /// Counts a message that would have reached nobody.
+    /// Counts a message that couldn't be routed.
     pub fn count_unroutable(&self, returned: bool, now: Nanos) {
         if let Some(through) = &self.through {
             through.count(1, 0, now);
@@ -88,15 +88,15 @@ impl Route {
         }
     }
 
-    /// Whether the next message of the same exchange and key goes the same way, as long as the snapshot stays.
+    /// Whether the next message with the same exchange and key has the same route while the snapshot stays the same.
     #[inline]
     pub fn leads_on(&self, has_headers: bool) -> bool {
-        // Requesters that wait may go without a change of the snapshot.
+        // Waiting requesters may disappear without a change of the snapshot.
         !self.queues.is_empty() && self.replies.is_empty() && self.serves(has_headers)
     }
 
-    /// Whether messages that go this way and those that go the other may be handed on together: through the same exchange
-    /// to the same queues, whatever their keys.
+    /// Whether messages of both routes may be passed on together: through the same exchange to the same queues, whatever their
+    /// keys.
     pub fn is_same_way(&self, other: &Self) -> bool {
         let counters = |route: &Self| route.through.as_ref().map(Arc::as_ptr);
         std::ptr::eq(self, other)
@@ -110,7 +110,7 @@ impl Route {
         self.queues.len() == queues.len() && self.queues.iter().zip(queues).all(|(one, other)| Arc::ptr_eq(one, other))
     }
 
-    /// Whether it is the way of a message of its exchange and key that has headers or none.
+    /// Whether it is the route of a message with the same exchange and key, with or without headers.
     fn serves(&self, has_headers: bool) -> bool {
         match self.serves {
             Serves::All => true,
@@ -123,8 +123,8 @@ impl Route {
         *self.key == *key && *self.exchange == *exchange
     }
 
-    /// The way of a message of the same publisher, exchange and key whose headers decide; none if that leads to the same
-    /// queues. What doesn't depend on headers, such as whether the publisher may, isn't asked again.
+    /// The route of a message with the same publisher, exchange and key if its headers matter; `None` if it leads to the same
+    /// queues. Checks that don't depend on headers, such as permissions, aren't repeated.
     fn for_other_headers(
         &self,
         snapshot: &Snapshot,
@@ -148,7 +148,7 @@ impl Route {
     }
 }
 
-/// Remembered routes of one connection.
+/// The remembered routes of one connection.
 #[derive(Default)]
 pub struct RouteCache {
     generation: u64,
@@ -156,18 +156,18 @@ pub struct RouteCache {
     routes: FxHashMap<u64, Arc<Route>>,
 }
 
-/// Who publishes.
+/// The publisher of a message.
 pub struct Publisher<'a> {
     /// Its user.
     pub user: &'a str,
-    /// The vhost that it is in.
+    /// Its vhost.
     pub vhost: &'a str,
 }
 
 impl RouteCache {
-    /// Takes the last message's route out if this one goes the same way and the snapshot is still of `generation`. Whoever
-    /// is done with it gives it back to [`keep`](Self::keep): counting references would cost each message two waits for
-    /// all that its core has written.
+    /// Takes the last message's route out if this one has the same and the snapshot is still of `generation`. The caller
+    /// returns it with [`keep`](Self::keep) when done: counting references would
+    /// stall each message twice until its core's earlier writes are complete.
     pub fn again(&mut self, generation: u64, exchange: &[u8], key: &[u8], has_headers: bool) -> Option<Arc<Route>> {
         if self.generation != generation {
             return None;
@@ -175,7 +175,7 @@ impl RouteCache {
         self.last.take_if(|last| last.is_for(exchange, key) && last.serves(has_headers))
     }
 
-    /// The next message is likely to go this way, unless the topology has changed or the route was one message's own.
+    /// Keeps the route for the next message, unless the topology has changed or the route was for one message only.
     pub fn keep(&mut self, route: Arc<Route>) {
         if route.serves != Serves::One && route.generation == self.generation {
             self.last = Some(route);
@@ -185,7 +185,7 @@ impl RouteCache {
     /// The route of a message with these headers.
     ///
     /// # Errors
-    /// 404 when there is no such exchange, 403 when the user may not publish to it.
+    /// 404 if there is no such exchange, 403 if the user may not publish to it.
     pub fn find(
         &mut self,
         snapshot: &Snapshot,
@@ -211,7 +211,7 @@ impl RouteCache {
         let route = match known {
             Some(known) if known.serves(has_headers) => known.clone(),
             Some(known) => match known.for_other_headers(snapshot, publisher, headers)? {
-                // The next one that these headers lead the same way goes along with this one.
+                // Further messages whose headers lead to the same queues share this route.
                 None => return Ok(known.clone()),
                 Some(other) => self.remember(hash, other),
             },
@@ -288,7 +288,7 @@ fn queues_of(
     Ok((routes.iter().filter_map(|id| snapshot.queues.get(id).cloned()).collect(), routed_by))
 }
 
-/// The route of a message with further keys (`CC`, `BCC`, `x-cc`), which belongs to that one only.
+/// The route of a message with further keys (`CC`, `BCC`, `x-cc`), for that message only.
 ///
 /// # Errors
 /// As for the message's own key.
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_route_is_taken_by_messages_that_go_the_same_way() {
+    fn a_kept_route_is_used_by_messages_with_the_same_route() {
         let mut cache = RouteCache { generation: 7, ..RouteCache::default() };
         let kept = route(Serves::WithoutHeaders, 7);
         cache.keep(kept.clone());

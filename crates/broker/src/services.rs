@@ -1,4 +1,4 @@
-//! The parts of the broker that its queues work with.
+//! The parts of the broker that its queues use.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ pub struct Services {
     pub deferred: Arc<Deferred>,
     /// The memory that they share.
     pub budget: Arc<MemoryBudget>,
-    /// Messages that stand once for several of them.
+    /// Messages that are stored once for several of them.
     pub shared: Arc<SharedMessages>,
-    /// Their sizes, and what died in them.
+    /// Their gauges, and counters of messages that died in them.
     pub metrics: Arc<QueueMetrics>,
     /// The meaning of a confirm in queues that don't say so themselves.
     pub durability: Durability,

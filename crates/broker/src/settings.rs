@@ -1,4 +1,4 @@
-//! What the operator set, as far as sessions need to know it.
+//! The operator's settings that sessions need.
 
 pub use leveret_message::{IfPresent, Stamps};
 use leveret_model::{Durability, Limits};
@@ -14,61 +14,62 @@ pub struct Settings {
     pub frame_max: u32,
     /// Largest frame before AMQP 1.0's `open` and 0-9-1's `tune-ok`, in bytes: room for tokens (`initial_frame_max`).
     pub initial_frame_max: u32,
-    /// Channels per connection at most (`channel_max`).
+    /// Maximum number of channels per connection (`channel_max`).
     pub channel_max: u16,
     /// Proposed heartbeat interval in seconds (`heartbeat`); 0 switches it off.
     pub heartbeat_s: u16,
     /// Largest body in bytes (`max_message_size`).
     pub max_message_size: u64,
-    /// Bytes of unfinished messages that one connection may hold, one message of the largest size always
+    /// Bytes of unfinished messages that one connection may hold; one message of the largest size always fits
     /// (`partial_message_bytes_max_per_connection`).
     pub partial_message_bytes_max: u64,
     /// Prefetch of channels that set none (`default_consumer_prefetch`); 0 is unlimited.
     pub default_prefetch: u16,
-    /// Connections of all protocols at most (`max_connections`); `None` for no limit.
+    /// Maximum number of connections of all protocols (`max_connections`); `None` for no limit.
     pub max_connections: Option<usize>,
     /// A connection that isn't open after this long is closed (`handshake_timeout`), in milliseconds.
     pub handshake_timeout_ms: u64,
-    /// Bytes that all connections together may hold that haven't logged in (`unauthenticated_bytes_max_per_node`).
+    /// Bytes that all connections that haven't logged in may hold together (`unauthenticated_bytes_max_per_node`).
     pub unauthenticated_bytes_max: u64,
     /// SASL mechanisms in the order of preference (`auth_mechanisms`).
     pub auth_mechanisms: Vec<String>,
     /// User and password that ANONYMOUS logs in with (`anonymous_login_user`, `anonymous_login_pass`).
     pub anonymous_login: Option<(String, String)>,
-    /// How long a refused login waits for its answer, or for the end of its socket where the client has no word for it,
-    /// in milliseconds.
+    /// Delay before a refused login is answered, or before its socket is closed if the client expects no answer, in
+    /// milliseconds.
     pub auth_failure_delay_ms: u64,
     /// The vhost of AMQP 1.0 connections that name none (`default_vhost`).
     pub default_vhost: String,
-    /// What a confirm means in queues that don't say so themselves (`default_queue_durability`).
+    /// The meaning of a confirm in queues that don't specify it (`default_queue_durability`).
     pub durability: Durability,
-    /// How much of what lives with connections there may be.
+    /// Limits of resources that live with connections.
     pub quota: QuotaLimits,
-    /// How much may be declared.
+    /// Limits of declared objects.
     pub limits: Limits,
-    /// Consumers of an AMQP 0-9-1 channel at most (`consumer_max_per_channel`).
+    /// Maximum number of consumers of an AMQP 0-9-1 channel (`consumer_max_per_channel`).
     pub consumers_per_channel_max: u64,
-    /// Work that a connection does before others are served, in units of about 0.1 µs (see `turn_budget`): more than that of
-    /// one call is done in parts.
+    /// Work that a connection does before others are served, in units of about 0.1 µs (see `turn_budget`). A single call that
+    /// takes longer is done in parts.
     pub turn_work_max: u32,
     /// Deliveries of an AMQP 0-9-1 channel that its client may leave unacknowledged (`unsettled_max_per_channel`).
     pub unsettled_per_channel_max: u32,
-    /// AMQP 1.0 sessions per connection at most (`session_max_per_connection`).
+    /// Maximum number of AMQP 1.0 sessions per connection (`session_max_per_connection`).
     pub session_max: u16,
-    /// AMQP 1.0 links per session at most (`link_max_per_session`).
+    /// Maximum number of AMQP 1.0 links per session (`link_max_per_session`).
     pub link_max: u32,
-    /// Deliveries of an AMQP 1.0 session that its client may leave unsettled (`unsettled_max_per_session`);
-    /// of a connection, those that it may settle in transactions that are open.
+    /// Deliveries of an AMQP 1.0 session that its client may leave unsettled (`unsettled_max_per_session`); also the deliveries
+    /// of a connection that it may settle in open transactions.
     pub unsettled_max: u32,
     /// Transfers that an AMQP 1.0 session may send ahead (`max_incoming_window`).
     pub max_incoming_window: u32,
-    /// Credit of AMQP 1.0 links on which clients send.
+    /// Credit of AMQP 1.0 links that clients send on.
     pub link_credit: LinkCredit,
     /// Messages that an AMQP 1.0 link takes from its queue at once (`max_queue_credit`).
     pub max_queue_credit: u32,
-    /// Addresses of RabbitMQ 3 are accepted (`deprecated_features.permit.amqp_address_v1`).
+    /// Whether addresses of RabbitMQ 3 are accepted (`deprecated_features.permit.amqp_address_v1`).
     pub amqp_address_v1: bool,
-    /// Does what RabbitMQ 4.3 does where we differ for our users' sake (`strict_compat`): docs/differences.md has the list.
+    /// Whether to behave like RabbitMQ 4.3 where we differ for our users' sake (`strict_compat`); listed in
+    /// docs/differences.md.
     pub strict_compat: bool,
     /// Name of the node, shown to clients.
     pub node_name: String,
@@ -82,38 +83,38 @@ pub struct Settings {
     pub platform: String,
     /// `information` of the server properties.
     pub information: String,
-    /// The secret that names of server-named queues, consumers and reply targets are made from: random on a node, the seed's
-    /// in a simulation.
+    /// The secret that names of server-named queues, consumers and reply targets are derived from: random on a node, derived
+    /// from the seed in a simulation.
     pub name_secret: NameSecret,
-    /// What messages get as they come in (`message_interceptors.incoming.*`).
+    /// Stamps that incoming messages get (`message_interceptors.incoming.*`).
     pub stamps: Option<Stamps>,
-    /// Receivers are told when a message is sent to them (`message_interceptors.outgoing.timestamp.enabled`).
+    /// Whether deliveries contain the time when they are sent (`message_interceptors.outgoing.timestamp.enabled`).
     pub sent_time: bool,
     /// Bytes of message bodies that all queues together keep in memory before they leave them on disk.
     pub queue_memory_bytes: u64,
-    /// Bytes of transient messages that all queues together keep in memory. Beyond it those for durable queues are
-    /// logged like persistent ones.
+    /// Bytes of transient messages that all queues together keep in memory. Beyond it, messages for durable queues are logged
+    /// like persistent ones.
     pub volatile_memory_bytes: u64,
     /// A message to more durable queues than this is logged once for all of them, whatever its size.
     pub copied_to_queues_max: usize,
     /// Durable bodies of this many bytes or more get a file of their own, beside the log.
     pub body_file_from: usize,
-    /// Bytes of such a body that are written and read together: [`leveret_log::BODY_PIECE_BYTES`], but in a simulation.
+    /// Bytes of such a body that are written and read together: [`leveret_log::BODY_PIECE_BYTES`], except in a simulation.
     pub body_piece_bytes: usize,
-    /// Number of the first message of a new queue. A simulation begins close to where sets of numbers change.
+    /// Number of the first message of a new queue. A simulation starts close to where the encoding of sets of numbers changes.
     pub first_number: u64,
 }
 
-/// How much link credit a sending AMQP 1.0 client gets.
+/// The link credit of a sending AMQP 1.0 client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkCredit {
     /// The first grant in messages, and the limit that credit never shrinks below (`max_link_credit`).
     pub start: u32,
-    /// Credit grows while confirms keep pace with the disk (`link_credit.adaptive`).
+    /// Whether credit grows while confirms keep pace with the disk (`link_credit.adaptive`).
     pub adaptive: bool,
-    /// Messages of a link that may be unconfirmed then (`link_credit.max_unconfirmed_messages`).
+    /// Unconfirmed messages that a link may have then (`link_credit.max_unconfirmed_messages`).
     pub unconfirmed_messages_max: u32,
-    /// The same in bytes (`link_credit.max_unconfirmed_bytes`).
+    /// Unconfirmed bytes that a link may have then (`link_credit.max_unconfirmed_bytes`).
     pub unconfirmed_bytes_max: u64,
 }
 
@@ -174,31 +175,30 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The wall time of a delivery, in milliseconds since the Unix epoch, where receivers are told it.
+    /// The wall time of a delivery, in milliseconds since the Unix epoch, if deliveries contain it.
     #[inline]
     pub fn sent_ms(&self, now: Now) -> Option<u64> {
         self.sent_time.then_some(now.wall_ms)
     }
 }
 
-/// Why connections are closed and refused while the node is in maintenance: RabbitMQ's words.
+/// The reason, in RabbitMQ's words, why connections are closed and refused while the node is in maintenance.
 pub const IN_MAINTENANCE: &str = "Node was put into maintenance mode";
 
-/// A connection's published bytes that aren't durable yet: above this it isn't read.
+/// A connection's published bytes that aren't durable yet: above this, backpressure applies and its socket isn't read.
 pub const UNDURABLE_BYTES_MAX: u64 = 4 << 20;
-/// Bytes of large bodies that one connection may have on their way to the disk threads: above this it isn't read.
+/// Bytes of large bodies that one connection may have in flight to the disk threads: above this its socket isn't read.
 pub const UNWRITTEN_BYTES_MAX: u64 = 1 << 20;
-/// It is read again when they are no more than this.
+/// Bytes in flight at or below which its socket is read again.
 pub const UNWRITTEN_BYTES_LOW: u64 = 512 << 10;
-/// Bytes of bodies from files that are in memory as a whole at a time, since they have to be converted; one of any size
-/// always.
+/// Bytes of bodies from files that are in memory as a whole at a time for conversion; a single one of any size always fits.
 pub const WHOLE_BODIES_BYTES_MAX: u64 = 32 << 20;
 /// A turn stops above this many bytes of output, so that one write takes them.
 pub const TURN_BYTES_MAX: usize = 128 << 10;
-/// Bytes that wait for a client to read its socket: above this its own socket isn't read. Deliveries stop at
-/// [`TURN_BYTES_MAX`], so that only answers to what the client asks get here.
+/// Bytes that wait for a client to read its socket: above this, its requests aren't read. Deliveries stop at
+/// [`TURN_BYTES_MAX`], so only answers to requests reach this limit.
 pub const OUTPUT_BYTES_MAX: usize = 1 << 20;
-/// Messages that one turn of a consumer takes at most.
+/// Maximum number of messages that one turn of a consumer takes.
 pub const TAKE_MESSAGES_MAX: u32 = 256;
-/// Body bytes that one turn of a consumer takes at most.
+/// Maximum number of body bytes that one turn of a consumer takes.
 pub const TAKE_BYTES_MAX: u64 = 64 << 10;

@@ -1,8 +1,8 @@
-//! The shared log: messages that go to many queues, and large ones that go to several, are written once; so are those
-//! whose bodies have files of their own.
+//! The shared log. Messages that go to many queues, large ones that go to several, and those whose bodies have files of their
+//! own are written once.
 //!
-//! Each queue's log then has a record that refers to them (see [`leveret_queue::shared`]); what no queue has any more
-//! leaves the disk as dead messages of any log do, and body files once that is durable. Lock order is queue, then this,
+//! Each queue's log has a record that refers to them (see [`leveret_queue::shared`]). Messages that no queue has any more are
+//! removed from disk like dead messages of any log, and their body files once that is durable. Lock order is queue, then this,
 //! then log.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::queue_handle::QueueRef;
 use crate::streams::{Record, StreamRef, Waiter};
 use crate::ticket::{Awaited, Ticket};
 
-/// What a further queue adds to what a publisher has on its way to the disk, instead of its messages' bytes.
+/// Bytes in flight to the disk that each further queue adds for a publisher, instead of its messages' bytes.
 pub const REFERENCE_BYTES: u64 = 128;
 /// Version of the state in a checkpoint.
 const STATE_VERSION: u8 = 1;
@@ -28,36 +28,36 @@ const STATE_VERSION: u8 = 1;
 struct Inner {
     next: u64,
     counts: SharedCounts,
-    /// The files of those messages whose bodies have one.
+    /// Body files by message number.
     files: BTreeMap<u64, u64>,
     /// Place of the last message.
     last_record: Place,
 }
 
-/// From how many queues and bytes on messages are shared: see [`crate::Settings`].
+/// Numbers of queues and bytes from which on messages are shared: see [`crate::Settings`].
 #[derive(Debug, Clone, Copy)]
 pub struct SharedLimits {
-    /// Messages to more durable queues than this are.
+    /// Messages to more durable queues than this are shared.
     pub copied_to_queues_max: usize,
-    /// Bodies of this many bytes have files.
+    /// Bodies of at least this many bytes have files.
     pub body_file_from: usize,
 }
 
-/// See the module.
+/// The shared log of a node.
 pub struct SharedMessages {
     inner: Mutex<Inner>,
-    /// Only queues that belong to it share messages.
+    /// The stream of the shared log. Only queues of this stream share messages.
     stream: StreamRef,
     bodies: Arc<Bodies>,
     limits: SharedLimits,
 }
 
-/// What recovery found of the shared log.
+/// The recovered state of the shared log.
 #[derive(Debug, Default)]
 pub struct RecoveredShared {
     /// Every message has a lower number.
     pub next: u64,
-    /// Body files by number; of messages that may be gone, too.
+    /// Body files by message number, including those of messages that may be gone.
     pub files: BTreeMap<u64, u64>,
 }
 
@@ -75,10 +75,10 @@ impl RecoveredShared {
         state
     }
 
-    /// What [`SharedMessages::live_state`] wrote.
+    /// Decodes a state written by [`SharedMessages::live_state`].
     ///
     /// # Errors
-    /// When it is something else: its length.
+    /// The length of the state, if it isn't valid.
     pub(crate) fn decode(state: &LiveState) -> Result<Self, usize> {
         let mut recovered = Self { next: state.next, files: BTreeMap::new() };
         let Some((version, rest)) = state.state.split_first() else { return Ok(recovered) };
@@ -101,19 +101,19 @@ impl SharedMessages {
         Self { inner: Mutex::new(inner), stream, bodies, limits }
     }
 
-    /// Bodies of this many bytes or more don't enter the log.
+    /// Length in bytes from which on bodies don't enter the log.
     pub(crate) fn body_file_from(&self) -> usize {
         self.limits.body_file_from
     }
 
-    /// A recovered queue has these.
+    /// Counts the references of a recovered queue.
     pub(crate) fn restore(&self, references: &References) {
         let mut inner = self.inner.lock();
         references.each(|first, last| inner.counts.add(first, last, 1));
     }
 
-    /// Every queue is there: forgets the body files that none of them needs, and has those of `found` removed that
-    /// nothing refers to.
+    /// All queues are recovered: forgets body files that none of them needs, and removes files of `found` that have no
+    /// reference.
     pub(crate) fn restored(&self, found: &[u64]) {
         let mut inner = self.inner.lock();
         let Inner { counts, files, .. } = &mut *inner;
@@ -125,19 +125,19 @@ impl SharedMessages {
         }
     }
 
-    /// Whether a body of this length that goes to these queues is to have a file.
+    /// Whether a body of this length that goes to these queues should have a file.
     pub(crate) fn wants_file(&self, queues: &[QueueRef], persistent: bool, length: usize) -> bool {
         let is_large = persistent && length >= self.limits.body_file_from;
         is_large && queues.iter().any(|queue| queue.is_durable()) && self.may_share(queues)
     }
 
-    /// Whether all queues that have a log have it in the same stream as the shared one: its records come before theirs.
+    /// Whether all queues with a log have it in the stream of the shared log: its records have to precede theirs.
     fn may_share(&self, queues: &[QueueRef]) -> bool {
         queues.iter().all(|queue| !queue.is_durable() || queue.stream().id() == self.stream.id())
     }
 
-    /// Whether it is nowhere else then: nobody has it in memory. Queues without a log do, and those whose refusals are
-    /// dead letters, which are copied.
+    /// Whether such a body is in its file only, and no queue has it in memory. Queues without a log hold bodies in memory, and
+    /// so do those that dead-letter refused messages, because these are copied.
     pub(crate) fn streams(&self, queues: &[QueueRef], persistent: bool, length: usize) -> bool {
         let needs_file_only = |queue: &QueueRef| {
             queue.is_durable() && queue.info().options.overflow != leveret_model::Overflow::RejectPublishDlx
@@ -145,8 +145,9 @@ impl SharedMessages {
         self.wants_file(queues, persistent, length) && queues.iter().all(needs_file_only)
     }
 
-    /// Writes messages that go to `queues` to the shared log, if that is worth it: their number there, from the first
-    /// on. Each durable queue has to be offered them with it, once. With `file`, there is one message, whose body is in it.
+    /// Writes messages that go to `queues` to the shared log, if that is worthwhile; returns the number of the first one there.
+    /// They have to be offered once to each durable queue with that number. With `file`, there is one message, whose body is in
+    /// the file.
     pub fn share(&self, batch: &Batch, queues: &[QueueRef], persistent: bool, file: Option<BodyFile>) -> Option<u64> {
         if !persistent || queues.len() < 2 && file.is_none() {
             return None;
@@ -167,13 +168,13 @@ impl SharedMessages {
         inner.files.extend(file.map(|id| (first, id)));
         let (log, count) = (LogId::SHARED, batch.len() as u32);
         let record = Record::Messages { log, first, batch, index: 0, count, instead: instead.as_ref() };
-        // The references wait for their confirm, and come after it.
+        // The references wait for their confirm, and follow this record.
         inner.last_record = self.stream.append(record, Wait::Lazy).place();
         Some(first)
     }
 
-    /// A queue doesn't have the messages from `first` to `last` of the shared log any more, or never took them. Whatever
-    /// says so durably has been appended before.
+    /// A queue doesn't have the messages from `first` to `last` of the shared log any more, or refused them. The caller has
+    /// appended a durable record of that before.
     pub(crate) fn release(&self, first: u64, last: u64) {
         let mut inner = self.inner.lock();
         let Inner { counts, files, .. } = &mut *inner;
@@ -192,17 +193,17 @@ impl SharedMessages {
         }
     }
 
-    /// How many messages some queue has.
+    /// Number of messages that at least one queue has.
     pub fn messages(&self) -> u64 {
         self.inner.lock().counts.messages()
     }
 
-    /// How many of them have body files.
+    /// Number of these messages with body files.
     pub fn files(&self) -> usize {
         self.inner.lock().files.len()
     }
 
-    /// For a checkpoint: what some queue has, or will have once its record is durable.
+    /// State for a checkpoint: the messages that at least one queue has, or will have once its record is durable.
     pub(crate) fn live_state(&self) -> LiveState {
         let inner = self.inner.lock();
         let state = RecoveredShared::encode(&inner.files);

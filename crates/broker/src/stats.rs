@@ -1,4 +1,4 @@
-//! What a channel or session counts.
+//! Counters of a channel or session.
 
 use leveret_metrics::Rates;
 
@@ -11,7 +11,7 @@ pub enum Stat {
     Publish,
     /// Of these, messages confirmed.
     Confirm,
-    /// Mandatory messages that came back.
+    /// Mandatory messages that were returned.
     ReturnUnroutable,
     /// Messages that no queue matched.
     DropUnroutable,
@@ -31,11 +31,11 @@ pub enum Stat {
     Ack,
 }
 
-/// How many there are.
+/// Number of counts.
 pub const STATS: usize = 11;
 
 impl Stat {
-    /// All of them.
+    /// All counts.
     pub const ALL: [Stat; STATS] = [
         Stat::Publish,
         Stat::Confirm,
@@ -72,7 +72,7 @@ impl Stat {
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
     counts: [u64; STATS],
-    /// From the first count on: what is idle has none.
+    /// Present from the first count on: an idle channel has none.
     rates: Option<Box<Rates<STATS>>>,
     used: Nanos,
 }
@@ -89,19 +89,19 @@ impl Stats {
         self.used = now;
     }
 
-    /// How many so far.
+    /// The total of one count.
     pub fn total(&self, stat: Stat) -> u64 {
         self.counts[stat as usize]
     }
 
-    /// Each with its count and how many there are per second.
+    /// Each count with its total and its rate per second.
     pub fn shown(&self, now: Nanos) -> impl Iterator<Item = (Stat, u64, f64)> + use<> {
         let counts = self.counts;
         let rates = self.rates.as_ref().map_or([0.0; STATS], |rates| rates.per_second(now, &counts));
         Stat::ALL.into_iter().map(move |stat| (stat, counts[stat as usize], rates[stat as usize]))
     }
 
-    /// When something was counted last; 0 for never.
+    /// Time of the last count; 0 means never.
     pub fn used(&self) -> Nanos {
         self.used
     }

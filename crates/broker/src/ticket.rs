@@ -1,6 +1,6 @@
-//! Tickets: what was appended to which commit stream, to be waited for.
+//! Tickets: places in commit streams that can be waited for.
 //!
-//! Tickets of different streams have no order: each stream counts on its own.
+//! Tickets of different streams have no order: each stream counts independently.
 
 use leveret_queue::{Place, Watermarks};
 
@@ -13,7 +13,7 @@ impl StreamId {
     pub const LOCAL: Self = Self(0);
 }
 
-/// A place in a commit stream: the last record of something that was appended.
+/// A place in a commit stream: the last record of an operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticket {
     stream: StreamId,
@@ -21,7 +21,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// For what stands in `stream` up to `place`.
+    /// A ticket for all records in `stream` up to `place`.
     pub const fn new(stream: StreamId, place: Place) -> Self {
         Self { stream, place }
     }
@@ -55,7 +55,7 @@ impl Ticket {
     }
 }
 
-/// A ticket, and how far its stream has to have got.
+/// A wait condition: a ticket, and whether it must be written or durable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Awaited {
     place: Place,
@@ -84,7 +84,7 @@ impl Awaited {
         self.place
     }
 
-    /// Whether it is enough that it is written.
+    /// Whether it is enough that the place is written.
     pub fn is_written(self) -> bool {
         self.written
     }
@@ -94,19 +94,19 @@ impl Awaited {
         self.place.is_nothing()
     }
 
-    /// The same place, durable.
+    /// The same place, to be durable.
     #[must_use]
     pub fn synced(self) -> Self {
         Self { written: false, ..self }
     }
 
-    /// Whether its stream has got there.
+    /// Whether the condition is reached.
     #[inline]
     pub fn is_reached(self, reached: Watermarks) -> bool {
         reached.have(self.place, self.written)
     }
 
-    /// Both of two of one stream, by the stronger promise.
+    /// Combines two conditions of one stream, with the stronger promise.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self.is_nothing(), other.is_nothing()) {

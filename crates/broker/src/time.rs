@@ -6,7 +6,7 @@ pub type Nanos = u64;
 /// One second in [`Nanos`].
 pub const SECOND: Nanos = 1_000_000_000;
 
-/// The time of a call. Wall time is only for what people read and for absolute expiry.
+/// The time of a call. Wall time is only used for display and for absolute expiry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Now {
     /// Never goes back.

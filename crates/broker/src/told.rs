@@ -1,4 +1,4 @@
-//! What the log says of connections, in RabbitMQ's words: people search for them.
+//! Log lines about connections, worded as RabbitMQ words them, because operators grep for them.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::time::{Nanos, Now, SECOND};
 
 pub(crate) mod changes;
 
-/// Categories of lines, as `log.NAME.level` has them.
+/// Categories of log lines, as in `log.NAME.level`.
 pub mod category {
     /// Connections of clients.
     pub const CONNECTION: &str = "rabbitmq.connection";
@@ -22,20 +22,20 @@ pub mod category {
 
 use category::{CHANNEL, CONNECTION, USER};
 
-/// A connection, as lines name it.
+/// A connection, as log lines name it.
 #[derive(Clone, Copy)]
 pub struct Told<'a> {
     /// Its id.
     pub id: ConnectionId,
     /// Both addresses.
     pub name: &'a str,
-    /// What its client calls it; empty if it doesn't.
+    /// The name given by its client; empty if there is none.
     pub client_name: &'a str,
-    /// Empty before it is entered.
+    /// The vhost; empty before it is opened.
     pub vhost: &'a str,
-    /// Empty before a login.
+    /// The user; empty before a login.
     pub user: &'a str,
-    /// When it was accepted.
+    /// Time when it was accepted.
     pub connected: Nanos,
 }
 
@@ -49,7 +49,7 @@ impl fmt::Display for Told<'_> {
     }
 }
 
-/// `127.0.0.1:1 -> 127.0.0.1:2 - name, vhost: '/', user: 'guest'`, as far as it is known.
+/// `127.0.0.1:1 -> 127.0.0.1:2 - name, vhost: '/', user: 'guest'`, as far as known.
 struct Whole<'a>(Told<'a>);
 
 impl fmt::Display for Whole<'_> {
@@ -66,7 +66,7 @@ impl fmt::Display for Whole<'_> {
     }
 }
 
-/// Tells that a connection is over, and why; the level of a line is part of its place in the code.
+/// Logs the end of a connection and the reason. A macro, because the level is part of a log call's static metadata.
 macro_rules! over {
     ($level:ident, $told:ident, $now:ident, $why:expr) => {
         tracing::$level!(
@@ -82,12 +82,12 @@ macro_rules! over {
 }
 
 impl Told<'_> {
-    /// Its first bytes are those of a protocol.
+    /// Its first bytes belong to a protocol.
     pub(crate) fn accepted(self) {
         tracing::info!(target: CONNECTION, pid = self.id.0, "accepting AMQP connection {}", self.name);
     }
 
-    /// Its client has a name for it.
+    /// Its client gave it a name.
     pub fn named(self) {
         if !self.client_name.is_empty() {
             let (name, client_name) = (self.name, self.client_name);
@@ -95,7 +95,7 @@ impl Told<'_> {
         }
     }
 
-    /// It may do what its user may.
+    /// It is open.
     pub fn opened(self) {
         let (user, vhost) = (self.user, self.vhost);
         tracing::info!(
@@ -105,7 +105,7 @@ impl Told<'_> {
         );
     }
 
-    /// The same over AMQP 1.0.
+    /// It is open over AMQP 1.0.
     pub fn opened_by(self, container: &str, mechanism: &str) {
         let (name, user, vhost) = (self.name, self.user, self.vhost);
         tracing::info!(
@@ -116,7 +116,7 @@ impl Told<'_> {
         );
     }
 
-    /// It is over, as it should be.
+    /// It was closed normally.
     pub fn closed(self, now: Now) {
         let duration = self.duration(now);
         tracing::info!(
@@ -127,22 +127,22 @@ impl Told<'_> {
         );
     }
 
-    /// Its client is gone without a word.
+    /// Its client disconnected without closing it.
     pub fn lost(self, now: Now) {
         over!(warn, self, now, "client unexpectedly closed TCP connection");
     }
 
-    /// The same before it said anything, as those do that look whether a port is open.
+    /// Its client disconnected without sending anything, like a port check.
     pub(crate) fn said_nothing(self, now: Now) {
         over!(debug, self, now, "connection_closed_with_no_data_received");
     }
 
-    /// We end it without telling its client, who couldn't hear or understand it.
+    /// We close it without notifying its client, which couldn't receive or understand that.
     pub fn cut(self, why: &str, now: Now) {
         over!(error, self, now, why);
     }
 
-    /// Its client ends it, and says why.
+    /// Its client closes it with an error.
     pub fn closed_with(self, condition: &str, why: &str) {
         let id = self.id.0;
         tracing::warn!(
@@ -154,7 +154,7 @@ impl Told<'_> {
         );
     }
 
-    /// We end it, and tell its client why.
+    /// We close it with an error.
     pub fn failed(self, state: &str, why: &str) {
         let id = self.id.0;
         tracing::error!(
@@ -166,12 +166,12 @@ impl Told<'_> {
         );
     }
 
-    /// Its client came to the wrong port.
+    /// Its client connected to the wrong port.
     pub(crate) fn foreign(self, why: &str) {
         tracing::warn!(target: CONNECTION, pid = self.id.0, "closing AMQP connection ({}): {why}", Whole(self));
     }
 
-    /// A channel ends.
+    /// A channel is closed with an error.
     pub fn channel_failed(self, channel: u16, why: &str) {
         let id = self.id.0;
         tracing::error!(
@@ -183,7 +183,7 @@ impl Told<'_> {
         );
     }
 
-    /// A session of AMQP 1.0 or a link ends, or may not begin.
+    /// An AMQP 1.0 session or link is ended or refused.
     pub fn refused(self, what: fmt::Arguments<'_>, condition: &str, why: &str) {
         let id = self.id.0;
         tracing::warn!(
@@ -195,18 +195,18 @@ impl Told<'_> {
         );
     }
 
-    /// Somebody logged in.
+    /// A user logged in.
     pub fn authenticated(self, user: &str) {
         tracing::info!(target: USER, pid = self.id.0, "User '{user}' authenticated successfully");
     }
 
-    /// Somebody tried to, who may have said by what name. The reason is one of `Authenticate`.
+    /// A login failed; `claimed` is the user name, if given. The reason is that of `Authenticate`.
     pub fn not_authenticated(self, claimed: Option<&str>, reason: &str) {
         let user = claimed.unwrap_or_default();
         tracing::warn!(target: USER, pid = self.id.0, "User '{user}' failed to authenticate: {reason}");
     }
 
-    /// As RabbitMQ writes it: `12ms`, `7s`, `3M, 7s`, `1D, 0H, 3M, 7s`.
+    /// The duration in RabbitMQ's format: `12ms`, `7s`, `3M, 7s`, `1D, 0H, 3M, 7s`.
     fn duration(self, now: Now) -> String {
         let length = now.monotonic.saturating_sub(self.connected);
         let seconds = length / SECOND;

@@ -1,5 +1,5 @@
-//! What one connection counts. Once a turn it is added to what its core counts for the protocol, and to what its vhost
-//! counts: no two connections write to the same place for each message.
+//! Traffic counters of one connection. Once a turn they are added to the counters of its core for the protocol, and to those of
+//! its vhost: connections don't write to shared counters for each message.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,39 +8,39 @@ use leveret_metrics::{Counters, Rates, SizeHistogram, Sizes, Totals};
 
 use crate::time::Nanos;
 
-/// What a core counts: for sockets that haven't said what they speak, and for each protocol.
+/// The counters of a core: for sockets whose protocol isn't known yet, and for each protocol.
 #[derive(Debug)]
 pub(crate) struct CoreCounters {
     pub core: Arc<Counters>,
-    /// In the order of the broker's protocols.
+    /// Counters in the order of the broker's protocols.
     pub by_protocol: Box<[OfProtocol]>,
 }
 
-/// What a core counts for one protocol.
+/// The counters of a core for one protocol.
 #[derive(Debug, Default)]
 pub(crate) struct OfProtocol {
     pub counters: Arc<Counters>,
-    /// Of published messages.
+    /// Sizes of published messages.
     pub sizes: Arc<SizeHistogram>,
 }
 
 impl CoreCounters {
-    /// Those of a core that serves so many protocols.
+    /// Counters of a core for `protocols` protocols.
     pub(crate) fn new(core: Arc<Counters>, protocols: usize) -> Self {
         Self { core, by_protocol: (0..protocols).map(|_| OfProtocol::default()).collect() }
     }
 }
 
-/// See the module. It is the connection's own [`Counters`] to whoever counts.
+/// Traffic counters of one connection. For counting, it is used as the connection's own [`Counters`].
 pub struct Traffic {
     own: Counters,
     core: Arc<Counters>,
     vhost: Option<Arc<Counters>>,
     sizes: Sizes,
     core_sizes: Arc<SizeHistogram>,
-    /// What was added elsewhere so far.
+    /// The part that was added to shared counters already.
     flushed: Totals,
-    /// Of bytes in and out.
+    /// Rates of bytes in and out.
     rates: Rates<2>,
 }
 
@@ -65,13 +65,13 @@ impl Traffic {
         }
     }
 
-    /// A message of so many bytes was published.
+    /// Counts a published message of `bytes` bytes.
     pub fn published(&mut self, bytes: u64) {
         self.own.published.increment_alone();
         self.sizes.count(bytes);
     }
 
-    /// The connection is open: from here on it counts for this vhost too.
+    /// The connection is open: from here on it also counts for this vhost.
     pub fn enter(&mut self, vhost: Arc<Counters>) {
         self.flush();
         self.vhost = Some(vhost);
@@ -79,7 +79,7 @@ impl Traffic {
         self.flush();
     }
 
-    /// The connection is over. One that never was open isn't counted as closed.
+    /// The connection is over. It is only counted as closed if it was open.
     pub fn leave(&mut self) {
         if self.vhost.is_some() {
             self.own.connections_closed.increment();
@@ -87,7 +87,7 @@ impl Traffic {
         self.flush();
     }
 
-    /// Adds what was counted since the last time to what the core and the vhost count.
+    /// Adds changes since the last call to the counters of the core and the vhost.
     pub fn flush(&mut self) {
         let totals = self.own.totals();
         let news = totals.since(&self.flushed);
@@ -101,7 +101,7 @@ impl Traffic {
         self.flushed = totals;
     }
 
-    /// A read or write of the socket. It is added at once, since nothing may come after it for long.
+    /// Counts a read or write of the socket. It is added to shared counters at once, because the next event may be far away.
     pub fn transferred(&mut self, read: u64, written: u64, now: Nanos) {
         let octets = self.octets();
         self.rates.mark(now, || octets);
@@ -120,7 +120,7 @@ impl Traffic {
         self.flushed = self.flushed.plus(&news);
     }
 
-    /// Bytes in and out so far.
+    /// Total bytes in and out.
     pub(crate) fn octets(&self) -> [u64; 2] {
         [self.own.bytes_in.value(), self.own.bytes_out.value()]
     }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_added_once_and_to_the_vhost_from_its_entry_on() {
+    fn totals_are_added_once_and_to_the_vhost_once_it_is_entered() {
         let (core, vhost) = (Arc::new(Counters::default()), Arc::new(Counters::default()));
         let sizes = Arc::new(SizeHistogram::default());
         let mut traffic = Traffic::new(core.clone(), sizes.clone(), 0);

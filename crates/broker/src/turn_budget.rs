@@ -1,43 +1,43 @@
-//! How much a connection does before it lets others run.
+//! The work budget of a connection's turn, after which other connections run.
 //!
-//! A core serves its connections in turns. Reads and writes are bounded in bytes, but a few bytes can ask for a lot of work: to
-//! close a channel with 60,000 consumers, for example. Such work is counted, in units of about 0.1 µs, and is cut where a turn
-//! has done its share: the rest is done in the next turns, and until then no more input is read.
+//! A core serves its connections in turns. Reads and writes are bounded in bytes, but a few bytes can request a lot of work: to
+//! close a channel with 60,000 consumers, for example. Such work is counted in units of about 0.1 µs, and interrupted when a
+//! turn has used its share. The rest is done in the next turns, and until then no more input is read.
 
-/// What one consumer costs that ends, starts or is looked at.
+/// Cost of a consumer that ends, starts or is visited.
 pub const CONSUMER: u32 = 40;
-/// Consumers that waited for their client and are woken first, before other work of the turn.
+/// Number of consumers waiting for their client that are woken first, before other work of the turn.
 pub const WOKEN_FIRST: usize = 16;
-/// Consumers that are woken in one turn at most.
+/// Maximum number of consumers that are woken in one turn.
 pub const WOKEN_MAX: usize = 400;
-/// What one delivery costs that is settled or goes back.
+/// Cost of a delivery that is settled or requeued.
 pub const DELIVERY: u32 = 1;
-/// What one of several queues costs that messages go to, whose memory is far away most often.
+/// Cost of each of several queues that messages go to; its memory usually isn't in the cache.
 pub const QUEUE_RUN: u32 = 25;
-/// What each of the messages costs there.
+/// Cost of each message there.
 pub const ENQUEUE: u32 = 2;
-/// What a queue costs whose messages have become durable.
+/// Cost of a queue whose messages have become durable.
 pub const APPLY: u32 = 20;
-/// What one event costs.
+/// Cost of an event.
 pub const EVENT: u32 = 2;
-/// What a method or performative costs that isn't a message and settles none.
+/// Cost of a method or performative other than messages and settlements.
 pub const CONTROL: u32 = 50;
-/// What a change of queues, exchanges or bindings costs.
+/// Cost of a change of queues, exchanges or bindings.
 pub const TOPOLOGY: u32 = 300;
-/// How many exclusive queues are deleted together.
+/// Number of exclusive queues that are deleted together.
 pub(crate) const EXCLUSIVE_QUEUES_PART: usize = 32;
-/// What the deletion of so many costs.
+/// Cost of deleting that many.
 pub const EXCLUSIVE_QUEUES: u32 = EXCLUSIVE_QUEUES_PART as u32 * TOPOLOGY;
-/// How many queues of one change are deleted in a turn.
+/// Number of queues of one change that are deleted in a turn.
 pub(crate) const DELETED_QUEUES: usize = 256;
 
-/// So many small things that lie side by side are looked at in a unit of time.
+/// Number of small, contiguous entries that are scanned in one unit of time.
 const LOOKS: usize = 32;
 
-/// With less a turn might do nothing at all: a frame costs half of it.
+/// Minimum share of a turn, with which it always makes progress: a frame costs half of it.
 const SHARE_MIN: u32 = 2 * CONTROL;
 
-/// What is left of a turn's share.
+/// The rest of a turn's share.
 #[derive(Debug)]
 pub struct TurnBudget {
     share: u32,
@@ -45,33 +45,33 @@ pub struct TurnBudget {
 }
 
 impl TurnBudget {
-    /// One whose turns may do so much ([`crate::Settings::turn_work_max`]).
+    /// A budget of `share` for each turn ([`crate::Settings::turn_work_max`]).
     pub fn new(share: u32) -> Self {
         let share = share.max(SHARE_MIN);
         Self { share, left: share }
     }
 
-    /// For what can't be cut.
+    /// A budget for work that can't be interrupted.
     pub fn unlimited() -> Self {
         Self { share: u32::MAX, left: u32::MAX }
     }
 
-    /// The cost of a look at so many small things that lie side by side.
+    /// The cost of scanning this many small, contiguous entries.
     pub fn of_looks(count: usize) -> u32 {
         u32::try_from(count / LOOKS).unwrap_or(u32::MAX)
     }
 
-    /// A turn begins.
+    /// Starts a new turn.
     pub fn renew(&mut self) {
         self.left = self.share;
     }
 
-    /// Something was done.
+    /// Counts work that was done.
     pub fn spend(&mut self, cost: u32) {
         self.left = self.left.saturating_sub(cost);
     }
 
-    /// The rest has to wait for the next turn.
+    /// Whether the rest has to wait for the next turn.
     pub fn is_spent(&self) -> bool {
         self.left == 0
     }

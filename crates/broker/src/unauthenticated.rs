@@ -1,8 +1,8 @@
-//! What sockets hold that haven't logged in: a budget for all of them together.
+//! A shared budget of bytes for all sockets that haven't logged in.
 //!
-//! A connection that hasn't logged in is owed nothing, and whoever opens many of them may hold a partial frame on each.
-//! Bytes are counted and not sockets, so that clients who come back all at once after an outage are left alone. Above
-//! the budget those go that hold bytes, the oldest first: a client that means it has logged in long before them.
+//! Without it, a client could open many connections and hold a partial frame on each. Bytes are counted rather than sockets, so
+//! that clients that all reconnect after an outage aren't affected. Above the budget, sockets that hold bytes are closed, the
+//! oldest first: a legitimate client has logged in long before them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use parking_lot::Mutex;
 
 use crate::outbox::{Event, Outbox, Wake};
 
-/// See the module.
+/// The byte budget of all sockets that haven't logged in.
 pub struct Unauthenticated {
     bytes_max: u64,
-    /// Those that hold bytes, by age: ids only grow.
+    /// Sockets that hold bytes, by age: ids only grow.
     holders: Mutex<Holders>,
 }
 
 #[derive(Default)]
 struct Holders {
     bytes: u64,
-    /// Connections that were told to go, since the start.
+    /// Number of connections that were closed for this, since the start.
     shed: u64,
     by_age: BTreeMap<ConnectionId, Holder>,
 }
@@ -33,29 +33,29 @@ struct Holder {
 }
 
 impl Unauthenticated {
-    /// At most so many bytes for all of them.
+    /// A budget of `bytes_max` for all of them.
     pub fn new(bytes_max: u64) -> Self {
         Self { bytes_max, holders: Mutex::default() }
     }
 
-    /// What they hold at the moment, in bytes.
+    /// Bytes that they hold at the moment.
     pub fn bytes(&self) -> u64 {
         self.holders.lock().bytes
     }
 
-    /// How many connections were told to go for it since the start.
+    /// Number of connections that were closed for this, since the start.
     pub fn shed(&self) -> u64 {
         self.holders.lock().shed
     }
 
-    /// The connection holds so many bytes now. Whoever has to go for it is told so.
+    /// Sets the bytes that a connection holds. Connections that have to close because of it are notified.
     fn set(&self, id: ConnectionId, outbox: &Arc<Outbox>, held: u64, bytes: u64) {
         let mut told = Vec::new();
         {
             let mut holders = self.holders.lock();
             match holders.by_age.remove(&id) {
                 Some(holder) => holders.bytes -= holder.bytes,
-                // It was told to go and isn't counted any more.
+                // It was told to close and isn't counted any more.
                 None if held > 0 => return,
                 None => {}
             }
@@ -83,7 +83,7 @@ impl Unauthenticated {
     }
 }
 
-/// One connection's part of it, given back when dropped.
+/// The share of one connection, returned when dropped.
 pub(crate) struct Part {
     all: Arc<Unauthenticated>,
     id: ConnectionId,
@@ -96,7 +96,7 @@ impl Part {
         Self { all, id, outbox, bytes: 0 }
     }
 
-    /// The connection holds so many bytes now.
+    /// Sets the bytes that the connection holds.
     pub(crate) fn set(&mut self, bytes: usize) {
         let bytes = bytes as u64;
         if bytes != self.bytes {
@@ -112,7 +112,7 @@ impl Drop for Part {
     }
 }
 
-/// What a socket holds before there is a connection on it: while its TLS handshake is made.
+/// The share of a socket without a connection yet: during its TLS handshake.
 pub struct Handshake {
     part: Part,
     outbox: Arc<Outbox>,
@@ -124,12 +124,12 @@ impl Handshake {
         Self { part: Part::new(all, id, outbox.clone()), outbox }
     }
 
-    /// It holds so many bytes now.
+    /// Sets the bytes that it holds.
     pub fn holds(&mut self, bytes: usize) {
         self.part.set(bytes);
     }
 
-    /// Why it has to go, once it has been woken for that.
+    /// The reason why it has to close, once it has been woken for that.
     pub fn shed(&self) -> Option<Arc<str>> {
         let mut events = Vec::new();
         self.outbox.drain(&mut events);
@@ -162,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_that_hold_bytes_go_and_no_more_than_needed() {
+    fn the_oldest_holders_are_closed_and_no_more_than_needed() {
         let all = Arc::new(Unauthenticated::new(100));
         let (_idle, idle) = connection(&all, 1);
         let (mut second, second_outbox) = connection(&all, 2);
         let (mut third, third_outbox) = connection(&all, 3);
         let (mut fourth, fourth_outbox) = connection(&all, 4);
-        // The third came first with its bytes, but the second is older.
+        // The third was the first to hold bytes, but the second is older.
         third.set(40);
         second.set(40);
         fourth.set(20);
@@ -176,7 +176,7 @@ mod tests {
         fourth.set(30);
         assert_eq!((all.bytes(), all.shed()), (70, 1));
         assert!(told(&second_outbox) && !told(&third_outbox) && !told(&fourth_outbox) && !told(&idle));
-        // It counts no more, whatever it still does.
+        // It isn't counted any more, whatever it still does.
         second.set(90);
         assert_eq!(all.bytes(), 70);
         drop(second);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn handshakes_count_and_are_told() {
+    fn handshakes_count_and_are_notified() {
         let all = Arc::new(Unauthenticated::new(100));
         let mut shakes = [1, 2].map(|id| Handshake::new(all.clone(), ConnectionId(id), Arc::new(Nobody)));
         shakes[0].holds(60);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_holds_more_than_all_may_goes_alone() {
+    fn a_connection_above_the_whole_budget_is_closed() {
         let all = Arc::new(Unauthenticated::new(100));
         let (mut only, outbox) = connection(&all, 1);
         only.set(100);

@@ -1,4 +1,4 @@
-//! What connections, channels, sessions and links say of themselves when they are asked.
+//! The state of connections, channels, sessions and links, as they report it on request.
 
 use std::sync::Arc;
 
@@ -12,33 +12,33 @@ use crate::protocol_info::ProtocolInfo;
 use crate::stats::Stats;
 use crate::time::Nanos;
 
-/// An open connection, as far as others know it without asking.
+/// The part of an open connection's state that is known without an inquiry.
 #[derive(Debug, Clone)]
 pub struct Client {
     /// Its id.
     pub id: ConnectionId,
-    /// RabbitMQ's name of it: addresses of both ends.
+    /// Its name as in RabbitMQ: addresses of both ends.
     pub name: Arc<str>,
-    /// The user it belongs to.
+    /// Its user.
     pub user: Arc<str>,
-    /// The vhost that it is in.
+    /// Its vhost.
     pub vhost: Arc<str>,
 }
 
 /// One open connection.
 #[derive(Debug, Clone)]
 pub struct ConnectionView {
-    /// Who it is.
+    /// The part that is known without an inquiry.
     pub client: Arc<Client>,
-    /// Where it comes from.
+    /// The other end.
     pub peer: Peer,
-    /// What it speaks.
+    /// The names of its protocol.
     pub protocol: &'static ProtocolInfo,
-    /// How its user logged in.
+    /// The mechanism of its login.
     pub mechanism: Arc<str>,
-    /// Running or held back, and why.
+    /// Whether it is running or held back, and why.
     pub status: ConnectionStatus,
-    /// When it was accepted, by the monotonic clock.
+    /// Monotonic time when it was accepted.
     pub connected: Nanos,
     /// The highest channel number.
     pub channel_max: u16,
@@ -46,15 +46,15 @@ pub struct ConnectionView {
     pub frame_max: u32,
     /// Heartbeat or idle timeout in seconds; 0 for none.
     pub timeout_s: u64,
-    /// What its client said of itself; nothing if it was asked briefly.
+    /// Its client properties; empty if the inquiry was brief.
     pub client_properties: Arguments,
     /// The client's container-id (AMQP 1.0).
     pub container_id: Option<Arc<str>>,
-    /// Everything it counted.
+    /// Totals of its counters.
     pub totals: Totals,
     /// Bytes in and out per second.
     pub octet_rates: [f64; 2],
-    /// Bytes that the socket hasn't taken.
+    /// Bytes that wait for the socket.
     pub queued_bytes: usize,
     /// Deliveries and answers that wait for the socket or the client's window.
     pub pending_frames: usize,
@@ -65,7 +65,7 @@ pub struct ConnectionView {
 }
 
 impl ConnectionView {
-    /// How many channels or sessions it has open.
+    /// Number of open channels or sessions.
     pub fn channel_count(&self) -> usize {
         self.channels.len() + self.sessions.len()
     }
@@ -76,23 +76,23 @@ impl ConnectionView {
 pub struct ChannelView {
     /// Its number.
     pub number: u16,
-    /// Prefetch of consumers to come.
+    /// Prefetch of new consumers.
     pub prefetch: u16,
     /// Whether publishes are confirmed.
     pub confirms: bool,
     /// Whether it is transactional.
     pub transactional: bool,
-    /// How many consumers it has.
+    /// Number of consumers.
     pub consumers: usize,
-    /// Deliveries that the client hasn't settled.
+    /// Number of deliveries that the client hasn't settled.
     pub unacknowledged: usize,
-    /// Publishes that aren't confirmed.
+    /// Number of publishes that aren't confirmed.
     pub unconfirmed: u64,
-    /// Publishes that wait for `tx.commit`.
+    /// Number of publishes that wait for `tx.commit`.
     pub uncommitted: usize,
-    /// Acknowledgements that wait for `tx.commit`.
+    /// Number of acknowledgements that wait for `tx.commit`.
     pub acks_uncommitted: usize,
-    /// What it counted.
+    /// Its counts.
     pub stats: Stats,
 }
 
@@ -103,34 +103,34 @@ pub struct SessionView {
     pub channel: u16,
     /// The highest handle.
     pub handle_max: u32,
-    /// Transfer-id that comes next.
+    /// Transfer-id of the next incoming transfer.
     pub next_incoming_id: u32,
     /// Transfers that the client may still send.
     pub incoming_window: u32,
-    /// Transfer-id that goes next.
+    /// Transfer-id of the next outgoing transfer.
     pub next_outgoing_id: u32,
     /// Transfers that we may still send.
     pub remote_incoming_window: u32,
-    /// What the client's `begin` or last flow said.
+    /// The outgoing window of the client's `begin` or last flow.
     pub remote_outgoing_window: u32,
-    /// Deliveries that the client hasn't settled.
+    /// Number of deliveries that the client hasn't settled.
     pub unsettled: usize,
-    /// Deliveries that wait for the client's window.
+    /// Number of deliveries that wait for the client's window.
     pub pending: usize,
-    /// Links on which the client sends.
+    /// Links that the client sends on.
     pub incoming: Vec<IncomingView>,
-    /// Links on which the client receives.
+    /// Links that the client receives on.
     pub outgoing: Vec<OutgoingView>,
 }
 
-/// A link on which the client sends.
+/// A link that the client sends on.
 #[derive(Debug, Clone)]
 pub struct IncomingView {
     /// Its handle.
     pub handle: u32,
     /// Its name.
     pub name: Arc<str>,
-    /// Where it goes, as the client said; none for the anonymous terminus.
+    /// Its target, as given by the client; `None` for the anonymous terminus.
     pub target: Option<Arc<str>>,
     /// `unsettled`, `settled` or `mixed`.
     pub settle_mode: &'static str,
@@ -138,22 +138,22 @@ pub struct IncomingView {
     pub max_message_size: u64,
     /// Deliveries so far, a serial number.
     pub delivery_count: u32,
-    /// What the client may still send.
+    /// Number of messages that the client may still send.
     pub credit: u32,
-    /// Messages without an outcome.
+    /// Number of messages without an outcome.
     pub unconfirmed: u32,
 }
 
-/// A link on which the client receives.
+/// A link that the client receives on.
 #[derive(Debug, Clone)]
 pub struct OutgoingView {
     /// Its handle.
     pub handle: u32,
     /// Its name.
     pub name: Arc<str>,
-    /// Where it comes from, as the client said.
+    /// Its source, as given by the client.
     pub source: Arc<str>,
-    /// The queue behind it; none for answers without a queue.
+    /// The queue behind it; `None` for answers without a queue.
     pub queue: Option<Arc<str>>,
     /// Whether deliveries are sent settled.
     pub settled: bool,
@@ -161,8 +161,8 @@ pub struct OutgoingView {
     pub max_message_size: u64,
     /// Deliveries so far, a serial number.
     pub delivery_count: u32,
-    /// What the client is still ready for.
+    /// Remaining credit.
     pub credit: u32,
-    /// Why nothing is delivered, and since when.
+    /// The reason why nothing is delivered, and since when.
     pub wait: Option<QueueWait>,
 }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::ticket::{Awaited, StreamId, Ticket};
 
-/// See the module. Nearly always it is of one stream; a clone costs nothing then, however many moves there are.
+/// A condition. It nearly always has one stream; cloning is cheap then, however many moves it has.
 #[derive(Debug, Clone, Default)]
 pub struct WaitFor {
     first: Part,
@@ -18,7 +18,7 @@ pub struct WaitFor {
 #[derive(Debug, Clone, Default)]
 struct Part {
     awaited: Awaited,
-    /// Moves of dead letters, which are written by somebody else a moment later.
+    /// Moves of dead letters, which another core writes a moment later.
     moves: Moves,
 }
 
@@ -36,7 +36,7 @@ struct Many {
     written: Mutex<Written>,
 }
 
-/// The moves that are known to be written, and aren't looked at again.
+/// Moves that are known to be written, and aren't checked again.
 #[derive(Debug, Default)]
 struct Written {
     count: usize,
@@ -59,7 +59,7 @@ impl Part {
         self.awaited.stream()
     }
 
-    /// None while a move hasn't been written.
+    /// The place to wait for; `None` while a move hasn't been written.
     fn awaited(&self) -> Option<Awaited> {
         let moved = match &self.moves {
             Moves::None => return Some(self.awaited),
@@ -96,13 +96,13 @@ impl Part {
 }
 
 impl WaitFor {
-    /// For dead letters of a queue in `stream` that will have been moved.
+    /// A move of dead letters of a queue in `stream` that isn't written yet.
     pub fn moved(stream: StreamId, group: Arc<GroupPlace>) -> Self {
         let awaited = Awaited::durable(Ticket::new(stream, Place::NOTHING));
         Self { first: Part { awaited, moves: Moves::One(group) }, others: Vec::new() }
     }
 
-    /// For all of these.
+    /// All of these conditions.
     pub fn all(conditions: impl IntoIterator<Item = Self>) -> Self {
         let (mut all, mut groups) = (Self::default(), Vec::<(StreamId, Vec<Arc<GroupPlace>>)>::new());
         for Self { first, others } in conditions {
@@ -131,7 +131,7 @@ impl WaitFor {
         all
     }
 
-    /// Waits for this, too.
+    /// Adds a condition.
     #[inline]
     pub fn and(&mut self, awaited: Awaited) {
         if self.others.is_empty() && (self.first.is_nothing() || self.first.stream() == awaited.stream()) {
@@ -153,7 +153,7 @@ impl WaitFor {
         }
     }
 
-    /// The stream whose list it waits in.
+    /// The stream in whose list it waits.
     #[inline]
     pub fn stream(&self) -> StreamId {
         self.first.stream()
@@ -169,30 +169,30 @@ impl WaitFor {
         std::iter::once(&self.first).chain(&self.others).map(|part| part.awaited)
     }
 
-    /// Whether it is the same condition as another one, of a single place.
+    /// Whether both are the same condition with a single place.
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
         let is_plain = |wait: &Self| wait.others.is_empty() && matches!(wait.first.moves, Moves::None);
         self.first.awaited == other.first.awaited && is_plain(self) && is_plain(other)
     }
 
-    /// Whether it waits for moves of more than one queue or consumer, each of which has its own pace.
+    /// Whether it waits for moves of more than one queue or consumer, which progress independently.
     pub fn is_of_many(&self) -> bool {
         !self.others.is_empty() || matches!(self.first.moves, Moves::Many(_))
     }
 
-    /// Whether a move that it waits for hasn't been written. Its owner is notified when it has.
+    /// Whether it waits for a move that hasn't been written. Its owner is notified when it has.
     pub fn is_moving(&self) -> bool {
         std::iter::once(&self.first).chain(&self.others).any(|part| part.awaited().is_none())
     }
 
-    /// Whether the first of its streams has got there.
+    /// Whether the place of its first stream is reached.
     #[inline]
     pub fn is_first_reached(&self, reached: Watermarks) -> bool {
         self.first.is_reached(reached)
     }
 
-    /// The rest of it once the first of its streams has got there: none when the others have, too.
+    /// The rest of the condition, once the place of its first stream is reached: `None` if the others are, too.
     #[inline]
     pub fn rest(mut self, reached: &impl Fn(StreamId) -> Watermarks) -> Option<Self> {
         while let Some(part) = self.others.pop() {
@@ -208,13 +208,13 @@ impl WaitFor {
         std::iter::once(&self.first).chain(&self.others).all(|part| part.is_reached(reached(part.stream())))
     }
 
-    /// The place of the first stream, to register for; none while a move there hasn't been written.
+    /// The place of the first stream, to register for; `None` while a move there hasn't been written.
     pub fn first_awaited(&self) -> Option<Awaited> {
         self.first.awaited()
     }
 
-    /// The place to register for: one that isn't reached, if there is such a one. None while a move that it waits for
-    /// hasn't been written.
+    /// A place to register for: one that isn't reached, if there is any. `None` while a move that it waits for hasn't been
+    /// written.
     pub fn next_awaited(&self, reached: &impl Fn(StreamId) -> Watermarks) -> Option<Awaited> {
         let others = self.others.iter().find(|part| !part.is_reached(reached(part.stream())));
         match self.first.is_reached(reached(self.stream())) {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_durable_with_the_last_of_its_parts() {
+    fn a_condition_is_reached_with_the_last_of_its_parts() {
         let [one, other] = groups();
         let ticket = at(5);
         assert!(ticket.is_reached(&durable(5)) && !ticket.is_reached(&durable(4)));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_the_same_shares_its_moves() {
+    fn clones_of_a_condition_share_its_checks_of_moves() {
         let [one, other] = groups();
         let ticket = WaitFor::all([moved(&one), moved(&other)]);
         let clones = vec![ticket.clone(); 100];

@@ -19,7 +19,7 @@ impl<T> Lock<T> for Shuttled<T> {
     }
 }
 
-/// A wake flag as a task has one: set by any number of wakes, cleared when the task runs.
+/// A wake flag like that of a task: set by any number of wakes, cleared when the task runs.
 #[derive(Default)]
 struct Flag {
     set: Mutex<bool>,
@@ -41,8 +41,8 @@ impl Flag {
     }
 }
 
-/// Three pushers, one owner that sleeps until it is woken. A lost wake-up leaves it asleep with items in
-/// its mailbox, which shuttle reports as a deadlock.
+/// Three pushers and one owner that sleeps until it is woken. A lost wake-up leaves it asleep with items in its mailbox, which
+/// shuttle reports as a deadlock.
 fn hand_off() {
     let mailbox: Arc<Mailbox<u32, Shuttled<Inner<u32>>>> = Arc::new(Mailbox::default());
     let flag = Arc::new(Flag::default());

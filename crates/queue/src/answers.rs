@@ -10,7 +10,7 @@ use crate::effects::Taken;
 /// Whether a queue works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueueState {
-    /// As it should be.
+    /// It works normally.
     Running,
     /// It stopped and has to be rebuilt from its log; everything is refused with this reason.
     Failed(String),
@@ -23,14 +23,14 @@ pub enum QueueState {
 pub struct Submission {
     /// Number of the first accepted message.
     pub first: u64,
-    /// How many, from the first on, were accepted; the rest is refused by the length limit.
+    /// Number of accepted messages, counted from the first one; the length limit refused the rest.
     pub accepted: u32,
 }
 
 /// The outcome of rejected deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
-    /// There is no dead-letter exchange: nothing has happened, and they are to be settled as dropped.
+    /// There is no dead-letter exchange: nothing has happened, and the caller has to settle them as dropped.
     NoDeadLetters,
     /// They wait to be moved to the dead-letter exchange.
     Dying,
@@ -38,10 +38,10 @@ pub enum Rejection {
     Kept,
 }
 
-/// Why a queue has no new consumer.
+/// The reason why a queue refuses a consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoConsumer {
-    /// An exclusive one is in the way, or it wanted to be alone.
+    /// An exclusive consumer exists, or the new one asked to be exclusive and others exist.
     Exclusive,
     /// The queue is being deleted.
     Gone,
@@ -52,18 +52,18 @@ pub enum NoConsumer {
 pub enum TurnEnd {
     /// It stays scheduled and should take again.
     More,
-    /// It will be signalled when there is something for it.
+    /// It is signalled once messages are ready for it.
     Done,
 }
 
 /// The result of a get.
 #[derive(Debug)]
 pub enum GetOutcome {
-    /// One message, and how many stay ready.
+    /// One message, and the number of messages that remain ready.
     Message(Taken, u64),
     /// Nothing is ready.
     Empty,
-    /// The message is being read from disk; [`crate::Signal::Loaded`] comes when to ask again.
+    /// The message is being read from disk; [`crate::Signal::Loaded`] tells when to ask again.
     Wait,
 }
 
@@ -74,49 +74,49 @@ pub struct Peeked {
     pub number: u64,
     /// It was, or may have been, delivered before.
     pub redelivered: bool,
-    /// The batch that holds it, and where; none while it, or its body, is on disk only.
+    /// The batch that holds it, and its index there; `None` while it, or its body, is only on disk.
     pub held: Option<(Arc<Batch>, u32)>,
 }
 
 /// The part of a queue's state that outlives the process.
 #[derive(Debug)]
 pub struct Checkpoint {
-    /// The number that the next message gets at the earliest.
+    /// The lowest number that the next message may get.
     pub next: u64,
-    /// Live durable messages, dead letters that wait to be moved among them.
+    /// Live durable messages, including dead letters that wait to be moved.
     pub live: RoaringTreemap,
     /// Their body bytes.
     pub bytes: u64,
-    /// Live messages that stand in the shared log.
+    /// Live messages that are stored in the shared log.
     pub elsewhere: RoaringTreemap,
     /// Times and references, see [`crate::Kept`].
     pub state: Vec<u8>,
 }
 
-/// Conditions for deleting a queue. All that are set have to hold.
+/// Conditions for deleting a queue. All conditions that are set have to hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeleteIf {
     /// It has no consumers.
     pub unused: bool,
-    /// It has no messages that are ready, or on their way to the disk: their publishers are told that they are in it.
+    /// It has no messages that are ready or on their way to disk: their publishers are told that the queue has them.
     pub empty: bool,
     /// It has been unused for the time of its `x-expires`.
     pub expired: bool,
 }
 
-/// Why a queue stays.
+/// The reason why a queue wasn't deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotDeleted {
     /// It has consumers.
     InUse,
     /// It has messages.
     NotEmpty,
-    /// It has been used meanwhile.
+    /// It has been used in the meantime.
     Used,
 }
 
 impl DeleteIf {
-    /// Whether anything has to hold.
+    /// Whether any condition is set.
     pub fn any(self) -> bool {
         self != Self::default()
     }

@@ -7,16 +7,16 @@ use crate::expiry::Expiry;
 use crate::ledger::Ledger;
 use crate::shared::References;
 
-/// The messages of a queue's former life, if it had one.
+/// The messages that a queue had before the restart, if it existed.
 #[derive(Debug, Default)]
 pub struct Recovered {
     /// Live messages.
     pub ledger: Ledger,
-    /// Numbers below may have been delivered before.
+    /// Messages with lower numbers may have been delivered before.
     pub redelivered_below: u64,
-    /// When they expire.
+    /// Their expiry times.
     pub expiry: Expiry,
-    /// Which of them stand in the shared log.
+    /// The messages that are stored in the shared log.
     pub references: References,
 }
 
@@ -27,8 +27,8 @@ pub struct Surroundings {
     pub budget: Arc<MemoryBudget>,
     /// Wall time of monotonic zero, in milliseconds since the Unix epoch.
     pub epoch_ms: u64,
-    /// Has a limit that refuses messages refuse those that are above it alone, also when a consumer waits for them, as
-    /// RabbitMQ 4.3 does.
+    /// Whether a limit with `reject-publish` also refuses a message that a consumer waits for, if that message exceeds the limit
+    /// by itself, as in RabbitMQ 4.3.
     pub strict_compat: bool,
 }
 

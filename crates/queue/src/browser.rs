@@ -1,4 +1,4 @@
-//! The state of a consumer that only looks: how far it has got, and the messages that were read for it alone.
+//! The state of a browsing consumer: its position, and the messages that were read from disk for it alone.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use leveret_message::Batch;
 
 use crate::contents::MemoryBudget;
 
-/// How far a consumer has looked.
+/// The position of a browsing consumer.
 #[derive(Debug, Default)]
 pub(crate) struct Browser {
     /// See [`Browser::next`].
     next: u64,
-    /// Messages read from disk for it alone, with the number of the first of each batch; ascending.
+    /// Messages read from disk for this consumer alone, with the number of the first of each batch; ascending.
     loaded: VecDeque<Loaded>,
-    /// A read for it is under way, from this number on.
+    /// The first number of the read that is under way for this consumer.
     reading: Option<u64>,
 }
 
@@ -32,22 +32,22 @@ impl Drop for Loaded {
 }
 
 impl Browser {
-    /// Everything below was shown to it, or not ready when it passed.
+    /// The position: every message with a lower number was shown to the consumer, or wasn't ready when it passed.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// It waits for a read from `number` on.
+    /// The consumer waits for a read from `number` on.
     pub(crate) fn wait(&mut self, number: u64) {
         self.reading = Some(number);
     }
 
-    /// The read is done: keeps what it found. Returns the number that it was asked to begin with; none, and keeps nothing,
-    /// if there was no read.
+    /// A read has finished: stores the messages that it found. Returns the number with which the read began. Without a
+    /// read under way, returns `None` and stores nothing.
     pub(crate) fn loaded(&mut self, runs: Vec<(u64, Arc<Batch>)>, budget: &Arc<MemoryBudget>) -> Option<u64> {
         let from = self.reading.take()?;
         if let Some((first, _)) = runs.first() {
-            // A message that came back meanwhile may stand before what was read earlier, which is read again then.
+            // A requeued message may have a lower number than messages read earlier; those are read again then.
             self.loaded.retain(|loaded| loaded.first + (loaded.batch.len() as u64) <= *first);
         }
         for (first, batch) in runs {
@@ -57,7 +57,7 @@ impl Browser {
         Some(from)
     }
 
-    /// False while it waits for a read.
+    /// Whether it can be shown messages: false while it waits for a read.
     pub(crate) fn is_able(&self) -> bool {
         self.reading.is_none()
     }
@@ -69,7 +69,7 @@ impl Browser {
         (number - loaded.first < loaded.batch.len() as u64).then_some((loaded.first, &loaded.batch))
     }
 
-    /// It has looked at everything below `next`.
+    /// Moves the position to `next`.
     pub(crate) fn advance(&mut self, next: u64) {
         self.next = next;
         while self.loaded.pop_front_if(|loaded| loaded.first + loaded.batch.len() as u64 <= next).is_some() {}

@@ -1,7 +1,7 @@
-//! When messages of a queue expire, and when the queue does.
+//! Expiry times of a queue's messages, and of the queue itself.
 //!
-//! Times are wall times; a clock begins with the wall time of monotonic zero, so that a jump of the system's
-//! clock moves nothing.
+//! Times are wall times. A clock starts with the wall time of monotonic zero, so that a jump of the system's clock
+//! changes no deadline.
 
 use leveret_message::Batch;
 use leveret_model::QueueOptions;
@@ -14,7 +14,7 @@ use crate::number_set::NumberSet;
 
 const NANOS_PER_MS: u64 = 1_000_000;
 
-/// See the module.
+/// The deadlines of a queue and its messages.
 #[derive(Debug)]
 pub(crate) struct Clock {
     /// Time to live of every message, in milliseconds.
@@ -23,15 +23,15 @@ pub(crate) struct Clock {
     expires_ms: Option<u64>,
     /// Wall time of monotonic zero, in milliseconds since the Unix epoch.
     epoch_ms: u64,
-    /// When messages expire; none while none does.
+    /// Expiry times of messages; `None` while no message expires.
     expiry: Option<Box<Expiry>>,
     /// The last use of the queue: `x-expires` counts from there.
     used: Nanos,
-    /// The deadline that the owner of the timers knows; none when it knows of none.
+    /// The deadline that the owner of the timers knows; `None` if it knows none.
     announced: Option<Nanos>,
-    /// Messages that just came in and may stay for no time at all.
+    /// Messages that were due on arrival (a time to live of 0): first and last number of each run.
     momentary: Vec<(u64, u64)>,
-    /// Ready messages with a time for which a consumer waited when they were published.
+    /// Ready messages with an expiry time for which a consumer waited when they were published.
     awaited: NumberSet,
 }
 
@@ -74,12 +74,12 @@ impl Clock {
         Some(self.used.saturating_add(self.expires_ms?.saturating_mul(NANOS_PER_MS)))
     }
 
-    /// Whether messages may expire.
+    /// Whether any message may expire.
     pub(crate) fn has_times(&self) -> bool {
         self.expiry.is_some()
     }
 
-    /// The next deadline, if it is sooner than the one announced before. `in_use`: the queue itself doesn't expire now.
+    /// The next deadline, if it is sooner than the one announced before. `in_use`: the queue itself can't expire now.
     pub(crate) fn announce(&mut self, in_use: bool) -> Option<Nanos> {
         let message = self.expiry.as_ref().and_then(|expiry| expiry.next_ms(self.message_ttl_ms));
         let queue = self.unused_at().filter(|_| !in_use);
@@ -91,12 +91,12 @@ impl Clock {
         Some(next)
     }
 
-    /// Whether there may be something to announce at all.
+    /// Whether there may be a deadline to announce.
     pub(crate) fn has_deadlines(&self) -> bool {
         self.expiry.is_some() || self.expires_ms.is_some()
     }
 
-    /// The owner of the timers came: it knows of no deadline any more.
+    /// The owner of the timers ran: it knows no deadline any more.
     pub(crate) fn forget_announced(&mut self) {
         self.announced = None;
     }
@@ -109,7 +109,7 @@ impl Clock {
         }
     }
 
-    /// When a message leaves: 0 is never.
+    /// The expiry time of a message; 0 means never.
     fn deadline_ms(&self, batch: &Batch, index: usize) -> u64 {
         let (received_ms, expiry_ms) = batch.times(index);
         match (expiry_ms, self.message_ttl_ms.map(|ttl| received_ms.saturating_add(ttl).max(1))) {
@@ -156,76 +156,76 @@ impl Clock {
         self.expiry = Some(expiry);
     }
 
-    /// Whether there are messages that may not wait.
+    /// Whether there are messages that were due on arrival.
     pub(crate) fn any_momentary(&self) -> bool {
         !self.momentary.is_empty()
     }
 
-    /// Messages that may not wait: first and last number of each run. They aren't any of these again.
+    /// Removes and returns the runs of messages that were due on arrival: first and last number of each run.
     pub(crate) fn take_momentary(&mut self) -> Vec<(u64, u64)> {
         std::mem::take(&mut self.momentary)
     }
 
-    /// Whether the time of a message is over that no consumer waited for.
+    /// Whether a message has expired that no consumer waited for.
     pub(crate) fn is_over(&self, batch: &Batch, index: usize, number: u64, now_ms: u64) -> bool {
         let deadline = self.deadline_ms(batch, index);
         deadline != 0 && deadline <= now_ms && !self.awaited.contains(number)
     }
 
-    /// Takes out something that is due.
+    /// Removes and returns messages that are due.
     pub(crate) fn pop_due(&mut self, now_ms: u64) -> Option<Due> {
         self.expiry.as_mut()?.pop_due(now_ms, self.message_ttl_ms)
     }
 
-    /// The rest of a range that was due is due again.
+    /// Makes the rest of a due range due again.
     pub(crate) fn push_back(&mut self, first: u64, last: u64) {
         if let Some(expiry) = &mut self.expiry {
             expiry.push_back(first, last);
         }
     }
 
-    /// Gives memory back once no time is left.
+    /// Frees memory once no expiry time is left.
     pub(crate) fn tidy(&mut self) {
         if self.expiry.as_ref().is_some_and(|expiry| expiry.is_empty()) {
             self.expiry = None;
         }
     }
 
-    /// The time of a message came while a consumer had it, or waited for it.
+    /// Marks a message that expired while a consumer had it, or waited for it.
     pub(crate) fn overdue(&mut self, number: u64) {
         if let Some(expiry) = &mut self.expiry {
             expiry.overdue(number);
         }
     }
 
-    /// Whether the time of a message came while it was out. It isn't overdue any more.
+    /// Whether a message expired while it was delivered. Removes its mark.
     pub(crate) fn take_overdue(&mut self, number: u64) -> bool {
         self.expiry.as_mut().is_some_and(|expiry| expiry.take_overdue(number))
     }
 
-    /// Whether a consumer waited for a message when it was published, and it is on its way since.
+    /// Whether a consumer waited for a message when it was published, and hasn't received it yet.
     pub(crate) fn is_awaited(&self, number: u64) -> bool {
         self.awaited.contains(number)
     }
 
-    /// Whether there are such messages.
+    /// Whether any message is awaited in this sense.
     pub(crate) fn any_awaited(&self) -> bool {
         !self.awaited.is_empty()
     }
 
-    /// No message is on its way any more: those that were.
+    /// Empties the set of awaited messages and returns it.
     pub(crate) fn take_awaited(&mut self) -> NumberSet {
         std::mem::take(&mut self.awaited)
     }
 
-    /// Messages aren't on their way to a consumer that waited for them.
+    /// Removes messages from the set of awaited ones.
     pub(crate) fn no_longer_awaited(&mut self, first: u64, last: u64) {
         if !self.awaited.is_empty() {
             self.awaited.remove_range(first, last);
         }
     }
 
-    /// Messages left the queue.
+    /// Forgets messages that left the queue.
     pub(crate) fn forget(&mut self, first: u64, last: u64) {
         self.no_longer_awaited(first, last);
         if let Some(expiry) = &mut self.expiry {

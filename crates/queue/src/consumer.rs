@@ -1,4 +1,4 @@
-//! One consumer: what it asked for, its credit, and why it waits.
+//! A consumer: its options, its credit, and why it waits.
 
 use std::sync::Arc;
 
@@ -7,13 +7,12 @@ use crate::browser::Browser;
 use crate::effects::Link;
 use crate::wait::{QueueWait, WaitReason};
 
-/// What limits a consumer's deliveries.
+/// The limit of a consumer's deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsumerFlow {
-    /// AMQP 0-9-1 (`basic.qos`): unacknowledged messages at most; 0 is unlimited.
+    /// AMQP 0-9-1 (`basic.qos`): maximum number of unacknowledged messages; 0 is unlimited.
     Prefetch(u32),
-    /// AMQP 1.0 link credit (2.6.7): nothing is delivered before [`Flow::Credit`], and
-    /// settling gives nothing back.
+    /// AMQP 1.0 link credit (2.6.7): nothing is delivered before [`Flow::Credit`], and settling returns no credit.
     Credit {
         /// The link's initial delivery-count, a serial number.
         delivery_count: u32,
@@ -27,44 +26,43 @@ impl ConsumerFlow {
     }
 }
 
-/// A change of what a consumer can take.
+/// A change of the deliveries that a consumer can take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// Its connection can, or can't, take more bytes.
     Room(bool),
     /// Its session can, or can't, send more transfers (AMQP 1.0, 2.5.6).
     Window(bool),
-    /// Its receiver granted link credit (AMQP 1.0, 2.6.7). A consumer with a prefetch has none, and nothing changes.
+    /// Its receiver granted link credit (AMQP 1.0, 2.6.7). Ignored by a consumer with a prefetch.
     ///
-    /// With `drain`, what is ready is delivered as far as the credit goes, and then the rest of the credit is
-    /// used up. A returned credit of 0 says that this is done; otherwise [`crate::Signal::Drained`] follows, after the
-    /// last delivery.
+    /// With `drain`, ready messages are delivered as far as the credit goes, and then the rest of the credit is used up. A
+    /// returned credit of 0 says that this is done; otherwise [`crate::Signal::Drained`] follows, after the last delivery.
     Credit {
-        /// Deliveries that the receiver counted; the link's initial delivery-count while it knows of none.
+        /// Deliveries that the receiver counted; the link's initial delivery-count if it has seen none.
         delivery_count: u32,
-        /// How many more it allows.
+        /// Number of further deliveries that it allows.
         link_credit: u32,
-        /// See above.
+        /// Whether unused credit is given up, see above.
         drain: bool,
     },
 }
 
-/// What a consumer does with messages.
+/// A consumer's use of messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ConsumerMode {
     /// It takes them.
     #[default]
     Move,
-    /// It sees each one that is ready, and leaves it to the others (AMQP 1.0 distribution-mode copy).
+    /// It is shown each ready message, and leaves it to the others (AMQP 1.0 distribution-mode copy).
     Copy,
 }
 
-/// What a consumer asked for.
+/// The options of a new consumer.
 #[derive(Clone)]
 pub struct ConsumerOptions {
-    /// Where signals go.
+    /// The receiver of its signals.
     pub link: Arc<dyn Link>,
-    /// How the connection knows it.
+    /// Its key within the connection.
     pub key: u64,
     /// The client's name for it, as shown to operators.
     pub tag: Arc<str>,
@@ -72,17 +70,17 @@ pub struct ConsumerOptions {
     pub channel: Arc<str>,
     /// Delivered messages count as settled.
     pub automatic_ack: bool,
-    /// What limits its deliveries.
+    /// The limit of its deliveries.
     pub flow: ConsumerFlow,
-    /// Higher ones are served first; lower ones get what these have no credit or room for.
+    /// Higher ones are served first; lower ones get messages that higher ones have no credit or room for.
     pub priority: i32,
-    /// Nobody else may consume from the queue.
+    /// No other consumer may exist on the queue.
     pub exclusive: bool,
-    /// Whether it takes messages or looks at them.
+    /// Whether it takes messages or browses them.
     pub mode: ConsumerMode,
-    /// Whose it is, as shown to operators.
+    /// Its user, as shown to operators.
     pub user: Arc<str>,
-    /// The arguments it came with, as shown to operators.
+    /// Its arguments, as shown to operators.
     pub arguments: leveret_model::Arguments,
 }
 
@@ -91,16 +89,16 @@ pub struct ConsumerOptions {
 pub struct CreditState {
     /// The sender's delivery-count, a serial number.
     pub delivery_count: u32,
-    /// Link credit that is left.
+    /// Remaining link credit.
     pub credit: u32,
     /// Messages that are ready for it.
     pub available: u32,
 }
 
-/// Powers of two of microseconds between publish and hand-out.
+/// Counts by powers of two of microseconds between publish and hand-out.
 pub type LatencyBuckets = [u64; 24];
 
-/// The orders that a consumer stands in.
+/// The orders that a consumer is in.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     pub ring: bool,
@@ -109,9 +107,9 @@ pub(crate) struct Standing {
     pub large: bool,
     pub draining: bool,
     pub spent: bool,
-    /// Its part of the sum of open credit.
+    /// Its share of the sum of open credit.
     pub open_credit: u32,
-    /// Its keys among the browsers.
+    /// Its key in the set of idle browsers.
     pub idle_at: Option<u64>,
     pub draining_at: Option<u64>,
 }
@@ -119,21 +117,21 @@ pub(crate) struct Standing {
 pub(crate) struct Consumer {
     pub options: ConsumerOptions,
     pub unacknowledged: u32,
-    /// Its connection takes more bytes.
+    /// Whether its connection takes more bytes.
     pub room: bool,
-    /// Its session takes more transfers.
+    /// Whether its session takes more transfers.
     pub window: bool,
     pub scheduled: bool,
-    /// Ready messages that are kept for its turn.
+    /// Ready messages that are reserved for its turn.
     pub promise: u64,
-    /// Where it stands among the others.
+    /// Its place in the orders of all consumers.
     pub standing: Standing,
     /// Link credit; unused with a prefetch.
     link_credit: u32,
     delivery_count: u32,
-    /// What isn't delivered of its credit goes once nothing is ready.
+    /// Whether undelivered credit is given up once nothing is ready.
     pub draining: bool,
-    /// What a consumer that only looks has got to.
+    /// The position of a browsing consumer.
     pub browser: Option<Box<Browser>>,
     pub changed: Nanos,
     pub delivered: u64,
@@ -170,7 +168,7 @@ impl Consumer {
         self.delivery_count
     }
 
-    /// How many messages it may still be handed.
+    /// Number of messages that it may still be given.
     pub(crate) fn credit(&self) -> u32 {
         match self.options.flow {
             ConsumerFlow::Credit { .. } => self.link_credit,
@@ -184,8 +182,8 @@ impl Consumer {
         self.room && self.window && self.credit() > 0
     }
 
-    /// Sets the credit from a receiver's flow: `delivery_count + link_credit` is how far it lets us go, in
-    /// serial arithmetic (RFC 1982), and what was sent since it said so counts against it.
+    /// Sets the credit from a receiver's flow: `delivery_count + link_credit` is the limit that it allows, in serial arithmetic
+    /// (RFC 1982). Deliveries that it hadn't seen when it sent the flow count against it.
     pub(crate) fn grant(&mut self, delivery_count: u32, link_credit: u32) {
         let ahead = self.delivery_count.wrapping_sub(delivery_count).cast_signed();
         self.link_credit = match u32::try_from(ahead) {
@@ -194,7 +192,7 @@ impl Consumer {
         };
     }
 
-    /// What is left of the credit goes without messages.
+    /// Uses up the remaining credit without messages.
     pub(crate) fn use_up_credit(&mut self) {
         self.delivery_count = self.delivery_count.wrapping_add(self.link_credit);
         self.link_credit = 0;
@@ -208,7 +206,7 @@ impl Consumer {
         }
     }
 
-    /// It was handed `count` messages.
+    /// Counts `count` messages that were delivered to it.
     pub(crate) fn handed(&mut self, count: u32) {
         if let ConsumerFlow::Credit { .. } = self.options.flow {
             self.link_credit = self.link_credit.checked_sub(count).expect("no transfer above the link credit");
@@ -217,7 +215,7 @@ impl Consumer {
         self.delivered += u64::from(count);
     }
 
-    /// A turn of one that only looks is over.
+    /// A turn of a browsing consumer is over.
     pub(crate) fn end_browse(&mut self, now: Nanos) {
         if std::mem::take(&mut self.scheduled) {
             self.changed = now;
@@ -229,7 +227,7 @@ impl Consumer {
         self.latency[bucket] += count;
     }
 
-    /// Why it waits, where `queue` tells what holds everybody: nothing ready or a read under way.
+    /// The reason why it waits. `queue` is the reason that holds all consumers: nothing is ready, or a read is under way.
     pub(crate) fn wait(&self, queue: Option<QueueWait>) -> QueueWait {
         let own = |reason| QueueWait { reason, since: self.changed };
         if !self.room {

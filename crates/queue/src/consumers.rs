@@ -1,11 +1,10 @@
-//! The dispatcher's side of consumers: whose turn it is.
+//! The dispatcher's view of consumers: it decides whose turn it is.
 //!
-//! While messages are ready, an unscheduled consumer with credit and room is scheduled: those of the highest
-//! priority first, round robin among equals. It, and nobody else, knows how much credit a consumer has left;
-//! sessions relay.
+//! While messages are ready, an unscheduled consumer with credit and room is scheduled: the highest priority first, round robin
+//! among equals. Only the dispatcher knows how much credit a consumer has left; sessions relay changes.
 //!
-//! No call looks at all consumers, since a queue may have ten thousands of them: each stands in the orders that its state
-//! puts it in ([`Consumers::refresh`]), and every question is answered by their ends.
+//! No call scans all consumers, because a queue may have tens of thousands of them. Each consumer is in the orders that match
+//! its state ([`Consumers::refresh`]), and every question is answered from the ends of these orders.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +18,8 @@ use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Ended, Signal, TOLD_AT_ONCE_MAX};
 use crate::order::Order;
 
-/// More than this is kept for a consumer only while nobody waits for a turn: a consumer without a limit would
-/// otherwise keep a whole backlog from those that come after it.
+/// Limit of messages reserved for a consumer while others wait for a turn: without it, a consumer without a prefetch
+/// limit would reserve a whole backlog, and later consumers would get nothing.
 const PROMISE_MAX: u64 = 1024;
 
 /// A priority as the key of a level: the highest comes first.
@@ -29,17 +28,18 @@ type Priority = Reverse<i32>;
 /// All consumers of one queue.
 #[derive(Default)]
 pub(crate) struct Consumers {
-    /// Boxed: when the map grows, a move of ten thousands of whole consumers would take milliseconds.
+    /// Boxed: when the map grows, moving tens of thousands of whole consumers would take milliseconds.
     all: FxHashMap<ConsumerId, Box<Consumer>>,
-    /// Most queues have one.
+    /// Consumers by priority. Most queues have one level.
     levels: BTreeMap<Priority, Level>,
-    /// All levels whose members could be given messages, and some that had such members.
+    /// Contains all levels with members that could be given messages; may contain others, too.
     waiting: BTreeSet<Priority>,
-    /// All levels that messages are kept for, and some that were. [`Consumers::schedule`] leaves one of them at most.
+    /// Contains all levels that messages are reserved for; may contain others. [`Consumers::schedule`] leaves at most
+    /// one of these others.
     promising: BTreeSet<Priority>,
-    /// Levels with members that drain.
+    /// Levels with draining members.
     draining: BTreeSet<Priority>,
-    /// Consumers that take messages and are on their way.
+    /// Number of consumers that take messages and are scheduled.
     scheduled: usize,
     /// Consumers that could take a message and aren't scheduled.
     in_rings: usize,
@@ -47,10 +47,10 @@ pub(crate) struct Consumers {
     open_credit: u64,
     /// Draining consumers whose credit is used up.
     spent: Vec<ConsumerId>,
-    /// Consumers that only look, could be shown a message and aren't scheduled, by the number that is next for them. They take
-    /// nothing, so that nobody's turn is theirs.
+    /// Browsing consumers that could be shown a message and aren't scheduled, by the number of their next message. They
+    /// take no messages, so they need no turns.
     idle_browsers: BTreeSet<(u64, ConsumerId)>,
-    /// Draining consumers that only look, likewise.
+    /// Draining browsing consumers, by the number of their next message.
     draining_browsers: BTreeSet<(u64, ConsumerId)>,
     browsers: usize,
     exclusive: Option<ConsumerId>,
@@ -62,21 +62,22 @@ pub(crate) struct Consumers {
 #[derive(Default)]
 struct Level {
     members: usize,
-    /// Consumers that could take and aren't scheduled, in turn.
+    /// Unscheduled consumers that could take messages, in the order of their turns.
     ring: Order,
-    /// Scheduled consumers with credit for more than is kept for them; the one that was given messages last at the end.
+    /// Scheduled consumers with more credit than messages reserved for them; the one that was given messages last is at
+    /// the end.
     spare: Order,
-    /// Consumers that messages are kept for; the one that was given some last at the end.
+    /// Consumers that messages are reserved for; the one that was given some last is at the end.
     holders: Order,
-    /// Of these, the ones that more than [`PROMISE_MAX`] are kept for.
+    /// The holders for which more than [`PROMISE_MAX`] messages are reserved.
     large: Order,
     /// Draining consumers in the order in which they asked.
     draining: Order,
     /// Sum of all promises.
     promised: u64,
-    /// It is in [`Consumers::waiting`].
+    /// Whether the level is in [`Consumers::waiting`].
     is_waiting: bool,
-    /// It is in [`Consumers::promising`].
+    /// Whether the level is in [`Consumers::promising`].
     is_promising: bool,
 }
 
@@ -85,27 +86,27 @@ impl Consumers {
         self.all.len()
     }
 
-    /// How many of them take messages.
+    /// Number of consumers that take messages.
     pub(crate) fn movers(&self) -> usize {
         self.all.len() - self.browsers
     }
 
-    /// How many of them have link credit (AMQP 1.0).
+    /// Number of consumers with link credit (AMQP 1.0).
     pub(crate) fn links(&self) -> usize {
         self.links
     }
 
-    /// True while some consumer is on its way. When messages are ready, all are that can take any.
+    /// Whether any consumer is scheduled. When messages are ready, all consumers that can take any are scheduled.
     pub(crate) fn any_scheduled(&self) -> bool {
         self.scheduled > 0
     }
 
-    /// True when some consumer could take a message now.
+    /// Whether any consumer could take a message now.
     pub(crate) fn any_able(&self) -> bool {
         self.scheduled > 0 || self.in_rings > 0
     }
 
-    /// How many messages consumers could take now, those that are kept for them included.
+    /// Number of messages that consumers could take now, including messages reserved for them.
     pub(crate) fn open_credit(&self) -> u64 {
         self.open_credit
     }
@@ -122,19 +123,19 @@ impl Consumers {
         self.all.get(&id).map(|consumer| &**consumer)
     }
 
-    /// A consumer to be changed. [`Consumers::refresh`] or [`Consumers::end_turn`] has to follow.
+    /// A consumer to be changed. The caller has to call [`Consumers::refresh`] or [`Consumers::end_turn`] afterwards.
     pub(crate) fn find(&mut self, id: ConsumerId) -> Option<&mut Consumer> {
         self.all.get_mut(&id).map(|consumer| &mut **consumer)
     }
 
-    /// Changes a consumer, and where it stands by that.
+    /// Changes a consumer, and updates its place in all orders.
     pub(crate) fn update<R>(&mut self, id: ConsumerId, change: impl FnOnce(&mut Consumer) -> R) -> Option<R> {
         let result = change(self.all.get_mut(&id)?);
         self.refresh(id);
         Some(result)
     }
 
-    /// True when consumers differ in priority.
+    /// Whether consumers differ in priority.
     pub(crate) fn has_priorities(&self) -> bool {
         self.levels.len() > 1
     }
@@ -154,9 +155,9 @@ impl Consumers {
         self.refresh(id);
     }
 
-    /// Removes a consumer; returns whether it was there.
+    /// Removes a consumer; returns whether it existed.
     pub(crate) fn remove(&mut self, id: ConsumerId) -> bool {
-        // Without room it stands in no order but those of its promise and its drain.
+        // A consumer without room is only in the orders of its promise and its drain.
         let Some(consumer) = self.all.get_mut(&id) else { return false };
         consumer.room = false;
         consumer.draining = false;
@@ -185,7 +186,7 @@ impl Consumers {
         self.levels.get_mut(&priority).expect("a consumer has its level")
     }
 
-    /// Puts a consumer where it stands by its state.
+    /// Puts a consumer into the orders that match its state.
     pub(crate) fn refresh(&mut self, id: ConsumerId) {
         let Some(consumer) = self.all.get_mut(&id) else { return };
         let credit = consumer.credit();
@@ -233,7 +234,7 @@ impl Consumers {
         }
     }
 
-    /// Keeps so many messages for a consumer.
+    /// Sets the number of messages reserved for a consumer.
     fn set_promise(&mut self, id: ConsumerId, promise: u64) {
         let Some(consumer) = self.all.get_mut(&id) else { return };
         let before = std::mem::replace(&mut consumer.promise, promise);
@@ -245,7 +246,7 @@ impl Consumers {
         self.refresh(id);
     }
 
-    /// Keeps up to `count` more for a consumer, as its credit allows; returns how many.
+    /// Reserves up to `count` more messages for a consumer, as its credit allows; returns how many.
     fn promise(&mut self, id: ConsumerId, count: u64) -> u64 {
         let Some(consumer) = self.all.get(&id) else { return 0 };
         let count = count.min(u64::from(consumer.credit()).saturating_sub(consumer.promise));
@@ -263,7 +264,7 @@ impl Consumers {
         count
     }
 
-    /// Nothing is kept for a consumer any more, and it isn't on its way.
+    /// Releases all messages reserved for a consumer, and unschedules it.
     fn unschedule(&mut self, id: ConsumerId) {
         if let Some(consumer) = self.all.get_mut(&id)
             && std::mem::take(&mut consumer.scheduled)
@@ -274,7 +275,7 @@ impl Consumers {
         self.set_promise(id, 0);
     }
 
-    /// The credit of a consumer was set anew; what is kept for it above that is free again.
+    /// The credit of a consumer was set: releases messages reserved for it beyond the new credit.
     pub(crate) fn credit_changed(&mut self, id: ConsumerId, draining: bool) {
         let Some(consumer) = self.all.get_mut(&id) else { return };
         consumer.draining = draining;
@@ -286,8 +287,8 @@ impl Consumers {
         }
     }
 
-    /// `taken` of what was kept for a scheduled consumer is with it. True when it stays scheduled: something
-    /// is still kept for it, or messages are ready that are kept for nobody and nobody waits for a turn.
+    /// A scheduled consumer took `taken` of the messages reserved for it. Returns true if it stays scheduled: messages
+    /// are still reserved for it, or unreserved messages are ready and no other consumer waits for a turn.
     pub(crate) fn end_turn(&mut self, id: ConsumerId, taken: u64, ready: u64, more: bool, now: Nanos) -> bool {
         let Some(consumer) = self.all.get_mut(&id) else { return false };
         if consumer.browser.is_some() {
@@ -304,7 +305,7 @@ impl Consumers {
         let is_eligible = consumer.is_eligible();
         self.set_promise(id, left);
         if more && is_eligible {
-            // Below the highest priority, what is free is shared out by `schedule` only.
+            // Below the highest priority, only `schedule` distributes unreserved messages.
             let is_highest = self.levels.first_key_value().is_some_and(|(first, _)| *first == priority);
             let level = self.level(priority);
             let free = ready.saturating_sub(level.promised);
@@ -325,10 +326,10 @@ impl Consumers {
         false
     }
 
-    /// Gives messages that are ready and kept for nobody to consumers in turn, an equal share to each: one
-    /// that comes late to its turn finds its share there. A priority gets what the higher ones have no credit
-    /// or room for, once they have taken theirs: what is taken first is the head of the queue. It gives back
-    /// what they have credit and room for meanwhile.
+    /// Distributes ready, unreserved messages among consumers in turn, in equal shares: a consumer whose turn comes
+    /// late still finds its share. A lower priority gets the messages that higher priorities have no credit or room
+    /// for, once these have taken their own, because the head of the queue is taken first. It gives messages back when
+    /// a higher priority gains credit and room.
     pub(crate) fn schedule(&mut self, ready: u64, effects: &mut Effects) {
         if self.levels.len() <= 1 {
             if let Some(priority) = self.levels.first_key_value().map(|(priority, _)| *priority) {
@@ -351,7 +352,7 @@ impl Consumers {
         }
     }
 
-    /// Takes a level out of the lists that nothing keeps it in.
+    /// Removes a level from the lists that it no longer belongs to.
     fn unlist(&mut self, priority: Priority) {
         let level = self.level(priority);
         let is_waiting = !(level.ring.is_empty() && level.spare.is_empty());
@@ -365,7 +366,7 @@ impl Consumers {
         }
     }
 
-    /// Keeps `left` messages for the members of a level, as far as they can take them; returns how many.
+    /// Reserves up to `left` messages for the members of a level, as far as they can take them; returns how many.
     fn serve(&mut self, priority: Priority, left: u64, effects: &mut Effects) -> u64 {
         self.keep_at_most(priority, left);
         let free = left - self.level(priority).promised;
@@ -373,7 +374,7 @@ impl Consumers {
         self.level(priority).promised
     }
 
-    /// Takes promises back that are more than there is, the latest ones first.
+    /// Releases reserved messages beyond `most`, the latest ones first.
     fn keep_at_most(&mut self, priority: Priority, most: u64) {
         loop {
             let level = self.level(priority);
@@ -405,8 +406,8 @@ impl Consumers {
             effects.signals.push((consumer.options.link.clone(), Signal::Scheduled(consumer.options.key)));
             free -= self.promise(id, share);
         }
-        // The rest goes to those that were on their way already, and what credit keeps from one to the others,
-        // at last to whoever can take it.
+        // The rest goes to consumers that were scheduled already. Messages that one consumer has no credit for go to
+        // the others, and finally to any consumer that can take them.
         for left in (1..=before).rev() {
             free = self.share_one(priority, free, left);
         }
@@ -419,7 +420,7 @@ impl Consumers {
         }
     }
 
-    /// Gives the next of `left` consumers with spare credit its share; returns what is left.
+    /// Reserves a share for the next of `left` consumers with spare credit; returns the number of messages left.
     fn share_one(&mut self, priority: Priority, free: u64, left: u64) -> u64 {
         match self.level(priority).spare.first() {
             Some(id) if free > 0 => free - self.promise(id, free.div_ceil(left)),
@@ -427,9 +428,9 @@ impl Consumers {
         }
     }
 
-    /// Schedules those that only look and have something `ahead` of them.
+    /// Schedules browsing consumers with messages `ahead` of them.
     pub(crate) fn schedule_browsers(&mut self, ahead: impl Fn(u64) -> bool, effects: &mut Effects) {
-        // The first one has looked at the fewest messages: when nothing is ahead of it, nothing is ahead of the others.
+        // The first one has seen the fewest messages: if nothing is ahead of it, nothing is ahead of the others.
         while let Some((next, id)) = self.idle_browsers.first().copied()
             && ahead(next)
         {
@@ -440,8 +441,8 @@ impl Consumers {
         }
     }
 
-    /// A consumer that has drained: its credit is used up, or nothing is there for it. It doesn't drain any more. `ahead`
-    /// says what is there for one that only looks.
+    /// A consumer that has drained: its credit is used up, or nothing is available for it. Ends its drain. `ahead`
+    /// tells whether a browsing consumer has messages ahead of it.
     pub(crate) fn pop_drained(&mut self, ready: u64, ahead: impl Fn(u64) -> bool) -> Option<ConsumerId> {
         let id = self.next_drained(ready, ahead)?;
         self.update(id, |consumer| consumer.draining = false);
@@ -454,7 +455,7 @@ impl Consumers {
                 return Some(id);
             }
         }
-        // There is the least for the lowest priority, and for those that have looked at the most.
+        // The lowest priority, and the browsing consumers that have seen the most, have the fewest messages available.
         if let Some(priority) = self.draining.last().copied() {
             let higher = self.promising.range(..priority).map(|higher| self.levels[higher].promised).sum();
             if ready.saturating_sub(higher) == 0 {
@@ -464,17 +465,17 @@ impl Consumers {
         self.draining_browsers.last().filter(|(next, _)| !ahead(*next)).map(|(_, id)| *id)
     }
 
-    /// True when some consumer only looks.
+    /// Whether any consumer browses.
     pub(crate) fn any_browsers(&self) -> bool {
         self.browsers > 0
     }
 
-    /// True while some consumer drains.
+    /// Whether any consumer drains.
     pub(crate) fn any_draining(&self) -> bool {
         !(self.draining.is_empty() && self.draining_browsers.is_empty() && self.spent.is_empty())
     }
 
-    /// Takes all out and tells each that it is cancelled; of many, it has [`Effects::ended`] tell them.
+    /// Removes all consumers and cancels them. If there are many, [`Effects::ended`] notifies them later.
     pub(crate) fn cancel_all(&mut self, effects: &mut Effects) {
         let all = std::mem::take(self).all;
         if all.len() > TOLD_AT_ONCE_MAX {
@@ -490,7 +491,7 @@ impl Consumers {
     }
 }
 
-/// Has a consumer stand in an order, or not.
+/// Adds a consumer to an order, or removes it.
 fn place(order: &mut Order, is_there: &mut bool, wanted: bool, id: ConsumerId) {
     if *is_there != wanted {
         match wanted {
@@ -501,7 +502,7 @@ fn place(order: &mut Order, is_there: &mut bool, wanted: bool, id: ConsumerId) {
     }
 }
 
-/// Has a consumer stand in a set by this key, or not.
+/// Adds a consumer to a set with this key, or removes it.
 fn rekey(set: &mut BTreeSet<(u64, ConsumerId)>, stands: &mut Option<u64>, wanted: Option<u64>, id: ConsumerId) {
     if *stands != wanted {
         if let Some(key) = stands.take() {

@@ -1,7 +1,7 @@
 //! The messages of a queue that are in memory.
 //!
-//! A queue holds its head; what comes in above a limit is left on disk, and read back when a consumer
-//! gets near it. Volatile messages exist nowhere else and are always held.
+//! A queue holds its head in memory; messages beyond a limit are left on disk, and read back when a consumer gets near
+//! them. Volatile messages exist only in memory and are always held.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,55 +11,57 @@ use leveret_message::{Batch, BatchBuilder};
 
 use crate::Nanos;
 
-/// A queue that nobody consumes may hold this many bytes before it leaves new messages on disk.
+/// Bytes that a queue without consumers may hold before it leaves new messages on disk.
 pub(crate) const QUEUE_BYTES_MAX: u64 = 16 << 20;
-/// One with consumers may hold these: its backlog comes and goes, and what has been left on disk has to be read back, as
-/// does all that comes in before consumers have caught up. Two publishers' windows of 3000 messages of 5 kB fit in.
+/// Bytes that a queue with consumers may hold. Its backlog comes and goes, and messages left on disk have to be read
+/// back, as do all that arrive before consumers have caught up. Two publishers' windows of 3000 messages of 5 kB fit
+/// in.
 pub(crate) const CONSUMED_BYTES_MAX: u64 = 48 << 20;
-/// A queue that holds more than this in memory although its consumers could take it is behind. What two publishers have on
-/// its way to a slow disk, and comes at once after a sync, fits in twice.
+/// A queue that holds more than this in memory although its consumers could take it is behind. This is twice the volume
+/// that two publishers have in flight to a slow disk, and that arrives at once after a sync.
 pub(crate) const BEHIND_BYTES: u64 = 16 << 20;
-/// What a queue may hold when the node's budget is used up: until twice of it is, and beyond that while a consumer waits
-/// for what comes in. Another one holds its head then, or a node with many queues would hold far more than its budget.
+/// Bytes that a queue may hold when the node's budget is used up. The limit applies until twice the budget is used, and
+/// beyond that while a consumer waits for new messages. Other queues only hold their head then, or a node with many
+/// queues would hold far more than its budget.
 pub(crate) const QUEUE_BYTES_MIN: u64 = 128 << 10;
 /// A consumer nearer than this to the end of what is in memory starts the next read.
 pub(crate) const READ_AHEAD_BYTES: u64 = 512 << 10;
 
-/// What an entry costs besides its messages: its share of the batch, of allocations and of the map.
+/// Memory of an entry apart from its messages: its share of the batch, of allocations and of the map.
 const ENTRY_BYTES: u64 = 256;
 
-/// Who would take what comes in.
+/// The demand for new messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Demand {
     Nobody,
-    /// Consumers who can't take more at the moment.
+    /// Consumers exist, but can't take more at the moment.
     Later,
     Now,
 }
 
-/// Bytes that all queues of a node hold, against limits.
+/// Bytes that all queues of a node hold, with limits.
 #[derive(Debug)]
 pub struct MemoryBudget {
     used: AtomicU64,
     limit: u64,
-    /// Of what is used, what volatile messages hold, which are nowhere else.
+    /// The part of the used bytes that belongs to volatile messages, which exist only in memory.
     volatile: AtomicU64,
     volatile_limit: u64,
 }
 
 impl MemoryBudget {
-    /// A budget of `limit` bytes, with as much as there is for volatile messages.
+    /// A budget of `limit` bytes, all of which volatile messages may use.
     pub fn new(limit: u64) -> Self {
         Self { used: AtomicU64::new(0), limit, volatile: AtomicU64::new(0), volatile_limit: u64::MAX }
     }
 
-    /// Volatile messages are to hold `limit` bytes at most.
+    /// Limits volatile messages to `limit` bytes.
     #[must_use]
     pub fn with_volatile_limit(self, limit: u64) -> Self {
         Self { volatile_limit: limit, ..self }
     }
 
-    /// Whether volatile messages hold as much as they may: those that can be on disk instead go there.
+    /// Whether volatile messages hold as many bytes as they may: messages that can be on disk instead go there.
     pub fn is_volatile_full(&self) -> bool {
         self.volatile.load(Ordering::Relaxed) >= self.volatile_limit
     }
@@ -90,9 +92,9 @@ pub(crate) struct Held {
     pub index: u32,
     pub count: u32,
     pub durable: bool,
-    /// When they were submitted, or read back.
+    /// Time when they were submitted, or read back.
     pub submitted: Nanos,
-    /// Not settled yet; counted for volatile messages only.
+    /// Number of unsettled messages; counted for volatile messages only.
     left: u32,
     memory: u64,
 }
@@ -107,10 +109,10 @@ impl Held {
 pub(crate) struct Contents {
     held: BTreeMap<u64, Held>,
     bytes: u64,
-    /// What is left of the volatile entries, and of the durable ones.
+    /// Unsettled messages of volatile entries, and of durable ones.
     left: [u64; 2],
     budget: Arc<MemoryBudget>,
-    /// Durable messages from this number on are on disk only.
+    /// Durable messages from this number on are only on disk.
     pub spilled_from: Option<u64>,
 }
 
@@ -145,12 +147,12 @@ impl Contents {
         self.bytes > most
     }
 
-    /// Whether volatile messages hold as much as they may, and this queue has its share.
+    /// Whether volatile messages hold as many bytes as they may, and this queue holds its share.
     pub(crate) fn is_volatile_full(&self) -> bool {
         self.budget.is_volatile_full() && self.bytes > QUEUE_BYTES_MIN
     }
 
-    /// Keeps messages that just became part of the queue, or leaves them on disk.
+    /// Holds messages that just became part of the queue, or leaves them on disk.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn admit(
         &mut self,
@@ -174,7 +176,7 @@ impl Contents {
         self.insert(first, batch, index, count, durable, submitted);
     }
 
-    /// Keeps messages that are needed now.
+    /// Holds messages that are needed now.
     pub(crate) fn insert(
         &mut self,
         first: u64,
@@ -212,7 +214,7 @@ impl Contents {
         (number < held.end(*first)).then_some((*first, held))
     }
 
-    /// Where the first entry after `number` begins, which none holds.
+    /// The beginning of the first entry after `number`, which no entry holds.
     pub(crate) fn next_held(&self, number: u64) -> Option<u64> {
         self.held.range(number..).next().map(|(first, _)| *first)
     }
@@ -224,8 +226,8 @@ impl Contents {
         }
     }
 
-    /// Volatile messages were settled: gives their memory back when a whole entry is dead, and copies
-    /// the survivors out when under a quarter of it lives.
+    /// Volatile messages were settled: frees their memory when a whole entry is dead, and copies the survivors out when
+    /// less than a quarter of an entry is live.
     pub(crate) fn settled(&mut self, first: u64, last: u64, is_live: impl Fn(u64) -> bool) {
         let mut at = first;
         while at <= last {
@@ -270,17 +272,17 @@ impl Contents {
         }
     }
 
-    /// The volatile messages that are held: first number and entry.
+    /// The held volatile messages: first number and entry.
     pub(crate) fn volatile(&self) -> impl Iterator<Item = (u64, &Held)> {
         self.held.iter().filter(|(_, held)| !held.durable).map(|(first, held)| (*first, held))
     }
 
-    /// How many live messages it holds that are volatile.
+    /// Number of live volatile messages in memory.
     pub(crate) fn volatile_messages(&self) -> u64 {
         self.left[0]
     }
 
-    /// How many messages it holds at most: of durable ones some may have left.
+    /// Upper bound of the number of messages in memory: some of the durable ones may have left the queue.
     pub(crate) fn messages(&self) -> u64 {
         self.left.iter().sum()
     }
@@ -345,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_volatile_messages_hold_is_counted() {
+    fn memory_of_volatile_messages_is_counted() {
         let budget = Arc::new(MemoryBudget::new(1 << 20).with_volatile_limit(10_000));
         let mut contents = Contents::new(budget.clone());
         contents.admit(1, batch(1_000), 0, 1_000, true, 0, || Demand::Now);

@@ -1,17 +1,17 @@
-//! What a queue counts of its traffic, with rates from marks that are made when something happens.
+//! Traffic counters of a queue, and rates derived from marks that are set when something is counted.
 
 use leveret_metrics::Rates;
 
 use crate::Nanos;
 
 const COUNTS: usize = 8;
-/// Two lengths follow the counts.
+/// The marked values: all counts, followed by two lengths.
 const MARKED: usize = COUNTS + 2;
 
 /// One count; the names are those of `message_stats` in the HTTP API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
-    /// Messages that came, refused ones too.
+    /// Messages that were published, including refused ones.
     Publish,
     /// Handed to consumers that acknowledge.
     Deliver,
@@ -57,12 +57,12 @@ impl Count {
     }
 }
 
-/// See the module.
+/// The counters of a queue.
 #[derive(Debug, Clone, Default)]
 pub struct QueueCounts {
     counts: [u64; COUNTS],
     lengths: [u64; 2],
-    /// From the first count on: an idle queue has none.
+    /// Present from the first count on: an idle queue has none.
     rates: Option<Box<Rates<MARKED>>>,
     used: Nanos,
 }
@@ -80,12 +80,12 @@ impl QueueCounts {
         self.used = now;
     }
 
-    /// A copy, with the lengths of now.
+    /// A copy, with the current lengths.
     pub(crate) fn with_lengths(&self, lengths: [u64; 2]) -> Self {
         Self { lengths, ..self.clone() }
     }
 
-    /// How many so far.
+    /// The total of one count.
     pub fn total(&self, count: Count) -> u64 {
         self.counts[count as usize]
     }
@@ -95,17 +95,17 @@ impl QueueCounts {
         self.rates.is_some()
     }
 
-    /// How many were handed out in any way.
+    /// Number of deliveries of any kind.
     pub fn handed_out(&self) -> u64 {
         [Count::Deliver, Count::DeliverNoAck, Count::Get, Count::GetNoAck].map(|count| self.total(count)).iter().sum()
     }
 
-    /// When something was counted last; 0 for never.
+    /// Time of the last count; 0 means never.
     pub fn used(&self) -> Nanos {
         self.used
     }
 
-    /// How many per second.
+    /// Rates per second.
     pub fn rates(&self, now: Nanos) -> QueueRates {
         let rates = self.rates.as_ref().map_or([0.0; MARKED], |rates| rates.per_second(now, &self.marked()));
         QueueRates { rates }
@@ -126,17 +126,17 @@ pub struct QueueRates {
 }
 
 impl QueueRates {
-    /// Of one count.
+    /// The rate of one count.
     pub fn of(&self, count: Count) -> f64 {
         self.rates[count as usize]
     }
 
-    /// By which the number of ready messages changes.
+    /// The rate at which the number of ready messages changes.
     pub fn ready(&self) -> f64 {
         self.rates[COUNTS]
     }
 
-    /// By which the number of unacknowledged messages changes.
+    /// The rate at which the number of unacknowledged messages changes.
     pub fn unacknowledged(&self) -> f64 {
         self.rates[COUNTS + 1]
     }

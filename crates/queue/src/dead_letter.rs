@@ -1,8 +1,8 @@
 //! Messages that died here and wait to be moved to the dead-letter exchange.
 //!
-//! They have left the ledger, as dead-lettered, but not the log: a checkpoint still counts them as alive, and after a
-//! crash they are ready again. Whoever moves them takes a turn's worth, routes it without the queue's lock, and says
-//! with [`crate::Queue::moved`] that it is done. A message that isn't in memory is read back from disk first.
+//! They have left the ledger, as dead-lettered, but not the log: a checkpoint still counts them as live, and after a
+//! crash they are ready again. The mover takes the messages of one turn, routes them without the queue's lock, and
+//! calls [`crate::Queue::moved`] when it is done. A message that isn't in memory is read back from disk first.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use leveret_message::{Batch, Reason};
 use crate::contents::Contents;
 use crate::effects::{Effects, Run, push_run};
 
-/// Messages that one turn moves at most.
+/// Maximum number of messages that one turn moves.
 pub const TURN_MESSAGES_MAX: u32 = 256;
-/// Body bytes that one turn moves, about.
+/// Approximate number of body bytes that one turn moves.
 pub const TURN_BYTES_MAX: u64 = 1 << 20;
-/// Bodies of durable messages that wait in memory, of one queue; others are read back.
+/// Body bytes of waiting durable messages that one queue holds in memory; other bodies are read back.
 const KEPT_BYTES_MAX: u64 = 1 << 20;
-/// Bytes of volatile messages that wait, of one queue; more of them are dropped.
+/// Bytes of waiting volatile messages that one queue holds; further ones are dropped.
 const VOLATILE_BYTES_MAX: u64 = 16 << 20;
-/// What a small message costs besides its body.
+/// Memory of a small message apart from its body.
 const MESSAGE_BYTES: u64 = 64;
 
 /// Consecutive messages of one batch that died for the same reason.
@@ -30,22 +30,22 @@ pub struct DeadRun {
     pub batch: Arc<Batch>,
     /// Index of the first in the batch.
     pub index: u32,
-    /// How many.
+    /// Number of messages.
     pub count: u32,
     /// Number of the first in the queue.
     pub first: u64,
-    /// Why.
+    /// The reason why they died.
     pub reason: Reason,
-    /// Moving them has to be logged.
+    /// Whether the move has to be logged.
     pub durable: bool,
 }
 
-/// What there is to move.
+/// The messages that a turn moves.
 #[derive(Debug)]
 pub enum DeadTurn {
-    /// These, the oldest first; [`crate::Queue::moved`] has to follow.
+    /// These messages, the oldest first; the caller has to call [`crate::Queue::moved`] afterwards.
     Move(Vec<DeadRun>),
-    /// Nothing for now: it is being read, or somebody is at it.
+    /// Nothing for now: messages are being read, or a move is under way.
     Wait,
     /// Nothing at all.
     Nothing,
@@ -59,7 +59,7 @@ struct Dead {
     body: Option<(Arc<Batch>, u32)>,
 }
 
-/// See the module.
+/// The dead letters of a queue.
 #[derive(Debug, Default)]
 pub(crate) struct DeadLetters {
     waiting: VecDeque<Dead>,
@@ -68,16 +68,16 @@ pub(crate) struct DeadLetters {
     kept_bytes: u64,
     /// Volatile messages in `waiting`.
     volatile_bytes: u64,
-    /// Read back: number of the first, and where they are.
+    /// Messages read back from disk: number of the first, and their batch.
     loaded: BTreeMap<u64, Arc<Batch>>,
     reading: Option<u64>,
-    /// How many are with whoever moves them.
+    /// Number of messages that are being moved.
     taken: u64,
-    /// Count and body bytes of each run of those.
+    /// Count and body bytes of each run that is being moved.
     taken_bytes: VecDeque<(u64, u64)>,
-    /// Body bytes of the durable ones in `waiting`: of each run alone they may be wrong.
+    /// Body bytes of the durable messages in `waiting`; a single run may have a wrong size.
     durable_bytes: u64,
-    /// How many have been moved so far.
+    /// Number of messages moved so far.
     moved: u64,
 }
 
@@ -109,7 +109,7 @@ impl DeadLetters {
         self.waiting.push_back(dead);
     }
 
-    /// The queue failed: what is durable is found again after a restart.
+    /// The queue failed: drops bodies, since durable messages are recovered after a restart.
     pub(crate) fn forget_bodies(&mut self) {
         self.waiting.retain(|dead| dead.run.durable);
         self.waiting.iter_mut().for_each(|dead| dead.body = None);
@@ -117,7 +117,7 @@ impl DeadLetters {
         *self = Self { waiting, durable_bytes, ..Self::default() };
     }
 
-    /// Body bytes of the next `count` of those that were taken.
+    /// Body bytes of the next `count` messages that are being moved.
     fn bytes_taken(&mut self, mut count: u64) -> u64 {
         let mut bytes = 0;
         while count > 0
@@ -129,20 +129,20 @@ impl DeadLetters {
         bytes
     }
 
-    /// Read back: batch, index, and how many from `number` on.
+    /// A message that was read back: batch, index, and number of messages from `number` on.
     fn find_loaded(&self, number: u64) -> Option<(Arc<Batch>, u32, u64)> {
         let (first, batch) = self.loaded.range(..=number).next_back()?;
         let at = number - first;
         (at < batch.len() as u64).then(|| (batch.clone(), at as u32, batch.len() as u64 - at))
     }
 
-    /// How many have been moved so far.
+    /// Number of messages moved so far.
     pub(crate) fn moved_so_far(&self) -> u64 {
         self.moved
     }
 
-    /// Takes messages over that died; their bodies are looked for in `contents`. Returns how many it dropped, since too
-    /// many volatile ones wait.
+    /// Takes over messages that died, and looks for their bodies in `contents`. Returns the number of dropped ones:
+    /// volatile messages beyond the limit are dropped.
     pub(crate) fn admit(&mut self, run: Run, reason: Reason, contents: &Contents) -> u64 {
         let mut number = run.first;
         let mut bytes_left = run.bytes;
@@ -170,7 +170,7 @@ impl DeadLetters {
                 }
             } else if let Some(start) = contents.next_held(number) {
                 part.last = run.last.min(start - 1);
-                // What isn't in memory has no sizes of its own.
+                // A message that isn't in memory has no known size of its own.
                 part.bytes = if part.last == run.last { bytes_left } else { 0 };
             } else {
                 part.bytes = bytes_left;
@@ -231,7 +231,7 @@ impl DeadLetters {
         DeadTurn::Move(runs)
     }
 
-    /// Where a dead message is: batch, index, and how many from it on lie together.
+    /// The location of a dead message: batch, index, and number of messages from it on that are contiguous there.
     fn body(&self, dead: &Dead, number: u64) -> Option<(Arc<Batch>, u32, u64)> {
         if let Some((batch, index)) = &dead.body {
             let at = number - dead.run.first;
@@ -240,7 +240,7 @@ impl DeadLetters {
         self.find_loaded(number)
     }
 
-    /// The messages of the last turn are gone. Returns the runs of durable messages, which have to be logged.
+    /// The messages of the last turn were moved. Returns the runs of durable messages, which have to be logged.
     pub(crate) fn moved(&mut self, effects: &mut Effects) -> Vec<Run> {
         let mut logged = Vec::new();
         // After a deletion or failure nothing is left.
@@ -251,7 +251,7 @@ impl DeadLetters {
             let Some(mut dead) = self.waiting.pop_front() else { break };
             let mut gone = dead.run;
             gone.last = gone.last.min(gone.first + left - 1);
-            // What it was counted with may be the sum of several: what is logged has to be right for each move.
+            // A run's size may be the sum of several runs; the logged size has to be right for each move.
             gone.bytes = self.bytes_taken(gone.count());
             if gone.last < dead.run.last {
                 dead.run.first = gone.last + 1;
@@ -288,24 +288,25 @@ impl DeadLetters {
         self.loaded.clear();
     }
 
-    /// The durable messages that wait, and their body bytes.
+    /// The waiting durable messages, and their body bytes.
     pub(crate) fn durable(&self) -> (impl Iterator<Item = &Run>, u64) {
         let runs = self.waiting.iter().map(|dead| &dead.run).filter(|run| run.durable);
         (runs, self.durable_bytes)
     }
 
-    /// The durable ones among them whose time was over.
+    /// The waiting durable messages that expired.
     pub(crate) fn expired(&self) -> impl Iterator<Item = &Run> {
         let expired = self.waiting.iter().filter(|dead| dead.reason == Reason::Expired);
         expired.map(|dead| &dead.run).filter(|run| run.durable)
     }
 
-    /// The read is done that was asked for. Returns the number that it began with; none if there was no read.
+    /// The requested read has finished. Returns the number that it began with; `None` if there was no read.
     pub(crate) fn finish_read(&mut self) -> Option<u64> {
         self.reading.take()
     }
 
-    /// Keeps what was read, each run with the number of its first message. Returns whether `wanted` is among it.
+    /// Holds messages that were read, each run with the number of its first message. Returns whether `wanted` is one of
+    /// them.
     pub(crate) fn loaded(&mut self, runs: Vec<(u64, Arc<Batch>)>, wanted: u64) -> bool {
         self.loaded = runs.into_iter().collect();
         self.find_loaded(wanted).is_some()

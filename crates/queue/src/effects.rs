@@ -1,4 +1,4 @@
-//! What a call on a queue causes outside it, collected under the lock and carried out after it.
+//! Effects of a call on a queue, collected under the lock and carried out after it is released.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ pub struct Run {
     pub last: u64,
     /// Sum of the body lengths in bytes.
     pub bytes: u64,
-    /// Their messages are in the log, so that the log must learn of this.
+    /// Whether the messages are in the log, so that their departure has to be logged.
     pub durable: bool,
 }
 
 impl Run {
-    /// How many numbers.
+    /// The number of messages.
     pub fn count(&self) -> u64 {
         self.last - self.first + 1
     }
@@ -46,20 +46,20 @@ pub struct Taken {
     pub batch: Arc<Batch>,
     /// Index of the first in the batch.
     pub index: u32,
-    /// How many.
+    /// Number of messages.
     pub count: u32,
     /// Number of the first in the queue.
     pub first: u64,
-    /// Was, or may have been, delivered before.
+    /// Whether they were, or may have been, delivered before.
     pub redelivered: bool,
-    /// How many earlier deliveries of each failed, as far as this process knows.
+    /// Number of earlier failed deliveries of each message, as far as this process knows.
     pub failures: u32,
-    /// Settling them has to be logged.
+    /// Whether settling them has to be logged.
     pub durable: bool,
 }
 
 impl Taken {
-    /// Those from the one at `at` on.
+    /// The messages from index `at` on.
     pub fn rest(&self, at: u32) -> Self {
         Self {
             batch: self.batch.clone(),
@@ -75,8 +75,8 @@ impl Taken {
         self.batch.is_in_file((self.index + self.count - 1) as usize)
     }
 
-    /// Shortens it to about `bytes`, at least one message; returns its body bytes. One whose body is in a file is the last:
-    /// its delivery takes as long as the file is read.
+    /// Shortens it to about `bytes`, but at least one message; returns its body bytes. A message whose body is in a
+    /// file becomes the last one: its delivery takes as long as the file is read.
     pub(crate) fn clip(&mut self, bytes: u64) -> u64 {
         let mut size = 0;
         for at in 0..self.count {
@@ -90,12 +90,12 @@ impl Taken {
         size
     }
 
-    /// How many of `bytes` are left for others beside these, which have `size` body bytes: none behind a body in a file.
+    /// The part of `bytes` that is left after these messages of `size` body bytes: none behind a body in a file.
     pub(crate) fn left_of(&self, bytes: u64, size: u64) -> u64 {
         if self.ends_in_file() { 0 } else { bytes.saturating_sub(size + 64 * u64::from(self.count)) }
     }
 
-    /// Their numbers, as they leave the queue together or go back to it.
+    /// Their numbers, as a run that leaves the queue or returns to it.
     pub fn run(&self) -> Run {
         Run {
             first: self.first,
@@ -112,14 +112,14 @@ pub trait Link: Send + Sync {
     fn signal(&self, signal: Signal);
 }
 
-/// What a connection is told.
+/// A notification for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// The consumer with this key may take.
     Scheduled(u64),
     /// The consumer with this key is gone, since its queue was deleted or failed.
     Cancelled(u64),
-    /// What a `get` with this key waited for is in memory now.
+    /// The message that a `get` with this key waited for is in memory now.
     Loaded(u64),
     /// The drain of a consumer with link credit is over: its credit is used up.
     Drained {
@@ -132,13 +132,13 @@ pub enum Signal {
     },
 }
 
-/// With more consumers than this, whoever ends their queue doesn't tell them all: that would take milliseconds.
+/// If a queue with more consumers than this ends, they aren't all notified at once, which would take milliseconds.
 pub(crate) const TOLD_AT_ONCE_MAX: usize = 1000;
 
 /// Links of consumers, and the consumers' keys.
 type Links = dyn ExactSizeIterator<Item = (Arc<dyn Link>, u64)> + Send + Sync;
 
-/// Many consumers whose queue is gone, to be told so a few at a time.
+/// Many consumers whose queue is gone, to be notified a few at a time.
 #[derive(Default)]
 pub struct Ended {
     left: Option<Box<Links>>,
@@ -149,12 +149,12 @@ impl Ended {
         Self { left: Some(consumers) }
     }
 
-    /// All have been told.
+    /// Whether all have been notified.
     pub fn is_empty(&self) -> bool {
         self.left.as_ref().is_none_or(|left| left.len() == 0)
     }
 
-    /// Tells some of them that they are cancelled. Call it without any queue lock.
+    /// Notifies some of them that they are cancelled. Call it without any queue lock.
     pub fn tell(&mut self) {
         for (link, key) in self.left.iter_mut().flatten().take(TOLD_AT_ONCE_MAX) {
             link.signal(Signal::Cancelled(key));
@@ -162,7 +162,7 @@ impl Ended {
     }
 }
 
-/// See the module.
+/// The effects of a call on a queue.
 #[derive(Default)]
 pub struct Effects {
     /// Signals in order.
@@ -171,19 +171,19 @@ pub struct Effects {
     pub drops: Vec<Run>,
     /// Messages that were handed out to automatic acknowledgement: to be logged as settled.
     pub settled: Vec<Run>,
-    /// Messages whose time was over: to be logged as expired.
+    /// Messages that expired: to be logged as expired.
     pub expired: Vec<Run>,
-    /// The queue wants to be looked at then, by [`crate::Queue::run_timers`].
+    /// The time at which [`crate::Queue::run_timers`] has to be called.
     pub deadline: Option<Nanos>,
     /// The queue wants stored messages from this number on.
     pub read: Option<u64>,
-    /// Consumers that only look want stored messages, each from a number on.
+    /// Reads for browsing consumers: each wants stored messages from a number on.
     pub browse_reads: Vec<(ConsumerId, u64)>,
-    /// It wants those for its dead letters.
+    /// The queue wants stored dead letters from this number on.
     pub read_dead: Option<u64>,
     /// Dead letters wait to be moved.
     pub dead_letters: bool,
-    /// Consumers that have to be told that the queue is gone.
+    /// Consumers that have to be notified that the queue is gone.
     pub ended: Ended,
 }
 

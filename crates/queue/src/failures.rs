@@ -1,6 +1,6 @@
-//! How many deliveries of a message failed: the delivery-count of AMQP 1.0 (3.2.1).
+//! Number of failed deliveries of each message: the delivery-count of AMQP 1.0 (3.2.1).
 //!
-//! A classic queue counts in memory only, as RabbitMQ's does: a restart begins at 0 again.
+//! A classic queue counts only in memory, as RabbitMQ's does: after a restart counts begin at 0 again.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::number_set::NumberSet;
 /// Counts of the live messages that have one.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
-    /// Those that failed once, as all do that a lost connection gives back.
+    /// Messages that failed once, which includes all that a lost connection gave back.
     once: NumberSet,
-    /// Those that failed more often.
+    /// Messages that failed more often, with their counts.
     more: BTreeMap<u64, u32>,
 }
 

@@ -1,4 +1,5 @@
-//! What is summed over all queues: read under the queue's lock after every call, so each costs a few loads.
+//! Values that are summed over all queues. They are read under the queue's lock after every call, so each has to be
+//! cheap.
 
 use crate::wait::WaitReason;
 
@@ -9,25 +10,25 @@ pub struct QueueGauges {
     pub ready: u64,
     /// Their body bytes.
     pub ready_bytes: u64,
-    /// Delivered, not settled.
+    /// Messages that are delivered and not settled.
     pub unacknowledged: u64,
     /// Their body bytes.
     pub unacknowledged_bytes: u64,
     /// Bytes of messages in memory.
     pub memory: u64,
-    /// Of its messages, those whose bodies are in memory.
+    /// Number of its messages whose bodies are in memory.
     pub in_memory: u64,
-    /// Of its messages, those that don't survive a restart.
+    /// Number of its messages that don't survive a restart.
     pub volatile: u64,
-    /// How many consumers.
+    /// Number of consumers.
     pub consumers: u64,
-    /// Of these, those with link credit (AMQP 1.0).
+    /// Number of consumers with link credit (AMQP 1.0).
     pub links: u64,
-    /// Why it waits.
+    /// Reasons why it waits.
     pub waits: Waits,
-    /// It has counted something: queues that nobody used have no rates.
+    /// Whether it has counted anything: unused queues have no rates.
     pub counted: bool,
-    /// It stopped.
+    /// Whether it failed.
     pub failed: bool,
 }
 

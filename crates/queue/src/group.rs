@@ -1,11 +1,11 @@
-//! Where messages stand that are part of a group: behind its commit record, once that is written.
+//! Places of messages that are part of a group: the place of its commit record, once that is appended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::place::{Place, Watermarks};
 
-/// The group is open; it has no place yet.
+/// Marks a group that is open and has no place yet.
 const OPEN: u64 = u64::MAX;
 
 /// Place of a group's commit record, shared by all queues that the group puts messages into: all of one stream.
@@ -24,16 +24,16 @@ impl GroupPlace {
         self.0.store(place.number(), Ordering::Release);
     }
 
-    /// None while the group is open.
+    /// The place; `None` while the group is open.
     pub fn get(&self) -> Option<Place> {
         Some(self.0.load(Ordering::Acquire)).filter(|number| *number != OPEN).map(Place::new)
     }
 }
 
-/// Where submitted messages stand.
+/// The place of submitted messages.
 #[derive(Debug, Clone, Copy)]
 pub enum Placement<'a> {
-    /// Nowhere, since they are volatile: they are applied at once, or after the durable ones that came before them.
+    /// None, since they are volatile: they are applied at once, or after the durable ones that came before them.
     Volatile,
     /// At this place of the queue's commit stream.
     At(Place),
@@ -41,7 +41,7 @@ pub enum Placement<'a> {
     In(&'a Arc<GroupPlace>),
 }
 
-/// What pending messages wait for.
+/// The condition that pending messages wait for.
 #[derive(Debug, Clone)]
 pub(crate) enum Awaited {
     At(Place),
@@ -49,7 +49,7 @@ pub(crate) enum Awaited {
 }
 
 impl Awaited {
-    /// None while it is a group that is open.
+    /// The place; `None` for a group that is still open.
     pub(crate) fn place(&self) -> Option<Place> {
         match self {
             Self::At(place) => Some(*place),
@@ -57,7 +57,7 @@ impl Awaited {
         }
     }
 
-    /// Whether it is written, or durable if it is a group's.
+    /// Whether the place is written, or durable in case of a group.
     pub(crate) fn is_reached(&self, reached: Watermarks) -> bool {
         match self {
             Self::At(place) => reached.have(*place, true),

@@ -1,4 +1,4 @@
-//! Publishers that are held back: the queues that they publish to show why, and since when.
+//! Publishers that are held back. The queues that they publish to show the reason, and the time since when.
 
 use crate::Nanos;
 use crate::wait::{QueueWait, WaitReason};
@@ -6,14 +6,14 @@ use crate::wait::{QueueWait, WaitReason};
 /// Reasons for which publishers are held back.
 const REASONS: [WaitReason; 3] = [WaitReason::LogFull, WaitReason::DiskFull, WaitReason::Alarm];
 
-/// How many publishers wait for each reason, since when.
+/// Number of waiting publishers for each reason, and the time since when.
 #[derive(Debug, Default)]
 pub(crate) struct HeldPublishers {
     waits: [(u32, Nanos); REASONS.len()],
 }
 
 impl HeldPublishers {
-    /// One more waits.
+    /// Counts one more waiting publisher.
     pub(crate) fn hold(&mut self, reason: WaitReason, now: Nanos) {
         let Some((count, since)) = self.of(reason) else { return };
         if *count == 0 {
@@ -22,14 +22,14 @@ impl HeldPublishers {
         *count += 1;
     }
 
-    /// One of them goes on.
+    /// Counts one waiting publisher less.
     pub(crate) fn release(&mut self, reason: WaitReason) {
         if let Some((count, _)) = self.of(reason) {
             *count = count.saturating_sub(1);
         }
     }
 
-    /// What is waited for.
+    /// The reasons that publishers wait for.
     pub(crate) fn waits(&self) -> impl Iterator<Item = QueueWait> {
         let counted = REASONS.into_iter().zip(self.waits);
         counted.filter(|(_, (count, _))| *count > 0).map(|(reason, (_, since))| QueueWait { reason, since })

@@ -1,10 +1,12 @@
-//! What a checkpoint keeps of a queue besides its live messages: the state bytes of its entry (docs/storage.md).
+//! A queue's checkpoint state, apart from its set of live messages: the state bytes of its entry (docs/storage.md).
 //!
 //! | version | content |
 //! |---|---|
 //! | none, no bytes at all | nothing |
 //! | 3 | times only: see [`crate::expiry`] |
-//! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches (first number, last number, number of the first in the shared log), then what version 3 has or nothing |
+//! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches, then the content of version 3 or nothing |
+//!
+//! A stretch is its first number, its last number, and the number of its first message in the shared log.
 
 use roaring::RoaringTreemap;
 use thiserror::Error;
@@ -14,31 +16,31 @@ use crate::shared::References;
 
 const VERSION: u8 = 2;
 
-/// See the module.
+/// A queue's checkpoint state, apart from its set of live messages.
 #[derive(Debug, Default)]
 pub struct Kept {
-    /// When its messages expire.
+    /// Expiry times of its messages.
     pub expiry: Expiry,
-    /// Which of them stand in the shared log.
+    /// The messages that are stored in the shared log.
     pub references: References,
 }
 
 /// State bytes that this version can't read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum KeptError {
-    /// The times.
+    /// The expiry times can't be read.
     #[error(transparent)]
     Expiry(#[from] ExpiryStateError),
-    /// The stretches.
+    /// The stretches of shared messages can't be read.
     #[error("the shared messages in a queue's state of {0} bytes don't add up")]
     References(usize),
 }
 
 impl Kept {
-    /// The bytes that [`crate::Queue::kept`] wrote.
+    /// Decodes bytes written by [`crate::Queue::kept`].
     ///
     /// # Errors
-    /// [`KeptError`] when it is of another version or length.
+    /// [`KeptError`] if they are of another version or length.
     pub fn decode(bytes: &[u8]) -> Result<Self, KeptError> {
         let Some((&VERSION, rest)) = bytes.split_first() else {
             return Ok(Self { expiry: Expiry::decode(bytes)?, references: References::default() });
@@ -49,13 +51,13 @@ impl Kept {
 }
 
 impl Kept {
-    /// The state bytes for a checkpoint of a queue whose numbers are below `next`.
+    /// Encodes the state of a queue whose numbers are below `next`, for a checkpoint.
     pub fn encode(&self, next: u64) -> Vec<u8> {
         encode(&self.references, next, self.expiry.encode(&RoaringTreemap::new()))
     }
 }
 
-/// The state bytes of a queue whose numbers are below `next`, with its times as they are encoded.
+/// Encodes the state of a queue whose numbers are below `next`, with its encoded expiry times.
 pub(crate) fn encode(references: &References, next: u64, expiry: Vec<u8>) -> Vec<u8> {
     if references.is_empty() {
         return expiry;

@@ -1,17 +1,16 @@
-//! Which numbers of a queue are live, and what became of the others.
+//! The live numbers of a queue, and counters of how the others left.
 //!
-//! Deterministic: the same records give the same ledger, with the outcome of every decision in the
-//! record itself. Numbers are dense and never reused; a gap (a volatile message of an earlier life) is
-//! a number that was never live.
+//! Deterministic: the same records give the same ledger, because each record contains the outcome of its decision.
+//! Numbers are dense and never reused; a gap (a volatile message of an earlier run) is a number that was never live.
 
 use roaring::RoaringTreemap;
 
 use crate::planted::{Bug, is_planted};
 
-/// Where messages of a queue went. Conservation: `accepted` is the sum of all others and what remains.
+/// Counters of how messages left a queue. Conservation: `accepted` is the sum of all others and the remaining messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Conservation {
-    /// Applied to the queue, those found at recovery included.
+    /// Applied to the queue, including messages found at recovery.
     pub accepted: u64,
     /// Acknowledged, or delivered with automatic acknowledgement.
     pub settled: u64,
@@ -28,7 +27,7 @@ pub struct Conservation {
 }
 
 impl Conservation {
-    /// All that left the queue.
+    /// Number of messages that left the queue.
     pub fn gone(&self) -> u64 {
         self.settled + self.dead_lettered + self.expired + self.dropped + self.purged + self.parked
     }
@@ -49,7 +48,7 @@ pub enum Outcome {
     DeadLettered,
 }
 
-/// See the module.
+/// The live numbers of a queue.
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// Every number below is settled.
@@ -58,7 +57,7 @@ pub struct Ledger {
     next: u64,
     /// Settled numbers (and gaps) from `low` on.
     holes: RoaringTreemap,
-    /// How many holes; the set would have to count its containers.
+    /// Number of holes, cached because the set would have to sum over its containers.
     hole_count: u64,
     /// Body bytes of live messages.
     bytes: u64,
@@ -66,7 +65,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// An empty one whose first message gets this number.
+    /// An empty ledger whose first message gets this number.
     pub fn starting_at(first: u64) -> Self {
         Self { low: first, next: first, ..Self::default() }
     }
@@ -86,22 +85,22 @@ impl Ledger {
         Self { low, next, holes, hole_count, bytes, counters: Conservation { accepted, ..Conservation::default() } }
     }
 
-    /// The number that the next message gets at the earliest.
+    /// The lowest number that the next message may get.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Every number below is gone.
+    /// Every lower number is gone.
     pub fn low(&self) -> u64 {
         self.low
     }
 
-    /// How many messages are live.
+    /// Number of live messages.
     pub fn len(&self) -> u64 {
         self.next - self.low - self.hole_count
     }
 
-    /// True without a live message.
+    /// Whether there is no live message.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -111,12 +110,12 @@ impl Ledger {
         self.bytes
     }
 
-    /// What became of all messages.
+    /// Counters of all messages.
     pub fn counters(&self) -> Conservation {
         self.counters
     }
 
-    /// Enters `count` messages with consecutive numbers from `first` on.
+    /// Adds `count` messages with consecutive numbers from `first` on.
     ///
     /// # Panics
     /// When a number would be used twice: the log or its replay is wrong.
@@ -141,8 +140,8 @@ impl Ledger {
         }
     }
 
-    /// Takes numbers out, and `bytes` of bodies; returns how many were live. Settling twice, or a number that a crash
-    /// took before it was recorded, changes nothing.
+    /// Removes numbers, and `bytes` of bodies; returns how many were live. Settling twice changes nothing, nor does
+    /// settling a number that was lost in a crash before it was recorded.
     pub fn settle(&mut self, first: u64, last: u64, bytes: u64, outcome: Outcome) -> u64 {
         let removed = self.take_out(first, last, outcome);
         if removed > 0 {
@@ -180,7 +179,7 @@ impl Ledger {
         removed
     }
 
-    /// Messages that were to be dead-lettered found no queue: they were dropped.
+    /// Dead letters were routed to no queue: counts them as dropped.
     pub fn had_nowhere_to_go(&mut self, count: u64) {
         self.counters.dead_lettered -= count;
         self.counters.dropped += count;
@@ -198,7 +197,7 @@ impl Ledger {
         self.hole_count -= self.holes.remove_range(start..self.low);
     }
 
-    /// True while the message is in the queue.
+    /// Whether the message is in the queue.
     pub fn is_live(&self, number: u64) -> bool {
         number >= self.low && number < self.next && (self.hole_count == 0 || !self.holes.contains(number))
     }
@@ -218,8 +217,8 @@ impl Ledger {
         Some((first, last))
     }
 
-    /// The first number from `from` on that is no hole. A length limit leaves long runs of holes before a message that is
-    /// on its way to its consumer, so that a look at each would be too slow.
+    /// The first number from `from` on that is no hole. A length limit leaves long runs of holes before a message that
+    /// is on its way to its consumer; checking each number would be too slow.
     fn after_holes(&self, from: u64) -> u64 {
         const LOOKS: u64 = 16;
         let mut first = from;
@@ -248,7 +247,7 @@ impl Ledger {
         first
     }
 
-    /// How many live numbers there are from `from` on.
+    /// Number of live messages from `from` on.
     pub fn live_count(&self, from: u64) -> u64 {
         let from = from.max(self.low);
         if from >= self.next {
@@ -279,7 +278,7 @@ impl Ledger {
         Some(low)
     }
 
-    /// The live numbers as a set, for a checkpoint.
+    /// The set of live numbers, for a checkpoint.
     pub fn live_set(&self) -> RoaringTreemap {
         let mut live = RoaringTreemap::new();
         live.insert_range(self.low..self.next);
@@ -287,7 +286,7 @@ impl Ledger {
         live
     }
 
-    /// Forgets what became of earlier messages, so that conservation counts from here.
+    /// Resets the counters, so that conservation counts from here.
     pub fn start_counting(&mut self) {
         self.counters = Conservation { accepted: self.len(), ..Conservation::default() };
     }

@@ -1,7 +1,7 @@
 //! The classic queue: one member, ledger and dispatcher behind one lock.
 //!
-//! The caller holds the lock, appends to the log what [`ClassicQueue::submit`] accepted, and reports
-//! the position with [`ClassicQueue::submitted`]; [`ClassicQueue::apply`] is idempotent and in order.
+//! The caller holds the lock, appends the messages that [`ClassicQueue::submit`] accepted to the log, and reports the
+//! position with [`ClassicQueue::submitted`]; [`ClassicQueue::apply`] is idempotent and in order.
 
 mod browse;
 mod checkpoint;
@@ -46,15 +46,15 @@ use crate::shared::References;
 use crate::stored_reads::StoredReads;
 use crate::wait::WaitReason;
 
-/// See the module.
+/// A classic queue.
 pub struct ClassicQueue {
     options: QueueOptions,
-    /// Persistent messages of it are logged.
+    /// Whether its persistent messages are logged.
     durable: bool,
     state: QueueState,
     /// See [`Surroundings::strict_compat`].
     strict_compat: bool,
-    /// Its deletion is on its way to the disk.
+    /// Whether its deletion is on its way to disk.
     is_closed: bool,
     pending: PendingMessages,
     ledger: Ledger,
@@ -64,13 +64,13 @@ pub struct ClassicQueue {
     consumers: Consumers,
     failures: Failures,
     clock: Clock,
-    /// Which of its messages stand in the shared log.
+    /// The messages that are stored in the shared log.
     references: References,
     /// Messages on their way to the dead-letter exchange.
     dead: DeadLetters,
-    /// When it became empty the last time.
+    /// Time when it last became empty.
     emptied: Nanos,
-    /// When its consumers, or what holds them all, changed the last time.
+    /// Time of the last change of its consumers, or of the reason that holds them all back.
     changed: Nanos,
     refusals: Refusals,
     held_publishers: HeldPublishers,
@@ -78,7 +78,7 @@ pub struct ClassicQueue {
 }
 
 impl ClassicQueue {
-    /// A queue with what recovery found in its log. With `durable`, persistent messages of it are logged.
+    /// A queue with the state that recovery found in its log. If `durable`, its persistent messages are logged.
     pub fn new(
         options: QueueOptions,
         durable: bool,
@@ -117,48 +117,48 @@ impl ClassicQueue {
         }
     }
 
-    /// Running, failed or deleted.
+    /// Whether it is running, failed or deleted.
     pub fn state(&self) -> &QueueState {
         &self.state
     }
 
-    /// Ready messages.
+    /// Number of ready messages.
     pub fn ready(&self) -> u64 {
         self.ready.messages()
     }
 
-    /// How many consumers.
+    /// Number of consumers.
     pub fn consumer_count(&self) -> usize {
         self.consumers.len()
     }
 
-    /// The place that the last message waits for that isn't applied yet. Behind a group that is still open nothing has to
-    /// wait: closing the group has this queue applied.
+    /// The place that the last unapplied message waits for. Nothing has to wait behind a group that is still open:
+    /// closing the group applies this queue.
     pub fn pending_place(&self) -> Place {
         self.pending.last_place().and_then(Awaited::place).unwrap_or_default()
     }
 
-    /// Whether messages that aren't applied yet are part of a group: later ones have to be durable then.
+    /// Whether unapplied messages are part of a group: later ones have to be durable then.
     pub fn awaits_group(&self) -> bool {
         self.pending.awaits_group()
     }
 
-    /// Which of its messages stand in the shared log.
+    /// The messages that are stored in the shared log.
     pub fn references(&self) -> &References {
         &self.references
     }
 
-    /// To be changed when a record that says so was appended, under the same lock.
+    /// The references, to be changed under the lock under which the corresponding record was appended.
     pub fn references_mut(&mut self) -> &mut References {
         &mut self.references
     }
 
-    /// A publisher is held back, for this reason.
+    /// A publisher is held back for this reason.
     pub fn publisher_held(&mut self, reason: WaitReason, now: Nanos) {
         self.held_publishers.hold(reason, now);
     }
 
-    /// One of those held back for this reason goes on.
+    /// A publisher that was held back for this reason continues.
     pub fn publisher_released(&mut self, reason: WaitReason) {
         self.held_publishers.release(reason);
     }
@@ -178,12 +178,12 @@ impl ClassicQueue {
         Some(Submission { first, accepted })
     }
 
-    /// Whether there is no memory for volatile messages: if they can be logged they have to be, and are durable.
+    /// Whether memory for volatile messages is used up: messages that can be logged have to be, and become durable.
     pub fn spills_volatile(&self) -> bool {
         self.contents.is_volatile_full()
     }
 
-    /// The accepted messages have their place.
+    /// Sets the place of accepted messages.
     pub fn submitted(
         &mut self,
         submission: Submission,
@@ -214,7 +214,7 @@ impl ClassicQueue {
         self.pending.push(pending);
     }
 
-    /// Phase two: everything that is written becomes part of the queue, but of groups only what is durable.
+    /// Phase two: all written messages become part of the queue; those of a group have to be durable.
     pub fn apply(&mut self, reached: Watermarks, effects: &mut Effects) {
         let mut grew = false;
         self.pending.begin(reached);
@@ -259,7 +259,7 @@ impl ClassicQueue {
         if self.state != QueueState::Running {
             return;
         }
-        // Consumers first: what they are given doesn't count against a limit, and its time can't be over.
+        // Consumers first: messages given to them don't count against a limit, and can't have expired.
         self.schedule(effects);
         self.drop_excess(effects);
         self.expire_momentary(effects);
@@ -279,7 +279,7 @@ impl ClassicQueue {
         self.counts.add(what, count, self.lengths(), now);
     }
 
-    /// How many messages are ready, and unacknowledged.
+    /// Numbers of ready and unacknowledged messages.
     fn lengths(&self) -> [u64; 2] {
         [self.ready.messages(), self.ready.unacknowledged().messages]
     }

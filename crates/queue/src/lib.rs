@@ -1,13 +1,12 @@
-//! Queue state machines: what is in a queue, and who gets it next.
+//! Queue state machines: the messages of a queue, and the dispatch to its consumers.
 //!
-//! A [`Queue`] is one of a few machines, by its type. A classic queue consists of two: the [`Ledger`] knows which numbers
-//! are live and is rebuilt from the log; the dispatcher (`consumers`) knows consumers, credit and what was handed out, and
-//! starts empty after a restart. `ledger_queue` puts them together with `contents`, the part of the messages that is in
-//! memory.
+//! A [`Queue`] is one of a few machines, depending on its type. A classic queue consists of two: the [`Ledger`] knows which
+//! numbers are live and is rebuilt from the log; the dispatcher (`consumers`) knows consumers, credit and handed-out messages,
+//! and starts empty after a restart. `ledger_queue` combines them with `contents`, the messages that are in memory.
 //!
-//! Every durable change has two phases: submit validates and reserves numbers, apply happens once the
-//! record is durable, and only then come [`Effects`]: who is to be woken, what the log is to
-//! be told, what is to be read. The caller fires them after it released the queue's lock.
+//! Every durable change has two phases: submit validates and reserves numbers, apply happens once the record is durable. Only
+//! apply causes [`Effects`]: connections to be signalled, records to be logged, messages to be read. The caller fires them
+//! after it has released the queue's lock.
 //!
 //! This crate must not know the log, sessions, sockets, threads or a clock: time is a parameter.
 #![forbid(unsafe_code)]

@@ -1,33 +1,33 @@
 //! Length limits: `x-max-length`, `x-max-length-bytes` and `x-overflow`.
 //!
-//! Only ready messages count, as in RabbitMQ; those still on their way to disk count as ready. A message for which a
-//! consumer has credit counts as handed out already: RabbitMQ hands it to the consumer before it looks at the limit.
+//! Only ready messages count, as in RabbitMQ; messages on their way to disk count as ready. A message for which a consumer has
+//! credit counts as handed out: RabbitMQ hands it to the consumer before it checks the limit.
 
 use leveret_message::Batch;
 use leveret_model::{Overflow, QueueOptions};
 
 use crate::Nanos;
 
-/// What a limit is compared with.
+/// The length of a queue, as compared with a limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Length {
     pub messages: u64,
     pub bytes: u64,
 }
 
-/// Whether a queue has a limit that refuses messages, rather than drops them.
+/// Whether a queue has a limit that refuses messages rather than dropping them.
 pub(crate) fn refuses(options: &QueueOptions) -> bool {
     options.overflow != Overflow::DropHead && (options.max_length.is_some() || options.max_length_bytes.is_some())
 }
 
-/// True while the queue holds more than it may.
+/// Whether the queue exceeds its limit.
 pub(crate) fn is_over(options: &QueueOptions, length: Length) -> bool {
     options.max_length.is_some_and(|limit| length.messages > limit)
         || options.max_length_bytes.is_some_and(|limit| length.bytes > limit)
 }
 
-/// How many of `count` messages from `index` on a queue of this length accepts that [`refuses`], if consumers take the first `awaited` of
-/// them. With `strict` these have to be within the limits by themselves.
+/// Number of messages, out of `count` from `index` on, that a queue of this length accepts if it [`refuses`] and consumers take
+/// the first `awaited` of them. With `strict`, each of these has to be within the limits by itself.
 pub(crate) fn acceptable(
     options: &QueueOptions,
     mut length: Length,
@@ -62,7 +62,7 @@ pub(crate) struct Refusals {
 }
 
 impl Refusals {
-    /// So many of the messages that were offered together were refused.
+    /// Counts refused messages of one offer.
     pub(crate) fn note(&mut self, messages: u32, now: Nanos) {
         if messages == 0 {
             self.since = None;
@@ -72,12 +72,12 @@ impl Refusals {
         self.messages += u64::from(messages);
     }
 
-    /// How many so far.
+    /// Number of refused messages so far.
     pub(crate) fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Since when each offer had some of its messages refused; none while the last offer was accepted.
+    /// Time since when each offer had some of its messages refused; `None` if the last offer was accepted.
     pub(crate) fn since(&self) -> Option<Nanos> {
         self.since
     }

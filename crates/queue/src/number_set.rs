@@ -1,9 +1,9 @@
-//! A set of message numbers in compressed containers: a million neighbours take under 130 KB, also when every second
-//! one is missing.
+//! A set of message numbers in compressed containers: a million neighbours take under 130 KB, even if every second one is
+//! missing.
 
 use roaring::RoaringTreemap;
 
-/// See the module.
+/// A set of message numbers.
 #[derive(Debug, Default)]
 pub(crate) struct NumberSet(RoaringTreemap);
 
@@ -16,27 +16,27 @@ impl NumberSet {
         self.0.contains(number)
     }
 
-    /// Returns whether it wasn't there.
+    /// Returns whether the number is new.
     pub(crate) fn insert(&mut self, number: u64) -> bool {
         self.0.insert(number)
     }
 
-    /// Returns whether it was there.
+    /// Returns whether the number was present.
     pub(crate) fn remove(&mut self, number: u64) -> bool {
         self.0.remove(number)
     }
 
-    /// Takes `first..=last` out.
+    /// Removes `first..=last`.
     pub(crate) fn remove_range(&mut self, first: u64, last: u64) {
         self.0.remove_range(first..=last);
     }
 
-    /// The lowest.
+    /// The lowest number.
     pub(crate) fn first(&self) -> Option<u64> {
         self.0.min()
     }
 
-    /// The lowest from `from` on.
+    /// The lowest number from `from` on.
     pub(crate) fn next(&self, from: u64) -> Option<u64> {
         let mut numbers = self.0.iter();
         numbers.advance_to(from);
@@ -48,17 +48,17 @@ impl NumberSet {
         self.0.select(before)
     }
 
-    /// How many there are from `from` on.
+    /// How many numbers there are from `from` on.
     pub(crate) fn count_from(&self, from: u64) -> u64 {
         if self.is_empty() { 0 } else { self.0.range_cardinality(from..) }
     }
 
-    /// How many there are.
+    /// How many numbers there are.
     pub(crate) fn len(&self) -> u64 {
         self.0.len()
     }
 
-    /// All, the lowest first.
+    /// All numbers, the lowest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
         self.0.iter()
     }
@@ -77,7 +77,7 @@ mod tests {
         fn it_is_a_set(steps in prop::collection::vec((any::<bool>(), 0..9u64, 0..200_000u64), 1..200)) {
             let (mut set, mut plain) = (NumberSet::default(), BTreeSet::new());
             for (inserts, high, low) in steps {
-                // Also beyond what 32 bits hold.
+                // Numbers beyond 32 bits, too.
                 let number = (high << 31) + low;
                 if inserts {
                     prop_assert_eq!(set.insert(number), plain.insert(number));

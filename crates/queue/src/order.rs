@@ -1,10 +1,10 @@
-//! A sequence of consumers that any of them leaves in constant time, wherever it stands.
+//! A sequence of consumers from which any of them is removed in constant time.
 
 use rustc_hash::FxHashMap;
 
 use crate::consumer_id::ConsumerId;
 
-/// A doubly linked list over a map. A queue has up to ten thousands of consumers, and each of them may leave at any time.
+/// A doubly linked list over a map. A queue has up to tens of thousands of consumers, and each may leave at any time.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     neighbours: FxHashMap<ConsumerId, Neighbours>,
@@ -35,7 +35,7 @@ impl Order {
         self.last
     }
 
-    /// Appends one that isn't in it.
+    /// Appends a consumer that isn't in it.
     pub(crate) fn push_back(&mut self, id: ConsumerId) {
         let before = self.last.replace(id);
         let replaced = self.neighbours.insert(id, Neighbours { before, after: None });
@@ -46,7 +46,7 @@ impl Order {
         }
     }
 
-    /// Takes one out; nothing happens if it isn't there.
+    /// Removes a consumer, if present.
     pub(crate) fn remove(&mut self, id: ConsumerId) {
         let Some(Neighbours { before, after }) = self.neighbours.remove(&id) else { return };
         match before {
@@ -59,7 +59,7 @@ impl Order {
         }
     }
 
-    /// Moves one to the end, or appends it.
+    /// Moves a consumer to the end, or appends it.
     pub(crate) fn move_to_back(&mut self, id: ConsumerId) {
         if self.last != Some(id) {
             self.remove(id);

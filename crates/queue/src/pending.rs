@@ -23,7 +23,7 @@ pub(crate) struct Pending {
     pub count: u32,
     /// Their body bytes.
     pub bytes: u64,
-    /// Consumers waited for so many of the first when they were submitted.
+    /// Number of messages, from the first on, that consumers waited for when they were submitted.
     pub awaited: u32,
     pub durable: bool,
     pub submitted: Nanos,
@@ -36,22 +36,22 @@ impl Pending {
     }
 }
 
-/// See the module; in the order of their numbers.
+/// Submitted messages that aren't applied yet, in the order of their numbers.
 #[derive(Debug)]
 pub(crate) struct PendingMessages {
     runs: VecDeque<Pending>,
     length: Length,
-    /// The next number that is given out.
+    /// The next number to be reserved.
     next: u64,
 }
 
 impl PendingMessages {
-    /// None yet; the first message gets the number `next`.
+    /// An empty list; the first message gets the number `next`.
     pub(crate) fn new(next: u64) -> Self {
         Self { runs: VecDeque::new(), length: Length::default(), next }
     }
 
-    /// Gives out `count` numbers; returns the first.
+    /// Reserves `count` numbers; returns the first.
     pub(crate) fn reserve(&mut self, count: u32) -> u64 {
         let first = self.next;
         self.next += u64::from(count);
@@ -66,17 +66,17 @@ impl PendingMessages {
         self.length
     }
 
-    /// When the oldest were submitted.
+    /// Time when the oldest messages were submitted.
     pub(crate) fn oldest(&self) -> Option<Nanos> {
         self.runs.front().map(|pending| pending.submitted)
     }
 
-    /// The place that the last of them waits for.
+    /// The place that the last message waits for.
     pub(crate) fn last_place(&self) -> Option<&Awaited> {
         self.runs.back().map(|pending| &pending.place)
     }
 
-    /// Whether some are part of a group: those behind them have to be durable too.
+    /// Whether any message is part of a group: later ones have to be durable, too.
     pub(crate) fn awaits_group(&self) -> bool {
         self.runs.iter().any(|pending| matches!(pending.place, Awaited::Group(_)))
     }
@@ -87,7 +87,7 @@ impl PendingMessages {
         self.runs.push_back(pending);
     }
 
-    /// Before the first of [`PendingMessages::pop_reached`]: a place for [`Bug::ApplyOutOfOrder`].
+    /// To be called before the first [`PendingMessages::pop_reached`]: a place for [`Bug::ApplyOutOfOrder`].
     pub(crate) fn begin(&mut self, reached: Watermarks) {
         if is_planted(Bug::ApplyOutOfOrder) {
             let count = self.runs.iter().take_while(|pending| pending.place.is_reached(reached)).count();
@@ -95,7 +95,7 @@ impl PendingMessages {
         }
     }
 
-    /// The oldest, if their place is reached.
+    /// Removes and returns the oldest messages, if their place is reached.
     pub(crate) fn pop_reached(&mut self, reached: Watermarks) -> Option<Pending> {
         let pending = self.runs.pop_front_if(|pending| pending.place.is_reached(reached))?;
         self.length.messages -= u64::from(pending.count);
@@ -114,8 +114,8 @@ impl PendingMessages {
         bytes
     }
 
-    /// Their stream lost its place before they were reached: none of them becomes part of the queue. Returns their numbers,
-    /// which are given out again.
+    /// Withdraws all, because their stream lost its leadership before their place was reached: none of them becomes part of the
+    /// queue. Returns their numbers, which are reused.
     pub(crate) fn withdraw(&mut self) -> Range<u64> {
         let first = self.runs.front().map_or(self.next, |pending| pending.first);
         let end = std::mem::replace(&mut self.next, first);
@@ -123,7 +123,7 @@ impl PendingMessages {
         first..end
     }
 
-    /// The queue is deleted: none of them becomes part of it.
+    /// Drops all, because the queue is deleted.
     pub(crate) fn clear(&mut self) {
         self.runs.clear();
         self.length = Length::default();

@@ -1,16 +1,16 @@
-//! Places in a commit stream, and how far the stream has got.
+//! Places in a commit stream, and its watermarks.
 //!
-//! The order of places is known here alone: they are compared with what their own stream has reached, never with those of
-//! another one, which count on their own.
+//! Only this module knows the order of places. They are compared with the watermarks of their own stream, never with places of
+//! another stream, which counts independently.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A place in the commit stream of a queue. [`Place::NOTHING`] is before everything.
+/// A place in the commit stream of a queue. [`Place::NOTHING`] is before all others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place(u64);
 
 impl Place {
-    /// Reached from the beginning: nothing has to be waited for.
+    /// A place that is always reached: nothing has to be waited for.
     pub const NOTHING: Self = Self(0);
 
     /// The place of a record, by the number that its stream gave it.
@@ -46,22 +46,22 @@ impl Place {
     }
 }
 
-/// How far a commit stream has got.
+/// The progress of a commit stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Watermarks {
-    /// Everything up to here is written; at least as far as what is durable.
+    /// Everything up to here is written; never less than `durable`.
     pub written: Place,
     /// Everything up to here is durable.
     pub durable: Place,
 }
 
 impl Watermarks {
-    /// Both at the same place, as where messages have to be durable.
+    /// Both watermarks at the same place, for messages that have to be durable.
     pub const fn synced(durable: Place) -> Self {
         Self { written: durable, durable }
     }
 
-    /// Whether a place is durable, or written if that is enough.
+    /// Whether a place is durable, or written if `written` is enough.
     #[inline]
     pub const fn have(self, place: Place, written: bool) -> bool {
         let reached = if written { self.written } else { self.durable };
@@ -69,28 +69,28 @@ impl Watermarks {
     }
 }
 
-/// A place that moves on and never goes back, shared by threads.
+/// A place that only advances, shared by threads.
 #[derive(Debug, Default)]
 pub struct LatestPlace(AtomicU64);
 
 impl LatestPlace {
-    /// Begins at a place.
+    /// Starts at a place.
     pub const fn new(place: Place) -> Self {
         Self(AtomicU64::new(place.0))
     }
 
-    /// The place by now.
+    /// The current place.
     #[inline]
     pub fn get(&self) -> Place {
         Place(self.0.load(Ordering::Acquire))
     }
 
-    /// Moves on to `place`, if that is later. Returns the place by now.
+    /// Advances to `place`, if that is later. Returns the current place.
     pub fn advance(&self, place: Place) -> Place {
         Place(self.0.fetch_max(place.0, Ordering::AcqRel)).or_later(place)
     }
 
-    /// Sets it under a lock of the caller's, which orders these calls.
+    /// Sets the place. The caller's lock orders these calls.
     #[inline]
     pub fn set(&self, place: Place) {
         self.0.store(place.0, Ordering::Release);
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_durable_up_to_the_watermark_and_written_up_to_the_other() {
+    fn a_place_is_durable_or_written_up_to_its_watermark() {
         let reached = Watermarks { written: Place::new(7), durable: Place::new(4) };
         assert!(reached.have(Place::new(7), true) && !reached.have(Place::new(8), true));
         assert!(reached.have(Place::new(4), false) && !reached.have(Place::new(5), false));

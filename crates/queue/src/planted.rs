@@ -1,18 +1,18 @@
-//! Switches for planted bugs: tests show that the tests see them. Without the feature `planted-bugs` none of them has
-//! an effect.
+//! Switches for planted bugs: tests prove that other tests detect them. Without the feature `planted-bugs` none of them has an
+//! effect.
 
 use std::cell::Cell;
 
 /// A bug of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// Of what became durable, the latest is applied first.
+    /// The latest durable messages are applied first.
     ApplyOutOfOrder,
-    /// Acknowledged messages take one byte too few with them.
+    /// Acknowledged messages subtract one byte too few.
     DriftBytes,
-    /// A state for a checkpoint leaves out the last message of a queue.
+    /// A checkpoint omits the last live message of a queue.
     OmitLastLive,
-    /// A queue that is restored gives numbers again that it has used.
+    /// A restored queue reuses numbers.
     ReuseNumber,
     /// A message for several queues is counted for one fewer.
     CountSharedShort,

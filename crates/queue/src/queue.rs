@@ -29,13 +29,13 @@ use crate::status::{ConsumerStatus, QueueStatus};
 use crate::stored_reads::StoredRead;
 use crate::wait::WaitReason;
 
-/// See the module. An enum, since the machines are few and known: a call costs no more than on the machine itself.
+/// A queue of any type. An enum, since there are few machines: a call costs no more than on the machine itself.
 pub enum Queue {
     /// `x-queue-type: classic`.
     Classic(ClassicQueue),
 }
 
-/// One match for each call, so that a machine that lacks it doesn't compile.
+/// One match for each call, so that a machine that lacks the call doesn't compile.
 macro_rules! pass {
     ($queue:expr, $machine:ident => $call:expr) => {
         match $queue {
@@ -45,7 +45,7 @@ macro_rules! pass {
 }
 
 impl Queue {
-    /// The machine for these options, with what recovery found in its log. With `durable`, persistent messages of it are
+    /// The machine for these options, with the state that recovery found in its log. If `durable`, its persistent messages are
     /// logged.
     ///
     /// # Panics
@@ -63,14 +63,14 @@ impl Queue {
         }
     }
 
-    /// Phase one: validates and reserves numbers. Nothing is in the queue before it is applied. None when the queue is
-    /// closed.
+    /// Phase one: validates and reserves numbers. Messages become part of the queue only when they are applied. `None` if the
+    /// queue is closed.
     #[inline]
     pub fn submit(&mut self, batch: &Batch, index: u32, count: u32, now: Nanos) -> Option<Submission> {
         pass!(self, queue => queue.submit(batch, index, count, now))
     }
 
-    /// The accepted messages, those of `batch` from `index` on, have their place.
+    /// Sets the place of the accepted messages, those of `batch` from `index` on.
     #[inline]
     pub fn submitted(
         &mut self,
@@ -84,20 +84,20 @@ impl Queue {
         pass!(self, queue => queue.submitted(submission, batch, index, placement, now, effects));
     }
 
-    /// Whether there is no memory for volatile messages: if they can be logged they have to be, and are durable.
+    /// Whether memory for volatile messages is used up: messages that can be logged have to be, and become durable.
     #[inline]
     pub fn spills_volatile(&self) -> bool {
         pass!(self, queue => queue.spills_volatile())
     }
 
-    /// Whether messages that aren't applied yet are part of a group: later ones have to be durable then.
+    /// Whether unapplied messages are part of a group: later ones have to be durable then.
     #[inline]
     pub fn awaits_group(&self) -> bool {
         pass!(self, queue => queue.awaits_group())
     }
 
-    /// The place that the last message waits for that isn't applied yet. Behind a group that is still open nothing has to
-    /// wait: closing the group has this queue applied.
+    /// The place that the last unapplied message waits for. Nothing has to wait behind a group that is still open: closing the
+    /// group applies this queue.
     #[inline]
     pub fn pending_place(&self) -> Place {
         pass!(self, queue => queue.pending_place())
@@ -109,21 +109,21 @@ impl Queue {
         pass!(self, queue => queue.is_behind())
     }
 
-    /// Phase two: everything that its commit stream has written becomes part of the queue, but of groups only what is
-    /// durable. Where messages have to be durable, see [`Watermarks::synced`].
+    /// Phase two: all messages that its commit stream has written become part of the queue; those of a group have to be
+    /// durable. Where all messages have to be durable, see [`Watermarks::synced`].
     #[inline]
     pub fn apply(&mut self, reached: Watermarks, effects: &mut Effects) {
         pass!(self, queue => queue.apply(reached, effects));
     }
 
-    /// What was submitted and isn't applied will never be reached, since its commit stream went on without it: a leadership
-    /// that is lost. Nobody was told of it; who published it offers it again. Returns its numbers, which are given out again:
-    /// those that stand in the shared log have to be let go by the caller, under the same lock.
+    /// Withdraws messages that were submitted and aren't applied: their place is never reached, because their commit stream
+    /// lost its leadership and continued without them. They were confirmed to nobody, and the publisher offers them again.
+    /// Returns their numbers, which are reused. The caller has to release those in the shared log under the same lock.
     pub fn withdraw(&mut self) -> Range<u64> {
         pass!(self, queue => queue.withdraw())
     }
 
-    /// Hands messages to a scheduled consumer: at most `messages` and about `bytes`, and its fair share.
+    /// Hands out messages to a scheduled consumer: at most `messages`, about `bytes`, and at most its fair share.
     #[inline]
     pub fn take(
         &mut self,
@@ -137,8 +137,8 @@ impl Queue {
         pass!(self, queue => queue.take(id, messages, bytes, now, out, effects))
     }
 
-    /// Takes one message that isn't on its way to a consumer; `link` and `key` are signalled when it has to be read from
-    /// disk first.
+    /// Takes one message that isn't on its way to a consumer; `link` and `key` are signalled if it has to be read from disk
+    /// first.
     pub fn get(
         &mut self,
         automatic_ack: bool,
@@ -150,8 +150,8 @@ impl Queue {
         pass!(self, queue => queue.get(automatic_ack, link, key, now, effects))
     }
 
-    /// Messages leave for good: acknowledged, or rejected without requeue. Durable runs are to be logged by the caller, under
-    /// the same lock.
+    /// Removes messages for good: acknowledged, or rejected without requeue. The caller has to log durable runs under the same
+    /// lock.
     pub fn settle(
         &mut self,
         id: Option<ConsumerId>,
@@ -163,24 +163,24 @@ impl Queue {
         pass!(self, queue => queue.settle(id, runs, outcome, now, effects));
     }
 
-    /// As [`Queue::settle`] for acknowledged messages of many consumers: who is next is looked for once.
+    /// Like [`Queue::settle`], for acknowledged messages of many consumers: schedules consumers only once.
     #[inline]
     pub fn acknowledge(&mut self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos, effects: &mut Effects) {
         pass!(self, queue => queue.acknowledge(settled, now, effects));
     }
 
-    /// Deliveries are rejected without requeue: they die, if there is a dead-letter exchange.
+    /// Rejects deliveries without requeue: they die, if there is a dead-letter exchange.
     pub fn reject(&mut self, id: Option<ConsumerId>, runs: &[Run], now: Nanos, effects: &mut Effects) -> Rejection {
         pass!(self, queue => queue.reject(id, runs, now, effects))
     }
 
-    /// Messages go back to their place, flagged redelivered. `failed` counts this delivery of them as failed.
+    /// Puts messages back into their places, flagged redelivered. `failed` counts this delivery of them as failed.
     pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
         pass!(self, queue => queue.requeue(id, runs, failed, now, effects));
     }
 
-    /// Consumers end and what they held goes back, as by [`Queue::requeue`]. None of them gets it again. Returns how many
-    /// consumers are left.
+    /// Removes consumers and requeues the messages they hold, as [`Queue::requeue`] does. None of them gets these again.
+    /// Returns how many consumers are left.
     pub fn leave(
         &mut self,
         consumers: &[ConsumerId],
@@ -192,8 +192,8 @@ impl Queue {
         pass!(self, queue => queue.leave(consumers, held, failed, now, effects))
     }
 
-    /// Removes all ready messages but those that are on their way to a consumer; returns how many and the runs to be logged,
-    /// one of which has the bytes of all.
+    /// Removes all ready messages except those on their way to a consumer. Returns how many, and the runs to be logged; one of
+    /// the runs has the bytes of all.
     pub fn purge(&mut self, now: Nanos, effects: &mut Effects) -> (u64, Vec<Run>) {
         pass!(self, queue => queue.purge(now, effects))
     }
@@ -201,7 +201,7 @@ impl Queue {
     /// Adds a consumer.
     ///
     /// # Errors
-    /// [`NoConsumer`] says what is in the way.
+    /// [`NoConsumer`] is the reason why it can't be added.
     pub fn add(
         &mut self,
         id: ConsumerId,
@@ -212,27 +212,27 @@ impl Queue {
         pass!(self, queue => queue.add(id, options, now, effects))
     }
 
-    /// Removes a consumer; what it holds unacknowledged stays with its channel. Returns how many are left; none when it wasn't
-    /// there.
+    /// Removes a consumer; its unacknowledged messages stay with its channel. Returns how many consumers are left; `None` if it
+    /// didn't exist.
     pub fn cancel(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) -> Option<usize> {
         pass!(self, queue => queue.cancel(id, now, effects))
     }
 
-    /// The flow of a consumer has changed: room, window or credit. Returns its link's state for [`Flow::Credit`]; none for
-    /// others, and when the consumer is gone.
+    /// Changes the flow of a consumer: room, window or credit. Returns its link's state for [`Flow::Credit`]; `None` for
+    /// others, and if the consumer is gone.
     #[inline]
     pub fn flow(&mut self, id: ConsumerId, flow: Flow, now: Nanos, effects: &mut Effects) -> Option<CreditState> {
         pass!(self, queue => queue.flow(id, flow, now, effects))
     }
 
-    /// A read is done that [`Effects`] asked for: stored messages in ascending order, each run with consecutive numbers.
-    /// Messages that left meanwhile are dropped.
+    /// A read requested by [`Effects`] has finished: stored messages in ascending order, each run with consecutive numbers.
+    /// Messages that have left meanwhile are dropped.
     pub fn loaded(&mut self, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
         pass!(self, queue => queue.loaded(read, runs, now, effects));
     }
 
-    /// Does what is due, for at most `most` messages; what is left is announced again. True when the queue wasn't used for the
-    /// time of its `x-expires`: it is to be deleted.
+    /// Runs due timers for at most `most` messages; the rest is announced again. Returns true if the queue wasn't used for the
+    /// time of its `x-expires`: it has to be deleted.
     pub fn run_timers(&mut self, now: Nanos, most: u64, effects: &mut Effects) -> bool {
         pass!(self, queue => queue.run_timers(now, most, effects))
     }
@@ -248,13 +248,13 @@ impl Queue {
         pass!(self, queue => queue.used(now));
     }
 
-    /// The messages that the next turn moves to the dead-letter exchange. [`Queue::moved`] or [`Queue::dead_stay`] has to
-    /// follow.
+    /// The messages that the next turn moves to the dead-letter exchange. The caller has to call [`Queue::moved`] or
+    /// [`Queue::dead_stay`] afterwards.
     pub fn dead_turn(&mut self, effects: &mut Effects) -> DeadTurn {
         pass!(self, queue => queue.dead_turn(effects))
     }
 
-    /// The messages of the last turn are gone; `dropped` of them had nowhere to go. Returns the runs of durable messages,
+    /// The messages of the last turn were moved; `dropped` of them were routed nowhere. Returns the runs of durable messages,
     /// which have to be logged.
     pub fn moved(&mut self, dropped: u64, effects: &mut Effects) -> Vec<Run> {
         pass!(self, queue => queue.moved(dropped, effects))
@@ -265,33 +265,33 @@ impl Queue {
         pass!(self, queue => queue.dead_stay());
     }
 
-    /// A publisher is held back, for this reason.
+    /// A publisher is held back for this reason.
     pub fn publisher_held(&mut self, reason: WaitReason, now: Nanos) {
         pass!(self, queue => queue.publisher_held(reason, now));
     }
 
-    /// One of those held back for this reason goes on.
+    /// A publisher that was held back for this reason continues.
     pub fn publisher_released(&mut self, reason: WaitReason) {
         pass!(self, queue => queue.publisher_released(reason));
     }
 
-    /// Closes the queue, if this holds: it takes neither messages nor consumers from here on. Its deletion is to be logged
-    /// under the same lock.
+    /// Closes the queue if the condition holds: it accepts neither messages nor consumers from then on. The caller has to log
+    /// the deletion under the same lock.
     ///
     /// # Errors
-    /// [`NotDeleted`], the first that doesn't hold; the queue stays as it is.
+    /// [`NotDeleted`], the first condition that doesn't hold; the queue stays as it is.
     pub fn close(&mut self, condition: DeleteIf, now: Nanos) -> Result<(), NotDeleted> {
         pass!(self, queue => queue.close(condition, now))
     }
 
-    /// The queue is gone: consumers are told, everything in memory goes. Returns the number of messages.
+    /// Deletes the queue: consumers are notified, memory is freed. Returns the number of messages.
     pub fn delete(&mut self, effects: &mut Effects) -> u64 {
         pass!(self, queue => queue.delete(effects))
     }
 
-    /// The queue cannot go on; its consumers are cancelled and every later call is refused. A deleted one stays so.
-    /// Records appended before are still applied when they are durable: a retirement asks for a state that reflects
-    /// it, and would wait for ever.
+    /// Fails the queue: its consumers are cancelled and every later call is refused. A deleted queue stays deleted. Records
+    /// appended before are still applied once they are durable: a retirement waits for a state that contains them, and would
+    /// otherwise block forever.
     pub fn fail(&mut self, reason: String, effects: &mut Effects) {
         pass!(self, queue => queue.fail(reason, effects));
     }
@@ -301,24 +301,24 @@ impl Queue {
         pass!(self, queue => queue.checkpoint())
     }
 
-    /// Numbers from here on were never handed out: what a clean stop records.
+    /// Numbers from here on were never handed out; recorded by a clean stop.
     pub fn delivered_below(&self) -> u64 {
         pass!(self, queue => queue.delivered_below())
     }
 
-    /// Which of its messages stand in the shared log.
+    /// The messages that are stored in the shared log.
     #[inline]
     pub fn references(&self) -> &References {
         pass!(self, queue => queue.references())
     }
 
-    /// To be changed when a record that says so was appended, under the same lock.
+    /// The references, to be changed under the lock under which the corresponding record was appended.
     #[inline]
     pub fn references_mut(&mut self) -> &mut References {
         pass!(self, queue => queue.references_mut())
     }
 
-    /// Running, failed or deleted.
+    /// Whether it is running, failed or deleted.
     #[inline]
     pub fn state(&self) -> &QueueState {
         pass!(self, queue => queue.state())
@@ -329,13 +329,13 @@ impl Queue {
         pass!(self, queue => (queue.ready(), queue.consumer_count()))
     }
 
-    /// Messages on their way to the dead-letter exchange, and how many have been moved so far. They are in the order in which
-    /// they died, so what dies now is moved once the second has grown by the first.
+    /// Number of messages on their way to the dead-letter exchange, and number of those moved so far. They are moved in the
+    /// order in which they died, so a message that dies now is moved once the second number has grown by the first.
     pub fn dead_letters(&self) -> (u64, u64) {
         pass!(self, queue => queue.dead_letters())
     }
 
-    /// Its sizes; none for a queue that is deleted.
+    /// Its gauges; zero for a deleted queue.
     #[inline]
     pub fn gauges(&self) -> QueueGauges {
         pass!(self, queue => queue.gauges())
@@ -351,12 +351,12 @@ impl Queue {
         pass!(self, queue => queue.consumer_status(id))
     }
 
-    /// Its counts, with rates; none if nothing has been counted at all.
+    /// Its counts, with rates; `None` if nothing has been counted at all.
     pub fn counts(&self) -> Option<QueueCounts> {
         pass!(self, queue => queue.counts_if_any())
     }
 
-    /// How many of one kind it counted; none if nothing has been counted at all.
+    /// The count of one kind; `None` if nothing has been counted at all.
     pub fn counted(&self, what: Count) -> Option<u64> {
         pass!(self, queue => queue.counted_of(what))
     }

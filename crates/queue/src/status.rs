@@ -1,4 +1,4 @@
-//! What operators see of a queue: counts, conservation, and why it or a consumer waits.
+//! A queue as operators see it: counts, conservation, and why it or a consumer waits.
 
 use std::sync::Arc;
 
@@ -15,35 +15,35 @@ pub struct ConsumerStatus {
     pub tag: Arc<str>,
     /// Its connection and channel.
     pub channel: Arc<str>,
-    /// Whose it is.
+    /// Its user.
     pub user: Arc<str>,
-    /// The arguments it came with.
+    /// Its arguments.
     pub arguments: leveret_model::Arguments,
     /// Its prefetch; 0 is unlimited.
     pub prefetch: u32,
-    /// What is left of its link credit, which it has instead of a prefetch (AMQP 1.0).
+    /// Remaining link credit, which it has instead of a prefetch (AMQP 1.0).
     pub link_credit: Option<u32>,
-    /// Deliveries of its link so far, a serial number (AMQP 1.0).
+    /// Number of deliveries of its link so far, a serial number (AMQP 1.0).
     pub delivery_count: u32,
     /// Higher ones are served first.
     pub priority: i32,
-    /// Whether it takes messages or looks at them.
+    /// Whether it takes messages or browses them.
     pub mode: ConsumerMode,
-    /// Without acknowledgements.
+    /// Whether it acknowledges automatically.
     pub automatic_ack: bool,
-    /// Alone on the queue.
+    /// Whether it is exclusive.
     pub exclusive: bool,
-    /// Delivered and not yet settled.
+    /// Number of deliveries that aren't settled yet.
     pub unacknowledged: u32,
-    /// Handed out since it began.
+    /// Number of deliveries since it was added.
     pub delivered: u64,
-    /// Why it waits.
+    /// The reason why it waits.
     pub wait: QueueWait,
     /// Time from publish to hand-out in powers of two of microseconds.
     pub latency: LatencyBuckets,
 }
 
-/// What a listing shows of a queue.
+/// A queue as a listing shows it.
 #[derive(Debug, Clone)]
 pub struct QueueStatus {
     /// Whether it works.
@@ -52,12 +52,11 @@ pub struct QueueStatus {
     pub ready: u64,
     /// Their body bytes.
     pub ready_bytes: u64,
-    /// Delivered, not settled.
+    /// Messages that are delivered and not settled.
     pub unacknowledged: u64,
     /// Their body bytes.
     pub unacknowledged_bytes: u64,
-    /// Body bytes of all messages, as the next checkpoint has them: those that are ready and those that are
-    /// unacknowledged.
+    /// Body bytes of all ready and unacknowledged messages, as the next checkpoint counts them.
     pub bytes: u64,
     /// Messages on their way to disk.
     pub pending: u64,
@@ -65,20 +64,20 @@ pub struct QueueStatus {
     pub moving: u64,
     /// Bytes of messages in memory.
     pub memory: u64,
-    /// What became of all messages.
+    /// Counters of how messages left.
     pub conservation: Conservation,
-    /// Why the queue itself waits, if it does.
+    /// The reasons why the queue itself waits, if it does.
     pub waits: Vec<QueueWait>,
     /// Its consumers, oldest first.
     pub consumers: Vec<ConsumerStatus>,
-    /// Refused by a length limit so far.
+    /// Number of messages refused by a length limit so far.
     pub refused: u64,
-    /// What it counted, with rates.
+    /// Its counts, with rates.
     pub counts: QueueCounts,
-    /// Of its messages, those that don't survive a restart.
+    /// Number of its messages that don't survive a restart.
     pub volatile: u64,
     /// Their body bytes.
     pub volatile_bytes: u64,
-    /// Of its messages, those whose bodies are in memory.
+    /// Number of its messages whose bodies are in memory.
     pub in_memory: u64,
 }

@@ -1,4 +1,4 @@
-//! Reads of stored messages for those that the queue hands out, one at a time.
+//! Reads of stored messages that are to be handed out, one read at a time.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ pub enum StoredRead {
     DeadLetters,
 }
 
-/// See the module.
+/// The read of stored messages to be handed out, and the calls that wait for it.
 #[derive(Default)]
 pub(crate) struct StoredReads {
-    /// A read is under way, from this number on.
+    /// The first number of the read that is under way.
     from: Option<u64>,
-    /// Since when no consumer can be served before the read returns.
+    /// Time since when no consumer can be served before the read returns.
     blocked_since: Option<Nanos>,
     /// Links of waiting `basic.get`s, each with its key.
     getters: Vec<(Arc<dyn Link>, u64)>,
@@ -41,7 +41,7 @@ impl StoredReads {
         }
     }
 
-    /// Consumers wait for the read.
+    /// Notes that consumers wait for the read.
     pub(crate) fn block(&mut self, now: Nanos) {
         self.blocked_since.get_or_insert(now);
     }
@@ -50,22 +50,22 @@ impl StoredReads {
         self.blocked_since
     }
 
-    /// Consumers don't wait any more. Returns whether they did.
+    /// Notes that consumers don't wait any more. Returns whether they did.
     pub(crate) fn unblock(&mut self) -> bool {
         self.blocked_since.take().is_some()
     }
 
-    /// Has a `basic.get` signalled when it should be tried again.
+    /// Registers a `basic.get` to be signalled when it should be tried again.
     pub(crate) fn wait(&mut self, link: &Arc<dyn Link>, key: u64) {
         self.getters.push((link.clone(), key));
     }
 
-    /// The read is done. Returns the number it was asked to begin with; none if there was no read.
+    /// The read has finished. Returns the number that it began with; `None` if there was no read.
     pub(crate) fn finish(&mut self) -> Option<u64> {
         self.from.take()
     }
 
-    /// Every waiting `basic.get` has to be tried again.
+    /// Signals every waiting `basic.get` to be tried again.
     pub(crate) fn signal_getters(&mut self, effects: &mut Effects) {
         for (link, key) in self.getters.drain(..) {
             effects.signals.push((link, Signal::Loaded(key)));

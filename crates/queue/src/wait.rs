@@ -1,4 +1,4 @@
-//! Why somebody waits: a reason code for every wait, shown to operators with its beginning.
+//! Reasons for waits: every wait has a reason code, shown to operators with the time since when it applies.
 
 use crate::Nanos;
 
@@ -17,9 +17,9 @@ pub enum WaitReason {
     Room,
     /// Consumer: the head of the queue is being read from disk.
     Disk,
-    /// Consumer: scheduled; its core comes to it.
+    /// Consumer: scheduled; its core will serve it.
     Turn,
-    /// Queue: messages are ready and nobody consumes.
+    /// Queue: messages are ready and there is no consumer.
     NoConsumers,
     /// Queue: messages are ready and no consumer can take any (credit or room).
     ConsumersBusy,
@@ -37,14 +37,14 @@ pub enum WaitReason {
     LogFull,
     /// Connection: a large body is being written to a file of its own.
     BodyFile,
-    /// Queue: a publisher is held back, since the disk is full: the log could not make a file.
+    /// Queue: a publisher is held back, since the disk is full: the log could not create a file.
     DiskFull,
     /// Queue: a publisher is held back, since an alarm for memory or disk is raised.
     Alarm,
 }
 
 impl WaitReason {
-    /// All of them, in their order.
+    /// All reasons, in their order.
     pub const ALL: [WaitReason; 18] = [
         Self::Empty,
         Self::Credit,
@@ -91,10 +91,10 @@ impl WaitReason {
     }
 }
 
-/// A wait and since when.
+/// A wait, and the time since when it lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueWait {
-    /// Why.
+    /// The reason.
     pub reason: WaitReason,
     /// Monotonic nanoseconds at which it began.
     pub since: Nanos,

@@ -1,4 +1,4 @@
-//! When a queue says that its consumers don't keep up although they could: its publishers then leave them the processors.
+//! A queue reports that its consumers are behind although they have credit; its publishers then yield the processors to them.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ fn a_long_queue_is_behind_while_a_consumer_could_take_messages() {
     assert!(!queue.is_behind(), "15 MB are on their way");
     (151..=200).for_each(|position| publish(&mut queue, position));
     assert!(queue.is_behind());
-    // Its prefetch is used up: now the client is waited for, and the queue takes what it gets.
+    // Its prefetch is used up: now the queue waits for the client, and may accept messages.
     let mut taken = Vec::new();
     queue.take(CONSUMER, 100, u64::MAX, 0, &mut taken, &mut Effects::default());
     assert_eq!(taken.iter().map(|taken| taken.count).sum::<u32>(), 100);

@@ -1,4 +1,4 @@
-//! Body bytes: what is logged of messages that leave is what a replay has to take away, whatever it was counted with.
+//! Body bytes: the bytes logged for departing messages are the bytes that a replay has to subtract, however they were counted.
 
 mod plain;
 
@@ -49,16 +49,16 @@ fn get(queue: &mut Queue) -> Taken {
 }
 
 #[test]
-fn a_purge_leaves_the_bytes_of_what_is_unacknowledged_on_replay_too() {
+fn a_purge_leaves_unacknowledged_bytes_on_replay_too() {
     let mut queue = queue(false);
     publish(&mut queue, &[100], false);
     publish(&mut queue, &[20, 30, 40], true);
     let taken: Vec<Taken> = (0..2).map(|_| get(&mut queue)).collect();
-    // The volatile one goes back, alone before the one that stays out.
+    // The volatile message is requeued, alone in front of the one that stays unacknowledged.
     queue.requeue(None, &[taken[0].run()], false, 0, &mut Effects::default());
     let (count, runs) = queue.purge(0, &mut Effects::default());
     assert_eq!((count, queue.status().bytes), (3, 20));
-    // A replay has never heard of number 0.
+    // A replay doesn't know number 0.
     let mut replayed = Ledger::default();
     replayed.accept(1, 3, 90);
     for run in &runs {
@@ -69,7 +69,7 @@ fn a_purge_leaves_the_bytes_of_what_is_unacknowledged_on_replay_too() {
 }
 
 #[test]
-fn dead_letters_that_are_moved_in_turns_leave_with_their_own_bytes() {
+fn dead_letters_moved_in_turns_leave_with_their_own_bytes() {
     let mut queue = queue(true);
     publish(&mut queue, &[1_000, 1, 1, 1], true);
     let taken: Vec<Taken> = (0..4).map(|_| get(&mut queue)).collect();
@@ -91,7 +91,7 @@ fn dead_letters_that_are_moved_in_turns_leave_with_their_own_bytes() {
 }
 
 #[test]
-fn volatile_messages_that_come_back_to_a_failed_queue_bring_no_bytes() {
+fn volatile_messages_requeued_to_a_failed_queue_add_no_bytes() {
     let mut queue = queue(false);
     publish(&mut queue, &[100], false);
     publish(&mut queue, &[20, 30], true);

@@ -1,4 +1,4 @@
-//! Messages that died, from their queue's side: what a turn takes, what is read back, what a checkpoint sees.
+//! Dead-lettered messages, from their queue's side: the messages of a turn, reads from disk, and checkpoints.
 
 mod plain;
 
@@ -43,7 +43,7 @@ fn publish(queue: &mut Queue, count: u64, durable: bool) -> Effects {
     effects
 }
 
-/// Takes and rejects the oldest.
+/// Takes and rejects the oldest message.
 fn reject(queue: &mut Queue) -> u64 {
     let link: Arc<dyn Link> = Arc::new(Nobody);
     let mut effects = Effects::default();
@@ -69,7 +69,7 @@ fn counters(queue: &Queue) -> (u64, u64, u64) {
 }
 
 #[test]
-fn a_checkpoint_has_what_is_on_its_way_until_it_has_moved() {
+fn a_checkpoint_contains_dead_letters_until_they_have_moved() {
     let mut queue = queue(Some(2));
     let effects = publish(&mut queue, 5, true);
     assert!(effects.dead_letters && effects.drops.is_empty());
@@ -89,7 +89,7 @@ fn a_checkpoint_has_what_is_on_its_way_until_it_has_moved() {
 }
 
 #[test]
-fn a_turn_takes_so_many_and_leaves_the_rest_in_order() {
+fn a_turn_takes_a_limited_number_and_leaves_the_rest_in_order() {
     let mut queue = queue(Some(0));
     publish(&mut queue, 600, true);
     let mut effects = Effects::default();
@@ -114,7 +114,7 @@ fn a_turn_takes_so_many_and_leaves_the_rest_in_order() {
 }
 
 #[test]
-fn what_was_handed_out_is_read_back_and_volatile_messages_are_kept() {
+fn rejected_messages_are_read_back_unless_they_are_volatile() {
     let mut queue = queue(None);
     publish(&mut queue, 1, true);
     publish(&mut queue, 1, false);
@@ -133,7 +133,7 @@ fn what_was_handed_out_is_read_back_and_volatile_messages_are_kept() {
 }
 
 #[test]
-fn a_queue_whose_dead_letter_cannot_be_read_fails_and_keeps_it_for_the_next_life() {
+fn a_queue_fails_and_keeps_a_dead_letter_that_cannot_be_read() {
     let mut queue = queue(None);
     publish(&mut queue, 1, true);
     reject(&mut queue);

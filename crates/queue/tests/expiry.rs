@@ -1,4 +1,4 @@
-//! Messages leave when their time is over, wherever they are in the queue, and not before.
+//! Messages leave when they expire, wherever they are in the queue, and not before.
 
 use std::sync::{Arc, Mutex};
 
@@ -61,7 +61,7 @@ impl Rig {
         let mut rig = Self {
             queue,
             link: Arc::default(),
-            // The monotonic clock begins again.
+            // The monotonic clock starts again.
             now_ms: 0,
             deadline_ms: None,
             expired: Vec::new(),
@@ -111,7 +111,7 @@ impl Rig {
         });
     }
 
-    /// Time passes, and the home core comes to the queue as it was told to, up to 100 ms late.
+    /// Advances time, and has the home core run the timers as announced, up to 100 ms late.
     fn pass(&mut self, ms: u64) {
         let until = self.now_ms + ms;
         while let Some(deadline) = self.deadline_ms.filter(|deadline| *deadline + 100 <= until) {
@@ -168,7 +168,7 @@ impl Rig {
 }
 
 #[test]
-fn a_short_time_behind_a_long_one_does_not_wait() {
+fn a_short_ttl_behind_a_long_one_does_not_wait() {
     let mut rig = Rig::new(None);
     rig.publish(&[Some(60_000), Some(1_000), None]);
     rig.pass(999);
@@ -195,10 +195,10 @@ fn the_lower_of_both_times_counts() {
 }
 
 #[test]
-fn no_consumer_is_given_what_is_over() {
+fn no_consumer_is_given_an_expired_message() {
     let mut rig = Rig::new(None);
     rig.publish(&[Some(50), Some(300), Some(50), None]);
-    // The home core hasn't come yet.
+    // The home core hasn't run the timers yet.
     rig.now_ms = 60;
     assert_eq!(rig.get(), Some(1));
     assert_eq!(rig.get(), Some(3));
@@ -213,7 +213,7 @@ fn no_consumer_is_given_what_is_over() {
 }
 
 #[test]
-fn a_message_that_is_out_goes_when_it_comes_back() {
+fn a_delivered_message_expires_when_it_is_requeued() {
     let mut rig = Rig::new(Some(1_000));
     rig.add(1);
     rig.publish(&[None, None, Some(300)]);
@@ -232,7 +232,7 @@ fn a_message_that_is_out_goes_when_it_comes_back() {
 }
 
 #[test]
-fn no_time_at_all_is_now_or_never() {
+fn a_message_with_a_ttl_of_0_is_delivered_at_once_or_expires() {
     let mut rig = Rig::new(None);
     rig.publish(&[Some(0), None]);
     assert_eq!(rig.expired.len(), 1, "nobody was there");
@@ -249,7 +249,7 @@ fn no_time_at_all_is_now_or_never() {
 }
 
 #[test]
-fn what_is_on_disk_only_expires_without_a_read() {
+fn messages_that_are_only_on_disk_expire_without_a_read() {
     let mut rig = Rig::new(Some(1_000));
     for at in 0..20 {
         let batch = rig.batch(&[None; 10], true, 3_000);
@@ -293,7 +293,7 @@ fn times_survive_a_restart() {
 }
 
 #[test]
-fn what_expired_and_has_not_moved_yet_is_due_after_a_restart() {
+fn expired_messages_that_have_not_moved_are_due_after_a_restart() {
     let dead_letter = Some(DeadLetterOptions { exchange: "x".into(), routing_key: None });
     let options = QueueOptions { dead_letter, ..QueueOptions::default() };
     let mut rig = Rig::with_options(options.clone());
@@ -313,7 +313,7 @@ fn what_expired_and_has_not_moved_yet_is_due_after_a_restart() {
 }
 
 #[test]
-fn a_turn_lets_a_bounded_number_go_and_asks_for_the_next() {
+fn a_turn_expires_a_bounded_number_and_asks_for_the_next() {
     let mut rig = Rig::new(Some(1_000));
     for _ in 0..10 {
         rig.publish(&[None; 100]);
@@ -329,7 +329,7 @@ fn a_turn_lets_a_bounded_number_go_and_asks_for_the_next() {
 }
 
 #[test]
-fn an_unused_queue_is_to_go_and_a_consumer_or_a_get_keeps_it() {
+fn an_unused_queue_expires_and_a_consumer_or_a_get_keeps_it() {
     let mut rig = Rig::with_options(QueueOptions { expires_ms: Some(1_000), ..QueueOptions::default() });
     assert_eq!(rig.deadline_ms, Some(1_000));
     rig.now_ms = 900;
@@ -350,7 +350,7 @@ fn an_unused_queue_is_to_go_and_a_consumer_or_a_get_keeps_it() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
-    /// Each message leaves within a second of its time if nobody has it then, and never early.
+    /// Each message leaves within a second of its expiry time if no consumer has it then, and never early.
     #[test]
     fn every_message_leaves_within_a_second_of_its_time(
         queue_ttl in prop::option::of(0u64..20_000),

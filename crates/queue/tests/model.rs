@@ -36,10 +36,10 @@ fn batch(serial: u64, count: u64, durable: bool, size: usize) -> Arc<Batch> {
 }
 
 const CONSUMERS: usize = 5;
-/// The one that only looks.
+/// The browsing consumer.
 const BROWSER: usize = 4;
 
-/// What is known of a message.
+/// The reference's knowledge of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Known {
     serial: u64,
@@ -57,15 +57,15 @@ struct Receiver {
 
 #[derive(Default)]
 struct Reference {
-    /// Ready, by place.
+    /// Ready messages, by place.
     ready: BTreeMap<u64, Known>,
-    /// Number, what is known, durable.
+    /// Number, knowledge and durability of held messages.
     held: [VecDeque<(u64, Known, bool)>; CONSUMERS],
-    /// Of those with link credit.
+    /// Receivers of the consumers with link credit.
     receivers: BTreeMap<usize, Receiver>,
-    /// How far the one that only looks has got.
+    /// Position of the browsing consumer.
     browsed: u64,
-    /// Those whose connection or session takes nothing.
+    /// Whether a consumer's connection or session is blocked.
     closed: [[bool; 2]; CONSUMERS],
 }
 
@@ -88,7 +88,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// Two consumers with a prefetch, as most tests want them.
+    /// A rig with two consumers with a prefetch, as most tests need it.
     fn new(options: QueueOptions, size: usize) -> Self {
         let mut rig = Self::empty(options, size, [0; CONSUMERS]);
         rig.add(0, ConsumerFlow::Prefetch(0));
@@ -96,7 +96,7 @@ impl Rig {
         rig
     }
 
-    /// And two with link credit, whose delivery-counts begin close to their end.
+    /// A rig with two more consumers with link credit, whose delivery-counts are about to wrap around.
     fn with_links(options: QueueOptions, size: usize, priorities: [i32; CONSUMERS]) -> Self {
         let mut rig = Self::empty(options, size, priorities);
         rig.add(0, ConsumerFlow::Prefetch(0));
@@ -154,7 +154,7 @@ impl Rig {
         effects.fire();
         for run in &effects.drops {
             for number in run.first..=run.last {
-                // One that the reference hasn't learned of yet is counted when it does.
+                // A message that the reference doesn't know yet is counted when the reference learns of it.
                 if self.reference.ready.remove(&number).is_some() {
                     self.gone += 1;
                     let before = self.reference.ready.range(..number).count() as u64;
@@ -184,13 +184,13 @@ impl Rig {
         result
     }
 
-    /// How many messages are there for a consumer.
+    /// Number of messages that are available to a consumer.
     fn available(&self, id: usize) -> usize {
         let from = if id == BROWSER { self.reference.browsed } else { 0 };
         self.reference.ready.range(from..).count()
     }
 
-    /// The drains that ended use up their credit, and nothing was ready for them.
+    /// Uses up the credit of drains that ended, and checks that nothing was ready for them.
     fn end_drains(&mut self) {
         for (id, delivery_count) in std::mem::take(&mut self.drained) {
             let receiver = self.reference.receivers.get_mut(&id).expect("a link");
@@ -199,7 +199,7 @@ impl Rig {
             receiver.delivery_count = delivery_count;
             if std::mem::take(&mut receiver.credit) > 0 && self.available(id) > 0 {
                 assert_ne!(id, BROWSER);
-                // A higher priority may have been promised all of them.
+                // A higher priority may have reserved all of them.
                 let higher = self.priorities.iter().any(|other| *other > self.priorities[id]);
                 assert!(higher, "drained with messages ready");
             }
@@ -229,7 +229,7 @@ impl Rig {
         assert_eq!(state, CreditState { delivery_count, credit, available: ready });
     }
 
-    /// How many messages a consumer could take now.
+    /// Number of messages that a consumer could take now.
     fn appetite(&self, id: usize) -> u64 {
         match id {
             BROWSER => 0,
@@ -244,17 +244,17 @@ impl Rig {
         }
     }
 
-    /// How many messages all consumers together could take now.
+    /// Number of messages that all consumers together could take now.
     fn open_credit(&self) -> u64 {
         (0..CONSUMERS).map(|id| self.appetite(id)).sum()
     }
 
-    /// How many of the ready messages are on their way to consumers.
+    /// Number of ready messages that are on their way to consumers.
     fn on_their_way(&self) -> usize {
         (self.open_credit() as usize).min(self.reference.ready.len())
     }
 
-    /// Whether those of a higher priority than `id` could take something that is ready.
+    /// Whether consumers of a higher priority than `id` could take a ready message.
     fn a_higher_one_wants_some(&self, id: usize) -> bool {
         let is_higher = |other: &usize| self.priorities[*other] > self.priorities[id];
         !self.reference.ready.is_empty() && (0..CONSUMERS).filter(is_higher).any(|other| self.appetite(other) > 0)
@@ -294,7 +294,7 @@ impl Rig {
         self.queue.peek(0, usize::MAX).into_iter().map(|peeked| peeked.number).collect()
     }
 
-    /// The reference takes over what the queue has applied, drops included.
+    /// The reference takes over messages that the queue has applied, including drops.
     fn admit_applied(&mut self) {
         let next = self.queue.checkpoint().next;
         let ready = self.ready_numbers();
@@ -319,7 +319,7 @@ impl Rig {
             return;
         }
         let overtaken = id != BROWSER && self.wants_read.is_none() && self.a_higher_one_wants_some(id);
-        // The call may schedule it anew.
+        // The call may schedule the consumer again.
         self.scheduled[id] = false;
         let mut out = Vec::new();
         let end =
@@ -362,7 +362,7 @@ impl Rig {
         self.with(|queue, effects| queue.loaded(StoredRead::Delivery, runs, 0, effects));
     }
 
-    /// A read for the one that only looks; the disk may still have what was settled a moment ago.
+    /// A read for the browsing consumer; the disk may still have messages that were settled a moment ago.
     fn read_browsed(&mut self) {
         let Some(from) = self.wants_browse.take() else { return };
         let stored = self.store.range(from..).take(3);
@@ -528,7 +528,7 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
     }
 }
 
-/// Everything that is ready reaches a consumer without a prefetch limit, whatever happened before.
+/// Delivers all ready messages to a consumer without a prefetch limit, whatever happened before.
 fn drain(rig: &mut Rig) {
     rig.with(|_, _| ());
     let position = rig.position;
@@ -547,7 +547,7 @@ fn drain(rig: &mut Rig) {
     panic!("a consumer with credit was never scheduled: {:?}", rig.queue.status());
 }
 
-/// The one that only looks sees all that is ready, without a trace.
+/// Checks that the browsing consumer sees all ready messages and leaves no trace.
 fn browse_to_the_end(rig: &mut Rig) {
     check(rig, vec![Step::Able(BROWSER, false, true), Step::Able(BROWSER, true, true)]);
     let before = rig.reference.ready.clone();
@@ -598,14 +598,14 @@ proptest! {
     fn never_holds_more_than_its_limit(steps in prop::collection::vec(step(), 1..100)) {
         let options = QueueOptions { max_length: Some(10), ..QueueOptions::default() };
         let mut rig = Rig::new(options, 10);
-        // The other one has no limit.
+        // The other consumer has no limit.
         rig.set_able(0, false, false);
         for step in steps {
-            // A consumer that stalls, or is granted less, leaves messages that were on their way to it: they count when the next
-            // one comes.
+            // A consumer that stalls, or is granted less credit, leaves messages that were on their way to it: they count when
+            // the next one arrives.
             let grows = matches!(step, Step::Publish(..));
             check(&mut rig, vec![step]);
-            // A head that is on disk only is read before it is dropped, since its size counts.
+            // A head that is only on disk is read before it is dropped, because its size counts.
             let counted = rig.reference.ready.len() - rig.on_their_way();
             prop_assert!(!grows || counted <= 10 || rig.wants_read.is_some() || !rig.pending.is_empty());
         }
@@ -614,7 +614,7 @@ proptest! {
 }
 
 #[test]
-fn reject_publish_refuses_what_is_too_much() {
+fn reject_publish_refuses_messages_beyond_the_limit() {
     let options = QueueOptions { max_length: Some(3), overflow: Overflow::RejectPublish, ..QueueOptions::default() };
     let mut rig = Rig::empty(options, 10, [0; CONSUMERS]);
     let five = batch(1, 5, true, 1);
@@ -627,7 +627,7 @@ fn reject_publish_refuses_what_is_too_much() {
 }
 
 #[test]
-fn nothing_is_delivered_before_it_is_durable_and_volatile_ones_wait_in_line() {
+fn volatile_messages_wait_behind_durable_ones_in_flight() {
     let mut rig = Rig::new(QueueOptions::default(), 10);
     rig.publish(2, true);
     rig.publish(1, false);
@@ -640,7 +640,7 @@ fn nothing_is_delivered_before_it_is_durable_and_volatile_ones_wait_in_line() {
 }
 
 #[test]
-fn an_idle_consumer_gets_what_a_stalled_one_cannot_take() {
+fn an_idle_consumer_gets_messages_a_stalled_one_cannot_take() {
     let mut rig = Rig::new(QueueOptions::default(), 10);
     rig.with(|queue, effects| queue.flow(ConsumerId(0), Flow::Room(false), 5, effects));
     rig.publish(3, false);
@@ -655,7 +655,7 @@ fn an_idle_consumer_gets_what_a_stalled_one_cannot_take() {
 }
 
 #[test]
-fn a_message_that_came_back_is_shown_before_what_was_read() {
+fn a_requeued_message_is_shown_before_messages_read_earlier() {
     let mut rig = Rig::with_links(QueueOptions::default(), 10, [0, 1, 0, 0, 0]);
     let steps = vec![
         Step::Publish(13, true),
@@ -691,7 +691,7 @@ fn consumers_take_turns() {
 }
 
 #[test]
-fn volatile_messages_are_no_part_of_what_outlives_the_process() {
+fn volatile_messages_are_not_part_of_a_checkpoint() {
     let mut rig = Rig::new(QueueOptions::default(), 10);
     rig.publish(2, true);
     rig.publish(3, false);
@@ -745,7 +745,7 @@ fn with_link(count: u64) -> Rig {
 }
 
 #[test]
-fn settling_gives_no_link_credit_back_and_credit_can_shrink_to_nothing() {
+fn settling_returns_no_link_credit_and_credit_can_shrink_to_0() {
     let mut rig = with_link(10);
     assert!(!rig.scheduled[2], "nothing was granted");
     assert_eq!(rig.queue.status().consumers[0].wait.reason.code(), "link_credit");
@@ -819,7 +819,7 @@ fn a_drain_waits_for_the_head_that_is_on_disk() {
 }
 
 #[test]
-fn a_higher_priority_takes_what_was_kept_for_a_lower_one() {
+fn a_higher_priority_takes_messages_reserved_for_a_lower_one() {
     let mut rig = Rig::empty(QueueOptions::default(), 10, [3, 7, 0, 0, 0]);
     rig.add(0, ConsumerFlow::Prefetch(0));
     rig.publish(10, false);
@@ -845,7 +845,7 @@ fn a_late_consumer_does_not_wait_until_the_backlog_is_gone() {
 }
 
 #[test]
-fn looking_changes_nothing_and_sees_what_arrives_later() {
+fn browsing_changes_nothing_and_sees_later_arrivals() {
     let mut rig = with_link(3);
     rig.add(BROWSER, ConsumerFlow::Credit { delivery_count: 0 });
     rig.reference.receivers.insert(BROWSER, Receiver::default());
@@ -865,7 +865,7 @@ fn looking_changes_nothing_and_sees_what_arrives_later() {
 }
 
 #[test]
-fn looking_at_what_is_on_disk_disturbs_nobody() {
+fn browsing_messages_on_disk_does_not_affect_others() {
     let mut rig = Rig::empty(QueueOptions::default(), 3000, [0; CONSUMERS]);
     rig.add(BROWSER, ConsumerFlow::Prefetch(0));
     for _ in 0..10 {

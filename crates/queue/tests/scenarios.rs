@@ -1,9 +1,9 @@
-//! Scenarios as text: each file of `scenarios/` is a script of steps with what was answered and signalled after each.
+//! Scenarios as text: each file of `scenarios/` is a script of steps, with the answers and signals after each.
 //!
-//! The first line says for which types of queue a scenario holds; each of them has to give the same answers. `#` begins a
+//! The first line names the types of queues that a scenario applies to; each of them has to give the same answers. `#` begins a
 //! comment, an indented line belongs to the answer of the step before it. [`runner::bench`] has the list of commands.
-//! `UPDATE_SCENARIOS=1 cargo test -p leveret-queue --test scenarios` writes the answers anew: read the difference, each
-//! line has to be right by what RabbitMQ does.
+//! `UPDATE_SCENARIOS=1 cargo test -p leveret-queue --test scenarios` rewrites the answers: check the diff, because each line
+//! has to match RabbitMQ's behaviour.
 
 mod runner;
 
@@ -66,7 +66,7 @@ fn every_scenario_is_answered_as_written() {
     assert!(files.len() >= 40, "only {} scenarios were found", files.len());
 }
 
-/// The first line that differs, with what was written and what is answered.
+/// The first line that differs, with the written and the actual answer.
 fn difference(written: &str, answered: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (written.lines().collect(), answered.lines().collect());
     let at = (0..).find(|at| old.get(*at) != new.get(*at)).expect("they differ");

@@ -1,4 +1,4 @@
-//! Messages for which a consumer has credit are its own: no limit, time, get or purge takes them from it.
+//! Messages for which a consumer has credit are reserved for it: no limit, expiry, get or purge takes them away.
 
 use std::sync::{Arc, Mutex};
 
@@ -76,7 +76,7 @@ impl Rig {
         Arc::new(builder.finish())
     }
 
-    /// Submits messages; how many were accepted. They are in the queue when [`Rig::sync`] is called.
+    /// Submits messages; returns how many were accepted. They become part of the queue when [`Rig::sync`] is called.
     fn submit(&mut self, count: usize, ttl_ms: Option<u64>) -> u32 {
         let (batch, now) = (self.batch(count, ttl_ms), self.now_ms * MS);
         let submission = self.queue.submit(&batch, 0, count as u32, now).unwrap();
@@ -98,7 +98,7 @@ impl Rig {
         self.with(|queue, effects| queue.run_timers(now, 256, effects));
     }
 
-    /// The numbers that a consumer is given.
+    /// The numbers that a consumer receives.
     fn take(&mut self, id: u64) -> Vec<u64> {
         let (mut out, now) = (Vec::<Taken>::new(), self.now_ms * MS);
         self.with(|queue, effects| queue.take(ConsumerId(id), 1000, 1 << 20, now, &mut out, effects));
@@ -149,7 +149,7 @@ fn a_limit_drops_the_oldest_messages_beyond_the_credit() {
 }
 
 #[test]
-fn a_limit_in_bytes_counts_what_no_consumer_has_credit_for() {
+fn a_limit_in_bytes_counts_messages_without_credit_only() {
     let mut rig = Rig::new(QueueOptions { max_length_bytes: Some(100), ..QueueOptions::default() });
     rig.consume(1, 5);
     rig.submit(15, None);
@@ -201,7 +201,7 @@ fn a_message_does_not_expire_on_its_way_to_a_waiting_consumer() {
     rig.run_timers();
     assert_eq!(rig.take(1), [0, 1], "nobody had credit for the third");
     assert_eq!(rig.queue.status().conservation.expired, 1);
-    // The message that comes back has outlived its time, so it expires.
+    // The returned message has outlived its time to live, so it expires.
     let run = leveret_queue::Run { first: 0, last: 0, bytes: 10, durable: true };
     rig.with(|queue, effects| queue.requeue(Some(ConsumerId(1)), &[run], false, 2_000 * MS, effects));
     assert_eq!((rig.queue.size().0, rig.queue.status().conservation.expired), (0, 2));
@@ -227,7 +227,7 @@ fn a_message_expires_once_no_consumer_waits_for_it_any_more() {
 }
 
 #[test]
-fn a_get_finds_nothing_that_a_consumer_waits_for() {
+fn a_get_does_not_take_messages_a_consumer_waits_for() {
     let mut rig = Rig::new(QueueOptions::default());
     rig.consume(1, 1);
     rig.submit(2, None);
@@ -238,7 +238,7 @@ fn a_get_finds_nothing_that_a_consumer_waits_for() {
 }
 
 #[test]
-fn a_purge_leaves_what_a_consumer_waits_for() {
+fn a_purge_leaves_messages_a_consumer_waits_for() {
     let mut rig = Rig::new(QueueOptions::default());
     rig.consume(1, 2);
     rig.submit(5, None);

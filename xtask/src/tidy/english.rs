@@ -19,9 +19,7 @@ const MODULES_WITH_A_NAME: usize = 4;
 
 /// Folders whose comments and test names aren't checked, each with the reason.
 const UNCHECKED: &[(&str, &str)] = &[
-    ("crates/broker/", UNTIL),
     ("crates/node/", UNTIL),
-    ("crates/queue/", UNTIL),
     ("crates/session/", UNTIL),
     ("crates/session-amqp091/", UNTIL),
     ("crates/session-amqp10/", UNTIL),

@@ -1,4 +1,4 @@
-//! Who has a body's file in hand: it stays until the last of them lets go, whatever became of its message.
+//! Holders of a body's file: it exists until the last holder lets go, even if its message is gone.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,11 +7,11 @@ use leveret_message::FileBody;
 
 use super::{Bodies, Work};
 
-/// See the module.
+/// The holders of a body's file.
 #[derive(Debug, Default)]
 pub(super) struct Pinned {
     count: u32,
-    /// It is to be removed then.
+    /// Whether the file is to be removed when the last holder lets go.
     pub doomed: bool,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct BodyPin {
     id: u64,
     length: u64,
     bodies: Arc<Bodies>,
-    /// What its pieces are checked by, once somebody has read any.
+    /// The checksums of its pieces, once it has been opened for reading.
     opened: OnceLock<BodyRead>,
 }
 
@@ -34,7 +34,7 @@ impl BodyPin {
     /// The hold that a message has.
     ///
     /// # Panics
-    /// When it is a message of another broker.
+    /// If the message belongs to another broker.
     pub(crate) fn of(body: &FileBody) -> Arc<Self> {
         body.handle.clone().downcast().expect("bodies are pinned by the broker")
     }
@@ -44,7 +44,7 @@ impl BodyPin {
         self.length
     }
 
-    /// Looks at the file.
+    /// Opens the file.
     pub(crate) fn open(&self, disk: &dyn Disk, log: LogId) -> Result<&BodyRead, ReadError> {
         if let Some(opened) = self.opened.get() {
             return Ok(opened);
@@ -53,7 +53,7 @@ impl BodyPin {
         Ok(self.opened.get_or_init(|| opened))
     }
 
-    /// Reads all of it.
+    /// Reads the whole body.
     pub(crate) fn read(&self, disk: &dyn Disk, log: LogId) -> Result<bytes::Bytes, ReadError> {
         self.bodies.files.read(disk, self.id, self.length, log)
     }

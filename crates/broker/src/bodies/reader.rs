@@ -1,5 +1,4 @@
-//! Bodies on their way back from their files: in pieces, as there is room for them, or whole where a conversion has to see
-//! all of it.
+//! Reads of bodies from their files: in pieces as room permits, or as a whole if a conversion needs that.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,18 +12,18 @@ use super::{Bodies, BodyPin};
 use crate::outbox::{Event, Outbox, Wake};
 use crate::settings::WHOLE_BODIES_BYTES_MAX;
 
-/// Pieces that a delivery has in memory at most.
+/// Maximum number of pieces that a delivery has in memory.
 const PIECES_MAX: usize = 2;
 
 /// A body that is being read for a delivery.
 pub enum BodyReader {
-    /// It passes piece by piece.
+    /// It is delivered piece by piece.
     Pieces(Pieces),
     /// It is converted as a whole.
     Whole(Whole),
 }
 
-/// What has come of a read: a piece, or all of it.
+/// The result of a read: a piece, or the whole body.
 type Slot = Mutex<Option<Result<(Bytes, Option<Permit>), String>>>;
 
 /// Reads that wait for a disk thread.
@@ -35,35 +34,35 @@ pub(super) struct BodyReads {
     wake: RwLock<Option<Arc<dyn Wake>>>,
 }
 
-/// Bodies that are in memory as a whole, and those that wait until others are not.
+/// Bodies that are in memory as a whole, and reads that wait until fewer are.
 #[derive(Default)]
 pub(crate) struct WholeBodies {
     bytes: u64,
     waiting: VecDeque<BodyRead>,
 }
 
-/// The queue whose message a body is.
+/// The queue that has the message of a body.
 pub trait BodyOwner: Send + Sync {
-    /// Its log, which an error names.
+    /// Its log, named in errors.
     fn log_id(&self) -> LogId;
 
-    /// It can't go on: one of its bodies can't be read.
+    /// Fails the queue: one of its bodies can't be read.
     fn fail(self: Arc<Self>, reason: String);
 }
 
 /// One read, to be run on a disk thread.
 pub struct BodyRead {
     pin: Arc<BodyPin>,
-    /// None for all of it.
+    /// Index of the piece to read; `None` to read the whole body.
     place: Option<u64>,
     permit: Option<Permit>,
-    /// Its queue, which stops when the body can't be read.
+    /// Its queue, which fails if the body can't be read.
     queue: Arc<dyn BodyOwner>,
     slot: Arc<Slot>,
     outbox: Arc<Outbox>,
 }
 
-/// One body may be in memory as a whole.
+/// Permission to have one body in memory as a whole.
 struct Permit {
     bytes: u64,
     bodies: Arc<Bodies>,
@@ -114,12 +113,12 @@ impl Drop for Permit {
 }
 
 impl BodyRead {
-    /// Does it, and tells who waits for it.
+    /// Runs the read, and notifies the connection that waits for it.
     pub fn run(self, disk: &dyn Disk) {
         let Self { pin, place, permit, queue, slot, outbox } = self;
         let log = queue.log_id();
         if Arc::strong_count(&slot) == 1 {
-            // Nobody waits any more.
+            // The delivery was abandoned.
             return;
         }
         let read = match place {
@@ -129,7 +128,7 @@ impl BodyRead {
         let read = read.map(|bytes| (bytes, permit)).map_err(|error| error.to_string());
         let failure = read.as_ref().err().cloned();
         *slot.lock() = Some(read);
-        // Whoever is in the middle of it knows why before the queue's consumers are told to go.
+        // A connection in the middle of this delivery learns the reason before the queue's consumers are cancelled.
         outbox.send(Event::Body);
         if let Some(failure) = failure {
             queue.fail(failure);
@@ -137,23 +136,23 @@ impl BodyRead {
     }
 }
 
-/// See [`BodyReader::Pieces`].
+/// A body that is delivered piece by piece.
 pub struct Pieces {
     pin: Arc<BodyPin>,
     bodies: Arc<Bodies>,
     queue: Arc<dyn BodyOwner>,
     outbox: Arc<Outbox>,
-    /// The piece that is asked for next.
+    /// The next piece to request.
     place: u64,
     asked: Option<Arc<Slot>>,
     there: VecDeque<Bytes>,
-    /// Bytes that haven't been taken.
+    /// Bytes that haven't been consumed.
     left: u64,
     failure: Option<String>,
 }
 
 impl Pieces {
-    /// Begins to read a body; `queue` is whose it is. `outbox` is told [`Event::Body`] of what has come.
+    /// Begins to read a body of a message in `queue`. `outbox` gets [`Event::Body`] for each result.
     pub fn new(
         body: &FileBody,
         bodies: &Arc<Bodies>,
@@ -176,7 +175,7 @@ impl Pieces {
         pieces
     }
 
-    /// Takes in what has come, and asks for more if there is room for it.
+    /// Takes over pieces that were read, and requests more if there is room.
     pub fn look(&mut self) {
         if let Some(slot) = self.asked.take() {
             let came = slot.lock().take();
@@ -197,43 +196,43 @@ impl Pieces {
         }
     }
 
-    /// So many bytes are there at a time at least, if the body has as many left.
+    /// Minimum number of bytes that are available at a time, if the body has as many left.
     pub fn piece_bytes(&self) -> usize {
         self.bodies.files.piece_bytes
     }
 
-    /// Whether something can be done: bytes are there, or have come, or never will.
+    /// Whether progress is possible: bytes are available, were read, or can't be read.
     pub fn has_news(&self) -> bool {
         let has_come = self.asked.as_ref().is_some_and(|slot| slot.lock().is_some());
         has_come || !self.there.is_empty() || self.failure.is_some() || self.left == 0
     }
 
-    /// Why it can't be read on.
+    /// The reason why the rest can't be read.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
-    /// The beginning of the body, as long as nothing was taken; none when it hasn't come.
+    /// The beginning of the body, if nothing was consumed yet; `None` if it hasn't been read.
     pub fn start(&self) -> Option<&[u8]> {
         self.there.front().map(|piece| &piece[..])
     }
 
-    /// Bytes that can be taken now.
+    /// Bytes that can be consumed now.
     pub fn available(&self) -> usize {
         self.there.iter().map(Bytes::len).sum()
     }
 
-    /// Bytes that haven't been taken.
+    /// Bytes that haven't been consumed.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Passes over bytes that are there.
+    /// Skips available bytes.
     pub fn skip(&mut self, count: u64) {
         self.take(count as usize, |_| ());
     }
 
-    /// Appends the next bytes, which are there, to `out`.
+    /// Appends the next available bytes to `out`.
     pub fn append(&mut self, count: usize, out: &mut Vec<u8>) {
         self.take(count, |bytes| out.extend_from_slice(bytes));
     }
@@ -252,7 +251,7 @@ impl Pieces {
         }
     }
 
-    /// Reads all of it instead, at once with few others.
+    /// Reads the whole body instead; few bodies are in memory as a whole at a time.
     pub fn whole(&self) -> Whole {
         let slot = Arc::new(Slot::default());
         let (pin, outbox) = (self.pin.clone(), self.outbox.clone());
@@ -262,19 +261,19 @@ impl Pieces {
     }
 }
 
-/// See [`BodyReader::Whole`]. The next one is read when this is dropped.
+/// A body that is read as a whole. The next one is read when this is dropped.
 pub struct Whole {
     slot: Arc<Slot>,
     body: Option<Result<(Bytes, Option<Permit>), String>>,
 }
 
 impl Whole {
-    /// Whether it has come.
+    /// Whether the read has finished.
     pub fn has_news(&self) -> bool {
         self.body.is_some() || self.slot.lock().is_some()
     }
 
-    /// The body, or why it can't be read; none when it hasn't come.
+    /// The body, or the reason why it can't be read; `None` while the read isn't finished.
     pub fn look(&mut self) -> Option<Result<&Bytes, &str>> {
         if self.body.is_none() {
             self.body = self.slot.lock().take();

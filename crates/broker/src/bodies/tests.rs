@@ -19,7 +19,7 @@ fn outbox() -> Arc<Outbox> {
     Arc::new(Outbox::new(Arc::new(Nobody)))
 }
 
-/// A queue that would stop if a body couldn't be read.
+/// A queue that would fail if a body couldn't be read.
 fn queue() -> QueueRef {
     Fixture::new().queue
 }
@@ -45,7 +45,7 @@ fn bytes(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_goes_with_whoever_gave_it_up() {
+fn a_file_is_removed_when_its_upload_is_abandoned() {
     let disk = MemoryDisk::new();
     let bodies = Bodies::new(FILES, 5);
     let outbox = outbox();
@@ -64,7 +64,7 @@ fn a_file_goes_with_whoever_gave_it_up() {
 }
 
 #[test]
-fn pieces_go_to_the_disk_before_the_body_is_whole_and_come_back_in_pieces() {
+fn a_body_is_written_before_it_is_complete_and_read_in_pieces() {
     let disk = MemoryDisk::new();
     let bodies = Bodies::new(FILES, 1);
     let (outbox, unwritten) = (outbox(), Unwritten::default());
@@ -98,7 +98,7 @@ fn pieces_go_to_the_disk_before_the_body_is_whole_and_come_back_in_pieces() {
 }
 
 #[test]
-fn a_file_stays_as_long_as_somebody_reads_it() {
+fn a_file_exists_until_its_last_reader_is_done() {
     let disk = MemoryDisk::new();
     let bodies = Bodies::new(FILES, 1);
     let file = bodies.write(&bytes(3 * BODY_PIECE_BYTES).into(), &outbox());
@@ -117,7 +117,7 @@ fn a_file_stays_as_long_as_somebody_reads_it() {
 }
 
 #[test]
-fn a_wrong_piece_is_named_and_those_before_it_come() {
+fn a_damaged_piece_is_reported_after_the_pieces_before_it() {
     let disk = MemoryDisk::new();
     let bodies = Bodies::new(FILES, 1);
     let file = bodies.write(&bytes(3 * BODY_PIECE_BYTES).into(), &outbox());
@@ -138,7 +138,7 @@ fn a_wrong_piece_is_named_and_those_before_it_come() {
 }
 
 #[test]
-fn few_bodies_are_in_memory_as_a_whole() {
+fn whole_bodies_beyond_the_limit_wait_until_others_are_dropped() {
     let disk = MemoryDisk::new();
     let bodies = Bodies::new(FILES, 1);
     let outbox = outbox();
@@ -156,7 +156,7 @@ fn few_bodies_are_in_memory_as_a_whole() {
 }
 
 #[test]
-fn without_space_a_body_is_refused_and_leaves_nothing() {
+fn a_body_is_refused_without_disk_space_and_leaves_nothing() {
     let disk = MemoryDisk::new();
     disk.limit(Some(2 * BODY_PIECE_BYTES as u64));
     let bodies = Bodies::new(FILES, 1);

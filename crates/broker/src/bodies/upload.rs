@@ -17,17 +17,17 @@ const PENDING: u8 = 0;
 const WRITTEN: u8 = 1;
 const REFUSED: u8 = 2;
 
-/// What the disk threads still have to write of one connection's large bodies.
+/// Bytes of one connection's large bodies that disk threads still have to write.
 #[derive(Debug, Clone, Default)]
 pub struct Unwritten(Arc<AtomicU64>);
 
 impl Unwritten {
-    /// So much is on its way that no more should be read.
+    /// Whether so many bytes are in flight that the connection shouldn't be read.
     pub fn is_full(&self) -> bool {
         self.0.load(Ordering::Acquire) >= UNWRITTEN_BYTES_MAX
     }
 
-    /// There is room for more again.
+    /// Whether there is room for more again.
     pub fn is_low(&self) -> bool {
         self.0.load(Ordering::Acquire) <= UNWRITTEN_BYTES_LOW
     }
@@ -36,7 +36,7 @@ impl Unwritten {
 /// The disk thread's side of a body.
 pub(super) struct Upload {
     pub id: u64,
-    /// Taken by nobody but the disk thread.
+    /// The file; only the disk thread locks it.
     write: Mutex<Option<BodyWrite>>,
     state: AtomicU8,
     is_refused: AtomicBool,
@@ -45,7 +45,7 @@ pub(super) struct Upload {
 }
 
 impl Upload {
-    /// Writes what comes next, if anybody still wants it.
+    /// Writes the next bytes, unless the body was abandoned.
     pub(super) fn write(&self, files: BodyFiles, disk: &dyn Disk, bytes: &Bytes, last: bool) -> Result<(), DiskError> {
         if self.is_refused.load(Ordering::Acquire) || self.is_given_up.load(Ordering::Acquire) {
             return Ok(());
@@ -63,12 +63,12 @@ impl Upload {
         Ok(())
     }
 
-    /// There is no space for it.
+    /// Refuses the body, because the disk has no space for it.
     pub(super) fn refuse(&self) {
         self.is_refused.store(true, Ordering::Release);
     }
 
-    /// A piece is done with.
+    /// A piece was written or abandoned.
     pub(super) fn written(&self, bytes: u64, last: bool) {
         self.unwritten.0.fetch_sub(bytes, Ordering::AcqRel);
         if last {
@@ -78,7 +78,7 @@ impl Upload {
     }
 }
 
-/// A body that is being written, or was; its file goes with this, unless [`BodyFile::keep`] was called.
+/// A body that is being written, or was. Dropping this removes its file, unless [`BodyFile::keep`] was called.
 pub struct BodyFile {
     upload: Arc<Upload>,
     bodies: Arc<Bodies>,
@@ -101,10 +101,10 @@ impl BodyFile {
         Self { upload: Arc::new(upload), bodies, outbox, piece: None, length: 0, is_kept: false }
     }
 
-    /// Takes what comes next of the body; whole pieces go to the disk thread.
+    /// Adds the next bytes of the body; whole pieces go to the disk thread.
     ///
     /// # Errors
-    /// When all that the connection holds would be too much.
+    /// If the connection would hold too many bytes in total.
     pub fn add(&mut self, mut bytes: &[u8], partial: &PartialMessages) -> Result<(), TooManyPartialBytes> {
         let most = self.bodies.files.piece_bytes;
         while !bytes.is_empty() {
@@ -121,7 +121,7 @@ impl BodyFile {
         Ok(())
     }
 
-    /// All of it has come.
+    /// Ends the body: all bytes were added.
     pub fn finish(&mut self) {
         let rest = self.piece.take().map(PartialBytes::finish).unwrap_or_default();
         self.push(rest.into(), true);
@@ -134,28 +134,28 @@ impl BodyFile {
         self.bodies.push(Work::Write { upload, bytes, last, outbox });
     }
 
-    /// How many bytes of it have come.
+    /// Number of bytes added so far.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// What a message has of it. Once all of it has come.
+    /// The message's reference to the body. Only valid once all bytes were added.
     pub fn body(&self) -> FileBody {
         let length = u32::try_from(self.length).expect("messages are shorter than 4 GiB");
         FileBody { length, handle: BodyPin::new(self.upload.id, self.length, &self.bodies) }
     }
 
-    /// Whether it isn't decided yet.
+    /// Whether the result isn't known yet.
     pub fn is_pending(&self) -> bool {
         self.upload.state.load(Ordering::Acquire) == PENDING
     }
 
-    /// Whether the disk has it.
+    /// Whether it is written to disk.
     pub fn is_written(&self) -> bool {
         self.upload.state.load(Ordering::Acquire) == WRITTEN
     }
 
-    /// Something on disk will refer to it: whoever calls this removes the file. Its id.
+    /// Returns its id for a reference on disk: the caller removes the file from now on.
     pub(crate) fn keep(mut self) -> u64 {
         self.is_kept = true;
         self.upload.id

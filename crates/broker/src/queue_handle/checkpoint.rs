@@ -1,4 +1,4 @@
-//! The state of a queue that outlives the process.
+//! The part of a queue's state that outlives the process.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ impl QueueHandle {
     /// Its live state for a checkpoint.
     pub fn live_state(self: &Arc<Self>, durable: Place) -> Option<LiveState> {
         self.with(|queue, effects| {
-            // Every durable message has to be in it.
+            // The state has to contain every durable message.
             queue.apply(Watermarks::synced(durable), effects);
             if *queue.state() == QueueState::Deleted {
                 return None;
@@ -25,7 +25,7 @@ impl QueueHandle {
         .flatten()
     }
 
-    /// Records for a clean stop what may have been delivered.
+    /// Records for a clean stop which messages may have been delivered.
     pub fn record_delivered(&self) {
         if !self.info.is_logged() {
             return;

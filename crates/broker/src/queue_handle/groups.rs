@@ -1,4 +1,4 @@
-//! What a queue does as part of a group, and its dead letters, which are moved in one.
+//! Operations of a queue that are part of a group, including moves of its dead letters.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,8 +15,8 @@ use crate::streams::Record;
 use crate::time::Nanos;
 
 impl QueueHandle {
-    /// Offers messages as part of a group; how many, from the first on, the queue took. Persistent ones are in the
-    /// queue when the group is durable; volatile ones at once, or behind what is pending already.
+    /// Offers messages as part of a group; returns how many, from the first on, the queue accepted. Persistent ones become part
+    /// of the queue when the group is durable; volatile ones at once, or behind pending messages.
     pub fn publish_in(
         self: &Arc<Self>,
         group: &mut Group,
@@ -48,8 +48,8 @@ impl QueueHandle {
         accepted
     }
 
-    /// Messages leave for good as part of a group: at once here, and after a restart if the group was durable. Nothing
-    /// is dead-lettered: that is another group.
+    /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
+    /// dead-lettered: moves of dead letters are groups of their own.
     pub fn settle_in(
         self: &Arc<Self>,
         group: &mut Group,
@@ -80,7 +80,7 @@ impl QueueHandle {
         }
     }
 
-    /// Messages that the length limit refused go to the dead-letter exchange, if they should.
+    /// Messages that the length limit refused go to the dead-letter exchange, if the overflow behaviour demands it.
     pub(super) fn dead_letter_refused(self: &Arc<Self>, batch: &Arc<Batch>, index: u32, count: u32) {
         let options = &self.info.options;
         if count > 0 && options.overflow == Overflow::RejectPublishDlx && options.dead_letter.is_some() {
@@ -90,19 +90,19 @@ impl QueueHandle {
 
     /// See [`Queue::dead_turn`].
     pub(crate) fn dead_turn(self: &Arc<Self>) -> DeadTurn {
-        // What dies from here on asks again.
+        // Messages that die from here on request another turn.
         self.is_deferred.store(false, Ordering::Release);
         self.with(|queue, effects| queue.dead_turn(effects)).unwrap_or(DeadTurn::Nothing)
     }
 
-    /// What the last turn took stays where it is, until more dies here: a queue that it goes to has stopped. Nobody is
-    /// told that it has gone.
+    /// The messages of the last turn stay here until further messages die, because a target queue has failed. Answers that wait
+    /// for the move fail.
     pub(crate) fn dead_stay(self: &Arc<Self>) {
         self.with(|queue, _| queue.dead_stay());
         self.fail_moves();
     }
 
-    /// What the last turn took is gone, as part of a group; `dropped` of it had nowhere to go.
+    /// The messages of the last turn were moved as part of a group, except `dropped`, which were routed nowhere.
     pub(crate) fn moved(self: &Arc<Self>, group: &mut Group, dropped: u64) {
         self.with(|queue, effects| {
             let runs = queue.moved(dropped, effects);
@@ -111,13 +111,13 @@ impl QueueHandle {
         });
     }
 
-    /// The group of a move is written up to `place`; `waiting` waited for it as the last one.
+    /// The group of a move is written up to `place`; `waiting` are the answers for which it was the last move.
     pub(crate) fn moved_in(&self, place: Place, waiting: Vec<Waiting>) {
         let place = self.moves.written(place);
         waiting.into_iter().for_each(|waiting| waiting.moved(place, &self.stream));
     }
 
-    /// Messages on their way to the dead-letter exchange.
+    /// Number of messages in flight to the dead-letter exchange.
     pub(crate) fn moving(&self) -> u64 {
         self.inner.lock().dead_letters().0
     }

@@ -1,4 +1,4 @@
-//! Whoever rejected messages and waits until they are where dead letters go.
+//! Answers to rejections that wait until the rejected messages have been dead-lettered.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use crate::streams::{StreamRef, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::wait_for::WaitFor;
 
-/// Why somebody waits.
+/// The purpose of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// To say that these deliveries are settled, on a link that goes with the queue.
+    /// It settles deliveries on a link that ends with the queue.
     Settlement,
-    /// To say that a transaction is done.
+    /// It completes a transaction.
     Transaction,
 }
 
-/// Somebody who waits.
+/// An answer that waits.
 pub struct Waiting {
-    /// How many of the queue's dead letters will have been moved then.
+    /// Number of the queue's dead letters that have to be moved first.
     through: u64,
     group: Arc<GroupPlace>,
     outbox: Arc<Outbox>,
@@ -37,7 +37,8 @@ impl Waiting {
         stream.notify(awaited, Waiter::Connection(self.outbox));
     }
 
-    /// It won't be. What the rest of a transaction became can't be said in a word, so its connection is closed.
+    /// The messages won't be moved. There is no way to report the outcome of the rest of a transaction, so its connection is
+    /// closed.
     pub(crate) fn fail(self, text: &Arc<str>) {
         if self.reason == Reason::Transaction {
             self.outbox.send(Event::Close(text.clone()));
@@ -45,23 +46,23 @@ impl Waiting {
     }
 }
 
-/// For `outbox`, which rejected messages of a queue that had failed: they won't be moved.
+/// Fails the answer of `outbox` at once: its rejected messages won't be moved, because their queue had failed before.
 pub(super) fn never(stream: StreamId, outbox: &Arc<Outbox>, reason: Reason, text: &Arc<str>) -> WaitFor {
     let group = Arc::new(GroupPlace::default());
     Waiting { through: 0, group: group.clone(), outbox: outbox.clone(), reason }.fail(text);
     WaitFor::moved(stream, group)
 }
 
-/// See the module; of one queue, in the order in which messages died. Locked after the queue.
+/// The waiting answers of one queue, in the order in which messages died. Locked after the queue.
 #[derive(Default)]
 pub(super) struct Moves {
     waiting: Mutex<VecDeque<Waiting>>,
-    /// Where the last group of a move ends that wrote anything.
+    /// The end of the last group of a move that wrote anything.
     place: LatestPlace,
 }
 
 impl Moves {
-    /// `outbox` waits until those that wait now, after so many before them, have been moved.
+    /// Has `outbox` wait until the `moving` dead letters that wait now have been moved, after `moved` earlier ones.
     pub(super) fn wait(
         &self,
         (moved, moving): (u64, u64),
@@ -70,7 +71,7 @@ impl Moves {
         reason: Reason,
     ) -> WaitFor {
         if moving == 0 {
-            // They were more than may wait, and dropped.
+            // They exceeded the limit of waiting messages and were dropped.
             return WaitFor::default();
         }
         let through = moved + moving;
@@ -80,20 +81,20 @@ impl Moves {
         WaitFor::moved(stream, group)
     }
 
-    /// So many have been moved: whoever waited for that.
+    /// `moved` dead letters have been moved in total: removes and returns the answers that waited for this.
     pub(super) fn through(&self, moved: u64) -> Vec<Waiting> {
         let mut waiting = self.waiting.lock();
         let count = waiting.partition_point(|waiting| waiting.through <= moved);
         waiting.drain(..count).collect()
     }
 
-    /// A group of a move is written up to `place`, nothing if there was nothing to write. Returns what those wait for whom
-    /// it was the last of: one that moves volatile messages only comes after others that may not be durable yet.
+    /// A group of a move is written up to `place`, which is nothing if there was nothing to write. Returns the place that the
+    /// answers wait for whose last move it was: a move of only volatile messages follows others that may not be durable yet.
     pub(super) fn written(&self, place: Place) -> Place {
         self.place.advance(place)
     }
 
-    /// Everybody.
+    /// Removes and returns all answers.
     pub(super) fn all(&self) -> VecDeque<Waiting> {
         std::mem::take(&mut *self.waiting.lock())
     }

@@ -1,4 +1,4 @@
-//! What others see of a queue.
+//! Status and statistics of a queue.
 
 use leveret_message::deliver::timestamp;
 use leveret_queue::{ConsumerId, ConsumerStatus, Count, Peeked, QueueCounts, QueueGauges, QueueState, QueueStatus};
@@ -6,27 +6,27 @@ use leveret_queue::{ConsumerId, ConsumerStatus, Count, Peeked, QueueCounts, Queu
 use super::QueueHandle;
 
 impl QueueHandle {
-    /// What a listing shows.
+    /// The queue as a listing shows it.
     pub fn status(&self) -> QueueStatus {
         self.inner.lock().status()
     }
 
-    /// Its sizes as the last call left them, without its lock.
+    /// Its gauges after the last call, read without its lock.
     pub fn gauges(&self) -> QueueGauges {
         self.place.read()
     }
 
-    /// What it counted, with rates; none if it has counted nothing at all.
+    /// Its counts, with rates; `None` if nothing has been counted at all.
     pub fn counts_if_any(&self) -> Option<QueueCounts> {
         self.gauges().counted.then(|| self.inner.lock().counts()).flatten()
     }
 
-    /// How many it counted so far; none if it has counted nothing at all.
+    /// The count of one kind; `None` if nothing has been counted at all.
     pub fn counted(&self, count: Count) -> Option<u64> {
         self.gauges().counted.then(|| self.inner.lock().counted(count)).flatten()
     }
 
-    /// What a listing shows of one consumer; none when it is gone.
+    /// One consumer as a listing shows it; `None` if it is gone.
     pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
         self.inner.lock().consumer_status(id)
     }
@@ -36,8 +36,7 @@ impl QueueHandle {
         self.inner.lock().peek(offset, count)
     }
 
-    /// The property `timestamp` of the message that would be delivered next, in seconds since the Unix epoch; none while it is
-    /// on disk only.
+    /// The property `timestamp` of the next message, in seconds since the Unix epoch; `None` while the message is only on disk.
     pub fn head_timestamp(&self) -> Option<u64> {
         if self.gauges().ready == 0 {
             return None;
@@ -51,7 +50,7 @@ impl QueueHandle {
         self.inner.lock().size()
     }
 
-    /// Running, failed or deleted.
+    /// Whether it is running, failed or deleted.
     pub fn state(&self) -> QueueState {
         self.inner.lock().state().clone()
     }

@@ -1,4 +1,4 @@
-//! Answers to rejections: none before the disk has what it says, and none from a queue that failed.
+//! Answers to rejections: none before the disk has the corresponding records, and none from a queue that failed.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ impl Fixture {
         Self { queue, commit, reads, bodies, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }
     }
 
-    /// Publishes and takes so many messages.
+    /// Publishes and takes `count` messages.
     fn take(&self, count: u32, persistent: bool) -> Vec<Run> {
         let mut builder = BatchBuilder::default();
         for _ in 0..count {
@@ -99,7 +99,7 @@ impl Fixture {
         (0..count).map(get).collect()
     }
 
-    /// Moves a turn of dead letters to nowhere; how many, and where the group ends.
+    /// Moves a turn of dead letters to no queue; returns how many, and the end of the group.
     fn move_dead(&self) -> (u64, Ticket) {
         let runs = loop {
             match self.queue.dead_turn() {
@@ -114,13 +114,13 @@ impl Fixture {
         (count, group.close(Wait::Confirm).0)
     }
 
-    /// What was asked for is read back.
+    /// Carries out requested reads.
     fn read(&self) {
         let job = self.reads.next(&self.bodies).expect("a read was asked for");
         job.run(&self.disk, Now { monotonic: 0, wall_ms: 0 });
     }
 
-    /// Everything that was appended becomes durable.
+    /// Makes all appended records durable.
     fn sync(&self) {
         let mut now = 0;
         while self.commit.watermarks().durable != self.commit.appended() {
@@ -137,7 +137,7 @@ impl Fixture {
         }
     }
 
-    /// How many messages are there after a restart.
+    /// Number of messages after a restart.
     fn found(&self) -> u64 {
         self.sync();
         let mut recovered = Recovered::default();
@@ -145,7 +145,7 @@ impl Fixture {
         recovered.take(ID, false).ledger.len()
     }
 
-    /// What the connection was told.
+    /// The events of the connection.
     fn told(&self) -> Vec<Event> {
         let mut told = Vec::new();
         self.outbox.drain(&mut told);
@@ -187,24 +187,24 @@ fn fails_with_a_transaction(fail: impl FnOnce(&Fixture)) {
 }
 
 #[test]
-fn whoever_waits_is_told_when_a_queue_misses_a_message() {
+fn waiters_are_notified_when_a_queue_misses_a_message() {
     fails_with_a_transaction(|stage| stage.queue.loaded(leveret_queue::StoredRead::DeadLetters, Vec::new(), 0));
 }
 
 #[test]
-fn whoever_waits_is_told_when_a_queue_is_failed() {
+fn waiters_are_notified_when_a_queue_is_failed() {
     fails_with_a_transaction(|stage| stage.queue.fail("damaged".into()));
 }
 
 #[test]
-fn whoever_waits_is_told_when_a_queue_panics() {
+fn waiters_are_notified_when_a_queue_panics() {
     fails_with_a_transaction(|stage| {
         assert_eq!(stage.queue.with(|_, _| panic!("as a bug would")), None::<()>);
     });
 }
 
 #[test]
-fn a_queue_that_failed_keeps_what_is_rejected() {
+fn a_failed_queue_keeps_rejected_messages() {
     for reason in [Reason::Settlement, Reason::Transaction] {
         let stage = Fixture::new();
         let runs = stage.take(2, true);
@@ -231,13 +231,13 @@ fn a_deleted_queue_does_not_fail() {
     assert!(ticket.first_awaited().is_some() && stage.told().is_empty(), "a transaction goes on without it");
 }
 
-/// With the checks of a debug build, on which it relies.
+/// Relies on the checks of a debug build.
 #[cfg(debug_assertions)]
 #[test]
 fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
     let stage = Fixture::new();
     let run = stage.take(1, true)[0];
-    // Nobody holds a run that ends before it begins: this stands for a bug.
+    // A run that ends before it begins isn't held by any consumer: it represents a bug.
     let runs = [run, Run { first: run.last + 2, ..run }];
     let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
     assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
@@ -246,9 +246,9 @@ fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
     assert_eq!(stage.found(), 1);
 }
 
-/// What recovery replayed is in the state of the first checkpoint after it: its settles aren't counted again.
+/// The first checkpoint after a recovery contains the replayed state: its settles aren't counted again.
 #[test]
-fn a_checkpoint_right_after_a_start_has_all_that_was_replayed() {
+fn a_checkpoint_after_recovery_contains_the_replayed_state() {
     let stage = Fixture::new();
     let taken = stage.take(3, true);
     stage.queue.settle(None, &taken[1..2], Outcome::Settled, Wait::Confirm, 0);

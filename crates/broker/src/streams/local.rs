@@ -1,7 +1,7 @@
-//! A commit stream of the node's own: a log behind its lock, and who waits for which place.
+//! A commit stream of the node itself: a log behind its lock, and the waiters for its places.
 //!
-//! Lock order is queue, then log. Nobody holds the log's lock across a disk operation: disk threads ask
-//! for a job, run it, and report.
+//! Lock order is queue, then log. The log's lock is never held during a disk operation: disk threads request a job, run it, and
+//! report.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -21,31 +21,31 @@ use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::Nanos;
 
 const NOTHING: u8 = 0;
-/// What [`Log::next_small_write`] gives.
+/// A write that [`Log::next_small_write`] returns.
 const SMALL_WRITE: u8 = 1;
-/// Something for the commit lane.
+/// Work for the commit lane.
 const WORK: u8 = 2;
 
-/// See the module.
+/// A log as a commit stream.
 pub struct LocalStream {
     id: StreamId,
     log: Mutex<Log>,
     durable: LatestPlace,
-    /// At least as far as what is durable.
+    /// The written watermark; never less than the durable one.
     written: LatestPlace,
-    /// The time of the latest call that brought one, for appends in between.
+    /// The time of the latest call with a time, for appends in between.
     clock: AtomicU64,
     room: AtomicBool,
     disk_full: AtomicBool,
-    /// How long a sync takes, smoothed.
+    /// Smoothed duration of a sync.
     sync_time: AtomicU64,
-    /// There is a queue whose messages only have to be written: then something may be written long before it is synced.
+    /// Whether some queue's messages only have to be written: records may then be written long before they are synced.
     defers_syncs: AtomicBool,
     allowance: Arc<Allowance>,
     waiters: Mutex<Vec<(Awaited, Waiter)>>,
-    /// Those who wait for a write and not for its sync.
+    /// Waiters for a write without its sync.
     writing: Mutex<Vec<(Awaited, Waiter)>>,
-    /// What was appended that nobody was told of yet: [`NOTHING`], [`SMALL_WRITE`] or [`WORK`].
+    /// Appended work that wasn't announced yet: [`NOTHING`], [`SMALL_WRITE`] or [`WORK`].
     unannounced: AtomicU8,
     writer: RwLock<Option<Arc<dyn Wake>>>,
     small_writer: RwLock<Option<Arc<dyn Wake>>>,
@@ -76,7 +76,7 @@ impl LocalStream {
         }
     }
 
-    /// Sets who is woken for each lane.
+    /// Sets the wake-up of a lane.
     pub fn set_wake(&self, lane: Lane, wake: Arc<dyn Wake>) {
         match lane {
             Lane::Commit => *self.writer.write() = Some(wake),
@@ -84,22 +84,22 @@ impl LocalStream {
         }
     }
 
-    /// Sets who is woken for small writes instead of the commit lane.
+    /// Sets the wake-up for small writes, used instead of the commit lane's.
     pub fn set_small_write_wake(&self, wake: Arc<dyn Wake>) {
         *self.small_writer.write() = Some(wake);
     }
 
-    /// How long a sync takes, smoothed over the last few.
+    /// Duration of a sync, smoothed over the last few.
     pub fn sync_time(&self) -> Nanos {
         self.sync_time.load(Ordering::Relaxed)
     }
 
-    /// What publishers may have on its way to the disk.
+    /// The limit of bytes that publishers may have in flight to the disk.
     pub fn allowance(&self) -> &Arc<Allowance> {
         &self.allowance
     }
 
-    /// Whether the log could not make a file for want of space on the disk, and there is none yet.
+    /// Whether the log failed to create a file because the disk is full, and hasn't succeeded since.
     pub fn is_disk_full(&self) -> bool {
         self.disk_full.load(Ordering::Relaxed)
     }
@@ -112,9 +112,9 @@ impl LocalStream {
         if !log.room() {
             self.room.store(false, Ordering::Relaxed);
         }
-        // Settles may wait for the next batch: the lane is told only of what is due before it comes anyway.
+        // Settles may wait for the next batch: the lane is only woken for records that are due before it runs anyway.
         let work = waiting(&log, now);
-        // Under the lock: others only take it away, and those whom they wake for it see this too.
+        // Written under the lock: other threads only reset it, and the ones that they wake see this value, too.
         if self.unannounced.load(Ordering::Relaxed) < work {
             self.unannounced.store(work, Ordering::Release);
         }
@@ -130,12 +130,12 @@ impl LocalStream {
         self.with_log(|log, now| log.close(now));
     }
 
-    /// Tells the time; it never goes back.
+    /// Sets the time; it never goes back.
     pub fn set_time(&self, now: Nanos) {
         self.clock.fetch_max(now, Ordering::Relaxed);
     }
 
-    /// Looks at the log.
+    /// Reads the log.
     pub fn inspect<R>(&self, call: impl FnOnce(&Log) -> R) -> R {
         call(&self.log.lock())
     }
@@ -151,7 +151,7 @@ impl LocalStream {
         }
     }
 
-    /// Somebody has this to do.
+    /// Wakes the thread for this kind of work.
     fn wake_for(&self, work: u8) {
         match work {
             NOTHING => {}
@@ -163,14 +163,14 @@ impl LocalStream {
         }
     }
 
-    /// The commit lane has something to do.
+    /// Wakes the commit lane.
     fn wake_writer(&self) {
         if let Some(wake) = &*self.writer.read() {
             wake.wake();
         }
     }
 
-    /// The background lane has something to do: a log was forgotten.
+    /// Wakes the background lane, because a log was forgotten.
     pub fn wake_background(&self) {
         if let Some(wake) = &*self.background.read() {
             wake.wake();
@@ -183,12 +183,12 @@ impl LocalStream {
         due.into_iter().for_each(|(awaited, waiter)| waiter.notify(awaited));
     }
 
-    /// The next thing a disk thread is to do.
+    /// The next job for a disk thread.
     pub fn next_job(&self, lane: Lane, now: Nanos) -> Next {
         let mut log = self.log.lock();
         let next = log.next_job(lane, now);
-        // The commit lane may have found that it needs a file which the other lane makes ready; a retirement
-        // that begins to wait for records lets the commit lane go on in one more file.
+        // The commit lane may have found that it needs a file that the other lane creates. A retirement that begins to wait for
+        // records allows the commit lane to continue in one more file.
         let other = match lane {
             Lane::Commit if log.background_waiting() => &self.background,
             Lane::Background if log.commit_waiting() => &self.writer,
@@ -201,16 +201,15 @@ impl LocalStream {
         next
     }
 
-    /// What whoever is woken for a small write is to do, if it is one still.
+    /// The next small write, for the thread that was woken for it, if it still exists.
     pub fn next_small_write(&self, now: Nanos) -> Option<(JobId, Job)> {
         self.log.lock().next_small_write(now)
     }
 
-    /// A job is done. Returns what of it could not be read back: those messages are lost, and their queue has
-    /// to stop.
+    /// A job is done. Returns its messages that couldn't be read back: they are lost, and their queue has to fail.
     ///
     /// # Errors
-    /// [`StorageError`] when the node cannot go on without breaking its promise.
+    /// [`StorageError`] when the node can't continue without breaking its promise.
     pub fn complete(
         &self,
         id: JobId,
@@ -220,7 +219,7 @@ impl LocalStream {
         let mut log = self.log.lock();
         let events = log.complete(id, result, now)?;
         let room = log.room();
-        // Under the lock, as appends do: of two lanes that report at once, the one that looked last has the say.
+        // Under the lock, like appends: if two lanes report at once, the later check of the log decides.
         let had_room = self.room.swap(room, Ordering::Relaxed);
         self.disk_full.store(log.is_out_of_space(), Ordering::Relaxed);
         self.sync_time.store(log.statistics().sync_smoothed, Ordering::Relaxed);
@@ -247,7 +246,7 @@ impl LocalStream {
             self.wake_all(&self.waiters);
         }
         if room && !had_room && !is_planted(Bug::LoseRoom) {
-            // Those held back wait for the place after the last one that they saw.
+            // Publishers that are held back wait for the place after the last one that they saw.
             let connection = |(_, waiter): &mut (Awaited, Waiter)| matches!(waiter, Waiter::Connection(_));
             let all: Vec<_> = self.waiters.lock().extract_if(.., connection).collect();
             for (awaited, waiter) in all {
@@ -262,7 +261,7 @@ impl LocalStream {
     }
 }
 
-/// What waits that somebody has to be told of, and for whom it is.
+/// Appended work that needs a wake-up, and its kind.
 fn waiting(log: &Log, now: Nanos) -> u8 {
     match log.commit_waiting() {
         false => NOTHING,
@@ -299,7 +298,7 @@ impl CommitStream for LocalStream {
 
     #[inline]
     fn watermarks(&self) -> Watermarks {
-        // In this order: what is durable is written.
+        // In this order, because everything durable is written.
         let durable = self.durable.get();
         Watermarks { written: self.written.get().or_later(durable), durable }
     }
@@ -311,7 +310,7 @@ impl CommitStream for LocalStream {
     fn notify(&self, awaited: Awaited, waiter: Waiter) {
         let waiters = if awaited.is_written() { &self.writing } else { &self.waiters };
         waiters.lock().push((awaited, waiter));
-        // It may have been reached between the caller's look and the push.
+        // The place may have been reached between the caller's check and the push.
         if awaited.is_reached(self.watermarks()) {
             if awaited.is_written() || !is_planted(Bug::LoseWaiter) {
                 self.wake_all(waiters);

@@ -1,7 +1,7 @@
-//! Commit streams: logs that records are appended to, each of which says how far it has got.
+//! Commit streams: logs that records are appended to, each with its watermarks.
 //!
-//! A queue belongs to one stream, and so does a group. What waits for several streams waits for each by itself
-//! ([`waits`]): one that stands still holds up nothing of the others.
+//! A queue belongs to one stream, and so does a group. A condition on several streams waits for each separately ([`waits`]): a
+//! stream that is stuck doesn't hold up the others.
 
 mod local;
 mod record;
@@ -19,25 +19,25 @@ use crate::outbox::Outbox;
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::wait_for::WaitFor;
 
-/// A queue as a commit stream knows it: something to be applied once a place is reached.
+/// A queue as seen by a commit stream: it has to be applied once a place is reached.
 pub trait Apply: Send + Sync {
-    /// Applies everything that is durable by now, or written if that is enough here.
+    /// Applies all messages that are durable, or written if that is enough for this queue.
     fn apply(self: Arc<Self>);
 }
 
-/// The recipient of the word that a place is reached.
+/// The recipient of the notification that a place is reached.
 pub enum Waiter {
     /// A connection, which then does its work itself.
     Connection(Arc<Outbox>),
     /// A queue whose publisher is gone.
     Queue(Arc<dyn Apply>),
-    /// Somebody outside the cores. The call comes on a disk thread and must only pass the word on.
+    /// A caller outside the cores. The function is called on a disk thread and must only forward the notification.
     Call(Box<dyn FnOnce() + Send>),
 }
 
 /// A log that records are appended to, in the order in which they take effect.
 pub trait CommitStream: Send + Sync {
-    /// Which one it is.
+    /// Its id.
     fn id(&self) -> StreamId;
 
     /// Appends a record. The caller may hold one queue's lock; it calls [`CommitStream::announce`] after releasing it.
@@ -46,13 +46,13 @@ pub trait CommitStream: Send + Sync {
     /// Appends a record as part of a group, which the first one begins.
     fn append_in(&self, group: &mut Option<GroupId>, record: Record<'_>) -> Ticket;
 
-    /// Closes a group: all of it holds once the ticket is durable. None if nothing is in it.
+    /// Closes a group: all of it takes effect once the ticket is durable. `None` if the group is empty.
     fn commit_group(&self, group: GroupId, wait: Wait) -> Option<Ticket>;
 
-    /// False while publishes have to be held back, since too much is on its way.
+    /// False while publishes have to be held back, because too much is in flight.
     fn has_room(&self) -> bool;
 
-    /// How far it has got.
+    /// Its watermarks.
     fn watermarks(&self) -> Watermarks;
 
     /// The place of the last record that was appended.
@@ -61,23 +61,23 @@ pub trait CommitStream: Send + Sync {
     /// Notifies `waiter` when a place is reached, in this call if it is.
     fn notify(&self, awaited: Awaited, waiter: Waiter);
 
-    /// As [`CommitStream::notify`] for callers under a queue's lock: not in this call. If the place is reached already, the
-    /// word comes with the next that is.
+    /// As [`CommitStream::notify`] for callers under a queue's lock: never notifies in this call. If the place is reached
+    /// already, the notification comes with the next place that is.
     fn notify_later(&self, awaited: Awaited, waiter: Waiter);
 
-    /// Has what was appended since the last time carried on.
+    /// Starts the processing of records appended since the last call.
     fn announce(&self);
 
-    /// From now on something may be appended that only has to be written.
+    /// From now on, records may be appended that only have to be written.
     fn defer_syncs(&self);
 
-    /// Why a publish waits while there is no room.
+    /// The reason why publishes wait while there is no room.
     fn publish_wait(&self) -> WaitReason;
 
-    /// How to read a log's messages from number `from` on, about `bytes` of them. None if there are none.
+    /// A plan to read about `bytes` bytes of a log's messages from number `from` on. `None` if there are none.
     fn plan_read(&self, log: LogId, from: u64, bytes: usize) -> Option<ReadPlan>;
 
-    /// The messages of a log are nobody's any more.
+    /// Forgets a log whose owner is gone.
     fn forget(&self, log: LogId);
 }
 
@@ -89,16 +89,16 @@ pub type Placing = fn(&Queue) -> StreamId;
 
 /// All commit streams of the node.
 pub struct Streams {
-    /// By their ids. The first one is the node's own log.
+    /// Streams in the order of their ids. The first one is the node's own log.
     all: Vec<StreamRef>,
     placing: Placing,
 }
 
 impl Streams {
-    /// These, in the order of their ids from [`StreamId::LOCAL`] on.
+    /// Streams in the order of their ids, from [`StreamId::LOCAL`] on.
     ///
     /// # Panics
-    /// If there is none, or an id isn't its place in the order.
+    /// If there is none, or an id isn't its index.
     pub fn new(all: Vec<StreamRef>, placing: Placing) -> Self {
         assert!(
             !all.is_empty() && all.iter().zip(0..).all(|(stream, at)| stream.id() == StreamId(at)),
@@ -114,7 +114,7 @@ impl Streams {
         }
     }
 
-    /// All of them.
+    /// All streams.
     pub fn all(&self) -> &[StreamRef] {
         &self.all
     }
@@ -124,7 +124,7 @@ impl Streams {
         &self.all[0]
     }
 
-    /// The stream of an id.
+    /// The stream with an id.
     ///
     /// # Panics
     /// If there is none.
@@ -137,7 +137,7 @@ impl Streams {
         self.get((self.placing)(queue))
     }
 
-    /// How far a stream has got.
+    /// The watermarks of a stream.
     #[inline]
     pub fn reached(&self, id: StreamId) -> Watermarks {
         self.get(id).watermarks()
@@ -153,13 +153,13 @@ impl Streams {
         wait.is_reached(&|stream| self.reached(stream))
     }
 
-    /// Notifies `waiter` when the stream has got there, in this call if it has.
+    /// Notifies `waiter` when the condition is reached, in this call if it is already.
     pub fn notify(&self, awaited: Awaited, waiter: Waiter) {
         self.get(awaited.stream()).notify(awaited, waiter);
     }
 
-    /// Calls `call` once all streams of a condition have got there, at once if they have; for callers that are no
-    /// connection, such as the HTTP API. It runs on a disk thread and must only pass the word on.
+    /// Calls `call` once all parts of a condition are reached, in this call if they are already; for callers other than
+    /// connections, such as the HTTP API. It runs on a disk thread and must only forward the notification.
     pub fn when_reached(self: &Arc<Self>, wait: impl Into<WaitFor>, call: Box<dyn FnOnce() + Send>) {
         let wait: WaitFor = wait.into();
         let reached = |stream| self.reached(stream);
@@ -173,7 +173,7 @@ impl Streams {
         }
     }
 
-    /// Has each stream carry on with what was appended to it.
+    /// Starts the processing of appended records in each stream.
     pub fn announce(&self) {
         self.all.iter().for_each(|stream| stream.announce());
     }

@@ -13,38 +13,38 @@ pub enum Record<'a> {
     Messages {
         /// The log.
         log: LogId,
-        /// Number of the first.
+        /// Number of the first message.
         first: u64,
-        /// They are part of this batch.
+        /// The batch that contains them.
         batch: &'a Batch,
-        /// The first of them in it.
+        /// Index of the first one in the batch.
         index: u32,
-        /// How many.
+        /// Number of messages.
         count: u32,
-        /// What stands in place of their bodies, which are in files.
+        /// Payload that replaces their bodies, which are in files.
         instead: Option<&'a Bytes>,
     },
-    /// Messages of a log whose bytes are in another one.
+    /// Messages of a log whose bytes are in another log.
     References {
-        /// The log that has them.
+        /// The log that the messages belong to.
         log: LogId,
-        /// Number of the first.
+        /// Number of the first message.
         first: u64,
-        /// How many.
+        /// Number of messages.
         messages: u16,
-        /// Where they are; see [`leveret_queue::shared`].
+        /// The location of the messages; see [`leveret_queue::shared`].
         payload: &'a [u8],
     },
-    /// Messages have left a log.
+    /// Messages left a log.
     Settle {
         /// The log.
         log: LogId,
-        /// Why.
+        /// The reason.
         reason: SettleReason,
-        /// Which.
+        /// Their numbers.
         ranges: &'a [SettleRange],
     },
-    /// A record of its owner's own; see [`crate::records`].
+    /// A record with an owner-specific meaning; see [`crate::records`].
     Control {
         /// The log.
         log: LogId,

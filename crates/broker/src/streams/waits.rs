@@ -1,5 +1,5 @@
-//! Waits for commit streams, one list for each stream: runs that aren't applied yet, confirms and answers in order, and
-//! what a connection has registered for.
+//! Waits for commit streams, in one list per stream: unapplied runs, confirms and answers in order, and the registrations of a
+//! connection.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::turn_budget::{APPLY, TurnBudget};
 use crate::wait_for::WaitFor;
 
-/// Runs of one queue in one entry, at most so many places apart.
+/// Maximum distance of places of runs of one queue that share an entry.
 const ENTRY_PLACES_MAX: u64 = 64;
-/// No more are added to an entry with so many bytes.
+/// Bytes of an entry from which on no runs are added to it.
 const ENTRY_BYTES: u64 = 4096;
 
-/// Lists by their streams: nearly always there is one.
+/// Lists by stream: nearly always there is one.
 #[derive(Debug)]
 struct ByStream<T>(SmallVec<[(StreamId, T); 1]>);
 
@@ -45,8 +45,8 @@ impl<T: Default> ByStream<T> {
     }
 }
 
-/// Confirms or answers: in order within a stream. One that waits for several streams waits in the list of one after the
-/// other, so that it holds up those of none of them for longer than it has to.
+/// Confirms or answers, in order within a stream. An entry that waits for several streams is in the list of one after the
+/// other, so that it holds up other entries no longer than necessary.
 #[derive(Debug)]
 pub struct InOrder<T> {
     lists: ByStream<VecDeque<(WaitFor, T)>>,
@@ -59,17 +59,17 @@ impl<T> Default for InOrder<T> {
 }
 
 impl<T> InOrder<T> {
-    /// The last one of the stream that this condition begins with.
+    /// The last entry of the stream that this condition begins with.
     pub fn last(&mut self, wait: &WaitFor) -> Option<&mut (WaitFor, T)> {
         self.lists.of(wait.stream()).back_mut()
     }
 
-    /// Adds one behind those of its stream. What waits for nothing waits for those before it.
+    /// Adds an entry behind the others of its stream. An entry without a condition waits for those before it.
     pub fn push(&mut self, wait: WaitFor, entry: T) {
         self.lists.of(wait.stream()).push_back((wait, entry));
     }
 
-    /// Takes out the next one that is due, if `is_wanted`.
+    /// Removes and returns the next entry that is due, if `is_wanted`.
     #[inline]
     pub fn pop_if(&mut self, reached: &impl Fn(StreamId) -> Watermarks, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
         let mut at = 0;
@@ -88,19 +88,19 @@ impl<T> InOrder<T> {
         None
     }
 
-    /// Takes out the next one that is due.
+    /// Removes and returns the next entry that is due.
     #[inline]
     pub fn pop(&mut self, reached: &impl Fn(StreamId) -> Watermarks) -> Option<T> {
         self.pop_if(reached, |_| true)
     }
 
-    /// The places that the first of each stream wait for. One whose dead letters have no place yet isn't among them: its
+    /// The places that the first entries of each stream wait for. An entry whose dead letters have no place yet is omitted: its
     /// owner is notified when they have.
     pub fn awaited(&self) -> impl Iterator<Item = Awaited> {
         self.lists.iter().filter_map(|list| list.front()?.0.first_awaited())
     }
 
-    /// The first of each stream.
+    /// The first entry of each stream.
     pub fn firsts(&self) -> impl Iterator<Item = &T> {
         self.lists.iter().filter_map(|list| list.front()).map(|(_, entry)| entry)
     }
@@ -115,20 +115,20 @@ impl<T> InOrder<T> {
         self.lists.iter().all(VecDeque::is_empty)
     }
 
-    /// Takes out those that don't stay.
+    /// Removes entries unless `stays` returns true.
     pub fn retain(&mut self, stays: impl Fn(&T) -> bool) {
         self.lists.0.iter_mut().for_each(|(_, list)| list.retain(|(_, entry)| stays(entry)));
     }
 }
 
-/// Runs of messages that were published to queues of one stream, and wait for the same: that they are durable, or written.
-/// Places never go back, so a queue of them is enough.
+/// Runs of messages that were published to queues of one stream and wait for the same watermark: durable or written. Places
+/// never go back, so a queue of runs is sufficient.
 pub struct Runs<Q>(VecDeque<Unapplied<Q>>);
 
 struct Unapplied<Q> {
-    /// Of its first run.
+    /// Place of its first run.
     first: Place,
-    /// Of its last run.
+    /// Place of its last run.
     last: Place,
     queue: Arc<Q>,
     bytes: u64,
@@ -141,7 +141,7 @@ impl<Q> Default for Runs<Q> {
 }
 
 impl<Q: Apply> Runs<Q> {
-    /// A run with so many bytes went to `queue`.
+    /// Adds a run of `bytes` bytes for `queue`.
     pub fn note(&mut self, place: Place, queue: &Arc<Q>, bytes: u64) {
         match self.0.back_mut() {
             Some(last)
@@ -149,7 +149,7 @@ impl<Q: Apply> Runs<Q> {
                     && last.last.number() + ENTRY_PLACES_MAX > place.number()
                     && last.bytes < ENTRY_BYTES =>
             {
-                // Few small runs of the same queue: the first is answered with the last.
+                // A few small runs of the same queue: the first is confirmed with the last.
                 last.last = place;
                 last.bytes += bytes;
             }
@@ -157,15 +157,15 @@ impl<Q: Apply> Runs<Q> {
         }
     }
 
-    /// As [`Runs::note`] without bytes, unless something later is waited for already.
+    /// As [`Runs::note`] without bytes, unless a later place is waited for already.
     pub fn note_later(&mut self, place: Place, queue: &Arc<Q>) {
         if self.0.back().is_none_or(|last| last.last.is_before(place)) {
             self.note(place, queue, 0);
         }
     }
 
-    /// Applies what was reached, or as much of it as the turn may; with `written` it is enough that it is written. Its bytes,
-    /// and whether that was all.
+    /// Applies runs whose place is reached, or as many as the turn allows; with `written`, it is enough that they are written.
+    /// Returns their bytes, and whether that was all.
     fn apply(&mut self, reached: Watermarks, written: bool, budget: &mut TurnBudget) -> (u64, bool) {
         let mut bytes = 0;
         let mut applied: Option<Arc<Q>> = None;
@@ -182,7 +182,7 @@ impl<Q: Apply> Runs<Q> {
                 applied = Some(unapplied.queue);
             }
         }
-        // Nothing is confirmed before it is in its queue, also when later runs of the entry aren't there yet.
+        // A run is only confirmed once it is in its queue, even if later runs of its entry aren't reached yet.
         if let Some(unapplied) = self.0.front().filter(|unapplied| reached.have(unapplied.first, written)) {
             unapplied.queue.clone().apply();
         }
@@ -194,12 +194,12 @@ impl<Q: Apply> Runs<Q> {
         self.0.front().map(|first| first.last)
     }
 
-    /// Whether all of them are applied.
+    /// Whether all runs are applied.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes out all of them, with the places of their last runs.
+    /// Removes and returns all, with the places of their last runs.
     pub fn drain(&mut self) -> impl Iterator<Item = (Place, Arc<Q>)> {
         self.0.drain(..).map(|unapplied| (unapplied.last, unapplied.queue))
     }
@@ -215,9 +215,9 @@ pub struct RunsByStream<Q>(ByStream<OfStream<Q>>);
 
 /// Runs of one stream.
 pub struct OfStream<Q> {
-    /// They wait until they are durable.
+    /// Runs that wait until they are durable.
     pub synced: Runs<Q>,
-    /// For queues whose durability is `os`.
+    /// Runs for queues whose durability is `os`.
     pub written: Runs<Q>,
 }
 
@@ -234,7 +234,7 @@ impl<Q> Default for RunsByStream<Q> {
 }
 
 impl<Q: Apply> RunsByStream<Q> {
-    /// A run with so many bytes went to `queue`.
+    /// Adds a run of `bytes` bytes for `queue`.
     pub fn note(&mut self, awaited: Awaited, queue: &Arc<Q>, bytes: u64) {
         let OfStream { synced, written } = self.0.of(awaited.stream());
         let runs = if awaited.is_written() { written } else { synced };
@@ -246,7 +246,7 @@ impl<Q: Apply> RunsByStream<Q> {
         self.0.of(stream)
     }
 
-    /// Applies what was reached, or as much of it as the turn may. Its bytes, and whether that was all.
+    /// Applies runs whose place is reached, or as many as the turn allows. Returns their bytes, and whether that was all.
     pub fn apply(&mut self, reached: &impl Fn(StreamId) -> Watermarks, budget: &mut TurnBudget) -> (u64, bool) {
         let (mut bytes, mut is_all) = (0, true);
         for (stream, runs) in &mut self.0.0 {
@@ -259,12 +259,12 @@ impl<Q: Apply> RunsByStream<Q> {
         (bytes, is_all)
     }
 
-    /// Whether all of them are applied.
+    /// Whether all runs are applied.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|runs| runs.synced.is_empty() && runs.written.is_empty())
     }
 
-    /// The streams that runs went to so far.
+    /// The streams of runs so far.
     pub fn streams(&self) -> impl Iterator<Item = StreamId> {
         self.0.0.iter().map(|(stream, _)| *stream)
     }
@@ -278,7 +278,7 @@ impl<Q: Apply> RunsByStream<Q> {
         })
     }
 
-    /// Takes out all of them, with the tickets of their last runs.
+    /// Removes and returns all, with the tickets of their last runs.
     pub fn drain(&mut self) -> impl Iterator<Item = (Ticket, Arc<Q>)> {
         self.0.0.iter_mut().flat_map(|(stream, runs)| {
             let stream = *stream;
@@ -288,7 +288,7 @@ impl<Q: Apply> RunsByStream<Q> {
     }
 }
 
-/// The places that streams notify a connection of, the soonest of each.
+/// Places that a connection registered for, the earliest of each stream.
 #[derive(Debug, Default)]
 pub struct Registered(ByStream<[Slot; 2]>);
 
@@ -299,7 +299,7 @@ struct Slot {
 }
 
 impl Registered {
-    /// The connection waits for this.
+    /// Adds a place that the connection waits for.
     pub fn want(&mut self, awaited: Awaited) {
         let slot = &mut self.0.of(awaited.stream())[usize::from(awaited.is_written())];
         if slot.wanted.is_none_or(|wanted| awaited.place().is_before(wanted)) {
@@ -307,7 +307,8 @@ impl Registered {
         }
     }
 
-    /// Calls `register` for what it waits for, but for streams that it has registered with for something as soon.
+    /// Calls `register` for each place that it waits for, unless it has registered with that stream for an earlier or equal
+    /// one.
     pub fn register(&mut self, mut register: impl FnMut(Awaited)) {
         for (stream, slots) in &mut self.0.0 {
             for (slot, written) in slots.iter_mut().zip([false, true]) {
@@ -321,12 +322,12 @@ impl Registered {
         }
     }
 
-    /// Whether it waits for something to become durable.
+    /// Whether it waits for any place to become durable.
     pub fn wants_any_durable(&self) -> bool {
         self.0.iter().any(|[durable, _]| durable.wanted.is_some())
     }
 
-    /// The stream has notified the connection that something is durable, or with `written` that it is written.
+    /// The stream has notified the connection that a place is durable or, with `written`, that it is written.
     pub fn notified(&mut self, stream: StreamId, written: bool) {
         self.0.of(stream)[usize::from(written)].registered = None;
     }
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_stands_still_holds_up_nothing_of_another() {
+    fn a_stuck_stream_does_not_hold_up_another() {
         let mut waits = InOrder::default();
         waits.push(at(A, 5).into(), "a1");
         waits.push(at(B, 7).into(), "b1");
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_waits_for_nothing_stays_behind_those_of_its_stream() {
+    fn an_entry_without_a_condition_waits_for_earlier_ones() {
         let mut waits = InOrder::default();
         waits.push(at(A, 5).into(), "a");
         waits.push(at(B, 0).into(), "volatile in b");
@@ -389,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_registers_once_with_a_stream_that_stands_still() {
+    fn a_connection_registers_once_with_a_stuck_stream() {
         fn register(registered: &mut Registered, wanted: &[Awaited]) -> Vec<Awaited> {
             wanted.iter().for_each(|awaited| registered.want(*awaited));
             let mut calls = Vec::new();

@@ -1,8 +1,8 @@
-//! Changes of users, permissions and virtual hosts: who looks after a node wants to know when they were.
+//! Log lines about changes of users, permissions and virtual hosts: operators want to know when they were made.
 
 use leveret_model::{Command, Topology};
 
-/// The lines of a change, as RabbitMQ writes them, from what there is before it; none for what happens too often.
+/// The log lines of a command, as RabbitMQ writes them, computed from the topology before it; none for frequent commands.
 pub(crate) fn lines(topology: &Topology, command: &Command) -> Vec<String> {
     match command {
         Command::CreateVhost { name } => vec![format!("Adding vhost '{name}'")],

@@ -1,11 +1,11 @@
-//! When the messages of a queue came in, by short stretches of time: a mark has the latest arrival of its messages.
+//! Arrival times of a queue's messages in short intervals: a mark holds the latest arrival of its messages.
 
 use std::collections::BTreeSet;
 
-/// Messages of one mark came in within this time, in milliseconds.
+/// Interval in which all messages of a mark arrived, in milliseconds.
 const MARK_MS: u64 = 10;
-/// From so many marks on a mark may stand for [`WIDE_MARK_MS`]: a queue that holds days of messages isn't to keep a mark for
-/// nearly each.
+/// Number of marks above which a mark may cover [`WIDE_MARK_MS`]: a queue that holds days of messages shouldn't need
+/// nearly one mark per message.
 const MARKS_MAX: usize = 100_000;
 const WIDE_MARK_MS: u64 = 500;
 
@@ -42,7 +42,7 @@ impl Arrivals {
                 return;
             }
             self.closed.insert((mark.latest_ms, mark.first, mark.last));
-            // The oldest ones are consumed first, as a rule.
+            // Normally the oldest messages are consumed first.
             while let Some(oldest) = self.closed.first()
                 && oldest.2 < low
             {
@@ -58,7 +58,7 @@ impl Arrivals {
         [closed, self.open.map(|mark| mark.latest_ms)].into_iter().flatten().min()
     }
 
-    /// Takes a mark out all of whose messages came in up to `until_ms`.
+    /// Removes and returns a mark whose messages all arrived up to `until_ms`.
     pub(super) fn pop_due(&mut self, until_ms: u64) -> Option<(u64, u64)> {
         if let Some((_, first, last)) = self.closed.first().copied().filter(|oldest| oldest.0 <= until_ms) {
             self.closed.pop_first();
@@ -68,7 +68,7 @@ impl Arrivals {
         Some((mark.first, mark.last))
     }
 
-    /// Puts back what is left of a mark that was due.
+    /// Puts back the rest of a mark that was due.
     pub(super) fn push_due(&mut self, first: u64, last: u64) {
         self.closed.insert((0, first, last));
     }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_came_in_long_before_its_number_is_due_first() {
+    fn a_message_that_arrived_long_before_its_number_is_due_first() {
         let mut arrivals = Arrivals::default();
         arrivals.push(0, 1, 10_000, 0);
         arrivals.push(1, 1, 2_000, 0);

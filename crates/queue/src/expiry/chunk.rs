@@ -1,4 +1,4 @@
-//! Up to 1,024 messages with times of their own: numbers that follow each other and sizes that are alike take no memory.
+//! Up to 1,024 messages with expiry times of their own. Consecutive numbers and equal sizes take no memory.
 
 /// Messages with ascending numbers, each with its tick and its body bytes.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,12 +31,12 @@ const SHORT: u8 = 2;
 const LONG: u8 = 4;
 
 impl Chunk {
-    /// Looking through so many for the soonest takes under a microsecond.
+    /// Maximum number of messages. Scanning this many for the soonest takes under a microsecond.
     pub(super) const LEN_MAX: usize = 1024;
-    /// Bytes of an encoded chunk before its numbers: the first number, how many, and how they are kept.
+    /// Bytes of an encoded chunk before its numbers: the first number, the count, and the encoding of the numbers.
     pub(super) const HEAD_BYTES: usize = 11;
 
-    /// Without any message yet; the first one gets this number or a higher one.
+    /// An empty chunk; its first message gets this number or a higher one.
     pub(super) fn new(first: u64) -> Self {
         Self { first, numbers: Numbers::Dense, ticks: Vec::new(), sizes: Sizes::Same(0), soonest: u32::MAX }
     }
@@ -81,7 +81,7 @@ impl Chunk {
         (0..self.len()).map(|at| (self.number(at), self.ticks[at], self.size(at)))
     }
 
-    /// Whether there is a place for this number, which is above all others.
+    /// Whether this number, which is above all others, fits in.
     pub(super) fn takes(&self, number: u64) -> bool {
         self.len() < Self::LEN_MAX && number - self.first <= u64::from(u16::MAX)
     }
@@ -99,7 +99,7 @@ impl Chunk {
         self.soonest = self.soonest.min(tick);
     }
 
-    /// Writes the numbers out one by one.
+    /// Replaces the dense form by a list of numbers.
     fn thin_out(&mut self) {
         if self.numbers == Numbers::Dense {
             self.numbers = Numbers::Sparse((0..self.len()).map(|at| at as u16).collect());
@@ -129,7 +129,7 @@ impl Chunk {
         }
     }
 
-    /// Takes the soonest out: number and body bytes.
+    /// Removes and returns the message that expires soonest: number and body bytes.
     ///
     /// # Panics
     /// When there is none.
@@ -171,7 +171,7 @@ impl Chunk {
         size_of::<Self>() + numbers + 4 * self.ticks.capacity() + sizes
     }
 
-    /// Bytes that [`Chunk::encode`] writes.
+    /// Number of bytes that [`Chunk::encode`] writes.
     pub(super) fn encoded_bytes(&self) -> usize {
         let numbers = if self.numbers == Numbers::Dense { 0 } else { 2 };
         let (same, sizes) = match self.sizes {
@@ -204,7 +204,8 @@ impl Chunk {
         }
     }
 
-    /// What [`Chunk::encode`] wrote, taken off the front. None when it isn't a whole chunk with ascending numbers.
+    /// Decodes a chunk written by [`Chunk::encode`] from the front of `bytes`. `None` if it isn't a whole chunk with
+    /// ascending numbers.
     pub(super) fn decode(bytes: &mut &[u8]) -> Option<Self> {
         let first = u64::from_le_bytes(*take(bytes)?);
         let len = usize::from(u16::from_le_bytes(*take(bytes)?));
@@ -296,7 +297,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_chunk_or_not(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn arbitrary_bytes_decode_to_a_sorted_chunk_or_nothing(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             if let Some(chunk) = Chunk::decode(&mut &bytes[..]) {
                 prop_assert!(chunk.iter().is_sorted_by(|one, next| one.0 < next.0));
             }

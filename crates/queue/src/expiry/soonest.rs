@@ -1,15 +1,15 @@
-//! Messages with times of their own, to the millisecond: as many as are worth twenty bytes more for each.
+//! Expiry times to the millisecond, for a limited number of messages: each takes twenty bytes more than in ticks.
 
 use std::collections::BTreeMap;
 
-/// This many are kept here; what comes beyond them is kept by ticks in [`super::times`].
+/// Maximum number of messages kept here; further ones are kept in ticks, in [`super::times`].
 pub(super) const SOONEST_MAX: usize = 1 << 17;
-/// So many that are gone don't matter.
+/// Number of departed messages below which pruning isn't worthwhile.
 const GONE_MAX: u64 = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct Soonest {
-    /// By time in milliseconds since the Unix epoch and number: body bytes.
+    /// Body bytes by time, in milliseconds since the Unix epoch, and number.
     times: BTreeMap<(u64, u64), u32>,
 }
 
@@ -30,21 +30,21 @@ impl Soonest {
         self.times.first_key_value().map(|((time_ms, _), _)| *time_ms)
     }
 
-    /// Takes out one that is due at `now_ms`: number and body bytes.
+    /// Removes and returns a message that is due at `now_ms`: number and body bytes.
     pub(super) fn pop_due(&mut self, now_ms: u64) -> Option<(u64, u32)> {
         let first = self.times.first_entry().filter(|first| first.key().0 <= now_ms)?;
         let ((_, number), bytes) = first.remove_entry();
         Some((number, bytes))
     }
 
-    /// Forgets messages that are gone when they are most of what is kept; `live` of all messages aren't.
+    /// Forgets departed messages once they are the majority of the entries; `live` is the number of all live messages.
     pub(super) fn prune(&mut self, live: u64, is_live: impl Fn(u64) -> bool) {
         if self.times.len() as u64 > 2 * live + GONE_MAX {
             self.times.retain(|(_, number), _| is_live(*number));
         }
     }
 
-    /// Number, time and body bytes of all, by number.
+    /// Number, time and body bytes of all messages, by number.
     pub(super) fn by_number(&self) -> Vec<(u64, u64, u32)> {
         let mut all: Vec<_> = self.times.iter().map(|((time_ms, number), bytes)| (*number, *time_ms, *bytes)).collect();
         all.sort_unstable();

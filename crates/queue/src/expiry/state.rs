@@ -1,6 +1,6 @@
-//! The times as a checkpoint keeps them: the state bytes of a queue's entry (docs/storage.md).
+//! Encoding of expiry times in a checkpoint: the state bytes of a queue's entry (docs/storage.md).
 //!
-//! Little endian; nothing at all when no time is known.
+//! Little endian; no bytes at all when no time is known.
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -19,7 +19,7 @@ use super::Expiry;
 use super::chunk::Chunk;
 use super::times::Times;
 
-/// Version 1 wrote twenty bytes for each time; 2 is what tells [`crate::Kept`] from this.
+/// Version of the encoding. Version 1 wrote twenty bytes for each time; 2 is the version of [`crate::Kept`].
 const VERSION: u8 = 3;
 const HEAD: usize = 13;
 const MARK: usize = 24;
@@ -27,15 +27,15 @@ const MARK: usize = 24;
 /// State bytes that this version can't read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ExpiryStateError {
-    /// Written by another version.
+    /// They were written by another version.
     #[error("unknown version {0} of a queue's expiry state")]
     Version(u8),
-    /// What is there isn't what its counts say.
+    /// The length doesn't match the counts.
     #[error("the {have} bytes of a queue's expiry state don't add up: {what}")]
     Malformed {
-        /// Bytes there.
+        /// Number of bytes.
         have: usize,
-        /// Where they go wrong.
+        /// The part that doesn't match.
         what: &'static str,
     },
 }
@@ -44,7 +44,7 @@ impl Expiry {
     /// The bytes for a checkpoint. Numbers in `due` are due at once after a restart.
     pub(crate) fn encode(&self, due: &RoaringTreemap) -> Vec<u8> {
         let marks = self.arrivals.iter().count();
-        // After a restart nobody has them, and their time is over.
+        // After a restart no consumer has these messages, and they have expired.
         let overdue = &self.overdue | due;
         if marks == 0 && self.soonest.is_empty() && self.times.is_empty() && overdue.is_empty() {
             return Vec::new();
@@ -68,10 +68,10 @@ impl Expiry {
         out
     }
 
-    /// The bytes that [`crate::Queue::kept`] wrote.
+    /// Decodes bytes written by [`crate::Queue::kept`].
     ///
     /// # Errors
-    /// [`ExpiryStateError`] when it is of another version or its counts don't add up.
+    /// [`ExpiryStateError`] if they are of another version or their counts don't add up.
     pub fn decode(bytes: &[u8]) -> Result<Self, ExpiryStateError> {
         let have = bytes.len();
         match bytes.split_first() {
@@ -108,7 +108,7 @@ fn decode_rest(bytes: &[u8]) -> Result<Expiry, &'static str> {
     if rest.is_empty() { Ok(expiry) } else { Err("more than all of the chunks") }
 }
 
-/// Adds a chunk, and those that are due at once where their numbers belong.
+/// Adds a chunk, and inserts the messages that are due at once in the order of numbers.
 fn merge(times: &mut Times, chunk: Chunk, last: u64, due: &mut std::iter::Peekable<impl Iterator<Item = u64>>) {
     if due.peek().is_none_or(|number| *number > last) {
         times.push_chunk(chunk);

@@ -1,4 +1,4 @@
-//! Messages with times of their own: four bytes each and what their sizes need, in chunks that know their soonest.
+//! Messages with expiry times of their own: four bytes each plus their sizes, in chunks with a known soonest time.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -6,16 +6,16 @@ use super::chunk::Chunk;
 
 /// Times are kept in ticks of this many milliseconds, rounded up.
 const TICK_MS: u64 = 500;
-/// Tick 0: the beginning of 2020 in milliseconds since the Unix epoch. The last tick is in 2088; what expires later
-/// expires then.
+/// Tick 0: the beginning of 2020 in milliseconds since the Unix epoch. The last tick is in 2088; later times are
+/// reduced to it.
 const TICK_ZERO_MS: u64 = 1_577_836_800_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Times {
     chunks: VecDeque<Chunk>,
-    /// How many chunks are gone: the index of `chunks[0]`.
+    /// Number of removed chunks: the index of `chunks[0]`.
     gone: u64,
-    /// Soonest tick and index of every chunk that holds something.
+    /// Soonest tick and index of every non-empty chunk.
     soonest: BTreeSet<(u32, u64)>,
     count: u64,
 }
@@ -33,7 +33,7 @@ impl Times {
         self.count == 0
     }
 
-    /// Numbers ascend.
+    /// Adds a message. Numbers ascend.
     pub(super) fn push(&mut self, number: u64, time_ms: u64, bytes: u32) {
         self.push_tick(number, tick(time_ms), bytes);
     }
@@ -55,7 +55,7 @@ impl Times {
         self.count += 1;
     }
 
-    /// Messages above all that are here.
+    /// Adds a chunk of messages with higher numbers than all present ones.
     pub(super) fn push_chunk(&mut self, chunk: Chunk) {
         if let Some(soonest) = chunk.soonest() {
             self.soonest.insert((soonest, self.gone + self.chunks.len() as u64));
@@ -68,7 +68,7 @@ impl Times {
         self.soonest.first().map(|(tick, _)| time_ms(*tick))
     }
 
-    /// Takes out one that is due at `now_ms`: number and body bytes.
+    /// Removes and returns a message that is due at `now_ms`: number and body bytes.
     pub(super) fn pop_due(&mut self, now_ms: u64) -> Option<(u64, u32)> {
         let &(_, index) = self.soonest.first().filter(|(tick, _)| time_ms(*tick) <= now_ms)?;
         self.soonest.pop_first();
@@ -90,7 +90,7 @@ impl Times {
         }
     }
 
-    /// Forgets messages that are gone: those below `low` at once, others when they are most of what is kept.
+    /// Forgets departed messages: numbers below `low` at once, others once they are the majority of the entries.
     pub(super) fn prune(&mut self, live: u64, low: u64, is_live: impl Fn(u64) -> bool) {
         while let Some(chunk) = self.chunks.pop_front_if(|chunk| chunk.last().is_none_or(|last| last < low)) {
             if let Some(soonest) = chunk.soonest() {
@@ -107,7 +107,7 @@ impl Times {
         }
     }
 
-    /// These, and others by number, time and body bytes, in the order of their numbers.
+    /// These messages merged with others (number, time and body bytes), in the order of their numbers.
     pub(super) fn merged_with(&self, others: &[(u64, u64, u32)]) -> Self {
         let mut merged = Self::default();
         let mut others = others.iter().peekable();
@@ -121,7 +121,7 @@ impl Times {
         merged
     }
 
-    /// All that hold something, by number.
+    /// All non-empty chunks, by number.
     pub(super) fn chunks(&self) -> impl Iterator<Item = &Chunk> {
         self.chunks.iter().filter(|chunk| chunk.len() > 0)
     }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_forgotten() {
+    fn departed_messages_are_forgotten() {
         let mut times = Times::default();
         for number in 0..100_000 {
             times.push(number, START + 1_000_000, 0);
@@ -179,7 +179,7 @@ mod tests {
         let mut times = Times::default();
         for number in 0..100_000 {
             times.push(number, START + 1_000_000, 0);
-            // One that stays keeps the low mark down.
+            // A message that stays keeps the low mark down.
             times.prune(2, 0, |other| other == 0 || other == number);
         }
         assert!(times.memory() < 200_000, "{}", times.memory());

@@ -1,5 +1,5 @@
-//! Consumers that only look (AMQP 1.0, 3.5.3, distribution-mode copy): each sees every message that is ready
-//! when it comes to it, once, from the head on. Nothing in the queue changes by that.
+//! Browsing consumers (AMQP 1.0, 3.5.3, distribution-mode copy): each is shown every message once, from the head on, if it is
+//! ready when the consumer reaches it. Browsing doesn't change the queue.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl ClassicQueue {
         self.ready.numbers(&self.ledger)
     }
 
-    /// How many messages are there for this consumer.
+    /// Number of messages that are available to this consumer.
     pub(super) fn available_to(&self, consumer: &Consumer) -> u64 {
         match &consumer.browser {
             None => self.ready.messages(),
@@ -34,7 +34,7 @@ impl ClassicQueue {
         }
     }
 
-    /// A turn of a consumer that only looks: what it sees stays where it is.
+    /// A turn of a browsing consumer: messages that it is shown stay in the queue.
     pub(super) fn browse(
         &mut self,
         id: ConsumerId,
@@ -80,7 +80,7 @@ impl ClassicQueue {
         TurnEnd::Done
     }
 
-    /// A run of ready messages from `number` on, from the queue's memory or what was read for this consumer.
+    /// A run of ready messages from `number` on, from the queue's memory or from messages read for this consumer.
     fn show(&self, number: u64, most: u64, browser: &Browser) -> Option<Taken> {
         let (batch, index, room, durable) = match self.contents.find(number) {
             Some((first, held)) => {
@@ -97,7 +97,7 @@ impl ClassicQueue {
         Some(Taken { batch: batch.clone(), index, count: count as u32, first: number, redelivered, failures, durable })
     }
 
-    /// A read asked for by [`Effects::browse_reads`] is done: stored messages in ascending order, each run with
+    /// A read requested by [`Effects::browse_reads`] has finished: stored messages in ascending order, each run with
     /// consecutive numbers.
     pub(super) fn browse_loaded(
         &mut self,

@@ -8,14 +8,14 @@ use crate::ledger_queue::ClassicQueue;
 use crate::planted::{Bug, is_planted};
 
 impl ClassicQueue {
-    /// The live durable messages and what else a checkpoint keeps, as applied so far.
+    /// The queue's checkpoint: live durable messages and other state, as applied so far.
     pub fn checkpoint(&self) -> Checkpoint {
         let (live, bytes) = self.durable_live();
         let state = self.kept();
         Checkpoint { next: self.ledger.next(), live, bytes, elsewhere: self.references.numbers(), state }
     }
 
-    /// Numbers from here on were never handed out: what a clean stop records.
+    /// Numbers from here on were never handed out; recorded by a clean stop.
     pub fn delivered_below(&self) -> u64 {
         self.ready.cursor()
     }
@@ -27,7 +27,7 @@ impl ClassicQueue {
         for (first, held) in self.contents.volatile() {
             for at in 0..held.count {
                 if live.remove(first + u64::from(at)) {
-                    // The sum may be short where what expired on disk counted with an estimate.
+                    // The sum may be too low, because messages that expired on disk were counted with an estimate.
                     bytes = bytes.saturating_sub(u64::from(held.batch.body_length((held.index + at) as usize)));
                 }
             }
@@ -48,7 +48,7 @@ impl ClassicQueue {
     fn kept(&self) -> Vec<u8> {
         let mut due = RoaringTreemap::new();
         for run in self.dead.expired() {
-            // The checkpoint still counts them as alive.
+            // The checkpoint still counts them as live.
             due.insert_range(run.first..=run.last);
         }
         kept::encode(&self.references, self.ledger.next(), self.clock.encode(&due))

@@ -1,15 +1,15 @@
-//! The step that decides on a deletion: nothing comes in between the look at a queue and its end.
+//! The step that decides on a deletion: nothing can arrive between the check of a queue and its end.
 
 use crate::Nanos;
 use crate::answers::{DeleteIf, NotDeleted};
 use crate::ledger_queue::ClassicQueue;
 
 impl ClassicQueue {
-    /// Closes the queue, if this holds: it takes neither messages nor consumers from here on. Its deletion is to be logged
-    /// under the same lock.
+    /// Closes the queue if the condition holds: it accepts neither messages nor consumers from then on. The caller has to log
+    /// the deletion under the same lock.
     ///
     /// # Errors
-    /// [`NotDeleted`], the first that doesn't hold; the queue stays as it is.
+    /// [`NotDeleted`], the first condition that doesn't hold; the queue stays as it is.
     pub fn close(&mut self, condition: DeleteIf, now: Nanos) -> Result<(), NotDeleted> {
         if condition.unused && self.consumers.len() > 0 {
             return Err(NotDeleted::InUse);
@@ -24,7 +24,7 @@ impl ClassicQueue {
         Ok(())
     }
 
-    /// Whether it was closed, or is deleted.
+    /// Whether it is closed or deleted.
     pub fn is_closed(&self) -> bool {
         self.is_closed
     }

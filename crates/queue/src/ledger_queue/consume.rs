@@ -1,4 +1,4 @@
-//! Consumers come and go, and say whether they can take more.
+//! Calls that add, remove and update consumers.
 
 use crate::Nanos;
 use crate::answers::NoConsumer;
@@ -28,7 +28,7 @@ impl ClassicQueue {
         Ok(())
     }
 
-    /// Removes a consumer; what it holds unacknowledged stays with its channel.
+    /// Removes a consumer; its unacknowledged messages stay with its channel.
     pub fn cancel(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) -> Option<usize> {
         let was_there = self.consumers.remove(id);
         self.changed = now;
@@ -39,7 +39,7 @@ impl ClassicQueue {
         was_there.then(|| self.consumers.len())
     }
 
-    /// The flow of a consumer has changed: room, window or credit. Returns its link's state if its credit has.
+    /// Changes the flow of a consumer: room, window or credit. Returns its link's state if its credit has changed.
     pub fn flow(&mut self, id: ConsumerId, flow: Flow, now: Nanos, effects: &mut Effects) -> Option<CreditState> {
         let (known, open) = match flow {
             Flow::Credit { delivery_count, link_credit, drain } => {

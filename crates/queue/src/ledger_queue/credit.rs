@@ -7,7 +7,8 @@ use crate::effects::{Effects, Signal};
 use crate::ledger_queue::ClassicQueue;
 
 impl ClassicQueue {
-    /// A receiver's flow, see [`crate::Flow::Credit`]. Returns the link's state as of then; none when the consumer is gone.
+    /// Applies a receiver's flow, see [`crate::Flow::Credit`]. Returns the resulting state of the link; `None` if the consumer
+    /// is gone.
     pub(super) fn grant(
         &mut self,
         id: ConsumerId,
@@ -36,7 +37,7 @@ impl ClassicQueue {
         Some(state)
     }
 
-    /// Ends the drains of consumers that nothing is left for.
+    /// Ends the drains of consumers that have no messages left to receive.
     pub(super) fn finish_drains(&mut self, effects: &mut Effects) {
         if !self.consumers.any_draining() {
             return;

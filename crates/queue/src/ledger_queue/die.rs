@@ -18,7 +18,7 @@ impl ClassicQueue {
         self.options.dead_letter.is_some()
     }
 
-    /// Messages that are neither ready nor unacknowledged any more leave the ledger, and wait to be moved.
+    /// Removes messages that are neither ready nor unacknowledged any more from the ledger; they wait to be moved.
     pub(super) fn die(&mut self, run: Run, reason: Reason, effects: &mut Effects) {
         let dropped = self.dead.admit(run, reason, &self.contents);
         self.depart(run.first, run.last, run.bytes, Outcome::DeadLettered);
@@ -27,7 +27,7 @@ impl ClassicQueue {
         effects.dead_letters = true;
     }
 
-    /// Deliveries that were rejected die, if there is a dead-letter exchange.
+    /// Rejects deliveries: they die, if there is a dead-letter exchange.
     pub fn reject(&mut self, id: Option<ConsumerId>, runs: &[Run], now: Nanos, effects: &mut Effects) -> Rejection {
         if !self.has_dead_letters() {
             return Rejection::NoDeadLetters;
@@ -48,7 +48,7 @@ impl ClassicQueue {
         Rejection::Dying
     }
 
-    /// How many wait to be moved, and how many have been moved so far.
+    /// Number of messages that wait to be moved, and number of those moved so far.
     pub fn dead_letters(&self) -> (u64, u64) {
         (self.dead.len(), self.dead.moved_so_far())
     }
@@ -61,7 +61,7 @@ impl ClassicQueue {
         self.dead.turn(effects)
     }
 
-    /// The messages of the last turn are gone, `dropped` of them for good.
+    /// The messages of the last turn were moved or, `dropped` of them, dropped for good.
     pub fn moved(&mut self, dropped: u64, effects: &mut Effects) -> Vec<Run> {
         let logged = self.dead.moved(effects);
         self.ledger.had_nowhere_to_go(dropped);
@@ -73,7 +73,7 @@ impl ClassicQueue {
         self.dead.stay();
     }
 
-    /// The read that [`Effects::read_dead`] asked for is done.
+    /// The read requested by [`Effects::read_dead`] has finished.
     pub(super) fn dead_loaded(&mut self, runs: Vec<(u64, Arc<Batch>)>, effects: &mut Effects) {
         let Some(wanted) = self.dead.finish_read() else { return };
         if self.state != QueueState::Running {

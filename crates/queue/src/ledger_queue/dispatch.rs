@@ -1,4 +1,4 @@
-//! Handing messages out: which ones are next, and what a consumer's turn takes.
+//! Handing messages out: the next messages, and the share of a consumer's turn.
 
 use crate::Nanos;
 use crate::answers::TurnEnd;
@@ -8,9 +8,9 @@ use crate::effects::{Effects, Run, Taken, push_run};
 use crate::ledger::Outcome;
 use crate::ledger_queue::ClassicQueue;
 
-/// See [`ClassicQueue::ready_run`].
+/// The result of [`ClassicQueue::ready_run`].
 pub(crate) enum ReadyRun {
-    /// Messages and when they were submitted.
+    /// Messages, and the time when they were submitted.
     Found(Taken, Nanos),
     /// The next one is on disk.
     NotLoaded(u64),
@@ -19,13 +19,13 @@ pub(crate) enum ReadyRun {
 }
 
 impl ClassicQueue {
-    /// Moves numbers out of the ready ones; they are consecutive and all returned or all new.
+    /// Removes numbers from the ready ones; they are consecutive and either all returned or all new.
     pub(super) fn leave_ready(&mut self, first: u64, last: u64, bytes: u64) {
         self.clock.no_longer_awaited(first, last);
         self.ready.leave(first, last, bytes);
     }
 
-    /// Moves a number out of the ready ones that may stand behind others.
+    /// Removes a number from the ready ones that may be behind others.
     pub(super) fn leave_ready_inside(&mut self, number: u64, bytes: u64) {
         self.clock.no_longer_awaited(number, number);
         self.ready.leave_inside(number, bytes);
@@ -43,8 +43,8 @@ impl ClassicQueue {
         self.held_bytes(number).map(|(bytes, _)| bytes)
     }
 
-    /// Gives back memory after `first..=last` left the ready ones: durable entries without a ready
-    /// message go (their bodies are on disk), volatile ones when they are settled.
+    /// Frees memory after `first..=last` left the ready messages: durable entries without a ready message are removed (their
+    /// bodies are on disk), volatile ones once they are settled.
     pub(super) fn release(&mut self, first: u64, last: u64) {
         let mut at = first;
         while at <= last {
@@ -63,7 +63,7 @@ impl ClassicQueue {
         }
     }
 
-    /// A run of ready messages that are in memory and lie together, at most `most` of them.
+    /// A run of at most `most` ready messages that are contiguous in memory.
     pub(super) fn ready_run(&self, most: u64) -> ReadyRun {
         let Some((number, last)) = self.ready_numbers().first_run() else { return ReadyRun::None };
         let Some((start, held)) = self.contents.find(number) else { return ReadyRun::NotLoaded(number) };
@@ -83,7 +83,7 @@ impl ClassicQueue {
         )
     }
 
-    /// Hands messages to a scheduled consumer: at most `messages` and about `bytes`, and its fair share.
+    /// Hands out messages to a scheduled consumer: at most `messages`, about `bytes`, and at most its fair share.
     pub fn take(
         &mut self,
         id: ConsumerId,
@@ -153,7 +153,7 @@ impl ClassicQueue {
         }
     }
 
-    /// Bookkeeping of messages that leave the queue's ready ones for a consumer or a get.
+    /// Accounts for messages that a consumer or a get takes from the ready ones.
     pub(super) fn hand_out(&mut self, taken: &Taken, size: u64, automatic: bool, effects: &mut Effects) {
         let last = taken.first + u64::from(taken.count) - 1;
         self.leave_ready(taken.first, last, size);

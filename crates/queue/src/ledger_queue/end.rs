@@ -1,4 +1,4 @@
-//! A queue that is deleted, or fails.
+//! The end of a queue, by deletion or failure.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::ledger::Outcome;
 use crate::ledger_queue::ClassicQueue;
 
 impl ClassicQueue {
-    /// The queue is gone: consumers are told, everything in memory goes. Returns the number of messages.
+    /// Deletes the queue: consumers are notified, memory is freed. Returns the number of messages.
     pub fn delete(&mut self, effects: &mut Effects) -> u64 {
         let messages = self.ready.messages();
         self.state = QueueState::Deleted;
@@ -20,9 +20,9 @@ impl ClassicQueue {
         messages
     }
 
-    /// The queue cannot go on; its consumers are cancelled and every later call is refused. A deleted one stays so.
-    /// Records appended before are still applied when they are durable: a retirement asks for a state that reflects
-    /// it, and would wait for ever.
+    /// Fails the queue: its consumers are cancelled and every later call is refused. A deleted queue stays deleted. Records
+    /// appended before are still applied once they are durable: a retirement waits for a state that contains them, and would
+    /// otherwise block forever.
     pub fn fail(&mut self, reason: String, effects: &mut Effects) {
         if self.state == QueueState::Deleted {
             return;
@@ -35,14 +35,13 @@ impl ClassicQueue {
         self.stop(effects);
     }
 
-    /// What was submitted and isn't applied never will be: it is offered again. Returns its numbers, which are given out
-    /// again.
+    /// Withdraws messages that were submitted and aren't applied, because they never will be: they are offered again. Returns
+    /// their numbers, which are reused.
     pub fn withdraw(&mut self) -> Range<u64> {
         self.pending.withdraw()
     }
 
-    /// Volatile messages are nowhere but in memory, which goes: they must not be among those that a checkpoint calls
-    /// alive.
+    /// Volatile messages exist only in memory, which is freed: a checkpoint must not count them as live.
     fn lose_volatile(&mut self) {
         let mut lost = Vec::new();
         for (first, held) in self.contents.volatile() {

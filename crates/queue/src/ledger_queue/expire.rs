@@ -1,9 +1,8 @@
-//! Messages and queues whose time is over.
+//! Expiry of messages and queues.
 //!
-//! Messages leave when the home core comes to the queue ([`ClassicQueue::run_timers`]), and no
-//! consumer is given one that is over. What a consumer has doesn't expire; it does when it comes back. Neither does a
-//! message for which a consumer waited when it was published: only its way to the disk and to the consumer's turn keeps them
-//! apart.
+//! Messages leave when the home core runs the queue's timers ([`ClassicQueue::run_timers`]), and no consumer is given an
+//! expired one. A delivered message doesn't expire before it comes back. A message for which a consumer waited when it was
+//! published doesn't expire either: it is only held up by its way to the disk and to the consumer's turn.
 
 use leveret_message::Reason;
 
@@ -28,12 +27,12 @@ impl ClassicQueue {
         self.clock.announce(self.consumers.len() > 0)
     }
 
-    /// When the queue expires if it isn't used until then.
+    /// The time when the queue expires if it isn't used until then.
     pub(super) fn unused_at(&self) -> Option<Nanos> {
         self.clock.unused_at().filter(|_| self.consumers.len() == 0)
     }
 
-    /// Messages that may not wait leave.
+    /// Removes messages that were due on arrival (a time to live of 0).
     pub(super) fn expire_momentary(&mut self, effects: &mut Effects) {
         if !self.clock.any_momentary() {
             return;
@@ -44,8 +43,8 @@ impl ClassicQueue {
         self.finish_drains(effects);
     }
 
-    /// When no consumer is left that could take a message, none is on its way any more: those leave whose time was over
-    /// meanwhile.
+    /// Once no consumer is left that could take a message, no message is on its way any more: those that have expired meanwhile
+    /// leave.
     pub(super) fn expire_unawaited(&mut self, effects: &mut Effects) {
         if !self.clock.any_awaited() || self.consumers.open_credit() > 0 {
             return;
@@ -57,8 +56,8 @@ impl ClassicQueue {
         }
     }
 
-    /// Does what is due, for at most `most` messages; what is left is announced again. True when nobody used the
-    /// queue for the time of its `x-expires`: it is to be deleted.
+    /// Runs due timers for at most `most` messages; the rest is announced again. Returns true if the queue wasn't used for the
+    /// time of its `x-expires`: it has to be deleted.
     pub fn run_timers(&mut self, now: Nanos, most: u64, effects: &mut Effects) -> bool {
         self.clock.forget_announced();
         if self.state != QueueState::Running {
@@ -86,7 +85,7 @@ impl ClassicQueue {
         self.unused_at().is_some_and(|at| at <= now)
     }
 
-    /// The time of `first..=last` is over. At most `most` are looked at now, the rest is due again; returns how many.
+    /// Expires `first..=last`. Looks at no more than `most` of them, the rest becomes due again; returns how many.
     fn expire_range(&mut self, first: u64, last: u64, most: u64, effects: &mut Effects) -> u64 {
         let mut done = 0;
         let mut at = first;
@@ -107,7 +106,7 @@ impl ClassicQueue {
         done
     }
 
-    /// One message's time is over: it leaves if it is ready, and is marked if a consumer has it.
+    /// Expires one message: it leaves if it is ready, and is marked if a consumer has it.
     fn time_is_over(&mut self, number: u64, bytes: Option<u32>, effects: &mut Effects) {
         if !self.ledger.is_live(number) {
             return;
@@ -119,8 +118,8 @@ impl ClassicQueue {
         self.expire(number, bytes, effects);
     }
 
-    /// A ready message leaves, since its time is over. What is on disk only isn't read for that: without its size the
-    /// average of all counts.
+    /// Removes an expired message that is ready. A message that is only on disk isn't read for that: without its size, the
+    /// average size counts.
     fn expire(&mut self, number: u64, bytes: Option<u32>, effects: &mut Effects) {
         let (bytes, durable) = match (self.held_bytes(number), bytes) {
             (Some((bytes, durable)), _) => (bytes, durable),
@@ -141,7 +140,7 @@ impl ClassicQueue {
         }
     }
 
-    /// Lets go what is over at the head of the queue, as far as it is in memory: nobody is given it.
+    /// Removes expired messages at the head of the queue, as far as they are in memory, so that no consumer gets them.
     pub(super) fn expire_head(&mut self, now: Nanos, effects: &mut Effects) {
         if !self.clock.has_times() {
             return;
@@ -157,7 +156,7 @@ impl ClassicQueue {
         }
     }
 
-    /// How many of these messages are not over, from the first on.
+    /// Number of these messages before the first expired one.
     pub(super) fn not_over(&self, taken: &Taken, now: Nanos) -> u32 {
         if !self.clock.has_times() {
             return taken.count;
@@ -173,7 +172,7 @@ impl ClassicQueue {
         self.ledger.is_live(number) && self.ready_numbers().has(number)
     }
 
-    /// Of messages that came back, those leave whose time was over meanwhile.
+    /// Removes returned messages that have expired meanwhile.
     pub(super) fn expire_returned(&mut self, run: &Run, effects: &mut Effects) {
         if !self.clock.has_times() {
             return;

@@ -10,8 +10,8 @@ use crate::ledger_queue::ClassicQueue;
 use crate::ledger_queue::dispatch::ReadyRun;
 
 impl ClassicQueue {
-    /// Takes one message that isn't on its way to a consumer; `link` and `key` are signalled when it has to be read from
-    /// disk first.
+    /// Takes one message that isn't on its way to a consumer; `link` and `key` are signalled if it has to be read from disk
+    /// first.
     pub fn get(
         &mut self,
         automatic_ack: bool,
@@ -26,7 +26,7 @@ impl ClassicQueue {
         self.used(now);
         self.expire_head(now, effects);
         if self.ready.messages() <= self.on_their_way() {
-            // Consumers have credit for all there is, and were there before.
+            // Consumers have credit for all ready messages, and came first.
             self.count(Count::GetEmpty, 1, now);
             return GetOutcome::Empty;
         }
@@ -46,7 +46,7 @@ impl ClassicQueue {
                     self.emptied = now;
                 }
                 if self.consumers.has_priorities() {
-                    // What was kept for a lower priority may be a higher one's now.
+                    // Messages reserved for a lower priority may now go to a higher one.
                     self.schedule(effects);
                 }
                 self.finish_drains(effects);

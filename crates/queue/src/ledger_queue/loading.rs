@@ -1,4 +1,4 @@
-//! Reading messages back that are on disk only.
+//! Reading messages back that are only on disk.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl ClassicQueue {
         }
     }
 
-    /// A read is done that [`Effects`] asked for.
+    /// A read requested by [`Effects`] has finished.
     pub fn loaded(&mut self, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
         match read {
             StoredRead::Delivery => self.ready_loaded(runs, now, effects),
@@ -31,7 +31,7 @@ impl ClassicQueue {
         }
     }
 
-    /// Messages that left meanwhile are dropped.
+    /// Takes over messages that were read, and drops messages that have left the queue meanwhile.
     fn ready_loaded(&mut self, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
         let Some(from) = self.reads.finish() else { return };
         if self.state != QueueState::Running {
@@ -61,7 +61,7 @@ impl ClassicQueue {
         self.drop_excess(effects);
     }
 
-    /// Inserts the ready ones among loaded messages, in runs.
+    /// Inserts the ready ones of the messages that were read, in runs.
     fn insert_ready(&mut self, first: u64, batch: &Arc<Batch>, count: u64, now: Nanos) {
         let mut run: Option<u64> = None;
         for number in first..=first + count {

@@ -7,30 +7,30 @@ use crate::ledger::Outcome;
 use crate::ledger_queue::ClassicQueue;
 use crate::limits::{self, Length};
 
-/// While no more messages than this are ready, consumers with credit keep up: what comes in for them is on its way to them.
+/// While at most this many messages are ready, consumers with credit keep up: new messages count as on their way to them.
 const KEEPS_UP_BELOW: u64 = 1024;
-/// Of the ready messages, so many at most count as on their way to consumers where somebody else asks for them: `basic.get`
-/// and purges. RabbitMQ has 200 for each consumer on their way.
+/// Maximum number of ready messages that count as on their way to consumers for `basic.get` and purges. In RabbitMQ, 200
+/// messages for each consumer are on their way.
 const ON_THEIR_WAY_MAX: u64 = 256;
 
 impl ClassicQueue {
-    /// How many ready messages, from the head on, consumers have credit and room for.
+    /// Number of ready messages, from the head on, that consumers have credit and room for.
     pub(super) fn awaited(&self) -> u64 {
         self.ready.messages().min(self.consumers.open_credit())
     }
 
-    /// How many ready messages, from the head on, nobody but a consumer gets.
+    /// Number of ready messages, from the head on, that are reserved for consumers.
     pub(super) fn on_their_way(&self) -> u64 {
         self.awaited().min(ON_THEIR_WAY_MAX)
     }
 
-    /// How many messages that are offered now consumers would take before all others.
+    /// Number of newly offered messages that consumers would take before all others.
     fn open_places(&self) -> u64 {
         self.consumers.open_credit().saturating_sub(self.ready.messages() + self.pending.length().messages)
     }
 
-    /// For how many of `count` messages that are submitted now a consumer waits: nothing but their way to the disk keeps
-    /// them from it.
+    /// Number of newly submitted messages, out of `count`, that a consumer waits for: only their way to the disk keeps them
+    /// from it.
     pub(super) fn awaited_on_disk(&self, count: u32) -> u32 {
         match self.ready.messages() < KEEPS_UP_BELOW {
             true => u32::try_from(self.open_places()).unwrap_or(u32::MAX).min(count),
@@ -38,7 +38,7 @@ impl ClassicQueue {
         }
     }
 
-    /// How many of `count` messages from `index` on the limits allow.
+    /// Number of messages, out of `count` from `index` on, that the limits allow.
     pub(super) fn acceptable(&self, batch: &Batch, index: u32, count: u32) -> u32 {
         if !limits::refuses(&self.options) {
             return count;
@@ -48,7 +48,7 @@ impl ClassicQueue {
             messages: self.ready.messages() - awaited + self.pending.length().messages,
             bytes: self.ready.length().bytes - self.ready_bytes_of_first(awaited) + self.pending.length().bytes,
         };
-        // Consumers that have credit for more than what is ready take what is on its way to the disk.
+        // Consumers with credit for more than the ready messages take messages that are on their way to disk.
         let open = self.consumers.open_credit() - awaited;
         let places = open.saturating_sub(self.pending.length().messages);
         if places > 0 {
@@ -61,7 +61,7 @@ impl ClassicQueue {
         limits::acceptable(&self.options, length, batch, index as usize, count as usize, places, strict) as u32
     }
 
-    /// Of the messages that nobody but a consumer gets, the first ones whose sizes are known.
+    /// The first messages reserved for consumers, as far as their sizes are known.
     pub(super) fn on_their_way_in_memory(&self) -> Length {
         let (mut length, mut next) = (Length::default(), self.ready_numbers().first());
         let most = self.on_their_way();
@@ -76,8 +76,8 @@ impl ClassicQueue {
         length
     }
 
-    /// Body bytes of the first `count` ready messages, where a limit asks for them. What isn't in memory counts with the
-    /// average of all.
+    /// Body bytes of the first `count` ready messages, if a limit needs them. Messages that aren't in memory count with the
+    /// average size of all.
     fn ready_bytes_of_first(&self, count: u64) -> u64 {
         if self.options.max_length_bytes.is_none() || count == 0 {
             return 0;
@@ -97,8 +97,8 @@ impl ClassicQueue {
         bytes.min(self.ready.length().bytes)
     }
 
-    /// Drops the oldest messages that no consumer has credit for while there are more of them than the limits allow. What
-    /// isn't in memory is read first, since its size isn't known.
+    /// Drops the oldest messages that no consumer has credit for while they exceed the limits. Messages that aren't in memory
+    /// are read first, because their sizes aren't known.
     pub(super) fn drop_excess(&mut self, effects: &mut Effects) {
         if !limits::is_over(&self.options, self.ready.length()) {
             return;

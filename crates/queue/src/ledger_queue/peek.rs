@@ -1,4 +1,4 @@
-//! Looking at messages from outside, without a consumer and without touching anything.
+//! Looking at messages from outside, without a consumer and without changing anything.
 
 use crate::answers::{Peeked, QueueState};
 use crate::ledger_queue::ClassicQueue;

@@ -1,7 +1,7 @@
-//! Which live messages are ready, and which are with consumers.
+//! The live messages that are ready, and those that consumers have.
 //!
-//! Numbers from the cursor on were never handed out and are ready as far as they are live. Below it those are ready that
-//! came back.
+//! Numbers from the cursor on were never handed out and are ready if they are live. Below the cursor, only messages that came
+//! back are ready.
 
 use crate::effects::Run;
 use crate::failures::Failures;
@@ -9,14 +9,14 @@ use crate::ledger::Ledger;
 use crate::limits::Length;
 use crate::number_set::NumberSet;
 
-/// See the module.
+/// The ready messages of a queue.
 #[derive(Debug)]
 pub(crate) struct ReadyMessages {
     /// Numbers from here on were never handed out.
     cursor: u64,
-    /// Handed out before and given back; all below the cursor.
+    /// Numbers that were handed out and came back; all below the cursor.
     returned: NumberSet,
-    /// Numbers below may have been delivered before a restart.
+    /// Lower numbers may have been delivered before a restart.
     redelivered_below: u64,
     length: Length,
     unacknowledged: Length,
@@ -39,7 +39,7 @@ impl Numbers<'_> {
         self.ledger.live_run(self.cursor).map(|(first, _)| first)
     }
 
-    /// The number that is delivered next, and where its run of messages ends that were never handed out: none if it came
+    /// The number that is delivered next, and the end of its run of messages that were never handed out; `None` if it came
     /// back.
     pub(crate) fn first_run(self) -> Option<(u64, Option<u64>)> {
         match self.returned.first() {
@@ -58,7 +58,7 @@ impl Numbers<'_> {
         self.ledger.live_run(from.max(self.cursor)).map(|(first, _)| first)
     }
 
-    /// The one that has `before` others before it.
+    /// The number that has `before` others before it.
     pub(crate) fn nth(self, before: u64) -> Option<u64> {
         match before.checked_sub(self.returned.len()) {
             None => self.returned.nth(before),
@@ -66,7 +66,7 @@ impl Numbers<'_> {
         }
     }
 
-    /// How many there are from `from` on.
+    /// Number of ready messages from `number` on.
     pub(crate) fn count(self, from: u64) -> u64 {
         self.returned.count_from(from) + self.ledger.live_count(from.max(self.cursor))
     }
@@ -76,7 +76,7 @@ impl Numbers<'_> {
         number >= self.cursor || self.returned.contains(number)
     }
 
-    /// Whether one of `first..=last` is.
+    /// Whether any of `first..=last` is ready.
     pub(crate) fn any_of(self, first: u64, last: u64) -> bool {
         let is_new = |(number, _)| number <= last;
         last >= self.cursor && self.ledger.live_run(first.max(self.cursor)).is_some_and(is_new)
@@ -105,7 +105,7 @@ impl ReadyMessages {
         self.length
     }
 
-    /// How many are ready.
+    /// Number of ready messages.
     pub(crate) fn messages(&self) -> u64 {
         self.length.messages
     }
@@ -134,8 +134,8 @@ impl ReadyMessages {
         self.length.bytes / self.length.messages.max(1)
     }
 
-    /// How many ready messages from `number` on, at most `most`, are delivered with the same flag and count:
-    /// these too. `last` ends the live run that a message stands in which was never handed out.
+    /// Number of ready messages from `number` on, at most `most`, that are delivered with the same flag and failure count;
+    /// returned with these. `last` ends the live run of a message that was never handed out.
     pub(crate) fn alike(&self, number: u64, last: Option<u64>, most: u64, failures: &Failures) -> (u64, bool, u32) {
         if let Some(last) = last {
             let old = number < self.redelivered_below;
@@ -151,13 +151,13 @@ impl ReadyMessages {
         (count, true, failed)
     }
 
-    /// New messages behind all others.
+    /// Adds new messages behind all others.
     pub(crate) fn grow(&mut self, messages: u64, bytes: u64) {
         self.length.messages += messages;
         self.length.bytes += bytes;
     }
 
-    /// Takes out `first..=last` at the head; they are consecutive and all returned or all new.
+    /// Removes `first..=last` at the head; they are consecutive and either all returned or all new.
     pub(crate) fn leave(&mut self, first: u64, last: u64, bytes: u64) {
         if first < self.cursor {
             for number in first..=last {
@@ -170,14 +170,14 @@ impl ReadyMessages {
         self.length.bytes = self.length.bytes.saturating_sub(bytes);
     }
 
-    /// Takes out a number that may stand behind others. The ledger has to lose it, too.
+    /// Removes a number that may be behind others. The caller has to remove it from the ledger, too.
     pub(crate) fn leave_inside(&mut self, number: u64, bytes: u64) {
         self.returned.remove(number);
         self.length.messages -= 1;
         self.length.bytes = if self.length.messages == 0 { 0 } else { self.length.bytes.saturating_sub(bytes) };
     }
 
-    /// A volatile message is lost, ready or not. The ledger has to lose it, too.
+    /// Removes a volatile message that is lost, ready or not. The caller has to remove it from the ledger, too.
     pub(crate) fn lose(&mut self, number: u64, bytes: u64) {
         if number >= self.cursor || self.returned.remove(number) {
             self.length.messages -= 1;
@@ -185,7 +185,7 @@ impl ReadyMessages {
         }
     }
 
-    /// A purge: takes out all but the first `staying.messages`, with all their bytes, and passes on each run.
+    /// Purges: removes all but the first `staying.messages`, with their bytes, and calls `gone` for each run.
     pub(crate) fn purge(&mut self, staying: Length, ledger: &Ledger, mut gone: impl FnMut(u64, u64)) {
         let stay = staying.messages;
         let returned: Vec<u64> = self.returned.iter().skip(stay as usize).collect();
@@ -206,19 +206,19 @@ impl ReadyMessages {
         self.length = staying;
     }
 
-    /// Consumers have these now.
+    /// Counts messages that consumers have from now on.
     pub(crate) fn hand_out(&mut self, messages: u64, bytes: u64) {
         self.unacknowledged.messages += messages;
         self.unacknowledged.bytes += bytes;
     }
 
-    /// Consumers don't have these any more.
+    /// Counts messages that consumers don't have any more.
     pub(crate) fn hand_back(&mut self, messages: u64, bytes: u64) {
         self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(messages);
         self.unacknowledged.bytes = self.unacknowledged.bytes.saturating_sub(bytes);
     }
 
-    /// Puts back what is live of these, each in its place; calls `back` for each.
+    /// Puts back the live ones of these messages, each into its place; calls `back` for each.
     pub(crate) fn put_back(&mut self, run: &Run, ledger: &Ledger, mut back: impl FnMut(u64)) {
         let before = self.length.messages;
         for number in run.first..=run.last {
@@ -228,7 +228,7 @@ impl ReadyMessages {
                 back(number);
             }
         }
-        // Volatile ones are gone when the queue failed meanwhile.
+        // Volatile messages are gone if the queue has failed meanwhile.
         if self.length.messages > before {
             self.length.bytes += run.bytes;
         }

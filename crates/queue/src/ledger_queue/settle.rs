@@ -9,8 +9,8 @@ use crate::ledger_queue::ClassicQueue;
 use crate::planted::{Bug, is_planted};
 
 impl ClassicQueue {
-    /// Messages leave for good: acknowledged, or rejected without requeue. Durable runs are to be
-    /// logged by the caller, under the same lock.
+    /// Removes messages for good: acknowledged, or rejected without requeue. The caller has to log durable runs under the same
+    /// lock.
     pub fn settle(
         &mut self,
         id: Option<ConsumerId>,
@@ -23,7 +23,7 @@ impl ClassicQueue {
         self.schedule(effects);
     }
 
-    /// As [`ClassicQueue::settle`] for acknowledged messages of many consumers: who is next is looked for once.
+    /// Like [`ClassicQueue::settle`], for acknowledged messages of many consumers: schedules consumers only once.
     pub fn acknowledge(&mut self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos, effects: &mut Effects) {
         for (id, runs) in settled {
             self.settle_some(*id, runs, Outcome::Settled, now);
@@ -61,21 +61,21 @@ impl ClassicQueue {
         }
     }
 
-    /// Takes messages out of the ledger, with what is known of each.
+    /// Removes messages from the ledger, and everything known about each.
     pub(super) fn depart(&mut self, first: u64, last: u64, bytes: u64, outcome: Outcome) {
         self.ledger.settle(first, last, bytes, outcome);
         self.failures.forget(first, last);
         self.clock.forget(first, last);
     }
 
-    /// Messages go back to their place, flagged redelivered. `failed` counts this delivery of them as failed.
+    /// Puts messages back into their places, flagged redelivered. `failed` counts this delivery of them as failed.
     pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
         self.put_back(id, runs, failed, now, effects);
         self.schedule(effects);
         self.drop_excess(effects);
     }
 
-    /// Consumers end and what they held goes back, as by [`ClassicQueue::requeue`]. None of them gets it again.
+    /// Removes consumers and requeues the messages they hold, as [`ClassicQueue::requeue`] does. None of them gets these again.
     pub fn leave(
         &mut self,
         consumers: &[ConsumerId],
@@ -117,8 +117,8 @@ impl ClassicQueue {
         self.credit_back(id, count, now);
     }
 
-    /// Removes all ready messages but those that are on their way to a consumer; returns how many and the runs to be logged,
-    /// one of which has the bytes of all.
+    /// Removes all ready messages except those on their way to a consumer. Returns how many, and the runs to be logged; one of
+    /// the runs has the bytes of all.
     pub fn purge(&mut self, now: Nanos, effects: &mut Effects) -> (u64, Vec<Run>) {
         let staying = self.on_their_way_in_memory();
         let stay = staying.messages;
@@ -128,7 +128,7 @@ impl ClassicQueue {
         self.ready.purge(staying, &self.ledger, |first, last| {
             push_run(&mut runs, Run { first, last, bytes: 0, durable: true });
         });
-        // A replay of the log knows of the durable ones only, so the run that has the bytes needs one of them.
+        // A replay of the log only knows durable messages, so the run with the bytes has to contain one.
         let (volatile, counts) = self.volatile_among(&runs);
         let has_durable = |(run, volatile): (&Run, &u64)| run.count() > *volatile;
         let with_bytes = runs.iter().zip(&counts).position(has_durable).unwrap_or(0);
@@ -155,7 +155,7 @@ impl ClassicQueue {
         (purged, runs)
     }
 
-    /// Body bytes of the volatile live messages among these, and how many each run has.
+    /// Body bytes of the volatile live messages among these, and their number in each run.
     fn volatile_among(&self, runs: &[Run]) -> (u64, Vec<u64>) {
         let (mut bytes, mut counts) = (0, vec![0; runs.len()]);
         for (first, held) in self.contents.volatile() {

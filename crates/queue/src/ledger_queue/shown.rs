@@ -48,7 +48,7 @@ impl ClassicQueue {
         Some(self.status_of(self.consumers.look(id)?))
     }
 
-    /// Body bytes of the live messages that don't outlive this process.
+    /// Body bytes of the live messages that don't survive a restart.
     fn volatile_bytes(&self) -> u64 {
         let bytes = |(first, held): (u64, &Held)| -> u64 {
             let live = (0..held.count).filter(|at| self.ledger.is_live(first + u64::from(*at)));
@@ -86,7 +86,7 @@ impl ClassicQueue {
         }
     }
 
-    /// The reason that holds a consumer with credit and room: `shared` holds all that take messages.
+    /// The reason why a consumer with credit and room waits: `shared` is the reason that applies to all that take messages.
     fn wait_of(&self, consumer: &Consumer, shared: Option<QueueWait>) -> Option<QueueWait> {
         let Some(browser) = &consumer.browser else { return shared };
         let wait = |reason| Some(QueueWait { reason, since: consumer.changed });
@@ -131,7 +131,7 @@ impl ClassicQueue {
         waits
     }
 
-    /// See [`QueueGauges`]; a queue that is deleted has none.
+    /// Its gauges; zero for a deleted queue.
     pub fn gauges(&self) -> QueueGauges {
         if self.state == QueueState::Deleted {
             return QueueGauges::default();
@@ -153,8 +153,8 @@ impl ClassicQueue {
         }
     }
 
-    /// The reasons of [`ClassicQueue::status`] without their beginnings, which cost a look at every consumer. So would it
-    /// to see whether all are busy of those that wait for the disk too.
+    /// The reasons of [`ClassicQueue::status`] without the times since when they apply, because these need a scan of all
+    /// consumers. So would a check whether all consumers that wait for the disk are busy, too.
     fn wait_reasons(&self) -> Waits {
         let mut waits = Waits::default();
         waits.add_if(matches!(self.state, QueueState::Failed(_)), WaitReason::Failed);
@@ -171,17 +171,17 @@ impl ClassicQueue {
         waits
     }
 
-    /// How many of one kind so far; none if nothing has been counted at all.
+    /// The count of one kind; `None` if nothing has been counted at all.
     pub fn counted_of(&self, what: Count) -> Option<u64> {
         self.counts.any().then(|| self.counts.total(what))
     }
 
-    /// Its counts, if it has counted anything at all.
+    /// Its counts, if it has counted anything.
     pub fn counts_if_any(&self) -> Option<QueueCounts> {
         self.counts.any().then(|| self.counted())
     }
 
-    /// Its counts, with its lengths of now.
+    /// Its counts, with its current lengths.
     fn counted(&self) -> QueueCounts {
         self.counts.with_lengths(self.lengths())
     }

@@ -1,4 +1,4 @@
-//! How many queues have each shared message: ranges of equal counts, since queues take and leave in runs.
+//! Number of queues that have each shared message, as ranges of equal counts: queues add and release messages in runs.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use crate::planted::{Bug, is_planted};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Range {
-    /// Of its last message, inclusive.
+    /// The last message, inclusive.
     last: u64,
     /// At least 1.
     queues: u32,
 }
 
-/// See the module.
+/// Number of queues that have each shared message.
 #[derive(Debug, Default)]
 pub struct SharedCounts {
-    /// By first number; they don't overlap, and neighbours differ.
+    /// Ranges by first number; they don't overlap, and neighbours differ.
     ranges: BTreeMap<u64, Range>,
 }
 
 impl SharedCounts {
-    /// `queues` more queues have the messages from `first` to `last`.
+    /// Counts `queues` more queues that have the messages from `first` to `last`.
     pub fn add(&mut self, first: u64, last: u64, queues: u32) {
         let queues = if is_planted(Bug::CountSharedShort) && queues > 1 { queues - 1 } else { queues };
         if queues == 0 || first > last {
@@ -46,10 +46,10 @@ impl SharedCounts {
         self.join(first, last);
     }
 
-    /// One queue fewer has them.
+    /// Counts one queue fewer for each message.
     ///
     /// # Panics
-    /// When no queue had one of them: a queue counts wrong, and the next release might lose a message.
+    /// When no queue had one of them: a queue counted wrongly, and the next release might lose a message.
     pub fn release(&mut self, first: u64, last: u64) {
         if first > last {
             return;
@@ -69,7 +69,7 @@ impl SharedCounts {
         self.join(first, last);
     }
 
-    /// Makes ranges begin at `first` and end at `last`, where one goes across.
+    /// Splits ranges so that one begins at `first` and one ends at `last`.
     fn split(&mut self, first: u64, last: u64) {
         for at in [first, last + 1] {
             if let Some((&start, range)) = self.ranges.range_mut(..at).next_back()
@@ -83,7 +83,7 @@ impl SharedCounts {
         }
     }
 
-    /// Joins neighbours with the same count, from the one before `first` to the one behind `last`.
+    /// Merges neighbours with the same count, from the one before `first` to the one behind `last`.
     fn join(&mut self, first: u64, last: u64) {
         let start = self.ranges.range(..first).next_back().map_or(first, |(start, _)| *start);
         let touched: Vec<u64> = self.ranges.range(start..=last + 1).map(|(start, _)| *start).collect();
@@ -96,12 +96,12 @@ impl SharedCounts {
         }
     }
 
-    /// Whether some queue has this message.
+    /// Whether any queue has this message.
     pub fn contains(&self, number: u64) -> bool {
         self.ranges.range(..=number).next_back().is_some_and(|(_, range)| range.last >= number)
     }
 
-    /// The messages that some queue has.
+    /// The messages that at least one queue has.
     pub fn live(&self) -> RoaringTreemap {
         let mut live = RoaringTreemap::new();
         for (first, range) in &self.ranges {
@@ -110,7 +110,7 @@ impl SharedCounts {
         live
     }
 
-    /// How many messages some queue has.
+    /// Number of messages that at least one queue has.
     pub fn messages(&self) -> u64 {
         self.ranges.iter().map(|(first, range)| range.last - first + 1).sum()
     }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_many_queues_have_in_order_is_one_range() {
+    fn messages_added_in_order_are_one_range() {
         let mut counts = SharedCounts::default();
         for first in (0..10_000).step_by(50) {
             counts.add(first, first + 49, 100);

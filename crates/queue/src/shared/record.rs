@@ -1,5 +1,5 @@
-//! The payload of a reference record (docs/storage.md): where messages stand, and what a queue has to know of them after
-//! a restart without reading them.
+//! The payload of a reference record (docs/storage.md): the location of messages, and the facts that a queue needs about them
+//! after a restart without reading them.
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -17,29 +17,29 @@ use thiserror::Error;
 const HEAD: usize = 24;
 const TIME: usize = 16;
 
-/// Bytes that are no reference record: the disk's fault, since only this crate writes them.
+/// Bytes that are no reference record: disk corruption, since only this crate writes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a reference record of {length} bytes to {messages} messages doesn't add up")]
 pub struct ReferenceError {
-    /// Bytes there.
+    /// Number of bytes.
     pub length: usize,
-    /// Messages that it is about.
+    /// Number of messages that the record refers to.
     pub messages: u64,
 }
 
 /// A reference record, parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReferenceRecord<'a> {
-    /// Number of the first in the shared log.
+    /// Number of the first message in the shared log.
     pub shared: u64,
-    /// When the last of them was received, in milliseconds since the Unix epoch.
+    /// Time when the last message was received, in milliseconds since the Unix epoch.
     pub received_ms: u64,
     /// Sum of their body bytes.
     pub body_bytes: u64,
     times: &'a [u8],
 }
 
-/// The payload of a record about `count` messages of `batch` from `index` on, which stand in the shared log from `shared`
+/// Encodes the payload of a record about `count` messages of `batch` from `index` on, stored in the shared log from `shared`
 /// on.
 pub fn encode_reference(batch: &Batch, index: u32, count: u32, shared: u64) -> Vec<u8> {
     let (index, count) = (index as usize, count as usize);
@@ -60,10 +60,10 @@ pub fn encode_reference(batch: &Batch, index: u32, count: u32, shared: u64) -> V
 }
 
 impl<'a> ReferenceRecord<'a> {
-    /// What [`encode_reference`] wrote about `messages` messages.
+    /// Decodes a payload written by [`encode_reference`] about `messages` messages.
     ///
     /// # Errors
-    /// [`ReferenceError`] when it isn't that.
+    /// [`ReferenceError`] if the payload isn't valid.
     pub fn decode(payload: &'a [u8], messages: u64) -> Result<Self, ReferenceError> {
         let error = ReferenceError { length: payload.len(), messages };
         let (head, times) = payload.split_at_checked(HEAD).ok_or(error)?;
@@ -75,8 +75,8 @@ impl<'a> ReferenceRecord<'a> {
         right.then_some(record).ok_or(error)
     }
 
-    /// Of each message with a time to live of its own: its place from 0, its body bytes, and when it expires in
-    /// milliseconds since the Unix epoch.
+    /// For each message with a time to live of its own: its index from 0, its body bytes, and its expiry time in milliseconds
+    /// since the Unix epoch.
     pub fn times(&self) -> impl Iterator<Item = (u64, u32, u64)> + use<'a> {
         self.times.chunks_exact(TIME).map(|time| {
             let first = u64_at(time, 0);
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_queue_has_to_know_comes_back() {
+    fn a_reference_record_is_decoded_as_encoded() {
         let mut builder = BatchBuilder::default();
         for (at, expiry_ms) in [0, 7_000, 0, 9_000].into_iter().enumerate() {
             let envelope = Envelope { received_ms: 1_000 + at as u64, expiry_ms, ..Envelope::default() };

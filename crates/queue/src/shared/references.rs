@@ -1,4 +1,4 @@
-//! Which messages of a queue stand in the shared log.
+//! The messages of a queue that are stored in the shared log.
 
 use std::collections::BTreeMap;
 
@@ -10,43 +10,43 @@ use crate::ledger::Ledger;
 /// Bytes of a stretch in the state of a checkpoint.
 const STRETCH_BYTES: usize = 24;
 
-/// Consecutive numbers that stand side by side in the shared log, too.
+/// Consecutive numbers of a queue whose messages are consecutive in the shared log, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stretch {
     last: u64,
-    /// Number of the first in the shared log.
+    /// Number of the first message in the shared log.
     shared: u64,
-    /// Not released yet.
+    /// Number of messages that aren't released yet.
     left: u64,
 }
 
-/// Where messages of a queue stand.
+/// The location of a queue's messages in the shared log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedPlace {
-    /// Number of the first in the queue.
+    /// Number of the first message in the queue.
     pub first: u64,
-    /// How many follow each other there and here, the first included.
+    /// Number of messages that are consecutive in both, including the first.
     pub count: u64,
-    /// Number of the first in the shared log.
+    /// Number of the first message in the shared log.
     pub shared: u64,
 }
 
-/// See the module.
+/// The messages of a queue that are stored in the shared log.
 #[derive(Debug, Default)]
 pub struct References {
-    /// By first number.
+    /// Stretches by first number.
     stretches: BTreeMap<u64, Stretch>,
-    /// Numbers within stretches, but not their first ones, that were released.
+    /// Released numbers within stretches, except their first ones.
     released: RoaringTreemap,
 }
 
 impl References {
-    /// True while no message of the queue stands in the shared log.
+    /// Whether no message of the queue is stored in the shared log.
     pub fn is_empty(&self) -> bool {
         self.stretches.is_empty()
     }
 
-    /// The numbers of the stretches, those released within one included.
+    /// The numbers of the stretches, including released ones within a stretch.
     pub fn numbers(&self) -> RoaringTreemap {
         let mut numbers = RoaringTreemap::new();
         for (first, stretch) in &self.stretches {
@@ -55,7 +55,7 @@ impl References {
         numbers
     }
 
-    /// `count` messages from `first` on stand in the shared log from `shared` on.
+    /// Adds `count` messages from `first` on, stored in the shared log from `shared` on.
     pub fn add(&mut self, first: u64, count: u64, shared: u64) {
         if count == 0 {
             return;
@@ -72,8 +72,8 @@ impl References {
         self.stretches.insert(first, Stretch { last, shared, left: count });
     }
 
-    /// The queue doesn't have the messages from `first` to `last` any more. `release` is told those of them that stand in
-    /// the shared log and weren't released before: their first and last numbers there.
+    /// Releases the messages from `first` to `last`, which left the queue. Calls `release` for those that are in the shared log
+    /// and weren't released before, with their first and last numbers there.
     pub fn release(&mut self, first: u64, last: u64, mut release: impl FnMut(u64, u64)) {
         let across = self.stretches.range(..=first).next_back().filter(|(_, stretch)| stretch.last >= first);
         let start = across.map_or(first, |(start, _)| *start);
@@ -93,7 +93,7 @@ impl References {
             if left == 0 {
                 self.released.remove_range(start..=stretch.last);
             } else if from == start {
-                // The head moves on: what goes in order leaves nothing behind.
+                // The head moves on: messages released in order leave nothing behind.
                 let mut head = to + 1;
                 while self.released.contains(head) {
                     head += 1;
@@ -107,7 +107,7 @@ impl References {
         }
     }
 
-    /// Tells which of `from..=to` weren't released, in runs.
+    /// Calls `tell` for each unreleased run of `from..=to`.
     fn unreleased(&self, from: u64, to: u64, mut tell: impl FnMut(u64, u64)) {
         let below = from.checked_sub(1).map_or(0, |number| self.released.rank(number));
         if self.released.is_empty() || self.released.rank(to) == below {
@@ -129,7 +129,7 @@ impl References {
         }
     }
 
-    /// Where the first message from `number` on stands that is, or was, in the shared log.
+    /// The location of the first message from `number` on that is, or was, in the shared log.
     pub fn place(&self, number: u64) -> Option<SharedPlace> {
         let across = self.stretches.range(..=number).next_back().filter(|(_, stretch)| stretch.last >= number);
         let (start, stretch) = across.or_else(|| self.stretches.range(number..).next())?;
@@ -137,13 +137,13 @@ impl References {
         Some(SharedPlace { first, count: stretch.last - first + 1, shared: stretch.shared + (first - start) })
     }
 
-    /// Whether the queue has this message, and it stands in the shared log.
+    /// Whether the queue has this message and it is stored in the shared log.
     pub fn holds(&self, number: u64) -> bool {
         let across = self.stretches.range(..=number).next_back();
         across.is_some_and(|(_, stretch)| stretch.last >= number) && !self.released.contains(number)
     }
 
-    /// Tells what this queue has of the shared log: first and last numbers there.
+    /// Calls `tell` for each run that this queue has in the shared log: first and last numbers there.
     pub fn each(&self, mut tell: impl FnMut(u64, u64)) {
         for (start, stretch) in &self.stretches {
             self.unreleased(*start, stretch.last, |from, to| {
@@ -161,7 +161,7 @@ impl References {
         })
     }
 
-    /// After a restart: forgets what isn't in the queue's ledger.
+    /// Forgets messages that aren't in the queue's ledger, after a restart.
     pub fn keep_live(&mut self, ledger: &Ledger) {
         let mut dead: Vec<(u64, u64)> = Vec::new();
         for (start, stretch) in &self.stretches {
@@ -179,7 +179,7 @@ impl References {
         }
     }
 
-    /// Appends the stretches to the state of a checkpoint, as far as their numbers are below `next`: the records of others
+    /// Appends the stretches to the state of a checkpoint, as far as their numbers are below `next`: records of higher numbers
     /// are replayed.
     pub(crate) fn encode(&self, out: &mut Vec<u8>, next: u64) {
         let stretches = self.stretches.range(..next);
@@ -191,8 +191,8 @@ impl References {
         }
     }
 
-    /// What [`References::encode`] wrote, and the rest of the bytes; none when they are too short or out of order. What
-    /// was released is known from the ledger: see [`References::keep_live`].
+    /// Decodes bytes written by [`References::encode`], and returns the rest; `None` if they are too short or out of order.
+    /// Released numbers are known from the ledger: see [`References::keep_live`].
     pub(crate) fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (count, rest) = bytes.split_first_chunk::<4>()?;
         let length = (u32::from_le_bytes(*count) as usize).checked_mul(STRETCH_BYTES)?;
@@ -222,7 +222,7 @@ mod tests {
     use crate::ledger::Outcome;
 
     #[test]
-    fn what_comes_and_goes_in_order_is_one_stretch() {
+    fn messages_added_and_released_in_order_are_one_stretch() {
         let mut references = References::default();
         for first in (1..10_000).step_by(10) {
             references.add(first, 10, first + 500);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_keeps_them_and_the_ledger_says_which_are_left() {
+    fn a_checkpoint_keeps_stretches_and_the_ledger_the_live_ones() {
         let mut references = References::default();
         references.add(3, 5, 100);
         references.add(20, 4, 105);

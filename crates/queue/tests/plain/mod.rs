@@ -1,4 +1,4 @@
-//! Queues without a node around them, as several tests build and look at them.
+//! Queues without a node, shared by several tests.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ pub(crate) fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
     Surroundings { budget, epoch_ms: 0, strict_compat: false }
 }
 
-/// At this position of the log; volatile without one.
+/// A placement at this position of the log; volatile without one.
 pub(crate) fn placement(position: Option<u64>) -> Placement<'static> {
     position.map_or(Placement::Volatile, |number| Placement::At(Place::new(number)))
 }

@@ -1,9 +1,9 @@
-//! A queue with what surrounds it: names of messages, a store for durable ones, positions, consumers that hold deliveries.
+//! A queue and its surroundings: message names, a store for durable messages, positions, and consumers that hold deliveries.
 //!
 //! | command | step |
 //! |---|---|
 //! | `queue [x-...=VALUE]... [transient] [memory=BYTES] [strict]` | declares the queue; first |
-//! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [group=NAME]` | submits messages, at the next position if they are durable |
+//! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [group=NAME]` | submits messages, durable ones at the next position |
 //! | `apply POSITION` | everything up to there is durable |
 //! | `write POSITION` | everything up to there is written, and durable up to the last `apply` |
 //! | `withdraw` | the commit stream goes on without what wasn't applied |
@@ -36,7 +36,7 @@ use super::words::Words;
 pub(super) const EPOCH_MS: u64 = 1_700_000_000_000;
 pub(super) const MS: u64 = 1_000_000;
 
-/// The other end of all consumers and gets: notes their signals.
+/// The link of all consumers and gets: records their signals.
 #[derive(Default)]
 pub(super) struct Recorder(Mutex<Vec<Signal>>);
 
@@ -52,7 +52,7 @@ pub(super) struct Delivery {
     pub(super) run: Run,
 }
 
-/// A read that was asked for, and the number it begins with.
+/// A requested read, and its first number.
 pub(super) type Wanted = (StoredRead, u64);
 
 pub(crate) struct Bench {
@@ -99,10 +99,10 @@ impl Bench {
         }
     }
 
-    /// Carries out a step; returns what was answered and what it caused.
+    /// Carries out a step; returns the answer and its effects.
     ///
     /// # Errors
-    /// The step can't be read, or can't be carried out here.
+    /// The step can't be parsed, or can't be carried out here.
     pub(crate) fn step(&mut self, step: &str) -> Result<Vec<String>, String> {
         let (command, words) = Words::split(step);
         if self.queue.is_none() && command != "queue" {
@@ -159,7 +159,7 @@ impl Bench {
         self.now_ms * MS
     }
 
-    /// Calls the queue. Returns its answer, and what the call caused in the order in which a broker would see to it.
+    /// Calls the queue. Returns its answer, and the effects of the call in the order in which a broker would handle them.
     pub(super) fn with<R>(
         &mut self,
         call: impl FnOnce(&mut Queue, &mut Effects) -> R,
@@ -238,7 +238,7 @@ impl Bench {
         found.map(|(id, _)| ConsumerId(*id)).ok_or_else(|| format!("there was no consumer `{name}`"))
     }
 
-    /// The rules that hold after every step: messages are accounted for, and sums are those of single messages.
+    /// Checks the rules that hold after every step: messages are accounted for, and sums match the single messages.
     fn check(&mut self) -> Result<(), String> {
         let queue = self.queue();
         if *queue.state() != QueueState::Running {

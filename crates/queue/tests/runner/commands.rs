@@ -164,7 +164,7 @@ impl Bench {
         Ok(answers)
     }
 
-    /// Notes deliveries, which a consumer or a get holds from now on.
+    /// Records deliveries, which a consumer or a get holds from now on.
     fn delivered(&mut self, taken: &[Taken], holder: Option<Option<ConsumerId>>) -> String {
         let mut shown = Vec::new();
         for run in taken {
@@ -370,7 +370,7 @@ impl Bench {
             .1)
     }
 
-    /// Commands without words.
+    /// Commands without arguments.
     pub(super) fn plain(&mut self, command: &str) -> Answers {
         let now = self.now();
         match command {

@@ -7,7 +7,7 @@ const INDENT: &str = "    ";
 enum Line {
     /// Empty, or a comment.
     Other(String),
-    /// A step, and where it stands.
+    /// A step, and its line number.
     Step(usize, String),
 }
 
@@ -35,10 +35,10 @@ impl Script {
         Ok(Self { first, types, lines: lines.collect() })
     }
 
-    /// The text with the answers that its steps get.
+    /// The text with the current answers of its steps.
     ///
     /// # Errors
-    /// Of a step.
+    /// The error of the first step that fails.
     pub(crate) fn answer(
         &self,
         answer: &mut impl FnMut(usize, &str) -> Result<Vec<String>, String>,

@@ -1,4 +1,4 @@
-//! The words of one step: a command, what it is about, and options as `key=value` or as a word that stands alone.
+//! The words of one step: a command, its arguments, and options as `key=value` or as a single word.
 
 pub(crate) struct Words<'a> {
     left: Vec<&'a str>,
@@ -12,25 +12,25 @@ impl<'a> Words<'a> {
         (command, Self { left: words.collect() })
     }
 
-    /// Takes out the value of an option.
+    /// Removes an option and returns its value.
     pub(crate) fn option(&mut self, key: &str) -> Option<&'a str> {
         let value = |word: &&'a str| word.strip_prefix(key).and_then(|rest| rest.strip_prefix('='));
         let at = self.left.iter().position(|word| value(word).is_some())?;
         value(&self.left.remove(at))
     }
 
-    /// Takes out the value of an option that is a number.
+    /// Removes an option whose value is a number, and returns it.
     pub(crate) fn number(&mut self, key: &str) -> Result<Option<u64>, String> {
         self.option(key).map(number).transpose()
     }
 
-    /// Takes out a word that stands alone; whether it is there.
+    /// Removes a flag; returns whether it was present.
     pub(crate) fn flag(&mut self, name: &str) -> bool {
         let at = self.left.iter().position(|word| *word == name);
         at.map(|at| self.left.remove(at)).is_some()
     }
 
-    /// Takes out options whose keys begin with this.
+    /// Removes options whose keys begin with this prefix.
     pub(crate) fn options(&mut self, prefix: &str) -> Vec<(&'a str, &'a str)> {
         let (options, left) = self.left.iter().partition(|word| word.starts_with(prefix));
         self.left = left;
@@ -38,12 +38,12 @@ impl<'a> Words<'a> {
         options.into_iter().filter_map(|word| word.split_once('=')).collect()
     }
 
-    /// Takes out the first word.
+    /// Removes the first word.
     pub(crate) fn next(&mut self, what: &str) -> Result<&'a str, String> {
         if self.left.is_empty() { Err(format!("{what} is missing")) } else { Ok(self.left.remove(0)) }
     }
 
-    /// All that are left, which have to be names.
+    /// All remaining words, which have to be names.
     pub(crate) fn names(self) -> Result<Vec<&'a str>, String> {
         match self.left.iter().find(|word| word.contains('=')) {
             Some(word) => Err(format!("`{}` isn't asked for", word.split('=').next().unwrap_or_default())),
