@@ -1,4 +1,4 @@
-//! Consumers over AMQP 0-9-1: what their leaving means, and what they get without asking.
+//! Consumers over AMQP 0-9-1: effects of their end, and defaults that they get without asking.
 
 use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::Settings;
@@ -56,7 +56,7 @@ fn consumers_that_set_no_prefetch_have_the_default() {
 }
 
 #[test]
-fn clients_are_told_what_works() {
+fn clients_are_told_the_supported_capabilities() {
     let mut stage = Stage::new();
     let link = stage.dial(Options::default());
     let told = stage.links[link].told();
