@@ -22,7 +22,6 @@ const UNCHECKED: &[(&str, &str)] = &[
     ("crates/broker/", UNTIL),
     ("crates/node/", UNTIL),
     ("crates/queue/", UNTIL),
-    ("crates/session-amqp10/", UNTIL),
     ("leveret/", UNTIL),
     ("sim/", UNTIL),
 ];
