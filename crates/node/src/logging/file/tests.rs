@@ -30,7 +30,7 @@ fn write(file: &mut LogFile, message: &str) {
     file.flush();
 }
 
-/// What is in the directory, by name.
+/// The contents of the files in the directory, by name.
 fn found(directory: &Path) -> Vec<(String, String)> {
     let mut found: Vec<_> = fs::read_dir(directory)
         .expect("is there")
@@ -68,7 +68,7 @@ fn a_file_that_is_full_is_put_aside_and_so_many_are_kept() {
         write(&mut file, message);
     }
     check(directory.path(), &[("a.log", "six\n"), ("a.log.0", "fivefivefive\n"), ("a.log.1", "thre\nfour\n")]);
-    // It goes on where it was.
+    // It continues where it was.
     drop(file);
     let mut file = open(&path, "log.file.rotation.size = 10\nlog.file.rotation.count = 2\n");
     write(&mut file, "seven");
