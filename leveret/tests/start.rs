@@ -126,7 +126,7 @@ fn a_client_that_is_connected_is_told_of_the_stop() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_nobody_up() {
+fn an_unread_log_pipe_does_not_block_the_node() {
     let directory = tempfile::tempdir().expect("a directory");
     // The pipe is full after some 600 of the lines that refused connections write.
     let node = Node::start(directory.path(), &["log.level=debug"]);
@@ -451,7 +451,7 @@ fn a_deleted_user_and_a_changed_password_stay_so() {
 }
 
 #[test]
-fn definitions_find_neither_a_user_nor_a_vhost() {
+fn a_node_with_definitions_has_no_default_user_or_vhost() {
     let parent = tempfile::tempdir().expect("a directory");
     let (directory, file) = (parent.path().join("data"), parent.path().join("d.json"));
     let load = format!("load_definitions={}", file.display());

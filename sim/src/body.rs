@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_is_told_from_any_other() {
+    fn a_body_is_distinguished_from_any_other() {
         for length in [0, 8, 9, 15, 16, 100, 4_099] {
             let mut bytes = body(7, length);
             assert!(is_body(7, length, &bytes));

@@ -252,7 +252,7 @@ fn cut_everywhere(is_amqp10: bool) {
 }
 
 #[test]
-fn a_dead_letter_is_here_or_there_after_any_power_cut() {
+fn a_dead_letter_is_in_one_place_after_any_power_cut() {
     cut_everywhere(false);
 }
 

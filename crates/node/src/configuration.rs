@@ -188,7 +188,7 @@ fn settings(config: &Config) -> Settings {
     settings
 }
 
-/// The headers that messages get as they come in.
+/// The stamps that messages get as they come in: the time of receipt and the node that routed them.
 fn stamps(config: &Config) -> Option<Stamps> {
     let configured = config.interceptors;
     let if_present = |overwrite| if overwrite { IfPresent::Overwrite } else { IfPresent::Keep };

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_user_may_enter_and_it_goes_when_dropped() {
+    fn only_the_owner_may_enter_and_drop_removes_the_socket() {
         let parent = tempfile::tempdir().expect("a directory");
         // An existing directory may be open to all, and have a socket of a killed node.
         let directory = parent.path().join(DIRECTORY);

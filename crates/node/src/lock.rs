@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_lock_file_lets_nobody_in() {
+    fn a_directory_stays_locked_without_its_lock_file() {
         let directory = tempfile::tempdir().expect("a directory");
         let first = DirectoryLock::acquire(directory.path()).expect("free");
         std::fs::write(directory.path().join("ports.json"), "{\"amqp\":1,\"pid\":4711}\n").expect("writes");

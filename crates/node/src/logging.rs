@@ -132,7 +132,7 @@ impl Log {
         tracing::callsite::rebuild_interest_cache();
     }
 
-    /// Rotates files by their rule. Files without a rule, and files that were moved away, are opened again.
+    /// Rotates files by their rule. Files that keep no old ones, and files that were moved away, are only opened again.
     pub fn rotate(&self) {
         self.inner.running.load().iter().for_each(|running| running.writer.rotate());
         self.flush(PATIENCE);

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_takes_little() {
+    fn a_session_takes_192_bytes_at_most() {
         // The allocator's next size is 224: a second session would then take over 5 % more of an idle connection.
         assert!(size_of::<Session>() <= 192, "{} bytes", size_of::<Session>());
     }

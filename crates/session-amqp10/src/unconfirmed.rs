@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_without_an_order_are_answered_all_the_same() {
+    fn ids_without_an_order_are_still_answered() {
         let mut due = Vec::new();
         let mut link = Unconfirmed::default();
         for at in 0..1000u32 {

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_takes_its_own_with_it() {
+    fn ending_a_link_takes_out_only_its_deliveries() {
         let (mut unsettled, [mut delivered, _]) = filled_by_link(0, 10);
         settle(&mut unsettled, Serial(2), Serial(2));
         let runs = settle_link(&mut unsettled, &mut delivered);
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn one_open_delivery_keeps_no_room_for_those_after_it() {
+    fn one_open_delivery_keeps_no_memory_of_later_ones() {
         let mut unsettled = Unsettled::default();
         let (mut delivered, mut others) = (Delivered::default(), Delivered::default());
         unsettled.add(Serial(0), 9, 0, 1, true);

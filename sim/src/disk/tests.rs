@@ -87,7 +87,7 @@ fn fault(on: Operation, after: u64, wrong: Wrong, sticky: bool) -> Fault {
 }
 
 #[test]
-fn a_fault_strikes_its_user_s_operation_once_or_for_ever() {
+fn a_fault_hits_its_users_operation_once_or_forever() {
     let disk = SimDisk::new();
     disk.create("a", 4).unwrap();
     for (sticky, expected) in [(false, [true, false, true]), (true, [true, false, false])] {

@@ -240,7 +240,7 @@ struct Guests {
     tls: Option<Arc<Tls>>,
 }
 
-/// Interval at which the log reports, at most, clients that were refused for want of descriptors.
+/// Shortest time between two log lines about clients that were refused for want of descriptors.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 async fn accept(listener: std::net::TcpListener, guests: Guests) {

@@ -125,7 +125,7 @@ mod tests {
     type Explored = Mailbox<u32, ExploredFlag, ExploredMutex<Vec<u32>>>;
 
     #[test]
-    fn a_note_to_an_awake_core_rouses_nobody() {
+    fn a_note_to_an_awake_core_needs_no_wake_up() {
         let mailbox: Mailbox<u32> = Mailbox::new();
         assert!(!mailbox.post(1));
         assert_eq!(mailbox.collect(), [1]);

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_publisher_that_waits_for_nobody_is_read_in_larger_pieces() {
+    fn a_publisher_that_never_waits_is_read_in_larger_pieces() {
         let mut load = Load::new();
         // 10 bytes come in a microsecond.
         let steady = |pause| if pause { (360 * MICROSECOND, 3_600) } else { (20 * MICROSECOND, 200) };

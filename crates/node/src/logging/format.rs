@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn text_has_its_beginning_before_every_line() {
+    fn every_line_of_a_text_has_the_prefix() {
         assert_eq!(
             rendered(""),
             "2026-11-22 18:13:38.431951+00:00 [warning] <0.7.0> closing it:\n\

@@ -162,7 +162,7 @@ fn a_backlog_drains_while_the_alarm_is_on() {
 }
 
 #[test]
-fn a_client_without_the_capability_waits_and_is_told_nothing() {
+fn a_client_without_the_capability_is_blocked_silently() {
     let mut stage = Stage::new();
     let publisher = stage.publisher(Options { properties: FieldTable::new(), ..Options::default() });
     stage.broker.set_alarm(AlarmSource::Memory, true);

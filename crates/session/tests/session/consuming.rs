@@ -14,7 +14,7 @@ fn look(stage: &mut Stage, link: usize) -> Option<(u16, String)> {
 }
 
 #[test]
-fn a_queue_that_deletes_itself_goes_with_its_last_consumer() {
+fn an_auto_delete_queue_is_deleted_with_its_last_consumer() {
     let mut stage = Stage::new();
     let (owner, other) = (stage.connect(), stage.connect());
     let flags = QueueDeclare { auto_delete: true, ..QueueDeclare::default() };

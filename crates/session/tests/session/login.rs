@@ -68,7 +68,7 @@ fn after_init(mechanism: &str, response: &[u8]) -> ([Vec<u8>; 2], bool) {
 }
 
 #[test]
-fn a_refused_login_over_amqp_10_is_told_after_a_while() {
+fn a_refused_login_over_amqp10_is_answered_with_a_delay() {
     let mut outcome = Vec::new();
     SaslFrame::Outcome(sasl::Outcome { code: SaslCode::Auth, additional_data: None }).encode(&mut outcome);
     for mechanism in ["ANONYMOUS", "NONSENSE"] {

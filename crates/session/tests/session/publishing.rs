@@ -101,7 +101,7 @@ fn a_body_above_the_limit_closes_its_channel() {
 }
 
 #[test]
-fn a_queue_holds_so_many_bytes() {
+fn a_queue_drops_its_head_above_its_byte_limit() {
     let mut stage = Stage::new();
     let link = stage.connect();
     stage.declare_all(link, &["q"], &FieldTable::new().with("x-max-length-bytes", FieldValue::I32(8)));

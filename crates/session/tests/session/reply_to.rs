@@ -101,7 +101,7 @@ fn more_answers_than_one_write_takes_come_in_order() {
 }
 
 #[test]
-fn after_the_consumer_is_gone_its_name_is_unroutable() {
+fn a_reply_name_is_unroutable_after_its_consumer_is_gone() {
     for cancel in [true, false] {
         let mut stage = Stage::new();
         let (requester, responder, name) = stage.request();

@@ -90,7 +90,7 @@ fn headers_are_looked_at_for_each_message() {
 
 /// Behind another exchange, headers only decide for the keys that lead to a headers exchange.
 #[test]
-fn a_key_may_lead_to_where_headers_decide() {
+fn a_key_may_lead_to_a_headers_exchange() {
     let mut stage = Stage::new();
     let link = stage.connect();
     let a = FieldTable::new().with("kind", "a");
