@@ -113,7 +113,7 @@ fn go_on(
     Ok(())
 }
 
-/// The position before which everything, as the first recovery found it, is durable by now.
+/// The position up to which the findings of the first recovery are durable by now.
 fn before_position(world: &World) -> u64 {
     world.history.confirmed.first().map_or(0, |(_, position)| *position)
 }

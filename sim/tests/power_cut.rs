@@ -98,7 +98,7 @@ fn promises_hold_after_cuts_in_the_next_life() {
     }
 }
 
-/// The first checkpoint has no predecessor to fall back to. Whatever a power cut leaves of it, the WAL is still
+/// The first checkpoint has no predecessor to fall back to. If a power cut leaves only a part of it, the WAL is still
 /// complete.
 #[test]
 fn promises_hold_after_cuts_in_the_first_checkpoint() {
