@@ -1,7 +1,7 @@
-//! Links what unwinds a panic into the binary: of what is loaded with it, the C library remains.
+//! Links the code that unwinds a panic into the binary, so that the C library is its only dynamic dependency.
 //!
-//! The standard library asks for `libgcc_s.so.1`. The linker finds this script first, which names the static archives that
-//! come with GCC. Where there are none (another compiler, another system) all stays as it is.
+//! The standard library asks for `libgcc_s.so.1`. The linker finds this script first, which names the static archives
+//! that come with GCC. If there are none (another compiler, another system), nothing changes.
 
 use std::env;
 use std::fs;
@@ -23,7 +23,8 @@ fn main() {
     }
 }
 
-/// Whether the compiler that links knows an archive: it answers with its path, or with the name that it was asked for.
+/// Whether the compiler that links has an archive: it prints the archive's path, or only the requested name if it has
+/// none.
 fn has(archive: &str) -> bool {
     let asked = Command::new("cc").arg(format!("-print-file-name={archive}")).output();
     asked.is_ok_and(|said| Path::new(String::from_utf8_lossy(&said.stdout).trim()).is_absolute())

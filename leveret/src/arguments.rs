@@ -1,4 +1,4 @@
-//! The command line of a node, and what it comes to with RabbitMQ's variables and paths.
+//! The command line of a node, and its combination with RabbitMQ's variables and paths.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -38,10 +38,10 @@ pub(crate) struct ServerArguments {
     is_installed: bool,
 }
 
-/// Where an installed node logs.
+/// The log directory of an installed node.
 const LOG_DIRECTORY: &str = "/var/log/rabbitmq";
 
-/// RabbitMQ's paths, where an installed node looks if nothing else is said.
+/// RabbitMQ's paths, the defaults of an installed node.
 const CONFIG: &str = "/etc/rabbitmq/rabbitmq.conf";
 const CONFIG_DIR: &str = "/etc/rabbitmq/conf.d";
 const ADVANCED_CONFIG: &str = "/etc/rabbitmq/advanced.config";
@@ -49,7 +49,8 @@ const ENABLED_PLUGINS: &str = "/etc/rabbitmq/enabled_plugins";
 const ENV_FILE: &str = "/etc/rabbitmq/rabbitmq-env.conf";
 const DATA_DIR: &str = "/var/lib/rabbitmq/leveret";
 
-/// Everything a node starts with: from the command line, the environment, rabbitmq-env.conf and the default paths.
+/// All settings that a node starts with: from the command line, the environment, rabbitmq-env.conf and the default
+/// paths.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
     pub(crate) config: Option<PathBuf>,
@@ -57,13 +58,13 @@ pub(crate) struct Start {
     pub(crate) advanced_config: Option<PathBuf>,
     pub(crate) enabled_plugins: Option<PathBuf>,
     pub(crate) data_dir: PathBuf,
-    /// The file in which the process id is to stand.
+    /// The file that the process id is written to.
     pub(crate) pid_file: Option<PathBuf>,
-    /// Whether that file stays when the node stops.
+    /// Whether that file is kept when the node stops.
     pub(crate) keeps_pid_file: bool,
-    /// RabbitMQ's variables: of rabbitmq-env.conf, and of the environment, which wins.
+    /// RabbitMQ's variables: from rabbitmq-env.conf, and from the environment, which wins.
     pub(crate) variables: Vec<Variable>,
-    /// Keys and values that win over everything.
+    /// Keys and values that win over all other settings.
     pub(crate) set: Vec<String>,
     /// Warnings about settings that have no effect.
     pub(crate) warnings: Vec<String>,
@@ -71,12 +72,12 @@ pub(crate) struct Start {
 }
 
 impl ServerArguments {
-    /// The arguments of `rabbitmq-server`. RabbitMQ's paths are taken where nothing else is said and they are there.
+    /// The arguments of `rabbitmq-server`. RabbitMQ's paths are the defaults if they exist.
     pub(crate) fn installed(words: impl IntoIterator<Item = OsString>) -> Self {
         let matches = Self::installed_command().get_matches_from(words);
         let mut arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         let is_said = |name: &str| matches.value_source(name) != Some(ValueSource::DefaultValue);
-        // A default is looked up behind the variables.
+        // A default is only used after the variables.
         arguments.config = arguments.config.filter(|_| is_said("config"));
         arguments.config_dir = arguments.config_dir.filter(|_| is_said("config_dir"));
         arguments.advanced_config = arguments.advanced_config.filter(|_| is_said("advanced_config"));
@@ -105,10 +106,10 @@ impl ServerArguments {
             )
     }
 
-    /// Looks up what isn't said on the command line: in the environment, in rabbitmq-env.conf, at RabbitMQ's paths.
+    /// Finds settings that the command line lacks: in the environment, in rabbitmq-env.conf, at RabbitMQ's paths.
     ///
     /// # Errors
-    /// Every mistake in rabbitmq-env.conf.
+    /// All errors in rabbitmq-env.conf.
     pub(crate) fn look_up(&self) -> Result<Start, Vec<String>> {
         let installed = |path: &str| Some(PathBuf::from(path)).filter(|path| self.is_installed && path.exists());
         let said = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
@@ -149,7 +150,7 @@ impl ServerArguments {
                 of_rabbitmq.clone().unwrap_or_else(|| default.into())
             }
         };
-        // RabbitMQ's own place for it, if the data is at RabbitMQ's own place.
+        // RabbitMQ's own path for it, if the data is at RabbitMQ's own path.
         let beside_data = || {
             let directory = of_rabbitmq.filter(|directory| self.is_installed && *directory == data_dir)?;
             let mut name = directory.into_os_string();
@@ -178,7 +179,7 @@ impl ServerArguments {
 }
 
 impl Start {
-    /// Where files of the log are, if nothing else is said.
+    /// The default places of the log's files.
     pub(crate) fn log_places(&self, config: &Config) -> LogPlaces {
         let directory = match self.is_installed {
             true => LOG_DIRECTORY.to_owned(),
@@ -188,7 +189,7 @@ impl Start {
     }
 }
 
-/// The variables of a rabbitmq-env.conf.
+/// The variables in a rabbitmq-env.conf.
 fn variables_of(path: &Path) -> Result<Vec<Variable>, Vec<String>> {
     let text =
         std::fs::read_to_string(path).map_err(|reason| vec![format!("cannot read {}: {reason}", path.display())])?;

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use leveret_node::Ports;
 
-/// What a starting node tells whoever started it.
+/// The text that a starting node prints on standard output.
 pub(crate) struct Banner<'a> {
     pub(crate) ports: Ports,
     pub(crate) data_directory: &'a Path,
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_names_version_ports_directory_and_durability() {
+    fn the_banner_has_version_ports_directory_and_durability() {
         let ports = Ports { amqp: Some(5672), http: Some(15672), https: Some(15671), ..Ports::default() };
         let data_directory = Path::new("data");
         let banner = Banner { ports, data_directory, durability: "flushed", cores: 2 }.to_string();

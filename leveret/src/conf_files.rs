@@ -1,23 +1,23 @@
-//! The files that `--config-dir` and `RABBITMQ_CONFIG_FILES` name: by a directory, by a pattern, or one alone.
+//! The files that `--config-dir` and `RABBITMQ_CONFIG_FILES` name: by a directory, by a pattern, or a single file.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Letters that make a path a pattern.
+/// Characters that make a path a pattern.
 const SPECIAL: [char; 5] = ['*', '?', '[', '{', '\\'];
 
-/// The files in the order of their paths: those of a directory that end in .conf, those that a pattern such as
-/// `/etc/rabbitmq/conf.d/*.conf` matches, or the one file that is named. Directories are left out, as RabbitMQ does it.
+/// The files in the order of their paths: the files of a directory that end in .conf, the matches of a pattern such as
+/// `/etc/rabbitmq/conf.d/*.conf`, or the one file that is named. Directories are left out, as in RabbitMQ.
 ///
 /// # Errors
-/// A directory can't be read, the pattern can't be understood, or a path without a pattern leads nowhere: a misspelt path
-/// would otherwise start a node without the limits that its operator wrote down.
+/// A directory can't be read, the pattern is invalid, or a path without a pattern doesn't exist. Ignoring a misspelt
+/// path would start a node without the limits that its operator configured.
 pub(crate) fn files_of(path: &Path) -> Result<Vec<PathBuf>, String> {
     if path.is_dir() {
         return in_order(of_pattern(path, &["*.conf"])?);
     }
     let text = path.to_string_lossy();
     if path.is_file() || !text.contains(SPECIAL) {
-        // The caller's attempt to read it names the path and the reason.
+        // The caller's attempt to read it reports the path and the reason.
         return Ok(vec![path.to_owned()]);
     }
     let unknown = |reason: &str| format!("cannot read the pattern {text}: {reason}");
@@ -47,14 +47,14 @@ pub(crate) fn files_of(path: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 fn in_order(mut files: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
-    // A link that leads nowhere stays: the attempt to read it names it.
+    // A broken link stays in the list: the attempt to read it reports it.
     files.retain(|path| !path.is_dir());
     files.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
     files.dedup();
     Ok(files)
 }
 
-/// The paths below `base` whose names fit `parts`, one name for each.
+/// The paths below `base` whose names match `parts`, one name for each.
 fn of_pattern(base: &Path, parts: &[&str]) -> Result<Vec<PathBuf>, String> {
     let Some((part, others)) = parts.split_first() else { return Ok(vec![base.to_owned()]) };
     let directory = if base.as_os_str().is_empty() { Path::new(".") } else { base };
@@ -71,7 +71,7 @@ fn of_pattern(base: &Path, parts: &[&str]) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// A pattern for each choice that `{one,other}` gives; braces don't nest. `None` if one isn't closed.
+/// One pattern for each choice of `{one,other}`; braces don't nest. `None` if one isn't closed.
 fn alternatives(pattern: &str) -> Option<Vec<String>> {
     let Some((before, behind)) = pattern.split_once('{') else { return Some(vec![pattern.to_owned()]) };
     let (choices, behind) = behind.split_once('}')?;
@@ -92,9 +92,9 @@ fn check(pattern: &[char]) -> Result<(), &'static str> {
     }
 }
 
-/// Splits `a-z]rest` into the letters of the class and what comes after it.
+/// Splits `a-z]rest` into the characters of the class and the rest.
 fn class(pattern: &[char]) -> Option<(&[char], &[char])> {
-    // A ']' that comes first is a letter of the class.
+    // A ']' in the first place is a character of the class.
     let end = pattern.iter().skip(1).position(|letter| *letter == ']')? + 1;
     Some((&pattern[..end], &pattern[end + 1..]))
 }
@@ -107,8 +107,8 @@ fn is_in_class(class: &[char], letter: char) -> bool {
     }
 }
 
-/// Whether a name fits a pattern: `*` stands for any letters, `?` for one, `[a-z]` for one of these. A dot at the beginning
-/// has to be written, as in a shell: editors hide their copies behind one.
+/// Whether a name matches a pattern: `*` stands for any characters, `?` for one, `[a-z]` for one of these. A dot at the
+/// beginning has to be written, as in a shell, because editors' backup files begin with one.
 fn matches(pattern: &[char], name: &str) -> bool {
     fn rest(pattern: &[char], name: &[char]) -> bool {
         match (pattern, name) {

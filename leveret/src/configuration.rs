@@ -26,7 +26,7 @@ enum ConfigCommand {
     Example,
 }
 
-/// Exits with 1 if a file can't be taken.
+/// Runs `leveret config`. Exits with 1 if a file is invalid.
 pub(crate) fn run(arguments: &ConfigArguments) -> ExitCode {
     match &arguments.command {
         ConfigCommand::Example => {
@@ -46,11 +46,11 @@ pub(crate) fn run(arguments: &ConfigArguments) -> ExitCode {
     }
 }
 
-/// What a node is configured with. Later ones win: rabbitmq.conf, conf.d, advanced.config, rabbitmq-env.conf, the
-/// environment, `--set`; what stands in enabled_plugins stands nowhere else.
+/// The configuration of a node. Later sources win: rabbitmq.conf, conf.d, advanced.config, rabbitmq-env.conf, the
+/// environment, `--set`. Only enabled_plugins sets the enabled plugins.
 ///
 /// # Errors
-/// Every mistake, not only the first.
+/// All errors, not only the first.
 pub(crate) fn of_start(start: &Start) -> Result<(Config, Vec<Warning>), Vec<String>> {
     let mut reading = Reading::default();
     start.config.iter().for_each(|path| reading.file(&with_extension(path, "conf"), read_conf));
@@ -61,7 +61,7 @@ pub(crate) fn of_start(start: &Start) -> Result<(Config, Vec<Warning>), Vec<Stri
     if let Some(path) = &start.advanced_config {
         reading.file(&with_extension(path, "config"), Config::read_advanced);
     }
-    // Where there is none, nobody has chosen.
+    // Without the file, the operator hasn't chosen any plugins.
     if let Some(path) = start.enabled_plugins.as_ref().filter(|path| path.exists()) {
         reading.file(path, Config::read_plugins);
     }
@@ -74,12 +74,12 @@ pub(crate) fn of_start(start: &Start) -> Result<(Config, Vec<Warning>), Vec<Stri
     reading.finish()
 }
 
-/// A file in the format of rabbitmq.conf, with the environment's variables in place of `$(NAME)`.
+/// Reads a file in the format of rabbitmq.conf, with the environment's variables in place of `$(NAME)`.
 fn read_conf(config: &mut Config, source: &str, text: &str) -> Result<Vec<Warning>, Vec<ConfigError>> {
     config.read_with(source, text, &|name| std::env::var(name).ok())
 }
 
-/// A configuration being put together.
+/// A configuration that is being assembled.
 #[derive(Default)]
 struct Reading {
     config: Config,
@@ -114,7 +114,7 @@ impl Reading {
     }
 }
 
-/// `RABBITMQ_CONFIG_FILE` may leave out the end of the name.
+/// Adds the extension, which `RABBITMQ_CONFIG_FILE` may leave out.
 fn with_extension(path: &Path, extension: &str) -> PathBuf {
     let mut longer = path.as_os_str().to_owned();
     longer.push(".");
@@ -123,7 +123,7 @@ fn with_extension(path: &Path, extension: &str) -> PathBuf {
     if !path.exists() && longer.exists() { longer } else { path.to_owned() }
 }
 
-/// Files in the format of rabbitmq.conf, or of advanced.config or enabled_plugins if they are called so.
+/// Checks files in the format of rabbitmq.conf, or of advanced.config or enabled_plugins if they have that name.
 fn check(files: &[PathBuf]) -> Result<(Config, Vec<Warning>), Vec<String>> {
     let mut reading = Reading::default();
     for path in files {

@@ -1,4 +1,4 @@
-//! `rabbitmq-server -detached`: the node goes on in the background. The command returns when the node has started, or with
+//! `rabbitmq-server -detached`: the node runs in the background. The command returns when the node has started, or with
 //! the reason why it hasn't.
 
 use std::ffi::OsString;
@@ -6,19 +6,19 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, ExitCode, Stdio};
 
-/// Set for the process in the background.
+/// Set in the environment of the background process.
 const VARIABLE: &str = "LEVERET_DETACHED";
 
-/// With this line a node says that it has started.
+/// The line by which a node reports that it has started.
 const STARTED: &str = "Server startup complete";
 
-/// Without the words that ask for it; none if they aren't there.
+/// The arguments without the ones that ask for it; none if it isn't asked for.
 pub(crate) fn asked(words: &[OsString]) -> Option<Vec<OsString>> {
     let is_asked = |word: &OsString| word == "-detached" || word == "--detached";
     words.iter().any(is_asked).then(|| words.iter().filter(|word| !is_asked(word)).cloned().collect())
 }
 
-/// Starts the node with these words, of which the first is its name, and waits until it has started.
+/// Starts the node with these arguments, of which the first is its name, and waits until it has started.
 pub(crate) fn start(words: &[OsString]) -> ExitCode {
     let (Some(name), Ok(program)) = (words.first(), std::env::current_exe()) else {
         eprintln!("leveret: cannot find its own program");
@@ -41,7 +41,7 @@ pub(crate) fn start(words: &[OsString]) -> ExitCode {
     if has_started {
         return ExitCode::SUCCESS;
     }
-    // It has ended, or closed its output: nothing else is said.
+    // It has ended, or closed its output: nothing more will be printed.
     let mut told = Vec::new();
     let _ = child.stderr.take().map(|mut stderr| stderr.read_to_end(&mut told));
     let _ = std::io::stderr().write_all(&told);
@@ -49,15 +49,15 @@ pub(crate) fn start(words: &[OsString]) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// In the background: leaves the terminal of whoever started it.
+/// In the background process: leaves the terminal of the command that started it.
 pub(crate) fn begin() {
     if std::env::var_os(VARIABLE).is_some() {
-        // It fails only for one that leads its group already, which has no terminal to leave.
+        // It only fails for the leader of a group, which has no terminal to leave.
         let _ = rustix::process::setsid();
     }
 }
 
-/// In the background, started: nobody reads any more what is printed.
+/// In the background process, once started: closes its output, which isn't read any more.
 pub(crate) fn let_go() {
     if std::env::var_os(VARIABLE).is_none() {
         return;

@@ -1,4 +1,4 @@
-//! What the configuration says of listeners, opened.
+//! Opens the configured listeners.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -16,22 +16,22 @@ pub(crate) struct Listeners {
     pub(crate) amqp: Vec<Listener>,
     pub(crate) http: Vec<HttpListener>,
     pub(crate) prometheus: Vec<HttpListener>,
-    /// Whose files are read again when they change.
+    /// The TLS whose files are reloaded when they change.
     pub(crate) tls: Vec<Arc<Tls>>,
     /// The ports that the system chose, for the next node of this process.
     pub(crate) chosen: ChosenPorts,
 }
 
-/// The ports that the system chose for listeners whose configured port is 0. After `stop_app` and `start_app` clients find
-/// the node where it was.
+/// The ports that the system chose for listeners whose configured port is 0. They are kept over `stop_app` and
+/// `start_app`, so that clients find the node at the same port.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChosenPorts {
-    /// By the listener's kind and its address as it is configured; in the order of listeners that have both in common.
+    /// By the listener's kind and its configured address; in the order of listeners that have both in common.
     by_listener: HashMap<(&'static str, SocketAddr), Vec<u16>>,
 }
 
 impl ChosenPorts {
-    /// Opens a listener. One with port 0 gets the port that it had in `earlier`, if nobody else has taken it.
+    /// Opens a listener. One with port 0 gets the port that it had in `earlier`, if that is still free.
     fn listen(&mut self, kind: &'static str, address: SocketAddr, earlier: &Self) -> Result<TcpListener, StartError> {
         if address.port() != 0 {
             return Node::listen(address);
@@ -46,10 +46,10 @@ impl ChosenPorts {
     }
 }
 
-/// What clients may speak to listeners for AMQP.
+/// The protocols of listeners for AMQP.
 const AMQP: [&str; 2] = ["amqp091", "amqp10"];
 
-/// A socket that speaks HTTP, and what it bears.
+/// A socket that speaks HTTP, and its parts of the API.
 pub(crate) struct HttpListener {
     socket: TcpListener,
     tls: Option<Arc<Tls>>,
@@ -57,7 +57,8 @@ pub(crate) struct HttpListener {
 }
 
 impl Listeners {
-    /// Opens them all, or says which can't be. `earlier` are the ports of this process's last node.
+    /// Opens all listeners, or returns the error of the first that can't be opened. `earlier` are the ports of this
+    /// process's last node.
     pub(crate) fn open(config: &Config, earlier: &ChosenPorts) -> Result<Self, Box<dyn Error>> {
         let login = config.certificate_login;
         let patience = Duration::from_millis(config.ssl_handshake_timeout_ms);
@@ -109,7 +110,7 @@ impl Listeners {
         Ok(this)
     }
 
-    /// Where those listen that speak HTTP.
+    /// The addresses of the HTTP listeners.
     pub(crate) fn others(&self) -> impl Iterator<Item = Listening> {
         let of = |listeners: &[HttpListener], plain, with_tls| {
             let address = |listener: &HttpListener| {
@@ -121,7 +122,7 @@ impl Listeners {
         of(&self.http, "http", "https").into_iter().chain(of(&self.prometheus, "http/prometheus", "https/prometheus"))
     }
 
-    /// The ports of those that speak HTTP.
+    /// The ports of the HTTP listeners.
     pub(crate) fn ports(&self) -> Ports {
         let port = |of: &[HttpListener], with_tls| {
             let found = of.iter().find(|one| one.tls.is_some() == with_tls)?;

@@ -45,7 +45,7 @@ struct DumpArguments {
     format: Format,
 }
 
-/// Exits with 2 if the directory can't be read.
+/// Runs `leveret log`. Exits with 2 if the directory can't be read.
 pub(crate) fn run(arguments: LogArguments) -> ExitCode {
     let LogCommand::Dump(arguments) = arguments.command;
     match show(arguments) {

@@ -1,4 +1,4 @@
-//! The `leveret` binary: it reads the configuration, builds a node and waits for signals; and it looks into data
+//! The `leveret` binary: it reads the configuration, builds a node and waits for signals. Its tools read data
 //! directories that no node uses.
 
 mod arguments;
@@ -52,10 +52,10 @@ enum Command {
     /// Look at a node on this machine, as rabbitmq-diagnostics does
     #[command(disable_help_flag = true)]
     Diagnostics(ToolArguments),
-    /// What rabbitmq-plugins does
+    /// Command a node on this machine, as rabbitmq-plugins does
     #[command(disable_help_flag = true)]
     Plugins(ToolArguments),
-    /// What rabbitmq-upgrade does
+    /// Command a node on this machine, as rabbitmq-upgrade does
     #[command(disable_help_flag = true)]
     Upgrade(ToolArguments),
     /// Check a configuration, or show an example of one
@@ -69,7 +69,7 @@ enum Command {
     CheckUnwinding,
 }
 
-/// What stands behind the name of a tool, which reads it itself.
+/// The arguments after the name of a tool, which parses them itself.
 #[derive(Debug, Args)]
 struct ToolArguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -1,4 +1,4 @@
-//! Manual pages and completion for shells, made of what the command lines are.
+//! Manual pages and completion for shells, generated from the command lines.
 
 use std::io::{Write, stdout};
 use std::process::ExitCode;
@@ -59,7 +59,7 @@ pub(crate) struct CompletionArguments {
     name: Name,
 }
 
-/// Prints what a shell reads to complete a command line.
+/// Prints a shell's completion script.
 pub(crate) fn complete(arguments: &CompletionArguments) -> ExitCode {
     let mut command = arguments.name.command_line();
     let name = command.get_name().to_owned();
@@ -78,7 +78,7 @@ pub(crate) struct ManualArguments {
 /// Prints a manual page for man(1).
 pub(crate) fn manual(arguments: &ManualArguments) -> ExitCode {
     let mut command = arguments.name.command_line();
-    // The commands of a tool stand on its page, each with what it takes.
+    // The commands of a tool are on its page, each with its arguments.
     if !matches!(arguments.name, Name::Leveret | Name::Server) {
         command = command.flatten_help(true);
     }
@@ -94,7 +94,7 @@ pub(crate) fn manual(arguments: &ManualArguments) -> ExitCode {
     }
 }
 
-/// Whoever closed the pipe has read enough.
+/// Prints a text. A closed pipe is no error: its reader has read enough.
 fn print(text: &[u8]) -> ExitCode {
     let _ = stdout().lock().write_all(text);
     ExitCode::SUCCESS

@@ -1,4 +1,4 @@
-//! What systemd is told of a unit with `Type=notify` (sd_notify(3)).
+//! Notifications to systemd from a unit with `Type=notify` (sd_notify(3)).
 
 use std::ffi::OsStr;
 use std::io;
@@ -8,7 +8,8 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use tracing::warn;
 
-/// Tells the service manager, if there is one: `READY=1` when clients may come, `STOPPING=1` when they no longer may.
+/// Notifies the service manager, if there is one: `READY=1` when clients may connect, `STOPPING=1` when they no longer
+/// may.
 pub(crate) fn manager(state: &str) {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
     if let Err(reason) = send(&socket, state) {
@@ -17,7 +18,7 @@ pub(crate) fn manager(state: &str) {
 }
 
 fn send(socket: &OsStr, state: &str) -> io::Result<()> {
-    // An at sign stands for the zero of an abstract address.
+    // An at sign stands for the zero byte of an abstract address.
     let address = match socket.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         _ => SocketAddr::from_pathname(socket)?,

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use crate::arguments::Start;
 
-/// Removed when dropped, unless it is to be kept.
+/// The file, removed when dropped unless it is to be kept.
 pub(crate) struct PidFile {
     path: PathBuf,
     is_kept: bool,
 }
 
-/// It can't be written.
+/// The file can't be written.
 #[derive(Debug)]
 pub(crate) struct PidFileError {
     path: PathBuf,
@@ -27,10 +27,10 @@ impl std::fmt::Display for PidFileError {
 impl std::error::Error for PidFileError {}
 
 impl PidFile {
-    /// Writes it, where one is asked for; its directory is made if it isn't there.
+    /// Writes the file if one is configured; its directory is created if it doesn't exist.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system's error.
     pub(crate) fn write(start: &Start) -> Result<Option<Self>, PidFileError> {
         let Some(path) = start.pid_file.clone() else { return Ok(None) };
         match write(&path) {
@@ -40,7 +40,7 @@ impl PidFile {
     }
 }
 
-/// In one step: who sees it sees all of it.
+/// Writes the file atomically: readers see all of it or nothing.
 fn write(path: &Path) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)?;
@@ -54,7 +54,7 @@ fn write(path: &Path) -> io::Result<()> {
 impl Drop for PidFile {
     fn drop(&mut self) {
         if !self.is_kept {
-            // One that is left behind is replaced at the next start.
+            // A file that is left behind is replaced at the next start.
             let _ = std::fs::remove_file(&self.path);
         }
     }

@@ -1,4 +1,4 @@
-//! SIGHUP: files are read again, and what may change does.
+//! SIGHUP: configuration files are reloaded, and settings that may change do.
 
 use leveret_config::Config;
 use leveret_management::Api;
@@ -8,10 +8,10 @@ use tracing::{error, info, warn};
 use crate::arguments::ServerArguments;
 use crate::configuration;
 
-/// What a signal changes.
+/// The state that a reload changes.
 pub(crate) struct Reload {
     pub(crate) arguments: ServerArguments,
-    /// What is in effect.
+    /// The configuration in effect.
     pub(crate) running: Config,
     pub(crate) api: Api,
     pub(crate) node: NodeHandle,
@@ -19,7 +19,7 @@ pub(crate) struct Reload {
 }
 
 impl Reload {
-    /// Reads everything again. With a mistake anywhere nothing changes.
+    /// Reloads everything. If there is an error anywhere, nothing changes.
     pub(crate) fn now(&mut self) {
         let (newer, warnings) = match self.arguments.look_up().and_then(|start| configuration::of_start(&start)) {
             Ok(read) => read,

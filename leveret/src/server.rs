@@ -24,7 +24,7 @@ use crate::pid_file::PidFile;
 use crate::reload::Reload;
 use crate::{configuration, detached, notify};
 
-/// What a confirm promises in queues that don't say something else (`x-durability`).
+/// The promise of a confirm for queues without a setting of their own (`x-durability`).
 fn durability(config: &Config) -> &'static str {
     match config.queue_durability {
         Durability::Synced => "flushed (a confirmed message survives a power cut)",
@@ -33,15 +33,15 @@ fn durability(config: &Config) -> &'static str {
     }
 }
 
-/// RabbitMQ's words, which clients show.
+/// RabbitMQ's text, which clients show.
 const STOP_REASON: &str = "broker forced connection closure with reason 'shutdown'";
 
-/// What a fatal error waits for its line to be written.
+/// Longest time that a fatal error waits for its log line to be written.
 const LAST_LINE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs a node until it is asked to stop.
 pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
-    // First of all: what is a huge page by then stays one.
+    // This comes first: memory that is a huge page by then stays one.
     refuse_huge_pages();
     let found = arguments.look_up().and_then(|start| Ok((configuration::of_start(&start)?, start)));
     let ((config, warnings), start) = match found {
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
 
 /// Runs a node, and another one after each `stop_app` and `start_app`, until the process is asked to end.
 fn serve(config: &Config, arguments: &ServerArguments, start: &Start, log: &Log) -> Result<(), Box<dyn Error>> {
-    // A directory or a port that is taken is found before anything is recovered.
+    // A directory or port that is in use is detected before anything is recovered.
     let lock = DirectoryLock::acquire(&start.data_dir)?;
     let _pid_file = PidFile::write(start)?;
     let mut process = Process { arguments, log, commands: None, has_started: false, ports: ChosenPorts::default() };
@@ -89,7 +89,7 @@ fn serve(config: &Config, arguments: &ServerArguments, start: &Start, log: &Log)
             Err(reason) => {
                 error!("start_app: {reason}");
                 start_error = Some(reason.to_string());
-                // A start that fails behind the recovery gives the lock back to the system.
+                // A start that fails after the recovery releases the lock.
                 let lock = lock.take().map_or_else(|| DirectoryLock::acquire(&start.data_dir), Ok)?;
                 Some(Ended::StopApp(lock))
             }
@@ -99,11 +99,11 @@ fn serve(config: &Config, arguments: &ServerArguments, start: &Start, log: &Log)
     Ok(())
 }
 
-/// How a node ended.
+/// The end of a node.
 enum Ended {
-    /// With its process.
+    /// The process ends too.
     Process,
-    /// By `stop_app`: the lock holds the directory for the next one.
+    /// It ended by `stop_app`: the lock holds the directory for the next node.
     StopApp(DirectoryLock),
 }
 
@@ -111,15 +111,15 @@ enum Ended {
 struct Process<'a> {
     arguments: &'a ServerArguments,
     log: &'a Log,
-    /// The local socket. Who connects while nobody serves it waits.
+    /// The local socket. Connections wait while it isn't served.
     commands: Option<(LocalSocket, UnixListener)>,
     has_started: bool,
-    /// The ports of the last node that has started.
+    /// The ports of the last node that was started.
     ports: ChosenPorts,
 }
 
 impl Process<'_> {
-    /// Answers commands without a node, until somebody asks for one or for the end of the process.
+    /// Answers commands without a node, until one asks for a node or for the end of the process.
     fn stand_by(
         &mut self,
         config: &Config,
@@ -147,11 +147,11 @@ impl Process<'_> {
         Ok(who)
     }
 
-    /// Starts a node once more, with the configuration as it is by now.
+    /// Starts a node again, with the current configuration.
     fn start_again(&mut self, first: &Start, lock: &mut Option<DirectoryLock>) -> Result<Ended, Box<dyn Error>> {
         let all = |mistakes: Vec<String>| mistakes.join("\n");
         let mut start = self.arguments.look_up().map_err(all)?;
-        // The lock's.
+        // The lock is on the first directory.
         start.data_dir.clone_from(&first.data_dir);
         let (config, warnings) = configuration::of_start(&start).map_err(all)?;
         warnings.iter().for_each(|warning| warn!("{warning}"));
@@ -170,7 +170,7 @@ impl Process<'_> {
         let fatal = Arc::new(move |text: &str| end_the_process(text, &last_words));
         let mut options = NodeOptions::new(config, vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)], fatal);
         if definitions.is_some() {
-            // As in RabbitMQ: whoever brings definitions wants neither guest nor the vhost "/".
+            // As in RabbitMQ: with definitions, neither guest nor the vhost "/" is created.
             options.first_user = None;
         }
         let (mut node, report) = Node::start(lock, options)?;
@@ -221,20 +221,20 @@ impl Process<'_> {
             return Ok(Ended::StopApp(node.stop(STOP_REASON)));
         }
         notify::manager("STOPPING=1");
-        // Before the lock goes, so that it isn't the next node's socket that is removed.
+        // The socket is removed before the lock is released, so that the next node's socket isn't removed.
         self.commands = None;
         node.stop(STOP_REASON);
         Ok(Ended::Process)
     }
 
-    /// Says that clients may come.
+    /// Reports that clients may connect.
     fn announce(&mut self, node: &Node, ports: Ports, config: &Config, start: &Start) {
         let is_first = !std::mem::replace(&mut self.has_started, true);
         if is_first {
             let cores = node.handle().connections_per_core().len();
             let banner = Banner { ports, data_directory: &start.data_dir, durability: durability(config), cores };
-            // A closed stdout is no reason not to serve. Before the line of the log, which another thread writes: whoever
-            // waits for that has read the banner.
+            // A closed stdout is no reason not to serve. The banner comes before the line in the log, which another
+            // thread writes: a program that waits for that line has already got the banner.
             let _ = writeln!(std::io::stdout(), "{banner}");
         }
         info!("Server startup complete");
@@ -248,7 +248,7 @@ impl Process<'_> {
         detached::let_go();
     }
 
-    /// A node without its socket serves clients; what can't be done is to command it.
+    /// Serves the local socket. If that fails, the node still serves clients; it only can't be commanded.
     fn serve_commands(&mut self, node: &Node, api: Api) {
         let served = match &self.commands {
             Some((_, listener)) => serve_on(listener, leveret_management::local(api), |work| node.spawn(work)),
@@ -267,7 +267,7 @@ impl Process<'_> {
     }
 }
 
-/// Serves the local socket as long as what is spawned lives; the socket itself outlives it.
+/// Serves the local socket as long as the spawned tasks live; the socket itself outlives them.
 fn serve_on(
     listener: &UnixListener,
     router: Router,
@@ -298,7 +298,7 @@ fn tell(report: &Report) {
     );
 }
 
-/// Storage has failed: nothing may be confirmed any more.
+/// Ends the process after a failure of storage: nothing may be confirmed any more.
 fn end_the_process(text: &str, log: &Log) {
     error!(critical = true, "{text}");
     log.flush(LAST_LINE_PATIENCE);

@@ -1,10 +1,10 @@
-//! Whether panics unwind in this binary, as it was linked and stripped: the packages are checked by it.
+//! A check that panics unwind in this binary, as it was linked and stripped; used to check the packages.
 
 use std::panic::{catch_unwind, resume_unwind};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Notes that the stack above it was cleaned up.
+/// Records that the stack above it was unwound.
 struct Guard<'a>(&'a AtomicBool);
 
 impl Drop for Guard<'_> {
@@ -13,7 +13,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// Succeeds if a panic runs what it leaves behind, and is caught.
+/// Succeeds if a panic runs destructors and is caught.
 pub(crate) fn check() -> ExitCode {
     let cleaned_up = AtomicBool::new(false);
     let caught = catch_unwind(|| {

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use leveret_node::harmless;
 use leveret_node::offline::{CannotCheck, Form, OfflineDirectory, verify};
 
-/// Damaged, and couldn't be checked.
+/// The exit code for a damaged directory.
 const DAMAGED: u8 = 1;
 pub(crate) const CANNOT_CHECK: u8 = 2;
 
@@ -22,7 +22,7 @@ pub(crate) struct VerifyArguments {
     repair_to: Option<PathBuf>,
 }
 
-/// Text for people, JSON for programs.
+/// The format of a report.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Format {
     Text,
@@ -38,7 +38,7 @@ impl From<Format> for Form {
     }
 }
 
-/// Exits with 0 if everything is sound, 1 if something is damaged, 2 if that couldn't be found out.
+/// Runs `leveret verify`. Exits with 0 if everything is valid, 1 if something is damaged, 2 if the check failed.
 pub(crate) fn run(arguments: &VerifyArguments) -> ExitCode {
     match check(arguments) {
         Ok(code) => code,

@@ -1,4 +1,4 @@
-//! The binary from outside: what it says, writes and answers to signals.
+//! The binary seen from outside: its output, its files and its reaction to signals.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -16,12 +16,12 @@ struct Node {
 }
 
 impl Node {
-    /// Returns once the node has said that it is up.
+    /// Starts a node and returns once it has reported that it is up.
     fn start(directory: &Path, settings: &[&str]) -> Self {
         Self::started(&mut command(directory, settings))
     }
 
-    /// The same of a command line.
+    /// The same for a given command line.
     fn started(command: &mut Command) -> Self {
         let mut process = command.stdout(Stdio::piped()).spawn().expect("starts");
         let output = BufReader::new(process.stdout.take().expect("is piped"));
@@ -43,7 +43,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // Both fail if it has ended, which is as well.
+        // Both fail if it has ended already, which is fine.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -71,7 +71,7 @@ fn ports(directory: &Path) -> Value {
 }
 
 #[test]
-fn a_node_says_what_it_is_and_where_it_listens_and_stops_on_sigterm() {
+fn a_node_prints_its_version_and_ports_and_stops_on_sigterm() {
     let parent = tempfile::tempdir().expect("a directory");
     let directory = parent.path().join("data");
     let node = Node::start(&directory, &[]);
@@ -87,7 +87,7 @@ fn a_node_says_what_it_is_and_where_it_listens_and_stops_on_sigterm() {
     }
     assert_eq!(node.stop(), Some(0));
     assert!(!directory.join("ports.json").exists());
-    // And what it leaves behind can be started from.
+    // The directory that it leaves can be started from.
     assert_eq!(Node::start(&directory, &[]).stop(), Some(0));
 }
 
@@ -126,7 +126,7 @@ fn a_client_that_is_connected_is_told_of_the_stop() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_nobody_up() {
+fn an_unread_log_pipe_does_not_block_the_node() {
     let directory = tempfile::tempdir().expect("a directory");
     // The pipe is full after some 600 of the lines that refused connections write.
     let node = Node::start(directory.path(), &["log.level=debug"]);
@@ -142,7 +142,7 @@ fn a_log_that_nobody_reads_holds_nobody_up() {
 }
 
 #[test]
-fn a_service_manager_is_told_when_clients_may_come_and_no_longer_may() {
+fn a_service_manager_is_notified_of_ready_and_stopping() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("notify");
     let socket = std::os::unix::net::UnixDatagram::bind(&path).expect("binds");
@@ -219,7 +219,7 @@ fn a_hangup_reloads_what_may_change_and_names_the_rest() {
     hang_up(&mut node, "these keys take effect with the next start: heartbeat");
     let told = "the configuration is reloaded; in effect now: disk_free_limit.absolute, log.level";
     assert!(node.printed.contains(told), "{}", node.printed);
-    // guest:guest
+    // The login guest:guest.
     let shown = effective(&directory, "Z3Vlc3Q6Z3Vlc3Q=");
     for part in ["disk_free_limit.absolute = 2MB", "log.level = debug", "heartbeat = 1"] {
         assert!(shown.contains(part), "{part} in\n{shown}");
@@ -231,7 +231,7 @@ fn a_hangup_reloads_what_may_change_and_names_the_rest() {
     assert_eq!(node.stop(), Some(0));
 }
 
-/// The effective configuration, with the name of the node.
+/// The effective configuration, which includes the name of the node.
 fn effective(directory: &Path, login: &str) -> String {
     let port = u16::try_from(ports(directory)["http"].as_u64().expect("is open")).expect("a port");
     let get = |path: &str| {
@@ -247,7 +247,7 @@ fn effective(directory: &Path, login: &str) -> String {
 }
 
 #[test]
-fn rabbitmqs_files_and_variables_are_read_and_the_later_one_wins() {
+fn rabbitmqs_files_and_variables_are_read_the_later_wins() {
     let parent = tempfile::tempdir().expect("a directory");
     let file = |name: &str, text: &str| {
         let path = parent.path().join(name);
@@ -273,7 +273,7 @@ fn rabbitmqs_files_and_variables_are_read_and_the_later_one_wins() {
     {
         assert!(warned.contains(part), "{part} in\n{warned}");
     }
-    // file:hush-hush
+    // The login file:hush-hush.
     let shown = effective(&directory, "ZmlsZTpodXNoLWh1c2g=");
     for part in
         ["heartbeat = 1\n", "channel_max = 12\n", "frame_max = 20000\n", "default_user = file\n", "rabbit@there"]
@@ -283,7 +283,7 @@ fn rabbitmqs_files_and_variables_are_read_and_the_later_one_wins() {
     assert!(!shown.contains("hush-hush") && !warned.contains("hush-hush") && !warned.contains("monster"));
     assert_eq!(node.stop(), Some(0));
 
-    // Mistakes of all of them are told at once, and nothing is started.
+    // All errors in all files are reported at once, and nothing is started.
     let advanced = file("wrong.config", "[{rabbit, [{heartbeet, 1}]}].");
     let refused = command_with(&directory, &advanced).output().expect("runs");
     let text = String::from_utf8_lossy(&refused.stderr);
@@ -299,7 +299,7 @@ fn command_with(directory: &Path, advanced: &Path) -> Command {
     command
 }
 
-/// A command of rabbitmqctl at the node of a directory: its exit code and what it said.
+/// Runs a command of rabbitmqctl on the node of a directory. Returns its exit code and its output.
 fn ctl(directory: &Path, words: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_leveret"));
     let output = command.args(["ctl", "--data-dir"]).arg(directory).args(words).output().expect("runs");
@@ -370,7 +370,7 @@ fn a_start_script_can_wait_before_its_node_is_started() {
     let pid_file = pid_file.display().to_string();
     let (exit, said) = ctl(&directory, &["wait", "--timeout", "0.05", &pid_file]);
     assert!(exit == Some(75) && said.contains("hasn't appeared in time"), "{said}");
-    // The pid file that a killed node has left names a process that is gone.
+    // The pid file of a killed node names a process that is gone.
     std::fs::write(&pid_file, "4194304\n").expect("is written");
     let (exit, said) = ctl(&directory, &["wait", &pid_file]);
     assert!(exit == Some(69) && said.contains("process 4194304 isn't running"), "{said}");
@@ -451,7 +451,7 @@ fn a_deleted_user_and_a_changed_password_stay_so() {
 }
 
 #[test]
-fn definitions_find_neither_a_user_nor_a_vhost() {
+fn a_node_with_definitions_has_no_default_user_or_vhost() {
     let parent = tempfile::tempdir().expect("a directory");
     let (directory, file) = (parent.path().join("data"), parent.path().join("d.json"));
     let load = format!("load_definitions={}", file.display());

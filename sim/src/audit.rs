@@ -1,4 +1,4 @@
-//! A fresh client that looks at everything and leaves it as it was.
+//! A new client that reads everything on the broker and leaves it unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,26 +15,26 @@ use crate::link::End;
 use crate::peer::stopped_queue;
 use crate::world::World;
 
-/// What the socket of such a client holds: that sockets are slow is the workload's part.
+/// Size in bytes of such a client's socket buffers. Slow sockets are tested by the workload, not here.
 const SOCKET_BYTES: usize = 1 << 20;
 
-/// What was found.
+/// The findings of an audit.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// Messages of each queue, in order.
     pub queues: BTreeMap<String, Vec<Received>>,
-    /// Objects that are there, of those that anybody ever asked for.
+    /// Objects that exist, among all that clients ever asked for.
     pub objects: BTreeSet<Object>,
-    /// The broker took the last life's end for a clean stop.
+    /// The broker recognized the last life's end as a clean stop.
     pub clean: bool,
-    /// Queues that have stopped: nothing was found out about them.
+    /// Queues that have stopped: nothing is known about them.
     pub stopped: BTreeSet<String>,
 }
 
-/// Lets everything come to rest, then looks.
+/// Runs until nothing moves any more, then reads everything.
 ///
 /// # Errors
-/// The broker broke a rule while it was looked at, or its counters disagree with what a client gets.
+/// The broker broke a rule during the audit, or its counters disagree with the messages that a client gets.
 pub fn audit(world: &mut World, ledger: &Ledger) -> Result<Findings, Failure> {
     let mut findings = Findings { objects: topology(world, ledger), ..Findings::default() };
     let link = world.connect_over(End::Amqp091(Box::default()), SOCKET_BYTES);
@@ -75,7 +75,7 @@ pub fn audit(world: &mut World, ledger: &Ledger) -> Result<Findings, Failure> {
                 Heard::ChannelClosed(_, reason) if reason.code == 404 => {}
                 Heard::ChannelClosed(_, reason)
                     if stopped_queue(&reason.text).is_some_and(|queue| world.failed.contains(queue)) => {}
-                // A read went wrong.
+                // A read failed, so its queue has stopped.
                 Heard::Cancelled(channel, _) if world.failed.contains(&channels[&channel]) => {}
                 Heard::Consumer(_) => {}
                 other => {
@@ -130,7 +130,7 @@ fn topology(world: &World, ledger: &Ledger) -> BTreeSet<Object> {
     ledger.objects().filter(is_there).cloned().collect()
 }
 
-/// The queue's own counters, after everything went back to it.
+/// Compares with the queue's own counters, after all messages were returned to it.
 fn conservation(world: &World, ledger: &Ledger, findings: &Findings) -> Result<(), Failure> {
     let snapshot = world.broker.registry.snapshot_full();
     for (name, found) in &findings.queues {
@@ -162,7 +162,7 @@ fn conservation(world: &World, ledger: &Ledger, findings: &Findings) -> Result<(
     Ok(())
 }
 
-/// The queues that stopped, and why.
+/// The queues that stopped, with their reasons.
 fn failures(world: &World) -> Vec<String> {
     let snapshot = world.broker.registry.snapshot_full();
     let reason = |queue: &QueueRef| match queue.state() {

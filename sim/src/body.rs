@@ -1,4 +1,4 @@
-//! Bodies and properties that follow from a message's id alone.
+//! Bodies and properties that only depend on a message's id.
 
 use crate::content::Content;
 use crate::ledger::{Message, MessageId};
@@ -20,7 +20,7 @@ pub fn body(id: MessageId, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Whether that is [`body`].
+/// Whether the bytes are [`body`].
 fn is_body(id: MessageId, length: usize, bytes: &[u8]) -> bool {
     let mut random = Random::new(id);
     let Some((start, rest)) = bytes.split_first_chunk() else { return false };
@@ -59,7 +59,7 @@ pub fn message_id(id: MessageId) -> Option<String> {
     (!id.is_multiple_of(2)).then(|| id.to_string())
 }
 
-/// What is different in a queue from what was published.
+/// The difference, if any, between a message in a queue and the message that was published.
 #[must_use]
 pub fn difference(message: &Message, queue: &str, received: &Content) -> Option<&'static str> {
     if !is_body(message.id, message.length, &received.body) {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_is_told_from_any_other() {
+    fn a_body_is_distinguished_from_any_other() {
         for length in [0, 8, 9, 15, 16, 100, 4_099] {
             let mut bytes = body(7, length);
             assert!(is_body(7, length, &bytes));

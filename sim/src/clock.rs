@@ -5,7 +5,7 @@ use leveret_broker::{Nanos, Now};
 /// Wall time at which a simulation begins, in milliseconds since the Unix epoch.
 const START_WALL_MS: u64 = 1_760_000_000_000;
 
-/// Time that moves only when the simulation says so.
+/// A clock that only advances when the simulation says so.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     nanos: Nanos,
@@ -20,13 +20,13 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// A machine that starts at this wall time, in milliseconds since the Unix epoch.
+    /// The clock of a machine that starts at this wall time, in milliseconds since the Unix epoch.
     #[must_use]
     pub fn at(start_wall_ms: u64) -> Self {
         Self { nanos: 0, start_wall_ms }
     }
 
-    /// Now.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> Now {
         Now { monotonic: self.nanos, wall_ms: self.start_wall_ms + self.nanos / 1_000_000 }
@@ -38,12 +38,12 @@ impl Clock {
         self.nanos
     }
 
-    /// Moves on.
+    /// Advances the clock.
     pub fn advance(&mut self, by: Nanos) {
         self.nanos += by;
     }
 
-    /// Moves on to a time, unless it is past.
+    /// Advances the clock to a time, unless that is past.
     pub fn advance_to(&mut self, at: Nanos) {
         self.nanos = self.nanos.max(at);
     }

@@ -1,6 +1,6 @@
-//! What of a message doesn't depend on the protocol that brought it.
+//! The parts of a message that don't depend on the protocol it came by.
 
-/// See the module.
+/// A message as received, independent of the protocol.
 #[derive(Clone, Debug)]
 pub struct Content {
     /// It may have been delivered before: `redelivered`, or the opposite of `first-acquirer`.
@@ -17,6 +17,6 @@ pub struct Content {
     pub has_died: bool,
     /// It carries something that no publisher of a simulation gave it.
     pub has_more: bool,
-    /// Body.
+    /// The body.
     pub body: Vec<u8>,
 }

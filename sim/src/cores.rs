@@ -1,4 +1,4 @@
-//! Who was woken: the run queues of the virtual cores, and the disk lanes.
+//! Wake-ups: the run queues of the virtual cores, and of the disk lanes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use leveret_broker::Wake;
 
-/// Runs what was woken, first come, first served, as a core's runtime does.
+/// Runs woken tasks in order, as a core's runtime does.
 #[derive(Debug, Default)]
 struct Core {
     queue: VecDeque<usize>,
@@ -19,7 +19,7 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// This many.
+    /// This many cores, without tasks.
     #[must_use]
     pub fn new(count: usize) -> Arc<Self> {
         Arc::new(Self { cores: Mutex::new((0..count).map(|_| Core::default()).collect()) })
@@ -29,19 +29,19 @@ impl Cores {
         self.cores.lock().unwrap_or_else(|error| error.into_inner())
     }
 
-    /// How many.
+    /// Number of cores.
     #[must_use]
     pub fn count(&self) -> usize {
         self.lock().len()
     }
 
-    /// Which core a task lives on.
+    /// The core that a task runs on.
     #[must_use]
     pub fn home(&self, task: usize) -> usize {
         task % self.count()
     }
 
-    /// Has a task run.
+    /// Schedules a task.
     pub fn wake(&self, task: usize) {
         let mut cores = self.lock();
         let count = cores.len();
@@ -51,7 +51,7 @@ impl Cores {
         }
     }
 
-    /// Calls with each core that has something to run, in order.
+    /// Calls `call` with each core that has tasks to run, in order.
     pub fn for_each_busy(&self, call: impl FnMut(usize)) {
         let cores = self.lock();
         (0..cores.len()).filter(|core| !cores[*core].queue.is_empty()).for_each(call);
@@ -84,13 +84,13 @@ impl Wake for TaskWake {
 pub struct LaneWake(AtomicBool);
 
 impl LaneWake {
-    /// Whether it was woken; it isn't any more.
+    /// Whether it was woken; clears that.
     #[must_use]
     pub fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
 
-    /// The lane looks again by itself.
+    /// Wakes the lane again by itself.
     pub fn wake_again(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -1,8 +1,8 @@
-//! A disk in memory that loses power, refuses operations and reads wrong bits.
+//! An in-memory disk that loses power, refuses operations and returns wrong bits.
 //!
-//! What was written but not synced may be there afterwards, or not, or in part, in units of 512 bytes or 4 KiB,
-//! whatever was written later; a name that was made, removed or changed is as it was until the directory is synced. The
-//! seed decides.
+//! Each unsynced write survives a power cut entirely, in part or not at all, in units of 512 bytes or 4 KiB,
+//! independently of later writes. A created, removed or renamed name is in its old state until the directory is synced.
+//! The seed decides.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard};
@@ -25,9 +25,9 @@ pub use faults::{EIO, ENOSPC, Fault, User, Wrong};
 use faults::{Faults, refused};
 use state::State;
 
-/// Bytes that survive together, on most disks.
+/// Bytes that survive together on most disks.
 pub const SECTOR: usize = 512;
-/// Bytes that survive together, on the others.
+/// Bytes that survive together on other disks.
 pub const PAGE: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Inner {
         Ok(())
     }
 
-    /// How many bytes of a growth there is room for.
+    /// The part of a growth, in bytes, that there is room for.
     fn room(&self, growth: u64) -> u64 {
         match self.faults.space {
             Some(space) => growth.min(space.saturating_sub(self.state.used())),
@@ -87,7 +87,7 @@ pub struct SimDisk {
 }
 
 impl SimDisk {
-    /// An empty one.
+    /// An empty disk.
     #[must_use]
     pub fn new() -> SimDisk {
         SimDisk::default()
@@ -102,14 +102,14 @@ impl SimDisk {
         self.inner.lock().unwrap_or_else(|error| error.into_inner())
     }
 
-    /// What is left after the power went now. What was done by force is counted anew.
+    /// The disk after a power cut at this moment. Its damage is counted from zero.
     #[must_use]
     pub fn crash(&self, seed: u64) -> SimDisk {
         let (state, damage) = self.lock().state.crash(seed);
         SimDisk::from_state(state, damage)
     }
 
-    /// The disk as it was after each change, beginning with none.
+    /// The disk as it was after each change, beginning with no change.
     pub fn moments(&self) -> impl Iterator<Item = SimDisk> {
         let inner = self.lock();
         let mut state = inner.start.clone();
@@ -139,34 +139,34 @@ impl SimDisk {
         SimDisk::from_state(state, Damage::default())
     }
 
-    /// Lets the change with this index, and all after it, fail with this error of the operating system.
+    /// Makes the change with this index, and all after it, fail with this error of the operating system.
     pub fn fail_from(&self, change: usize, error: i32) {
         self.lock().fails = Some((change, error));
     }
 
-    /// Has something go wrong, instead of what was to go wrong before.
+    /// Arms a fault, in place of the one that was armed before.
     pub fn arm(&self, fault: Option<Fault>) {
         self.lock().faults.arm(fault);
     }
 
-    /// Says who uses the disk from now on.
+    /// Sets the user of the disk from now on.
     pub fn act_as(&self, user: User) {
         self.lock().faults.user = user;
     }
 
-    /// How often something went wrong since it was armed.
+    /// Number of times that the fault happened since it was armed.
     #[must_use]
     pub fn fired(&self) -> u64 {
         self.lock().faults.fired
     }
 
-    /// Whether there is room for so many bytes only.
+    /// Whether the space is limited.
     #[must_use]
     pub fn has_space_limit(&self) -> bool {
         self.lock().faults.space.is_some()
     }
 
-    /// Lets all files together have this many bytes.
+    /// Limits the bytes of all files together.
     pub fn limit_space(&self, bytes: Option<u64>) {
         self.lock().faults.space = bytes;
     }
@@ -177,31 +177,30 @@ impl SimDisk {
         self.lock().state.used()
     }
 
-    /// What was done by force: by the power cut that this disk came from, and by faults since, as far as nobody asked
-    /// before.
+    /// Takes the damage since the last call: by the power cut that this disk came from, and by faults since.
     pub fn take_damage(&self) -> Damage {
         std::mem::take(&mut self.lock().damage)
     }
 
-    /// Changes made so far.
+    /// Number of changes made so far.
     #[must_use]
     pub fn count(&self) -> usize {
         self.lock().changes.len()
     }
 
-    /// How many of the changes made so far are of a kind.
+    /// Number of changes of a kind made so far.
     #[must_use]
     pub fn count_changes(&self, kind: impl Fn(&Change) -> bool) -> u64 {
         self.lock().changes.iter().filter(|change| kind(change)).count() as u64
     }
 
-    /// How many changes there had been right after the last one of a kind, among the first so many.
+    /// Number of changes up to and including the last one of a kind, among the first `among`.
     #[must_use]
     pub fn last_change(&self, among: usize, kind: impl Fn(&Change) -> bool) -> Option<usize> {
         self.lock().changes[..among].iter().rposition(kind).map(|at| at + 1)
     }
 
-    /// How many changes there had been right before each one of a kind, from the first so many on.
+    /// Number of changes before each one of a kind, among those from `from` on.
     #[must_use]
     pub fn before_each(&self, from: usize, kind: impl Fn(&Change) -> bool) -> Vec<usize> {
         let inner = self.lock();
@@ -234,7 +233,7 @@ impl SimDisk {
         self.lock().state.file(name).ok().map(|file| file.current.to_vec())
     }
 
-    /// Looks at what is to go wrong with an operation. What is left of it is the caller's.
+    /// Checks whether a fault applies to an operation, which the caller has to carry out otherwise.
     fn begin(&self, on: Operation) -> io::Result<(MutexGuard<'_, Inner>, Option<Wrong>)> {
         let mut inner = self.lock();
         let Inner { faults, damage, .. } = &mut *inner;

@@ -1,6 +1,6 @@
-//! One number for everything that happened: two runs of a seed must agree on it.
+//! A hash of everything that happened: two runs of a seed must agree on it.
 
-/// See the module.
+/// The hash of all events so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventHash(u64);
 
@@ -11,13 +11,13 @@ impl Default for EventHash {
 }
 
 impl EventHash {
-    /// Takes a number in.
+    /// Adds a number.
     pub fn note(&mut self, value: u64) {
         let mixed = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = mixed ^ (mixed >> 29);
     }
 
-    /// Takes bytes in.
+    /// Adds bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.note(bytes.len() as u64);
         let (words, rest) = bytes.as_chunks();
@@ -29,7 +29,7 @@ impl EventHash {
         }
     }
 
-    /// The number.
+    /// The hash as a number.
     #[must_use]
     pub fn value(self) -> u64 {
         self.0

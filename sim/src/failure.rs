@@ -2,47 +2,47 @@
 
 use std::fmt;
 
-/// What the simulation checks.
+/// The rules that the simulation checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
-    /// The broker starts on what a power cut left.
+    /// The broker starts on the disk that a power cut left.
     Starts,
-    /// The broker goes on while the disk works.
+    /// The broker continues while the disk works.
     Runs,
-    /// A write or sync that fails ends the node; a read that fails, or brings wrong bytes, ends its queue.
+    /// A write or sync that fails ends the node. A read that fails, or returns wrong bytes, stops its queue.
     DiskErrors,
     /// Everything that a client receives follows the specification.
     Protocol,
-    /// Every request and publish is answered once nothing moves any more.
+    /// Every request and publish has been answered once nothing moves any more.
     Answered,
-    /// A confirmed persistent message is there until it is settled, purged or deleted.
+    /// A confirmed persistent message exists until it is settled, purged or deleted.
     NothingLost,
-    /// What is there was published, to this queue.
+    /// Every message in a queue was published, to this queue.
     NoPhantom,
-    /// What was gone for good stays away.
+    /// Messages that were gone for good don't reappear.
     NothingComesBack,
-    /// A message is in a queue once.
+    /// A message is in a queue at most once.
     NoDuplicate,
-    /// Of what was published in one transaction everything is there, or nothing.
+    /// All messages published in one transaction exist, or none.
     TransactionsAreWhole,
-    /// Bytes, properties, exchange and routing key are those that were published.
+    /// Bytes, properties, exchange and routing key are as published.
     NoCorruption,
     /// Messages of one publisher keep their order in each queue.
     Order,
-    /// What was delivered before says so.
+    /// Messages that were delivered before are flagged as redelivered.
     Redelivered,
-    /// Durable objects that were declared are there.
+    /// Durable objects that were declared exist.
     ObjectsExist,
-    /// Objects that were deleted are not.
+    /// Objects that were deleted don't exist.
     ObjectsStayAway,
-    /// What a queue accepted is what left it and what is in it, and the simulation's ledger agrees.
+    /// The messages that a queue accepted are those that left it and those in it, and the simulation's ledger agrees.
     Conservation,
-    /// Counts that operators are shown are those that clients know.
+    /// The counts that operators see are the ones that clients know.
     NoLies,
 }
 
 impl Check {
-    /// In words.
+    /// The rule in words.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -67,12 +67,12 @@ impl Check {
     }
 }
 
-/// See the module.
+/// A broken rule, with details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The rule.
     pub check: Check,
-    /// What was found.
+    /// The details.
     pub detail: String,
 }
 

@@ -1,4 +1,4 @@
-//! Who does the disk's work, one step at a time: ask for a job, run it, report it. Between two steps anything else may
+//! Disk lanes, which work one step at a time: request a job, run it, report it. Between two steps anything else may
 //! happen.
 
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use crate::cores::LaneWake;
 use crate::failure::{Check, Failure};
 use crate::random::Random;
 
-/// What a lane holds.
+/// The state of a lane.
 #[derive(Debug, Default)]
 enum Doing {
     #[default]
     Nothing,
     /// A job that isn't begun.
     Job(JobId, Job),
-    /// One whose result comes at this time.
+    /// A job whose result is reported at this time.
     Result(JobId, Result<Done, DiskError>, Nanos),
 }
 
-/// Whose jobs they are.
+/// The source of a lane's jobs.
 #[derive(Debug)]
 enum Source {
     Lane(Lane),
-    /// Of the commit lane, run by a core. It now and then has no time, and wakes the lane.
+    /// Small writes of the commit lane, run by a core. The core now and then has no time, and wakes the lane.
     SmallWrites {
         lane: Arc<LaneWake>,
     },
@@ -37,25 +37,25 @@ enum Source {
 #[derive(Debug)]
 pub struct DiskLane {
     source: Source,
-    /// Set by the broker.
+    /// The wake-up that the broker sets.
     pub wake: Arc<LaneWake>,
     at: Option<Nanos>,
     doing: Doing,
-    /// So many times slower than a good disk.
+    /// Factor by which it is slower than a good disk.
     slowness: u64,
-    /// The log that the jobs are of.
+    /// The log that the jobs belong to.
     stream: StreamId,
 }
 
 impl DiskLane {
-    /// A lane that asks for work first of all. Its disk is so many times slower than a good one.
+    /// A lane that requests work at once. Its disk is slower than a good one by this factor.
     #[must_use]
     pub fn new(stream: StreamId, lane: Lane, slowness: u64) -> Self {
         let source = Source::Lane(lane);
         Self { source, wake: Arc::default(), at: Some(0), doing: Doing::Nothing, slowness, stream }
     }
 
-    /// The small writes of `commit`.
+    /// The lane for small writes of `commit`.
     #[must_use]
     pub fn small_writes(commit: &Self) -> Self {
         let source = Source::SmallWrites { lane: commit.wake.clone() };
@@ -63,7 +63,7 @@ impl DiskLane {
         Self { source, wake: Arc::default(), at: None, doing: Doing::Nothing, slowness, stream }
     }
 
-    /// When it can make a step; none before it is woken.
+    /// The time of its next step; none before it is woken.
     #[must_use]
     pub fn due(&self) -> Option<Nanos> {
         match &self.doing {
@@ -74,10 +74,10 @@ impl DiskLane {
         }
     }
 
-    /// Makes a step. Returns why the node has to stop, if it has to.
+    /// Makes a step. Returns the reason if the node has to stop.
     ///
     /// # Errors
-    /// The broker says that the node has to stop, although the disk works; or it goes on, although the disk doesn't.
+    /// The broker says that the node has to stop although the disk works, or continues although the disk doesn't work.
     pub fn step(
         &mut self,
         broker: &Broker,
@@ -120,14 +120,14 @@ impl DiskLane {
                         return Err(Failure::new(Check::DiskErrors, format!("{refused}: then {went_on:?}")));
                     }
                 }
-                // As a thread does, it asks again before it sleeps.
+                // Like a thread, it requests work again before it sleeps.
                 self.at = matches!(self.source, Source::Lane(_)).then_some(0);
             }
         }
         Ok(None)
     }
 
-    /// Whether it holds a job that isn't begun.
+    /// Whether it has a job that isn't begun.
     #[must_use]
     pub fn has_job(&self) -> bool {
         matches!(self.doing, Doing::Job(..))
@@ -141,7 +141,7 @@ impl DiskLane {
     }
 }
 
-/// What a lane of a log without a broker does next: half the time a core does it, where it may.
+/// The next job for a lane of a log without a broker. Half the time a core does the job, if it may.
 #[must_use]
 pub fn next_job_of(log: &mut Log, lane: Lane, now: Nanos, random: &mut Random) -> Next {
     let small = match lane {
@@ -151,14 +151,14 @@ pub fn next_job_of(log: &mut Log, lane: Lane, now: Nanos, random: &mut Random) -
     small.map_or_else(|| log.next_job(lane, now), |(id, job)| Next::Run(id, job))
 }
 
-/// Whether the node has to stop when the disk refuses an operation of one of its lanes. A queue's read is no such
-/// operation; without space everything waits but a batch that is being written, which has its space already.
+/// Whether the node has to stop if the disk refuses an operation of one of its lanes. A queue's read doesn't stop the
+/// node. Without space everything waits, except a batch that is being written, which has its space already.
 fn ends_the_node(lane: Lane, error: &DiskError) -> bool {
     let is_full = error.error.kind() == std::io::ErrorKind::StorageFull;
     !is_full || lane == Lane::Commit && error.operation == Operation::Write
 }
 
-/// A write is fast, a sync now and then isn't.
+/// The duration of a job: writes are fast, syncs are sometimes slow.
 fn duration(job: &Job, random: &mut Random) -> Nanos {
     match job {
         Job::Write(_) => 5_000 + random.below(50_000),
@@ -170,7 +170,7 @@ fn duration(job: &Job, random: &mut Random) -> Nanos {
 /// The lane of body files.
 #[derive(Default)]
 pub struct BodyLane {
-    /// Set by the broker.
+    /// The wake-up that the broker sets.
     pub wake: Arc<LaneWake>,
     job: Option<BodyJob>,
 }
@@ -182,10 +182,10 @@ impl BodyLane {
         self.job.is_some() || self.wake.is_set()
     }
 
-    /// Makes a step: whether that wrote or removed a file.
+    /// Makes a step. Returns whether that wrote or removed a file.
     ///
     /// # Errors
-    /// The node has to stop: the disk refused.
+    /// The disk refused, so the node has to stop.
     pub fn step(&mut self, broker: &Broker, disk: &dyn Disk) -> Result<bool, DiskError> {
         if let Some(job) = self.job.take() {
             job.run(disk)?;
@@ -201,7 +201,7 @@ impl BodyLane {
 /// The lane of reads.
 #[derive(Default)]
 pub struct ReadLane {
-    /// Set by the broker.
+    /// The wake-up that the broker sets.
     pub wake: Arc<LaneWake>,
     job: Option<ReadJob>,
 }
@@ -213,7 +213,7 @@ impl ReadLane {
         self.job.is_some() || self.wake.is_set()
     }
 
-    /// Makes a step; true when that was a read.
+    /// Makes a step; true if that was a read.
     pub fn step(&mut self, broker: &Broker, disk: &dyn Disk, clock: &Clock) -> bool {
         if let Some(job) = self.job.take() {
             job.run(disk, clock.now());

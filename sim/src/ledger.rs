@@ -1,8 +1,8 @@
-//! What the clients know: which objects and messages were asked for, confirmed, settled, and when.
+//! The clients' knowledge: which objects and messages were requested, confirmed and settled, and when.
 //!
-//! "When" is a [`Stamp`]: how many changes the disk had seen. One run of a trace so tells what must be there after a
-//! power cut at each of its changes. Facts that promise something carry the stamp at which the client learned of
-//! them, facts that excuse something the stamp at which the client asked for it.
+//! Times are [`Stamp`]s, the number of changes that the disk had seen. One run of a trace thereby tells what must exist
+//! after a power cut at each of its changes. A fact that promises something has the stamp at which the client learned
+//! it; a fact that excuses something has the stamp at which the client requested it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::topology::dead_letters_of;
 /// Number of changes that the disk had seen.
 pub type Stamp = usize;
 
-/// A message by its place in [`Ledger::messages`].
+/// A message by its index in [`Ledger::messages`].
 pub type MessageId = u64;
 
 /// A durable object that clients declare.
@@ -21,95 +21,95 @@ pub enum Object {
     Queue(String),
     /// An exchange.
     Exchange(String),
-    /// Exchange, queue, key.
+    /// Exchange, queue and key of a binding.
     Binding(String, String, String),
 }
 
-/// Whether an object is there.
+/// Whether an object exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Never declared, or its deletion was confirmed.
     Absent,
-    /// Asked for, one way or the other.
+    /// Its declaration or deletion was requested and isn't confirmed.
     Unknown,
     /// Its declaration was confirmed.
     Present,
 }
 
-/// What is known of a message in one queue.
+/// The knowledge about a message in one queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// The binding that leads there was confirmed before and nobody asked to take it away.
+    /// The binding that leads there was confirmed before, and its removal wasn't requested.
     pub certain: bool,
-    /// From here on somebody asked for something that takes it away.
+    /// From this stamp on a request that removes it was under way.
     pub excused: Option<Stamp>,
-    /// From here on it is known to be gone for good.
+    /// From this stamp on it is known to be gone for good.
     pub gone: Option<Stamp>,
-    /// A client got it from there.
+    /// A client received it from there.
     pub seen: bool,
-    /// It came, or is to come, as a dead letter.
+    /// It came, or will come, as a dead letter.
     pub origin: Option<Origin>,
 }
 
-/// Where a dead letter comes from.
+/// The origin of a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The queue in which it died.
     pub queue: String,
-    /// When somebody asked to reject it there.
+    /// The stamp at which its rejection there was requested.
     pub asked: Stamp,
 }
 
-/// A transaction that is to be committed: all of it happens, or nothing.
+/// A transaction that is to be committed: all of it takes effect, or nothing.
 #[derive(Clone, Debug)]
 pub struct Commit {
-    /// When that was asked for.
+    /// The stamp at which the commit was requested.
     pub asked: Stamp,
-    /// What was published in it.
+    /// The messages that were published in it.
     pub published: Vec<MessageId>,
 }
 
 /// A message.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// Which.
+    /// Its id.
     pub id: MessageId,
     /// Bytes of its body.
     pub length: usize,
-    /// What the broker counts for it: of AMQP 1.0, the bare message.
+    /// Bytes that the broker counts for it: for AMQP 1.0, the bare message.
     pub bytes: u64,
     /// Delivery mode 2.
     pub persistent: bool,
-    /// Where it was published to.
+    /// The exchange that it was published to.
     pub exchange: String,
     /// Its routing key.
     pub key: String,
-    /// The channel that published it, as a number that no other one has.
+    /// The channel that published it, as a unique number.
     pub publisher: u64,
-    /// When it was published.
+    /// The stamp at which it was published.
     pub published: Stamp,
-    /// When the publisher learned that it is safe.
+    /// The stamp at which the publisher learned that it is safe.
     pub confirmed: Option<Stamp>,
-    /// By queue.
+    /// Its targets by queue.
     pub targets: BTreeMap<String, Target>,
 }
 
 impl Message {
-    /// From here on it may be gone from a queue, and from where it would go if it died there.
+    /// Excuses it from this stamp on: it may be gone from a queue, and from the target of its dead letter there.
     fn excuse(&mut self, queue: &str, at: Stamp) {
         for target in self.at(queue) {
             target.excused = Some(target.excused.map_or(at, |earlier| earlier.min(at)));
         }
     }
 
-    /// As [`Message::excuse`], unless it was excused before.
+    /// Like [`Message::excuse`], unless it was excused before.
     fn excuse_if_new(&mut self, queue: &str, at: Stamp) {
         for target in self.at(queue) {
             target.excused.get_or_insert(at);
         }
     }
 
-    /// What is known of it in a queue, and of the dead letter that comes from there and isn't known to have come.
+    /// Its target in a queue, and the target of a dead letter from there that isn't known to have come.
     fn at(&mut self, queue: &str) -> impl Iterator<Item = &mut Target> {
         let has_left = self.targets.get(queue).is_some_and(|target| target.gone.is_some());
         self.targets.iter_mut().filter_map(move |(name, target)| {
@@ -119,41 +119,41 @@ impl Message {
     }
 }
 
-/// See the module.
+/// The clients' knowledge of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    /// Messages of transactions whose end was asked for.
+    /// Transactions whose end was requested.
     pub commits: Vec<Commit>,
     /// All messages ever published, by id.
     pub messages: Vec<Message>,
     objects: BTreeMap<Object, Vec<(Stamp, Presence)>>,
-    /// Queues for which a purge or deletion is under way, by how many: whatever is in them is excused.
+    /// Queues with the number of purges or deletions under way: any message in them is excused.
     emptying: BTreeMap<String, u32>,
-    /// Queues from which messages may go without a word, since a consumer or get doesn't acknowledge: how many.
+    /// Queues with the number of messages that may be gone unnoticed, since a consumer or get doesn't acknowledge.
     draining: BTreeMap<String, u64>,
-    /// Queues that anybody ever read from.
+    /// Queues that were ever read from.
     read: BTreeMap<String, Stamp>,
-    /// Queues to which messages may have come back that weren't flagged, since nobody had seen them.
+    /// Queues to which messages may have been returned without the redelivered flag, since no client had seen them.
     disordered: BTreeSet<String>,
-    /// Queues that stopped in this life, since something of theirs couldn't be read.
+    /// Queues that stopped in this life, since some of their data couldn't be read.
     failed: BTreeSet<String>,
-    /// When somebody learned of something that holds from then on.
+    /// Stamps at which a client learned of a lasting fact.
     promises: Vec<Stamp>,
-    /// The last life ended without a power cut: what was written is there, synced or not.
+    /// The last life ended without a power cut: all writes are there, synced or not.
     pub kept_power: bool,
-    /// A large message may find no space for its body's file.
+    /// A large message may find no space for its body file.
     pub space_is_short: bool,
     publishers: u64,
 }
 
 impl Ledger {
-    /// A number for a channel that publishes.
+    /// A new number for a channel that publishes.
     pub fn publisher(&mut self) -> u64 {
         self.publishers += 1;
         self.publishers
     }
 
-    /// These queues have stopped.
+    /// Notes that these queues have stopped.
     pub fn note_failed(&mut self, failed: &BTreeSet<String>) {
         if failed.len() > self.failed.len() {
             self.failed.clone_from(failed);
@@ -172,13 +172,13 @@ impl Ledger {
         !self.failed.is_empty()
     }
 
-    /// Whether any queue has stopped that a message was published to.
+    /// Whether any queue that a message was published to has stopped.
     #[must_use]
     pub fn may_be_refused(&self, id: MessageId) -> bool {
         self.space_is_short || self.messages[id as usize].targets.keys().any(|queue| self.failed.contains(queue))
     }
 
-    /// Notes what is known of an object.
+    /// Notes the presence of an object.
     pub fn note(&mut self, object: Object, at: Stamp, presence: Presence) {
         if presence == Presence::Unknown {
             self.may_reach(&object);
@@ -186,7 +186,7 @@ impl Ledger {
         self.objects.entry(object).or_default().push((at, presence));
     }
 
-    /// What was published but not yet confirmed may come to the broker after a queue or binding did.
+    /// Notes that publishes that aren't confirmed yet may reach a new queue or binding.
     fn may_reach(&mut self, object: &Object) {
         let (from, queue) = match object {
             Object::Queue(name) => ("", name),
@@ -200,20 +200,20 @@ impl Ledger {
         }
     }
 
-    /// What was known at a stamp; nothing known means that nobody asked for it.
+    /// The presence known at a stamp; absent if the object wasn't requested by then.
     #[must_use]
     pub fn presence(&self, object: &Object, at: Stamp) -> Presence {
         let history = self.objects.get(object).map_or(&[][..], Vec::as_slice);
         history.iter().rev().find(|(when, _)| *when <= at).map_or(Presence::Absent, |(_, presence)| *presence)
     }
 
-    /// What is known now.
+    /// The presence known now.
     #[must_use]
     pub fn presence_now(&self, object: &Object) -> Presence {
         self.presence(object, Stamp::MAX)
     }
 
-    /// Whether somebody asked to take an object away that was there in this life.
+    /// Whether the removal of an object that existed in this life was requested.
     #[must_use]
     pub fn was_unmade(&self, object: &Object) -> bool {
         let history = self.objects.get(object).map_or(&[][..], Vec::as_slice);
@@ -224,12 +224,12 @@ impl Ledger {
             .any(|known| known != Presence::Present)
     }
 
-    /// All objects ever asked for.
+    /// All objects that were ever requested.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
         self.objects.keys()
     }
 
-    /// The names of all queues ever asked for.
+    /// The names of all queues that were ever requested.
     pub fn queues(&self) -> impl Iterator<Item = &str> {
         self.objects().filter_map(|object| match object {
             Object::Queue(name) => Some(name.as_str()),
@@ -237,7 +237,7 @@ impl Ledger {
         })
     }
 
-    /// A message is about to be published. Its targets follow from the bindings as they are known now.
+    /// Notes that a message is about to be published. Its targets follow from the bindings as they are known now.
     pub fn publish(
         &mut self,
         publisher: u64,
@@ -276,34 +276,34 @@ impl Ledger {
         id
     }
 
-    /// The publisher learned that a message is safe.
+    /// Notes that the publisher learned that a message is safe.
     pub fn confirm(&mut self, id: MessageId, at: Stamp) {
         self.messages[id as usize].confirmed = Some(at);
         self.promises.push(at);
     }
 
-    /// When clients of this life were promised something, in order.
+    /// The stamps, in order, at which clients of this life were promised something.
     #[must_use]
     pub fn promises(&self) -> &[Stamp] {
         &self.promises
     }
 
-    /// Somebody asked for the commit of a transaction with these messages.
+    /// Notes the request to commit a transaction with these messages.
     pub fn commit(&mut self, published: &[MessageId], asked: Stamp) {
         self.commits.push(Commit { asked, published: published.to_vec() });
     }
 
-    /// A message of a transaction was refused by itself.
+    /// Notes that a message of a transaction was refused by itself.
     pub fn leaves_commit(&mut self, id: MessageId) {
         self.commits.iter_mut().for_each(|commit| commit.published.retain(|other| *other != id));
     }
 
-    /// It was published in a transaction that was rolled back.
+    /// Notes that a message's transaction was rolled back.
     pub fn never(&mut self, id: MessageId) {
         self.messages[id as usize].targets.values_mut().for_each(|target| target.gone = Some(0));
     }
 
-    /// The publisher learned that a message found no queue. False when there was one.
+    /// Notes that the publisher learned that a message found no queue. False if there was one.
     pub fn released(&mut self, id: MessageId, at: Stamp) -> bool {
         let message = &mut self.messages[id as usize];
         let found_none = message.targets.values().all(|target| !target.certain || target.excused.is_some());
@@ -313,14 +313,14 @@ impl Ledger {
         found_none
     }
 
-    /// Somebody asked to settle a message for good.
+    /// Notes the request to settle a message for good.
     pub fn settle(&mut self, queue: &str, id: MessageId, at: Stamp) {
         if let Some(message) = self.messages.get_mut(id as usize) {
             message.excuse(queue, at);
         }
     }
 
-    /// Somebody asked to reject a message: it may go where dead letters go.
+    /// Notes the request to reject a message: it may move to its dead-letter queue.
     pub fn reject(&mut self, queue: &str, id: MessageId, at: Stamp) {
         let Some(dead) = dead_letters_of(queue) else { return self.settle(queue, id, at) };
         let is_there = self.presence_now(&Object::Queue(dead.clone())) == Presence::Present;
@@ -328,20 +328,20 @@ impl Ledger {
         let Some(message) = self.messages.get_mut(id as usize) else { return };
         let mut certain = is_there && stays;
         if let Some(target) = message.targets.get_mut(queue) {
-            // It may be of a queue that was deleted meanwhile.
+            // It may come from a queue that was deleted meanwhile.
             certain &= target.excused.is_none();
             target.excused = Some(target.excused.map_or(at, |earlier| earlier.min(at)));
         }
         let origin = Some(Origin { queue: queue.to_owned(), asked: at });
         let new = Target { certain, origin, ..Target::default() };
         let target = message.targets.entry(dead).or_insert_with(|| new.clone());
-        // After an earlier attempt, whose move a crash undid.
+        // There was an earlier attempt, whose move was undone by a crash.
         if target.gone.is_some() {
             *target = new;
         }
     }
 
-    /// Somebody was told that a message has left a queue for good.
+    /// Notes that a client was told that a message has left a queue for good.
     pub fn settled(&mut self, queue: &str, id: MessageId, at: Stamp) {
         if let Some(target) = self.messages.get_mut(id as usize).and_then(|message| message.targets.get_mut(queue)) {
             target.gone.get_or_insert(at);
@@ -349,18 +349,18 @@ impl Ledger {
         }
     }
 
-    /// Somebody asked to purge or delete a queue.
+    /// Notes the request to purge or delete a queue.
     pub fn begin_emptying(&mut self, queue: &str, at: Stamp) {
         *self.emptying.entry(queue.to_owned()).or_default() += 1;
         self.messages.iter_mut().for_each(|message| message.excuse_if_new(queue, at));
     }
 
-    /// Whoever took messages of a queue without acknowledgement, since this stamp, is gone with what was under way.
+    /// Notes that a reader without acknowledgements, which began at this stamp, is gone with its messages under way.
     pub fn excuse_all(&mut self, queue: &str, since: Stamp) {
         self.messages.iter_mut().for_each(|message| message.excuse(queue, since));
     }
 
-    /// A reader that had taken more than it was sent is gone: the rest is back, and nothing says so.
+    /// Notes that a reader is gone that had taken more messages than it was sent: the rest is back without a flag.
     pub fn disorder(&mut self, queue: &str) {
         self.disordered.insert(queue.to_owned());
     }
@@ -371,8 +371,8 @@ impl Ledger {
         self.disordered.contains(queue)
     }
 
-    /// That was done (`at` is when the client learned of it), or its connection is over.
-    /// `asked` is what [`Ledger::begin_emptying`] was told.
+    /// Notes that the purge or deletion is done (`at` is when the client learned of it), or that its connection is
+    /// over. `asked` is the stamp that [`Ledger::begin_emptying`] got.
     pub fn end_emptying(&mut self, queue: &str, asked: Stamp, at: Option<Stamp>) {
         if let Some(count) = self.emptying.get_mut(queue) {
             *count -= 1;
@@ -395,7 +395,7 @@ impl Ledger {
         }
     }
 
-    /// A binding is about to be taken away: what isn't confirmed may pass it or not.
+    /// Notes that a binding is about to be removed: unconfirmed messages may pass it or not.
     pub fn begin_unbind(&mut self, exchange: &str, queue: &str, at: Stamp) {
         let open = |message: &&mut Message| message.confirmed.is_none() && message.exchange == exchange;
         for message in self.messages.iter_mut().filter(open) {
@@ -405,32 +405,32 @@ impl Ledger {
         }
     }
 
-    /// Somebody reads from a queue; without acknowledgements messages go unheard of, `limit` of them at most.
+    /// Notes that a queue is read from. Without acknowledgements, up to `unheard` messages may go unnoticed.
     pub fn begin_reading(&mut self, queue: &str, unheard: u64, at: Stamp) {
         self.read.entry(queue.to_owned()).or_insert(at);
         let draining = self.draining.entry(queue.to_owned()).or_default();
         *draining = draining.saturating_add(unheard);
     }
 
-    /// That ended, and everything that it took was heard of.
+    /// Notes that reading ended, and that all messages it took were received.
     pub fn end_reading(&mut self, queue: &str, unheard: u64) {
         if let Some(draining) = self.draining.get_mut(queue) {
             *draining = draining.saturating_sub(unheard);
         }
     }
 
-    /// Nothing is under way: whatever went was heard of.
+    /// Notes that nothing is under way: all messages that left were received.
     pub fn heard_everything(&mut self) {
         self.draining.clear();
     }
 
-    /// How many messages of a queue may be gone unheard of.
+    /// Number of messages of a queue that may have left unnoticed.
     #[must_use]
     pub fn unheard(&self, queue: &str) -> u64 {
         self.draining.get(queue).copied().unwrap_or(0)
     }
 
-    /// A new life begins: what a client found is what there is, and it is durable.
+    /// Begins a new life: the messages that a client found are all there are, and they are durable.
     pub fn rebase(&mut self, found: &BTreeMap<String, Vec<MessageId>>, present: &dyn Fn(&Object) -> bool) {
         for (object, history) in &mut self.objects {
             let presence = if present(object) { Presence::Present } else { Presence::Absent };

@@ -1,9 +1,9 @@
-//! The deterministic simulator: the shipped broker, queues, log and model on virtual cores, with clients, disk and
-//! time in memory, and every choice taken from a seed.
+//! The deterministic simulator: the shipped broker, queues, log and model on virtual cores, with clients, disk and time
+//! in memory. Every choice comes from a seed.
 //!
-//! A [`world::World`] is a broker with its tasks and disk lanes; a [`workload::Workload`] is what clients do to it; the
-//! [`ledger::Ledger`] keeps what they were promised; after a power cut an [`audit`] looks at what is there, and the
-//! [`verdict`] compares both. The same seed does the same, bit for bit.
+//! A [`world::World`] is a broker with its tasks and disk lanes. A [`workload::Workload`] is the clients' operations on
+//! it. The [`ledger::Ledger`] records what the clients were promised. After a power cut an [`audit`] reads what is
+//! there, and the [`verdict`] compares both. The same seed gives the same run, bit for bit.
 //!
 //! This crate must not know a real clock, thread, file or socket.
 #![forbid(unsafe_code)]

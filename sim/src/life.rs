@@ -1,4 +1,4 @@
-//! From a start to the next power cut: the pieces that tests put together.
+//! A life, from a start to the next power cut: the parts that tests combine.
 
 use std::sync::Arc;
 
@@ -14,20 +14,21 @@ use crate::verdict::judge;
 use crate::workload::{Peers, Workload};
 use crate::world::{Logs, World};
 
-/// A trace of clients' operations from an empty or surviving disk, run until everything is answered.
+/// Runs a trace of clients' operations, on an empty or surviving disk, until everything is answered.
 ///
 /// # Errors
-/// A rule was found broken.
+/// A broken rule.
 pub fn run(world: &mut World, ledger: &mut Ledger, peers: Peers, operations: usize) -> Result<usize, Failure> {
     let mut workload = Workload::new(world, ledger, peers, operations);
     while workload.step(world, ledger)? {}
     Ok(workload.operations)
 }
 
-/// Starts on what a power cut left, looks at everything and judges it. `at` is how many changes the disk had seen.
+/// Starts on the disk that a power cut left, reads everything and judges it. `at` is the number of changes that the
+/// disk had seen.
 ///
 /// # Errors
-/// A rule was found broken.
+/// A broken rule.
 pub fn recover_and_judge(
     disk: Arc<SimDisk>,
     log: impl Into<Logs>,
@@ -53,7 +54,7 @@ pub fn rebase(ledger: &mut Ledger, findings: &Findings) {
     ledger.rebase(&found, &|object| findings.objects.contains(object));
 }
 
-/// What a world leaves behind for the record.
+/// Adds a world's counts and hash to the totals.
 pub fn close_books(world: &mut World, tally: &mut Tally, hash: &mut EventHash) {
     world.count_log();
     world.tally.add("milliseconds of virtual time", world.clock.nanos() / 1_000_000);

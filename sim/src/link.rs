@@ -8,7 +8,7 @@ use crate::random::Random;
 use crate::task::Task;
 use crate::{amqp10, amqp091};
 
-/// A client by what it speaks.
+/// A client by its protocol.
 pub enum End {
     /// AMQP 0-9-1.
     Amqp091(Box<amqp091::End>),
@@ -32,7 +32,7 @@ impl End {
     }
 }
 
-/// See the module.
+/// A connection with both of its ends.
 pub struct Link {
     end: End,
     /// The broker's side.
@@ -42,7 +42,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A fresh client over a task.
+    /// A new client over a task.
     #[must_use]
     pub fn new(end: End, task: Task) -> Self {
         Self { end, task, inbox: Vec::new(), alive: true }
@@ -51,7 +51,7 @@ impl Link {
     /// The client of AMQP 0-9-1.
     ///
     /// # Panics
-    /// When it speaks something else.
+    /// If it speaks another protocol.
     pub fn amqp091(&mut self) -> &mut amqp091::End {
         match &mut self.end {
             End::Amqp091(end) => end,
@@ -62,7 +62,7 @@ impl Link {
     /// The client of AMQP 1.0.
     ///
     /// # Panics
-    /// When it speaks something else.
+    /// If it speaks another protocol.
     pub fn amqp10(&mut self) -> &mut amqp10::End {
         match &mut self.end {
             End::Amqp10(end) => end,
@@ -76,24 +76,24 @@ impl Link {
         self.alive
     }
 
-    /// The socket is gone.
+    /// Closes the socket.
     pub fn close(&mut self, now: leveret_broker::Now) {
         self.alive = false;
         self.task.drop_connection(now);
     }
 
-    /// The client has bytes for the broker, and there is room.
+    /// Whether the client has bytes for the broker, and there is room.
     pub fn can_send(&mut self) -> bool {
         self.alive && !self.task.has_ended() && !self.end.output().is_empty() && !self.task.input.is_full()
     }
 
-    /// The broker sent something.
+    /// Whether there are bytes from the broker.
     #[must_use]
     pub fn can_receive(&self) -> bool {
         self.alive && !self.task.output.is_empty()
     }
 
-    /// Nothing is under way in either direction.
+    /// Whether nothing is under way in either direction.
     pub fn is_quiet(&mut self) -> bool {
         self.end.output().is_empty() && self.task.input.is_empty() && self.task.output.is_empty()
     }
@@ -105,7 +105,7 @@ impl Link {
         output.drain(..count);
     }
 
-    /// Takes some bytes from the broker.
+    /// Receives some bytes from the broker.
     ///
     /// # Errors
     /// The broker broke a rule of the protocol.

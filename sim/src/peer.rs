@@ -1,4 +1,4 @@
-//! One client of the workload, whatever it speaks.
+//! A client of the workload, for any protocol.
 
 use std::collections::BTreeMap;
 
@@ -9,40 +9,40 @@ use crate::topology::dead_letters_of;
 use crate::world::World;
 use crate::{body, content::Content, failure::Check, tally::Tally};
 
-/// More messages than any queue of a simulation has; many of these can be added up.
+/// More messages than any queue of a simulation has; many of these can be added without overflow.
 pub const UNLIMITED: u64 = 1 << 40;
 
-/// How many messages of each queue clients hold: at least, and at most.
+/// Minimum and maximum number of messages of each queue that clients hold.
 pub type Holdings = BTreeMap<String, (u64, u64)>;
 
-/// See the module.
+/// A client of the workload.
 pub trait Peer {
-    /// Few enough of its requests and publishes are open that it may go on.
+    /// Whether few enough of its requests and publishes are open for it to continue.
     fn may_go_on(&self, world: &mut World) -> bool;
 
-    /// Does one thing; returns how many operations that was.
+    /// Carries out one action; returns the number of operations.
     fn operate(&mut self, world: &mut World, ledger: &mut Ledger) -> usize;
 
-    /// Takes in what it heard. `at` is how many changes the disk had seen before the last step.
+    /// Handles the events that it received. `at` is the number of changes that the disk had seen before the last step.
     ///
     /// # Errors
-    /// A rule was found broken.
+    /// A broken rule.
     fn listen(&mut self, world: &mut World, ledger: &mut Ledger, at: Stamp) -> Result<(), Failure>;
 
-    /// Adds what it holds of each queue and hasn't settled.
+    /// Adds the unsettled messages that it holds of each queue.
     fn add_held(&self, held: &mut Holdings);
 
-    /// Nothing moves any more, and this is shown.
+    /// Checks the client at rest, when nothing moves any more and operators see `shown`.
     ///
     /// # Errors
-    /// Something that it asked for is open, or it was left waiting.
+    /// One of its requests is unanswered, or it was left waiting.
     fn rest(&self, world: &mut World, shown: &Shown) -> Result<(), Failure>;
 }
 
-/// A message that a client got while the broker runs.
+/// Checks a message that a client got while the broker runs.
 ///
 /// # Errors
-/// It is not what was published, or shouldn't be there.
+/// It differs from what was published, or shouldn't be there.
 pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut Tally) -> Result<MessageId, Failure> {
     let message = body::id(&received.body).and_then(|id| ledger.messages.get_mut(id as usize));
     let Some(message) = message else {
@@ -58,8 +58,8 @@ pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut
     if target.gone.is_some() {
         return Err(Failure::new(Check::NothingComesBack, format!("message {id} is back in queue {queue}")));
     }
-    // The end of a channel or link whose queue stopped gives back what may still be under way to its client: somebody else can
-    // have it before.
+    // If a queue stopped, the end of the channel or link requeues messages that may still be under way to its client:
+    // another client can get them before.
     let may_be_late = ledger.has_failures();
     let target = &mut ledger.messages[id as usize].targets.get_mut(queue).expect("found above");
     if std::mem::replace(&mut target.seen, true) && !received.redelivered && !may_be_late {
@@ -71,14 +71,14 @@ pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut
     Ok(id)
 }
 
-/// The queue that a refusal says has stopped.
+/// The queue that, by the text of a refusal, has stopped.
 #[must_use]
 pub fn stopped_queue(text: &str) -> Option<&str> {
     let (before, _) = text.split_once("' in vhost '/' has crashed and failed to restart: ")?;
     before.rsplit_once("queue '").map(|(_, name)| name)
 }
 
-/// A length of a message's body.
+/// A random length of a message's body.
 pub fn length(world: &mut World) -> usize {
     let random = &mut world.random;
     let length = match random.below(100) {
@@ -93,7 +93,7 @@ pub fn length(world: &mut World) -> usize {
     length.max(body::LENGTH_MIN as u64) as usize
 }
 
-/// A queue that is there with ready messages of which a consumer that could take them gets none.
+/// A queue with ready messages that a consumer with credit doesn't get.
 #[must_use]
 pub fn starving(shown: &Shown, ledger: &Ledger) -> Option<String> {
     for name in ledger.queues() {

@@ -2,7 +2,7 @@
 
 use crate::random::Random;
 
-/// See the module.
+/// One direction of a connection.
 #[derive(Debug)]
 pub struct Pipe {
     bytes: Vec<u8>,
@@ -16,19 +16,19 @@ impl Pipe {
         Self { bytes: Vec::new(), capacity }
     }
 
-    /// Nothing to read.
+    /// Whether there is nothing to read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// No room to write.
+    /// Whether there is no room to write.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= self.capacity
     }
 
-    /// Takes some of `bytes`, as many as the seed says and fit; returns how many.
+    /// Takes some of `bytes`, as many as the seed says and fit; returns their number.
     pub fn write(&mut self, bytes: &[u8], random: &mut Random) -> usize {
         let room = self.capacity.saturating_sub(self.bytes.len());
         let count = some_of(bytes.len().min(room), random);
@@ -36,20 +36,20 @@ impl Pipe {
         count
     }
 
-    /// Moves some of the bytes to the end of `into`; returns how many.
+    /// Moves some of the bytes to the end of `into`; returns their number.
     pub fn read(&mut self, into: &mut Vec<u8>, random: &mut Random) -> usize {
         let count = some_of(self.bytes.len(), random);
         into.extend(self.bytes.drain(..count));
         count
     }
 
-    /// Loses everything.
+    /// Drops all bytes.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
 }
 
-/// Mostly all, sometimes a part, sometimes a single byte.
+/// A part of `count`: mostly all, sometimes a part, sometimes a single byte.
 fn some_of(count: usize, random: &mut Random) -> usize {
     if count < 2 {
         return count;

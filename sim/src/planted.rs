@@ -1,4 +1,4 @@
-//! Bugs that are put in on purpose, by class, and how long they hide.
+//! Bugs that are planted on purpose, by class, and the search for seeds that catch them.
 
 use leveret_broker::planted as broker;
 use leveret_log as log;
@@ -10,18 +10,18 @@ use crate::seed::{Plan, run_noting};
 use crate::tally::Tally;
 use crate::world::small_log;
 
-/// A bug, in the crate that it is in.
+/// A bug, by the crate that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// Of the log.
+    /// In the log.
     Log(log::Bug),
-    /// Of a queue.
+    /// In a queue.
     Queue(queue::Bug),
-    /// Of the broker.
+    /// In the broker.
     Broker(broker::Bug),
 }
 
-/// All that seeds are to catch, by class.
+/// All bugs that seeds have to catch, by class.
 pub const BUGS: &[(&str, Bug)] = &[
     ("order of sync and confirm", Bug::Log(log::Bug::SkipSync)),
     ("order of sync and confirm", Bug::Log(log::Bug::ConfirmAtAppend)),
@@ -86,18 +86,18 @@ pub fn plant(bug: Option<Bug>) {
     broker::plant(of_broker);
 }
 
-/// How a bug was seen.
+/// The detection of a bug.
 #[derive(Clone, Debug)]
 pub struct Catch {
-    /// By this seed.
+    /// The seed that detected it.
     pub seed: u64,
-    /// After this.
+    /// The last event before it.
     pub event: String,
-    /// By a check, or by an assertion of the shipped code.
+    /// The check, or the assertion of the shipped code, that detected it.
     pub verdict: Result<Failure, String>,
 }
 
-/// The first of these seeds that sees a bug.
+/// The first of these seeds that detects a bug.
 pub fn hunt(bug: Bug, seeds: std::ops::Range<u64>) -> Option<Catch> {
     plant(Some(bug));
     let found = seeds.into_iter().find_map(|seed| {

@@ -1,5 +1,5 @@
-//! Once nothing moves any more, what operators are shown is what clients know: the views that the HTTP API and
-//! Prometheus are made from, without their sockets.
+//! Checks at rest, when nothing moves any more: operators see the same as clients know. It uses the views behind the
+//! HTTP API and Prometheus, without their sockets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,34 +12,34 @@ use crate::ledger::{Ledger, Object};
 use crate::peer::Holdings;
 use crate::world::World;
 
-/// What operators are shown of every queue at one moment.
+/// The status of every queue, as operators see it, at one moment.
 pub struct Shown(BTreeMap<Arc<str>, QueueStatus>);
 
 impl Shown {
-    /// Now.
+    /// The status at this moment.
     #[must_use]
     pub fn now(world: &World) -> Self {
         let snapshot = world.broker.registry.snapshot_full();
         Self(snapshot.queues.values().map(|queue| (queue.info().name.clone(), queue.status())).collect())
     }
 
-    /// Of one queue, if it is there.
+    /// The status of one queue, if it exists.
     #[must_use]
     pub fn of(&self, queue: &str) -> Option<&QueueStatus> {
         self.0.get(queue)
     }
 }
 
-/// What the broker counts for all protocols, at one moment.
+/// The broker's counters for all protocols at one moment.
 #[must_use]
 pub fn totals(world: &World) -> Totals {
     world.broker.totals()
 }
 
-/// Every queue: nothing is on its way, clients hold what counts as unacknowledged, and counts and bytes add up.
+/// Checks every queue: nothing is on its way, clients hold what counts as unacknowledged, and counts and bytes add up.
 ///
 /// # Errors
-/// They don't.
+/// They don't add up.
 pub fn queues(world: &World, shown: &Shown, ledger: &Ledger, held: &Holdings) -> Result<(), Failure> {
     for (name, status) in &shown.0 {
         if status.state != QueueState::Running {
@@ -58,7 +58,8 @@ pub fn queues(world: &World, shown: &Shown, ledger: &Ledger, held: &Holdings) ->
             return lies(format!("{} bytes, of them {ready} ready and {unacknowledged} unacknowledged", status.bytes));
         }
         let (least, most) = held.get(&**name).copied().unwrap_or_default();
-        // A dead letter whose queue has stopped is with nobody; what was taken from a queue that is gone counts nowhere.
+        // A dead letter whose queue has stopped is held by no client. Messages taken from a deleted queue aren't
+        // counted anywhere.
         let is_known = world.failed.is_empty() && !ledger.was_unmade(&Object::Queue(String::from(&**name)));
         if status.unacknowledged > most || status.unacknowledged < least && is_known {
             return lies(format!("{} unacknowledged, clients hold {least} to {most}", status.unacknowledged));
@@ -67,11 +68,11 @@ pub fn queues(world: &World, shown: &Shown, ledger: &Ledger, held: &Holdings) ->
     Ok(())
 }
 
-/// The counters of the node since `before`: what was sent and heard of, and exactly that while nobody went away in the
-/// middle of something.
+/// Checks the node's counters since `before` against the messages that clients sent and received. They have to be equal
+/// if no client vanished in the middle of something.
 ///
 /// # Errors
-/// They aren't.
+/// They differ.
 pub fn counters(world: &World, before: &Totals) -> Result<(), Failure> {
     let now = totals(world);
     let heard = |names: &[&str]| names.iter().map(|name| world.tally.count(name)).sum::<u64>();

@@ -1,4 +1,4 @@
-//! Numbers from a seed.
+//! Random numbers from a seed.
 
 /// A generator (SplitMix64): the same seed gives the same numbers, everywhere and forever.
 #[derive(Clone, Debug)]
@@ -7,7 +7,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// From a seed.
+    /// A generator with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Random {
         Random { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d }

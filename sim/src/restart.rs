@@ -1,5 +1,5 @@
-//! From the end of a life to the next start: power cuts while the broker starts, operations that are refused to it,
-//! bits that it reads wrong. What it did by then stays; its disk works at last.
+//! The time from the end of a life to the next start: power cuts while the broker starts, refused operations, bits that
+//! are read wrong. The broker's changes up to then stay; in the end its disk works.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::trouble::{Trouble, reading};
 use crate::verdict::{judge, judge_damaged};
 use crate::world::World;
 
-/// A power cut, or the end of the process alone (`kills` times in 8), after a moment that the seed chooses.
+/// Cuts the power, or only ends the process (`kills` times in 8), after a moment that the seed chooses.
 pub(crate) fn cut(
     disk: &SimDisk,
     at: usize,
@@ -38,7 +38,7 @@ pub(crate) fn cut(
     Arc::new(cut)
 }
 
-/// Cuts the power while the broker starts, at least so many times.
+/// Cuts the power while the broker starts, at least this many times.
 pub(crate) fn cut_recovery(
     mut disk: Arc<SimDisk>,
     log: &Options,
@@ -58,7 +58,7 @@ pub(crate) fn cut_recovery(
     Ok(disk)
 }
 
-/// The broker starts on a disk that refuses something, and says so; what it did until then stays.
+/// Starts the broker on a disk that refuses an operation, which the broker has to report. Its changes up to then stay.
 pub(crate) fn refuse(
     disk: &Arc<SimDisk>,
     fault: Fault,
@@ -73,7 +73,7 @@ pub(crate) fn refuse(
     match started {
         Err(_) if fired > 0 => tally.hit("starts refused by a broken disk"),
         Err(failure) => return Err(failure),
-        // Not every read is needed to start. What it did on the disk is judged with the start on a healthy one.
+        // Not every read is needed to start. Its changes to the disk are judged with the start on a healthy one.
         Ok(_) if fired > 0 && matches!(fault.on, Operation::Read | Operation::Length) => {
             tally.hit("read errors that a start survived")
         }
@@ -85,8 +85,8 @@ pub(crate) fn refuse(
     Ok(())
 }
 
-/// A bit is read wrong while the broker starts, or is looked at afterwards. It may refuse to start, say what is missing,
-/// or find nothing wrong; whatever it delivers is right.
+/// Lets a bit be read wrong while the broker starts, or is audited afterwards. The broker may refuse to start, report
+/// what is missing, or find nothing wrong; any message that it delivers is right.
 pub(crate) fn flip(
     disk: &SimDisk,
     log: &Options,
@@ -122,7 +122,7 @@ pub(crate) fn flip(
     judge_damaged(ledger, at, &findings)
 }
 
-/// Something goes wrong with some starts.
+/// Disturbs some starts with a fault.
 pub(crate) fn troubled(
     disk: &Arc<SimDisk>,
     log: &Options,
@@ -146,7 +146,7 @@ pub(crate) fn troubled(
     Ok(())
 }
 
-/// Counts what was done to a disk.
+/// Counts the damage of a disk.
 fn note_damage(disk: &SimDisk, tally: &mut Tally) {
     for (name, count) in disk.take_damage().iter() {
         tally.add(name, count);

@@ -1,4 +1,4 @@
-//! What one seed does: several lives over one disk.
+//! The run of one seed: several lives over one disk.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use crate::verdict::judge;
 use crate::workload::{Peers, Workload};
 use crate::world::World;
 
-/// How much a seed does.
+/// The size of a seed's run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Lives that a crash ends; a clean stop follows the last.
+    /// Number of lives that a crash ends; the last one is followed by a clean stop.
     pub lives: usize,
-    /// Clients at a time.
+    /// Number of concurrent clients.
     pub peers: Peers,
-    /// Operations of clients in all lives together at least.
+    /// Least number of operations of clients in all lives together.
     pub operations: usize,
 }
 
@@ -39,15 +39,15 @@ impl Default for Plan {
 /// Runs a seed.
 ///
 /// # Errors
-/// The first rule found broken.
+/// The first broken rule.
 pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: &mut EventHash) -> Result<(), Failure> {
     run_noting(seed, plan, log, (tally, hash), &mut String::new())
 }
 
-/// As [`run_seed`]; `event` says what happened last that isn't everyday life.
+/// Like [`run_seed`]; `event` gets the last exceptional event.
 ///
 /// # Errors
-/// As there.
+/// Like [`run_seed`].
 pub fn run_noting(
     seed: u64,
     plan: &Plan,
@@ -64,12 +64,12 @@ pub fn run_noting(
     for life in 0..plan.lives {
         let began = disk.count();
         let share = plan.operations / plan.lives;
-        // Some are over before anything of the life before them is retired.
+        // Some lives are over before anything of the previous life is retired.
         let operations = match random.below(4) {
             0 => 1 + random.below(60) as usize,
             _ => share / 2 + random.below(share as u64) as usize,
         };
-        // Some lives end in the middle of everything, some when all is answered.
+        // Some lives end in the middle of everything, some when everything is answered.
         let steps = operations as u64 * 20 + random.below(operations as u64 * 40);
         let trouble = Trouble::of_life(&mut random);
         ledger.space_is_short = matches!(trouble, Trouble::Space(_));
@@ -110,7 +110,7 @@ pub fn run_noting(
     }
     while world.step()? {}
     ledger.heard_everything();
-    // What a client finds now is what was promised, and what it finds after a clean stop, too.
+    // A client finds now what was promised, and finds the same after a clean stop.
     let findings = audit(&mut world, &ledger)?;
     judge(&ledger, disk.count(), &findings, &mut Tally::default())?;
     stop(&mut world)?;
@@ -120,7 +120,7 @@ pub fn run_noting(
     *event = String::from("a clean stop");
     close(&mut world, tally, hash, &disk);
     drop(world);
-    // The power may go after a clean stop, too.
+    // The power may be cut after a clean stop, too.
     disk = Arc::new(disk.crash(random.next()));
     let (mut world, clean) = reopen(&disk, log, &mut ledger, at, random.next(), tally)?;
     if !clean {
@@ -130,9 +130,10 @@ pub fn run_noting(
     Ok(())
 }
 
-/// A few changes back: clients then know more than they did, but promises carry their time. Often it is right after a
-/// write, of which not everything is on the disk, or before names are synced, or when somebody had just been promised
-/// something. Sometimes the life had hardly begun: what recovery made certain is all there is.
+/// The moment of a crash: a few changes back. Clients then know more than they did at that moment, but promises carry
+/// their stamps. Often it is right after a write, of which not everything is on the disk, or before names are synced,
+/// or right after a promise to a client. Sometimes the life had hardly begun: then only what recovery made certain
+/// exists.
 fn moment_of_crash(disk: &SimDisk, ledger: &Ledger, began: usize, random: &mut Random) -> usize {
     let (now, back) = (disk.count(), random.below(12) as usize);
     let promises = ledger.promises();
@@ -156,7 +157,7 @@ fn moment_of_crash(disk: &SimDisk, ledger: &Ledger, began: usize, random: &mut R
     if random.below(2) == 0 { after_write().unwrap_or(latest) } else { latest }
 }
 
-/// Some logs have larger buffers and files than others, and more of them.
+/// Varies the log's options: some logs have larger buffers and files than others, and more of them.
 fn vary(log: &Options, random: &mut Random) -> Options {
     let buffer_bytes = [4 << 10, 14 << 10, 24 << 10, 48 << 10][random.below(4) as usize];
     Options {
@@ -171,7 +172,7 @@ fn vary(log: &Options, random: &mut Random) -> Options {
     }
 }
 
-/// Clients at work: what they did, and what they wait for.
+/// Runs clients and returns what they did and wait for.
 fn live(
     world: &mut World,
     ledger: &mut Ledger,
@@ -186,7 +187,7 @@ fn live(
     Ok(workload)
 }
 
-/// Starts, looks, judges, and goes on from what was found. Also says whether the stop before was a clean one.
+/// Starts, audits and judges, and continues from the findings. Also returns whether the stop before was a clean one.
 fn reopen(
     disk: &Arc<SimDisk>,
     log: &Options,
@@ -201,7 +202,7 @@ fn reopen(
     Ok((world, clean))
 }
 
-/// A clean stop, to the end of the commit lane's work.
+/// Stops cleanly, to the end of the commit lane's work.
 fn stop(world: &mut World) -> Result<(), Failure> {
     while world.step()? {}
     world.broker.stop(world.clock.now());
@@ -213,8 +214,9 @@ fn stop(world: &mut World) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Nobody publishes any more. When there is space again, everything that was taken becomes durable, and publishers may go
-/// on soon. (Before that it needn't: a single record may be larger here than the reserve, which it can't be on a node.)
+/// Checks a life in which the disk is full. Nothing more is published. Once there is space again, everything that was
+/// accepted becomes durable, and publishers may continue soon. (Before that they needn't: a single record may be larger
+/// here than the reserve, which it can't be on a node.)
 fn without_space(world: &mut World) -> Result<(), Failure> {
     let wait = |world: &mut World, time: Nanos, what: &str, is_done: &dyn Fn(&Log) -> bool| {
         let end = world.clock.nanos() + time;
@@ -232,7 +234,8 @@ fn without_space(world: &mut World) -> Result<(), Failure> {
     wait(world, GOES_ON_WITHIN, "there is space again, and nothing goes on", &goes_on)
 }
 
-/// A node has five seconds. Retirements come before the reserve, and one disk in four is forty times slower here.
+/// Longest time until publishers may continue. A node has five seconds. Retirements come before the reserve, and one
+/// disk in four is forty times slower here.
 const GOES_ON_WITHIN: Nanos = 15_000_000_000;
 
 fn close(world: &mut World, tally: &mut Tally, hash: &mut EventHash, disk: &SimDisk) {

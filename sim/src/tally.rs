@@ -1,9 +1,9 @@
-//! How often each fault happened and each branch was taken: a zero means that nothing was shown about it.
+//! The number of times that each fault happened and each branch was taken: zero means that it wasn't tested.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Everything that is counted.
+/// The names of all counters.
 pub const NAMES: &[&str] = &[
     "EIO on create, rename, remove, list or length",
     "EIO on directory sync",
@@ -94,7 +94,7 @@ pub const NAMES: &[&str] = &[
     "writes torn at 512 bytes",
 ];
 
-/// What some hundred seeds needn't do.
+/// Counters that may be zero in a run of some hundred seeds.
 const RARE: &[&str] = &[
     "connections closed for a stopped queue",
     "connections closed in the middle of a body",
@@ -104,10 +104,10 @@ const RARE: &[&str] = &[
     "sends without credit or window",
     "starts refused by a flipped bit",
 ];
-/// From so many seeds on they have to.
+/// Number of seeds from which on they may not be zero.
 const SEEDS_FOR_RARE: u64 = 20_000;
 
-/// See the module.
+/// The counters by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally(BTreeMap<&'static str, u64>);
 
@@ -118,33 +118,33 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Counts one.
+    /// Counts one event.
     pub fn hit(&mut self, name: &'static str) {
         self.add(name, 1);
     }
 
-    /// Counts some.
+    /// Counts several events.
     ///
     /// # Panics
-    /// When the name isn't in [`NAMES`].
+    /// If the name isn't in [`NAMES`].
     pub fn add(&mut self, name: &'static str, count: u64) {
         *self.0.get_mut(name).unwrap_or_else(|| panic!("{name} isn't counted")) += count;
     }
 
-    /// How often.
+    /// The value of a counter.
     #[must_use]
     pub fn count(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// Adds what another one counted.
+    /// Adds the counters of another tally.
     pub fn merge(&mut self, other: &Self) {
         for (name, count) in &other.0 {
             self.add(name, *count);
         }
     }
 
-    /// What never happened, although it should within so many seeds.
+    /// The counters that are zero although they shouldn't be after this many seeds.
     #[must_use]
     pub fn zeros(&self, seeds: u64) -> Vec<&'static str> {
         let is_due = |name: &str| seeds >= SEEDS_FOR_RARE || !RARE.contains(&name);

@@ -1,4 +1,5 @@
-//! A connection's task on its core: the broker's side of two pipes. It does what the node's task does with a socket.
+//! A connection's task on its core: the broker's side of two pipes. It handles them as the node's task handles a
+//! socket.
 
 use leveret_broker::{Connection, Now};
 
@@ -7,12 +8,12 @@ use crate::pipe::Pipe;
 use crate::random::Random;
 use crate::tally::Tally;
 
-/// See the module.
+/// A connection's task.
 pub struct Task {
     connection: Connection,
-    /// From the client.
+    /// Bytes from the client.
     pub input: Pipe,
-    /// To the client.
+    /// Bytes to the client.
     pub output: Pipe,
     kept: Vec<u8>,
     held_back: bool,
@@ -33,19 +34,19 @@ impl Task {
         }
     }
 
-    /// The broker closed the connection and all it said was taken.
+    /// Whether the broker closed the connection and all its output was taken.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// When it has to run at the latest.
+    /// The latest time of its next turn.
     #[must_use]
     pub fn deadline(&self) -> Option<u64> {
         if self.ended { None } else { self.connection.next_deadline() }
     }
 
-    /// The socket is gone, with everything that was under way in it.
+    /// Closes the socket; everything under way in it is lost.
     pub fn drop_connection(&mut self, now: Now) {
         self.input.clear();
         self.output.clear();
@@ -59,7 +60,7 @@ impl Task {
         }
     }
 
-    /// One turn: at most one read, one look at what happened, one write. True when it wants another one at once.
+    /// Runs one turn: at most one read, one check of events, one write. True if it wants another turn at once.
     pub fn turn(&mut self, now: Now, random: &mut Random, hash: &mut EventHash, tally: &mut Tally) -> bool {
         if self.ended {
             if self.connection.is_ending() {

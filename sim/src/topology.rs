@@ -1,10 +1,10 @@
-//! The objects of the workload by their names: whose they are, and where dead letters go.
+//! The objects of the workload by their names: their owners, and the targets of their dead letters.
 
 use crate::ledger::{Ledger, Object, Presence};
 use crate::world::World;
 
-/// Queues of each owner that are bound to its exchange. The first one keeps its backlog, what is rejected from the
-/// second one goes to another queue, and some readers of the third one don't acknowledge.
+/// Number of queues of each owner that are bound to its exchange. The first one keeps its backlog, messages rejected
+/// from the second one go to another queue, and some readers of the third one don't acknowledge.
 pub const QUEUES: u64 = 3;
 
 /// A bound queue of an owner.
@@ -13,7 +13,7 @@ pub fn queue(owner: usize, at: u64) -> String {
     format!("q{owner}-{at}")
 }
 
-/// The queue of an owner that only dead letters come to.
+/// The queue of an owner that only gets dead letters.
 #[must_use]
 pub fn dead_queue(owner: usize) -> String {
     format!("q{owner}-dead")
@@ -37,25 +37,25 @@ pub fn exchange(owner: usize) -> String {
     format!("x{owner}")
 }
 
-/// Where messages go that are rejected from this queue: to a queue, by its name.
+/// The name of the queue that messages rejected from this queue go to.
 #[must_use]
 pub fn dead_letters_of(queue: &str) -> Option<String> {
     queue.strip_suffix("-1").map(|owner| format!("{owner}-dead"))
 }
 
-/// Whether a reader of this queue gives everything back.
+/// Whether readers of this queue return every message.
 #[must_use]
 pub fn keeps_backlog(queue: &str) -> bool {
     queue.ends_with("-0")
 }
 
-/// Whether readers of this queue may take without acknowledging.
+/// Whether readers of this queue may take messages without acknowledging.
 #[must_use]
 pub fn may_be_drained(queue: &str) -> bool {
     queue.ends_with("-2")
 }
 
-/// The first of an owner's objects that isn't there, and isn't asked for.
+/// The first of an owner's objects that doesn't exist and isn't requested.
 #[must_use]
 pub fn missing(owner: usize, ledger: &Ledger) -> Option<Object> {
     let mut wanted = vec![Object::Exchange(exchange(owner)), Object::Queue(dead_queue(owner))];
@@ -80,22 +80,22 @@ fn present<'l>(ledger: &'l Ledger, wanted: impl Fn(&str) -> bool + 'l) -> impl I
     ledger.queues().filter(move |name| wanted(name)).filter(is_there).map(str::to_owned)
 }
 
-/// A queue of anybody that is there and that publishers may name.
+/// An existing queue of any owner that publishers may name.
 pub fn some_target(world: &mut World, ledger: &Ledger) -> Option<String> {
     one_of(present(ledger, |name| !name.ends_with("-dead")).collect(), world)
 }
 
-/// A queue of anybody that is there and that consumers may take from.
+/// An existing queue of any owner that consumers may take from.
 pub fn some_source(world: &mut World, ledger: &Ledger) -> Option<String> {
     one_of(present(ledger, |name| !keeps_backlog(name)).collect(), world)
 }
 
-/// Any queue of anybody that is there.
+/// Any existing queue of any owner.
 pub fn some_queue(world: &mut World, ledger: &Ledger) -> Option<String> {
     one_of(present(ledger, |_| true).collect(), world)
 }
 
-/// Exchange and routing key: an exchange of anybody that is there, or a queue by its name.
+/// Exchange and routing key: of an existing exchange of any owner, or of a queue by its name.
 pub fn some_route(world: &mut World, ledger: &Ledger) -> Option<(String, String)> {
     let exchanges = ledger.objects().filter_map(|object| match object {
         Object::Exchange(name) if ledger.presence_now(object) == Presence::Present => Some(name.clone()),

@@ -1,23 +1,23 @@
-//! What goes wrong with the disk in one life, or while a broker starts.
+//! Faults of the disk in one life, or while a broker starts.
 
 use leveret_log::Operation;
 
 use crate::disk::{Fault, SimDisk, User, Wrong};
 use crate::random::Random;
 
-/// See the module.
+/// A fault of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// Nothing.
+    /// No fault.
     None,
-    /// An operation.
+    /// A faulty operation.
     Fault(Fault),
-    /// There is room for so many more bytes.
+    /// Room for only this many more bytes.
     Space(u64),
 }
 
 impl Trouble {
-    /// Of a life.
+    /// The fault of a life.
     pub fn of_life(random: &mut Random) -> Self {
         let sticky = random.below(2) == 0;
         match random.below(16) {
@@ -26,12 +26,12 @@ impl Trouble {
             9 | 10 => Self::Fault(reading(User::Reads, random.below(30), sticky, random)),
             11..=13 => Self::Fault(changing(User::Commit, random.below(200), sticky, random)),
             _ if random.below(2) == 0 => Self::Fault(changing(User::Background, random.below(6), sticky, random)),
-            // Once: what goes wrong again and again loses what it should have brought.
+            // Only once: repeated faults would lose the messages that the reads are for.
             _ => Self::Fault(reading(User::Background, random.below(40), false, random)),
         }
     }
 
-    /// Of a start: an operation is refused, once.
+    /// The fault of a start: an operation is refused, once.
     pub fn of_start(random: &mut Random) -> Self {
         match random.below(3) {
             0 => Self::Fault(Fault { wrong: Wrong::Refused, ..reading(User::Start, random.below(20), false, random) }),
@@ -44,7 +44,7 @@ impl Trouble {
         }
     }
 
-    /// In words; without any, what came before.
+    /// The fault in words; if there is none, the text `before`.
     #[must_use]
     pub fn text(self, before: &str) -> String {
         match self {
@@ -55,7 +55,7 @@ impl Trouble {
         }
     }
 
-    /// Makes it so.
+    /// Applies the fault to the disk.
     pub fn arm(self, disk: &SimDisk) {
         match self {
             Self::None => {}
@@ -64,17 +64,17 @@ impl Trouble {
         }
     }
 
-    /// The disk works again.
+    /// Makes the disk work again.
     pub fn end(disk: &SimDisk) {
         disk.arm(None);
         disk.limit_space(None);
     }
 
-    /// What goes on to go wrong while a broker starts.
+    /// The fault that persists while a broker starts.
     #[must_use]
     pub fn at_restart(self) -> Option<Fault> {
         match self {
-            // What is read wrong may be taken for damage, which a healthy disk doesn't have.
+            // Bits read wrong may be taken for damage, which a healthy disk doesn't have.
             Self::Fault(fault) if fault.sticky && !matches!(fault.wrong, Wrong::Flips(_)) => {
                 Some(Fault { user: User::Start, after: 0, ..fault })
             }
@@ -83,7 +83,7 @@ impl Trouble {
     }
 }
 
-/// A read that goes wrong.
+/// A faulty read.
 #[must_use]
 pub fn reading(user: User, after: u64, sticky: bool, random: &mut Random) -> Fault {
     let wrong = if random.below(2) == 0 { Wrong::Refused } else { Wrong::Flips(random.next() >> 8) };
@@ -99,7 +99,7 @@ fn changing(user: User, after: u64, sticky: bool, random: &mut Random) -> Fault 
         6 => (Operation::SyncDirectory, Wrong::Refused),
         _ => ([Operation::Create, Operation::Rename, Operation::Remove][random.below(3) as usize], Wrong::Refused),
     };
-    // Of these there are few.
+    // These operations are rarer.
     let after = if matches!(on, Operation::Write | Operation::Sync) { after } else { after / 16 };
     Fault { user, on, after, wrong, sticky }
 }

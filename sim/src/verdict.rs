@@ -1,4 +1,4 @@
-//! What was found after a power cut against what the clients know.
+//! The comparison of the findings after a power cut with the clients' knowledge.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
 use crate::tally::Tally;
 use crate::topology;
 
-/// Judges what is there after a power cut that came when the disk had seen `at` changes.
+/// Judges the findings after a power cut at `at`, in changes that the disk had seen.
 ///
 /// # Errors
-/// The first rule found broken.
+/// The first broken rule.
 pub fn judge(ledger: &Ledger, at: Stamp, findings: &Findings, tally: &mut Tally) -> Result<(), Failure> {
     objects(ledger, at, findings)?;
     let mut found: BTreeMap<&str, BTreeSet<MessageId>> = BTreeMap::new();
@@ -27,16 +27,16 @@ pub fn judge(ledger: &Ledger, at: Stamp, findings: &Findings, tally: &mut Tally)
     Ok(())
 }
 
-/// Judges what is there after bytes were read that weren't what was written, and that was reported: something may be
-/// missing, or back, but whatever is there is right.
+/// Judges the findings after bytes were read wrong and the broker reported that: messages may be missing, or be back,
+/// but those that exist have to be right.
 ///
 /// # Errors
-/// The first rule found broken.
+/// The first broken rule.
 pub fn judge_damaged(ledger: &Ledger, at: Stamp, findings: &Findings) -> Result<(), Failure> {
     findings.queues.keys().try_for_each(|queue| contents(ledger, at, queue, findings, false).map(|_| ()))
 }
 
-/// A dead letter is where it died or where it went.
+/// Checks that a dead letter is where it died or where it went.
 fn dead_letters(
     ledger: &Ledger,
     found: &BTreeMap<&str, BTreeSet<MessageId>>,
@@ -56,7 +56,7 @@ fn dead_letters(
     Ok(())
 }
 
-/// Of what was published in one transaction everything is there, or nothing.
+/// Checks that all messages published in one transaction exist, or none.
 fn transactions(
     ledger: &Ledger,
     at: Stamp,
@@ -113,7 +113,7 @@ fn objects(ledger: &Ledger, at: Stamp, findings: &Findings) -> Result<(), Failur
     Ok(())
 }
 
-/// Everything in a queue was published to it, is whole, in order and there once.
+/// Checks that every message in a queue was published to it, is whole, in order and there once.
 fn contents(
     ledger: &Ledger,
     at: Stamp,
@@ -163,7 +163,7 @@ fn contents(
     Ok(ids)
 }
 
-/// Everything that was confirmed is there.
+/// Checks that every confirmed message exists.
 fn losses(
     ledger: &Ledger,
     at: Stamp,
@@ -181,7 +181,7 @@ fn losses(
         }
         let is_there = is_in(queue, message.id);
         if let Some(origin) = &target.origin {
-            // Not yet asked for, or not yet moved.
+            // Its rejection wasn't requested by then, or it wasn't moved yet.
             if origin.asked > at || is_in(&origin.queue, message.id) {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! What clients do: declare, bind, publish, fan out, consume, get, settle, give back, purge, delete, vanish; some over
-//! AMQP 0-9-1, some over AMQP 1.0, with the same queues.
+//! The clients' operations: declare, bind, publish, fan out, consume, get, settle, return, purge, delete, vanish; some
+//! over AMQP 0-9-1, some over AMQP 1.0, on the same queues.
 
 use leveret_broker::Nanos;
 use leveret_metrics::Totals;
@@ -11,32 +11,32 @@ use crate::quiet::Shown;
 use crate::world::World;
 use crate::{amqp10, amqp091, quiet};
 
-/// How many clients there are at a time. Those of AMQP 0-9-1 own the objects.
+/// Number of concurrent clients. The objects belong to the clients of AMQP 0-9-1.
 #[derive(Clone, Copy, Debug)]
 pub struct Peers {
-    /// Of AMQP 0-9-1.
+    /// Clients of AMQP 0-9-1.
     pub amqp091: usize,
-    /// Of AMQP 1.0.
+    /// Clients of AMQP 1.0.
     pub amqp10: usize,
 }
 
-/// See the module.
+/// The clients of a simulation.
 pub struct Workload {
     peers: Vec<Box<dyn Peer>>,
-    /// Operations of clients so far.
+    /// Number of operations of clients so far.
     pub operations: usize,
     limit: usize,
-    /// Nobody does anything before.
+    /// Time before which no client does anything.
     pause: Nanos,
-    /// What the broker had counted before.
+    /// The broker's counters before the clients connected.
     before: Totals,
 }
 
-/// Clients do nothing for up to this long, now and then: what has its time comes to rest.
+/// Longest pause of all clients, so that everything can come to rest now and then.
 const PAUSE_MAX: Nanos = 500_000_000;
 
 impl Workload {
-    /// Connects clients that make at least `limit` operations.
+    /// Connects clients, which make at least `limit` operations.
     pub fn new(world: &mut World, ledger: &mut Ledger, peers: Peers, limit: usize) -> Self {
         let mut all: Vec<Box<dyn Peer>> = Vec::new();
         for number in 0..peers.amqp091 {
@@ -48,10 +48,10 @@ impl Workload {
         Self { peers: all, operations: 0, limit, pause: 0, before: quiet::totals(world) }
     }
 
-    /// One step: of a client that does something, or of the world. False when all is done and answered.
+    /// Makes one step, of a client or of the world. False when everything is done and answered.
     ///
     /// # Errors
-    /// A rule was found broken.
+    /// A broken rule.
     pub fn step(&mut self, world: &mut World, ledger: &mut Ledger) -> Result<bool, Failure> {
         let wants = self.operations < self.limit && world.random.below(6) == 0 && self.pause <= world.clock.nanos();
         if wants && world.random.below(20) == 0 {
@@ -79,17 +79,17 @@ impl Workload {
         self.settle_down(world, ledger)
     }
 
-    /// Clients do nothing more: everything that they asked for comes to its end.
+    /// Finishes everything that was requested, without new operations of clients.
     ///
     /// # Errors
-    /// As [`Workload::step`].
+    /// Like [`Workload::step`].
     pub fn rest(&mut self, world: &mut World, ledger: &mut Ledger) -> Result<(), Failure> {
         self.limit = self.operations;
         while self.step(world, ledger)? {}
         Ok(())
     }
 
-    /// Nothing moves: everything has to be answered. True when there was something left to do.
+    /// Checks at rest that everything is answered. True if there was something left to do.
     fn settle_down(&mut self, world: &mut World, ledger: &mut Ledger) -> Result<bool, Failure> {
         world.clock.advance_to(self.pause);
         let shown = Shown::now(world);

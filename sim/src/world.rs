@@ -1,8 +1,8 @@
-//! A broker on virtual cores, with clients, disk lanes and time. Each step is one choice of the seed: a turn of a
-//! connection's task, some bytes from or to a client, a step of a disk lane, or time that passes.
+//! A broker on virtual cores, with clients, disk lanes and a clock. Each step is one choice of the seed: a turn of a
+//! connection's task, some bytes from or to a client, a step of a disk lane, or an advance of the clock.
 //!
-//! A turn is atomic, so everything that a core does under one wake-up is; the hand-off between cores is explored
-//! finer with `shuttle`.
+//! A turn is atomic, and so is everything that a core does in one wake-up; the hand-off between cores is explored in
+//! finer steps with `shuttle`.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -29,14 +29,14 @@ use crate::random::Random;
 use crate::tally::Tally;
 use crate::task::Task;
 
-/// Virtual cores.
+/// Number of virtual cores.
 const CORES: usize = 3;
-/// Disk lanes of each log.
+/// Number of disk lanes of each log.
 const LANES: usize = 3;
-/// Which of them stands for the cores that write what is little themselves.
+/// Index of the lane that stands for cores that do small writes themselves.
 const SMALL_WRITES: usize = 2;
 
-/// Lets everybody in under the name they give.
+/// Accepts every user name without a password check.
 struct Anybody;
 
 impl Authenticate for Anybody {
@@ -50,7 +50,7 @@ impl Authenticate for Anybody {
     }
 }
 
-/// A log with everything so small that a short trace comes everywhere.
+/// A log whose sizes are so small that a short trace reaches everything.
 #[must_use]
 pub fn small_log() -> Options {
     Options {
@@ -68,9 +68,9 @@ pub fn small_log() -> Options {
 /// The logs of a broker, each a commit stream.
 #[derive(Clone)]
 pub struct Logs {
-    /// Of each, in the order of their ids.
+    /// The options of each, in the order of their ids.
     pub options: Vec<Options>,
-    /// Decides which one a queue belongs to.
+    /// Decides which log a queue belongs to.
     pub placing: Placing,
 }
 
@@ -80,44 +80,44 @@ impl From<Options> for Logs {
     }
 }
 
-/// See the module.
+/// A simulated broker and its surroundings.
 pub struct World {
     /// The disk.
     pub disk: Arc<SimDisk>,
     /// The broker.
     pub broker: Arc<Broker>,
-    /// Every choice comes from here.
+    /// The source of every choice.
     pub random: Random,
-    /// Time.
+    /// The clock.
     pub clock: Clock,
-    /// All that happened.
+    /// The hash of all events.
     pub hash: EventHash,
-    /// What was counted.
+    /// The counters.
     pub tally: Tally,
     /// Clients with their tasks.
     pub links: Vec<Link>,
     cores: Arc<Cores>,
-    /// What may be next; kept for its memory.
+    /// The possible next actions; kept to reuse its memory.
     actions: Vec<Action>,
-    /// [`LANES`] of each log.
+    /// The lanes, [`LANES`] of each log.
     lanes: Vec<DiskLane>,
-    /// A commit stream that stands still: its disk lanes do nothing.
+    /// A stalled commit stream: its disk lanes do nothing.
     pub still: Option<StreamId>,
     reads: ReadLane,
     bodies: BodyLane,
-    /// Steps of disk lanes in a row that did nothing to the disk.
+    /// Number of steps of disk lanes in a row that didn't change the disk.
     fruitless: u32,
-    /// Why the node had to stop, since its disk refused something: nothing moves any more.
+    /// The reason why the node had to stop, after its disk refused an operation: nothing moves any more.
     pub stopped: Option<String>,
-    /// Clients don't go away, and take nothing away, in the middle of something: every count is known exactly.
+    /// Clients don't vanish, and remove nothing, in the middle of something: every count is known exactly.
     pub is_gentle: bool,
-    /// Most of what is published only has to be written: batch after batch waits for no sync.
+    /// Most publishes only have to be written: batch after batch waits for no sync.
     pub is_rarely_synced: bool,
-    /// Queues that stopped alone, since the disk didn't give back what it had taken for them.
+    /// Queues that stopped by themselves, since the disk didn't return their data.
     pub failed: BTreeSet<String>,
 }
 
-/// A lane that looks this often and finds nothing, while nothing else happens, will never find anything.
+/// Number of idle checks after which a lane will never find work, if nothing else happens.
 const FRUITLESS_MAX: u32 = 5_000;
 
 #[derive(Clone, Copy)]
@@ -132,18 +132,18 @@ enum Action {
 }
 
 impl World {
-    /// Starts a broker on what is on the disk.
+    /// Starts a broker on the contents of the disk.
     ///
     /// # Errors
-    /// It doesn't start, or reports damage although no byte was changed but by a power cut.
+    /// It doesn't start, or reports damage although bytes were only changed by power cuts.
     pub fn start(disk: Arc<SimDisk>, log: impl Into<Logs>, seed: u64) -> Result<(Self, Report), Failure> {
         Self::start_at(Clock::default(), disk, log, seed)
     }
 
-    /// As [`World::start`], at another time.
+    /// Like [`World::start`], at another time.
     ///
     /// # Errors
-    /// As there.
+    /// Like [`World::start`].
     pub fn start_at(
         clock: Clock,
         disk: Arc<SimDisk>,
@@ -157,7 +157,7 @@ impl World {
         Err(Failure::new(Check::Starts, format!("damage was reported: {:?}", report.damaged)))
     }
 
-    /// As [`World::start_at`] on a disk that doesn't work.
+    /// Like [`World::start_at`], on a faulty disk.
     ///
     /// # Errors
     /// It doesn't start.
@@ -172,18 +172,18 @@ impl World {
         let settings = Settings {
             queue_memory_bytes: 64 << 10,
             name_secret: (u128::from(seed) << 64 | u128::from(seed)).to_le_bytes(),
-            // Small ones have messages come in parts.
+            // With small frames, messages come in parts.
             frame_max: [8_192, 131_072][random.below(2) as usize],
-            // Nothing happens by itself, or a simulation would never come to rest.
+            // Heartbeats are off, as a simulation with them would never come to rest.
             heartbeat_s: 0,
-            // Most seeds share what goes to two queues already, some copy it.
+            // Most seeds share messages to two or more queues, some copy them.
             copied_to_queues_max: [1, 1, 8][random.below(3) as usize],
-            // Every other seed does much in parts of a consumer or two.
+            // Every other seed splits much of its work into parts of a consumer or two.
             turn_work_max: [100, 25_000][(seed % 2) as usize],
             body_file_from: 4096,
             // Large bodies have several pieces.
             body_piece_bytes: 2048,
-            // Sets of numbers are containers of 65,536.
+            // Sets of numbers use containers of 65,536, so some seeds begin near the end of one.
             first_number: [0, 65_535 - random.below(150)][random.below(2) as usize],
             ..Settings::default()
         };
@@ -238,9 +238,9 @@ impl World {
         world.note_report(&report);
         world.broker.set_read_wake(world.reads.wake.clone());
         world.broker.set_body_wake(world.bodies.wake.clone());
-        // What recovery found that nothing refers to.
+        // Recovery may have found body files without references.
         world.bodies.wake.wake_again();
-        // Also when the power went between that user's record and the one of its permissions.
+        // This is also needed if the power was cut between the record of that user and the one of its permissions.
         let topology = world.broker.registry.staged_topology();
         if topology.users().next().is_none() || topology.permissions().next().is_none() {
             world.first_user()?;
@@ -268,7 +268,7 @@ impl World {
         }
     }
 
-    /// Carried out before any client comes, as a node does.
+    /// Creates the first user before any client connects, as a node does.
     fn first_user(&mut self) -> Result<(), Failure> {
         // The shortest pattern that matches everything, and the fastest to compile.
         let all = || String::from("^");
@@ -302,13 +302,13 @@ impl World {
         Ok(())
     }
 
-    /// A new client, over a socket that holds as much as the seed says; returns its link's index.
+    /// Connects a new client, over a socket whose size the seed chooses; returns its link's index.
     pub fn connect(&mut self, end: End) -> usize {
         let capacity = [300, 4_000, 70_000, 1 << 20][self.random.below(4) as usize];
         self.connect_over(end, capacity)
     }
 
-    /// A new client, over a socket that holds this many bytes; returns its link's index.
+    /// Connects a new client, over a socket with this capacity in bytes; returns its link's index.
     pub fn connect_over(&mut self, end: End, capacity: usize) -> usize {
         let task = self.links.len();
         let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -320,18 +320,18 @@ impl World {
         task
     }
 
-    /// A client's socket breaks.
+    /// Breaks a client's socket.
     pub fn disconnect(&mut self, link: usize) {
         let now = self.clock.now();
         self.links[link].close(now);
-        // What it leaves may end in parts.
+        // The end of its resources may take several turns.
         self.cores.wake(link);
     }
 
-    /// One step. False when nothing can move and no time will change that.
+    /// Makes one step. False if nothing can move, even later.
     ///
     /// # Errors
-    /// A rule was found broken.
+    /// A broken rule.
     pub fn step(&mut self) -> Result<bool, Failure> {
         if self.stopped.is_some() {
             return Ok(false);
@@ -425,7 +425,7 @@ impl World {
                 let after = self.disk.count();
                 self.hash.note(after as u64);
                 if self.disk.fired() > 0 {
-                    // What a retirement couldn't copy stops its queue.
+                    // A message that a retirement couldn't copy stops its queue.
                     self.note_failed();
                 }
                 if before == after {
@@ -451,7 +451,7 @@ impl World {
         Ok(())
     }
 
-    /// A queue's read went wrong: that queue stops and says why, and no other one.
+    /// Handles a failed read of a queue: that queue has to stop and report why, and no other one.
     fn read_failed(&mut self) -> Result<(), Failure> {
         let before = self.failed.len();
         let reasons = self.note_failed();
@@ -462,13 +462,13 @@ impl World {
         Ok(())
     }
 
-    /// There is space on the disk: whoever looked for it in vain begins anew.
+    /// Ends the lack of space on the disk, and wakes everything that waits for it.
     pub fn space_again(&mut self) {
         self.disk.limit_space(None);
         self.fruitless = 0;
     }
 
-    /// Looks which queues have stopped; returns the reasons of all.
+    /// Updates the set of stopped queues; returns the reasons of all.
     pub fn note_failed(&mut self) -> Vec<String> {
         let snapshot = self.broker.registry.snapshot_full();
         let mut reasons = Vec::new();
@@ -490,7 +490,7 @@ impl World {
         Err(Failure::new(Check::Answered, detail))
     }
 
-    /// Adds what the log counted.
+    /// Adds the log's counters.
     pub fn count_log(&mut self) {
         for stream in self.broker.streams.all() {
             let statistics = self.broker.log(stream.id()).inspect(|log| log.statistics().clone());

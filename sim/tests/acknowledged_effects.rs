@@ -1,5 +1,5 @@
-//! Two connections under random interleavings: an ok means that its effect is there, and a confirmed message is found unless a
-//! later operation names it.
+//! Two connections under random interleavings: an ok means that its effect has happened, and a confirmed message is
+//! found unless a later operation removes it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ fn broken(text: String) -> Failure {
     Failure::new(Check::Answered, text)
 }
 
-/// A publisher with confirms and `mandatory`, one message after the other.
+/// A publisher with confirms and `mandatory`, which publishes one message at a time.
 struct Publisher {
     script: Script,
     next: u64,
     waits: bool,
     was_returned: bool,
-    /// Confirmed, and not returned.
+    /// Messages that were confirmed and not returned.
     confirmed: BTreeSet<u64>,
 }
 
@@ -73,7 +73,7 @@ impl Publisher {
     }
 }
 
-/// Deletes the queue again and again if it is empty, and takes out what it finds.
+/// Repeatedly deletes the queue if it is empty, and takes out the messages that it finds.
 fn delete_while_somebody_publishes(seed: u64) -> Result<(u64, u64), Failure> {
     let (mut world, _) = World::start(Arc::new(SimDisk::new()), small_log(), seed)?;
     let world = &mut world;
@@ -148,7 +148,7 @@ fn a_queue_deleted_as_empty_takes_no_confirmed_message() {
     assert!(deleted > SEEDS && refused > SEEDS, "{deleted} deleted, {refused} refused: nothing was tried");
 }
 
-/// Consumes, publishes and asks for what is in the queue, on one channel; somebody else does things meanwhile.
+/// Consumes, publishes and asks for the queue's contents, on one channel, while another connection is active.
 fn consume_publish_get(seed: u64, durable: bool) -> Result<(), Failure> {
     let (mut world, _) = World::start(Arc::new(SimDisk::new()), small_log(), seed)?;
     let world = &mut world;
@@ -181,7 +181,7 @@ fn consume_publish_get(seed: u64, durable: bool) -> Result<(), Failure> {
         })??;
         client(world, &script).cancel(CHANNEL, b"tag");
         script.until(world, |heard| matches!(heard, Heard::Consumer(_)).then_some(()))?;
-        // Its last consumer has ended: the queue is gone, whoever asks.
+        // Its last consumer has ended: the queue is gone for every connection.
         declare(world, &other, QueueDeclare { passive: true, ..flags });
         let mut closed = None;
         while closed.is_none() {

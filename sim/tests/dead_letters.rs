@@ -1,6 +1,6 @@
-//! The power goes after every change of the disk while messages die and move: each is in the queue it came from or in
-//! all those it goes to, never in both, never nowhere; and in those if a receiver of AMQP 1.0 was told that it is
-//! settled.
+//! Power cuts after every change of the disk while messages die and move. Each message is in the queue it came from or
+//! in all those it goes to, never in both and never in none. It is in its targets if a receiver of AMQP 1.0 was told
+//! that it is settled.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,21 +19,21 @@ use leveret_sim::world::{World, small_log};
 use leveret_strict_client::amqp10::Send;
 use leveret_strict_client::amqp091::QueueDeclare;
 
-/// Its rejected messages go to `TARGETS` over an exchange.
+/// The queue whose rejected messages go to `TARGETS` over an exchange.
 const REJECTED: &str = "rejected";
 const TARGETS: [&str; 2] = ["d0", "d1"];
-/// What doesn't fit it goes to `OVERFLOW`.
+/// The queue whose overflowing messages go to `OVERFLOW`.
 const SHORT: &str = "short";
 const OVERFLOW: &str = "overflow";
 const SHORT_LENGTH: i32 = 4;
 const MESSAGES: u64 = 60;
-/// Handle of a link that controls transactions.
+/// The handle of a link that controls transactions.
 const COORDINATOR: u32 = 1;
 
-/// How many changes the disk had seen.
+/// Number of changes that the disk had seen.
 type Stamp = usize;
 
-/// What the client knows of message n of each kind.
+/// The client's knowledge of message n of each kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     published: Stamp,
@@ -43,10 +43,10 @@ struct Known {
     answered: Option<Stamp>,
 }
 
-/// Who rejects.
+/// The client that rejects.
 enum Consumer {
     Amqp091(Script),
-    /// With deliveries that the broker was asked to settle.
+    /// With the deliveries that the broker was asked to settle.
     Amqp10(amqp10::script::Script, Vec<(u64, Serial)>),
 }
 
@@ -84,7 +84,7 @@ impl Consumer {
         Ok(())
     }
 
-    /// Notes what was answered.
+    /// Notes the answers that came.
     fn note(&mut self, world: &mut World, known: &mut [Known]) {
         let Self::Amqp10(script, asked) = self else { return };
         asked.retain(|(n, id)| {
@@ -166,7 +166,7 @@ fn trace(seed: u64, is_amqp10: bool) -> Result<Trace, Failure> {
         })?;
         know.confirmed = disk.count();
         known.push(know);
-        // A few are rejected at a time, so that one turn moves several.
+        // A few messages are rejected at a time, so that one turn moves several.
         while world.random.below(3) > 0 && next <= id {
             consumer.reject(world, &mut known, next)?;
             next += 1;
@@ -174,7 +174,7 @@ fn trace(seed: u64, is_amqp10: bool) -> Result<Trace, Failure> {
         }
         consumer.note(world, &mut known);
     }
-    // Whatever is on its way arrives.
+    // Everything under way arrives.
     while world.step()? {}
     consumer.note(world, &mut known);
     assert!(!is_amqp10 || known[..next as usize].iter().all(|known| known.answered.is_some()), "not all were answered");
@@ -200,7 +200,7 @@ fn numbers(script: &Script, world: &mut World, queue: &str) -> BTreeSet<u64> {
     numbers.into_iter().collect()
 }
 
-/// How many messages had moved, and how many of those that were to move hadn't.
+/// Checks one moment. Returns how many messages had moved, and how many that were to move hadn't.
 fn judge(trace: &Trace, at: Stamp, crashed: SimDisk, seed: u64) -> (u64, u64) {
     let (mut world, _) =
         World::start(Arc::new(crashed), small_log(), seed).unwrap_or_else(|failure| panic!("{failure}"));
@@ -209,7 +209,7 @@ fn judge(trace: &Trace, at: Stamp, crashed: SimDisk, seed: u64) -> (u64, u64) {
     let targets = TARGETS.map(|queue| numbers(&script, &mut world, queue));
     assert_eq!(targets[0], targets[1], "dead letters are in one target and not in the other");
     let short = numbers(&script, &mut world, SHORT);
-    // It may have been too long still, and its head moves when it is read back.
+    // The queue may have been too long still, and its head moves when it is read back.
     while world.step().unwrap_or_else(|failure| panic!("{failure}")) {}
     let overflow = numbers(&script, &mut world, OVERFLOW);
     let (mut moved, mut not_yet) = (0, 0);
@@ -252,16 +252,16 @@ fn cut_everywhere(is_amqp10: bool) {
 }
 
 #[test]
-fn a_dead_letter_is_here_or_there_after_any_power_cut() {
+fn a_dead_letter_is_in_one_place_after_any_power_cut() {
     cut_everywhere(false);
 }
 
 #[test]
-fn one_that_was_answered_over_amqp10_is_there() {
+fn a_dead_letter_answered_over_amqp10_is_there() {
     cut_everywhere(true);
 }
 
-/// Dead letters of a queue that failed are found in it after a restart, so nobody may say that they are settled.
+/// Dead letters of a queue that failed are found in it after a restart, so their settlement must not be confirmed.
 fn fail_before_the_move(in_transaction: bool) {
     let (mut world, _) = World::start(Arc::new(SimDisk::new()), small_log(), 1).unwrap();
     let world = &mut world;
@@ -296,7 +296,7 @@ fn fail_before_the_move(in_transaction: bool) {
     while world.step().unwrap() {}
     assert!(!receiver.is_settled(world, Role::Sender, id));
     assert!(request.is_none_or(|request| !receiver.is_settled(world, Role::Receiver, request)));
-    // What the rest of the transaction became can't be said; a link alone is detached.
+    // The outcome of the rest of the transaction can't be known; without a transaction only the link is detached.
     assert_eq!(world.links[receiver.link].amqp10().client.is_open(), !in_transaction);
 }
 

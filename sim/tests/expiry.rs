@@ -1,4 +1,4 @@
-//! The power goes after every change of the disk while messages expire: none comes back whose end was durable, none
+//! Power cuts after every change of the disk while messages expire: none comes back whose expiry was durable, and none
 //! leaves before its time, whatever the checkpoints and the log have of it.
 
 use std::collections::BTreeSet;
@@ -14,27 +14,27 @@ use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
 use leveret_strict_client::amqp091::QueueDeclare;
 
-/// Its messages have times of their own, or none.
+/// The queue whose messages have a TTL of their own, or none.
 const OWN: &str = "own";
-/// Its messages have the queue's.
+/// The queue whose messages have the queue's TTL.
 const ALL: &str = "all";
 const QUEUES: [&str; 2] = [OWN, ALL];
 const ALL_TTL_MS: u64 = 4_000;
 const MESSAGES: u64 = 120;
-/// How late a message may leave.
+/// Longest delay, in milliseconds, until an expired message leaves.
 const LATE_MS: u64 = 1_000;
 
-/// How many changes the disk had seen.
+/// Number of changes that the disk had seen.
 type Stamp = usize;
 
-/// What is known of message n of a queue.
+/// The knowledge of message n of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     published: Stamp,
     confirmed: Stamp,
-    /// It expires between these, in milliseconds of wall time; none: never.
+    /// It expires between these, in milliseconds of wall time; none if it never does.
     expires: Option<(u64, u64)>,
-    /// That it expired was durable by then.
+    /// The stamp by which its expiry was durable.
     gone: Option<Stamp>,
 }
 
@@ -47,7 +47,7 @@ struct Trace {
     times: Vec<(Stamp, u64)>,
 }
 
-/// Delivery mode 2 and the time to live.
+/// Properties with delivery mode 2 and this TTL.
 fn properties(ttl_ms: Option<u64>) -> Vec<u8> {
     const DELIVERY_MODE: u16 = 1 << 12;
     const EXPIRATION: u16 = 1 << 8;
@@ -68,7 +68,7 @@ fn declare(world: &mut World, script: &Script, queue: &str, arguments: &FieldTab
     script.until(world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))
 }
 
-/// Lets wall time pass; the cores do what is due meanwhile.
+/// Advances wall time; the cores meanwhile do the work that is due.
 fn pass(world: &mut World, ms: u64) -> Result<(), Failure> {
     let until = world.clock.nanos() + ms * 1_000_000;
     while world.clock.nanos() < until {
@@ -86,7 +86,7 @@ impl Trace {
         let stamp = self.disk.count();
         let now_ms = world.clock.now().wall_ms;
         self.times.push((stamp, now_ms));
-        // Everything that was appended is durable, so the end of those is whose time was over long ago.
+        // Everything that was appended is durable, so the expiry of messages that were due long ago is durable, too.
         let (appended, durable) = world.broker.commit.inspect(|log| (log.appended(), log.durable()));
         if durable < appended {
             return;
@@ -149,7 +149,7 @@ fn numbers(script: &Script, world: &mut World, queue: &str) -> BTreeSet<u64> {
     numbers.into_iter().collect()
 }
 
-/// What a broker that starts at `wall_ms` still has of each queue, and the wall time after the last was taken.
+/// The messages that a broker started at `wall_ms` still has of each queue, and the wall time after the last was taken.
 fn survivors(crashed: SimDisk, wall_ms: u64, seed: u64) -> ([BTreeSet<u64>; 2], u64) {
     let started = World::start_at(Clock::at(wall_ms), Arc::new(crashed), small_log(), seed);
     let (mut world, _) = started.unwrap_or_else(|failure| panic!("{failure}"));
@@ -164,7 +164,7 @@ fn survivors(crashed: SimDisk, wall_ms: u64, seed: u64) -> ([BTreeSet<u64>; 2], 
     (found, world.clock.now().wall_ms)
 }
 
-/// Long after all times are over, nobody has to ask for the messages to be gone.
+/// Checks that long after their time all messages leave, even if no client asks for them.
 fn all_leave_by_themselves(trace: &Trace, crashed: SimDisk, seed: u64) {
     let wall_ms = trace.times.last().map_or(trace.start_ms, |(_, wall_ms)| *wall_ms) + 60_000;
     let started = World::start_at(Clock::at(wall_ms), Arc::new(crashed), small_log(), seed);
@@ -181,10 +181,11 @@ fn all_leave_by_themselves(trace: &Trace, crashed: SimDisk, seed: u64) {
     assert_eq!(found.len() as u64, own, "messages of {OWN} stay after their time");
 }
 
-/// How many messages were there, and how many were not since they had expired.
+/// Checks one moment. Returns how many messages were there, and how many were missing because they had expired.
 fn judge(trace: &Trace, at: Stamp, moment: &SimDisk, seed: u64) -> (u64, u64) {
     let wall_ms = trace.times.iter().find(|(stamp, _)| *stamp >= at).map_or(trace.start_ms, |(_, wall_ms)| *wall_ms);
-    // Once as it would be, and once with a clock that was set back: then time hides nothing that came back.
+    // One start is at the real time, and one with a clock that was set back, so that time hides no message that came
+    // back.
     let (found, end_ms) = survivors(moment.crash(seed), wall_ms, seed);
     let (again, _) = survivors(moment.crash(seed), trace.start_ms, seed);
     all_leave_by_themselves(trace, moment.crash(seed), seed);

@@ -1,5 +1,5 @@
-//! Groups over several logs, and the power goes after every change of the disk, also during recovery and in the life
-//! after: of each group everything is there or nothing.
+//! Groups over several logs, with power cuts after every change of the disk, even during recovery and in the next life:
+//! each group is there as a whole or not at all.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +28,7 @@ fn options() -> Options {
     }
 }
 
-/// What was appended, in order of positions. A group is known by its number.
+/// An appended record, in order of positions. A group is identified by its number.
 #[derive(Clone, Debug)]
 enum Record {
     Message(LogId, u64, usize, Option<usize>),
@@ -39,7 +39,7 @@ enum Record {
 /// The live messages of the logs, with their lengths.
 type Live = BTreeMap<LogId, BTreeMap<u64, usize>>;
 
-/// What recovery has to find after these records.
+/// The state that recovery has to find after these records.
 fn expected(records: &[Record]) -> Live {
     let commits = |record: &Record| match record {
         Record::Commit(group) => Some(*group),
@@ -101,7 +101,7 @@ impl Replay for Found {
     fn control(&mut self, _: LogId, _: u8, _: &[u8]) {}
 }
 
-/// What a queue knows: messages are applied in order, those of a group when its commit record is durable.
+/// A queue's knowledge: messages are applied in order, those of a group when its commit record is durable.
 #[derive(Debug, Default)]
 struct Owner {
     next: u64,
@@ -305,7 +305,7 @@ struct Counts {
     restored: u64,
 }
 
-/// What a power cut left has to be a prefix of the records, with all that was confirmed, each group whole or away.
+/// Checks that a power cut left a prefix of the records, with all confirmed ones, and each group whole or absent.
 fn check(
     disk: &SimDisk,
     options: &Options,
@@ -369,7 +369,7 @@ fn cut_everywhere(options: &Options, seed: u64, counts: &mut Counts) -> Result<(
 }
 
 #[test]
-fn of_each_group_everything_is_there_or_nothing_at_any_power_cut() {
+fn each_group_is_whole_or_absent_after_any_power_cut() {
     let mut counts = Counts::default();
     for seed in 1..=3 {
         cut_everywhere(&options(), seed, &mut counts).unwrap_or_else(|text| panic!("seed {seed}: {text}"));
@@ -378,7 +378,7 @@ fn of_each_group_everything_is_there_or_nothing_at_any_power_cut() {
     assert!(counts.recoveries > 300 && counts.withdrawn > 100 && counts.restored > 3, "{counts:?}");
 }
 
-/// Which check catches a bug.
+/// The check that catches a bug.
 fn caught(bug: Bug) -> String {
     let options = Options { bug: Some(bug), ..options() };
     for seed in 1..=20 {

@@ -1,5 +1,5 @@
-//! The power goes after every change of the disk, also during recovery: all that was confirmed is there, in order and
-//! byte for byte. With a planted bug it isn't, and the checks say so.
+//! Power cuts after every change of the disk, even during recovery: everything that was confirmed is there, in order
+//! and byte for byte. With a planted bug it isn't, and the checks report it.
 
 mod log_world;
 
@@ -11,7 +11,7 @@ use log_world::{Recovered, World, check, check_salts, options};
 
 const OPERATIONS: usize = 260;
 
-/// How often what happened that the test is about.
+/// The number of times that the events happened that the test is about.
 #[derive(Debug, Default)]
 struct Counts {
     moments: usize,
@@ -42,7 +42,7 @@ fn run(options: &Options, seed: u64) -> Result<World, String> {
     Ok(world)
 }
 
-/// Cuts the power after every change. The first check that fails ends it.
+/// Cuts the power after every change. Ends at the first check that fails.
 fn cut_everywhere(options: &Options, seed: u64, counts: &mut Counts) -> Result<(), String> {
     let world = run(options, seed)?;
     counts.rewrites += world.log.statistics().rewrites;
@@ -59,7 +59,7 @@ fn cut_everywhere(options: &Options, seed: u64, counts: &mut Counts) -> Result<(
         let recovered = check(&crashed, options, &world.history.records, confirmed).map_err(at)?;
         counts.note(&recovered);
         let position = recovered.report.position;
-        // Again and again during recovery.
+        // Power cuts during recovery.
         for (step, disk) in crashed.moments().enumerate() {
             counts.in_recovery += 1;
             let again = disk.crash(cut_seed + step as u64);
@@ -71,14 +71,14 @@ fn cut_everywhere(options: &Options, seed: u64, counts: &mut Counts) -> Result<(
             counts.note(&recovered);
         }
         kill(&disk, options, &world, cut_seed, counts).map_err(at)?;
-        // And later on.
+        // Power cuts in the next life.
         go_on(recovered, crashed, options, &world, cut_seed, counts).map_err(at)?;
     }
     Ok(())
 }
 
-/// A kill leaves everything in memory: what recovery finds there is told to clients, so it has to be durable when the
-/// power goes afterwards.
+/// After a kill all written bytes are still there. Recovery tells clients what it finds, so that has to be durable if
+/// the power is cut afterwards.
 fn kill(disk: &SimDisk, options: &Options, world: &World, seed: u64, counts: &mut Counts) -> Result<(), String> {
     let records = &world.history.records;
     let recovered = check(disk, options, records, 0).map_err(|text| format!("after a kill: {text}"))?;
@@ -90,7 +90,7 @@ fn kill(disk: &SimDisk, options: &Options, world: &World, seed: u64, counts: &mu
     Ok(())
 }
 
-/// Life goes on after the recovery, until the next power cut.
+/// Continues after the recovery, until the next power cut.
 fn go_on(
     recovered: Recovered,
     disk: SimDisk,
@@ -113,7 +113,7 @@ fn go_on(
     Ok(())
 }
 
-/// What the first recovery found is durable by now.
+/// The position up to which the findings of the first recovery are durable by now.
 fn before_position(world: &World) -> u64 {
     world.history.confirmed.first().map_or(0, |(_, position)| *position)
 }
@@ -121,7 +121,7 @@ fn before_position(world: &World) -> u64 {
 #[test]
 fn nothing_confirmed_is_lost_at_any_power_cut() {
     let mut counts = Counts::default();
-    // More of them: `SIM_SEEDS=100 cargo test -p leveret-sim`.
+    // To run more seeds: `SIM_SEEDS=100 cargo test -p leveret-sim`.
     let seeds = std::env::var("SIM_SEEDS").map_or(2, |seeds| seeds.parse().expect("SIM_SEEDS is a number"));
     for seed in 1..=seeds {
         let world = run(&options(), seed).unwrap();
@@ -157,7 +157,7 @@ fn a_failing_disk_ends_the_log_and_confirms_nothing_more() {
         if failed.is_none() {
             failed = world.settle_down().err().map(|error| error.to_string());
         }
-        // Those near the end may come after all that the run did.
+        // Failures near the end may come after the run's last operation.
         if let Some(text) = failed {
             assert!(text.contains("os error 5"), "{text}");
         }
@@ -169,7 +169,7 @@ fn a_failing_disk_ends_the_log_and_confirms_nothing_more() {
     }
 }
 
-/// Which check catches a bug.
+/// The check that catches a bug.
 fn caught(bug: Bug) -> String {
     let options = Options { bug: Some(bug), ..options() };
     for seed in 1..=5 {

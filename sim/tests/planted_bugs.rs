@@ -1,7 +1,9 @@
-//! Bugs that are put in on purpose, each caught by a seed: a table of bug, seeds needed, and what found it.
+//! Bugs that are planted on purpose, each caught by a seed: a table of bugs, seeds needed, and the checks that caught
+//! them.
 //!
-//! With `SIM_BUGS=all` every one is hunted, for `SIM_BUG_SEEDS` seeds (1,000) each, and one in ten may stay hidden.
-//! Otherwise three are, another three for each `SIM_TURN`, which is printed. `SIM_BUG=Name,Name` hunts those only.
+//! With `SIM_BUGS=all` every bug is hunted, for `SIM_BUG_SEEDS` seeds (1,000) each, and one in ten may stay undetected.
+//! Otherwise three are hunted, another three for each `SIM_TURN`, which is printed. `SIM_BUG=Name,Name` only hunts
+//! those.
 #![cfg(feature = "planted-bugs")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use leveret_broker::mailbox::{Inner, Lock, Mailbox};
 use leveret_sim::planted::{BUGS, Bug, Catch, hunt};
 
-/// As with the seeds that find none.
+/// The same allocator as in the test of the seeds.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -18,7 +20,7 @@ fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Bugs that `make sim` alone hunts: none of the first few dozen seeds was seen to catch them.
+/// Bugs that only `make sim` hunts: none of the first few dozen seeds was seen to catch them.
 const HIDING: &[&str] = &[
     "Log(SkipSyncOfRecovered)",
     "Log(TrustLastBatch)",
@@ -32,7 +34,7 @@ const HIDING: &[&str] = &[
     "Log(SpendReserve)",
 ];
 
-/// Bugs are planted by thread: two are hunted at a time.
+/// Bugs are planted per thread: two are hunted at a time.
 fn hunt_all(chosen: &[(&str, Bug)], seeds: u64) -> Vec<Option<Catch>> {
     let next = AtomicUsize::new(0);
     let catches: Vec<Mutex<Option<Catch>>> = chosen.iter().map(|_| Mutex::default()).collect();
@@ -98,7 +100,8 @@ impl<T> Lock<T> for Shuttled<T> {
     }
 }
 
-/// A core pushes twice, the owner sleeps until it is woken; asleep with items left is a deadlock to `shuttle`.
+/// A core pushes twice, and the owner sleeps until it is woken. If it is asleep with items left, `shuttle` reports a
+/// deadlock.
 fn hand_off() {
     let mailbox: Arc<Mailbox<u32, Shuttled<Inner<u32>>>> = Arc::new(Mailbox::default());
     let (sender, woken) = shuttle::sync::mpsc::channel();
@@ -110,7 +113,7 @@ fn hand_off() {
                     sender.send(()).unwrap();
                 }
             }
-            // The channel stays open: the owner would sleep for ever.
+            // The channel stays open: the owner would sleep forever.
             sender
         })
     };
@@ -122,7 +125,7 @@ fn hand_off() {
     let _ = pusher.join();
 }
 
-/// A turn of a task is one step in the simulation, so what happens inside a hand-off is explored by `shuttle`.
+/// A turn of a task is one step in the simulation, so the steps within a hand-off are explored by `shuttle`.
 #[test]
 fn a_lost_wake_up_is_caught() {
     use leveret_broker::mailbox::planted::plant_lost_wakeup;

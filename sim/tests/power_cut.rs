@@ -1,5 +1,5 @@
-//! The power goes after every single change of the disk of one trace, and everything that a client was promised by
-//! then is found by the next one.
+//! Power cuts after every single change of the disk in one trace: the next client finds everything that a client had
+//! been promised by then.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use leveret_sim::world::{World, small_log};
 const OPERATIONS: usize = 500;
 const PEERS: Peers = Peers { amqp091: 2, amqp10: 2 };
 const SEED: u64 = 4;
-/// Of how many moments one is followed by cuts during its recovery, and by another life.
+/// One in this many moments is followed by power cuts during its recovery, and by another life.
 const SAMPLE: usize = 25;
 
-/// One trace, its clients' knowledge, and the disk that saw it.
+/// A trace, its clients' knowledge, and the disk that recorded it.
 fn trace() -> (Arc<SimDisk>, Ledger, Tally) {
     let disk = Arc::new(SimDisk::new());
     let mut ledger = Ledger::default();
@@ -41,7 +41,7 @@ fn judge(disk: SimDisk, ledger: &Ledger, at: Stamp, seed: u64, tally: &mut Tally
 }
 
 #[test]
-fn after_every_write_and_every_sync() {
+fn promises_hold_after_a_cut_at_every_write_and_sync() {
     let (disk, ledger, mut tally) = trace();
     let mut cuts = 0;
     for (at, moment) in disk.moments().enumerate() {
@@ -56,7 +56,7 @@ fn after_every_write_and_every_sync() {
 }
 
 #[test]
-fn during_recovery_too() {
+fn promises_hold_after_cuts_during_recovery() {
     let (disk, ledger, mut tally) = trace();
     let mut cuts = 0;
     for (at, moment) in disk.moments().enumerate().step_by(SAMPLE) {
@@ -74,7 +74,7 @@ fn during_recovery_too() {
 }
 
 #[test]
-fn and_again_in_the_life_after() {
+fn promises_hold_after_cuts_in_the_next_life() {
     let (disk, ledger, mut tally) = trace();
     for (at, moment) in disk.moments().enumerate().step_by(SAMPLE) {
         let seed = at as u64;
@@ -98,9 +98,10 @@ fn and_again_in_the_life_after() {
     }
 }
 
-/// The first checkpoint has no predecessor to fall back to; whatever a cut leaves of it, the WAL is still complete.
+/// The first checkpoint has no predecessor to fall back to. If a power cut leaves only a part of it, the WAL is still
+/// complete.
 #[test]
-fn while_the_first_checkpoint_is_written() {
+fn promises_hold_after_cuts_in_the_first_checkpoint() {
     let (disk, ledger, mut tally) = trace();
     let is_checkpoint =
         |change: &Change| matches!(change, Change::Write { name, .. } if name.starts_with("checkpoint"));

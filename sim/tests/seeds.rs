@@ -1,6 +1,6 @@
-//! Random seeds: several lives of a broker each, ended by power cuts at any change of the disk, also during recovery, by
-//! a disk that refuses something, or by a clean stop. Prints how often each fault and branch was hit; one that never
-//! was fails the run. Of two runs of the same code over the same seeds, the number of all events is the same.
+//! Random seeds: several lives of a broker each, ended by power cuts at any change of the disk, even during recovery,
+//! by a disk that refuses an operation, or by a clean stop. Prints how often each fault and branch was hit; if one
+//! never was, the run fails. Two runs of the same code over the same seeds have the same event hash.
 
 use leveret_sim::event_hash::EventHash;
 use leveret_sim::seed::{Plan, run_seed};
@@ -11,16 +11,16 @@ use leveret_sim::world::small_log;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Seeds of one run; more with the environment variable `SIM_SEEDS`.
+/// Number of seeds of one run; the environment variable `SIM_SEEDS` overrides it.
 const SEEDS: u64 = 500;
-/// Each takes every so manieth seed.
+/// Number of threads; the seeds are distributed over them in turn.
 const THREADS: u64 = 2;
 
 fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// The seeds that failed, and how.
+/// The seeds that failed, with their failures.
 fn run(seeds: impl Iterator<Item = u64>, tally: &mut Tally, hash: &mut EventHash) -> Vec<String> {
     let mut failed = Vec::new();
     for seed in seeds {

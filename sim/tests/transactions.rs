@@ -1,5 +1,5 @@
-//! The power goes after every change of the disk while clients commit transactions over several queues: of each one
-//! everything is there afterwards or nothing, and everything if it was answered. For both protocols.
+//! Power cuts after every change of the disk while clients commit transactions over several queues: afterwards each
+//! transaction is there as a whole or not at all, and as a whole if it was answered. For both protocols.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,31 +21,31 @@ mod transactions {
     pub(crate) mod amqp10;
     pub(crate) mod client;
 
-    /// What transactions publish to.
+    /// The queues that transactions publish to.
     pub(crate) const TARGETS: [&str; 3] = ["t0", "t1", "t2"];
-    /// What they take from; what is rejected there goes to `DEAD`.
+    /// The queue that transactions take from; messages rejected there go to `DEAD`.
     pub(crate) const SOURCE: &str = "source";
     pub(crate) const DEAD: &str = "dead";
 }
 
 const TRANSACTIONS: u64 = 60;
 
-/// How many changes the disk had seen.
+/// Number of changes that the disk had seen.
 type Stamp = usize;
 
-/// What the client knows of transaction n, which puts message n into every target and settles message n of the source.
+/// The client's knowledge of transaction n, which puts message n into every target and settles message n of the source.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     asked: Stamp,
     committed: Option<Stamp>,
-    /// None if it was rolled back.
+    /// The settlement; none if it was rolled back.
     fate: Option<Fate>,
 }
 
 struct Trace {
     disk: Arc<SimDisk>,
     known: Vec<Known>,
-    /// When the source was filled and all were declared.
+    /// The stamp at which the source was filled and everything was declared.
     ready: Stamp,
 }
 
@@ -78,7 +78,7 @@ fn trace<C: Client>(seed: u64) -> Result<Trace, Failure> {
     let mut known = Vec::new();
     for id in 0..TRANSACTIONS {
         assert_eq!(client.take(world)?, id);
-        // Others fill the log's buffer, so that batches end within groups.
+        // Other publishes fill the log's buffer, so that batches end within groups.
         for _ in 0..world.random.below(4) {
             let other = &mut world.links[other.link].amqp091().client;
             other.publish(CHANNEL, b"", b"other", true, &properties(id, true), &body(id, 9_000));
@@ -167,11 +167,11 @@ fn cut_everywhere<C: Client>() {
 }
 
 #[test]
-fn every_transaction_is_whole_or_away_after_any_power_cut() {
+fn every_transaction_is_whole_or_absent_after_any_power_cut() {
     cut_everywhere::<transactions::amqp091::Amqp091>();
 }
 
 #[test]
-fn and_over_amqp10() {
+fn every_amqp10_transaction_is_whole_or_absent_after_any_cut() {
     cut_everywhere::<transactions::amqp10::Amqp10>();
 }

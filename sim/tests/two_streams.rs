@@ -24,10 +24,11 @@ use leveret_strict_client::amqp091::QueueDeclare;
 const OTHER: StreamId = StreamId(1);
 const OPERATIONS: usize = 400;
 const PEERS: Peers = Peers { amqp091: 3, amqp10: 0 };
-/// Every so manieth moment of a trace the power goes.
+/// One in this many moments of a trace has a power cut.
 const SAMPLE: usize = 7;
 
-/// The queues of an owner are spread over both; that of its dead letters is where they come from.
+/// Spreads the queues of an owner over both streams. Its dead-letter queue is in the stream of the queue that the dead
+/// letters come from.
 fn placing(queue: &Queue) -> StreamId {
     let is_there = ["-1", "-dead", "-os"].iter().any(|end| queue.name.ends_with(end));
     if is_there { OTHER } else { StreamId::LOCAL }
@@ -37,7 +38,7 @@ fn logs() -> Logs {
     Logs { options: vec![small_log(), Options { wal_id: 1, ..small_log() }], placing }
 }
 
-/// Clients work; the power goes at moments of that; all that they were promised is found.
+/// Runs clients, cuts the power at moments of their work, and checks that all promises are kept.
 fn work_and_cut(seed: u64) -> Result<(Tally, usize), Failure> {
     let disk = Arc::new(SimDisk::new());
     let mut ledger = Ledger::default();
@@ -72,7 +73,7 @@ fn queues_of_two_streams_keep_what_was_promised_in_each() {
     }
 }
 
-/// Publishes to a queue of each stream in turn; a confirm of both is the last. Returns the tags by stream.
+/// Publishes alternately to queues of both streams; a publish to both is the last. Returns the tags by stream.
 fn publish(world: &mut World, script: &Script, random: &mut Random, count: u64) -> [BTreeSet<u64>; 2] {
     let mut tags = [BTreeSet::new(), BTreeSet::new()];
     for id in 0..count {
@@ -84,7 +85,7 @@ fn publish(world: &mut World, script: &Script, random: &mut Random, count: u64) 
     tags
 }
 
-/// Waits until so many publishes are confirmed; their tags in the order of the confirms.
+/// Waits until `count` publishes are confirmed; returns their tags in the order of the confirms.
 fn confirmed(world: &mut World, script: &Script, count: usize) -> Result<Vec<u64>, Failure> {
     let mut tags = Vec::new();
     script.until(world, |heard| {
@@ -129,7 +130,7 @@ fn stands_still(still: StreamId, seed: u64) -> Result<(), Failure> {
 }
 
 #[test]
-fn a_stream_that_stands_still_holds_up_no_confirm_of_the_other() {
+fn a_stalled_stream_delays_no_confirm_of_the_other() {
     for seed in 0..20 {
         for still in [StreamId::LOCAL, OTHER] {
             stands_still(still, seed).unwrap_or_else(|failure| panic!("seed {seed}, {still:?}: {failure}"));
@@ -137,8 +138,8 @@ fn a_stream_that_stands_still_holds_up_no_confirm_of_the_other() {
     }
 }
 
-/// Rejects messages whose dead letters go to a queue of the other stream. Returns the disk, and how many changes it had seen when
-/// the last message was confirmed.
+/// Rejects messages whose dead letters go to a queue of the other stream. Returns the disk, and the number of changes
+/// that it had seen when the last message was confirmed.
 fn reject_to_the_other(count: u64, seed: u64) -> Result<(Arc<SimDisk>, usize), Failure> {
     let disk = Arc::new(SimDisk::new());
     let (mut world, _) = World::start(disk.clone(), logs(), seed)?;
@@ -185,7 +186,7 @@ fn drained(world: &mut World) -> Result<Vec<u64>, Failure> {
 }
 
 #[test]
-fn dead_letters_for_another_stream_are_never_nowhere() {
+fn dead_letters_for_another_stream_are_never_lost() {
     const COUNT: u64 = 12;
     for seed in 0..4 {
         let (disk, confirmed) = reject_to_the_other(COUNT, seed).unwrap_or_else(|failure| panic!("{seed}: {failure}"));

@@ -14,34 +14,35 @@ use tracing::{info, warn};
 use crate::disk::Signal;
 use crate::memory;
 
-/// How often is measured: an alarm is raised and cleared well within a second.
+/// Time between two measurements: alarms are raised and cleared well within a second.
 const INTERVAL: Duration = Duration::from_millis(200);
-/// How often when a test says what is raised.
+/// Time between two measurements if a test sets the alarms.
 const INTERVAL_OF_TESTS: Duration = Duration::from_millis(10);
 
-/// Beyond what the alarms are raised.
+/// Limits beyond which the alarms are raised.
 #[derive(Debug, Clone, Default)]
 pub struct AlarmLimits {
     /// More resident memory than this raises the alarm for memory; `None` for never.
     pub memory_bytes: Option<u64>,
     /// Less free disk than this raises the alarm for disk.
     pub disk_free_bytes: u64,
-    /// The memory that there is, of which limits may be a part; 0 if nobody has asked.
+    /// Total memory, of which limits may be a part; 0 if it wasn't needed.
     pub total_memory_bytes: u64,
-    /// A file whose words, `memory` or `disk`, name alarms that are raised whatever is measured (`debug.alarms_file`).
+    /// A file whose words, `memory` or `disk`, name alarms that are raised regardless of measurements
+    /// (`debug.alarms_file`).
     pub raised_by: Option<PathBuf>,
 }
 
-/// What there was at one moment; `None` for what the system doesn't say.
+/// One measurement; `None` for values that the system doesn't provide.
 #[derive(Debug, Clone, Copy)]
 struct Measured {
     memory: Option<u64>,
     disk_free: Option<u64>,
-    /// The log could not make a file: so many bytes have to be free before it goes on.
+    /// Bytes that have to be free before the log continues, if it could not create a file.
     disk_needed: Option<u64>,
 }
 
-/// Free space below which the alarm for disk is raised now.
+/// Free space below which the alarm for disk is raised at the moment.
 pub(crate) fn limit_in_force(broker: &Broker, configured: u64) -> u64 {
     disk_needed(broker).unwrap_or(0).max(configured)
 }
@@ -57,19 +58,19 @@ impl Measured {
     }
 }
 
-/// Bytes that we may still write where `directory` lies.
+/// Bytes that may still be written on the volume of `directory`.
 pub(crate) fn disk_free_bytes(directory: &Path) -> Option<u64> {
     let found = rustix::fs::statvfs(directory).ok()?;
     Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// The limits that are in force, which may change while the node runs.
+/// The limits in force, which may change while the node runs.
 #[derive(Debug, Default)]
 pub(crate) struct SharedLimits {
     limits: Mutex<AlarmLimits>,
-    /// Alarms that are raised whatever is measured.
+    /// Alarms that are raised regardless of measurements.
     forced: Mutex<Vec<AlarmSource>>,
-    /// Wakes who measures.
+    /// Wakes the thread that measures.
     changed: Arc<Signal>,
 }
 
@@ -82,21 +83,21 @@ impl SharedLimits {
         self.limits.lock().clone()
     }
 
-    /// Raises an alarm whatever is measured, or no longer.
+    /// Forces an alarm regardless of measurements, or ends that.
     pub(crate) fn force(&self, source: AlarmSource, is_forced: bool) {
         let mut forced = self.forced.lock();
         forced.retain(|known| *known != source);
         forced.extend(is_forced.then_some(source));
     }
 
-    /// Changes them; it is measured at once.
+    /// Changes the limits and measures at once.
     pub(crate) fn change(&self, change: impl FnOnce(&mut AlarmLimits)) {
         change(&mut self.limits.lock());
         self.changed.wake();
     }
 }
 
-/// A thread that measures until this is dropped. No core ever asks the file system.
+/// A thread that measures until this is dropped. The cores never query the file system.
 #[derive(Debug)]
 pub(crate) struct AlarmMonitor {
     signal: Arc<Signal>,
@@ -105,7 +106,7 @@ pub(crate) struct AlarmMonitor {
 }
 
 impl AlarmMonitor {
-    /// Measures once, so that nobody publishes before the first alarm, and then goes on in a thread.
+    /// Measures once, so that no publish comes before the first alarm, and then continues in a thread.
     pub(crate) fn start(broker: &Arc<Broker>, data_directory: &Path, shared: &Arc<SharedLimits>) -> io::Result<Self> {
         let (signal, ending) = (shared.changed.clone(), Arc::new(AtomicBool::new(false)));
         let (shared, limits) = (shared.clone(), shared.current());
@@ -135,10 +136,10 @@ impl Drop for AlarmMonitor {
     }
 }
 
-/// Measures, and raises or clears what that says.
+/// Measures, and raises or clears alarms accordingly.
 pub(crate) fn check(broker: &Broker, data_directory: &Path, shared: &SharedLimits) {
     let limits = &shared.current();
-    // Held to the end: whoever forces an alarm and measures has the last word.
+    // The lock is held to the end, so that a forced alarm isn't overwritten by an earlier measurement.
     let forced = shared.forced.lock();
     let measured = Measured::now(broker, data_directory);
     let told = limits.raised_by.as_deref().map(|file| std::fs::read_to_string(file).unwrap_or_default());
@@ -160,7 +161,7 @@ fn is_scarce(source: AlarmSource, measured: Measured, limits: &AlarmLimits) -> b
     }
 }
 
-/// RabbitMQ's words, which operators' tools look for.
+/// Logs the alarm in RabbitMQ's words, which operators' tools look for.
 fn tell(source: AlarmSource, raised: bool, measured: Measured, limits: &AlarmLimits) {
     let word = if raised { "set" } else { "clear" };
     match source {
@@ -193,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_above_and_disk_below_its_limit_is_scarce_and_what_is_unknown_is_not() {
+    fn memory_and_disk_beyond_limits_are_scarce_unknown_ones_not() {
         let limits = AlarmLimits { memory_bytes: Some(100), disk_free_bytes: 50, ..AlarmLimits::default() };
         let scarce = |memory, disk_free| {
             let measured = Measured { memory, disk_free, disk_needed: None };

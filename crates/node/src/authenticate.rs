@@ -5,24 +5,24 @@ use leveret_broker::Authenticate;
 use leveret_model::Topology;
 use parking_lot::RwLock;
 
-/// Users that may log in from this machine only. Copies are one list, which may change while the node runs.
+/// Users that may log in from this machine only. Copies share one list, which may change while the node runs.
 #[derive(Clone, Debug, Default)]
 pub struct LoopbackUsers(Arc<RwLock<Vec<String>>>);
 
 impl LoopbackUsers {
-    /// These.
+    /// A list of these users.
     #[must_use]
     pub fn new(names: Vec<String>) -> Self {
         Self(Arc::new(RwLock::new(names)))
     }
 
-    /// Their names.
+    /// The names of the users.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.0.read().clone()
     }
 
-    /// Others from now on, until the node stops.
+    /// Replaces the list, until the node stops.
     pub fn set(&self, names: Vec<String>) {
         *self.0.write() = names;
     }
@@ -35,7 +35,7 @@ pub struct Passwords {
 }
 
 impl Passwords {
-    /// `loopback_users` may log in from this machine only.
+    /// Checks passwords; `loopback_users` may log in from this machine only.
     #[must_use]
     pub fn new(loopback_users: LoopbackUsers) -> Self {
         Self { loopback_users }
@@ -69,7 +69,7 @@ impl Authenticate for Passwords {
     }
 }
 
-/// The broker hands AMQPLAIN's two fields over in PLAIN's form (RFC 4616): nothing, login, password.
+/// Splits AMQPLAIN's two fields, which the broker converted to PLAIN's form (RFC 4616): nothing, login, password.
 fn amqplain(response: &[u8]) -> Option<Response<'_>> {
     let mut parts = response.strip_prefix(b"\0")?.splitn(2, |byte| *byte == 0);
     Some(Response::AmqPlain { login: parts.next()?, password: parts.next()? })

@@ -4,8 +4,8 @@ use leveret_broker::{Nanos, Now};
 
 /// The node's only clock.
 ///
-/// Wall time is read once, at start, and carried on by the monotonic clock, so that a jump of the
-/// system's clock neither expires nor revives a message.
+/// Wall time is read once, at start, and advanced by the monotonic clock, so that a jump of the system's clock neither
+/// expires nor revives a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     start: Instant,

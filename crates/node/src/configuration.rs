@@ -18,7 +18,8 @@ use crate::node::{NodeOptions, StartError};
 use crate::volume;
 
 impl NodeOptions {
-    /// What the configuration says, for a node that speaks `protocols`. `fatal` is called with the text of a storage error and must end the process.
+    /// The options by the configuration, for a node that speaks `protocols`. `fatal` is called with the text of a
+    /// storage error and must end the process.
     #[must_use]
     pub fn new(config: &Config, protocols: Vec<Arc<dyn Protocol>>, fatal: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
         let loopback_users = LoopbackUsers::new(config.loopback_users.clone());
@@ -54,7 +55,7 @@ fn log_options(config: &Config) -> leveret_log::Options {
     }
 }
 
-/// Where AMQP is to be spoken.
+/// The addresses that listeners for AMQP without TLS bind.
 ///
 /// # Errors
 /// A host can't be resolved.
@@ -63,7 +64,7 @@ pub fn amqp_addresses(config: &Config) -> Result<Vec<SocketAddr>, StartError> {
     listeners.iter().map(|listener| address(listener.host.as_deref(), listener.port)).collect()
 }
 
-/// Where AMQP is to be spoken with TLS.
+/// The addresses that listeners for AMQP with TLS bind.
 ///
 /// # Errors
 /// A host can't be resolved.
@@ -72,7 +73,7 @@ pub fn amqps_addresses(config: &Config) -> Result<Vec<SocketAddr>, StartError> {
     listeners.iter().map(|listener| address(listener.host.as_deref(), listener.port)).collect()
 }
 
-/// Where an HTTP server is to listen.
+/// The address that an HTTP server binds.
 ///
 /// # Errors
 /// The host can't be resolved.
@@ -84,7 +85,7 @@ fn total_memory_bytes(config: &Config) -> u64 {
     config.total_memory_bytes.unwrap_or_else(memory::total_bytes)
 }
 
-/// Above it publishers wait.
+/// Resident memory above which publishers are blocked.
 fn memory_watermark_bytes(config: &Config) -> u64 {
     match config.memory_high_watermark {
         MemoryWatermark::Absolute(bytes) => bytes,
@@ -92,7 +93,7 @@ fn memory_watermark_bytes(config: &Config) -> u64 {
     }
 }
 
-/// When publishers are held back.
+/// The limits beyond which publishers are blocked.
 #[must_use]
 pub fn alarm_limits(config: &Config) -> AlarmLimits {
     AlarmLimits {
@@ -116,12 +117,12 @@ fn address(host: Option<&str>, port: u16) -> Result<SocketAddr, StartError> {
 fn settings(config: &Config) -> Settings {
     let defaults = Settings::default();
     let mut settings = Settings {
-        // On a node that is given little memory the share of queues' heads is small too.
+        // On a node with little memory the share of queues' heads is small too.
         queue_memory_bytes: defaults.queue_memory_bytes.min(memory_watermark_bytes(config) / 8),
         volatile_memory_bytes: memory_watermark_bytes(config) / 4,
         frame_max: config.frame_max,
         initial_frame_max: config.initial_frame_max,
-        // 0 is "no limit but the protocol's".
+        // 0 means no limit except the protocol's.
         channel_max: if config.channel_max == 0 { u16::MAX } else { config.channel_max },
         heartbeat_s: config.heartbeat_s,
         max_message_size: config.limits.max_message_size,
@@ -187,7 +188,7 @@ fn settings(config: &Config) -> Settings {
     settings
 }
 
-/// What messages get as they come in.
+/// The stamps that messages get as they come in: the time of receipt and the node that routed them.
 fn stamps(config: &Config) -> Option<Stamps> {
     let configured = config.interceptors;
     let if_present = |overwrite| if overwrite { IfPresent::Overwrite } else { IfPresent::Keep };
@@ -202,7 +203,7 @@ fn scoped(quota: leveret_config::Quota) -> Scoped {
     Scoped { node: quota.node, vhost: quota.vhost, user: quota.user }
 }
 
-/// What this node is called: as configured, else `leveret`, at the host whose name is configured, else at this one.
+/// The name of this node: as configured, or `leveret`; at the configured host name, or this host's.
 #[must_use]
 pub fn node_name(config: &Config) -> String {
     let name = config.node_name.as_deref().unwrap_or("leveret");
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_without_an_address_takes_all_and_one_with_it_only_that() {
+    fn a_listener_binds_its_address_or_all_if_it_has_none() {
         let all = amqp_addresses(&Config::default()).expect("resolves");
         assert_eq!(all, ["[::]:5672".parse().expect("an address")]);
         let two = config("listeners.tcp.1 = 127.0.0.1:0\nlisteners.tcp.2 = 127.0.0.2:5673\n");

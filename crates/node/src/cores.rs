@@ -38,7 +38,7 @@ use self::timers::{Driver, Timers};
 use self::wake::WakeMailbox;
 use crate::clock::Clock;
 
-/// What the tasks of one core share, and what other threads may know of it.
+/// State that the tasks of one core share, and the part of it that other threads may use.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) index: usize,
@@ -46,16 +46,16 @@ pub(crate) struct Core {
     load: Load,
     mailbox: Arc<WakeMailbox>,
     timers: Arc<Timers>,
-    /// All reads of this core go here; taken for the time of a turn. Only its own thread takes it.
+    /// The buffer of all reads on this core, locked for the time of a turn. Only the core's own thread locks it.
     buffer: Mutex<Vec<u8>>,
 }
 
-/// A core whose thread runs.
+/// A core with a running thread.
 #[derive(Debug)]
 pub(crate) struct RunningCore {
     pub(crate) core: Arc<Core>,
     handle: Handle,
-    /// Takes connections that were accepted.
+    /// The sender that hands accepted connections to the core.
     reception: mpsc::UnboundedSender<Guest>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
@@ -73,12 +73,12 @@ impl Core {
         }
     }
 
-    /// Connections that it has.
+    /// Number of its connections.
     pub(crate) fn connections(&self) -> usize {
         self.load.connections()
     }
 
-    /// Schedules the tasks that other threads left notes for.
+    /// Schedules the tasks for which other threads left notes.
     fn collect_mail(&self) {
         errand::turn();
         wake::deliver(self.mailbox.collect());
@@ -95,7 +95,7 @@ impl RunningCore {
             .enable_io()
             .enable_time()
             .on_thread_park(move || {
-                // What an errand leads to comes before the next wait.
+                // Tasks that an errand made ready run before the next wait.
                 if !errand::run() {
                     let look = || (parking.clock.monotonic(), parking.load.moved());
                     let pause = pauses.lock().before_wait(look);
@@ -115,9 +115,9 @@ impl RunningCore {
             wake::enter(&here.mailbox);
             runtime.spawn(Driver::new(here.timers.clone(), here.clock));
             runtime.spawn(accept::receive(guests));
-            // An error means that the sender is gone, which is a stop too.
+            // An error means that the sender was dropped, which is a stop too.
             let _ = runtime.block_on(stopped);
-            // The connections that are left are dropped, and tell the broker so.
+            // The remaining connections are dropped, which notifies the broker.
             drop(runtime);
             wake::leave();
             errand::hand_over();
@@ -125,7 +125,7 @@ impl RunningCore {
         Ok(Self { core, handle, reception, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Has the core do what queues leave for it.
+    /// Starts the task that does the deferred work of this core's queues.
     pub(crate) fn serve_queues(&self, broker: &Arc<Broker>) {
         self.handle.spawn(DeferredTask::serve(self.core.clone(), broker.clone()));
     }

@@ -1,4 +1,4 @@
-//! Files and sockets that the process may have open, and who may have how many of them.
+//! The number of files and sockets that the process may have open, and its division among their users.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,35 +7,36 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::cores::Population;
 
-/// Descriptors that a node should be allowed: RabbitMQ's packages ask for as many.
+/// Number of descriptors that a node should have: as many as RabbitMQ's packages ask for.
 const WANTED: u64 = 65_536;
 
-/// Kept for files of the log and for the local socket, out of what a start leaves; a quarter of that where it is less.
+/// Descriptors reserved for files of the log and for the local socket, out of those left after the start; a quarter of
+/// them if that is less.
 const KEPT_MAX: usize = 64;
 
-/// HTTP and metrics together may have this share of what a start leaves, so that three quarters are AMQP's whatever
-/// clients of HTTP do.
+/// HTTP and metrics together may have one part in this many of the descriptors left after the start. Three quarters
+/// stay with AMQP, however many clients HTTP has.
 const HTTP_DIVISOR: usize = 4;
 
-/// See the module.
+/// The shares of descriptors and their use.
 #[derive(Debug)]
 pub struct Descriptors {
-    /// The limit of the system, as raised.
+    /// The limit of the system, after it was raised.
     limit: u64,
-    /// Connections of all protocols at most.
+    /// Largest number of connections of all protocols.
     connections_max: usize,
-    /// Of these, those of HTTP at most.
+    /// Largest number of connections of HTTP among them.
     http_max: usize,
     http: AtomicUsize,
     amqp: Arc<Population>,
 }
 
-/// A connection of HTTP, counted as long as this lives.
+/// A connection of HTTP that counts as long as this lives.
 #[derive(Debug)]
 pub struct HttpDescriptor(Arc<Descriptors>);
 
 impl Descriptors {
-    /// Shares out what `limit` leaves beside the descriptors that are open already.
+    /// Divides the part of `limit` that is left after the descriptors that are open already.
     pub(crate) fn share(limit: u64, amqp: Arc<Population>) -> Arc<Self> {
         Arc::new(Self::of(limit, open_now(), amqp))
     }
@@ -53,22 +54,22 @@ impl Descriptors {
         self.limit
     }
 
-    /// Connections of HTTP and metrics that there may be at the same time.
+    /// Largest number of concurrent connections of HTTP and metrics.
     #[must_use]
     pub fn http_max(&self) -> usize {
         self.http_max
     }
 
-    /// A place for one more connection of HTTP, if there is one.
+    /// Reserves one more connection of HTTP, if the limit allows it.
     #[must_use]
     pub fn take_for_http(self: &Arc<Self>) -> Option<HttpDescriptor> {
         let http = self.http.fetch_add(1, Ordering::Relaxed) + 1;
-        // Counted already: dropping it gives the place back.
+        // The connection is counted already; dropping `taken` uncounts it.
         let taken = HttpDescriptor(self.clone());
         (http <= self.http_max && self.amqp.count() + http <= self.connections_max).then_some(taken)
     }
 
-    /// Connections of AMQP that there may be beside those of HTTP, if this one is too many.
+    /// The largest number of connections of AMQP beside those of HTTP, if this connection exceeds it.
     pub(crate) fn refuses_amqp(&self) -> Option<usize> {
         let most = self.connections_max.saturating_sub(self.http.load(Ordering::Relaxed)).max(1);
         (self.amqp.count() > most).then_some(most)
@@ -81,14 +82,14 @@ impl Drop for HttpDescriptor {
     }
 }
 
-/// Descriptors that are open; where the system doesn't say, what an idle node of a few cores has.
+/// Number of open descriptors; if the system doesn't provide it, that of an idle node with a few cores.
 fn open_now() -> usize {
     const IDLE: usize = 48;
-    // The directory that is read is one of them.
+    // The directory that is being read is one of them.
     std::fs::read_dir("/proc/self/fd").map_or(IDLE, |entries| entries.count().saturating_sub(1))
 }
 
-/// Raises the soft limit of open files to the hard one if it is too low; the limit that then holds.
+/// Raises the soft limit of open files to the hard one if it is too low; returns the limit in force.
 pub(crate) fn raise_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let current = limit.current.unwrap_or(u64::MAX);
@@ -102,7 +103,7 @@ pub(crate) fn raise_limit() -> u64 {
     }
 }
 
-/// What to tell the operator about that limit, if anything.
+/// A warning to the operator if that limit is low.
 pub(crate) fn warning(limit: u64) -> Option<String> {
     (limit < WANTED).then(|| {
         format!(

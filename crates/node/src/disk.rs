@@ -1,4 +1,4 @@
-//! The file system as the log sees it, and the threads that do its work. Core threads come here for small writes only.
+//! The log's interface to the file system, and the threads that do its work. Core threads only use it for small writes.
 
 mod files;
 mod handles;

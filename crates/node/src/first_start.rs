@@ -1,7 +1,7 @@
-//! The content of an empty data directory: the first user with its vhost, or nothing where definitions are loaded.
+//! The initial content of an empty data directory: the first user with its vhost, or nothing if definitions are loaded.
 //!
-//! The first start ends with the cluster's id. A directory that has one is never taken for an empty one again, whatever
-//! was deleted from it: neither a deleted user nor an old password comes back.
+//! The first start ends with storing the cluster's id. A directory that has one is never treated as empty again,
+//! whatever was deleted from it: neither a deleted user nor an old password comes back.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -15,14 +15,14 @@ use crate::first_user::FirstUser;
 use crate::identity::Identity;
 use crate::node::StartError;
 
-/// The global parameter that tells clusters apart.
+/// The global parameter that identifies the cluster.
 const CLUSTER_ID: &str = "internal_cluster_id";
 
-/// The vhost with which every model begins.
+/// The vhost that every model begins with.
 const ROOT: &str = "/";
 
-/// Fills an empty directory; returns once that is durable and published. Without a first user its content comes from
-/// definitions, and [`finish`] has to be called when they are loaded.
+/// Initializes an empty directory; returns once that is durable and published. Without a first user the content comes
+/// from definitions, and [`finish`] has to be called when they are loaded.
 ///
 /// # Errors
 /// The first user is refused.
@@ -51,10 +51,10 @@ pub(crate) fn cluster_id(topology: &Topology) -> Option<&str> {
     topology.global_parameter(CLUSTER_ID)?.as_str()
 }
 
-/// Gives the directory the cluster id of its identity, unless it has one.
+/// Stores the cluster id of the identity in the directory, unless it has one.
 ///
 /// # Errors
-/// It is refused.
+/// The model refuses the id.
 pub(crate) fn finish(broker: &Arc<Broker>, identity: &Identity, clock: Clock) -> Result<(), StartError> {
     let is_named = broker.registry.staged_topology().global_parameter(CLUSTER_ID).is_some();
     let value = || identity.cluster_id_text().into();
@@ -62,14 +62,14 @@ pub(crate) fn finish(broker: &Arc<Broker>, identity: &Identity, clock: Clock) ->
     carry_out(broker, (!is_named).then(name).into_iter().collect(), clock)
 }
 
-/// Whether the first start has still to happen. One that was cut off by a crash left a part of the first user's
-/// records, and begins anew.
+/// Whether the first start still has to be done. A first start that was cut off by a crash left a part of the first
+/// user's records, and is repeated.
 fn is_fresh(topology: &Topology, first_user: Option<&FirstUser>, defaults: &VhostDefaults) -> bool {
     let is_first_vhost = |name: &str| name == ROOT || first_user.is_some_and(|first| first.vhost == name);
     let is_first_user = |name: &str| {
         first_user.is_some_and(|first| first.name == name || defaults.user_names().any(|default| default == name))
     };
-    // Its last record.
+    // The permission is the last record of the first user.
     let is_permitted = |first: &FirstUser| topology.permission(&first.name, &first.vhost).is_some();
     topology.global_parameter(CLUSTER_ID).is_none()
         && topology.vhosts().all(|name| is_first_vhost(name) && topology.queues(name).next().is_none())
@@ -77,7 +77,7 @@ fn is_fresh(topology: &Topology, first_user: Option<&FirstUser>, defaults: &Vhos
         && !first_user.is_some_and(is_permitted)
 }
 
-/// Returns once they are durable and published.
+/// Carries out the commands; returns once they are durable and published.
 fn carry_out(broker: &Arc<Broker>, commands: Vec<Command>, clock: Clock) -> Result<(), StartError> {
     if commands.is_empty() {
         return Ok(());

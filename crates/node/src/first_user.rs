@@ -4,7 +4,7 @@ use leveret_model::{
     VhostUser,
 };
 
-/// The user that a node makes on an empty data directory, and the vhost it may use.
+/// The user that a node creates on an empty data directory, and the vhost that it may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstUser {
     /// `default_user`
@@ -40,7 +40,8 @@ impl Default for FirstUser {
 }
 
 impl FirstUser {
-    /// What makes it, and gives its vhost what every new one gets. The password is kept as a salted hash.
+    /// The commands that create it, and give its vhost the defaults of every new one. The password is stored as a
+    /// salted hash.
     pub(crate) fn commands(&self, defaults: &VhostDefaults) -> Vec<Command> {
         let user = PutUser {
             name: self.name.as_str().into(),
@@ -69,10 +70,10 @@ impl FirstUser {
     }
 }
 
-/// What new vhosts get. Passwords are kept as salted hashes.
+/// The defaults of new vhosts. Passwords are stored as salted hashes.
 ///
 /// # Errors
-/// A pattern isn't one.
+/// A pattern is invalid.
 pub(crate) fn vhost_defaults(configured: &leveret_config::VhostDefaults) -> Result<VhostDefaults, Refused> {
     let mut defaults = VhostDefaults::default();
     for (id, limits) in &configured.limits {
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_user_is_there_with_its_vhost_and_permissions_and_without_its_password() {
+    fn the_first_user_gets_vhost_and_permissions_no_plain_password() {
         for vhost in ["/", "other"] {
             let first = FirstUser { vhost: vhost.to_owned(), password: "secret".to_owned(), ..FirstUser::default() };
             let mut model = Model::new();

@@ -6,16 +6,16 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tracing::debug;
 
-/// How much HTTP makes way for messages: a list of 100,000 queues computes for tens of milliseconds, and a core that shares
-/// its processor with it would wait for whole time slices. With both processors busy it still gets a tenth of one.
+/// The niceness of HTTP compared with messages: a list of 100,000 queues computes for tens of milliseconds, and a core
+/// that shares its processor with it would wait for whole time slices. With both processors busy, HTTP still gets a
+/// tenth of one.
 const NICENESS: i32 = 10;
 
-/// The runtime beside the cores, of one thread: HTTP, and whatever else is slow and none of AMQP's
-/// business.
+/// The single-threaded runtime beside the cores: HTTP, and other slow work that isn't part of AMQP.
 #[derive(Debug)]
 pub(crate) struct SideRuntime {
     handle: Handle,
-    /// Dropping it ends the runtime and all that runs on it.
+    /// Dropping it ends the runtime with all its tasks.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -26,12 +26,12 @@ impl SideRuntime {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = thread::Builder::new().name("leveret-http".to_owned()).spawn(move || {
-            // Linux takes it for this thread and those that it starts, not for the process.
+            // Linux applies it to this thread and the threads that it starts, not to the process.
             if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
                 debug!("cannot lower the priority of HTTP: {error}");
             }
             let _ = runtime.block_on(stopped);
-            // What runs on its blocking threads isn't waited for: it must not hold up the end of the process.
+            // Its blocking threads aren't waited for: they must not delay the end of the process.
             runtime.shutdown_background();
         })?;
         Ok(Self { handle, stop: Some(stop), thread: Some(thread) })

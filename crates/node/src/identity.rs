@@ -1,7 +1,7 @@
-//! The identity of a node: the file `identity` beside those of the log, which docs/storage.md describes byte by byte.
+//! The identity of a node: the file `identity` beside the files of the log. docs/storage.md describes it byte by byte.
 //!
-//! The log's node id is kept apart from the node's. Directories of releases without identities have 0 in their log, which
-//! seeds its salts and stands in its headers, so it stays 0 there.
+//! The log's node id is stored separately from the node's. Directories of releases without identities have 0 in their
+//! log, which seeds its salts and is in its headers, so it stays 0 there.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -9,22 +9,22 @@ use std::ops::ControlFlow;
 use leveret_log::{Disk, DiskError, Dumped, Operation, Options, StorageError};
 use leveret_model::MemberNumber;
 
-/// Its name in the directory of the log.
+/// The file's name in the directory of the log.
 pub(crate) const IDENTITY_FILE: &str = "identity";
 
-/// Its name until it is whole.
+/// The file's name until it is complete.
 const NEW_FILE: &str = "identity.new";
 
-/// Bytes of the file.
+/// Size of the file in bytes.
 const IDENTITY_BYTES: usize = 64;
 
 const MAGIC: &[u8; 4] = b"LVRN";
 const VERSION: u16 = 1;
 
-/// Zeros of this version, beside the checksum's: a later one may use them.
+/// Bytes other than the checksum that are zero in this version; a later one may use them.
 const ZEROS: [std::ops::Range<usize>; 3] = [6..8, 42..48, 56..60];
 
-/// Names that begin so are the log's. One of them without an identity was written by a release without identities.
+/// Prefixes of the log's files. If there is such a file but no identity, a release without identities wrote it.
 const LOG_FILES: [&str; 5] = ["wal-", "segment-", "checkpoint-", "closed-", "body-"];
 
 /// The form in which RabbitMQ shows the id of a cluster; 32 hexadecimal digits follow.
@@ -33,25 +33,25 @@ const CLUSTER_ID_PREFIX: &str = "rabbitmq-cluster-id-";
 /// Source of random bytes: the system's, or a test's.
 pub(crate) type Random<'a> = &'a mut dyn FnMut(&mut [u8]) -> io::Result<()>;
 
-/// Names a node, its cluster and its start.
+/// Identifies a node, its cluster and its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// Random, never 0.
     pub node_id: u64,
-    /// The one that the global parameter `internal_cluster_id` shows.
+    /// The cluster id as in the global parameter `internal_cluster_id`.
     pub cluster_id: [u8; 16],
-    /// Starts on this directory.
+    /// Number of starts on this directory.
     pub boot: u64,
-    /// 0 in a node that never joined another one.
+    /// 0 for a node that never joined another one.
     pub member: MemberNumber,
     /// The node id in the log's files, and in its salts.
     pub log_node_id: u64,
 }
 
-/// Why a node has no identity. The texts follow the path of the file.
+/// The reason why a node has no identity. The texts follow the path of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// There is none that can be taken, though there are files of the log.
+    /// There are files of the log, but no valid identity.
     #[error(
         "{0}; restore the data directory, or let `leveret verify DIR --repair-to COPY` write a copy with a new identity"
     )]
@@ -73,16 +73,16 @@ impl From<DiskError> for IdentityError {
     }
 }
 
-/// The identity of a directory.
+/// The result of looking for the identity of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// None yet: nothing of a log is there.
+    /// None yet: there is nothing of a log.
     Empty,
     /// None: a release without identities wrote the log, with node id 0.
     Before,
-    /// This one.
+    /// The identity.
     Here(Identity),
-    /// One was there, by all that is known, and can't be taken for this reason.
+    /// There was one, as far as can be known, but it is unusable for this reason.
     Unusable(String),
 }
 
@@ -90,7 +90,7 @@ impl Identity {
     /// Counts a start on the directory of `disk`, durably, with a new identity if there is none yet.
     ///
     /// # Errors
-    /// The file can't be read or written, or isn't whole. It is as it was then, or the start is counted.
+    /// The file can't be read or written, or is incomplete. Then it is unchanged, or the start is counted.
     pub(crate) fn begin(disk: &dyn Disk, options: &Options, random: Random<'_>) -> Result<Self, IdentityError> {
         let last = match Found::read(disk, options)? {
             Found::Empty => {
@@ -106,7 +106,7 @@ impl Identity {
         Ok(identity)
     }
 
-    /// One that no start has counted yet, for a log with this node id.
+    /// An identity without any counted start, for a log with this node id.
     ///
     /// # Errors
     /// The system has no randomness.
@@ -121,7 +121,7 @@ impl Identity {
         Ok(Self { node_id, cluster_id, boot: 0, member: MemberNumber::default(), log_node_id })
     }
 
-    /// Takes the cluster id that the node shows, if it has this form and is another one.
+    /// Takes over the cluster id that the node shows, if it has this form and differs.
     ///
     /// # Errors
     /// The file can't be written.
@@ -140,8 +140,7 @@ impl Identity {
         format!("{CLUSTER_ID_PREFIX}{:032x}", u128::from_be_bytes(self.cluster_id))
     }
 
-    /// Puts the file in the place of the one that is there, durably. On a full disk it takes the log's reserve, as recovery
-    /// does.
+    /// Replaces the file durably. On a full disk this uses the log's reserve, as recovery does.
     ///
     /// # Errors
     /// The disk fails, or is full.
@@ -215,14 +214,14 @@ impl Identity {
 }
 
 impl Found {
-    /// Looks for it; changes nothing.
+    /// Looks for the identity; changes nothing.
     ///
     /// # Errors
     /// The directory can't be listed, or a newer release wrote the file.
     pub(crate) fn read(disk: &dyn Disk, options: &Options) -> Result<Self, IdentityError> {
         let names = disk.list().map_err(failed(Operation::List, "."))?;
         if names.iter().any(|name| name == IDENTITY_FILE) {
-            // One byte more than it has tells that it is longer.
+            // One byte more than its size shows whether it is longer.
             let bytes = match disk.read_new(IDENTITY_FILE, 0, IDENTITY_BYTES + 1) {
                 Ok(bytes) => bytes,
                 Err(error) => return Ok(Found::Unusable(format!("it can't be read: {error}"))),
@@ -243,11 +242,11 @@ impl Found {
     }
 }
 
-/// The node id in the first file of the log whose header is whole; 0 if there is none.
+/// The node id in the first file of the log whose header is valid; 0 if there is none.
 pub(crate) fn log_node_id(disk: &dyn Disk, options: &Options) -> u64 {
-    // Files that can't be read are for recovery to judge.
+    // Recovery decides about unreadable files.
     let files = leveret_log::files(disk, options).unwrap_or_default();
-    // The header of a checkpoint is shown after its content was read, and the WAL has the id as well.
+    // The header of a checkpoint is only available after its content was read, and the WAL has the id as well.
     let mut headers = files.iter().filter(|name| !name.starts_with("checkpoint-")).filter_map(|name| {
         let mut found = None;
         let mut visit = |dumped: Dumped<'_>| {
@@ -262,7 +261,7 @@ pub(crate) fn log_node_id(disk: &dyn Disk, options: &Options) -> u64 {
     headers.next().unwrap_or(0)
 }
 
-/// The 16 bytes of a cluster id in the form that Leveret gives it. RabbitMQ's own ids, which operators may set, have none.
+/// The 16 bytes of a cluster id in Leveret's form. RabbitMQ's own ids, which operators may set, have none.
 fn cluster_id_of(shown: &str) -> Option<[u8; 16]> {
     let digits = shown.strip_prefix(CLUSTER_ID_PREFIX)?;
     if digits.len() != 32 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {

@@ -1,12 +1,11 @@
 //! The shell around `broker`: cores, sockets, disk threads, timers, the clock and the file system.
 //!
-//! A [`Node`] locks its data directory, lets the broker recover from it, and then moves bytes: each core is
-//! a thread with a runtime of its own, each connection one task on the core that had the least to do
-//! when it was accepted. A task reads into its core's buffer, gives the bytes to the broker's
-//! `Connection`, and writes what that has to say. Disk work is done by three threads that core threads
-//! never wait for. The log has a thread per output.
+//! A [`Node`] locks its data directory, lets the broker recover from it, and then moves bytes. Each core is a thread
+//! with a runtime of its own. Each connection is one task on the core that had the least to do when it was accepted. A
+//! task reads into its core's buffer, gives the bytes to the broker's `Connection`, and writes its output. Disk work is
+//! done by three threads that core threads never wait for. The log has a thread per output.
 //!
-//! What it must not know: frames, queues, messages, users. It never looks into the bytes it moves.
+//! It must not know frames, queues, messages or users. It never looks into the bytes it moves.
 //!
 //! Reading order: [`Node`], `cores` (`cores/connection.rs` is the heart), `disk`; [`offline`] is for directories without a node.
 

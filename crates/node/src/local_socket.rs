@@ -4,17 +4,17 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// The directory in the data directory that only its user may enter.
+/// The directory in the data directory that only its owner may enter.
 const DIRECTORY: &str = "control";
 
-/// The socket in it.
+/// The socket's name in it.
 const SOCKET: &str = "socket";
 
-/// The longest path that an address of a Unix socket holds (unix(7)), without the zero behind it.
+/// The longest path that an address of a Unix socket holds (unix(7)), without the terminating zero.
 const PATH_BYTES_MAX: usize = 107;
 
-/// The socket through which commands on this machine reach the node: `control/socket` in the data directory. Who can
-/// open it is the user that the node runs as, or root; nobody asks for a password. It goes when this is dropped.
+/// The socket through which commands on this machine reach the node: `control/socket` in the data directory. Only the
+/// user that the node runs as, or root, can open it; no password is needed. It is removed when this is dropped.
 #[derive(Debug)]
 pub struct LocalSocket {
     path: PathBuf,
@@ -23,7 +23,7 @@ pub struct LocalSocket {
 /// Why there is no local socket.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalSocketError {
-    /// The system takes no such path.
+    /// The path is too long for the system.
     #[error(
         "the path of the local socket has {bytes} bytes, and the system takes {PATH_BYTES_MAX}: {path}. Start the node with \
          a shorter --data-dir, such as a relative one"
@@ -34,21 +34,21 @@ pub enum LocalSocketError {
         /// Its length.
         bytes: usize,
     },
-    /// The directory or the socket can't be made.
+    /// The directory or the socket can't be created.
     #[error("cannot make the local socket {path}: {source}")]
     Unusable {
         /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl LocalSocket {
-    /// Opens it, in place of one that a killed node has left.
+    /// Opens the socket, replacing one that a killed node has left.
     ///
     /// # Errors
-    /// Its path is too long, or the disk refuses.
+    /// Its path is too long, or it can't be created.
     pub(crate) fn open(data_directory: &Path) -> Result<(Self, UnixListener), LocalSocketError> {
         let directory = data_directory.join(DIRECTORY);
         let path = directory.join(SOCKET);
@@ -63,7 +63,8 @@ impl LocalSocket {
     }
 }
 
-/// The directory is closed to others before the socket is in it, so that there is no moment in which they may enter.
+/// Creates the socket. The directory is closed to others before the socket is in it, so there is no moment at which
+/// they may enter.
 fn listen(directory: &Path, path: &Path) -> io::Result<UnixListener> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     std::fs::set_permissions(directory, Permissions::from_mode(0o700))?;
@@ -78,7 +79,7 @@ fn listen(directory: &Path, path: &Path) -> io::Result<UnixListener> {
 
 impl Drop for LocalSocket {
     fn drop(&mut self) {
-        // One that is left behind is replaced at the next start.
+        // A socket that is left behind is replaced at the next start.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -94,9 +95,9 @@ mod tests {
     }
 
     #[test]
-    fn only_its_user_may_enter_and_it_goes_when_dropped() {
+    fn only_the_owner_may_enter_and_drop_removes_the_socket() {
         let parent = tempfile::tempdir().expect("a directory");
-        // What is there may be open to all, and have a socket of a killed node.
+        // An existing directory may be open to all, and have a socket of a killed node.
         let directory = parent.path().join(DIRECTORY);
         std::fs::create_dir(&directory).expect("is made");
         std::fs::set_permissions(&directory, Permissions::from_mode(0o777)).expect("is opened");

@@ -2,13 +2,14 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Its name in the data directory.
+/// The lock file's name in the data directory.
 pub(crate) const LOCK_FILE: &str = "lock";
 
-/// Holds the data directory: no second node may use it while this lives.
+/// The lock of the data directory: no other node may use it while this lives.
 ///
-/// Locks are the kernel's and go with the process, however that ends. There are two: on the directory itself, which
-/// nobody can take for a stale file and remove, and on the file `lock`, which stays and names the process.
+/// The locks are the kernel's and are released with the process, however it ends. There are two: one on the directory
+/// itself, which can't be mistaken for a stale file and removed, and one on the file `lock`, which stays and names the
+/// process.
 #[derive(Debug)]
 pub struct DirectoryLock {
     directory: PathBuf,
@@ -16,7 +17,7 @@ pub struct DirectoryLock {
     _itself: Option<File>,
 }
 
-/// Why the data directory can't be had.
+/// The reason why the data directory can't be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another node runs on it.
@@ -24,24 +25,24 @@ pub enum LockError {
     InUse {
         /// The directory.
         directory: PathBuf,
-        /// The process id that the other node has left in the lock file.
+        /// The process id that the other node wrote to the lock file.
         process: String,
     },
-    /// The directory can't be made or written.
+    /// The directory can't be created or written.
     #[error("cannot use {path} as data directory: {source}")]
     Unusable {
-        /// The path that refused.
+        /// The path that failed.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl DirectoryLock {
-    /// Makes the directory if it isn't there, and locks it.
+    /// Creates the directory if it doesn't exist, and locks it.
     ///
     /// # Errors
-    /// Another node has it, or it can't be made or written.
+    /// Another node has locked it, or it can't be created or written.
     pub fn acquire(directory: &Path) -> Result<Self, LockError> {
         let path = directory.join(LOCK_FILE);
         let unusable = |source| LockError::Unusable { path: path.clone(), source };
@@ -60,15 +61,15 @@ impl DirectoryLock {
         Ok(Self { directory: directory.to_owned(), _file: file, _itself: itself })
     }
 
-    /// The directory that it holds.
+    /// The locked directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 }
 
-/// The lock on a directory itself; none if somebody holds it. Some network file systems have no locks on directories:
-/// there the file has to do.
+/// Locks a directory itself; none if it is locked already. Some network file systems have no locks on directories:
+/// there the lock on the file has to suffice.
 pub(crate) fn lock_itself(
     directory: &Path,
     lock: impl FnOnce(&File) -> Result<(), TryLockError>,
@@ -81,7 +82,7 @@ pub(crate) fn lock_itself(
     }
 }
 
-/// The process that its node has left in the lock file, or in `ports.json` if that was removed.
+/// The process that a node wrote to the lock file, or to `ports.json` if that was removed.
 pub(crate) fn process_on(directory: &Path) -> String {
     let number = |text: &str| {
         let digits: String = text.trim().chars().take_while(char::is_ascii_digit).collect();
@@ -97,7 +98,7 @@ pub(crate) fn process_on(directory: &Path) -> String {
     of_lock().or_else(of_ports).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// As much is read of a file that names a process.
+/// Most bytes that are read of a file that names a process.
 const PROCESS_BYTES_MAX: u64 = 4096;
 
 fn write_process(file: &mut File) -> io::Result<()> {
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_lock_file_lets_nobody_in() {
+    fn a_directory_stays_locked_without_its_lock_file() {
         let directory = tempfile::tempdir().expect("a directory");
         let first = DirectoryLock::acquire(directory.path()).expect("free");
         std::fs::write(directory.path().join("ports.json"), "{\"amqp\":1,\"pid\":4711}\n").expect("writes");

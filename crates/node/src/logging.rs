@@ -1,7 +1,7 @@
-//! The log: lines go from whoever has something to tell to files, standard output, syslog and the journal.
+//! The log: writes lines to files, standard output, syslog and the journal.
 //!
-//! A line is made on the thread that tells it and written by a thread per output, which a core never waits for: a pipe
-//! that nobody reads, or a full disk, costs lines, which are counted and told of, and nothing else.
+//! A line is made on the thread that logs it and written by a thread per output, which a core never waits for. A pipe
+//! that isn't read, or a full disk, costs lines and nothing else; lost lines are counted and reported.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,16 +30,16 @@ use writer::Writer;
 
 pub use tail::Tail;
 
-/// How long a stop waits for lines to be written.
+/// Longest time that a stop waits for lines to be written.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The log of this process. Clones are the same one.
+/// The log of this process. Clones refer to the same one.
 #[derive(Clone)]
 pub struct Log {
     inner: Arc<Inner>,
 }
 
-/// Why there can be no log as asked for.
+/// The reason why the log can't be set up as configured.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// A file can't be written.
@@ -47,13 +47,13 @@ pub enum LogError {
     File {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The journal isn't there.
+    /// The journal doesn't exist.
     #[error("cannot log to the journal (log.journald): {0}")]
     Journal(std::io::Error),
-    /// A syslog server can't be spoken to.
+    /// A syslog server can't be used.
     #[error("cannot log to syslog (log.syslog): {0}")]
     Syslog(String),
 }
@@ -61,24 +61,24 @@ pub enum LogError {
 struct Inner {
     running: ArcSwap<Vec<Running>>,
     places: LogPlaces,
-    /// Changes come one after the other.
+    /// Serializes changes.
     changes: Mutex<()>,
     is_stopped: AtomicBool,
 }
 
-/// An output that is open.
+/// An open output.
 #[derive(Clone)]
 struct Running {
     target: Target,
     format: Format,
     configured: Levels,
-    /// Those, or what a command made of them.
+    /// The configured levels, or the ones that a command set.
     levels: Levels,
     writer: Arc<Writer>,
 }
 
 impl Log {
-    /// From now on the process logs as configured.
+    /// Begins to log as configured.
     ///
     /// # Errors
     /// An output can't be opened.
@@ -96,10 +96,10 @@ impl Log {
         Ok(log)
     }
 
-    /// Logs as configured anew: outputs that are named as before go on, files that were moved away are opened again.
+    /// Applies a new configuration: outputs that keep their name continue, files that were moved away are opened again.
     ///
     /// # Errors
-    /// A new output can't be opened; all is as it was.
+    /// A new output can't be opened; nothing has changed then.
     pub fn reload(&self, config: &Logging) -> Result<(), LogError> {
         let _one = self.inner.changes.lock();
         self.run(config.outputs(&self.inner.places))?;
@@ -123,7 +123,7 @@ impl Log {
         Ok(())
     }
 
-    /// Changes how much is logged everywhere, but where nothing is.
+    /// Sets the level of all outputs, except those that log nothing.
     pub fn set_level(&self, level: LogLevel) {
         let _one = self.inner.changes.lock();
         let mut running = Vec::clone(&self.inner.running.load());
@@ -132,13 +132,13 @@ impl Log {
         tracing::callsite::rebuild_interest_cache();
     }
 
-    /// Puts files aside as their rotation says; those that keep none, and those that somebody else moved, are opened again.
+    /// Rotates files by their rule. Files that keep no old ones, and files that were moved away, are only opened again.
     pub fn rotate(&self) {
         self.inner.running.load().iter().for_each(|running| running.writer.rotate());
         self.flush(PATIENCE);
     }
 
-    /// Where lines go, in RabbitMQ's words: paths, `<stdout>`, `<stderr>`, `<journald>`, `syslog:HOST`.
+    /// The places of lines, in RabbitMQ's words: paths, `<stdout>`, `<stderr>`, `<journald>`, `syslog:HOST`.
     pub fn locations(&self) -> Vec<String> {
         let mut locations: Vec<String> =
             self.inner.running.load().iter().map(|running| location(&running.target)).collect();
@@ -147,7 +147,7 @@ impl Log {
         locations
     }
 
-    /// The file that has the lines of no category.
+    /// The file that gets the lines without a category.
     pub fn file(&self) -> Option<String> {
         self.inner.running.load().iter().find_map(|running| match &running.target {
             Target::File { path, .. } if running.levels.of(LogCategory::Default) != LogLevel::None => {
@@ -157,20 +157,20 @@ impl Log {
         })
     }
 
-    /// Whether standard output has the lines of this level.
+    /// Whether standard output gets lines of this level.
     pub fn is_on_stdout(&self, level: LogLevel) -> bool {
         self.inner.running.load().iter().any(|running| {
             matches!(running.target, Target::Stdout { .. }) && running.levels.of(LogCategory::Default) >= level
         })
     }
 
-    /// Waits until what was told so far is written, or for this long.
+    /// Waits until all lines so far are written, for `patience` at most.
     pub fn flush(&self, patience: Duration) {
         let deadline = Instant::now() + patience;
         self.inner.running.load().iter().for_each(|running| running.writer.flush(deadline));
     }
 
-    /// Writes what was told so far, and takes no more.
+    /// Writes all lines so far, and accepts no more.
     pub fn stop(&self) {
         if !self.inner.is_stopped.swap(true, Ordering::AcqRel) {
             self.flush(PATIENCE);

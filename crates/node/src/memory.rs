@@ -1,19 +1,19 @@
-//! Memory: what the process has, and what it may use.
+//! Memory: the process's own, and its limit.
 
 use std::path::{Path, PathBuf};
 
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// Has the kernel give this process no huge pages, whatever the system's setting is.
+/// Turns off huge pages for this process, whatever the system's setting is.
 ///
-/// With them an idle node has twice the memory: each of a few kilobytes in a place of its own takes 2 MiB. And what was
-/// given back in pieces is filled up again behind the allocator's back, by khugepaged. See docs/performance.md.
+/// With them an idle node uses twice the memory: each separate area of a few kilobytes takes 2 MiB. Memory that was
+/// returned in pieces is also filled up again by khugepaged, unnoticed by the allocator. See docs/performance.md.
 pub fn refuse_huge_pages() {
-    // A kernel that was built without them has none to give.
+    // A kernel built without huge pages fails here, and has none to turn off.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
-/// Bytes of resident memory of this process; `None` where /proc doesn't say.
+/// Bytes of resident memory of this process; `None` if /proc doesn't provide it.
 pub(crate) fn resident_bytes() -> Option<u64> {
     // Resident pages are the second number (proc_pid_statm(5)).
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
@@ -21,7 +21,8 @@ pub(crate) fn resident_bytes() -> Option<u64> {
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// Bytes of memory that this process may use: the machine's, or less where its cgroup or one above it says so.
+/// Bytes of memory that this process may use: the machine's, or the limit of its cgroup or a parent of it if that is
+/// less.
 pub(crate) fn total_bytes() -> u64 {
     let system = rustix::system::sysinfo();
     let machine = system.totalram as u64 * u64::from(system.mem_unit);
@@ -29,7 +30,7 @@ pub(crate) fn total_bytes() -> u64 {
     cgroup_limit(&own, Path::new(CGROUPS)).map_or(machine, |limit| limit.min(machine))
 }
 
-/// The least limit of the memory cgroups that `own`, in the form of /proc/self/cgroup, names.
+/// The smallest limit of the memory cgroups that `own`, in the form of /proc/self/cgroup, names.
 fn cgroup_limit(own: &str, root: &Path) -> Option<u64> {
     let mut least: Option<u64> = None;
     for line in own.lines() {
@@ -45,7 +46,7 @@ fn cgroup_limit(own: &str, root: &Path) -> Option<u64> {
         };
         let mut folder: PathBuf = base.join(path.trim_start_matches('/'));
         while folder.starts_with(&base) {
-            // No limit is the word `max`, or a number that is larger than any memory.
+            // No limit is given as the word `max`, or as a number larger than any memory.
             let limit = std::fs::read_to_string(folder.join(file)).ok().and_then(|text| text.trim().parse().ok());
             least = least.into_iter().chain(limit).min();
             if !folder.pop() {
@@ -63,7 +64,7 @@ mod tests {
     #[test]
     fn huge_pages_are_refused() {
         refuse_huge_pages();
-        // Without the answer the kernel has none.
+        // A kernel that doesn't answer has no huge pages.
         assert!(rustix::thread::transparent_huge_pages_are_disabled().unwrap_or(true));
     }
 

@@ -34,35 +34,36 @@ use crate::signals;
 use crate::tls::{Tls, TlsError, watch};
 use crate::volume::{self, SmallVolume};
 
-/// How long a stop waits for connections to answer `connection.close`.
+/// Longest time that a stop waits for connections to answer `connection.close`.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(3);
 
-/// How often a stop looks whether all dead letters have moved.
+/// Interval at which a stop checks whether all dead letters have been moved.
 const DEAD_LETTER_STEP: Duration = Duration::from_millis(2);
 
-/// What a node needs to start.
+/// Options for starting a node.
 pub struct NodeOptions {
-    /// Cores; `None`: as many as the machine and the cgroup's quota allow.
+    /// Number of cores; `None` for as many as the machine and the cgroup's quota allow.
     pub cores: Option<usize>,
-    /// Slept after each sync of the write-ahead log; for tests.
+    /// Delay after each sync of the write-ahead log; for tests.
     pub sync_delay: Duration,
     /// The log's limits and delays.
     pub log: LogOptions,
-    /// Whether files of the log are shorter on a small volume.
+    /// Whether files of the log are made shorter on a small volume.
     pub fits_log_to_volume: bool,
-    /// Made on an empty data directory; none if definitions are loaded, and [`Node::finish_first_start`] is called then.
+    /// The user created on an empty data directory. None if definitions are loaded, and [`Node::finish_first_start`] is
+    /// called then.
     pub first_user: Option<FirstUser>,
-    /// What every new vhost gets, as configured.
+    /// The configured defaults of new vhosts.
     pub vhost_defaults: leveret_config::VhostDefaults,
     /// The broker's limits and texts.
     pub broker: Settings,
-    /// When publishers are held back.
+    /// Limits beyond which publishers are blocked.
     pub alarms: AlarmLimits,
     /// Options of accepted sockets.
     pub sockets: SocketOptions,
-    /// What clients may speak.
+    /// The protocols that clients may speak.
     pub protocols: Vec<Arc<dyn Protocol>>,
-    /// Who checks passwords.
+    /// Checks passwords.
     pub authenticate: Arc<dyn Authenticate>,
     /// Users that `authenticate` lets in from this machine only.
     pub loopback_users: LoopbackUsers,
@@ -70,18 +71,18 @@ pub struct NodeOptions {
     pub fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-/// Why a node doesn't start.
+/// The reason why a node doesn't start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The data directory can't be read or written.
     #[error("cannot use {path}: {source}")]
     Directory {
-        /// The path that refused.
+        /// The path that failed.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// There isn't enough of it.
+    /// The volume of the data directory is too small.
     #[error(transparent)]
     SmallVolume(#[from] SmallVolume),
     /// The node's identity can't be read or written.
@@ -89,19 +90,19 @@ pub enum StartError {
     Identity {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: IdentityError,
     },
-    /// A listener accepts what nobody here speaks.
+    /// A listener is configured for a protocol that the node doesn't have.
     #[error(transparent)]
     NotSpoken(#[from] NotSpoken),
-    /// What is in the data directory can't be recovered.
+    /// The content of the data directory can't be recovered.
     #[error(transparent)]
     Recovery(#[from] leveret_broker::StartError),
-    /// The first user can't be made as configured.
+    /// The first user can't be created as configured.
     #[error("cannot make the default user: {0}")]
     FirstUser(#[from] leveret_model::Refused),
-    /// What new vhosts are to get makes no sense.
+    /// The configured defaults of new vhosts are invalid.
     #[error("cannot give new vhosts their defaults: {0}")]
     VhostDefaults(leveret_model::Refused),
     /// A listener can't be opened.
@@ -109,18 +110,18 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The host of a listener can't be resolved.
     #[error("cannot listen on host {host}: {source}")]
     Host {
-        /// As configured.
+        /// The host as configured.
         host: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A listener can't speak TLS as configured.
+    /// TLS can't be set up as configured.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// A thread or runtime can't be started.
@@ -128,11 +129,11 @@ pub enum StartError {
     Threads(#[from] io::Error),
 }
 
-/// A node that runs. Dropping it without [`Node::stop`] is like a crash to its clients and its log.
+/// A running node. To its clients and its log, dropping it without [`Node::stop`] is like a crash.
 pub struct Node {
     inner: Arc<Inner>,
     ports_file: Option<PortsFile>,
-    /// Ends before the cores, whose connections it wakes.
+    /// Ends before the cores, since it wakes their connections.
     alarms: Option<AlarmMonitor>,
     disk_threads: DiskThreads,
     running: Vec<RunningCore>,
@@ -144,7 +145,7 @@ pub struct Node {
     lock: DirectoryLock,
 }
 
-/// What the HTTP API and others may know of the node; cheap to clone.
+/// The part of a node that the HTTP API and others may use; cheap to clone.
 #[derive(Clone)]
 pub struct NodeHandle {
     inner: Arc<Inner>,
@@ -161,17 +162,17 @@ struct Inner {
     stop_sender: Sender<&'static str>,
     vhost_defaults: VhostDefaults,
     ports: Mutex<Ports>,
-    /// Where it listens; what speaks AMQP comes first.
+    /// The addresses it listens on; AMQP comes first.
     listening: Mutex<Vec<Listening>>,
-    /// Whose certificates it shows; set when connections are accepted.
+    /// The certificates that it presents; set when connections are accepted.
     tls: OnceLock<Vec<Arc<Tls>>>,
-    /// None before connections are accepted, and when the node stops.
+    /// None before connections are accepted, and while the node stops.
     acceptors: Mutex<Option<Acceptors>>,
 }
 
 impl Node {
-    /// Recovers what is in the data directory that `lock` holds, and starts the threads. Nothing is accepted yet:
-    /// see [`Node::accept`].
+    /// Recovers the data directory that `lock` holds, and starts the threads. It accepts no connections yet: see
+    /// [`Node::accept`].
     ///
     /// # Errors
     /// The directory can't be used, its content can't be recovered, or a thread can't be started.
@@ -197,7 +198,8 @@ impl Node {
         let log_options = LogOptions { node_id: identity.log_node_id, ..log_options };
         let count = options.cores.unwrap_or_else(available_cores).max(1);
         let counters: Vec<Arc<Counters>> = (0..count).map(|_| Arc::default()).collect();
-        // Names that an earlier start gave are never given again, whatever the configuration says.
+        // A new secret for each start, so that names generated by an earlier start are never generated again, whatever
+        // the configuration says.
         let settings = Settings { name_secret: fresh_secret()?, ..options.broker };
         let (broker, report) = Broker::recover(
             &*disk,
@@ -261,14 +263,14 @@ impl Node {
         listen(address).map_err(|source| StartError::Listen { address, source })
     }
 
-    /// Accepts connections on `listeners` and writes `ports.json`, whose other ports are those of `others`. The files of
-    /// `tls` are read again whenever they change.
+    /// Accepts connections on `listeners` and writes `ports.json`, including the ports of `others`. The files of `tls`
+    /// are reloaded whenever they change.
     ///
     /// # Errors
     /// `ports.json` can't be written, or a listener accepts a protocol that isn't among those of [`NodeOptions`].
     pub fn accept(&mut self, listeners: Vec<Listener>, others: Ports, tls: Vec<Arc<Tls>>) -> Result<Ports, StartError> {
         self.side.spawn(watch(tls.clone()));
-        // Set once: a node accepts once.
+        // It is only set once, since a node accepts once.
         let _ = self.inner.tls.set(tls);
         let first = |name| {
             let listener = listeners.iter().find(|listener| listener.name == name)?;
@@ -298,7 +300,7 @@ impl Node {
         Ok(ports)
     }
 
-    /// Ends a first start whose content comes from definitions: no later start takes the directory for an empty one.
+    /// Ends a first start whose content comes from definitions: later starts don't treat the directory as empty.
     ///
     /// # Errors
     /// The model refuses the cluster's id.
@@ -306,30 +308,30 @@ impl Node {
         first_start::finish(&self.inner.broker, &self.identity, self.inner.clock)
     }
 
-    /// Says where others listen that are spawned on this node, for [`NodeHandle::listening`]. To be called before
-    /// [`Node::accept`], which adds its own.
+    /// Registers the addresses of servers that are spawned on this node, for [`NodeHandle::listening`]. Has to be
+    /// called before [`Node::accept`], which adds its own.
     pub fn others_listen(&self, others: impl IntoIterator<Item = Listening>) {
         self.inner.listening.lock().extend(others);
     }
 
-    /// Opens the socket for commands on this machine, for [`Node::spawn`]. It has to be dropped before the node stops, so
-    /// that it isn't the next node's that goes.
+    /// Opens the socket for commands on this machine, for [`Node::spawn`]. It has to be dropped before the node stops,
+    /// so that it doesn't remove the next node's socket.
     ///
     /// # Errors
-    /// Its path is too long, or the disk refuses.
+    /// Its path is too long, or it can't be created.
     pub fn open_local_socket(&self) -> Result<(LocalSocket, UnixListener), LocalSocketError> {
         LocalSocket::open(self.lock.directory())
     }
 
-    /// Runs `work` on the runtime beside the cores, which serves HTTP. It is dropped when the node is.
+    /// Runs `work` on the runtime beside the cores, which serves HTTP. It is dropped with the node.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.side.spawn(work);
     }
 
-    /// From now on SIGHUP calls this, beside HTTP's work.
+    /// Makes SIGHUP call `work`, on the runtime that serves HTTP.
     ///
     /// # Errors
-    /// The system doesn't let the process listen to signals.
+    /// The system doesn't let the process handle signals.
     pub fn on_hangup(&self, work: impl FnMut() + Send + 'static) -> io::Result<()> {
         signals::on_hangup(self.side.handle(), work)
     }
@@ -340,21 +342,22 @@ impl Node {
         self.side.handle()
     }
 
-    /// What others may know of the node.
+    /// The part of the node that others may use.
     #[must_use]
     pub fn handle(&self) -> NodeHandle {
         NodeHandle { inner: self.inner.clone() }
     }
 
-    /// Waits until the process is asked to stop, by SIGTERM, SIGINT or [`NodeHandle::ask_to_stop`]; who did.
+    /// Waits until the process is asked to stop, by SIGTERM, SIGINT or [`NodeHandle::ask_to_stop`]. Returns the name of
+    /// the requester.
     #[must_use]
     pub fn wait_for_signal(&self) -> &'static str {
-        // It can't end before the runtime that holds the sender, which is ours.
+        // The runtime that holds the sender belongs to this node, so it can't end first.
         self.stop_signal.recv().unwrap_or("the end of its runtime")
     }
 
-    /// Stops cleanly: no new connections, `connection.close` with `reason` to those that are there, then
-    /// everything to the disk and a closing record. Returns the lock of the data directory, for another start.
+    /// Stops cleanly: accepts no new connections, sends `connection.close` with `reason` to the existing ones, then
+    /// writes everything and a closing record to disk. Returns the lock of the data directory, for another start.
     pub fn stop(mut self, reason: &str) -> DirectoryLock {
         self.ports_file = None;
         if let Some(mut acceptors) = self.inner.acceptors.lock().take() {
@@ -370,7 +373,7 @@ impl Node {
         while self.inner.broker.has_dead_letters() && std::time::Instant::now() < patience {
             std::thread::sleep(DEAD_LETTER_STEP);
         }
-        // Their tasks are dropped and tell the broker, before the log gets its closing record.
+        // Dropping their tasks notifies the broker, which has to happen before the log gets its closing record.
         self.running.iter_mut().for_each(RunningCore::stop);
         self.side.stop();
         self.inner.broker.stop(self.inner.clock.now());
@@ -386,33 +389,33 @@ impl NodeHandle {
         &self.inner.broker
     }
 
-    /// Puts the node into maintenance: its listeners for AMQP are closed, then its connections, but for those of AMQP
-    /// 1.0 clients that ignore it. HTTP goes on.
+    /// Puts the node into maintenance: closes its listeners for AMQP, then its connections, except those of AMQP 1.0
+    /// clients that ignore maintenance. HTTP continues.
     pub async fn drain(&self) {
         info!("This node is being put into maintenance (drain) mode");
         let tasks = self.inner.acceptors.lock().as_mut().map(Acceptors::suspend).unwrap_or_default();
         for task in tasks {
-            // It ends by being cancelled; its listener is closed then.
+            // The task ends by being cancelled; its listener is closed then.
             let _ = task.await;
         }
         self.inner.broker.drain();
         info!("Suspended all listeners and will no longer accept client connections");
     }
 
-    /// Closes the listeners for AMQP; connections and HTTP go on. [`NodeHandle::revive`] opens them again.
+    /// Closes the listeners for AMQP; connections and HTTP continue. [`NodeHandle::revive`] opens the listeners again.
     pub async fn suspend_listeners(&self) {
         let tasks = self.inner.acceptors.lock().as_mut().map(Acceptors::suspend).unwrap_or_default();
         for task in tasks {
-            // It ends by being cancelled; its listener is closed then.
+            // The task ends by being cancelled; its listener is closed then.
             let _ = task.await;
         }
         info!("Suspended all listeners and will no longer accept client connections");
     }
 
-    /// Ends the maintenance: its listeners are opened again.
+    /// Ends the maintenance: opens the listeners again.
     ///
     /// # Errors
-    /// Somebody else listens there by now; the node stays in maintenance.
+    /// The address is in use by now; the node stays in maintenance.
     pub fn revive(&self) -> io::Result<()> {
         if let Some(acceptors) = &mut *self.inner.acceptors.lock() {
             acceptors.resume(|| self.inner.broker.revive())?;
@@ -427,7 +430,7 @@ impl NodeHandle {
         self.inner.clock
     }
 
-    /// How its listeners with TLS speak it.
+    /// The TLS of its listeners.
     #[must_use]
     pub fn tls(&self) -> &[Arc<Tls>] {
         self.inner.tls.get().map_or(&[], Vec::as_slice)
@@ -439,7 +442,7 @@ impl NodeHandle {
         *self.inner.ports.lock()
     }
 
-    /// Where it listens.
+    /// The addresses it listens on.
     #[must_use]
     pub fn listening(&self) -> Vec<Listening> {
         self.inner.listening.lock().clone()
@@ -451,24 +454,25 @@ impl NodeHandle {
         self.inner.cores.iter().map(|core| core.connections()).collect()
     }
 
-    /// When publishers are held back.
+    /// Limits beyond which publishers are blocked.
     #[must_use]
     pub fn alarm_limits(&self) -> AlarmLimits {
         self.inner.alarm_limits.current()
     }
 
-    /// Free space below which publishers wait now: while the disk is too full for the log, what that needs to go on.
+    /// Free space below which publishers are blocked at the moment: if the disk is too full for the log, the space that
+    /// the log needs to continue.
     #[must_use]
     pub fn disk_free_limit(&self) -> u64 {
         alarms::limit_in_force(&self.inner.broker, self.alarm_limits().disk_free_bytes)
     }
 
-    /// Changes when publishers are held back, until the node stops. It is measured at once.
+    /// Changes the limits beyond which publishers are blocked, until the node stops, and measures at once.
     pub fn change_alarm_limits(&self, change: impl FnOnce(&mut AlarmLimits)) {
         self.inner.alarm_limits.change(change);
     }
 
-    /// Raises an alarm whatever is measured, or leaves it to what is measured again; in effect on return.
+    /// Forces an alarm regardless of measurements, or returns it to measurements; in effect on return.
     pub fn force_alarm(&self, source: AlarmSource, is_forced: bool) {
         self.inner.alarm_limits.force(source, is_forced);
         alarms::check(&self.inner.broker, &self.inner.data_directory, &self.inner.alarm_limits);
@@ -480,13 +484,13 @@ impl NodeHandle {
         &self.inner.loopback_users
     }
 
-    /// Asks the node to stop as a signal does; `who` is what its log names.
+    /// Asks the node to stop, like a signal; `who` is the requester's name in its log.
     pub fn ask_to_stop(&self, who: &'static str) {
-        // It fails only if the node stops already.
+        // It only fails if the node is stopping already.
         let _ = self.inner.stop_sender.send(who);
     }
 
-    /// What every new vhost gets.
+    /// The defaults of new vhosts.
     #[must_use]
     pub fn vhost_defaults(&self) -> &VhostDefaults {
         &self.inner.vhost_defaults
@@ -498,14 +502,14 @@ impl NodeHandle {
         self.inner.descriptors.limit()
     }
 
-    /// The shares of that limit that AMQP and HTTP may take.
+    /// The shares of that limit for AMQP and HTTP.
     #[must_use]
     pub fn descriptors(&self) -> &Arc<Descriptors> {
         &self.inner.descriptors
     }
 }
 
-/// Whoever reads the log of a start knows which messages don't survive what.
+/// Logs which messages don't survive which failures, so that operators find it in the log of a start.
 fn tell_of_weaker_queues(broker: &Broker) {
     let snapshot = broker.registry.snapshot();
     let weaker = |durability| {

@@ -3,7 +3,7 @@ use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// The file before it has its name.
+/// The file's name before it is complete.
 const FRESH: &str = "ports.json.new";
 
 /// A socket that clients connect to.
@@ -12,12 +12,12 @@ pub struct Listening {
     /// The protocol, by its name in RabbitMQ's tools: `amqp`, `amqp/ssl`, `http`, `https`, `http/prometheus` or
     /// `https/prometheus`.
     pub protocol: &'static str,
-    /// Where.
+    /// The address it listens on.
     pub address: SocketAddr,
 }
 
 impl Listening {
-    /// The address in RabbitMQ's form: one of IPv6 in brackets.
+    /// The address in RabbitMQ's form: IPv6 in brackets.
     #[must_use]
     pub fn interface(&self) -> String {
         match self.address.ip() {
@@ -27,8 +27,8 @@ impl Listening {
     }
 }
 
-/// The ports that the node listens on, as written to `ports.json` in its data directory once it accepts
-/// connections. The file goes with a clean stop.
+/// The ports that the node listens on, as written to `ports.json` in its data directory once it accepts connections. A
+/// clean stop removes the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ports {
     /// AMQP without TLS.
@@ -41,12 +41,12 @@ pub struct Ports {
     pub https: Option<u16>,
     /// Metrics in Prometheus' format.
     pub prometheus: Option<u16>,
-    /// The same with TLS.
+    /// Metrics in Prometheus' format with TLS.
     pub prometheus_tls: Option<u16>,
 }
 
 impl Ports {
-    /// Those that are open, by the names that `ports.json` has for them.
+    /// The open ports, with their names in `ports.json`.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u16)> {
         let all = [
             ("amqp", self.amqp),
@@ -67,7 +67,7 @@ pub(crate) struct PortsFile {
 }
 
 impl PortsFile {
-    /// Removes what a killed node has left, so that nobody takes it for ours.
+    /// Removes the file of a killed node, so that it isn't mistaken for this node's.
     pub(crate) fn remove_stale(directory: &Path) -> io::Result<()> {
         match std::fs::remove_file(directory.join("ports.json")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -75,13 +75,13 @@ impl PortsFile {
         }
     }
 
-    /// Takes the space that [`PortsFile::write`] needs, before a start on a full disk gives it to others. What can't be
-    /// had now may be later.
+    /// Allocates the space that [`PortsFile::write`] needs, before a start on a full disk gives it to other files. If
+    /// that fails, the space may still be free later.
     pub(crate) fn reserve(directory: &Path) {
         let _ = std::fs::write(directory.join(FRESH), [b' '; 4096]);
     }
 
-    /// Writes the file in one step: who sees it sees all of it.
+    /// Writes the file atomically: readers see all of it or nothing.
     pub(crate) fn write(directory: &Path, ports: Ports) -> io::Result<Self> {
         let path = directory.join("ports.json");
         let fresh = directory.join(FRESH);
@@ -91,7 +91,7 @@ impl PortsFile {
         }
         text.insert("pid".to_owned(), std::process::id().into());
         let text = format!("{}\n", serde_json::Value::Object(text));
-        // Not truncated before it is written: on a full disk its space would be gone.
+        // It isn't truncated before it is written: on a full disk its space would be lost.
         let mut file = File::options().write(true).create(true).truncate(false).open(&fresh)?;
         file.write_all(text.as_bytes())?;
         file.set_len(text.len() as u64)?;

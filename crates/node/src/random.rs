@@ -3,7 +3,7 @@ use std::io;
 /// Fills `bytes` from the system's randomness.
 ///
 /// # Errors
-/// The system has none.
+/// The system provides none.
 pub(crate) fn fill(bytes: &mut [u8]) -> io::Result<()> {
     let mut have = 0;
     while have < bytes.len() {

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// From now on SIGHUP no longer ends the process; each one calls `work`, on this runtime.
+/// Makes SIGHUP call `work` on this runtime instead of ending the process.
 pub(crate) fn on_hangup(runtime: &Handle, mut work: impl FnMut() + Send + 'static) -> io::Result<()> {
     let _inside = runtime.enter();
     let mut hangup = signal(SignalKind::hangup())?;
@@ -16,8 +16,8 @@ pub(crate) fn on_hangup(runtime: &Handle, mut work: impl FnMut() + Send + 'stati
     Ok(())
 }
 
-/// From now on SIGTERM and SIGINT no longer end the process; the name of the first one arrives here, or what somebody
-/// else has sent.
+/// Handles SIGTERM and SIGINT, which no longer end the process. The receiver gets the name of the first signal, or the
+/// name sent through the sender.
 pub(crate) fn listen(runtime: &Handle) -> io::Result<(Sender<&'static str>, Receiver<&'static str>)> {
     let (sender, arrived) = channel();
     let others = sender.clone();
@@ -28,7 +28,7 @@ pub(crate) fn listen(runtime: &Handle) -> io::Result<(Sender<&'static str>, Rece
             _ = terminate.recv() => "SIGTERM",
             _ = interrupt.recv() => "SIGINT",
         };
-        // It fails only if nobody waits any more.
+        // It only fails if the receiver was dropped.
         let _ = sender.send(name);
     });
     Ok((others, arrived))

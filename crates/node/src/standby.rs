@@ -6,13 +6,14 @@ use std::sync::mpsc::{Receiver, Sender};
 use crate::http::SideRuntime;
 use crate::signals;
 
-/// Asks a node to stop without ending its process, as [`NodeHandle::ask_to_stop`](crate::NodeHandle::ask_to_stop) takes it.
+/// The requester's name for stopping a node without ending its process, passed to
+/// [`NodeHandle::ask_to_stop`](crate::NodeHandle::ask_to_stop).
 pub const STOP_APP: &str = "stop_app";
 
-/// Asks a process without a node to start one.
+/// The request to start a node in a process without one.
 pub const START_APP: &str = "start_app";
 
-/// See the module. What runs on it ends when it is dropped.
+/// A process without a node. Tasks running on it end when it is dropped.
 #[derive(Debug)]
 pub struct Standby {
     side: SideRuntime,
@@ -21,10 +22,10 @@ pub struct Standby {
 }
 
 impl Standby {
-    /// Begins to listen to signals.
+    /// Begins to handle signals.
     ///
     /// # Errors
-    /// The system gives no thread, or doesn't let the process listen.
+    /// The system provides no thread, or doesn't let the process handle signals.
     pub fn start() -> io::Result<Self> {
         let side = SideRuntime::start()?;
         let (asks, asked) = signals::listen(side.handle())?;
@@ -36,16 +37,17 @@ impl Standby {
         self.side.spawn(work);
     }
 
-    /// Ends [`Standby::wait`] by [`START_APP`] or the name of whoever wants the process to end.
+    /// The sender that ends [`Standby::wait`], by [`START_APP`] or the name of the requester that wants the process to
+    /// end.
     #[must_use]
     pub fn asks(&self) -> Sender<&'static str> {
         self.asks.clone()
     }
 
-    /// Waits until somebody asks; what was asked, or the name of the signal that ends the process.
+    /// Waits for a request. Returns [`START_APP`], or the name of the requester or signal that ends the process.
     #[must_use]
     pub fn wait(&self) -> &'static str {
-        // It can't end before the runtime that holds the sender, which is ours.
+        // The runtime that holds the sender belongs to this standby, so it can't end first.
         self.asked.recv().unwrap_or("the end of its runtime")
     }
 }

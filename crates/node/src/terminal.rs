@@ -1,5 +1,5 @@
-/// A text that a terminal shows and doesn't obey, in one line. Of control characters, and of marks that turn the direction of
-/// the text or end a line, the code is written as JSON does (`\u001b`): names are chosen by clients.
+/// A text in one line that a terminal shows and doesn't interpret. Control characters, and marks that change the
+/// direction of the text or end a line, are written as JSON escapes (`\u001b`), because names are chosen by clients.
 #[must_use]
 pub fn harmless(text: &str) -> String {
     use std::fmt::Write as _;
@@ -17,7 +17,7 @@ pub fn harmless(text: &str) -> String {
     out
 }
 
-/// JSON that a terminal shows and doesn't obey: JSON itself lets characters above 0x7e stand for themselves.
+/// JSON that a terminal shows and doesn't interpret: JSON itself allows unescaped characters above 0x7e.
 pub(crate) fn harmless_json(json: &str) -> String {
     json.split('\n').map(harmless).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! TLS of listeners: what their files hold, read again when they change, and what a handshake came to.
+//! TLS of listeners: the contents of their files, reloaded when these change, and the results of handshakes.
 
 mod certificate;
 mod ciphers;
@@ -31,56 +31,56 @@ pub use self::handshake::HttpsStream;
 
 use self::files::Stamps;
 
-/// How often it is looked whether files have changed.
+/// Interval at which files are checked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A listener's side of TLS: its certificate, key and roots as they were when they last fitted together.
+/// A listener's side of TLS: its certificate, key and roots, as they were when they last fitted together.
 pub struct Tls {
-    /// The prefix of its keys, such as `ssl_options`.
+    /// The prefix of its configuration keys, such as `ssl_options`.
     prefix: &'static str,
     options: Options,
     patience: Duration,
     login: CertificateLogin,
     current: ArcSwap<Loaded>,
-    /// Of the files as they were read, or as they were refused.
+    /// Stamps of the files as they were last read, accepted or not.
     seen: Mutex<Stamps>,
 }
 
-/// What the files held.
+/// The contents of the files.
 struct Loaded {
     configuration: Arc<ServerConfig>,
     chain: Vec<CertificateDer<'static>>,
     roots: Vec<CertificateDer<'static>>,
-    /// When the first certificate of `certfile` ceases to hold, in seconds of Unix time.
+    /// End of validity of the first certificate of `certfile` to expire, in seconds of Unix time.
     certificate_ends: Option<u64>,
-    /// The same of `cacertfile`, if there is one.
+    /// The same for `cacertfile`, if there is one.
     roots_end: Option<u64>,
 }
 
 impl Tls {
-    /// Reads the files that the configuration names; `patience` is how long a handshake may take, and `login` where the
-    /// names of users are in certificates of clients.
+    /// Reads the files that the configuration names. `patience` is the longest time for a handshake, and `login` the
+    /// place of user names in certificates of clients.
     ///
     /// # Errors
-    /// A key is missing, a file can't be read, or what the files hold doesn't fit together.
+    /// A key is missing, a file can't be read, or the contents of the files don't fit together.
     pub fn load(
         prefix: &'static str,
         options: Options,
         patience: Duration,
         login: CertificateLogin,
     ) -> Result<Arc<Self>, TlsError> {
-        // Before they are read: what changes meanwhile is read again.
+        // The stamps are taken before the files are read: a change in between leads to another read.
         let seen = Stamps::of(&options);
         let current = ArcSwap::from_pointee(Loaded::read(&options).map_err(|error| error.behind(prefix))?);
         Ok(Arc::new(Self { prefix, options, patience, login, current, seen: Mutex::new(seen) }))
     }
 
-    /// What does the next handshake. Connections keep what theirs was done with.
+    /// The acceptor of the next handshake. Connections keep the one that theirs was done with.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.current.load().configuration.clone())
     }
 
-    /// What a handshake came to.
+    /// The result of a handshake.
     pub(crate) fn outcome(&self, session: &ServerConnection) -> Encryption {
         let shown = session.peer_certificates().and_then(<[_]>::first);
         Encryption {
@@ -90,26 +90,27 @@ impl Tls {
         }
     }
 
-    /// Whose keys it has, such as `ssl_options`.
+    /// The prefix of its configuration keys, such as `ssl_options`.
     #[must_use]
     pub fn prefix(&self) -> &'static str {
         self.prefix
     }
 
-    /// What the configuration says.
+    /// The configured options.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// When the first certificates of `certfile` and of `cacertfile` cease to hold, in seconds of Unix time.
+    /// The ends of validity of the certificates of `certfile` and of `cacertfile` that expire first, in seconds of Unix
+    /// time.
     #[must_use]
     pub fn ends(&self) -> (Option<u64>, Option<u64>) {
         let loaded = self.current.load();
         (loaded.certificate_ends, loaded.roots_end)
     }
 
-    /// The certificates of `certfile` and of `cacertfile`, as they are used now.
+    /// The certificates of `certfile` and of `cacertfile` in use.
     #[must_use]
     pub fn certificates(&self) -> (Vec<PeerCertificate>, Vec<PeerCertificate>) {
         let loaded = self.current.load();
@@ -117,12 +118,12 @@ impl Tls {
         (read(&loaded.chain), read(&loaded.roots))
     }
 
-    /// How long a handshake may take.
+    /// The longest time for a handshake.
     pub(crate) fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// Reads the files again if one of them has changed. What can't be used is told once, and what was there stays.
+    /// Reloads the files if one of them has changed. Unusable files are reported once, and the loaded contents stay.
     fn renew(&self) {
         let now = Stamps::of(&self.options);
         let mut seen = self.seen.lock();
@@ -142,7 +143,7 @@ impl Tls {
     }
 }
 
-/// Reads the files of these again whenever they change.
+/// Reloads the files of all of these whenever they change.
 pub(crate) async fn watch(all: Vec<Arc<Tls>>) {
     if all.is_empty() {
         return;
@@ -183,7 +184,7 @@ fn configuration(
     Ok(configuration)
 }
 
-/// The versions that may be spoken.
+/// The protocol versions that are allowed.
 fn versions(options: &Options) -> Vec<&'static SupportedProtocolVersion> {
     let version = |version: &TlsVersion| match version {
         TlsVersion::V13 => &TLS13,
@@ -195,7 +196,7 @@ fn versions(options: &Options) -> Vec<&'static SupportedProtocolVersion> {
     }
 }
 
-/// The versions that can be spoken, as RabbitMQ's keys name them, the newest first.
+/// All supported protocol versions, by the names of RabbitMQ's keys, the newest first.
 #[must_use]
 pub fn tls_versions() -> [&'static str; 2] {
     ["tlsv1.3", "tlsv1.2"]

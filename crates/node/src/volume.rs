@@ -1,20 +1,20 @@
-//! The log's files on a volume of some size: what they take has to leave room for messages.
+//! The size of the log's files on a small volume: they have to leave room for messages.
 
 use std::path::{Path, PathBuf};
 
 use leveret_log::Options;
 
-/// A file of the log takes this part of its volume at most. Four of them, one that is kept to be used again and the
-/// reserve, two and a half, are a quarter.
+/// A file of the log takes at most one part in this many of its volume. Four files, one that is kept for reuse, and the
+/// reserve, which takes two and a half, are a quarter.
 const FILES_ON_VOLUME: u64 = 32;
 
-/// A file is a multiple of this long.
+/// The length of a file is a multiple of this.
 const FILE_STEP: u64 = 1 << 20;
 
-/// The smallest volume: two volumes that are sold as 64 MB, a partition and a file system on it, have less than that.
+/// Smallest volume: two volumes sold as 64 MB, each with a partition and a file system on it, have less than that.
 const VOLUME_BYTES_MIN: u64 = 48 << 20;
 
-/// A volume on which a node would be in alarm for ever.
+/// A volume on which a node would always be in alarm.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the volume of {directory} has {bytes} bytes, and a node needs {VOLUME_BYTES_MIN} at least, a volume of 64 MB: name \
@@ -27,10 +27,10 @@ pub struct SmallVolume {
     pub bytes: u64,
 }
 
-/// Options with files that suit the volume of a directory. Files of other lengths that are there are used up.
+/// Options with file lengths that suit the volume of a directory. Existing files of other lengths are still used.
 ///
 /// # Errors
-/// It is too small.
+/// The volume is too small.
 pub(crate) fn fitted(options: Options, directory: &Path) -> Result<Options, SmallVolume> {
     let Ok(found) = rustix::fs::statvfs(directory) else { return Ok(options) };
     fitted_to(options, found.f_blocks.saturating_mul(found.f_frsize))
@@ -39,7 +39,7 @@ pub(crate) fn fitted(options: Options, directory: &Path) -> Result<Options, Smal
 
 fn fitted_to(options: Options, volume: u64) -> Result<Options, u64> {
     match volume {
-        // Some file systems don't say.
+        // Some file systems don't provide the size.
         0 => Ok(options),
         small if small < VOLUME_BYTES_MIN => Err(small),
         _ => {
@@ -50,7 +50,7 @@ fn fitted_to(options: Options, volume: u64) -> Result<Options, u64> {
     }
 }
 
-/// Options with files of this length. A limit that depends on the length of a file keeps its share of it.
+/// Options with files of this length. A limit that depends on the length of a file keeps its proportion.
 pub(crate) fn with_files_of(options: Options, file_bytes: u64) -> Options {
     let default = Options::default();
     let mixed_below = default.mixed_below.min(file_bytes * default.mixed_below / default.file_bytes);

@@ -67,7 +67,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Class and method of the method frame that comes next.
+/// Class and method of the next method frame.
 fn read_method(stream: &mut TcpStream) -> (u16, u16) {
     let mut head = [0; 7];
     stream.read_exact(&mut head).expect("a frame");
@@ -93,16 +93,16 @@ fn every_core_serves_connections() {
 }
 
 #[test]
-fn a_protocol_that_is_not_spoken_is_answered_with_ours_and_the_end() {
+fn an_unsupported_protocol_is_answered_with_ours_and_closed() {
     let directory = tempfile::tempdir().expect("a directory");
     let (node, address) = start(directory.path(), 1);
     let mut connection = connect(address);
-    // More than is read before the answer: a reset would take the answer away.
+    // More than is read before the answer: a reset would make the answer unreadable.
     connection.write_all(b"EHLO localhost\r\n").expect("is sent");
     connection.write_all(&[b'x'; 100_000]).expect("is sent");
     let mut answer = Vec::new();
     connection.read_to_end(&mut answer).expect("an orderly end");
-    // AMQP 1.0 behind SASL, as RabbitMQ 4.3 answers.
+    // AMQP 1.0 with SASL, as RabbitMQ 4.3 answers.
     assert_eq!(answer, b"AMQP\x03\x01\0\0");
     node.stop("test");
 }
@@ -121,7 +121,7 @@ fn input_that_comes_byte_by_byte_is_understood() {
 }
 
 #[test]
-fn a_stop_ends_connections_and_leaves_a_directory_that_starts_again() {
+fn a_stop_ends_connections_and_the_directory_starts_again() {
     let directory = tempfile::tempdir().expect("a directory");
     for _ in 0..2 {
         let (node, address) = start(directory.path(), 2);
@@ -148,7 +148,7 @@ fn a_second_node_on_the_directory_is_refused() {
     node.stop("test");
 }
 
-/// The files of a data directory that a release without identities left.
+/// Unpacks the files of a data directory that a release without identities left.
 fn unpack_fixture(directory: &Path) {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/data-1/clean");
     let lengths = std::fs::read(fixture.join("lengths.json")).expect("is there");
@@ -165,7 +165,7 @@ fn identity_of(directory: &Path) -> Vec<u8> {
     std::fs::read(directory.join("store/identity")).expect("is there")
 }
 
-/// The shown cluster id, once this node has started on the directory and stopped.
+/// Starts and stops a node on the directory. Returns the cluster id that it showed.
 fn start_and_stop(directory: &Path) -> String {
     let (node, _) = start(directory, 1);
     let topology = node.handle().broker().registry.staged_topology();
@@ -174,7 +174,7 @@ fn start_and_stop(directory: &Path) -> String {
     shown
 }
 
-/// A cluster id as it is shown.
+/// A cluster id in the form that is shown.
 fn shown(identity: &[u8]) -> String {
     let digits: String = identity[16..32].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("rabbitmq-cluster-id-{digits}")

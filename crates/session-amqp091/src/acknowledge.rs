@@ -1,4 +1,4 @@
-//! `basic.ack`, `nack`, `reject`, `recover`: deliveries that are settled or go back.
+//! `basic.ack`, `nack`, `reject`, `recover`: settling and requeueing deliveries.
 
 use leveret_amqp091::method::basic;
 use leveret_log::Wait;
@@ -13,7 +13,7 @@ use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
 
 impl Session {
-    /// `basic.ack`: collected until the read's frames are used up.
+    /// `basic.ack`: acknowledgements are collected until the read's frames are used up.
     pub(crate) fn ack(&mut self, channel: u16, ack: &basic::Ack, now: Now) -> Result<()> {
         if self.transactions > 0
             && self.tx_settle(channel, (ack.delivery_tag, ack.multiple), Settlement::Acknowledge)?
@@ -23,7 +23,7 @@ impl Session {
         self.settle(channel, (ack.delivery_tag, ack.multiple), Settlement::Acknowledge, now)
     }
 
-    /// Settles one delivery, or all up to it; of many, what this turn may.
+    /// Settles one delivery, or all up to it. If there are many, as many as this turn allows.
     fn settle(&mut self, channel: u16, (tag, multiple): (u64, bool), settlement: Settlement, now: Now) -> Result<()> {
         let entry = self.channels.get_mut(&channel).ok_or_else(|| no_channel(channel))?;
         let (settled, up_to) = match entry.settle(tag, multiple, &mut self.client.budget) {
@@ -37,7 +37,8 @@ impl Session {
         Ok(())
     }
 
-    /// Deliveries that were taken out of a channel are acknowledged with the read's other ones, or go back.
+    /// Acknowledges deliveries that were taken out of a channel, together with the others of this read, or requeues
+    /// them.
     pub(super) fn settled(&mut self, channel: u16, settled: Vec<Settled>, settlement: Settlement, now: Now) {
         let Some(entry) = self.channels.get_mut(&channel) else { return };
         match settlement {
@@ -96,7 +97,7 @@ impl Session {
         self.settle(channel, (tag, multiple), settlement, now)
     }
 
-    /// `basic.recover` and `basic.recover-async`: everything unacknowledged of the channel goes back.
+    /// `basic.recover` and `basic.recover-async`: requeues all unacknowledged deliveries of the channel.
     pub(crate) fn recover(&mut self, channel: u16, requeue: bool, answer: bool, now: Now) -> Result<()> {
         self.channel(channel)?;
         if !requeue {

@@ -1,11 +1,11 @@
-//! The mechanism AMQPLAIN of AMQP 0-9-1, which clients of other protocols may name too.
+//! The mechanism AMQPLAIN of AMQP 0-9-1, which clients of other protocols may use too.
 
 use leveret_amqp091::{Table, Value};
 
-/// AMQPLAIN's table, which comes without a length, in PLAIN's form.
+/// Converts AMQPLAIN's table, which has no length prefix, to PLAIN's form.
 ///
 /// # Errors
-/// The reason why it isn't one.
+/// The reason why it isn't such a table.
 pub(super) fn plain(response: &[u8]) -> Result<Vec<u8>, String> {
     let bad = |what: &str| format!("AMQPLAIN response {what}");
     let table = Table::new(response).map_err(|error| bad(&format!("is not a field table: {error}")))?;

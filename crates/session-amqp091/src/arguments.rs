@@ -1,4 +1,4 @@
-//! Between the wire's tables and the control plane's arguments.
+//! Conversion from the wire's tables to the control plane's arguments.
 
 use std::borrow::Cow;
 
@@ -12,12 +12,12 @@ use leveret_broker::field_tables;
 /// A table as arguments.
 ///
 /// # Errors
-/// 502 when a key isn't UTF-8.
+/// 502 if a key isn't UTF-8.
 pub(crate) fn arguments(table: Table<'_>) -> Result<model::Arguments> {
     field_tables::arguments(table).map_err(|key| syntax(format!("argument name {key:?} is not UTF-8")))
 }
 
-/// The name of a queue or an exchange that is declared, bound or deleted.
+/// The name of a queue or an exchange in a declare, bind or delete.
 ///
 /// # Errors
 /// As [`name`].
@@ -28,7 +28,7 @@ pub(crate) fn declared_name<'a>(what: &str, given: leveret_amqp091::ShortStr<'a>
 /// A name that has to be text, since it is shown in JSON.
 ///
 /// # Errors
-/// 502 when it isn't UTF-8.
+/// 502 if it isn't UTF-8.
 pub(crate) fn name<'a>(what: &str, name: leveret_amqp091::ShortStr<'a>) -> Result<&'a str> {
     name.as_str().ok_or_else(|| syntax(format!("{what} name {name:?} is not UTF-8")))
 }

@@ -1,5 +1,5 @@
-//! Resource alarms: a connection that publishes while one is raised isn't read until the last one clears,
-//! and is told so by `connection.blocked` (RabbitMQ's extension of the specification).
+//! Resource alarms: a connection that publishes while an alarm is raised isn't read until the last one clears.
+//! `connection.blocked` (RabbitMQ's extension of the specification) notifies its client.
 
 use leveret_amqp091::{Frame, FrameKind, Method, ShortStr, encode_method, method::connection};
 use leveret_queue::WaitReason;
@@ -12,7 +12,7 @@ use leveret_broker::time::Now;
 const BASIC_PUBLISH: [u8; 4] = [0, 60, 0, 40];
 
 impl Session {
-    /// Whether this frame is part of a publish that an alarm holds back.
+    /// Whether this frame is part of a publish that an alarm blocks.
     pub(crate) fn is_held_by_alarm(&self, frame: &Frame<'_>) -> bool {
         self.alarm
             && self.phase == Phase::Running
@@ -23,7 +23,7 @@ impl Session {
             }
     }
 
-    /// Holds input back from this publish on. Its client hears of it once.
+    /// Blocks input from this publish on. The client is notified once.
     pub(crate) fn hold_for_alarm(&mut self, now: Now) {
         self.flush_run(now);
         let queues = self.show_held_publisher(WaitReason::Alarm, now);
@@ -31,7 +31,7 @@ impl Session {
         self.tell_blocked();
     }
 
-    /// Tells the client, once, that an alarm is raised.
+    /// Notifies the client, once, that an alarm is raised.
     pub(crate) fn tell_blocked(&mut self) {
         if self.client_knows_blocked && !self.told_blocked {
             self.told_blocked = true;
@@ -41,11 +41,11 @@ impl Session {
         }
     }
 
-    /// Publishing was blocked or goes on, on the whole node.
+    /// Handles the begin or end of an alarm, which blocks publishing on the whole node.
     pub(crate) fn alarm_changed(&mut self) {
         self.alarm = self.client.broker.alarms.publishing_blocked();
         if self.alarm {
-            // The log may have held it back before the alarm came, since the disk is full.
+            // The log may have blocked publishes before the alarm came, since the disk is full.
             if let Held::Publishes { .. } = self.held {
                 self.tell_blocked();
             }

@@ -1,4 +1,4 @@
-//! One channel: what it was asked for, what it delivered, what it has to answer.
+//! A channel: its consumers, its deliveries, and the answers that it owes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use leveret_broker::time::Nanos;
 use leveret_broker::turn_budget::{CONSUMER, DELIVERY, TurnBudget};
 use leveret_session::confirms::Confirms;
 
-/// Below so many entries it isn't worth to close gaps.
+/// Below this number of entries, gaps aren't closed: it wouldn't pay.
 const GAPS_MIN: usize = 1024;
 
-/// A delivery that its client hasn't settled.
+/// A delivery that the client hasn't settled.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Delivery {
     tag: u64,
@@ -32,7 +32,7 @@ pub(super) struct Delivery {
     settled: bool,
 }
 
-/// Deliveries of one source that leave together.
+/// Deliveries of one source that are settled together.
 pub(crate) struct Settled {
     pub source: u32,
     pub runs: Vec<Run>,
@@ -44,31 +44,31 @@ pub(crate) struct Channel {
     pub closing: bool,
     pub incoming: Incoming,
     pub confirms: Option<Confirms>,
-    /// It stands in the session's list of channels with confirms to come.
+    /// The channel is in the session's list of channels with confirms to come.
     pub is_confirming: bool,
-    /// What waits for `tx.commit`, after `tx.select`.
+    /// Publishes and settlements that wait for `tx.commit`; none before `tx.select`.
     pub tx: Option<Tx>,
-    /// For consumers that follow.
+    /// The prefetch of consumers that are begun later.
     pub prefetch: u16,
     pub last_queue: Option<Arc<str>>,
-    /// Its consumer of direct reply-to.
+    /// The channel's consumer of direct reply-to.
     pub reply: Option<ReplyConsumer>,
     next_tag: u64,
     deliveries: VecDeque<Delivery>,
-    /// Deliveries that aren't settled.
+    /// Number of deliveries that aren't settled.
     open: usize,
-    /// Those that are settled in the open transaction: `tx.rollback` brings them back.
+    /// Number of deliveries settled in the open transaction: `tx.rollback` makes them unsettled again.
     pub in_transaction: usize,
-    /// What the account counts of both.
+    /// The part of `open` and `in_transaction` that the account counts already.
     reported: u64,
     /// Consumers that wait until the client settles something.
     pub parked: VecDeque<u64>,
-    /// How many of these are woken next.
+    /// Number of parked consumers that are woken next.
     pub wake_next: usize,
-    /// Keys of its consumers by their tags. No hash map, which would look at all tags at once when it grows.
+    /// Keys of the consumers by tag. Not a hash map, which would rehash all tags at once when it grows.
     pub consumers: BTreeMap<Arc<[u8]>, u64>,
     sources: Sources,
-    /// What it counts.
+    /// The channel's counters.
     pub stats: Stats,
 }
 
@@ -78,7 +78,7 @@ impl Channel {
         Self { closing: true, ..Self::default() }
     }
 
-    /// Counts messages that were published here.
+    /// Counts messages that were published on this channel.
     pub(crate) fn count_publishes(&mut self, count: u64, counters: &Counters, now: Nanos) {
         if !self.has_published() {
             counters.publishers_opened.increment();
@@ -86,7 +86,7 @@ impl Channel {
         self.stats.count(Stat::Publish, count, now);
     }
 
-    /// Whether it was ever published to: such a channel counts as a publisher.
+    /// Whether anything was ever published on it: such a channel counts as a publisher.
     pub(crate) fn has_published(&self) -> bool {
         self.stats.total(Stat::Publish) > 0
     }
@@ -103,7 +103,7 @@ impl Channel {
         self.sources.add_consumer(queue, id)
     }
 
-    /// The index of a queue that is asked for messages, added when it is new.
+    /// The index of a queue that `basic.get` reads from; it is added if it is new.
     pub(crate) fn get_source(&mut self, queue: &QueueRef) -> u32 {
         self.sweep_sources();
         self.sources.queue(queue)
@@ -114,20 +114,20 @@ impl Channel {
         self.sources.get(index)
     }
 
-    /// A consumer has ended: its source goes when nothing that it delivered is left.
+    /// Ends a consumer's source. The source is removed when none of its deliveries is left.
     pub(super) fn end_source(&mut self, index: u32) {
         self.sources.end(index, self.open + self.in_transaction > 0);
     }
 
-    /// Forgets sources that no delivery is left of, once there are many.
+    /// Removes ended sources without deliveries, once there are many.
     fn sweep_sources(&mut self) {
-        // What a transaction holds isn't among the deliveries.
+        // Deliveries held by a transaction aren't in the list of deliveries.
         if self.in_transaction == 0 && self.sources.want_sweep() {
             self.sources.sweep(self.deliveries.iter().map(|delivery| delivery.source));
         }
     }
 
-    /// Notes message `at` of `taken` as delivered under `tag`.
+    /// Records message `at` of `taken` as delivered under `tag`.
     pub(crate) fn delivered(&mut self, tag: u64, source: u32, taken: &Taken, at: u32) {
         self.deliveries.push_back(Delivery {
             tag,
@@ -140,24 +140,25 @@ impl Channel {
         self.open += 1;
     }
 
-    /// Deliveries that aren't settled.
+    /// Number of deliveries that aren't settled.
     pub(crate) fn unacknowledged(&self) -> usize {
         self.open
     }
 
-    /// How many deliveries may be unsettled beside those that are, of `max`.
+    /// Number of further deliveries that may be unsettled, out of `max`.
     pub(crate) fn room(&self, max: u32, account: &Account) -> u32 {
         let have = u32::try_from(self.open + self.in_transaction).unwrap_or(u32::MAX);
         account.unsettled_allowed(max).saturating_sub(have)
     }
 
-    /// Has the account count what is unsettled.
+    /// Updates the account's count of unsettled deliveries.
     pub(crate) fn report(&mut self, account: &mut Account) {
         self.reported = account.report_unsettled(self.reported, (self.open + self.in_transaction) as u64);
     }
 
-    /// Takes out the delivery with this tag, or of all up to it (all there are for tag 0) those that the turn may settle; if
-    /// some are left, the last tag is returned, too, for [`Channel::settle_part`]. None when there is no such delivery.
+    /// Takes out the delivery with this tag, or all deliveries up to it (all there are for tag 0) that the turn may
+    /// settle. If some are left, the last tag is returned, too, for [`Channel::settle_part`]. None if there is no such
+    /// delivery.
     pub(crate) fn settle(
         &mut self,
         tag: u64,
@@ -178,7 +179,7 @@ impl Channel {
         Some((settled, Some(up_to).filter(|_| !is_done)))
     }
 
-    /// Takes out deliveries up to this tag, as many as the turn may settle; and whether these were all.
+    /// Takes out deliveries up to this tag, as many as the turn may settle. Also returns whether these were all.
     pub(super) fn settle_part(&mut self, up_to: u64, budget: &mut TurnBudget) -> (Vec<Settled>, bool) {
         let mut out = BySource::default();
         while let Some(delivery) = self.deliveries.pop_front_if(|first| first.settled || first.tag <= up_to) {
@@ -195,7 +196,7 @@ impl Channel {
         (out.settled, is_done)
     }
 
-    /// As [`Channel::settle`], one by one and all of them.
+    /// Like [`Channel::settle`], but ungrouped and without a limit.
     pub(super) fn take(&mut self, tag: u64, multiple: bool) -> Option<Vec<Delivery>> {
         if !multiple {
             let at = self.deliveries.binary_search_by_key(&tag, |delivery| delivery.tag).ok()?;
@@ -206,7 +207,7 @@ impl Channel {
             }
             self.open -= 1;
             while self.deliveries.pop_front_if(|first| first.settled).is_some() {}
-            // One delivery that stays open must not keep the place of all that came after it.
+            // A single delivery that stays open must not keep the memory of all that came after it.
             if self.deliveries.len() > GAPS_MIN.max(2 * self.open) {
                 self.deliveries.retain(|delivery| !delivery.settled);
                 self.deliveries.shrink_to(2 * GAPS_MIN.max(self.open));
@@ -227,7 +228,7 @@ impl Channel {
         Some(taken)
     }
 
-    /// Deliveries that were taken out are unsettled after all.
+    /// Makes deliveries that were taken out unsettled again.
     pub(super) fn restore(&mut self, deliveries: impl Iterator<Item = Delivery>) {
         self.deliveries.retain(|delivery| !delivery.settled);
         self.deliveries.extend(deliveries);
@@ -236,7 +237,7 @@ impl Channel {
     }
 }
 
-/// Puts deliveries together that go to the same queue.
+/// Groups deliveries by their source.
 pub(super) fn by_source(deliveries: &[Delivery]) -> Vec<Settled> {
     let mut out = BySource::default();
     deliveries.iter().for_each(|delivery| {
@@ -248,12 +249,12 @@ pub(super) fn by_source(deliveries: &[Delivery]) -> Vec<Settled> {
 #[derive(Default)]
 struct BySource {
     settled: Vec<Settled>,
-    /// Where each source is, once there are two: most channels have one.
+    /// Index of each source's group, used once there are two: most channels have one.
     places: FxHashMap<u32, usize>,
 }
 
 impl BySource {
-    /// Returns whether its source is one more.
+    /// Adds a delivery. Returns whether its source is a new one.
     fn add(&mut self, delivery: &Delivery) -> bool {
         let out = &mut self.settled;
         let run = Run {
@@ -286,11 +287,11 @@ pub(crate) struct OfQueue {
     pub ended: Vec<ConsumerId>,
 }
 
-/// Puts what goes to the same queue together, so that its lock is taken once.
+/// Settled deliveries grouped by queue, so that each queue's lock is taken once.
 #[derive(Default)]
 pub(crate) struct ByQueue {
     queues: Vec<OfQueue>,
-    /// By the address of the queue that is kept.
+    /// Index of each entry, by the address of the queue that it keeps.
     places: FxHashMap<usize, usize>,
 }
 
@@ -319,7 +320,7 @@ impl ByQueue {
         }
     }
 
-    /// All, in the order in which their first came.
+    /// Takes out all entries, in the order in which they were added.
     pub(super) fn take(&mut self) -> Vec<OfQueue> {
         self.places.clear();
         std::mem::take(&mut self.queues)

@@ -20,7 +20,7 @@ impl Session {
         self.phase = Phase::Finished;
     }
 
-    /// Ends the channel or the connection, as the error asks for (specification 1.1.3).
+    /// Closes the channel or the connection, depending on the error (specification 1.1.3).
     pub(crate) fn fail(&mut self, number: u16, error: ProtocolError, now: Now) {
         self.flush_run(now);
         self.flush_acks(now);
@@ -44,7 +44,7 @@ impl Session {
             return;
         }
         if !self.is_closing() {
-            // Why a login was refused was told where it was, and is more than its client hears.
+            // The reason of a refused login was logged where it was found, and is more than the client is told.
             if self.client.is_logged_in() || error.code != ReplyCode::AccessRefused {
                 self.told().failed(self.state(), &self.cause("connection", &error));
             }
@@ -52,7 +52,7 @@ impl Session {
         }
     }
 
-    /// The broker ends the connection.
+    /// Closes the connection on behalf of the broker.
     pub(crate) fn close(&mut self, code: ReplyCode, text: &str, now: Now) {
         if !self.is_closing() {
             self.told().failed(self.state(), text);
@@ -78,7 +78,7 @@ impl Session {
         self.client.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
     }
 
-    /// Ends a connection that hasn't logged in, without a word: what it held is to be free now.
+    /// Drops a connection that hasn't logged in without sending anything: its resources must be free at once.
     pub(crate) fn shed(&mut self, reason: &str, now: Now) {
         if !self.client.is_logged_in() {
             self.told().cut(reason, now);
@@ -87,7 +87,7 @@ impl Session {
         }
     }
 
-    /// See [`leveret_broker::Connection::disconnected`].
+    /// Handles a closed socket: see [`leveret_broker::Connection::disconnected`].
     pub(crate) fn disconnected(&mut self, now: Now) {
         if std::mem::replace(&mut self.client.gone, true) {
             return;

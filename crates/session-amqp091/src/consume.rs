@@ -21,7 +21,7 @@ use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONSUMER;
 
 impl Session {
-    /// `basic.qos`. A global prefetch is taken as one per consumer, as RabbitMQ 4.3 does by default.
+    /// `basic.qos`. A global prefetch is handled as one per consumer, as RabbitMQ 4.3 does by default.
     pub(crate) fn qos(&mut self, channel: u16, qos: &basic::Qos) -> Result<()> {
         let entry = self.channel(channel)?;
         if qos.prefetch_size != 0 {
@@ -42,7 +42,7 @@ impl Session {
         last.ok_or_else(|| ProtocolError::new(ReplyCode::NotFound, "no previously declared queue"))
     }
 
-    /// The same where a queue is bound or deleted.
+    /// The same for queues that are bound or deleted.
     pub(crate) fn declared_queue_name(&mut self, channel: u16, name: ShortStr<'_>) -> Result<Arc<str>> {
         match &*arguments::declared_name("queue", name)? {
             "" => self.queue_name(channel, name),
@@ -55,7 +55,7 @@ impl Session {
         Ok(self.client.known_queue(name, action)?)
     }
 
-    /// As [`Session::known_queue`], if it runs.
+    /// Like [`Session::known_queue`], but only a queue that runs.
     pub(crate) fn usable_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
         let queue = self.known_queue(name, action)?;
         queue.check_runs().map_err(|text| ProtocolError::new(ReplyCode::NotFound, text))?;
@@ -133,13 +133,14 @@ impl Session {
         Ok(self.client.account.take(Kind::Consumers)?)
     }
 
-    /// `basic.cancel` from the client. What was delivered stays to be settled.
+    /// `basic.cancel` from the client. Messages that were delivered stay to be settled.
     pub(crate) fn cancel(&mut self, channel: u16, cancel: &basic::Cancel<'_>, now: Now) -> Result<()> {
         self.channel(channel)?;
         let tag = cancel.consumer_tag.as_bytes();
         self.cancel_replies(channel, tag);
         let key = self.channel(channel)?.consumers.get(tag).copied();
-        // With its last consumer an auto-delete queue goes: who is told that the consumer has ended finds none.
+        // An auto-delete queue is deleted with its last consumer: a client that knows that the consumer has ended must
+        // not find it.
         let mut ticket = Ticket::default();
         if let Some(consumer) = key.and_then(|key| self.forget_consumer(key)) {
             let left = consumer.queue.cancel(consumer.id, now.monotonic);
@@ -164,7 +165,7 @@ impl Session {
         Some(consumer)
     }
 
-    /// An auto-delete queue goes with its last consumer, unless there is a new one by now.
+    /// Deletes an auto-delete queue with its last consumer, unless there is a new one by now.
     pub(super) fn delete_if_unused(&self, queue: &QueueRef, left: Option<usize>, now: Now) -> Ticket {
         if left != Some(0) || !queue.info().auto_delete {
             return Ticket::default();
@@ -173,7 +174,7 @@ impl Session {
         self.client.broker.delete_queue(queue.info(), condition, &self.client.counters, now)
     }
 
-    /// The broker ended a consumer, since its queue is gone.
+    /// Handles a consumer that the broker ended, since its queue is gone.
     pub(crate) fn cancelled(&mut self, key: u64) {
         let Some(consumer) = self.forget_consumer(key) else { return };
         self.client.budget.spend(CONSUMER);

@@ -1,4 +1,4 @@
-//! Content frames on their way in: method, header, bodies (specification 2.3.5).
+//! Incoming content frames: method, header, bodies (specification 2.3.5).
 
 use bytes::Bytes;
 use leveret_amqp091::ReplyCode;
@@ -8,15 +8,15 @@ use super::publish::Prepared;
 use leveret_broker::bodies::BodyFile;
 use leveret_broker::partial::{PartialBytes, PartialMessages};
 
-/// What a channel is in the middle of.
+/// The part of a content that a channel expects next.
 #[derive(Default)]
 pub(crate) enum Incoming {
-    /// Methods.
+    /// A method; no content has begun.
     #[default]
     Method,
-    /// A `basic.publish` whose header has not come.
+    /// The header of a `basic.publish`.
     Header(Publish),
-    /// A header whose body isn't complete.
+    /// The rest of the body.
     Body(Publish, Body),
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Publish {
     pub mandatory: bool,
 }
 
-/// A body in parts.
+/// A body that comes in parts.
 pub(crate) struct Body {
     pub properties: Box<[u8]>,
     size: usize,
@@ -36,27 +36,27 @@ pub(crate) struct Body {
     received: Received,
 }
 
-/// Where the parts of a body are.
+/// The place of the parts that have come.
 pub(crate) enum Received {
-    /// Here.
+    /// In memory.
     Memory(PartialBytes),
-    /// On their way to a file of its own. Its message was routed when its header came.
+    /// On their way to a body file. The message was routed when its header came.
     File(Box<BodyFile>, Box<Prepared>),
-    /// Nowhere: the message has no queue, and nobody wants it back.
+    /// Dropped: the message has no queue and isn't returned.
     Dropped(Box<Prepared>),
 }
 
-/// A body that has come in whole.
+/// A complete body.
 pub(crate) struct Whole {
     pub properties: Box<[u8]>,
     pub received: WholeBody,
 }
 
-/// Where it is.
+/// The place of a complete body.
 pub(crate) enum WholeBody {
     Memory(Bytes),
     File(Box<BodyFile>, Box<Prepared>),
-    /// So many bytes.
+    /// Dropped, with its size in bytes.
     Dropped(u64, Box<Prepared>),
 }
 
@@ -64,14 +64,14 @@ impl Body {
     /// A body of `size` bytes, checked against the limit by the caller.
     ///
     /// # Errors
-    /// When the connection's unfinished messages hold too much.
+    /// The connection's unfinished messages hold too much.
     pub(crate) fn new(properties: &[u8], size: usize, all: &PartialMessages) -> Result<Self> {
         let mut received = all.begin();
         received.charge(properties.len() as u64)?;
         Ok(Self { properties: properties.into(), size, have: 0, received: Received::Memory(received) })
     }
 
-    /// One whose bytes don't stay here.
+    /// A body whose bytes aren't kept in memory.
     pub(crate) fn elsewhere(properties: &[u8], size: usize, received: Received) -> Self {
         Self { properties: properties.into(), size, have: 0, received }
     }

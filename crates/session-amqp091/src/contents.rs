@@ -1,7 +1,7 @@
 //! Large bodies on their way to the client: read from their files in pieces, as the socket takes them.
 //!
-//! A content's frames follow each other on their channel (specification 4.2.6); between them stands only what is for other
-//! channels. What else there is for its own waits behind it.
+//! A content's frames follow each other on their channel (specification 4.2.6); only frames of other channels may be
+//! sent between them. Further frames of its own channel wait behind it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,52 +26,52 @@ use leveret_broker::time::Now;
 
 /// Header and end of a frame (4.2.3).
 const FRAME_OVERHEAD: usize = 8;
-/// However little room there is, a frame isn't shorter for that.
+/// A frame is never shorter than this, however little room there is.
 const PAYLOAD_MIN: usize = 4096;
 
-/// What comes before a content.
+/// The method before a content.
 pub(crate) enum Lead {
     /// `basic.deliver` to the consumer with this tag.
     Deliver { consumer_tag: Arc<[u8]> },
-    /// `basic.get-ok`, with how many messages are left.
+    /// `basic.get-ok`, with the number of messages that are left.
     GetOk { left: u64 },
 }
 
 /// One message whose body is in a file.
 pub(crate) struct Content {
     channel: u16,
-    /// Gone once it was sent.
+    /// Method, tag and message; none once they were sent.
     lead: Option<(Lead, u64, Taken)>,
     queue: QueueRef,
-    /// From when on it is the first of its connection.
+    /// The reader of the body, from when the content is the first of its connection.
     reader: Option<BodyReader>,
-    /// Frames of its channel that come after it.
+    /// Frames of its channel that are sent after it.
     behind: Vec<u8>,
-    /// Consumers that come after it.
+    /// Consumers that continue after it.
     parked: Vec<u64>,
 }
 
-/// Why a content can't be sent.
+/// The reason why a content can't be sent.
 enum Failure {
     /// Its body can't be read.
     Body(String),
-    /// Its properties of so many bytes are larger than the client's frames.
+    /// Its properties of this many bytes don't fit into the client's frames.
     Header(usize),
 }
 
-/// See the module. One is sent after the other, in order.
+/// The large contents of one connection, sent one after the other.
 #[derive(Default)]
 pub(crate) struct Contents {
     queue: VecDeque<Content>,
 }
 
 impl Contents {
-    /// Whether there is one for this channel.
+    /// Whether there is one on this channel.
     pub(crate) fn is_on(&self, channel: u16) -> bool {
         self.queue.iter().any(|content| content.channel == channel)
     }
 
-    /// Where a frame for this channel goes.
+    /// The buffer that frames for this channel are written to.
     pub(crate) fn out<'a>(&'a mut self, output: &'a mut Output, channel: u16) -> &'a mut Vec<u8> {
         match self.queue.iter_mut().rfind(|content| content.channel == channel) {
             Some(content) => &mut content.behind,
@@ -79,24 +79,24 @@ impl Contents {
         }
     }
 
-    /// Bytes that wait behind contents.
+    /// Bytes of frames that wait behind contents.
     pub(crate) fn behind_bytes(&self) -> usize {
         self.queue.iter().map(|content| content.behind.len()).sum()
     }
 
-    /// A consumer goes on when its channel's content is through.
+    /// Parks a consumer until its channel's content is sent.
     pub(crate) fn park(&mut self, channel: u16, key: u64) {
         if let Some(content) = self.queue.iter_mut().rfind(|content| content.channel == channel) {
             content.parked.push(key);
         }
     }
 
-    /// The client closed this channel: it drops what still comes.
+    /// Handles the client's close of this channel: the client drops all further frames.
     pub(crate) fn forget(&mut self, channel: u16) {
         self.queue.retain(|content| content.channel != channel);
     }
 
-    /// Takes out all for a channel.
+    /// Takes out all contents of a channel.
     fn take(&mut self, channel: u16) -> VecDeque<Content> {
         let (taken, left) = std::mem::take(&mut self.queue).into_iter().partition(|content| content.channel == channel);
         self.queue = left;
@@ -124,7 +124,7 @@ impl Content {
 }
 
 impl Session {
-    /// Where frames for a channel go.
+    /// The buffer that frames for a channel are written to.
     pub(crate) fn out(&mut self, channel: u16) -> &mut Vec<u8> {
         self.contents.out(&mut self.client.output, channel)
     }
@@ -141,7 +141,7 @@ impl Session {
         });
     }
 
-    /// Sends what has come of contents until the output holds `most` bytes.
+    /// Sends the parts of contents that have been read, until the output holds `most` bytes.
     pub(crate) fn send_contents(&mut self, most: usize, now: Now) {
         while self.client.output.len() < most
             && let Some(mut content) = self.contents.queue.pop_front()
@@ -157,10 +157,10 @@ impl Session {
         }
     }
 
-    /// Sends what there is of one; true when it is through.
+    /// Sends the part of a content that has been read; true if all of it was sent.
     ///
     /// # Errors
-    /// Why its body can't be read.
+    /// The reason why its body can't be read.
     fn send_content(&mut self, content: &mut Content, most: usize, now: Now) -> Result<bool, Failure> {
         if content.lead.is_some() && !self.begin(content, now)? {
             return Ok(false);
@@ -184,7 +184,7 @@ impl Session {
         }
     }
 
-    /// Sends the method and the header, if what they depend on has come.
+    /// Sends the method and the header, if the data that they depend on has been read.
     fn begin(&mut self, content: &mut Content, now: Now) -> Result<bool, Failure> {
         let properties_max = self.properties_max();
         let sent_ms = self.client.broker.settings.sent_ms(now);
@@ -235,7 +235,7 @@ impl Session {
         Ok(true)
     }
 
-    /// What waited for it goes on.
+    /// Resumes frames and consumers that waited for the content.
     fn end_content(&mut self, content: Content, now: Now) {
         self.client.output.buffer().extend_from_slice(&content.behind);
         for key in content.parked {
@@ -245,7 +245,8 @@ impl Session {
         }
     }
 
-    /// The queue has stopped. A content that was begun can't be ended, so that the connection has to be.
+    /// Handles a content that can't be sent because its queue has stopped. If it was begun, it can't be finished, and
+    /// the connection has to be closed.
     fn content_failed(&mut self, content: Content, reason: Failure, now: Now) {
         let error = match reason {
             Failure::Header(bytes) => ProtocolError::header_too_large(bytes, self.frame_max),
@@ -255,21 +256,22 @@ impl Session {
         if is_begun {
             return self.fail(0, ProtocolError { code: ReplyCode::InternalError, ..error }, now);
         }
-        // What comes behind counts deliveries from one that the client never hears of.
+        // Contents behind it have delivery tags that count a delivery that the client never gets.
         for lost in std::iter::once(content).chain(self.contents.take(channel)) {
             if matches!(lost.lead, Some((Lead::GetOk { .. }, ..))) {
                 self.held = Held::No;
             }
             copy_close(&lost.behind, self.frame_max, self.client.output.buffer());
         }
-        // Its close may have waited behind the content. A second one would close what the client opens next.
+        // The channel's close may have waited behind the content. A second one would close the channel that the client
+        // opens next.
         if !self.channels.get(&channel).is_some_and(|channel| channel.closing) {
             self.fail(channel, error, now);
         }
     }
 }
 
-/// Of these frames, those that close a channel.
+/// Copies those of the frames that close a channel.
 fn copy_close(mut frames: &[u8], frame_max: u32, out: &mut Vec<u8>) {
     const CHANNEL_CLOSE: [u8; 4] = [0, 20, 0, 40];
     while let Ok(Some((frame, length))) = decode_frame(frames, frame_max) {

@@ -1,4 +1,4 @@
-//! Deliveries: what scheduled consumers take, encoded into the connection's output.
+//! Deliveries: messages that scheduled consumers take, encoded into the connection's output.
 
 use std::sync::Arc;
 
@@ -27,25 +27,25 @@ pub(crate) struct Consumer {
     pub no_ack: bool,
     /// Index of the source in its channel.
     pub source: u32,
-    /// The queue was told that the socket is behind.
+    /// The queue was notified that the socket isn't keeping up.
     pub starved: bool,
 }
 
-/// Whom deliveries are encoded for.
+/// The client that deliveries are encoded for.
 pub(crate) struct Recipient<'a> {
     pub channel: u16,
     pub tag: &'a [u8],
     pub frame_max: u32,
-    /// Bytes that the properties of a message may have.
+    /// Largest size of a message's properties, in bytes.
     pub properties_max: usize,
-    /// Wall time in milliseconds since the Unix epoch, if they are told.
+    /// Wall time in milliseconds since the Unix epoch, if it is sent along.
     pub sent_ms: Option<u64>,
 }
 
 /// One `basic.deliver` with its content.
 ///
 /// # Errors
-/// The size of its properties, when they are larger than the recipient's frames: nothing was encoded.
+/// The size of its properties if they are larger than the recipient's frames: nothing was encoded then.
 pub(crate) fn encode_delivery(
     out: &mut Vec<u8>,
     to: &Recipient<'_>,
@@ -65,7 +65,7 @@ pub(crate) fn encode_delivery(
 impl Session {
     /// Serves scheduled consumers until the output holds one write's worth.
     pub(crate) fn deliver(&mut self, now: Now) {
-        // A large body and small messages of other channels share what the socket takes.
+        // A large body and small messages of other channels share the room in the socket.
         let most = if self.client.scheduled.is_empty() { TURN_BYTES_MAX } else { TURN_BYTES_MAX / 2 };
         self.send_contents(most, now);
         self.deliver_scheduled(now);
@@ -93,7 +93,7 @@ impl Session {
         }
     }
 
-    /// The client settled something: what waited for that goes on.
+    /// Wakes consumers that waited for the client to settle something.
     pub(crate) fn settled_some(&mut self, number: u16, now: Now) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         channel.report(&mut self.client.account);
@@ -103,9 +103,9 @@ impl Session {
         }
     }
 
-    /// Wakes some consumers that wait for the client to settle something, while there is room. The queues of those that are
-    /// woken may be empty, so that as many more are woken in the next turn if there still is room then, until all are: each time
-    /// twice as many, since one acknowledgement mustn't cost a look at all consumers.
+    /// Wakes some consumers that wait for the client to settle something, while there is room. The queues of woken
+    /// consumers may be empty. If there still is room in the next turn, twice as many are woken then, and so on until
+    /// all are. Waking all at once would let one acknowledgement cost a scan of all consumers.
     fn wake_parked(&mut self, number: u16, now: Now) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         if channel.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account) == 0 {
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// Goes on with that.
+    /// Continues to wake consumers of channels where some are left.
     pub(super) fn wake_more(&mut self, now: Now) {
         for number in std::mem::take(&mut self.waking) {
             self.wake_parked(number, now);
@@ -141,7 +141,7 @@ impl Session {
             return TurnEnd::Done;
         }
         let mut most = TAKE_MESSAGES_MAX;
-        // One that ends takes nothing more.
+        // A consumer that is ending takes no more messages.
         let Some(channel) = self.channels.get_mut(&consumer.channel).filter(|channel| !channel.closing) else {
             return TurnEnd::Done;
         };
@@ -184,7 +184,7 @@ impl Session {
             let message = taken.batch.message((taken.index + at) as usize).view();
             let encoded = encode_delivery(out, &to, tag, taken.redelivered, &message);
             if !consumer.no_ack {
-                // One that can't be encoded has failed all the same: it goes back with its channel.
+                // A message that can't be encoded has failed all the same: it is requeued with its channel.
                 channel.delivered(tag, consumer.source, &taken, at);
             }
             if let Err(bytes) = encoded {
@@ -215,7 +215,7 @@ impl Session {
         if let Some(tag) = in_file {
             let lead = Lead::Deliver { consumer_tag: consumer.tag.clone() };
             let (channel, queue) = (consumer.channel, consumer.queue.clone());
-            // It is the last one that was taken.
+            // This is the last message that was taken.
             let last = taken.rest(taken.count - 1);
             self.begin_content(channel, lead, tag, last, &queue);
         }

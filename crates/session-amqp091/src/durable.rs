@@ -1,4 +1,4 @@
-//! What waits for the disk: queues to be applied, confirms, answers.
+//! Work that waits for the disk: runs to be applied, confirms, answers.
 
 use leveret_amqp091::{
     Method, encode_method,
@@ -15,11 +15,11 @@ use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 
 impl Session {
-    /// Applies, confirms and answers whatever became durable.
+    /// Applies, confirms and answers everything that became durable.
     pub(crate) fn durable_work(&mut self, now: Now) {
         let streams = self.client.broker.streams.clone();
         if !self.client.undurable.apply(&|stream| streams.reached(stream), &mut self.client.budget) {
-            // The rest comes in the next turn, since what it waits for has been reached.
+            // The rest follows in the next turn: the position that it waits for has been reached.
             return;
         }
         self.confirm_durable(now);
@@ -86,7 +86,7 @@ impl Session {
         }
     }
 
-    /// Answers now, or holds input back until this is reached.
+    /// Answers now, or blocks input until the position is reached.
     pub(crate) fn answer_when_durable(&mut self, wait: impl Into<WaitFor>, answer: Answer) {
         let wait = wait.into();
         if self.client.broker.streams.have(&wait) {
@@ -97,12 +97,12 @@ impl Session {
         }
     }
 
-    /// Registers for a wake-up at the next places that this connection waits for.
+    /// Registers for a wake-up at the next positions that this connection waits for.
     pub(crate) fn register(&mut self) {
         self.client.waits_for_log = self.publishes_wait();
         let streams = &self.client.broker.streams;
         let (awaited, wants_room) = match &self.held {
-            // Without a place it is notified when a move of dead letters has one.
+            // If there is no position yet, the connection is notified when a move of dead letters gets one.
             Held::Durable { wait, .. } => (wait.next_awaited(&|stream| streams.reached(stream)), false),
             Held::No => (None, self.client.waits_for_log),
             Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } => (None, true),

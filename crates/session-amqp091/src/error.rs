@@ -1,4 +1,4 @@
-//! Errors of a session, and whose fault they are.
+//! Errors of a session, and whether they end a channel or the connection.
 
 use leveret_amqp091::{DecodeError, HEADER_OVERHEAD, Method, ReplyCode};
 use leveret_model::Refused;
@@ -6,15 +6,15 @@ use leveret_model::Refused;
 use leveret_broker::partial::TooManyPartialBytes;
 use leveret_broker::quota::LimitReached;
 
-/// Ends a channel or the connection (specification 1.1.3, `reply-code`).
+/// An error that ends a channel or the connection (specification 1.1.3, `reply-code`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProtocolError {
     pub code: ReplyCode,
-    /// What follows the code's name.
+    /// The text after the code's name.
     pub text: String,
-    /// Class and method that caused it, 0 when none did.
+    /// Class and method that caused it, 0 if none did.
     pub method: (u16, u16),
-    /// Its channel ends, although the code is one of those that end connections.
+    /// Only the channel ends, although the code is one that ends connections.
     pub ends_channel_only: bool,
 }
 
@@ -23,7 +23,7 @@ impl ProtocolError {
         Self { code, text: text.into(), method: (0, 0), ends_channel_only: false }
     }
 
-    /// A content header doesn't fit into the frames that the client negotiated. It can do without that channel.
+    /// A content header that doesn't fit into the frames that the client negotiated. Only that channel ends.
     pub(crate) fn header_too_large(bytes: usize, frame_max: u32) -> Self {
         let frame = bytes + HEADER_OVERHEAD;
         let text = format!(

@@ -41,7 +41,7 @@ impl Session {
         Ok(())
     }
 
-    /// `exchange.delete`. One that doesn't exist is deleted already.
+    /// `exchange.delete`. One that doesn't exist counts as deleted.
     pub(crate) fn exchange_delete(&mut self, channel: u16, delete: &exchange::Delete<'_>, now: Now) -> Result<()> {
         self.channel(channel)?;
         let name = &*arguments::declared_name("exchange", delete.exchange)?;

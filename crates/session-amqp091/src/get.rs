@@ -25,18 +25,18 @@ const CLASS_BASIC: u16 = 60;
 const ASKING: [[u8; 4]; 4] = [[0, 60, 0, 70], [0, 50, 0, 10], [0, 50, 0, 30], [0, 50, 0, 40]];
 
 impl Session {
-    /// Whether a frame asks what is in a queue. What its connection published before has to be there then: clients
-    /// that publish without confirms count on it, as methods of a channel take effect in order.
+    /// Whether a frame asks for the contents of a queue. Earlier publishes of its connection have to be in the queue by
+    /// then: clients that publish without confirms rely on it, as methods of a channel take effect in order.
     pub(crate) fn asks_for_contents(&self, frame: &Frame<'_>) -> bool {
         let is_asking =
             frame.kind == FrameKind::Method && ASKING.iter().any(|method| frame.payload.starts_with(method));
-        // To declare a queue again is no question: some clients do it before each publish.
+        // Redeclaring a queue isn't counted as asking: some clients do it before each publish.
         is_asking
             && self.phase == Phase::Running
             && !matches!(Method::decode(frame.payload), Ok(Method::QueueDeclare(declare)) if !declare.passive)
     }
 
-    /// `basic.get`; when the message has to be read from disk, input waits for it.
+    /// `basic.get`. If the message has to be read from disk, input is blocked meanwhile.
     pub(crate) fn get(&mut self, channel: u16, get: &basic::Get<'_>, now: Now) -> Result<()> {
         let name = self.queue_name(channel, get.queue)?;
         if is_volatile(name.as_bytes()) {
@@ -46,7 +46,7 @@ impl Session {
         self.try_get(channel, queue, get.no_ack, now)
     }
 
-    /// Answers a get, or holds input back until it can be.
+    /// Answers a get, or blocks input until that is possible.
     pub(crate) fn try_get(&mut self, channel: u16, queue: QueueRef, no_ack: bool, now: Now) -> Result<()> {
         let max = self.client.broker.settings.unsettled_per_channel_max;
         if !no_ack

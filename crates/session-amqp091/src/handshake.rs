@@ -11,11 +11,11 @@ use leveret_broker::authenticate::offered;
 use leveret_broker::settings::IN_MAINTENANCE;
 use leveret_broker::time::{Now, SECOND};
 
-/// What clients may negotiate down to; older ones propose just this.
+/// Lower limit for the frame size that clients negotiate; older ones propose exactly this.
 const FRAME_MAX_LOWEST: u32 = leveret_amqp091::FRAME_MIN_SIZE;
 
 impl Session {
-    /// The header was ours: `connection.start`.
+    /// Answers a valid protocol header with `connection.start`.
     pub(crate) fn start(&mut self, _now: Now) {
         let properties = identity::server_properties(&self.client.broker.settings).encoded();
         let mechanisms = offered(&self.client.broker.settings, &self.client.peer).join(" ");
@@ -30,7 +30,7 @@ impl Session {
         self.phase = Phase::Start;
     }
 
-    /// `connection.start-ok`: who the client is.
+    /// `connection.start-ok`: the client's properties and login.
     pub(crate) fn start_ok(&mut self, start_ok: &connection::StartOk<'_>, now: Now) -> Result<()> {
         let capabilities = match start_ok.client_properties.lookup("capabilities") {
             Some(Value::Table(table)) => Some(table),
@@ -50,7 +50,7 @@ impl Session {
         let response = self.client.plain_response(&mechanism, start_ok.response).map_err(syntax)?;
         match self.client.check_login(&mechanism, response) {
             Ok(user) => {
-                // Whoever isn't let in leaves nothing here.
+                // A refused client leaves no data here.
                 self.client_properties = start_ok.client_properties.into();
                 self.told().named();
                 self.told().authenticated(&user);
@@ -59,8 +59,8 @@ impl Session {
             Err(reason) => {
                 self.told().failed(self.state(), &reason);
                 if !told {
-                    // Such a client takes a closed socket for a refused login. It comes after a while, so that
-                    // passwords can't be tried in quick succession.
+                    // Such a client takes a closed socket for a refused login. The close is delayed, so that passwords
+                    // can't be tried in quick succession.
                     self.client.delay_refusal(now);
                     self.phase = Phase::Refused;
                     return Ok(());
@@ -82,7 +82,7 @@ impl Session {
         Ok(())
     }
 
-    /// `connection.tune-ok`: the lower value of both sides, 0 being no limit.
+    /// `connection.tune-ok`: the lower value of both sides applies, 0 being no limit.
     pub(crate) fn tune_ok(&mut self, tune: &connection::TuneOk, now: Now) -> Result<()> {
         let settings = &self.client.broker.settings;
         if tune.frame_max != 0 && tune.frame_max < FRAME_MAX_LOWEST {
@@ -113,7 +113,7 @@ impl Session {
         Ok(())
     }
 
-    /// `connection.open`: into a vhost.
+    /// `connection.open`: enters a vhost.
     pub(crate) fn open(&mut self, open: &connection::Open<'_>) -> Result<()> {
         let vhost = arguments::name("vhost", open.virtual_host)?;
         if self.client.broker.is_in_maintenance() {
@@ -131,5 +131,5 @@ impl Session {
     }
 }
 
-/// What is kept of a client's properties for listings, in a bounded form.
+/// The part of a client's properties that is kept for listings, bounded in size.
 pub(crate) type ClientProperties = FieldTable;

@@ -1,4 +1,4 @@
-//! Input that is held back: the connection isn't read until what it waits for has come.
+//! Blocked input: the connection isn't read until the event that it waits for.
 
 use std::sync::Arc;
 
@@ -10,31 +10,31 @@ use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 
-/// Why the connection's input waits. One at a time, since input is handled in order.
+/// The reason why the connection's input is blocked. There is one at a time, since input is handled in order.
 #[derive(Default)]
 pub(crate) enum Held {
-    /// It doesn't.
+    /// Input isn't blocked.
     #[default]
     No,
-    /// A change of the control plane, a purge or a transaction becomes durable; then it is answered.
+    /// A change of the control plane, a purge or a transaction has to become durable before it is answered.
     Durable { wait: WaitFor, answer: Answer },
-    /// Publishes wait: for room in the log or on its way to the disk, or until an alarm clears. These queues show
-    /// it.
+    /// Publishes wait for room in the log, for room in the connection's share of bytes on their way to the disk, or
+    /// until an alarm clears. These queues show it.
     Publishes { reason: WaitReason, queues: SmallVec<[QueueRef; 2]> },
-    /// So much of a body that comes is on its way to its file that the disk has to catch up.
+    /// Too many bytes of an incoming body are on their way to its file; the disk has to catch up.
     Upload,
     /// The body of the last publish is being written to a file of its own.
     Body,
     /// The answer to `basic.get` begins when the first piece of its body has been read.
     Content,
-    /// What this connection published isn't in its queues yet, and it asks what is in one.
+    /// The client asks for the contents of a queue, and its own publishes aren't in their queues yet.
     OwnPublishes,
     /// A message is being read from disk for `basic.get`.
     Get { channel: u16, queue: QueueRef, no_ack: bool },
 }
 
 impl Session {
-    /// Holds input back; listings show it.
+    /// Blocks input; listings show it.
     pub(crate) fn hold(&mut self, held: Held, now: Now) {
         let reason = match &held {
             Held::Publishes { reason, .. } => Some(*reason),
@@ -47,7 +47,7 @@ impl Session {
         self.held = held;
     }
 
-    /// Ends the wait; queues that showed it don't any more.
+    /// Unblocks input; queues that showed the wait no longer do.
     pub(crate) fn end_hold(&mut self) -> Held {
         let held = std::mem::take(&mut self.held);
         if matches!(held, Held::Publishes { .. } | Held::Upload | Held::Body) {
@@ -59,8 +59,8 @@ impl Session {
         held
     }
 
-    /// The broker closes this channel: what the client asked on it before isn't answered any more. Input goes on only
-    /// when the change that it waits for is durable.
+    /// Drops the pending answer on a channel that the broker closes: earlier requests of the client aren't answered any
+    /// more. Input is still only unblocked when the change that it waits for is durable.
     pub(crate) fn withhold_answer(&mut self, number: u16) {
         match &mut self.held {
             Held::Get { channel, .. } if *channel == number => self.held = Held::No,
@@ -72,7 +72,7 @@ impl Session {
 
 /// The answer to a method that had to become durable first.
 pub(crate) enum Answer {
-    /// `nowait`.
+    /// No answer (`nowait`).
     Nothing,
     QueueDeclareOk {
         channel: u16,
@@ -120,7 +120,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// Where it goes.
+    /// The channel that the answer is sent on.
     fn channel(&self) -> Option<u16> {
         match self {
             Self::Nothing | Self::ConnectionCloseOk | Self::ChannelCloseOk { .. } => None,

@@ -1,4 +1,4 @@
-//! Who we say we are, and what we say we can: only what works.
+//! The broker's identity and capabilities as sent to clients: only capabilities that work.
 
 use leveret_amqp091::FieldTable;
 

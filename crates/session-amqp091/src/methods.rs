@@ -1,4 +1,4 @@
-//! Which call a method of a client becomes.
+//! The dispatch of a client's methods to calls.
 
 use leveret_amqp091::{
     Frame, FrameKind, Method, ReplyCode, encode_method,
@@ -104,7 +104,7 @@ impl Session {
             Method::TxCommit(_) => self.tx_commit(number, now),
             Method::TxRollback(_) => self.tx_rollback(number),
             other => {
-                // Only a broker sends these, or they belong to channel 0.
+                // Only a broker sends these methods, or they belong to channel 0.
                 let text = format!("unimplemented method: {} from a client on channel {number}", other.name());
                 Err(ProtocolError::new(ReplyCode::CommandInvalid, text))
             }

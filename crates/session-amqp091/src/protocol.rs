@@ -9,7 +9,7 @@ use leveret_broker::protocol::{self, Accepted, Protocol, ProtocolInfo, Recognise
 use leveret_broker::time::{Nanos, Now};
 use leveret_session::client_connection::ClientConnection;
 
-/// AMQP 0-9-1.
+/// The protocol AMQP 0-9-1.
 #[derive(Debug, Clone, Copy)]
 pub struct Amqp091Protocol;
 

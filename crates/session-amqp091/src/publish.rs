@@ -1,7 +1,7 @@
 //! `basic.publish`: collecting messages of the same route into runs, and handing runs to queues.
 //!
-//! A run ends when the queues change, the read's frames are used up, or another method comes: whatever a
-//! client does after a publish sees it.
+//! A run ends when the queues change, the read's frames are used up, or another method comes. A client's later methods
+//! therefore see all of its earlier publishes.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ const FLAG_REPLY_TO: u16 = 1 << 9;
 const FLAG_HEADERS: u16 = 1 << 13;
 const DELIVERY_MODE_PERSISTENT: u8 = 2;
 
-/// A body that lies in the read buffer, or one that was put together, or whose bytes are on their way to a file or gone.
+/// A body that lies in the read buffer, that was assembled, or whose bytes are on their way to a file or were dropped.
 pub(crate) enum BodyRef<'a> {
     Slice(&'a [u8]),
     Whole(Bytes),
@@ -50,7 +50,7 @@ pub(crate) enum BodyRef<'a> {
 }
 
 impl BodyRef<'_> {
-    /// Its bytes, wherever they are.
+    /// The size of the body in bytes, wherever it is.
     fn length(&self) -> u64 {
         match self {
             BodyRef::File(file) => file.length(),
@@ -68,17 +68,17 @@ impl BodyRef<'_> {
     }
 }
 
-/// What a publish becomes, but for its body.
+/// A checked and routed publish, except for its body.
 pub(crate) struct Prepared {
     route: Arc<Route>,
     persistent: bool,
     expiry_ms: u64,
     overlay: Vec<u8>,
-    /// Its properties, where they aren't kept as they came.
+    /// The properties, if they aren't kept as they came.
     rewritten: Option<Vec<u8>>,
 }
 
-/// A message that goes back to its publisher.
+/// A message that is returned to its publisher.
 #[derive(Clone, Copy)]
 pub(super) struct Returned<'a> {
     pub exchange: &'a [u8],
@@ -87,22 +87,22 @@ pub(super) struct Returned<'a> {
     pub body: &'a [u8],
 }
 
-/// Messages of one channel and [way](Route::is_same_way) that wait to be handed on together.
+/// Messages of one channel and [way](Route::is_same_way) that are collected to be handed on together.
 #[derive(Default)]
 pub(crate) struct PublishRun {
     builder: BatchBuilder,
     route: Option<Arc<Route>>,
     channel: u16,
     persistent: bool,
-    /// With so many messages it is handed on.
+    /// Number of messages at which the run is handed on.
     messages_max: usize,
-    /// Places in the run of messages that go back if they reach nobody.
+    /// Indexes in the run of messages that are returned if they reach no queue.
     mandatory: Vec<u32>,
-    /// Where its only message's body goes, if it is a large one.
+    /// The body file of its only message, if that is a large one.
     file: Option<BodyFile>,
 }
 
-/// What is kept of a run while its queues get it.
+/// The state of a run while its queues get it.
 pub(crate) struct RunOnItsWay {
     channel: u16,
     mandatory: Vec<u32>,
@@ -114,8 +114,8 @@ impl PublishRun {
         self.file.as_ref().is_some_and(BodyFile::is_pending)
     }
 
-    /// Nobody waits for the file any more. A message whose body is nowhere else goes with it; its publisher left without
-    /// a confirm.
+    /// Stops waiting for the body file. A message whose body isn't stored anywhere else is lost; its publisher left
+    /// without a confirm.
     pub(crate) fn give_up_file(&mut self) {
         if self.file.take().is_some() && self.builder.has_files() {
             self.builder.finish();
@@ -155,7 +155,7 @@ impl Session {
         Ok(())
     }
 
-    /// A content header on `channel`.
+    /// Handles a content header on `channel`.
     pub(crate) fn content_header(&mut self, channel: u16, payload: &[u8], now: Now) -> Result<()> {
         let incoming = std::mem::take(&mut self.channel(channel)?.incoming);
         let Incoming::Header(publish) = incoming else {
@@ -179,7 +179,7 @@ impl Session {
         Ok(())
     }
 
-    /// A content body on `channel`.
+    /// Handles a content body on `channel`.
     pub(crate) fn content_body(&mut self, channel: u16, payload: &[u8], now: Now) -> Result<()> {
         let partial = self.client.partial.clone();
         let incoming = &mut self.channel(channel)?.incoming;
@@ -203,9 +203,9 @@ impl Session {
         self.hand_on(channel, &exchange, &routing_key, mandatory, &properties, *prepared, body, now)
     }
 
-    /// Where the body that a header announces goes. A large one for durable queues alone is routed now, and written to its
-    /// file as it comes. One that a queue has in memory anyway, or that its publisher gets back, or that waits for a commit,
-    /// stays here until it is whole.
+    /// Decides where the body that a header announces is kept. A large body that only goes to durable queues is routed
+    /// now, and written to its file as it comes. It stays in memory until it is complete if a queue keeps it in memory
+    /// anyway, if it may be returned to its publisher, or if it waits for a commit.
     fn begin_body(&mut self, channel: u16, publish: &Publish, header: &ContentHeader<'_>, now: Now) -> Result<Body> {
         let size = header.body_size as usize;
         let persistent = delivery_mode(header.properties) == Some(DELIVERY_MODE_PERSISTENT);
@@ -224,7 +224,7 @@ impl Session {
         Body::new(header.properties, size, &self.client.partial)
     }
 
-    /// A complete message.
+    /// Handles a complete message.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn publish(
         &mut self,
@@ -311,7 +311,7 @@ impl Session {
         Ok(Prepared { route, persistent, expiry_ms, overlay, rewritten })
     }
 
-    /// Hands a message on that was routed.
+    /// Hands on a message that was routed.
     #[allow(clippy::too_many_arguments)]
     fn hand_on(
         &mut self,
@@ -389,7 +389,7 @@ impl Session {
         }
         self.client.routes.keep(route);
         if self.run.builder.len() >= self.run.messages_max || self.run.builder.is_full() {
-            // With a body file that is pending this does nothing: it comes again when it is written.
+            // If a body file is pending, this does nothing: the call is repeated when the file is written.
             self.flush_in_parts(now);
         }
         Ok(())
@@ -406,7 +406,7 @@ impl Session {
         body: &BodyRef<'_>,
         now: Now,
     ) -> Result<()> {
-        // Those before it keep their place in the order of confirms.
+        // Earlier messages keep their place in the order of confirms.
         self.flush_run(now);
         let stat = if mandatory { Stat::ReturnUnroutable } else { Stat::DropUnroutable };
         if let Some(entry) = self.channels.get_mut(&channel) {
@@ -431,7 +431,7 @@ impl Session {
         Ok(())
     }
 
-    /// `basic.return` of a message that had to be routed and wasn't.
+    /// Sends `basic.return` for a mandatory message that no queue got.
     pub(super) fn return_message(&mut self, channel: u16, returned: &Returned<'_>) {
         let Returned { exchange, routing_key, properties, body } = *returned;
         let frame_max = self.frame_max;
@@ -447,7 +447,7 @@ impl Session {
         encode_content_body(out, channel, body, frame_max);
     }
 
-    /// Hands the collected run to its queues, since something else comes next.
+    /// Hands the whole collected run to its queues, before something else is done.
     pub(crate) fn flush_run(&mut self, now: Now) {
         if let Some((run, mut fan_out)) = self.take_run(now) {
             fan_out.whole(&mut self.client, now.monotonic);
@@ -455,7 +455,7 @@ impl Session {
         }
     }
 
-    /// Hands the collected run to its queues, or to as many as the turn may: until the rest has it nothing is read.
+    /// Hands the collected run to as many of its queues as the turn allows. No input is read until the others have it.
     pub(crate) fn flush_in_parts(&mut self, now: Now) {
         if let Some((run, mut fan_out)) = self.take_run(now) {
             match fan_out.part(&mut self.client, now.monotonic) {
@@ -465,7 +465,7 @@ impl Session {
         }
     }
 
-    /// The collected run on its way to its queues; none if nothing is collected, or what is has to wait.
+    /// Takes out the collected run to hand it to its queues. None if nothing is collected, or if the run has to wait.
     fn take_run(&mut self, now: Now) -> Option<(RunOnItsWay, FanOut)> {
         if self.run.builder.is_empty() || self.run.is_pending() {
             return None;
@@ -488,7 +488,7 @@ impl Session {
         Some((RunOnItsWay { channel, mandatory }, fan_out))
     }
 
-    /// All its queues were offered a run.
+    /// Finishes a run that all its queues were offered.
     pub(super) fn fanned_out(&mut self, run: RunOnItsWay, fan_out: FanOut) {
         let RunOnItsWay { channel, mandatory } = run;
         let FannedOut { batch, mut accepted, wait, reached_nobody, .. } = fan_out.end(&mut self.client);
@@ -513,8 +513,9 @@ impl Session {
         }
     }
 
-    /// A run was routed to queues that are all being deleted: it reached nobody, as if it had come a moment later. Returns for how
-    /// many messages, from the first on, that is said by a confirm: one whose body is in a file can't be returned.
+    /// Returns the messages of a run whose queues are all being deleted: it is handled as if it had come a moment
+    /// later. The result is the number of messages, from the first on, that are confirmed instead: one whose body is in
+    /// a file can't be returned.
     fn return_from_gone(&mut self, channel: u16, batch: &Batch, mandatory: &[u32]) -> u32 {
         for index in mandatory {
             let message = batch.message(*index as usize);
@@ -537,15 +538,15 @@ impl Session {
         batch.len() as u32
     }
 
-    /// The queues of this connection's last route show that it is held back.
+    /// Makes the queues of this connection's last route show that it is blocked.
     pub(crate) fn show_held_publisher(&self, reason: WaitReason, now: Now) -> SmallVec<[QueueRef; 2]> {
         let queues = self.run.route.as_ref().map(|route| route.queues.clone()).unwrap_or_default();
         queues.iter().for_each(|queue| queue.publisher_held(reason, now.monotonic));
         queues
     }
 
-    /// Holds input back while publishes have to wait for the disk. When it is the log that has no room, its last
-    /// route's queues show it.
+    /// Blocks input while publishes have to wait for the disk. If the log has no room, the queues of the connection's
+    /// last route show it.
     pub(crate) fn hold_for_log(&mut self, now: Now) {
         self.flush_run(now);
         if self.alarm {
@@ -559,7 +560,7 @@ impl Session {
         self.hold(Held::Publishes { reason, queues }, now);
     }
 
-    /// True while this connection's publishes have to wait for the disk. One that never published goes on:
+    /// True while this connection's publishes have to wait for the disk. A connection that never published continues:
     /// the log keeps room for settles and metadata.
     pub(crate) fn publishes_wait(&self) -> bool {
         self.run.route.is_some() && self.client.is_log_full()
@@ -570,7 +571,7 @@ fn unexpected(received: &str, expected: &str) -> ProtocolError {
     ProtocolError::new(ReplyCode::UnexpectedFrame, format!("unexpected {received} frame, expected {expected}"))
 }
 
-/// A name that came over the wire as a short string fits one again.
+/// A name that came over the wire as a short string, and so fits one again.
 pub(crate) fn short(bytes: &[u8]) -> leveret_amqp091::ShortStr<'_> {
     leveret_amqp091::ShortStr::new(bytes).unwrap_or(leveret_amqp091::ShortStr::EMPTY)
 }

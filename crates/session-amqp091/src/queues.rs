@@ -120,7 +120,7 @@ impl Session {
         self.submit_binding(command, false, Answer::QueueUnbindOk { channel }, now)
     }
 
-    /// Binds or unbinds, after the check that is the same for both and for both kinds of destination.
+    /// Binds or unbinds, after the checks that both, and both kinds of destination, have in common.
     pub(crate) fn submit_binding(&mut self, bind: Bind, add: bool, answer: Answer, now: Now) -> Result<()> {
         if let DestinationName::Queue(name) = &bind.destination {
             self.refuse_reply_binding(name)?;
@@ -140,7 +140,7 @@ impl Session {
     /// `queue.purge`.
     pub(crate) fn queue_purge(&mut self, channel: u16, purge: &queue::Purge<'_>, now: Now) -> Result<()> {
         let name = self.queue_name(channel, purge.queue)?;
-        // A failed one, too: what can't be read may go.
+        // Purging a failed queue is allowed: unreadable messages may be dropped.
         let queue = self.known_queue(&name, Action::Consume(&name))?;
         let (count, ticket) = queue.purge(now.monotonic);
         let answer =
@@ -149,7 +149,7 @@ impl Session {
         Ok(())
     }
 
-    /// `queue.delete`. One that doesn't exist is deleted already.
+    /// `queue.delete`. One that doesn't exist counts as deleted.
     pub(crate) fn queue_delete(&mut self, channel: u16, delete: &queue::Delete<'_>, now: Now) -> Result<()> {
         let name = self.declared_queue_name(channel, delete.queue)?;
         let permit = self.authorize(Action::DeleteQueue(&name))?;
@@ -163,7 +163,7 @@ impl Session {
         Ok(())
     }
 
-    /// The permit for what this connection's user wants to do in its vhost.
+    /// The permit for an action of this connection's user in its vhost.
     pub(crate) fn authorize(&self, action: Action<'_>) -> Result<Permit> {
         Ok(self.client.authorize(action)?)
     }

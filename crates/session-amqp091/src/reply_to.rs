@@ -1,4 +1,4 @@
-//! Direct reply-to: the requester's side, and what the pseudo queue answers to other methods.
+//! Direct reply-to: the requester's side, and the pseudo queue's answers to other methods.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use leveret_broker::reply_to::{REPLY_TO, Registration, is_volatile};
 use leveret_broker::settings::TURN_BYTES_MAX;
 use leveret_broker::time::Now;
 
-/// The consumer of answers of a channel.
+/// A channel's consumer of answers.
 pub(crate) struct ReplyConsumer {
     pub tag: Arc<[u8]>,
     registration: Registration,
@@ -46,7 +46,7 @@ impl Session {
         Ok(())
     }
 
-    /// The tag of a new consumer: the client's, if the channel has none of that name, or one of ours.
+    /// The tag of a new consumer: the client's if it is unused on the channel, otherwise a generated one.
     pub(crate) fn free_consumer_tag(&mut self, channel: u16, given: ShortStr<'_>) -> Result<Arc<[u8]>> {
         if given.as_bytes().is_empty() {
             return Ok(self.client.broker.names.next("amq.ctag-").into_bytes().into());
@@ -60,7 +60,7 @@ impl Session {
         Ok(tag.into())
     }
 
-    /// `reply-to` that names the pseudo queue, replaced by the volatile name of the channel's consumer.
+    /// Replaces a `reply-to` that names the pseudo queue by the volatile name of the channel's consumer.
     pub(crate) fn with_volatile_reply_to(&mut self, channel: u16, raw: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut properties = Properties::decode(raw)?;
         if properties.reply_to.is_none_or(|name| name.as_bytes() != REPLY_TO.as_bytes()) {
@@ -75,7 +75,7 @@ impl Session {
         Ok(Some(out))
     }
 
-    /// `queue.declare` of the pseudo queue or a volatile name, passive or not: it is there, or it isn't.
+    /// `queue.declare` of the pseudo queue or a volatile name, passive or not: only checks that it exists.
     pub(crate) fn declare_reply_queue(&mut self, channel: u16, name: &str, nowait: bool) -> Result<()> {
         if name != REPLY_TO && self.client.broker.replies.find(name.as_bytes()).is_none() {
             return Err(Refused::no_queue(&self.client.vhost, name).into());
@@ -87,7 +87,7 @@ impl Session {
         Ok(())
     }
 
-    /// A volatile name has no bindings.
+    /// Refuses bindings of a volatile name, which can have none.
     pub(crate) fn refuse_reply_binding(&self, name: &str) -> Result<()> {
         match is_volatile(name.as_bytes()) {
             true => Err(ProtocolError::new(
@@ -98,7 +98,8 @@ impl Session {
         }
     }
 
-    /// Only its own channel gets from a volatile name what is sent to it; for others there is no such queue.
+    /// The error for consuming from a volatile name. Only its own channel gets the messages sent to it; for others
+    /// there is no such queue.
     pub(crate) fn refuse_reply_queue(&self, name: &str, method: &str) -> ProtocolError {
         if self.client.broker.replies.find(name.as_bytes()).is_none() {
             return Refused::no_queue(&self.client.vhost, name).into();
@@ -123,7 +124,7 @@ impl Session {
         }
     }
 
-    /// A channel's consumer of answers has ended.
+    /// Removes a channel's consumer of answers that has ended.
     pub(super) fn forget_reply_consumer(&mut self, reply: &ReplyConsumer) {
         self.reply_channels.remove(&reply.registration.target().key());
     }
@@ -141,7 +142,7 @@ impl Session {
             };
             let key = reply.key;
             let Some(number) = self.reply_channels.get(&key).copied() else { continue };
-            // The channel or its consumer is gone: so are the answers.
+            // The channel or its consumer is gone, and its answers are dropped.
             let Some(channel) = self.channels.get_mut(&number).filter(|channel| owner(channel)) else { continue };
             let Some(consumer) = &channel.reply else { continue };
             let tag = consumer.tag.clone();

@@ -22,7 +22,7 @@ use leveret_broker::time::{Nanos, Now};
 use leveret_broker::turn_budget::{CONTROL, EVENT};
 use leveret_session::client_connection::ClientConnection;
 
-/// Where a connection is (specification 2.2.4).
+/// The state of a connection (specification 2.2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// `connection.start` was sent.
@@ -31,24 +31,24 @@ pub(crate) enum Phase {
     Tune,
     /// `connection.open` is expected.
     Open,
-    /// Open.
+    /// The connection is open.
     Running,
-    /// The login was refused without a word; the socket is closed when the deadline passes.
+    /// The login was refused, and the client isn't told; the socket is closed when the deadline passes.
     Refused,
-    /// `connection.close` was sent; only its answer counts.
+    /// `connection.close` was sent; only its answer is handled.
     Closing,
-    /// Nothing more will be said.
+    /// Nothing more is sent.
     Finished,
 }
 
-/// See the module.
+/// The state of one AMQP 0-9-1 connection.
 pub(crate) struct Session {
     pub(crate) client: ClientConnection,
     pub(crate) phase: Phase,
     pub(crate) client_properties: ClientProperties,
     pub(crate) client_knows_cancel: bool,
     pub(crate) client_knows_blocked: bool,
-    /// `connection.blocked` was sent and not taken back.
+    /// `connection.blocked` was sent, and `connection.unblocked` wasn't since.
     pub(crate) told_blocked: bool,
     /// Publishing is blocked on the whole node.
     pub(crate) alarm: bool,
@@ -57,22 +57,22 @@ pub(crate) struct Session {
     pub(crate) heartbeat: Nanos,
     pub(crate) channels: FxHashMap<u16, Box<Channel>>,
     pub(crate) consumers: FxHashMap<u64, Box<Consumer>>,
-    /// Channels whose waiting consumers are being woken.
+    /// Channels whose parked consumers are being woken.
     pub(super) waking: Vec<u16>,
     /// The channels of consumers of direct reply-to, by key.
     pub(crate) reply_channels: FxHashMap<u64, u16>,
-    /// Answers that wait for the socket.
+    /// Answers of direct reply-to that wait for the socket.
     pub(crate) replies: VecDeque<Reply>,
-    /// Large bodies on their way out.
+    /// Large bodies that are being sent.
     pub(crate) contents: Contents,
     pub(crate) run: PublishRun,
-    /// Acknowledgements that came in one read and go to their queues together.
+    /// Acknowledgements that came in one read and are handed to their queues together.
     pub(crate) acks: ByQueue,
     pub(super) unfinished: VecDeque<Unfinished>,
     pub(crate) held: Held,
-    /// Channels after `tx.select`.
+    /// Number of channels in transaction mode (`tx.select`).
     pub(crate) transactions: u32,
-    /// Memory of what waits for `tx.commit`.
+    /// Bytes of memory that wait for `tx.commit`.
     pub(crate) transaction_bytes: u64,
     pub(crate) confirming: Vec<u16>,
 }
@@ -111,13 +111,14 @@ impl Session {
         self.phase == Phase::Finished && !self.is_ending()
     }
 
-    /// Things that it began to end are left: turns go on with them.
+    /// Whether work that was begun is left: turns go on with it.
     pub(crate) fn is_ending(&self) -> bool {
         !self.unfinished.is_empty()
     }
 
     pub(crate) fn wants_read(&self) -> bool {
-        // Under an alarm what comes next is read, at least, and held: its client has to be told.
+        // During an alarm at least the next frame is read, and blocked if it publishes: only then is the client
+        // notified.
         let has_to_be_told = self.alarm && !self.told_blocked;
         let takes_publishes = has_to_be_told || !self.client.waits_for_log;
         self.takes_input() && takes_publishes
@@ -131,17 +132,17 @@ impl Session {
             && !self.has_full_output()
     }
 
-    /// Consumers may take messages.
+    /// Whether consumers may take messages.
     fn delivers(&self) -> bool {
         self.phase == Phase::Running && !self.is_ending()
     }
 
-    /// What the client says means nothing any more.
+    /// Whether input of the client is ignored from now on.
     fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Refused | Phase::Finished)
     }
 
-    /// The client has to read before it is asked for more.
+    /// Whether the client has to read before more of its input is handled.
     fn has_full_output(&self) -> bool {
         self.client.output.is_full() || self.contents.behind_bytes() >= OUTPUT_BYTES_MAX
     }
@@ -157,7 +158,7 @@ impl Session {
                 && self.contents.behind_bytes() < TURN_BYTES_MAX)
     }
 
-    /// Bytes that the properties of a content header may have towards this client.
+    /// Largest size in bytes of the properties in a content header to this client.
     pub(crate) fn properties_max(&self) -> usize {
         match self.frame_max {
             0 => usize::MAX,
@@ -170,10 +171,10 @@ impl Session {
         self.channels.get_mut(&number).map(|channel| &mut **channel).ok_or_else(|| no_channel(number))
     }
 
-    /// See [`leveret_broker::Connection::receive`].
+    /// Handles input: see [`leveret_broker::Connection::receive`].
     pub(crate) fn receive(&mut self, input: &[u8], now: Now) -> usize {
         self.client.last_input = now.monotonic;
-        // The outbox may have more to say first; an alarm holds from the next read on.
+        // The outbox may have earlier events; an alarm takes effect from the next read on.
         self.alarm = self.client.broker.alarms.publishing_blocked();
         self.client.budget.renew();
         let mut used = 0;
@@ -223,7 +224,7 @@ impl Session {
         if self.is_over() { input.len() } else { used }
     }
 
-    /// Handles a frame; returns how many bytes of what follows it were used, too.
+    /// Handles a frame; returns how many bytes after it were used, too.
     fn frame(&mut self, frame: &Frame<'_>, rest: &[u8], now: Now) -> Result<usize> {
         if self.phase == Phase::Closing {
             if frame.kind == FrameKind::Method
@@ -286,7 +287,7 @@ impl Session {
         result.map_err(|error| error.in_method(&method)).map(|()| 0)
     }
 
-    /// The usual publish lies whole in the read buffer: it is handled without keeping any of it.
+    /// Handles the usual publish, which is entirely in the read buffer, without copying any of it.
     fn inline_publish(
         &mut self,
         number: u16,
@@ -322,10 +323,10 @@ impl Session {
         Ok(Some(used))
     }
 
-    /// See [`leveret_broker::Connection::turn`].
+    /// Runs one turn: see [`leveret_broker::Connection::turn`].
     pub(crate) fn turn(&mut self, now: Now) {
         if !self.wants_read() && !self.client.output.is_full() {
-            // Heartbeats that aren't read aren't missed, unless it is the client who doesn't read.
+            // Heartbeats that aren't read don't count as missed, unless it is the client that doesn't read.
             self.client.last_input = now.monotonic;
         }
         self.client.budget.renew();
@@ -339,7 +340,7 @@ impl Session {
             self.event(event, now);
         }
         if self.client.gone {
-            // What ended in this turn may have published, and somebody has to apply that.
+            // Work that ended in this turn may have published; those runs still have to be applied.
             self.client.hand_over();
             self.client.broker.streams.announce();
             return;
@@ -367,15 +368,15 @@ impl Session {
                     self.fail(channel, error, now);
                 }
             }
-            // Who asked is gone; and consumers of this protocol have no link credit.
+            // The consumer that asked is gone; and consumers of this protocol have no link credit.
             Event::Queue(Signal::Loaded(_) | Signal::Drained { .. }) => {}
-            // Whoever waits for it looks in this turn.
+            // The connection checks in this turn whether its body is there.
             Event::Body => {}
             Event::Durable(stream) => self.client.registered.notified(stream, false),
             Event::Written(stream) => self.client.registered.notified(stream, true),
             Event::Alarm => self.alarm_changed(),
             Event::Reply(reply) => self.replies.push_back(reply),
-            // One that isn't open yet is refused then.
+            // A connection that isn't open yet is refused when it opens.
             Event::Maintenance if self.phase != Phase::Running || !self.client.broker.is_in_maintenance() => {}
             Event::Maintenance => {
                 let text = format!("CONNECTION_FORCED - {IN_MAINTENANCE}");

@@ -1,4 +1,4 @@
-//! Where a channel's deliveries came from.
+//! The consumers and queues that a channel's deliveries came from.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use leveret_broker::queue_handle::QueueRef;
 
-/// Below so many entries it isn't worth to look which are of use.
+/// Below this number of entries, unused ones aren't looked for: it wouldn't pay.
 const SWEEP_MIN: usize = 64;
 
 /// A consumer, or a queue asked by `basic.get`.
@@ -17,16 +17,16 @@ pub(crate) struct Source {
     pub consumer: Option<ConsumerId>,
 }
 
-/// Sources by the index that deliveries keep. Those that have ended leave when nothing that they delivered is left: a channel
-/// may have any number of consumers in its life.
+/// Sources by the index that deliveries keep. Ended sources are removed when none of their deliveries is left, because
+/// a channel may have any number of consumers in its life.
 #[derive(Default)]
 pub(crate) struct Sources {
     entries: Vec<Option<Entry>>,
-    /// Indexes of no use.
+    /// Indexes that are unused.
     free: Vec<u32>,
-    /// Queues asked by `basic.get`, by the address of the queue that their entry keeps.
+    /// Index of each queue read by `basic.get`, by the address of the queue that its entry keeps.
     queues: FxHashMap<usize, u32>,
-    /// With more than so many entries they are looked through.
+    /// Number of entries above which unused ones are looked for.
     sweep_above: usize,
 }
 
@@ -48,7 +48,7 @@ impl Sources {
         self.add(Source { queue: queue.clone(), consumer: Some(id) }, false)
     }
 
-    /// The index of a queue that is asked for messages, added when it is new.
+    /// The index of a queue that `basic.get` reads from; it is added if it is new.
     pub(super) fn queue(&mut self, queue: &QueueRef) -> u32 {
         let address = Arc::as_ptr(queue).addr();
         if let Some(index) = self.queues.get(&address) {
@@ -73,7 +73,7 @@ impl Sources {
         }
     }
 
-    /// A consumer has ended, and some of its deliveries may be left or none is.
+    /// Ends a source. It is kept if some of its deliveries may be left.
     pub(super) fn end(&mut self, index: u32, may_be_left: bool) {
         if !may_be_left {
             self.forget(index);
@@ -91,12 +91,12 @@ impl Sources {
         }
     }
 
-    /// There are twice as many as the last look left.
+    /// Whether there are twice as many entries as the last sweep left.
     pub(super) fn want_sweep(&self) -> bool {
         self.free.is_empty() && self.entries.len() > self.sweep_above.max(SWEEP_MIN)
     }
 
-    /// Forgets the sources that have ended and that none of the deliveries left is of, whose indexes these are.
+    /// Removes ended sources without deliveries; `left` has the source index of each delivery that is left.
     pub(super) fn sweep(&mut self, left: impl Iterator<Item = u32>) {
         let mut is_left = vec![false; self.entries.len()];
         left.for_each(|index| is_left[index as usize] = true);

@@ -1,4 +1,4 @@
-//! What the log says of a session.
+//! The texts of log lines about a session.
 
 use leveret_amqp091::{FieldValue, method::name_of};
 
@@ -13,7 +13,7 @@ impl Session {
         self.client.told(client_name)
     }
 
-    /// RabbitMQ's names.
+    /// The state by RabbitMQ's name.
     pub(crate) fn state(&self) -> &'static str {
         match self.phase {
             Phase::Start | Phase::Refused => "starting",
@@ -25,10 +25,11 @@ impl Session {
         }
     }
 
-    /// `operation queue.declare caused a channel exception not_found: no queue 'q' in vhost '/'`.
+    /// The cause of a close, such as `operation queue.declare caused a channel exception not_found: no queue 'q' in
+    /// vhost '/'`.
     pub(crate) fn cause(&self, scope: &str, error: &ProtocolError) -> String {
         if self.phase != Phase::Running {
-            // Until the connection is open RabbitMQ says no more than why.
+            // Until the connection is open, RabbitMQ only logs the reason.
             return error.text.clone();
         }
         let (class_id, method_id) = error.method;

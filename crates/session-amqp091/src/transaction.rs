@@ -1,6 +1,6 @@
 //! `tx.select`, `tx.commit`, `tx.rollback` (specification 1.9).
 //!
-//! Messages are routed when they are published; they are returned, and all else happens, at the commit.
+//! Messages are routed when they are published. Everything else, including returns, happens at the commit.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
 use leveret_session::transaction::{Committed, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
-/// What of a channel waits for its commit.
+/// A channel's open transaction.
 #[derive(Default)]
 pub(crate) struct Tx {
     transaction: Transaction,
-    /// In the order in which they came.
+    /// Settlements in the order in which they came.
     settled: Vec<(Settlement, Vec<Delivery>)>,
     returns: Vec<UnroutedMessage>,
     /// Answers to requesters of direct reply-to.
@@ -40,7 +40,7 @@ impl UnroutedMessage {
 }
 
 impl Tx {
-    /// Messages and acknowledgements that wait.
+    /// Number of messages and of acknowledgements that wait.
     pub(super) fn counts(&self) -> (usize, usize) {
         let acknowledged = self.settled.iter().map(|(_, deliveries)| deliveries.len()).sum();
         (self.transaction.message_count() + self.returns.len() + self.replies.len(), acknowledged)
@@ -68,7 +68,7 @@ impl Session {
         Ok(())
     }
 
-    /// `tx.commit`: the answer follows when all of it is durable.
+    /// `tx.commit`: the answer follows when all of the transaction is durable.
     pub(crate) fn tx_commit(&mut self, number: u16, now: Now) -> Result<()> {
         let Tx { mut transaction, settled, returns, replies } = self.take_tx(number)?;
         if let Some(queue) = transaction.stopped_target() {
@@ -102,7 +102,7 @@ impl Session {
         Ok(())
     }
 
-    /// `tx.rollback`: messages are forgotten, deliveries are unsettled as before.
+    /// `tx.rollback`: messages are dropped, deliveries are unsettled again.
     pub(crate) fn tx_rollback(&mut self, number: u16) -> Result<()> {
         let tx = self.take_tx(number)?;
         self.channel(number)?.restore(tx.settled.into_iter().flat_map(|(_, deliveries)| deliveries));
@@ -118,7 +118,7 @@ impl Session {
         Ok(tx)
     }
 
-    /// The channel ends; what wasn't committed never was.
+    /// Drops the transaction of a channel that ends.
     pub(super) fn tx_end(&mut self, channel: &mut Channel) {
         let Some(tx) = channel.tx.take() else { return };
         self.transactions -= 1;
@@ -160,7 +160,7 @@ impl Session {
         true
     }
 
-    /// Keeps a message that goes back at the commit. False when the channel isn't transactional.
+    /// Keeps a message that is returned at the commit. False when the channel isn't transactional.
     pub(super) fn tx_return(&mut self, number: u16, returned: &Returned<'_>) -> Result<bool> {
         self.check_transaction(number, returned.body.len(), 0)?;
         let Some(tx) = self.channel(number)?.tx.as_mut() else { return Ok(false) };

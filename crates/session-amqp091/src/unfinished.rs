@@ -1,7 +1,7 @@
 //! Work on many things at once, done in parts: see [`leveret_broker::turn_budget`].
 //!
-//! Until the last part is done no input is read and nothing is delivered, so that neither the client nor a queue sees it half
-//! done: the answer comes when all of it is.
+//! Until the last part is done, no input is read and nothing is delivered, so that neither the client nor a queue sees
+//! it half done. The answer is sent when all of it is done.
 
 use std::collections::{btree_map, hash_map};
 use std::sync::Arc;
@@ -20,62 +20,63 @@ use leveret_broker::time::Now;
 use leveret_broker::turn_budget::{CONSUMER, TurnBudget};
 use leveret_session::fan_out::FanOut;
 
-/// Something that was begun.
+/// A piece of work that was begun and isn't finished.
 pub(crate) enum Unfinished {
-    /// A run is on its way to many queues.
+    /// Handing a run to many queues.
     FanOut(RunOnItsWay, Box<FanOut>),
-    /// Deliveries of a channel are settled.
+    /// Settling deliveries of a channel.
     Settling(Settling),
-    /// A channel ends.
+    /// Ending a channel.
     Channel(EndingChannel),
-    /// The connection ends.
+    /// Ending the connection.
     Connection(EndingConnection),
 }
 
 pub(crate) struct Settling {
     pub channel: u16,
-    /// The last delivery-tag that it is about.
+    /// The last delivery-tag to settle.
     pub up_to: u64,
     pub settlement: Settlement,
-    /// `basic.recover-ok` follows.
+    /// `basic.recover-ok` is sent afterwards.
     pub recover_ok: bool,
 }
 
-/// A channel that frames find no more: its consumers end, its deliveries go back to their place.
+/// A channel that is ending and that frames no longer reach: its consumers are removed, its deliveries requeued in
+/// place.
 pub(crate) struct EndingChannel {
     channel: Box<Channel>,
     /// Keys of its consumers.
     consumers: btree_map::IntoIter<Arc<[u8]>, u64>,
-    /// From here on the queues are gone that go with it.
+    /// The ticket from which on the queues that are deleted with it are gone.
     gone_at: Ticket,
-    /// None when we closed it: what was to be said is said.
+    /// The answer to the client. None if the broker closed the channel, as its close was sent already.
     answer: Option<Answer>,
 }
 
-/// All that is a connection's own ends.
+/// A connection that is ending with everything that it owns.
 pub(crate) struct EndingConnection {
     answer: Option<Answer>,
     gone_at: Ticket,
-    /// None until what was begun before is done.
+    /// None until earlier unfinished work is done.
     left: Option<Remains>,
 }
 
 struct Remains {
-    /// The one that is ending.
+    /// The channel that is being ended.
     channel: Option<EndingChannel>,
     channels: hash_map::IntoIter<u16, Box<Channel>>,
-    /// Exclusive queues from this id on are left; none when no more are.
+    /// The first id of the exclusive queues that are left; none if no more are.
     exclusive_queues: Option<QueueId>,
 }
 
 impl Session {
-    /// Begins, and does as much of it as this turn may.
+    /// Begins the work and does as much of it as this turn allows.
     pub(super) fn begin_work(&mut self, unfinished: Unfinished, now: Now) {
         self.unfinished.push_back(unfinished);
         self.go_on(now);
     }
 
-    /// Does the next parts of what was begun.
+    /// Continues unfinished work, as much as this turn allows.
     pub(super) fn go_on(&mut self, now: Now) {
         while !self.client.budget.is_spent()
             && let Some(mut unfinished) = self.unfinished.pop_front()
@@ -111,7 +112,7 @@ impl Session {
         }
     }
 
-    /// What a channel began is done at once, since it ends.
+    /// Finishes a channel's settlements at once, since the channel ends.
     fn finish_settling(&mut self, number: u16, now: Now) {
         let is_its = |other: &Unfinished| matches!(other, Unfinished::Settling(other) if other.channel == number);
         while let Some(at) = self.unfinished.iter().position(is_its)
@@ -123,7 +124,7 @@ impl Session {
         }
     }
 
-    /// Settles deliveries, those with the lowest tags first. True when no more are left.
+    /// Settles deliveries, the lowest tags first. True if none is left.
     fn settle_part(&mut self, settling: &mut Settling, now: Now) -> bool {
         let Settling { channel, up_to, settlement, .. } = *settling;
         let Some(entry) = self.channels.get_mut(&channel) else { return true };
@@ -133,7 +134,7 @@ impl Session {
         is_done
     }
 
-    /// Takes a channel out of the connection, to end it. What is to be said follows when it has.
+    /// Takes a channel out of the connection and begins to end it. The answer is sent when it has ended.
     pub(super) fn begin_end_of_channel(&mut self, number: u16, answer: Option<Answer>, now: Now) {
         self.finish_settling(number, now);
         let Some(channel) = self.channels.remove(&number) else { return };
@@ -149,7 +150,7 @@ impl Session {
         if channel.has_published() {
             self.client.counters.publishers_closed.increment();
         }
-        // One whose close the client hasn't answered was counted when it was closed.
+        // A channel whose close the client hasn't answered was already counted when it was closed.
         if !channel.closing {
             self.client.account.give(Kind::Channels, 1);
             self.client.counters.channels_closed.add(1);
@@ -158,7 +159,7 @@ impl Session {
         EndingChannel { channel, consumers, gone_at: Ticket::default(), answer }
     }
 
-    /// Gives deliveries back and ends consumers, each queue's in one step. True when none are left.
+    /// Requeues deliveries and removes consumers, each queue's in one step. True if none is left.
     fn end_channel_part(&mut self, ending: &mut EndingChannel, now: Now) -> bool {
         let mut by_queue = ByQueue::default();
         let (settled, mut is_done) = ending.channel.settle_part(u64::MAX, &mut self.client.budget);
@@ -183,7 +184,7 @@ impl Session {
         is_done
     }
 
-    /// The connection is over: everything that is its own goes.
+    /// Begins to end the connection and everything that it owns.
     pub(super) fn begin_end(&mut self, answer: Option<Answer>, now: Now) {
         self.run.give_up_file();
         self.flush_run(now);

@@ -1,4 +1,4 @@
-//! What a connection says of itself when it is asked.
+//! The connection's answers to inquiries.
 
 use leveret_model::Arguments;
 

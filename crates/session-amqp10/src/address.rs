@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Bytes of a routing key.
 const ROUTING_KEY_MAX: usize = 255;
 
-/// Where a sending client's messages go.
+/// The destination of a sending client's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     /// An exchange with a fixed routing key.
@@ -22,7 +22,7 @@ pub(crate) enum Target {
     DeclaredQueue(Arc<str>),
 }
 
-/// Where a receiving client's messages come from.
+/// The source of a receiving client's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A queue, which must exist.
@@ -33,7 +33,7 @@ pub(crate) enum Source {
     Bound { exchange: Arc<str>, key: Arc<str> },
 }
 
-/// Why an address isn't one, in the words of the description that the client gets.
+/// An invalid address; the text is the description that the client gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BadAddress(pub String);
 
@@ -81,7 +81,7 @@ pub(crate) fn to_field(address: &str) -> Option<Target> {
     target_2(address).flatten()
 }
 
-/// None when it isn't version 2 at all, inner none when it is a bad one.
+/// None if it isn't version 2 at all; inner none if it is an invalid one.
 #[allow(clippy::option_option)]
 fn target_2(address: &str) -> Option<Option<Target>> {
     if let Some(rest) = address.strip_prefix("/exchanges/") {
@@ -100,7 +100,7 @@ fn target_2(address: &str) -> Option<Option<Target>> {
 /// A source's address.
 ///
 /// # Errors
-/// [`BadAddress`] when it is no address, or one of version 1 that isn't permitted.
+/// [`BadAddress`] if it is no address, or one of version 1 that isn't permitted.
 pub(crate) fn source(address: &str, version_1: bool) -> Result<Source, BadAddress> {
     if let Some(queue) = address.strip_prefix("/queues/") {
         let name = segment(queue).ok_or_else(|| bad(address))?;
@@ -123,19 +123,19 @@ pub(crate) fn source(address: &str, version_1: bool) -> Result<Source, BadAddres
     Ok(source)
 }
 
-/// Whether a routing key can be stored and told to clients of AMQP 0-9-1, where it is a short string.
+/// Whether a routing key can be stored and sent to clients of AMQP 0-9-1, where it is a short string.
 pub(crate) fn is_routing_key(key: &str) -> bool {
     key.len() <= ROUTING_KEY_MAX
 }
 
-/// A part of an address of version 2, decoded. None when it holds what had to be percent-encoded: anything but letters,
-/// digits and the marks of a path segment (RFC 3986, 3.3).
+/// A part of an address of version 2, decoded. None if it has characters that must be percent-encoded: anything but
+/// letters, digits and the marks of a path segment (RFC 3986, 3.3).
 fn segment(part: &str) -> Option<String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&byte);
     part.bytes().all(allowed).then(|| percent_decode(part)).flatten()
 }
 
-/// Splits `/kind/rest`; clients also write two slashes.
+/// Splits `/kind/rest`; clients also begin it with two slashes.
 fn version_1_parts(address: &str) -> Option<(&str, &str)> {
     let rest = address.strip_prefix('/')?;
     let rest = rest.strip_prefix('/').unwrap_or(rest);
@@ -153,7 +153,7 @@ fn decode(segment: &str) -> Result<Arc<str>, BadAddress> {
     percent_decode(segment).map(Into::into).ok_or_else(|| bad(segment))
 }
 
-/// None for a bad escape or bytes that aren't UTF-8.
+/// Decodes percent escapes. None for a bad escape or bytes that aren't UTF-8.
 pub(crate) fn percent_decode(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
@@ -169,7 +169,7 @@ pub(crate) fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// Everything but unreserved characters (RFC 3986, 2.3) escaped.
+/// Escapes everything but unreserved characters (RFC 3986, 2.3).
 pub(crate) fn percent_encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

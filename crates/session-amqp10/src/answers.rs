@@ -1,4 +1,4 @@
-//! Answers to unsettled dispositions: a delivery is settled by us once its effect is on disk.
+//! Answers to unsettled dispositions: we settle a delivery once the disposition's effect is on disk.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use leveret_broker::wait_for::WaitFor;
 /// Delivery-ids of one link that are answered together.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
-    /// What it waits for.
+    /// The position that the answer waits for.
     pub wait: WaitFor,
     pub channel: u16,
     pub handle: u32,
@@ -22,16 +22,16 @@ pub(crate) struct Answer {
     pub state: DeliveryState<'static>,
 }
 
-/// See the module; of one connection.
+/// The answers of one connection that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    /// Those that wait for places of the commit streams.
+    /// Answers that wait for positions of the commit streams.
     placed: InOrder<Answer>,
-    /// Those of each link that wait for dead letters of its queue, which are moved in the order in which they died: the
-    /// first is due before the others, so nobody looks at those.
+    /// Answers of each link that wait for dead letters of its queue to be moved. They are moved in the order in which
+    /// they died, so only the first answer of each link can be due and has to be checked.
     moving: FxHashMap<(u16, u32), VecDeque<Answer>>,
-    /// Those that wait for dead letters of several queues or consumers, which a transaction rejected: in the order of
-    /// the discharges, as those are answered.
+    /// Answers that wait for dead letters of several queues or consumers that a transaction rejected, in the order of
+    /// the discharges, in which they are answered.
     discharged: InOrder<Answer>,
 }
 
@@ -46,13 +46,14 @@ impl Answers {
         }
     }
 
-    /// The places that the next ones wait for. A move that isn't written yet has none; the connection is notified of it.
+    /// The positions that the next answers wait for. A move that isn't written yet has none; it notifies the
+    /// connection.
     pub(crate) fn awaited(&self) -> impl Iterator<Item = Awaited> {
         let moving = self.moving.values().filter_map(|answers| answers.front()?.wait.first_awaited());
         self.placed.awaited().chain(self.discharged.awaited()).chain(moving)
     }
 
-    /// Takes out what is due, side by side what lies side by side.
+    /// Takes out the answers that are due; adjacent ones are merged.
     pub(crate) fn take_due(&mut self, reached: &impl Fn(StreamId) -> Watermarks) -> Vec<Answer> {
         let mut due: Vec<Answer> = Vec::new();
         due.extend(std::iter::from_fn(|| self.placed.pop(reached)));
@@ -75,18 +76,18 @@ impl Answers {
         due
     }
 
-    /// How many are looked at when a link or session is over.
+    /// Number of answers that are checked when a link or session ends.
     pub(crate) fn len(&self) -> usize {
         self.placed.len() + self.discharged.len()
     }
 
-    /// A link is over: its deliveries are somebody else's, and nothing is said of them.
+    /// Drops the answers of a link that has ended: its deliveries belong to other consumers now.
     pub(crate) fn forget_link(&mut self, channel: u16, handle: u32) {
         self.moving.remove(&(channel, handle));
         self.retain(|answer| answer.channel != channel || answer.handle != handle);
     }
 
-    /// A session is over, and all its links with it.
+    /// Drops the answers of a session that has ended, with all its links.
     pub(crate) fn forget_session(&mut self, channel: u16) {
         self.moving.retain(|(other, _), _| *other != channel);
         self.retain(|answer| answer.channel != channel);
@@ -119,7 +120,7 @@ mod tests {
         move |_| Watermarks::synced(Place::new(number))
     }
 
-    /// The first place that an answer waits for.
+    /// The first position that an answer waits for.
     fn next(answers: &Answers) -> Option<u64> {
         answers.awaited().map(|awaited| awaited.place().number()).min()
     }
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_move_holds_nobody_else_back() {
+    fn a_move_delays_no_other_answers() {
         let group = Arc::new(GroupPlace::default());
         let mut answers = Answers::default();
         answers.push(answer(moved(group.clone()), 0, 0, 0));
@@ -149,13 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn of_each_link_only_the_first_move_is_looked_at() {
+    fn only_the_first_move_of_each_link_is_checked() {
         let groups: Vec<Arc<GroupPlace>> = (0..3).map(|_| Arc::default()).collect();
         let mut answers = Answers::default();
         for (id, group) in groups.iter().enumerate() {
             answers.push(answer(moved(group.clone()), id as u32 / 2, id as u32, id as u32));
         }
-        // As its own queue never closes them: behind the first nobody looks.
+        // A queue never closes its groups in this order, but the test shows that only the first one is checked.
         groups[1].close(Place::new(1));
         assert_eq!((next(&answers), answers.take_due(&durable(1)).len()), (None, 0));
         groups[2].close(Place::new(2));
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_takes_its_answers_with_it() {
+    fn a_link_that_ends_drops_its_answers() {
         let mut answers = Answers::default();
         answers.push(answer(at(1), 0, u32::MAX, u32::MAX));
         answers.push(answer(at(1), 1, 0, 0));

@@ -1,4 +1,4 @@
-//! Whole messages out of transfers (specification 2.6.14), and what those take that haven't come in whole.
+//! Assembly of whole messages from transfers (specification 2.6.14), and the memory of incomplete ones.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,19 +20,20 @@ pub(crate) struct Partial {
     pub settled: bool,
     pub transaction: Option<Box<[u8]>>,
     received: Received,
-    /// Bytes that have come.
+    /// Number of bytes that have come.
     size: usize,
 }
 
-/// Where they are.
+/// The place of the bytes that have come.
 enum Received {
-    /// Here. From so many on it is looked whether they are better in a file.
+    /// In memory. From `look_at` bytes on, they are checked for whether a file is the better place.
     Memory { bytes: PartialBytes, look_at: usize },
-    /// On their way to a file.
+    /// In a file, or on their way there.
     File(Box<LargeMessage>),
 }
 
-/// A large durable message: what comes before its body is here, and was routed; the rest is in a file, or on its way there.
+/// A large durable message. The sections before its body are in memory, and it was routed by them; the rest is in a
+/// file, or on its way there.
 pub(crate) struct LargeMessage {
     /// All sections before the body.
     pub start: Vec<u8>,
@@ -41,7 +42,7 @@ pub(crate) struct LargeMessage {
     check: BodyCheck,
 }
 
-/// Where a message goes.
+/// The destination of a message.
 pub(crate) struct Address {
     pub exchange: Box<str>,
     pub key: Box<str>,
@@ -49,7 +50,8 @@ pub(crate) struct Address {
 }
 
 impl LargeMessage {
-    /// One of which `payload` has come, up to `body` without its body; the bare message begins at `bare`.
+    /// A message of which `payload` has come: up to `body` everything before its body; the bare message begins at
+    /// `bare`.
     ///
     /// # Errors
     /// It is malformed, or the connection's unfinished messages hold too much.
@@ -84,15 +86,15 @@ impl LargeMessage {
     }
 }
 
-/// Messages out of transfers, one after the other.
+/// Assembles messages from transfers, one after the other.
 pub(crate) struct Assembly {
     settle_mode: SenderSettleMode,
     partial: Option<Partial>,
-    /// What all of the connection hold.
+    /// Memory of all incomplete messages of the connection.
     all: PartialMessages,
 }
 
-/// A message that has come in whole.
+/// A complete message.
 pub(crate) struct Complete<'a> {
     pub id: Serial,
     pub tag: Cow<'a, [u8]>,
@@ -104,7 +106,7 @@ pub(crate) struct Complete<'a> {
     pub size: usize,
 }
 
-/// A message in the read buffer, or one that was put together.
+/// A message that lies in the read buffer, or one that was assembled.
 pub(crate) enum Payload<'a> {
     Slice(&'a [u8]),
     Whole(Vec<u8>),
@@ -112,7 +114,7 @@ pub(crate) enum Payload<'a> {
 }
 
 impl Payload<'_> {
-    /// What is here of it: of a large one, the sections before its body.
+    /// The bytes in memory: of a large message, the sections before its body.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Payload::Slice(bytes) => bytes,
@@ -123,12 +125,12 @@ impl Payload<'_> {
 }
 
 impl Assembly {
-    /// For a link whose sender settles like this.
+    /// An assembly for a link with this settle mode of the sender.
     pub(crate) fn new(settle_mode: SenderSettleMode, all: PartialMessages) -> Self {
         Self { settle_mode, partial: None, all }
     }
 
-    /// Takes a transfer in; gives the message out when it is complete.
+    /// Takes in a transfer; returns the message if it is complete.
     ///
     /// # Errors
     /// No credit, inconsistent fields, or a message that grows too large.
@@ -187,8 +189,8 @@ impl Assembly {
         Ok(Some(Complete { id, tag: tag.into(), settled, transaction, payload, size }))
     }
 
-    /// What has come of a message that should go to a file, if that can be; none before the next `from` bytes are there,
-    /// and then after each doubling.
+    /// The bytes that have come of a message that may go to a file. None before another `from` bytes are there, and
+    /// from then on only after each doubling.
     pub(crate) fn large(&mut self, from: usize) -> Option<&[u8]> {
         let partial = self.partial.as_mut().filter(|partial| partial.transaction.is_none())?;
         let Received::Memory { bytes, look_at } = &mut partial.received else { return None };
@@ -199,21 +201,21 @@ impl Assembly {
         Some(bytes.as_slice())
     }
 
-    /// It goes on like this.
+    /// Moves the message that is being assembled to a file.
     pub(crate) fn goes_to_file(&mut self, message: Box<LargeMessage>) {
         if let Some(partial) = &mut self.partial {
             partial.received = Received::File(message);
         }
     }
 
-    /// Whether this transfer is a whole message of no transaction, and the first of its delivery.
+    /// Whether this transfer is a whole message outside of any transaction, and the first of its delivery.
     #[inline]
     pub(crate) fn is_whole(&self, transfer: &Transfer<'_>) -> bool {
         self.partial.is_none() && !transfer.more && !transfer.aborted && transfer.state.is_none()
     }
 
-    /// As [`receive`](Self::receive) of a transfer that [is whole](Self::is_whole), with a payload of `size` bytes: its
-    /// delivery-id, and whether it is settled.
+    /// Like [`receive`](Self::receive), for a transfer that [is whole](Self::is_whole), with a payload of `size` bytes.
+    /// Returns its delivery-id, and whether it is settled.
     ///
     /// # Errors
     /// No credit, inconsistent fields, or too large a message.
@@ -230,7 +232,7 @@ impl Assembly {
         Ok(first)
     }
 
-    /// The first transfer of a delivery: its delivery-id, and whether it is settled.
+    /// Checks the first transfer of a delivery. Returns its delivery-id, and whether it is settled.
     #[inline]
     fn check_first(&self, transfer: &Transfer<'_>, grant: &mut Grant) -> Result<(Serial, bool)> {
         let Some(id) = transfer.delivery_id.map(Serial) else {

@@ -1,4 +1,4 @@
-//! `attach`: a link begins, or is refused (specification 2.6.3, 2.7.3).
+//! `attach`: begins or refuses a link (specification 2.6.3, 2.7.3).
 
 use std::sync::Arc;
 
@@ -31,21 +31,21 @@ use leveret_broker::reply_to::is_volatile;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 
-/// Outcomes that a receiver may answer with (3.4).
+/// The outcomes that a receiver may use (3.4).
 pub(crate) const OUTCOMES: [Symbol<'static>; 4] = [
     Symbol::new("amqp:accepted:list"),
     Symbol::new("amqp:rejected:list"),
     Symbol::new("amqp:released:list"),
     Symbol::new("amqp:modified:list"),
 ];
-/// Bytes of a link's name, which is kept while the link is there.
+/// Largest size in bytes of a link's name, which is kept as long as the link.
 const LINK_NAME_MAX: usize = 1024;
 const PRIORITY: &str = "rabbitmq:priority";
 /// JMS selectors, by the names that clients use for the filter.
 const SELECTORS: [&str; 2] = ["jms-selector", "apache.org:selector-filter:string"];
 
 impl Connection {
-    /// The client attaches a link.
+    /// Handles the client's attach of a link.
     pub(crate) fn attach(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
         let handle = attach.handle;
         if handle > session.handle_max {
@@ -70,7 +70,7 @@ impl Connection {
         attached
     }
 
-    /// Attaches a link if there may be one more.
+    /// Attaches a link if the limit allows one more.
     fn attach_counted(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
         self.client.account.take(Kind::Links)?;
         let receives = attach.role == Role::Receiver;
@@ -87,14 +87,14 @@ impl Connection {
             Role::Receiver => self.attach_consumer(session, attach, now),
         };
         if !session.is_attached(attach.handle) {
-            // Refused, or held until its queue is declared.
+            // The link was refused, or is held until its queue is declared.
             self.client.account.give(Kind::Links, 1);
             self.client.account.give(Kind::Consumers, u64::from(receives));
         }
         attached
     }
 
-    /// The client sends: where its messages go.
+    /// Attaches a link on which the client sends.
     fn attach_publisher(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
         let target = match &attach.target {
             Some(TargetArchetype::Target(target)) => target,
@@ -174,7 +174,7 @@ impl Connection {
         Ok(())
     }
 
-    /// None while a queue is being declared for it: the attach is then handled again.
+    /// The link's destination. None while a queue is being declared for it: the attach is handled again then.
     fn destination(&mut self, target: &Target<'_>, now: Now) -> Result<Option<Destination>> {
         let Some(address) = target.address else { return Ok(Some(Destination::Anonymous)) };
         let version_1 = self.client.broker.settings.amqp_address_v1;
@@ -205,14 +205,14 @@ impl Connection {
         let found = snapshot.topology.exchange(&self.client.vhost, exchange);
         let found = found.ok_or_else(|| leveret_model::Refused::no_exchange(&self.client.vhost, exchange))?;
         found.check_publish().map_err(|refused| {
-            // RabbitMQ has another word for it here than over AMQP 0-9-1.
+            // RabbitMQ words this differently here than over AMQP 0-9-1.
             let text = refused.text.replacen("cannot publish", "forbidden to publish", 1);
             Failure::link(condition::UNAUTHORIZED_ACCESS, text)
         })
     }
 
-    /// A queue to publish to. Another connection's exclusive queue is one as well, as it is for everybody who
-    /// publishes to the default exchange: answers come to temporary queues so.
+    /// A queue to publish to. It may be another connection's exclusive queue, just as for clients that publish to the
+    /// default exchange: this is how answers reach temporary queues.
     fn target_queue(&self, name: &str) -> Result<QueueRef> {
         let snapshot = self.client.broker.registry.snapshot();
         let queue = snapshot
@@ -232,7 +232,7 @@ impl Connection {
         running(queue)
     }
 
-    /// The client receives: from which queue.
+    /// Attaches a link on which the client receives from a queue.
     fn attach_consumer(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
         let Some(source) = &attach.source else {
             return Err(Failure::link(condition::INVALID_FIELD, "Attach refused: source_required"));
@@ -310,11 +310,11 @@ impl Connection {
         effective.distribution_mode = Some(if browses { DistributionMode::Copy } else { DistributionMode::Move });
         effective.default_outcome = Some(Outcome::Released);
         if !source.dynamic {
-            // Those that it names mean nothing here.
+            // The capabilities that it names have no meaning here.
             effective.capabilities = Symbols::NONE;
         }
         effective.outcomes = if source.outcomes.is_empty() { Symbols::of(&OUTCOMES) } else { source.outcomes };
-        // None of those that were asked for is understood.
+        // No filter that was asked for is supported.
         let filters = EncodedMap::new();
         effective.filter = source.filter.map(|_| filters.as_map());
         let answer = Attach {
@@ -332,7 +332,7 @@ impl Connection {
         self.send_attach(session.channel, answer)
     }
 
-    /// None while a queue is being declared for it: the attach is then handled again.
+    /// The queue of a source. None while a queue is being declared for it: the attach is handled again then.
     fn source_queue(&mut self, source: &Source<'_>, now: Now) -> Result<Option<QueueRef>> {
         let Some(address) = source.address else {
             return Err(bad_address("undefined"));
@@ -358,7 +358,7 @@ impl Connection {
         self.usable_queue(&name, Some(Action::Consume(&name))).map(Some)
     }
 
-    /// A refused attach is answered with one that has no terminus, and a detach follows (2.6.3).
+    /// Refuses an attach: the answer has no terminus, and a detach follows (2.6.3).
     fn refuse(&mut self, channel: u16, attach: &Attach<'_>) -> Result<()> {
         let mut answer = Attach {
             name: attach.name,
@@ -381,13 +381,13 @@ impl Connection {
         self.send_attach(channel, answer)
     }
 
-    /// The frame is handled again when `ticket` is durable.
+    /// Holds the frame, which is handled again when `ticket` is durable.
     pub(crate) fn hold(&mut self, ticket: Ticket) {
         self.held = Held::Again { ticket };
     }
 }
 
-/// Whether our end is the management node.
+/// Whether the address at our end is the management node.
 fn is_for_management(attach: &Attach<'_>) -> bool {
     let address = match (attach.role, &attach.target, &attach.source) {
         (Role::Sender, Some(TargetArchetype::Target(target)), _) => target.address,
@@ -405,7 +405,7 @@ fn bad_address(shown: &str) -> Failure {
     Failure::link(condition::INVALID_FIELD, format!("Attach refused: {{bad_address,{shown}}}"))
 }
 
-/// What no link of ours can do.
+/// Refuses fields of an attach that no link of ours supports.
 fn check(attach: &Attach<'_>) -> Result<()> {
     let length = attach.name.len();
     if length > LINK_NAME_MAX {
@@ -429,8 +429,8 @@ fn check_outcomes(source: &Source<'_>) -> Result<()> {
     }
 }
 
-/// Filters that aren't known are left out of the answer (3.5.8); a selector that is ignored would deliver messages
-/// that its client asked not to see.
+/// Unknown filters are left out of the answer (3.5.8). A selector is refused instead: ignoring it would deliver
+/// messages that its client asked not to get.
 fn check_filters(source: &Source<'_>) -> Result<()> {
     let Some(filters) = source.filter else { return Ok(()) };
     match SELECTORS.iter().find(|name| filters.lookup(name).is_some()) {

@@ -22,7 +22,7 @@ use leveret_broker::turn_budget::{CONSUMER, TurnBudget};
 /// How long a client may take to answer our `close`.
 const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
 
-/// A link that we detach, and what is said when it has ended.
+/// A link that we detach, and the error that is sent when it has ended.
 pub(super) struct FailedLink {
     channel: u16,
     handle: u32,
@@ -40,7 +40,7 @@ impl Connection {
         let has_left = self.leave(now);
         let cuts_open = self.phase == Phase::Open && self.client.broker.settings.strict_compat;
         if cuts_open || matches!(self.phase, Phase::SaslInit | Phase::Refused | Phase::Header) {
-            // Before `open` there is no frame that could say why. RabbitMQ 4.3 says it to nobody whom it refuses.
+            // Before `open` no frame can carry the error. RabbitMQ 4.3 doesn't send a reason to refused clients either.
             self.phase = Phase::Finished;
             return;
         }
@@ -55,7 +55,7 @@ impl Connection {
         }
     }
 
-    /// Tells why we close, once nothing else will be said.
+    /// Sends the reason of our close, after which nothing is sent.
     pub(super) fn close_with(&mut self, failure: &Failure, now: Now) {
         self.send_close(Some(failure));
         self.client.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
@@ -87,7 +87,7 @@ impl Connection {
         }
     }
 
-    /// Ends a session with an error; what comes for it is ignored until the client ends it, too.
+    /// Ends a session with an error. Further frames for it are ignored until the client ends it, too.
     pub(crate) fn fail_session(&mut self, session: &mut Session, failure: Failure, now: Now) {
         let what = format_args!("ending session {}", session.channel);
         self.told().refused(what, failure.condition.as_str(), &failure.description);
@@ -98,7 +98,7 @@ impl Connection {
         }
     }
 
-    /// Ends a session at once that may not begin; what comes for it is ignored until the client ends it, too.
+    /// Ends a session at once that may not begin. Further frames for it are ignored until the client ends it, too.
     pub(crate) fn refuse_session(&mut self, session: &mut Session, failure: &Failure) {
         let what = format_args!("refusing session {}", session.channel);
         self.told().refused(what, failure.condition.as_str(), &failure.description);
@@ -106,7 +106,7 @@ impl Connection {
         self.send_end(session.channel, Some(failure));
     }
 
-    /// Detaches a link with an error; what comes for it is ignored until the client detaches it, too.
+    /// Detaches a link with an error. Further frames for it are ignored until the client detaches it, too.
     pub(crate) fn fail_link(&mut self, session: &mut Session, handle: u32, failure: Failure, now: Now) {
         let what = format_args!("detaching link {handle} of session {}", session.channel);
         self.told().refused(what, failure.condition.as_str(), &failure.description);
@@ -122,7 +122,7 @@ impl Connection {
         self.say_failed(session, &failed, now);
     }
 
-    /// Ends a link that we detach, as much of it as the turn may: what is left of it, if anything is.
+    /// Ends as much of a link that we detach as the turn may. Returns the part that is left, if any.
     fn end_failed_link(
         &mut self,
         session: &mut Session,
@@ -143,7 +143,7 @@ impl Connection {
         self.resume_parked(session, now);
     }
 
-    /// Goes on with links that we detach. True when all are told.
+    /// Continues to end links that we detach. True if all detaches were sent.
     pub(super) fn go_on_failing_links(&mut self, now: Now) -> bool {
         while !self.client.budget.is_spent()
             && let Some((failed, link)) = self.failed_links.pop_front()
@@ -159,8 +159,8 @@ impl Connection {
         self.failed_links.is_empty()
     }
 
-    /// Takes out what a link delivered, as much as the turn may settle; and whether that was all. If it wasn't, that goes back to
-    /// its place.
+    /// Takes out a link's unsettled deliveries, as many as the turn may settle, and returns whether these were all. If
+    /// not, they are requeued in place.
     fn take_unsettled(&mut self, session: &mut Session, link: &mut Link, now: Now) -> (Vec<Run>, bool) {
         let Link::Consumer(consumer) = link else { return (Vec::new(), true) };
         let (unsettled, is_done) = session.unsettled.settle_link(&mut consumer.delivered, &mut self.client.budget);
@@ -174,14 +174,14 @@ impl Connection {
         (Vec::new(), false)
     }
 
-    /// What a link left may be room for the session's other consumers.
+    /// Resumes the session's other consumers, for which the link may have left room.
     fn resume_parked(&mut self, session: &mut Session, now: Now) {
         if !session.parked.is_empty() {
             self.continue_session(session, now);
         }
     }
 
-    /// The client detaches a link. Closed or not: nothing of it is kept, as in RabbitMQ.
+    /// Handles the client's detach of a link. Closed or not, no state of it is kept, as in RabbitMQ.
     pub(crate) fn detached(&mut self, session: &mut Session, detach: &Detach<'_>, now: Now) -> Result<()> {
         let handle = detach.handle;
         let Some(mut link) = session.take(handle) else {
@@ -195,7 +195,7 @@ impl Connection {
         }
         let (unsettled, is_done) = self.take_unsettled(session, &mut link, now);
         if !is_done {
-            // The frame is handled again in the next turn, with the rest.
+            // The frame is handled again in the next turn, which ends the rest.
             session.put(handle, link);
             self.held = Held::NextTurn;
             return Ok(());
@@ -214,7 +214,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A queue that a link consumes from or publishes to is gone.
+    /// Handles the end of a queue that a link consumes from or publishes to.
     pub(crate) fn queue_gone(&mut self, key: u64, now: Now) {
         let Some((channel, handle)) = self.links.get(&key).copied() else { return };
         let Some(mut session) = self.sessions.take(channel) else { return };
@@ -222,7 +222,7 @@ impl Connection {
             return self.sessions.put(session);
         }
         self.confirm_session(&mut session, now);
-        // A link that was in the middle of what couldn't be read is told that.
+        // If the link was sending a message that couldn't be read, its client gets that as the reason.
         self.continue_session(&mut session, now);
         let is_detached = matches!(session.link(handle), Some(Link::Detached));
         if is_detached || !self.links.contains_key(&key) {
@@ -233,7 +233,8 @@ impl Connection {
         self.sessions.put(session);
     }
 
-    /// Whether the answer to the frame at the head of the input has to wait until this is durable. It is handled again then.
+    /// Whether the answer to the frame at the head of the input has to wait until this ticket is durable. The frame is
+    /// handled again then.
     pub(crate) fn waits_for(&mut self, ticket: Ticket) -> bool {
         if !self.client.broker.streams.is_durable(ticket) {
             self.hold(ticket);
@@ -243,8 +244,8 @@ impl Connection {
         false
     }
 
-    /// A link is over: its `unsettled` deliveries go back to their place, what it was sent is handed on. Returns the ticket
-    /// from which on the queue is gone that goes with it.
+    /// Ends a link: its `unsettled` deliveries are requeued in place, messages that it received are handed on. Returns
+    /// the ticket from which on the queue is gone that is deleted with it.
     pub(super) fn leave_link(
         &mut self,
         session: &mut Session,
@@ -287,11 +288,11 @@ impl Connection {
                     }
                 }
                 if !(unsent.is_empty() && unsettled.is_empty()) {
-                    // It must not get again what goes back.
+                    // The consumer must not get the requeued messages again.
                     consumer.queue.set_room(consumer.id, false, now.monotonic);
                 }
-                // As RabbitMQ counts: a delivery that the client got and never settled has failed, whether it leaves
-                // by detach, end, close or a cut socket. What it never got hasn't.
+                // As RabbitMQ counts: a delivery that the client got and never settled has failed, whether it leaves by
+                // detach, end, close or a cut socket. Messages that weren't sent haven't failed.
                 for (runs, failed) in [(unsent, false), (unsettled, true)] {
                     if !runs.is_empty() && !consumer.browses {
                         consumer.queue.requeue(Some(consumer.id), &runs, failed, now.monotonic);
@@ -336,7 +337,7 @@ impl Connection {
         }
     }
 
-    /// See [`leveret_broker::Connection::disconnected`].
+    /// Handles a closed socket: see [`leveret_broker::Connection::disconnected`].
     pub(crate) fn disconnected(&mut self, now: Now) {
         if std::mem::replace(&mut self.client.gone, true) {
             return;

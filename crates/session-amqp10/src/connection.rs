@@ -29,7 +29,7 @@ use leveret_broker::time::{Nanos, Now};
 use leveret_broker::turn_budget::{CONSUMER, CONTROL, EVENT};
 use leveret_session::client_connection::ClientConnection;
 
-/// Where a connection is (2.4.6 and 5.3.2).
+/// The state of a connection (2.4.6 and 5.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// The SASL header came; `sasl-init` is expected.
@@ -40,18 +40,18 @@ pub(crate) enum Phase {
     Header,
     /// `open` is expected.
     Open,
-    /// Open.
+    /// The connection is open.
     Running,
-    /// `close` was sent; only its answer counts.
+    /// `close` was sent; only its answer is handled.
     Closing,
-    /// Nothing more will be said.
+    /// Nothing more is sent.
     Finished,
 }
 
-/// See the module.
+/// The state of one AMQP 1.0 connection.
 pub(crate) struct Connection {
     pub(crate) client: ClientConnection,
-    /// What its client said of itself.
+    /// The properties that its client sent.
     pub(crate) client_properties: leveret_model::Arguments,
     pub(crate) phase: Phase,
     /// The client's container-id.
@@ -65,37 +65,37 @@ pub(crate) struct Connection {
     /// We want to hear from the client within this time; 0 is off.
     pub(crate) idle_in: Nanos,
     pub(super) sessions: Sessions,
-    /// Links that are sent to, by the key that their queue's signals or waiting responses carry: channel and handle.
+    /// Channel and handle of links that are notified, by the key in their queue's signals or waiting responses.
     pub(crate) links: FxHashMap<u64, (u16, u32)>,
-    /// The last turn's output was full before everything that the windows let through was in it.
+    /// The last turn filled the output before it had sent everything that the windows allow.
     pub(crate) unfinished: bool,
-    /// Publishers that collect a run: channel and handle.
+    /// Channel and handle of publishers that are collecting a run.
     pub(crate) collecting: Vec<(u16, u32)>,
-    /// Runs that go to many queues and that some haven't got yet.
+    /// Runs that aren't handed to all of their many queues yet.
     pub(super) fan_outs: VecDeque<Box<WideRun>>,
     pub(crate) has_published: bool,
     pub(crate) settlements: Settlements,
     pub(crate) answers: Answers,
-    /// Of management requests.
+    /// Responses to management requests that wait.
     pub(crate) responses: VecDeque<Waiting>,
     pub(crate) transactions: Transactions,
     pub(crate) held: Held,
     pub(crate) shown_wait: Option<ShownWait>,
-    /// The client maintains the node and stays while that is in maintenance.
+    /// The client maintains the node, and stays connected while it is in maintenance.
     pub(crate) ignores_maintenance: bool,
-    /// Links that we detach and that have deliveries left.
+    /// Links that we detach and whose deliveries aren't all settled yet.
     pub(super) failed_links: VecDeque<(FailedLink, Box<Link>)>,
-    /// Sessions that we end and that aren't left yet, and what is said then.
+    /// Sessions that we end and that aren't left yet, with the error that is sent then.
     pub(super) ended: VecDeque<(u16, Failure)>,
-    /// Why we close, to be said when all is left.
+    /// The error of our close, to be sent when everything has ended.
     pub(super) close_due: Option<Failure>,
     pub(super) leaving: Leaving,
-    /// From here on the queues are gone that go with what is ending.
+    /// The ticket from which on the queues are gone that are deleted with ending links and sessions.
     pub(super) gone_at: Ticket,
     pub(super) waking: Vec<Waking>,
-    /// A queue that is being declared for the attach that is held.
+    /// A queue that is being declared for the held attach.
     pub(crate) declaring: Option<Arc<str>>,
-    /// Outcomes that are due, while they are put together.
+    /// A buffer for outcomes that are due.
     pub(crate) due: Vec<Due>,
 }
 
@@ -139,7 +139,7 @@ impl Connection {
         self.phase == Phase::Finished && !self.is_ending()
     }
 
-    /// Something that it began is left, most often an end: turns go on with it.
+    /// Whether work that was begun is left, most often an end: turns go on with it.
     pub(crate) fn is_ending(&self) -> bool {
         let is_leaving = self.leaving.is_under_way() || !self.ended.is_empty() || !self.failed_links.is_empty();
         is_leaving || !self.fan_outs.is_empty()
@@ -149,7 +149,7 @@ impl Connection {
         self.takes_input() && !self.client.output.is_full()
     }
 
-    /// Nothing of ours holds the client's input back: what is missing then is its own fault.
+    /// True if we aren't applying backpressure; only then may a silent client be timed out.
     pub(crate) fn takes_input(&self) -> bool {
         self.has_turn_for_input() && !self.client.waits_for_log
     }
@@ -160,7 +160,7 @@ impl Connection {
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
-        // What the socket doesn't take wakes the task when it does.
+        // If the socket is full, it wakes the task once it has room.
         !self.client.events.is_empty()
             || self.is_ending()
             || self.held == Held::NextTurn
@@ -169,7 +169,7 @@ impl Connection {
             || (!self.client.starved.is_empty() && self.client.output.is_empty())
     }
 
-    /// See [`leveret_broker::Connection::receive`].
+    /// Handles input: see [`leveret_broker::Connection::receive`].
     pub(crate) fn receive(&mut self, input: &[u8], now: Now) -> usize {
         self.client.last_input = now.monotonic;
         self.client.budget.renew();
@@ -207,7 +207,7 @@ impl Connection {
                 self.fail(failure, now);
             }
             if matches!(self.held, Held::Again { .. } | Held::NextTurn) {
-                // It is handled once more when what it needs is there, or with more time.
+                // The frame is handled again when the data it needs is there, or with a new turn's budget.
                 break;
             }
             used += length;
@@ -249,7 +249,7 @@ impl Connection {
         if body.is_empty() {
             return Ok(());
         }
-        // What comes with every message goes around the enumeration, whose largest variant would be moved each time.
+        // Frames that come with every message bypass the enumeration, whose largest variant would be moved each time.
         if self.phase == Phase::Running
             && let Some((transfer, payload)) = Transfer::decode_plain(body)
             && let Some(mut session) = self.sessions.take(channel)
@@ -362,8 +362,8 @@ impl Connection {
         self.conclude(session, handle, result, now)
     }
 
-    /// Puts the session back after a frame that named this handle, and ends what failed: link or session. What the
-    /// connection has to end for goes on.
+    /// Puts the session back after a frame that named this handle, and ends the link or session that failed. An error
+    /// that ends the connection is passed on.
     #[inline]
     fn conclude(&mut self, session: Box<Session>, handle: Option<u32>, result: Result<()>, now: Now) -> Result<()> {
         match result {
@@ -383,7 +383,7 @@ impl Connection {
         failure: Failure,
         now: Now,
     ) -> Result<()> {
-        // RabbitMQ 4.3 ends the session for what isn't allowed.
+        // RabbitMQ 4.3 ends the session if the action isn't permitted.
         let is_strict =
             self.client.broker.settings.strict_compat && failure.condition == condition::UNAUTHORIZED_ACCESS;
         let handle = handle.filter(|_| !is_strict);
@@ -401,7 +401,7 @@ impl Connection {
         Ok(())
     }
 
-    /// See [`leveret_broker::Connection::turn`].
+    /// Runs one turn: see [`leveret_broker::Connection::turn`].
     pub(crate) fn turn(&mut self, now: Now) {
         self.client.budget.renew();
         self.client.paused = false;
@@ -418,7 +418,7 @@ impl Connection {
             self.event(event, now);
         }
         if self.client.gone {
-            // What ended in this turn may have published, and somebody has to apply that.
+            // Work that ended in this turn may have published; those runs still have to be applied.
             self.client.hand_over();
             self.client.broker.streams.announce();
             return;
@@ -446,11 +446,11 @@ impl Connection {
             Event::Queue(Signal::Loaded(_)) => {}
             Event::Alarm => self.set_alarm(self.client.broker.alarms.publishing_blocked()),
             Event::Reply(reply) => self.deliver_replies(&reply, now),
-            // Whoever waits for it looks in this turn.
+            // The connection checks in this turn whether its body is there.
             Event::Body => {}
             Event::Durable(stream) => self.client.registered.notified(stream, false),
             Event::Written(stream) => self.client.registered.notified(stream, true),
-            // One that isn't open yet is refused then.
+            // A connection that isn't open yet is refused when it opens.
             Event::Maintenance if self.phase == Phase::Running => {
                 if let Err(failure) = self.check_maintenance() {
                     self.fail(failure, now);
@@ -470,7 +470,7 @@ impl Connection {
         }
     }
 
-    /// Registers for a wake-up at the next places that this connection waits for.
+    /// Registers for a wake-up at the next positions that this connection waits for.
     fn register(&mut self) {
         let held = match self.held {
             Held::Again { ticket } => Some(Awaited::durable(ticket)),
@@ -483,13 +483,13 @@ impl Connection {
         self.client.register(awaited, wants_room);
     }
 
-    /// True while this connection's publishes have to wait for the disk: the third level of flow control, which
-    /// one that never published doesn't feel.
+    /// True while this connection's publishes have to wait for the disk: the third level of flow control. It doesn't
+    /// apply to a connection that never published.
     pub(crate) fn publishes_wait(&self) -> bool {
         self.has_published && self.client.is_log_full()
     }
 
-    /// The permit for what this connection's user wants to do in its vhost.
+    /// The permit for an action of this connection's user in its vhost.
     pub(crate) fn authorize(&self, action: Action<'_>) -> core::result::Result<Permit, Refused> {
         self.client.authorize(action)
     }

@@ -7,27 +7,27 @@ use leveret_queue::ConsumerId;
 use super::unsettled::Delivered;
 use leveret_broker::queue_handle::QueueRef;
 
-/// Our sending endpoint.
+/// The sending endpoint of a consumer's link.
 pub(crate) struct Consumer {
     /// The link's name.
     pub name: Arc<str>,
-    /// The address of its source, as the client said.
+    /// The address of its source, as the client sent it.
     pub address: Arc<str>,
     pub queue: QueueRef,
     pub id: ConsumerId,
-    /// How the queue's signals name it.
+    /// The key of the link in its queue's signals.
     pub key: u64,
     /// Deliveries are sent settled.
     pub settled: bool,
-    /// Messages are looked at, not taken (distribution mode copy).
+    /// Messages are copied, not taken (distribution mode copy).
     pub browses: bool,
     /// The largest message in bytes that the client takes; 0 for no limit.
     pub max_message_size: u64,
     pub delivered: Delivered,
-    /// Of the next delivery; unique among those unsettled.
+    /// The tag of the next delivery; unique among unsettled ones.
     pub next_tag: u32,
-    /// The queue was told that the socket is behind.
+    /// The queue was notified that the socket isn't keeping up.
     pub starved: bool,
-    /// The queue goes with the link.
+    /// The queue is deleted with the link.
     pub dynamic: bool,
 }

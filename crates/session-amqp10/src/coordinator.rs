@@ -1,5 +1,5 @@
-//! Transactions: the coordinator that a client's link controls (specification 4). What a transaction publishes and
-//! settles waits in [`leveret_session::transaction`] and takes effect with its discharge, together or not at all.
+//! Transactions: the coordinator that a client's link controls (specification 4). A transaction's publishes and
+//! settlements wait in [`leveret_session::transaction`] and take effect with its discharge, together or not at all.
 
 use leveret_amqp10::message::{BodyRef, Sections};
 use leveret_amqp10::transaction::{Discharge, TransactionRequest};
@@ -29,19 +29,19 @@ use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_session::transaction::{Committed, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
-/// Requests that a coordinator's client may send ahead.
+/// Number of requests that a coordinator's client may send ahead.
 const CREDIT: LinkCredit =
     LinkCredit { start: 100, adaptive: false, unconfirmed_messages_max: 100, unconfirmed_bytes_max: 1 << 20 };
-/// A request is a few dozen bytes.
+/// Largest request; one is a few dozen bytes.
 const REQUEST_BYTES_MAX: u64 = 4096;
-/// Transactions that one connection may have open.
+/// Number of transactions that one connection may have open.
 const OPEN_MAX: usize = 1024;
 const CAPABILITIES: [Symbol<'static>; 2] =
     [Symbol::new("amqp:local-transactions"), Symbol::new("amqp:multi-txns-per-ssn")];
 
-/// Our receiving endpoint.
+/// The receiving endpoint of a coordinator's link.
 pub(crate) struct Coordinator {
-    /// What the transactions of this link are owned by.
+    /// The owner's key of this link's transactions.
     key: u64,
     pub grant: Grant,
     assembly: Assembly,
@@ -52,13 +52,13 @@ struct Open {
     owner: u64,
     transaction: Transaction,
     settled: Transacted<QueueRef>,
-    /// Something of it was refused: all or nothing means that it can only be rolled back.
+    /// A part of it was refused. As all of it or nothing takes effect, it can only be rolled back.
     refused: bool,
 }
 
 /// A discharge that waits for the disk.
 struct Discharged {
-    /// As in [`Open`].
+    /// The owner's key, as in [`Open`].
     owner: u64,
     channel: u16,
     id: Serial,
@@ -70,35 +70,35 @@ pub(crate) struct Transactions {
     declared: u64,
     open: FxHashMap<u64, Open>,
     bytes: u64,
-    /// Deliveries that were settled in them.
+    /// Number of deliveries that were settled in them.
     settled: u64,
     discharged: InOrder<Discharged>,
 }
 
 impl Transactions {
-    /// The places that the oldest discharges wait for.
+    /// The positions that the oldest discharges wait for.
     pub(crate) fn awaited(&self) -> impl Iterator<Item = Awaited> {
         self.discharged.awaited()
     }
 
-    /// A receiver's link is over: nobody waits for what becomes of its deliveries.
+    /// Drops the answers of a receiver's link that has ended.
     pub(crate) fn forget_link(&mut self, channel: u16, handle: u32) {
         self.open.values_mut().for_each(|open| open.settled.forget_link(channel, handle));
     }
 
-    /// An open one is over.
+    /// Subtracts an open transaction that has ended from the counters.
     fn uncount(&mut self, open: &Open) {
         self.bytes -= open.transaction.bytes();
         self.settled -= open.settled.count();
     }
 
-    /// Discharges of a session that is over aren't answered.
+    /// Drops discharges of a session that has ended: they aren't answered.
     pub(crate) fn forget_channel(&mut self, channel: u16) {
         self.discharged.retain(|discharged| discharged.channel != channel);
     }
 }
 
-/// The number in a transaction's id; ids of ours have eight bytes.
+/// The number in a transaction's id; the broker's ids have eight bytes.
 fn number(txn_id: &[u8]) -> Option<u64> {
     txn_id.try_into().ok().map(u64::from_be_bytes)
 }
@@ -108,7 +108,7 @@ fn unknown() -> Failure {
 }
 
 impl Connection {
-    /// The client attaches a link that controls transactions.
+    /// Handles the attach of a link that controls transactions.
     pub(crate) fn attach_coordinator(&mut self, session: &mut Session, attach: &Attach<'_>) -> Result<()> {
         let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
         let coordinator = Coordinator {
@@ -136,7 +136,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A transfer to the coordinator.
+    /// Handles a transfer to the coordinator.
     pub(crate) fn receive_transaction_request<'a>(
         &mut self,
         session: &mut Session,
@@ -171,7 +171,7 @@ impl Connection {
             }
             TransactionRequest::Declare(_) => self.declare_transaction(session.channel, *key, complete.id)?,
             TransactionRequest::Discharge(discharge) => {
-                // What the client sent before comes before it.
+                // Messages that the client sent earlier are published first.
                 self.flush_session(session, now);
                 self.flush_runs(now);
                 self.discharge_transaction(session.channel, &discharge, complete.id, now);
@@ -225,7 +225,7 @@ impl Connection {
         self.transactions.discharged.push(wait, Discharged { owner: open.owner, channel, id });
     }
 
-    /// Nothing of it happens; deliveries that were settled in it go back to their place.
+    /// Rolls a transaction back; deliveries that were settled in it are requeued in place.
     fn roll_back(&mut self, open: Open, now: Now) {
         for Settled { queue, consumer, runs, mut asked, .. } in open.settled.into_settled() {
             queue.requeue(Some(consumer), &runs, true, now.monotonic);
@@ -234,9 +234,9 @@ impl Connection {
         }
     }
 
-    /// Rolls back what a coordinator's link leaves open.
+    /// Rolls back the transactions that a coordinator's link leaves open.
     pub(crate) fn leave_coordinator(&mut self, coordinator: &Coordinator, now: Now) {
-        // Nobody waits for these answers any more.
+        // The link can't get these answers any more.
         self.transactions.discharged.retain(|discharged| discharged.owner != coordinator.key);
         let mut left: Vec<_> = self.transactions.open.extract_if(|_, open| open.owner == coordinator.key).collect();
         left.sort_by_key(|(number, _)| *number);
@@ -270,7 +270,7 @@ impl Connection {
         encode_performative(self.client.output.buffer(), channel, &Performative::Disposition(answer));
     }
 
-    /// Keeps a message for its transaction; the client is told the outcome that it will have.
+    /// Keeps a message for its transaction; the client is sent the outcome that it will have.
     pub(crate) fn publish_in_transaction(
         &mut self,
         channel: u16,
@@ -319,9 +319,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Refuses deliveries that `session` settles in a transaction when the open ones have too many of them: they aren't
-    /// unsettled any more, but held all the same. They go back to their place, as what else the session holds does when
-    /// it ends of this.
+    /// Refuses deliveries that `session` settles in a transaction if the open transactions have too many of them: they
+    /// no longer count as unsettled, but still use memory. They are requeued in place, like the session's other
+    /// deliveries when this error ends it.
     pub(crate) fn check_transaction_limit(
         &mut self,
         session: &mut Session,
@@ -345,7 +345,7 @@ impl Connection {
         if let Some(open) = number(txn_id).and_then(|number| self.transactions.open.get_mut(&number)) {
             open.refused = true;
         }
-        // None of these links must get again what goes back.
+        // None of these links must get the requeued messages again.
         consumed.iter().for_each(|(queue, id, _)| queue.set_room(*id, false, now.monotonic));
         consumed.iter().for_each(|(queue, id, runs)| queue.requeue(Some(*id), runs, true, now.monotonic));
         let text = format!(
@@ -355,7 +355,7 @@ impl Connection {
         Err(Failure::session(condition::RESOURCE_LIMIT_EXCEEDED, text))
     }
 
-    /// Whether a transaction of this id is open.
+    /// Whether a transaction with this id is open.
     pub(crate) fn is_open_transaction(&self, txn_id: &[u8]) -> bool {
         number(txn_id).is_some_and(|number| self.transactions.open.contains_key(&number))
     }

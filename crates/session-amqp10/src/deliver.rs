@@ -1,4 +1,4 @@
-//! Deliveries: what scheduled consumers take, encoded into the connection's output in transfers that fit the
+//! Deliveries: messages that scheduled consumers take, encoded into the connection's output in transfers that fit the
 //! client's frames and window (specification 2.6.14, 2.7.5).
 
 use leveret_amqp10::performative::{Transfer, begin_delivery};
@@ -18,13 +18,13 @@ use leveret_broker::settings::{TAKE_BYTES_MAX, TURN_BYTES_MAX};
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::{CONSUMER, WOKEN_FIRST, WOKEN_MAX};
 
-/// A session whose waiting consumers are being woken.
+/// A session whose parked consumers are being woken.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waking {
     channel: u16,
-    /// So many are woken next.
+    /// Number of consumers that are woken next.
     next: usize,
-    /// So many haven't been yet.
+    /// Number of consumers that haven't been woken yet.
     left: usize,
 }
 
@@ -124,7 +124,7 @@ impl Connection {
         let mut failure = None;
         for run in taken.drain(..) {
             if failure.is_some() {
-                // The link is about to be detached: these go back untouched.
+                // The link is about to be detached: these messages are returned untouched.
                 session.pending.push_back(Pending::Run { handle, taken: run });
                 continue;
             }
@@ -135,7 +135,7 @@ impl Connection {
         (end, failure)
     }
 
-    /// Encodes taken messages; those that the window has no room for wait. A failure detaches the link.
+    /// Encodes taken messages. Messages for which the window has no room wait. A failure detaches the link.
     fn encode_run(
         &mut self,
         session: &mut Session,
@@ -191,7 +191,7 @@ impl Connection {
         if let Some(file) = message.file {
             let reader = Pieces::new(file, &self.client.broker.bodies, &consumer.queue, &self.client.outbox);
             let reader = BodyReader::Pieces(reader);
-            // It is the last one that was taken.
+            // This is the last message that was taken.
             session.pending.push_back(Pending::Large { handle, taken: taken.rest(at), reader });
             return None;
         }
@@ -228,15 +228,15 @@ impl Connection {
         run.forget();
         let rest = Rest { handle, delivery_id, tag, settled: consumer.settled, payload, sent: 0, body: None };
         session.pending.push_back(Pending::Rest(rest));
-        // Without a body in a file nothing can fail.
+        // Only a body in a file can fail, so this can't.
         let _ = self.send_rest(session);
         None
     }
 
-    /// Sends transfers of the delivery at the head of what waits; true when it is whole.
+    /// Sends transfers of the first waiting delivery; true if it is complete.
     ///
     /// # Errors
-    /// Its body can't be read on: the link has to go.
+    /// The rest of its body can't be read: the link has to be detached.
     pub(super) fn send_rest(&mut self, session: &mut Session) -> Result<bool, (u32, Failure)> {
         let Some(Pending::Rest(mut rest)) = session.pending.pop_front() else { return Ok(true) };
         while session.window.room() > 0 {
@@ -249,7 +249,7 @@ impl Connection {
                         self.abort(session, &rest);
                         return Err((rest.handle, failure));
                     }
-                    // A client may take larger frames than what is read ahead.
+                    // A client may accept frames larger than the read-ahead.
                     (self.frame_max_out as usize).min(TURN_BYTES_MAX).min(pieces.piece_bytes())
                 }
             };
@@ -266,11 +266,11 @@ impl Connection {
             let start = begin_frame(out, FrameKind::Amqp, session.channel);
             transfer.encode(out);
             let header = out.len() - before;
-            // The flag `more` takes one byte whichever it says, so the header's size is right for both.
+            // The flag `more` takes one byte whatever its value, so the header's size is right for both.
             let room = most.saturating_sub(header).max(1);
             let count = usize::try_from(rest.left()).unwrap_or(usize::MAX).min(room);
             if count > rest.available() {
-                // Each transfer takes of the client's window: none goes that isn't full.
+                // Each transfer uses up one of the client's window: a transfer that isn't full is never sent.
                 out.truncate(before);
                 break;
             }
@@ -296,7 +296,7 @@ impl Connection {
         Ok(false)
     }
 
-    /// Sends what waited for the session's window, and lets its consumers take again.
+    /// Sends messages that waited for the session's window, and lets its consumers take more.
     pub(crate) fn continue_session(&mut self, session: &mut Session, now: Now) {
         if session.leaving {
             return;
@@ -332,7 +332,7 @@ impl Connection {
         }
         let channel = session.channel;
         match self.waking.iter_mut().find(|waking| waking.channel == channel) {
-            // Who was woken and waits again stands behind the others.
+            // Consumers that were woken and are parked again stand behind the others.
             Some(waking) => waking.left = parked,
             None => {
                 let waking = Waking { channel, next: WOKEN_FIRST, left: parked };
@@ -341,9 +341,9 @@ impl Connection {
         }
     }
 
-    /// Wakes some consumers that wait for the client's window, while there is room. The queues of those that are woken may be
-    /// empty, so that more are woken in the next turn if there still is room then, until each was: every time twice as many,
-    /// since one frame of the client mustn't cost a look at all consumers.
+    /// Wakes some consumers that wait for the client's window, while there is room. The queues of woken consumers may
+    /// be empty. If there still is room in the next turn, twice as many are woken then, and so on until each was.
+    /// Waking all at once would let one frame of the client cost a scan of all consumers.
     fn wake_parked(&mut self, session: &mut Session, waking: Waking, now: Now) {
         let count = waking.next.min(waking.left).min(session.parked.len());
         let rest = session.parked.split_off(count);
@@ -359,7 +359,7 @@ impl Connection {
         }
     }
 
-    /// Goes on with that.
+    /// Continues to wake consumers of sessions where some are left.
     pub(super) fn wake_more(&mut self, now: Now) {
         for waking in std::mem::take(&mut self.waking) {
             let Some(mut session) = self.sessions.take(waking.channel) else { continue };
@@ -370,7 +370,7 @@ impl Connection {
         }
     }
 
-    /// Encodes messages that were taken before the window shut.
+    /// Encodes messages that were taken before the window was full.
     fn continue_run(&mut self, session: &mut Session, now: Now) {
         let Some(Pending::Run { handle, taken }) = session.pending.pop_front() else { return };
         let Some(mut link) = session.take(handle) else { return };

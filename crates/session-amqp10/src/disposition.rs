@@ -1,4 +1,4 @@
-//! `disposition` of a receiving client: what becomes of its deliveries (specification 2.7.6, 3.4).
+//! `disposition` of a receiving client: settles its deliveries (specification 2.7.6, 3.4).
 
 use std::sync::Arc;
 
@@ -21,39 +21,40 @@ use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 
-/// Deliveries of one link that share their fate, collected until the read's frames are used up.
+/// Deliveries of one link with the same settlement, collected until the read's frames are used up.
 pub(crate) struct LinkSettlement {
     queue: QueueRef,
     consumer: ConsumerId,
     settlement: Settlement,
     runs: Vec<Run>,
-    /// The client waits for our answer to these.
+    /// The deliveries for which the client waits for our answer.
     asked: Asked,
 }
 
-/// Deliveries of one link that the client didn't settle itself: they are answered settled when that is durable.
+/// Deliveries of one link that the client didn't settle itself. Our answer settles them when their settlement is
+/// durable.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub channel: u16,
     pub handle: u32,
     /// First and last of each run.
     pub ids: Vec<(Serial, Serial)>,
-    /// What the answer says.
+    /// The state that the answer repeats.
     pub state: DeliveryState<'static>,
 }
 
 impl Asked {
-    /// Whether they are of this link.
+    /// Whether they belong to this link.
     pub(crate) fn is_of(&self, channel: u16, handle: u32) -> bool {
         self.channel == channel && self.handle == handle
     }
 
-    /// Whether they are of the same link, and the answer says the same.
+    /// Whether both belong to the same link and have the same answer.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.is_of(other.channel, other.handle) && self.state == other.state
     }
 
-    /// These, too.
+    /// Adds the other's deliveries.
     pub(crate) fn extend(&mut self, other: Self) {
         for (first, last) in other.ids {
             match self.ids.last_mut().filter(|(_, before)| before.next() == first) {
@@ -63,22 +64,22 @@ impl Asked {
         }
     }
 
-    /// The deliveries go back to their place after all.
+    /// Requeues the deliveries in place.
     pub(crate) fn release(&mut self) {
         self.state = DeliveryState::Released;
     }
 
-    /// Nobody waits.
+    /// Removes all deliveries.
     pub(crate) fn clear(&mut self) {
         self.ids.clear();
     }
 }
 
-/// Settlements in the order in which the first of each consumer came.
+/// Settlements, ordered by the first one of each consumer.
 #[derive(Default)]
 pub(crate) struct Settlements {
     all: Vec<LinkSettlement>,
-    /// The last one of each consumer.
+    /// Index of the last settlement of each consumer.
     last: FxHashMap<ConsumerId, usize>,
 }
 
@@ -108,12 +109,12 @@ impl Settlements {
 }
 
 impl Connection {
-    /// A disposition of the client.
+    /// Handles a disposition of the client.
     pub(crate) fn disposition(&mut self, session: &mut Session, disposition: &Disposition<'_>, now: Now) -> Result<()> {
         let first = Serial(disposition.first);
         let last = disposition.last.map_or(first, Serial);
         if disposition.role == Role::Sender {
-            // As a sender it settles what it published: the outcome that we sent was settled already.
+            // As a sender the client settles its own publishes: the outcome that we sent was settled already.
             return Ok(());
         }
         let (state, transaction) = match disposition.state {
@@ -132,7 +133,7 @@ impl Connection {
             Some(DeliveryState::Released) => Settlement::Requeue { failed: false },
             Some(DeliveryState::Modified { undeliverable_here: true, .. }) => Settlement::Reject,
             Some(DeliveryState::Modified { delivery_failed, .. }) => Settlement::Requeue { failed: delivery_failed },
-            // The client has forgotten it and named no outcome: our sources' default one.
+            // The client settled without an outcome: the default outcome of our sources applies.
             None | Some(DeliveryState::Received { .. }) if disposition.settled => Settlement::Requeue { failed: false },
             None | Some(DeliveryState::Received { .. }) => return Ok(()),
             Some(other) => {
@@ -145,7 +146,7 @@ impl Connection {
         let repeated = repeated(state);
         let (settled, is_done) = session.unsettled.settle(first, last, &mut self.client.budget);
         if !is_done {
-            // What is settled by now isn't there any more when the frame is handled again.
+            // Deliveries settled so far are no longer there when the frame is handled again.
             self.held = Held::NextTurn;
         }
         session.unsettled.report(&mut self.client.account);
@@ -159,7 +160,7 @@ impl Connection {
             let ids = if disposition.settled { Vec::new() } else { part.ids };
             let asked = Asked { channel: session.channel, handle: part.handle, ids, state: repeated };
             if browses {
-                // It only looked: nothing has to become durable.
+                // The consumer only browses: nothing has to become durable.
                 self.answer(&asked, &WaitFor::default());
                 continue;
             }
@@ -174,7 +175,7 @@ impl Connection {
             self.flush_settlements(now);
         }
         if made_room {
-            // Consumers may have waited for that.
+            // Consumers may have waited for these settlements.
             self.continue_session(session, now);
         }
         Ok(())
@@ -193,7 +194,8 @@ impl Connection {
                     self.client.counters.acked.add(count);
                     match queue.settle(Some(consumer), &runs, Outcome::Settled, wait, now) {
                         Some(ticket) => ticket.into(),
-                        // It failed in this very call: the messages are in its log, and back after a restart.
+                        // The queue failed during this very call: the messages are in its log, and come back after a
+                        // restart.
                         None if matches!(queue.state(), QueueState::Failed(_)) => {
                             WaitFor::moved(queue.stream().id(), Arc::default())
                         }
@@ -216,7 +218,7 @@ impl Connection {
         }
     }
 
-    /// Leaves answers to be sent when what they wait for is durable.
+    /// Keeps answers until the position that they wait for is durable.
     pub(crate) fn answer(&mut self, asked: &Asked, wait: &WaitFor) {
         let Asked { channel, handle, ids, state } = asked;
         for (first, last) in ids {
@@ -247,7 +249,7 @@ impl Connection {
     }
 }
 
-/// The client's state as it is repeated to it, without errors and annotations: those are its own.
+/// The client's state as the answer repeats it, without errors and annotations, which are the client's own.
 fn repeated(state: Option<DeliveryState<'_>>) -> DeliveryState<'static> {
     match state {
         Some(DeliveryState::Accepted) => DeliveryState::Accepted,

@@ -1,4 +1,4 @@
-//! What waits for the disk: queues to be applied, outcomes, held input.
+//! Work that waits for the disk: runs to be applied, outcomes, held input.
 
 use leveret_amqp10::{
     DeliveryState, Error, Performative, Role, Serial, encode_performative, performative::Disposition,
@@ -17,11 +17,11 @@ use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::time::Now;
 
 impl Connection {
-    /// Applies, confirms and answers whatever became durable.
+    /// Applies, confirms and answers everything that became durable.
     pub(crate) fn durable_work(&mut self, now: Now) {
         let streams = self.client.broker.streams.clone();
         if !self.client.undurable.apply(&|stream| streams.reached(stream), &mut self.client.budget) {
-            // The rest comes in the next turn, since what it waits for has been reached.
+            // The rest follows in the next turn: the position that it waits for has been reached.
             return;
         }
         self.confirm(now);
@@ -38,12 +38,12 @@ impl Connection {
         if goes_on {
             self.client.broker.registry.publish();
             self.held = Held::No;
-            // It was us who didn't read.
+            // The broker didn't read, so the client isn't to blame for the silence.
             self.client.last_input = now.monotonic;
         }
     }
 
-    /// Hands a large message to its queues when its body file is written; or its link is gone, and the message with it.
+    /// Hands a large message to its queues when its body file is written. If its link is gone, the message is dropped.
     fn body_is_written(&mut self, channel: u16, handle: u32, now: Now) -> bool {
         let Some(mut session) = self.sessions.take(channel) else { return true };
         let is_pending = matches!(session.link(handle), Some(Link::Publisher(publisher)) if publisher.run.is_pending());
@@ -97,9 +97,9 @@ impl Connection {
         self.due = due;
     }
 
-    /// Tells the client what became of what it sent.
+    /// Sends the client the outcome of its messages.
     pub(crate) fn send_outcome(&mut self, channel: u16, first: Serial, last: Serial, outcome: &Outcome) {
-        // A function of any lifetime, which a closure isn't.
+        // A function, as a closure can't be generic over the lifetime.
         fn disposition(first: Serial, last: Serial, state: DeliveryState<'_>) -> Performative<'_> {
             Performative::Disposition(Disposition {
                 role: Role::Receiver,

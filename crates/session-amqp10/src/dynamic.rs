@@ -1,4 +1,4 @@
-//! Queues that a link brings along: dynamic nodes (specification 3.5.10), and what addresses of version 1 declare.
+//! Queues that are declared for a link: dynamic nodes (specification 3.5.10), and queues of version 1 addresses.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 
-/// What a client must ask for to get a queue of its own.
+/// The capability that a client must ask for to get a queue of its own.
 pub(crate) const TEMPORARY_QUEUE: &str = "temporary-queue";
 const CAPABILITIES: [Symbol<'static>; 1] = [Symbol::new(TEMPORARY_QUEUE)];
-/// Of a dynamic queue's name, what comes from the names of container and link.
+/// Bytes in a dynamic queue's name that come from the names of container and link.
 const NAME_PART_MAX: usize = 64;
 
 impl Connection {
@@ -60,7 +60,7 @@ impl Connection {
         self.ensure_queue(permit, &name, false, true, now)
     }
 
-    /// A queue by name that is declared when it isn't there. None while it is being declared.
+    /// A queue that is declared by name if it doesn't exist. None while it is being declared.
     pub(crate) fn declared_queue(&mut self, name: &Arc<str>, durable: bool, now: Now) -> Result<Option<QueueRef>> {
         let permit = self.authorize(Action::DeclareQueue { queue: name, dead_letter_exchange: None })?;
         if let Ok(queue) = self.usable_queue(name, None) {
@@ -139,8 +139,8 @@ impl Connection {
         Ok(Some(name))
     }
 
-    /// Deletes a queue that has to go with its link, its last consumer or its connection, if this holds. Returns the ticket
-    /// from which on it is gone.
+    /// Deletes a queue that has to be deleted with its link, its last consumer or its connection, if the condition
+    /// holds. Returns the ticket from which on it is gone.
     pub(crate) fn delete_queue(&self, queue: &Queue, condition: DeleteIf, now: Now) -> Ticket {
         self.client.broker.delete_queue(queue, condition, &self.client.counters, now)
     }
@@ -151,7 +151,7 @@ pub(crate) fn address(queue: &Queue) -> String {
     format!("/queues/{}", percent_encode(&queue.name))
 }
 
-/// What a dynamic node is: it goes with its link, and messages are moved out of it.
+/// The properties of a dynamic node: it is deleted with its link, and messages are moved out of it.
 pub(crate) fn properties() -> EncodedMap {
     let mut properties = EncodedMap::new();
     properties.push_symbol("lifetime-policy", LifetimePolicy::DeleteOnClose.value());
@@ -159,7 +159,7 @@ pub(crate) fn properties() -> EncodedMap {
     properties
 }
 
-/// The target that a dynamic one became.
+/// The target that replaces a dynamic one.
 pub(crate) fn target<'a>(address: &'a str, properties: MapRef<'a>) -> Target<'a> {
     Target {
         address: Some(address),
@@ -172,7 +172,7 @@ pub(crate) fn target<'a>(address: &'a str, properties: MapRef<'a>) -> Target<'a>
     }
 }
 
-/// The source that a dynamic one became.
+/// The source that replaces a dynamic one.
 pub(crate) fn source<'a>(address: &'a str, properties: MapRef<'a>) -> Source<'a> {
     Source {
         address: Some(address),

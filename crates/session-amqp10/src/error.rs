@@ -1,4 +1,4 @@
-//! Failures of a connection, session or link, and what they end.
+//! Failures of a connection, session or link, and their scope.
 
 use std::ops::{Deref, DerefMut};
 
@@ -8,7 +8,7 @@ use leveret_model::{Refused, RefusedKind};
 use leveret_broker::partial::TooManyPartialBytes;
 use leveret_broker::quota::LimitReached;
 
-/// What a failure ends (specification 2.4.5, 2.5.6 and 2.6.5).
+/// The scope that a failure ends (specification 2.4.5, 2.5.6 and 2.6.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// The link is detached.
@@ -19,12 +19,12 @@ pub(crate) enum Scope {
     Connection,
 }
 
-/// An error as the peer is told it (specification 2.8.14). Boxed, since what may fail with it is called with every
-/// message, and would move its hundred bytes each time.
+/// An error that is sent to the peer (specification 2.8.14). Boxed, since functions that may fail with it are called
+/// for every message, and would move its hundred bytes each time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure(Box<Told>);
 
-/// See [`Failure`].
+/// The contents of a [`Failure`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Told {
     pub scope: Scope,
@@ -36,7 +36,7 @@ pub(crate) struct Told {
 
 pub(crate) type Result<T, E = Failure> = core::result::Result<T, E>;
 
-/// Bytes of a description: names and addresses of the client's may be as long as its frames.
+/// Largest description in bytes: the client's names and addresses in it may be as long as its frames.
 const DESCRIPTION_MAX: usize = 1024;
 
 impl Failure {
@@ -59,7 +59,7 @@ impl Failure {
         Self::new(Scope::Connection, condition, description)
     }
 
-    /// The same failure, ending something else.
+    /// The same failure with another scope.
     pub(crate) fn ending(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self

@@ -10,7 +10,7 @@ use super::management::ResponseGrant;
 use super::session::Session;
 use leveret_broker::time::Now;
 
-/// A link's part of a flow of ours, as its sender.
+/// The link part of a flow that we send as the link's sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LinkState {
     pub handle: u32,
@@ -33,7 +33,7 @@ impl LinkState {
 }
 
 impl Connection {
-    /// A flow of the client.
+    /// Handles a flow of the client.
     pub(crate) fn flow(&mut self, session: &mut Session, flow: &Flow<'_>, now: Now) -> Result<()> {
         session.window.received_flow(flow)?;
         self.continue_session(session, now);
@@ -50,7 +50,7 @@ impl Connection {
                 let seen = flow.delivery_count.unwrap_or(0);
                 let credit = flow.link_credit.unwrap_or(0);
                 let state = consumer.queue.grant(consumer.id, seen, credit, flow.drain, now.monotonic);
-                // Its queue is gone, and the link about to be detached: there is no state left to tell.
+                // Its queue is gone and the link is about to be detached: there is no state left to send.
                 let Some(state) = state else { return Ok(()) };
                 // A drain that finds messages ends with a signal, after the last of them.
                 if (flow.drain && state.credit == 0) || (!flow.drain && flow.echo) {
@@ -90,7 +90,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A drain that the client asked for is done: everything available was sent.
+    /// Finishes a drain of the client: everything available was sent.
     pub(crate) fn drained(&mut self, key: u64, delivery_count: u32, available: u32) {
         let Some(&(channel, handle)) = self.links.get(&key) else { return };
         let Some(mut session) = self.sessions.take(channel) else { return };
@@ -99,7 +99,7 @@ impl Connection {
         self.sessions.put(session);
     }
 
-    /// Tells a receiver the state of its link, after the transfers that still wait for its window.
+    /// Sends a receiver the state of its link, after the transfers that still wait for its window.
     pub(crate) fn send_link_state(&mut self, session: &mut Session, state: LinkState) {
         if session.pending.is_empty() {
             self.encode_link_state(session, state);
@@ -131,7 +131,7 @@ impl Connection {
 
     pub(crate) fn send_session_flows(&mut self, session: &mut Session) {
         if session.ending || session.leaving {
-            // Nothing follows our end (2.5.5), and who has ended asks for nothing.
+            // Nothing may follow our end (2.5.5), and a client that has ended expects nothing.
             return;
         }
         let channel = session.channel;
@@ -161,7 +161,7 @@ impl Connection {
         }
     }
 
-    /// Raises or clears the alarm on every session: its incoming window shuts or opens.
+    /// Raises or clears the alarm on every session: its incoming window closes or opens.
     pub(crate) fn set_alarm(&mut self, raised: bool) {
         for channel in self.sessions.channels() {
             let Some(mut session) = self.sessions.take(channel) else { continue };

@@ -1,20 +1,20 @@
-//! How much a sending client may send: the link credit that we grant (specification 2.6.7).
+//! The link credit that is granted to a sending client (specification 2.6.7).
 //!
-//! RabbitMQ's rule: a grant comes when the remaining credit is at most half of the limit and fewer messages than
-//! the limit are unconfirmed; no more than one and a half times the limit are ever on their way. The limit starts
-//! at `max_link_credit`. With adaptive credit it doubles while the client runs out of credit and confirms keep
-//! pace with the disk, up to a number of messages and of bytes unconfirmed, and is halved when they don't; while
-//! the oldest message is late, the starting grant counts.
+//! RabbitMQ's rule: credit is granted when the remaining credit is at most half of the limit and fewer messages than
+//! the limit are unconfirmed; no more than one and a half times the limit are ever on their way. The limit starts at
+//! `max_link_credit`. With adaptive credit it doubles while the client runs out of credit and confirms keep pace with
+//! the disk, up to a maximum of unconfirmed messages and bytes. It is halved when they don't keep pace. While the
+//! oldest message is late, the starting grant applies.
 
 use leveret_amqp10::Serial;
 
 use leveret_broker::settings::LinkCredit;
 use leveret_broker::time::Nanos;
 
-/// Confirms keep pace when they take no longer than this many syncs: one may be under way when the message comes,
-/// the next one takes it along.
+/// Number of syncs that confirms may take and still keep pace: one may be under way when the message comes, and the
+/// next one includes it.
 const SYNCS_IN_PACE: u64 = 3;
-/// What the way through the queues may take beside the disk.
+/// Allowance for the way through the queues, in addition to the disk.
 const SLACK: Nanos = 2_000_000;
 
 /// Whether the confirms of a link keep pace with the disk.
@@ -25,20 +25,20 @@ pub(crate) enum Pace {
 }
 
 impl Pace {
-    /// Of a message that has waited for `took`; a sync takes about `sync`.
+    /// The pace of a message that has waited for `took`; a sync takes about `sync`.
     pub(crate) fn of(took: Nanos, sync: Nanos) -> Self {
         if took > SYNCS_IN_PACE * sync + SLACK { Self::Lost } else { Self::Kept }
     }
 }
 
-/// See the module.
+/// The credit of one link.
 #[derive(Debug)]
 pub(crate) struct Grant {
     rule: LinkCredit,
     limit: u32,
     credit: u32,
     delivery_count: Serial,
-    /// Bytes of a message, smoothed over about eight, times eight.
+    /// Moving average of the bytes of a message, over about eight messages, times eight.
     mean_bytes_8: u64,
     /// The client had used half of its credit and got no more, since too much was unconfirmed.
     held_back: bool,
@@ -50,7 +50,7 @@ impl Grant {
         Self { rule, limit: rule.start, credit: rule.start, delivery_count, mean_bytes_8: 0, held_back: false }
     }
 
-    /// What the client may still send.
+    /// Number of messages that the client may still send.
     pub(crate) fn credit(&self) -> u32 {
         self.credit
     }
@@ -60,7 +60,7 @@ impl Grant {
         self.delivery_count
     }
 
-    /// The client began a delivery. False when it had no credit for it.
+    /// Counts a delivery that the client began. False if it had no credit for it.
     #[must_use]
     pub(crate) fn begin_delivery(&mut self) -> bool {
         if self.credit == 0 {
@@ -71,21 +71,21 @@ impl Grant {
         true
     }
 
-    /// A whole message of this many bytes came.
+    /// Counts a whole message of this many bytes.
     pub(crate) fn received(&mut self, bytes: u64) {
         self.mean_bytes_8 =
             if self.mean_bytes_8 == 0 { bytes * 8 } else { self.mean_bytes_8 - self.mean_bytes_8 / 8 + bytes };
     }
 
-    /// So much credit is left that [`top_up`](Self::top_up) grants nothing at any pace: the limit is never below the
-    /// starting grant, which is that of a lost pace.
+    /// Whether so much credit is left that [`top_up`](Self::top_up) grants nothing at any pace. The limit is never
+    /// below the starting grant, which is the limit of a lost pace.
     #[inline]
     pub(crate) fn is_ample(&self) -> bool {
         self.credit > self.limit / 2
     }
 
-    /// Grants more if the rule allows; `pace` is that of the oldest of the `unconfirmed`. True when the client has to
-    /// be told.
+    /// Grants more if the rule allows; `pace` is that of the oldest of the `unconfirmed`. True if the client has to be
+    /// sent a flow.
     #[must_use]
     pub(crate) fn top_up(&mut self, unconfirmed: u32, pace: Pace) -> bool {
         let limit = match pace {
@@ -98,7 +98,7 @@ impl Grant {
         let most = self.on_their_way_max(limit);
         if unconfirmed >= limit || unconfirmed + self.credit >= most {
             self.held_back = true;
-            // Nothing is on its way that could bring the next grant: one message always may.
+            // No message is on its way whose confirm could bring the next grant: one message is always allowed.
             if unconfirmed > 0 || self.credit > 0 {
                 return false;
             }
@@ -109,7 +109,7 @@ impl Grant {
         more
     }
 
-    /// Messages that may be granted or unconfirmed together.
+    /// Number of messages that may be granted or unconfirmed together.
     fn on_their_way_max(&self, limit: u32) -> u32 {
         let most = limit + limit / 2;
         if !self.rule.adaptive {
@@ -120,7 +120,7 @@ impl Grant {
         most.min(self.rule.unconfirmed_messages_max).min(by_bytes)
     }
 
-    /// Messages are confirmed, the oldest of them at this pace.
+    /// Notes confirmed messages, the oldest of them at this pace.
     pub(crate) fn confirmed(&mut self, pace: Pace) {
         if !self.rule.adaptive {
             return;
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(grant.limit, 170, "never below the starting grant");
     }
 
-    /// A disk that stands still confirms nothing, so the credit has to shrink without a confirm.
+    /// A stalled disk confirms nothing, so the credit has to shrink without a confirm.
     #[test]
     fn credit_shrinks_while_the_oldest_message_is_late() {
         let mut grant = Grant { limit: 4000, credit: 2000, ..Grant::new(ADAPTIVE, Serial(0)) };

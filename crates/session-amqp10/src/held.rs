@@ -1,4 +1,4 @@
-//! Input that is held back: the connection isn't read until what it waits for has come.
+//! Blocked input: the connection isn't read until the event that it waits for.
 
 use std::sync::Arc;
 
@@ -13,32 +13,33 @@ use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 
-/// Why the connection's input waits.
+/// The reason why the connection's input is blocked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// It doesn't.
+    /// Input isn't blocked.
     #[default]
     No,
-    /// The frame at its head declared something that becomes durable with this ticket; then it is handled again.
+    /// The frame at its head declared something that becomes durable with this ticket. The frame is handled again then.
     Again { ticket: Ticket },
-    /// The frame at its head has more to do than fits in one turn: it is handled again in the next one.
+    /// The frame at its head has more to do than fits in one turn. It is handled again in the next one.
     NextTurn,
-    /// So much of bodies that come is on its way to their files that the disk has to catch up.
+    /// Too many bytes of incoming bodies are on their way to their files; the disk has to catch up.
     Upload,
     /// The body of the last message of this link is being written to a file of its own.
     Body { channel: u16, handle: u32 },
-    /// The log takes no publishes for now, or this connection has enough on its way to the disk.
+    /// The log takes no publishes at the moment, or this connection's share of bytes on their way to the disk is used
+    /// up.
     LogRoom,
 }
 
-/// What listings show of a client whose publishes wait: the reason, and the queues that show it too.
+/// The wait of a client's publishes as listings show it: the reason, and the queues that show it too.
 pub(crate) struct ShownWait {
     reason: WaitReason,
     queues: SmallVec<[QueueRef; 2]>,
 }
 
 impl Connection {
-    /// Lets listings show what the client's publishes wait for at the moment, if they do.
+    /// Updates the reason that listings show for a wait of the client's publishes.
     pub(crate) fn show_wait(&mut self, now: Now) {
         let reason = self.publishes_wait_for();
         if self.shown_wait.as_ref().map(|shown| shown.reason) == reason {
@@ -49,7 +50,7 @@ impl Connection {
         self.client.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
         let for_log = matches!(reason, WaitReason::LogFull | WaitReason::DiskFull);
         let queues = match for_log && !self.client.log_wait().1 {
-            // It is this connection's own share that is used up.
+            // This connection's own share is used up.
             true => SmallVec::new(),
             false => self.published_to(),
         };
@@ -57,7 +58,7 @@ impl Connection {
         self.shown_wait = Some(ShownWait { reason, queues });
     }
 
-    /// Nothing waits any more.
+    /// Ends the wait that listings show.
     pub(crate) fn hide_wait(&mut self) {
         let Some(ShownWait { reason, queues }) = self.shown_wait.take() else { return };
         self.client.outbox.set_wait(None);
@@ -87,7 +88,7 @@ impl Connection {
     }
 }
 
-/// A link's own queue, or those that its last message went to.
+/// The queue of a link, or the queues that its last message went to.
 fn targets(publisher: &Publisher) -> &[QueueRef] {
     match &publisher.destination {
         Destination::Queue(queue) => std::slice::from_ref(queue),

@@ -1,5 +1,5 @@
-//! Deliveries whose bodies are read from files: they begin when the first piece has come, and go on as the client's window
-//! and socket have room.
+//! Deliveries whose bodies are read from files. They begin when the first piece has been read, and continue as the
+//! client's window and socket have room.
 
 use leveret_amqp10::{FrameKind, begin_frame, condition, end_frame, performative::Transfer};
 use leveret_message::StoredMessage;
@@ -16,21 +16,21 @@ use leveret_broker::bodies::{BodyReader, Pieces};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::time::Now;
 
-/// What the next look at a delivery found.
+/// The start of a large delivery.
 enum Begun {
-    /// Not enough has been read.
+    /// Not enough has been read yet.
     No(BodyReader),
-    /// What comes before the body, and what is still to be read of it.
+    /// The bytes before the body, and the reader of the rest of the body.
     Yes(Vec<u8>, Option<Pieces>),
 }
 
-/// A queue whose message can't be read has stopped, and the link that was to get it ends.
+/// The error of a link whose queue has stopped, because a message can't be read.
 pub(super) fn unreadable(queue: &QueueRef, reason: &str) -> Failure {
     Failure::link(condition::INTERNAL_ERROR, queue.crashed(reason))
 }
 
 impl Connection {
-    /// Begins the delivery at the head of what waits, if enough of it has been read; false if not.
+    /// Begins the first waiting delivery, if enough of it has been read; false if not.
     pub(super) fn begin_large_delivery(&mut self, session: &mut Session, now: Now) -> bool {
         let Some(Pending::Large { handle, taken, reader }) = session.pending.pop_front() else { return true };
         let Some(mut link) = session.take(handle) else { return true };
@@ -48,7 +48,7 @@ impl Connection {
         }
     }
 
-    /// What the client has of a delivery isn't all of it (2.7.5). The session's window has room.
+    /// Aborts a delivery that the client has only in part (2.7.5). The session's window has room.
     pub(super) fn abort(&mut self, session: &mut Session, rest: &Rest) {
         if rest.sent == 0 {
             return;
@@ -81,7 +81,7 @@ impl Connection {
         };
         let size = payload.len() as u64 + body.as_ref().map_or(0, Pieces::left);
         if consumer.max_message_size > 0 && size > consumer.max_message_size {
-            // It goes back untouched with the link.
+            // The message is returned untouched when the link ends.
             session.pending.push_front(Pending::Run { handle, taken });
             return Err(Failure::link(
                 condition::MESSAGE_SIZE_EXCEEDED,
@@ -104,10 +104,10 @@ impl Connection {
     }
 }
 
-/// What comes before the body, once what it depends on has been read.
+/// Reads the part before the body, once the data that it depends on is there.
 ///
 /// # Errors
-/// Why that can't be.
+/// The reason why it can't be read.
 fn read_start(reader: BodyReader, taken: &Taken, sent_time: bool, now: Now) -> Result<Begun, String> {
     let message = taken.batch.message(taken.index as usize);
     let (stored, length) = (message.view(), message.file.map_or(0, |file| file.length));

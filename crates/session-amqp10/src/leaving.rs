@@ -1,7 +1,7 @@
-//! The end of all that is a session's or the connection's own, in parts: see [`leveret_broker::turn_budget`].
+//! The end of a session or the connection with everything that it owns, in parts: see [`leveret_broker::turn_budget`].
 //!
-//! Until the last part is done no input is read and nothing is delivered, so that neither the client nor a queue sees it half
-//! done. A client's `end` or `close` stays at the head of the input until then.
+//! Until the last part is done, no input is read and nothing is delivered, so that neither the client nor a queue sees
+//! it half done. A client's `end` or `close` stays at the head of the input until then.
 
 use leveret_model::QueueId;
 
@@ -12,7 +12,7 @@ use leveret_broker::quota::Kind;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONSUMER;
 
-/// How far a connection is with the end of all that is its own.
+/// The progress of a connection's end.
 #[derive(Default)]
 pub(crate) enum Leaving {
     /// It isn't ending, or it has ended.
@@ -31,8 +31,8 @@ impl Leaving {
 }
 
 impl Connection {
-    /// A session is over: what is its own goes, as much of it as the turn may end. True when nothing is left; then
-    /// [`Connection::gone_at`] says from where on.
+    /// Ends as much of what a session owns as the turn may. True if nothing is left; then [`Connection::gone_at`] has
+    /// the ticket from which on its queues are gone.
     pub(crate) fn leave_session(&mut self, session: &mut Session, now: Now) -> bool {
         if session.left {
             return true;
@@ -42,8 +42,8 @@ impl Connection {
             session.parked.clear();
         }
         let has_left = self.leave_session_part(session, now);
-        // Nothing may come on its channel after `end`, and the channel may get another session. The end of a coordinator
-        // answers what was settled in its transactions.
+        // No frame may follow on its channel after `end`, and the channel may get another session. The end of a
+        // coordinator answers the settlements of its transactions.
         self.answers.forget_session(session.channel);
         self.transactions.forget_channel(session.channel);
         has_left
@@ -76,8 +76,8 @@ impl Connection {
         false
     }
 
-    /// The connection is over: everything that is its own goes, as much of it as the turn may end. True when nothing is left;
-    /// then [`Connection::gone_at`] says from where on.
+    /// Ends as much of what the connection owns as the turn may. True if nothing is left; then [`Connection::gone_at`]
+    /// has the ticket from which on its queues are gone.
     pub(crate) fn leave(&mut self, now: Now) -> bool {
         self.flush_runs(now);
         if !self.leaving.is_under_way() {
@@ -117,7 +117,7 @@ impl Connection {
         false
     }
 
-    /// No session is left: the exclusive queues are next.
+    /// Begins with the exclusive queues, after the last session.
     fn begin_end_of_queues(&mut self) {
         self.ended.clear();
         self.client.scheduled.clear();
@@ -129,7 +129,7 @@ impl Connection {
         self.leaving = Leaving::Queues { next: QueueId(0) };
     }
 
-    /// Goes on with what we ended, in the order in which we did.
+    /// Continues to end links, sessions and the connection, in the order in which we began.
     pub(super) fn go_on_ending(&mut self, now: Now) {
         if !(self.go_on_fanning_out(now) && self.go_on_failing_links(now)) {
             return;

@@ -1,4 +1,4 @@
-//! A link endpoint of ours (specification 2.6).
+//! A link endpoint on the broker's side (specification 2.6).
 
 use super::consumer::Consumer;
 use super::coordinator::Coordinator;
@@ -6,7 +6,7 @@ use super::management::{Requests, Responses};
 use super::publisher::Publisher;
 use super::replies::Replies;
 
-/// What is at our end of a link.
+/// The role of the broker's end of a link.
 pub(crate) enum Link {
     /// The client sends, to an exchange or queue.
     Publisher(Box<Publisher>),
@@ -20,8 +20,8 @@ pub(crate) enum Link {
     Requests(Requests),
     /// The client receives their responses.
     Responses(Responses),
-    /// The client detached it, and is answered when the queue that goes with it is gone.
+    /// The client detached it, and is answered when the queue that is deleted with it is gone.
     Left,
-    /// We detached it with an error and ignore what comes for it until the client detaches it, too.
+    /// We detached it with an error and ignore further frames for it until the client detaches it, too.
     Detached,
 }

@@ -1,4 +1,4 @@
-//! `open` and `begin`: what both sides agree on (specification 2.7.1 and 2.7.2).
+//! `open` and `begin`: negotiated limits (specification 2.7.1 and 2.7.2).
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use leveret_broker::quota::{Kind, OwnLimits};
 use leveret_broker::settings::IN_MAINTENANCE;
 use leveret_broker::time::{Now, SECOND};
 
-/// Every peer takes frames of this many bytes (2.7.1).
+/// The frame size that every peer accepts (2.7.1).
 const FRAME_MAX_LOWEST: u32 = 512;
-/// Shorter idle times than this aren't kept.
+/// The shortest idle timeout that we keep to.
 const IDLE_LOWEST_MS: u32 = 1000;
 /// A property of `open`, as RabbitMQ's tools set it.
 const IGNORE_MAINTENANCE: &str = "ignore-maintenance";
-/// What we can, by the names of the extensions' specifications.
+/// Our capabilities, by the names of the extensions' specifications.
 const CAPABILITIES: [Symbol<'static>; 2] = [Symbol::new("LINK_PAIR_V1_0"), Symbol::new("ANONYMOUS-RELAY")];
 
 impl Connection {
-    /// The client opens the connection.
+    /// Handles the client's `open`.
     pub(crate) fn open(&mut self, open: &Open<'_>, now: Now) -> Result<()> {
         self.container = open.container_id.into();
         let vhost: Arc<str> = match open.hostname.and_then(|name| name.strip_prefix("vhost:")) {
@@ -86,7 +86,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the connection may stay.
+    /// Refuses a connection that may not stay during maintenance.
     pub(crate) fn check_maintenance(&self) -> Result<()> {
         if self.ignores_maintenance || !self.client.broker.is_in_maintenance() {
             return Ok(());
@@ -95,7 +95,7 @@ impl Connection {
         Err(Failure::connection(condition::CONNECTION_FORCED, text))
     }
 
-    /// Our side of the opening.
+    /// Sends our `open`.
     pub(crate) fn send_open(&mut self) {
         let broker = self.client.broker.clone();
         let settings = &broker.settings;
@@ -105,7 +105,7 @@ impl Connection {
             hostname: None,
             max_frame_size: self.frame_max_in,
             channel_max: self.client.channel_max,
-            // Half of what we tolerate (2.4.5).
+            // Half of the time that we tolerate (2.4.5).
             idle_time_out: (self.idle_in > 0).then(|| u32::from(settings.heartbeat_s) * 500),
             outgoing_locales: Symbols::NONE,
             incoming_locales: Symbols::NONE,
@@ -116,7 +116,7 @@ impl Connection {
         encode_performative(self.client.output.buffer(), 0, &Performative::Open(answer));
     }
 
-    /// The client begins a session.
+    /// Handles the client's `begin` of a session.
     pub(crate) fn begin(&mut self, channel: u16, begin: &Begin<'_>) -> Result<()> {
         if let Some(remote) = begin.remote_channel {
             return Err(Failure::connection(
@@ -131,7 +131,7 @@ impl Connection {
             Window::new(Serial(begin.next_outgoing_id), begin.incoming_window, settings.max_incoming_window);
         window.set_remote_outgoing(begin.outgoing_window);
         window.set_shut(self.client.broker.alarms.publishing_blocked());
-        // We answer on the client's handles, so that its limit is one for both.
+        // We answer on the client's handles, so one limit holds for both sides.
         let handle_max = settings.link_max.saturating_sub(1).min(begin.handle_max);
         let mut session = Box::new(Session::new(channel, window, handle_max));
         let flow = session.window.flow();
@@ -149,7 +149,7 @@ impl Connection {
         let own = OwnLimits::of_channels(&self.client.broker.registry.snapshot().topology, &self.client.user);
         match self.client.account.take_within(Kind::Channels, own) {
             Ok(()) => self.client.counters.channels_opened.add(1),
-            // Only a session that has begun can end with the reason.
+            // Only a session that has begun can be ended with the reason.
             Err(reached) => self.refuse_session(&mut session, &reached.into()),
         }
         self.sessions.put(session);

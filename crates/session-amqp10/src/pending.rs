@@ -1,4 +1,4 @@
-//! What a session has for its client and the client's window has no room for, in order.
+//! Frames of a session that wait for room in the client's window, in order.
 
 use std::collections::VecDeque;
 
@@ -9,15 +9,15 @@ use super::flow::LinkState;
 use leveret_broker::bodies::{BodyReader, Pieces};
 use leveret_broker::queue_handle::QueueRef;
 
-/// One thing that waits.
+/// An entry that waits.
 pub(crate) enum Pending {
-    /// A delivery of which part was sent, or nothing yet.
+    /// The rest of a delivery, of which a part or nothing was sent.
     Rest(Rest),
-    /// Messages that were taken and not begun.
+    /// Messages that were taken, and none of which was begun.
     Run { handle: u32, taken: Taken },
-    /// One that was taken and not begun, whose body is being read from its file.
+    /// A message that was taken and not begun, whose body is being read from its file.
     Large { handle: u32, taken: Taken, reader: BodyReader },
-    /// A link's state, to be told after what is before it.
+    /// A link's state, to be sent after the entries before it.
     State(LinkState),
 }
 
@@ -29,22 +29,22 @@ pub(crate) struct Rest {
     pub settled: bool,
     pub payload: Vec<u8>,
     pub sent: usize,
-    /// What comes behind the payload, from a file; and whose it is.
+    /// The body after the payload, from a file, and the queue that it belongs to.
     pub body: Option<(Pieces, QueueRef)>,
 }
 
 impl Rest {
-    /// Bytes that haven't been sent.
+    /// Number of bytes that haven't been sent.
     pub(crate) fn left(&self) -> u64 {
         (self.payload.len() - self.sent) as u64 + self.body.as_ref().map_or(0, |(pieces, _)| pieces.left())
     }
 
-    /// Bytes that can be sent now.
+    /// Number of bytes that can be sent now.
     pub(crate) fn available(&self) -> usize {
         self.payload.len() - self.sent + self.body.as_ref().map_or(0, |(pieces, _)| pieces.available())
     }
 
-    /// Appends the next bytes, which are there.
+    /// Appends the next bytes, which have to be available.
     pub(crate) fn append(&mut self, count: usize, out: &mut Vec<u8>) {
         let first = count.min(self.payload.len() - self.sent);
         out.extend_from_slice(&self.payload[self.sent..self.sent + first]);
@@ -64,7 +64,7 @@ impl Pending {
         }
     }
 
-    /// Bytes of encoded messages that it holds.
+    /// Bytes of encoded messages that the entry holds.
     fn bytes(&self) -> usize {
         match self {
             Pending::Rest(rest) => rest.payload.len(),
@@ -72,7 +72,7 @@ impl Pending {
         }
     }
 
-    /// Whether nothing can be done before more of it has been read.
+    /// Whether more of it has to be read before anything can be done.
     pub(crate) fn waits_for_disk(&self) -> bool {
         match self {
             Pending::Rest(Rest { body: Some((pieces, _)), payload, sent, .. }) => {
@@ -85,7 +85,7 @@ impl Pending {
     }
 }
 
-/// See the module.
+/// The entries of one session that wait.
 #[derive(Default)]
 pub(crate) struct PendingQueue {
     queue: VecDeque<Pending>,
@@ -93,12 +93,12 @@ pub(crate) struct PendingQueue {
 }
 
 impl PendingQueue {
-    /// Nothing waits.
+    /// Whether no entry waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// How many runs of messages, rests of messages and flows wait.
+    /// Number of entries: runs of messages, rests of messages and flows.
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
@@ -108,12 +108,12 @@ impl PendingQueue {
         self.bytes
     }
 
-    /// How much waits for one link.
+    /// Number of entries and messages that wait for one link.
     pub(crate) fn count(&self, handle: u32) -> usize {
         self.queue.iter().filter(|pending| pending.is_for(handle)).count()
     }
 
-    /// What comes next.
+    /// The next entry.
     pub(crate) fn front(&self) -> Option<&Pending> {
         self.queue.front()
     }
@@ -134,10 +134,10 @@ impl PendingQueue {
         self.queue.push_back(pending);
     }
 
-    /// A link's state, after all that waits. A client that asks again and again while its window is shut gets the last
-    /// answer only, or its questions would fill the memory.
+    /// Adds a link's state behind all that waits. A client that asks repeatedly while its window is full gets only the
+    /// last answer; otherwise its requests would fill the memory.
     pub(crate) fn push_state(&mut self, state: LinkState) {
-        // From the back: who repeats itself is found at once, however much waits.
+        // From the back: a repeated request is found at once, however much waits.
         let same = |pending: &Pending| matches!(pending, Pending::State(earlier) if (earlier.handle, earlier.drain) == (state.handle, state.drain));
         if let Some(at) = self.queue.iter().rposition(same) {
             self.queue.remove(at);
@@ -145,7 +145,7 @@ impl PendingQueue {
         self.push_back(Pending::State(state));
     }
 
-    /// Puts what `others` holds behind.
+    /// Adds the entries of `others` behind its own.
     pub(crate) fn append(&mut self, mut others: Self) {
         self.bytes += others.bytes;
         self.queue.append(&mut others.queue);
@@ -160,7 +160,7 @@ impl PendingQueue {
         *self = Self::default();
     }
 
-    /// Takes out what waits for one link.
+    /// Takes out the entries of one link.
     pub(crate) fn take_link(&mut self, handle: u32) -> Vec<Pending> {
         let (taken, kept) = std::mem::take(&mut self.queue).into_iter().partition(|pending| pending.is_for(handle));
         self.queue = kept;

@@ -1,5 +1,5 @@
-//! The short way of a message that goes where the one before it went, and has nothing to look at: most of what clients
-//! send in numbers. [`transfer`](super::transfer) has all cases and takes more than twice as long.
+//! The fast path for a message that takes the route of the one before it and has nothing to check: most of what clients
+//! send in large numbers. [`transfer`](super::transfer) handles all cases and takes more than twice as long.
 
 use leveret_amqp10::performative::Transfer;
 use leveret_message::incoming::Plain;
@@ -11,10 +11,10 @@ use super::session::Session;
 use leveret_broker::time::Now;
 
 impl Connection {
-    /// Adds a transfer's message to its link's run. False when it goes the long way: nothing was done then.
+    /// Adds a transfer's message to its link's run. False if it has to take the slow path: nothing was done then.
     ///
     /// # Errors
-    /// See [`Assembly::receive_whole`](super::assembly::Assembly::receive_whole).
+    /// As for [`Assembly::receive_whole`](super::assembly::Assembly::receive_whole).
     #[inline]
     pub(super) fn receive_plain(
         &mut self,

@@ -8,7 +8,7 @@ use leveret_broker::protocol::{Accepted, Protocol, ProtocolInfo, Recognised, Ses
 use leveret_broker::time::{Nanos, Now};
 use leveret_session::client_connection::ClientConnection;
 
-/// AMQP 1.0.
+/// The protocol AMQP 1.0.
 #[derive(Debug, Clone, Copy)]
 pub struct Amqp10Protocol;
 
@@ -20,7 +20,7 @@ impl Protocol for Amqp10Protocol {
     }
 
     fn recognise(&self, input: &[u8]) -> Recognised {
-        // A client without SASL is refused once its header is whole.
+        // A client without SASL is refused once its header is complete.
         let begins = |header: [u8; 8]| header.starts_with(input);
         match input.len() < HEADER_SASL.len() {
             true if begins(HEADER_SASL) || begins(HEADER_AMQP) => Recognised::Perhaps,
@@ -29,7 +29,7 @@ impl Protocol for Amqp10Protocol {
         }
     }
 
-    /// Others are told that it begins with SASL here (specification 2.2).
+    /// Answers other headers with the SASL header, with which a connection begins here (specification 2.2).
     fn refusal(&self, _: &[u8]) -> Option<&'static [u8]> {
         Some(&HEADER_SASL)
     }

@@ -1,5 +1,5 @@
-//! A link on which the client sends: whole messages out of transfers (specification 2.6.14), routed and handed to
-//! queues in runs.
+//! A link on which the client sends: messages are assembled from transfers (specification 2.6.14), routed, and handed
+//! to queues in runs.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use leveret_broker::route::Route;
 use leveret_broker::time::Nanos;
 use leveret_session::fan_out::{self, FanOut};
 
-/// Where a link's messages go.
+/// The destination of a link's messages.
 pub(crate) enum Destination {
-    /// An exchange, and the routing key; none is each message's subject.
+    /// An exchange, and the routing key; without a key, each message's subject is its routing key.
     Exchange { exchange: Arc<str>, key: Option<Arc<str>> },
     /// A queue by name.
     Queue(QueueRef),
-    /// Where each message's `to` says (anonymous terminus).
+    /// The address in each message's `to` (anonymous terminus).
     Anonymous,
 }
 
 impl Destination {
-    /// Exchange and key, where they are the same for all messages.
+    /// Exchange and key, if they are the same for all messages.
     #[inline]
     pub(crate) fn fixed(&self) -> Option<(&str, &str)> {
         match self {
@@ -39,7 +39,7 @@ impl Destination {
     }
 }
 
-/// A message of the run that is collected.
+/// A message of the run that is being collected.
 #[derive(Clone, Copy)]
 pub(crate) struct Collected {
     pub id: Serial,
@@ -47,7 +47,7 @@ pub(crate) struct Collected {
 }
 
 impl Collected {
-    /// Both may be answered as one.
+    /// Whether both may be answered in one disposition.
     pub(crate) fn is_followed_by(&self, next: &Self) -> bool {
         self.id.next() == next.id && self.settled == next.settled
     }
@@ -58,19 +58,19 @@ impl Collected {
 pub(crate) struct PublishRun {
     pub builder: BatchBuilder,
     pub route: Option<Arc<Route>>,
-    /// The snapshot's generation in which that is the way of the link's further messages, too; 0 when it is that of one
+    /// Generation of the snapshot in which the link's further messages take this way, too; 0 if the way is that of one
     /// message.
     found_in: u64,
     pub persistent: bool,
     pub messages: Vec<Collected>,
-    /// With so many it is handed on.
+    /// Number of messages at which the run is handed on.
     messages_max: usize,
-    /// Where its only message's body goes, if it is a large one.
+    /// The body file of its only message, if that is a large one.
     pub file: Option<Box<BodyFile>>,
 }
 
 impl PublishRun {
-    /// The run takes this way; there is nothing in it that takes another.
+    /// Makes an empty run take this way.
     pub(crate) fn turn_to(&mut self, route: Arc<Route>, found_in: u64, persistent: bool) {
         self.messages_max = fan_out::messages_max(&route);
         self.route = Some(route);
@@ -78,14 +78,14 @@ impl PublishRun {
         self.persistent = persistent;
     }
 
-    /// Whether a message of a link whose messages have the same exchange and key takes the run's way in this generation
-    /// of the snapshot, so that it needn't be looked for: with many queues its names would be fetched from memory that
+    /// Whether a message of a link with a fixed exchange and key takes the run's way in this generation of the
+    /// snapshot. Then the way needn't be looked up: with many queues, their names would be fetched from memory that
     /// other cores write to.
     pub(crate) fn goes_on_with(&self, message: &Incoming<'_>, generation: u64) -> bool {
         !message.has_further_keys() && self.goes_on(message.durable, !message.headers.is_empty(), generation)
     }
 
-    /// As [`goes_on_with`](Self::goes_on_with), of a message without further keys.
+    /// Like [`goes_on_with`](Self::goes_on_with), for a message without further keys.
     #[inline]
     pub(crate) fn goes_on(&self, durable: bool, has_headers: bool, generation: u64) -> bool {
         self.found_in == generation
@@ -93,7 +93,7 @@ impl PublishRun {
             && self.route.as_ref().is_some_and(|route| route.leads_on(has_headers))
     }
 
-    /// Whether it is handed on before more is collected.
+    /// Whether it has to be handed on before more is collected.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.messages.len() >= self.messages_max || self.builder.is_full()
@@ -105,7 +105,7 @@ impl PublishRun {
     }
 }
 
-/// A run that its queues get in parts, and what its end needs.
+/// A run that its queues get in parts, and the data that is needed when all have it.
 pub(crate) struct WideRun {
     pub channel: u16,
     pub handle: u32,
@@ -113,24 +113,24 @@ pub(crate) struct WideRun {
     pub fan_out: FanOut,
 }
 
-/// Our receiving endpoint.
+/// The receiving endpoint of a publisher's link.
 pub(crate) struct Publisher {
     /// The link's name.
     pub name: Arc<str>,
-    /// The address of its target, as the client said.
+    /// The address of its target, as the client sent it.
     pub address: Option<Arc<str>>,
     /// `unsettled`, `settled` or `mixed`.
     pub settle_mode: &'static str,
     pub destination: Destination,
-    /// How the target queue's signals name the link, when it has one.
+    /// The key of the link in its target queue's signals, if it has such a queue.
     pub key: u64,
     pub grant: Grant,
     pub assembly: Assembly,
     pub run: PublishRun,
     pub unconfirmed: Unconfirmed,
-    /// The client has to be told of its credit.
+    /// The client has to be sent a flow with its credit.
     pub flow_due: bool,
-    /// The target queue goes with the link.
+    /// The target queue is deleted with the link.
     pub dynamic: bool,
 }
 
@@ -140,7 +140,7 @@ impl Publisher {
         self.unconfirmed.count() + self.run.messages.len() as u32
     }
 
-    /// Grants more credit when it is due; a sync takes about `sync`.
+    /// Grants more credit if it is due; a sync takes about `sync`.
     #[inline]
     pub(crate) fn top_up(&mut self, now: Nanos, sync: Nanos) {
         if self.grant.is_ample() {
@@ -151,7 +151,7 @@ impl Publisher {
         self.flow_due |= self.grant.top_up(unconfirmed, Pace::of(now.saturating_sub(oldest), sync));
     }
 
-    /// See [`Assembly::receive`].
+    /// Like [`Assembly::receive`].
     ///
     /// # Errors
     /// The same.

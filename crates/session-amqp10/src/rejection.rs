@@ -1,4 +1,4 @@
-//! Why a message was rejected, and errors as they stand in frames.
+//! The reason of a rejected message, and errors in their form for frames.
 
 use leveret_amqp10::{Error, Symbol, condition, value::EncodedMap};
 
@@ -11,7 +11,7 @@ pub(crate) fn with_refusal(queue: &str, reason: &str, send: impl FnOnce(Error<'_
     info.push_symbol("reason", Symbol::new(reason));
     let condition =
         if reason == "unavailable" { condition::PRECONDITION_FAILED } else { condition::RESOURCE_LIMIT_EXCEEDED };
-    // Clients show the description to their users: RabbitMQ's words where it has some.
+    // Clients show the description to their users, so RabbitMQ's words are used if it has some.
     let description = match reason {
         "maxlen" => format!("queue '{queue}' exceeded maximum length"),
         reason => format!("queue '{queue}' refused the message: {reason}"),

@@ -1,5 +1,5 @@
-//! Direct reply-to: a link on which answers come without a queue. Its address is volatile, and what comes while
-//! the client has given no credit is dropped.
+//! Direct reply-to: a link on which answers come without a queue. Its address is volatile, and answers that come while
+//! the client has given no credit are dropped.
 
 use leveret_amqp10::{
     ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, condition,
@@ -20,11 +20,11 @@ use leveret_broker::reply::Reply;
 use leveret_broker::reply_to::{Registration, WAITING_BYTES_MAX};
 use leveret_broker::time::Now;
 
-/// What a client must ask for to get a volatile address.
+/// The capability that a client must ask for to get a volatile address.
 pub(crate) const VOLATILE_QUEUE: &str = "rabbitmq:volatile-queue";
 const CAPABILITIES: [Symbol<'static>; 1] = [Symbol::new(VOLATILE_QUEUE)];
 
-/// Our sending endpoint.
+/// The sending endpoint of a requester's link.
 pub(crate) struct Replies {
     pub registration: Registration,
     delivery_count: Serial,
@@ -34,9 +34,9 @@ pub(crate) struct Replies {
 }
 
 impl Replies {
-    /// The client's flow (2.6.7). Nothing is ever available, so a drain uses the credit up at once.
+    /// Handles the client's flow (2.6.7). No message is ever available, so a drain uses up the credit at once.
     pub(crate) fn grant(&mut self, seen: u32, link_credit: u32, drain: bool) -> CreditState {
-        // What was sent since the client said so counts against it; credit may be more than half of the numbers.
+        // Messages sent since the client's flow count against it; the credit may be more than half of the number space.
         let ahead = self.delivery_count.distance_from(Serial(seen));
         self.credit = match u32::try_from(ahead) {
             Ok(sent) => link_credit.saturating_sub(sent),
@@ -51,7 +51,7 @@ impl Replies {
 }
 
 impl Connection {
-    /// The client receives answers.
+    /// Handles the attach of a link on which the client receives answers.
     pub(crate) fn attach_replies(
         &mut self,
         session: &mut Session,
@@ -70,7 +70,7 @@ impl Connection {
         }
         let key = self.client.broker.fresh_id();
         let registration = self.client.broker.replies.register(self.client.outbox.clone(), key);
-        // The name is the broker's choice, and the permission to read from it the user's.
+        // The broker chooses the name; the user needs the permission to read from it.
         self.authorize(Action::Consume(registration.target().name()))?;
         let address = format!("/queues/{}", percent_encode(registration.target().name()));
         self.links.insert(key, (session.channel, attach.handle));
@@ -109,7 +109,7 @@ impl Connection {
         self.send_attach(session.channel, answer)
     }
 
-    /// Answers that have come.
+    /// Sends an answer that has come.
     pub(crate) fn deliver_replies(&mut self, reply: &Reply, now: Now) {
         reply.done();
         let Some(&(channel, handle)) = self.links.get(&reply.key) else { return };
@@ -137,7 +137,7 @@ impl Connection {
         at: usize,
         now: Now,
     ) {
-        // A client that granted credit and doesn't take what it gets loses what comes then.
+        // A client that granted credit but doesn't read loses further answers.
         if replies.credit == 0 || session.pending.bytes() as u64 >= WAITING_BYTES_MAX {
             return;
         }

@@ -1,4 +1,4 @@
-//! The SASL layer: who the client is (specification 5.3).
+//! The SASL layer: the client's login (specification 5.3).
 
 use leveret_amqp10::{HEADER_SASL, SaslFrame, Symbol, Symbols, condition, sasl};
 
@@ -8,7 +8,7 @@ use leveret_broker::authenticate::offered;
 use leveret_broker::time::Now;
 
 impl Connection {
-    /// The SASL header came: ours, and the mechanisms that we offer.
+    /// Answers the SASL header with ours, and the mechanisms that we offer.
     pub(crate) fn start(&mut self) {
         self.client.output.buffer().extend_from_slice(&HEADER_SASL);
         let broker = self.client.broker.clone();
@@ -21,7 +21,7 @@ impl Connection {
         frame.encode(self.client.output.buffer());
     }
 
-    /// A SASL frame of the client. All our mechanisms need one step.
+    /// Handles a SASL frame of the client. All our mechanisms need one step.
     pub(crate) fn sasl(&mut self, body: &[u8], now: Now) -> Result<()> {
         let SaslFrame::Init(init) = SaslFrame::decode(body)? else {
             return Err(Failure::connection(condition::ILLEGAL_STATE, "expected sasl-init"));
@@ -56,13 +56,13 @@ impl Connection {
         Ok(())
     }
 
-    /// The client is told after a while, so that passwords can't be tried in quick succession.
+    /// Delays the answer to a refused login, so that passwords can't be tried in quick succession.
     fn refuse_login(&mut self, now: Now) {
         self.phase = Phase::Refused;
         self.client.delay_refusal(now);
     }
 
-    /// The while is over.
+    /// Sends the delayed answer to a refused login.
     pub(crate) fn send_login_refused(&mut self) {
         self.send_sasl(&SaslFrame::Outcome(sasl::Outcome { code: sasl::SaslCode::Auth, additional_data: None }));
         self.phase = Phase::Finished;

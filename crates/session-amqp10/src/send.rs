@@ -1,4 +1,4 @@
-//! Performatives on their way out. None is larger than the client's frames (2.7.1), whatever of the client's own it
+//! Outgoing performatives. None is larger than the client's frames (2.7.1), however much of the client's data it
 //! repeats.
 
 use leveret_amqp10::{Error, Performative, condition, encode_performative, performative::Attach};
@@ -6,7 +6,7 @@ use leveret_amqp10::{Error, Performative, condition, encode_performative, perfor
 use super::connection::Connection;
 use super::error::{Failure, Result};
 
-/// Bytes by which a frame is larger than the client takes. It wasn't sent.
+/// Number of bytes by which a frame is too large for the client. It wasn't sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLarge(usize);
 
@@ -14,7 +14,7 @@ impl Connection {
     /// Sends a performative.
     ///
     /// # Errors
-    /// When it doesn't fit into the client's frames.
+    /// The frame doesn't fit into the client's frames.
     pub(crate) fn send(&mut self, channel: u16, performative: &Performative<'_>) -> Result<(), TooLarge> {
         let most = self.frame_max_out as usize;
         let out = self.client.output.buffer();
@@ -28,17 +28,17 @@ impl Connection {
         Err(TooLarge(size - most))
     }
 
-    /// Answers an attach, of which the answer repeats most.
+    /// Sends the answer to an attach, most of which it repeats.
     ///
     /// # Errors
-    /// When it doesn't fit. Without an answer there is no link, so that the session ends.
+    /// The frame doesn't fit. Without an answer there is no link, so the session ends.
     pub(crate) fn send_attach(&mut self, channel: u16, attach: Attach<'_>) -> Result<()> {
         self.send(channel, &Performative::Attach(attach)).map_err(|TooLarge(excess)| {
             Failure::session(condition::FRAME_SIZE_TOO_SMALL, format!("Frame size is too small by {excess} bytes"))
         })
     }
 
-    /// Sends a performative with an error, of which as much is said as fits.
+    /// Sends a performative with an error, shortened to what fits.
     pub(crate) fn send_error<'e>(
         &mut self,
         channel: u16,

@@ -1,4 +1,4 @@
-//! One session: its windows, its links by handle, and what is on its way out (specification 2.5).
+//! A session: its windows, its links by handle, and its outgoing frames (specification 2.5).
 
 use leveret_amqp10::Serial;
 use thin_vec::ThinVec;
@@ -8,36 +8,36 @@ use super::pending::PendingQueue;
 use super::unsettled::Unsettled;
 use super::window::Window;
 
-/// See the module. There may be tens of thousands that have no links: lists are a pointer each while they are empty.
+/// The state of a session. A connection may have tens of thousands without links: an empty list takes one pointer.
 pub(crate) struct Session {
     pub channel: u16,
     pub window: Window,
-    /// Handles that the client may use go up to this one.
+    /// Largest handle that the client may use.
     pub handle_max: u32,
-    /// Of the next delivery to the client.
+    /// The id of the next delivery to the client.
     pub next_delivery_id: Serial,
     links: ThinVec<Option<Box<Link>>>,
     /// Deliveries to the client that it hasn't settled.
     pub unsettled: Unsettled,
-    /// What waits, in order, for the client's window.
+    /// Entries that wait, in order, for the client's window.
     pub pending: PendingQueue,
-    /// Consumers that were told to wait for the client's window.
+    /// Handles of consumers that wait for the client's window.
     pub parked: ThinVec<u32>,
-    /// Publishers with messages that wait for their outcome.
+    /// Handles of publishers with messages that wait for their outcome.
     pub confirming: ThinVec<u32>,
-    /// Publishers whose client may have to be told of its credit.
+    /// Handles of publishers whose client may have to be sent a flow with its credit.
     pub granted: ThinVec<u32>,
-    /// The client asked for the state of the session: a flow of a link doesn't answer that.
+    /// The client asked for the state of the session, which a flow of a link doesn't answer.
     pub echo_due: bool,
-    /// The client has to be told of our window.
+    /// The client has to be sent a flow with our window.
     pub flow_due: bool,
     /// We ended it and ignore everything until the client ends it, too.
     pub ending: bool,
-    /// What is its own goes.
+    /// Everything that it owns is being ended.
     pub leaving: bool,
-    /// Everything that was its own is gone.
+    /// Everything that it owned has ended.
     pub left: bool,
-    /// It stands in the connection's list of sessions with work.
+    /// It is in the connection's list of sessions with work.
     pub listed: bool,
 }
 
@@ -64,7 +64,7 @@ impl Session {
         }
     }
 
-    /// Takes a link out, to be put back: its frames are handled while nobody else sees it.
+    /// Takes a link out while its frames are handled; [`Session::put`] puts it back.
     pub(crate) fn take(&mut self, handle: u32) -> Option<Box<Link>> {
         self.links.get_mut(handle as usize)?.take()
     }
@@ -93,7 +93,7 @@ impl Session {
         (0..self.links.len() as u32).filter(|handle| self.is_attached(*handle)).collect()
     }
 
-    /// Takes out the link with the highest handle, for good.
+    /// Removes the link with the highest handle.
     pub(crate) fn pop(&mut self) -> Option<(u32, Box<Link>)> {
         loop {
             if let Some(link) = self.links.pop()? {
@@ -112,7 +112,7 @@ impl Session {
         self.links.iter().enumerate().filter_map(|(handle, link)| Some((handle as u32, &**link.as_ref()?)))
     }
 
-    /// A turn has to look at it: something waits for the client's window, an outcome or a flow.
+    /// Whether a turn has to check it, since something waits for the client's window, an outcome or a flow.
     pub(crate) fn has_work(&self) -> bool {
         let is_idle = self.pending.is_empty() && self.confirming.is_empty() && self.granted.is_empty();
         !is_idle || self.flow_due || self.echo_due
@@ -131,8 +131,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_takes_little() {
-        // The allocator's next size is 224, and a second session would take over 5 % more of an idle connection.
+    fn a_session_takes_192_bytes_at_most() {
+        // The allocator's next size is 224: a second session would then take over 5 % more of an idle connection.
         assert!(size_of::<Session>() <= 192, "{} bytes", size_of::<Session>());
     }
 }

@@ -1,20 +1,20 @@
-//! The sessions of a connection, by the client's channel, and which of them a turn has to look at.
+//! The sessions of a connection, by the client's channel, and the list of sessions that a turn has to check.
 
 use smallvec::SmallVec;
 
 use super::session::Session;
 
-/// See the module.
+/// All sessions of a connection.
 #[derive(Default)]
 pub(super) struct Sessions {
     slots: Vec<Option<Box<Session>>>,
-    /// Channels of sessions that a turn has to look at, each once, and of some that it hasn't to any more: a turn mustn't
-    /// cost a look at every session.
+    /// Channels of sessions that a turn has to check, each once; some of them may no longer need it. Without this list,
+    /// each turn would scan every session.
     with_work: Vec<u16>,
 }
 
 impl Sessions {
-    /// Takes a session out, to be put back: its frames are handled while nobody else sees it.
+    /// Takes a session out while its frames are handled; `put` puts it back.
     pub(super) fn take(&mut self, channel: u16) -> Option<Box<Session>> {
         self.slots.get_mut(usize::from(channel))?.take()
     }
@@ -32,12 +32,12 @@ impl Sessions {
         self.slots[at] = Some(session);
     }
 
-    /// The place of a session; none behind the last one.
+    /// The slot of a session; none beyond the last one.
     pub(super) fn slot(&mut self, channel: usize) -> Option<&mut Option<Box<Session>>> {
         self.slots.get_mut(channel)
     }
 
-    /// All sessions, but those that are taken out.
+    /// All sessions except the ones that are taken out.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Session> {
         self.slots.iter().flatten().map(|session| &**session)
     }
@@ -52,12 +52,13 @@ impl Sessions {
         SmallVec::from_slice(&self.with_work)
     }
 
-    /// The sessions that may have work, but those that are taken out.
+    /// The sessions that may have work, except the ones that are taken out.
     pub(super) fn with_work(&self) -> impl Iterator<Item = &Session> {
         self.with_work.iter().filter_map(|channel| self.slots.get(usize::from(*channel))?.as_deref())
     }
 
-    /// The channels of the sessions that may have work. Each is listed anew when it is put back and has some then.
+    /// Empties the list of sessions that may have work, and returns it. A session is listed again when it is put back
+    /// and has work then.
     pub(super) fn unlist(&mut self) -> Vec<u16> {
         let channels = std::mem::take(&mut self.with_work);
         for channel in &channels {

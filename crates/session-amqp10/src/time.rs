@@ -8,7 +8,7 @@ use leveret_broker::settings::TURN_BYTES_MAX;
 use leveret_broker::time::{Nanos, Now, SECOND};
 
 impl Connection {
-    /// Does what is due by now.
+    /// Handles deadlines and idle timeouts that have passed.
     pub(crate) fn keep_time(&mut self, now: Now) {
         if !self.client.output.is_empty() {
             self.client.last_output = now.monotonic;

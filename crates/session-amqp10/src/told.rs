@@ -1,4 +1,4 @@
-//! What the log says of a connection.
+//! The texts of log lines about a connection.
 
 use super::connection::{Connection, Phase};
 use leveret_broker::told::Told;
@@ -8,7 +8,7 @@ impl Connection {
         self.client.told("")
     }
 
-    /// RabbitMQ's names.
+    /// The state by RabbitMQ's name.
     pub(crate) fn state(&self) -> &'static str {
         match self.phase {
             Phase::SaslInit | Phase::Refused => "waiting_sasl_init",

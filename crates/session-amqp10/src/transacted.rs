@@ -7,23 +7,23 @@ use smallvec::SmallVec;
 use super::disposition::Asked;
 use leveret_broker::settlement::Settlement;
 
-/// Deliveries of one link that share their fate and their answer.
+/// Deliveries of one link with the same settlement and the same answer.
 pub(crate) struct Settled<Q> {
     pub queue: Q,
     pub consumer: ConsumerId,
     pub runs: Vec<Run>,
     pub settlement: Settlement,
-    /// The client waits for our answer to these, which the discharge brings.
+    /// The deliveries for which the client waits for our answer, which is sent with the discharge.
     pub asked: Asked,
 }
 
-/// See the module; of one transaction. However many dispositions they take, deliveries that share their fate are one
-/// entry: each becomes a step of the commit.
+/// The deliveries settled in one transaction. Deliveries with the same settlement are one entry, however many
+/// dispositions they take: each entry becomes a step of the commit.
 pub(crate) struct Transacted<Q> {
     settled: Vec<Settled<Q>>,
-    /// Where those of a consumer are: as many as there are outcomes.
+    /// Indexes of each consumer's entries: at most as many as there are outcomes.
     places: FxHashMap<ConsumerId, SmallVec<[usize; 2]>>,
-    /// How many deliveries all of it is.
+    /// Total number of deliveries.
     count: u64,
 }
 
@@ -51,18 +51,18 @@ impl<Q> Transacted<Q> {
         }
     }
 
-    /// How many deliveries it is.
+    /// Number of deliveries.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// A receiver's link is over: nobody waits for what becomes of its deliveries.
+    /// Drops the answers of a receiver's link that has ended.
     pub(crate) fn forget_link(&mut self, channel: u16, handle: u32) {
         let settled = self.settled.iter_mut().filter(|settled| settled.asked.is_of(channel, handle));
         settled.for_each(|settled| settled.asked.clear());
     }
 
-    /// In the order in which the first of each was settled.
+    /// The entries, ordered by the first settlement of each.
     pub(crate) fn into_settled(self) -> Vec<Settled<Q>> {
         self.settled
     }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shares_its_fate_is_one_entry() {
+    fn deliveries_with_the_same_settlement_are_one_entry() {
         let mut transacted = Transacted::default();
         for number in 0..100 {
             transacted.add(settled(0, number, Settlement::Reject, DeliveryState::Rejected { error: None }));

@@ -24,7 +24,7 @@ use leveret_broker::wait_for::WaitFor;
 use leveret_session::fan_out::{FanOut, FannedOut};
 
 impl Connection {
-    /// A transfer of the client.
+    /// Handles a transfer of the client.
     pub(crate) fn transfer(
         &mut self,
         session: &mut Session,
@@ -71,7 +71,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whatever may come. Apart from what most messages need, whose way is the shorter for it.
+    /// Handles any transfer. It is separate from what most messages need, so that their path is shorter.
     #[inline(never)]
     fn receive_any(
         &mut self,
@@ -85,16 +85,16 @@ impl Connection {
         let Some(mut complete) = publisher.receive(transfer, payload, size_max)? else {
             return self.begin_large(publisher);
         };
-        // It is looked at while the publisher's run changes.
+        // The destination is read while the publisher's run changes.
         let destination = std::mem::replace(&mut publisher.destination, Destination::Anonymous);
         let published = self.publish(session, transfer.handle, publisher, &destination, &mut complete, now);
         publisher.destination = destination;
         published
     }
 
-    /// Lets a large durable message for durable queues alone go to its file as it comes: it is routed now. One that a queue
-    /// has in memory anyway, or whose publisher did something wrong, stays until it is whole, and so does one of which too
-    /// little is known yet.
+    /// Starts to write a large durable message to its file as it comes, if it only goes to durable queues; it is routed
+    /// now. It stays in memory until it is complete if a queue keeps it in memory anyway, if its publisher made an
+    /// error, or if too little of it is known yet.
     fn begin_large(&mut self, publisher: &mut Publisher) -> Result<()> {
         let from = self.client.broker.settings.body_file_from;
         let Publisher { assembly, destination, .. } = publisher;
@@ -116,7 +116,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A complete message.
+    /// Handles a complete message.
     fn publish(
         &mut self,
         session: &mut Session,
@@ -180,8 +180,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Finds the way of a message that doesn't simply follow the one before it, and has the link's run take it. False
-    /// when that was all: it was refused, goes nowhere, or waits in its transaction.
+    /// Finds the way of a message that doesn't simply follow the one before it, and makes the link's run take it. False
+    /// if the message is finished by that: it was refused, reached no queue, or waits in its transaction.
     #[allow(clippy::too_many_arguments)]
     fn turn_to(
         &mut self,
@@ -223,7 +223,7 @@ impl Connection {
             } else {
                 self.client.counters.unroutable_returned.add(1);
             }
-            // Those before it keep their place in the order of outcomes.
+            // Earlier messages keep their place in the order of outcomes.
             self.flush_run(session, handle, publisher, now);
             let (id, settled) = (complete.id, complete.settled);
             publisher.unconfirmed.add(id, 1, settled, WaitFor::default(), &Outcome::Released, now.monotonic);
@@ -241,7 +241,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// A large message whose body is on its way to its file.
+    /// Handles a large message whose body is on its way to its file.
     fn publish_large(
         &mut self,
         session: &mut Session,
@@ -271,7 +271,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What is stored beside the publisher's bytes.
+    /// The data that is stored beside the publisher's bytes.
     #[inline]
     fn overlay_of(&self, message: &Incoming<'_>, now: Now) -> Vec<u8> {
         let mut overlay = Vec::new();
@@ -298,8 +298,8 @@ impl Connection {
         Ok(route::extended(&snapshot, &publisher, exchange, &keys, headers)?)
     }
 
-    /// A message without a place to go on an anonymous terminus: rejected, or the link ends when the client settled
-    /// it and would never know (anonymous terminus, 2.2.2).
+    /// Handles a message without a destination on an anonymous terminus. It is rejected; if the client settled it, so
+    /// that it would never know, the link ends instead (anonymous terminus, 2.2.2).
     #[allow(clippy::too_many_arguments)]
     fn misaddressed(
         &mut self,
@@ -330,7 +330,7 @@ impl Connection {
         checked.map_err(|text| Failure::link(condition::UNAUTHORIZED_ACCESS, text))
     }
 
-    /// Hands all collected runs to their queues, in parts, but for those of a session that is taken out.
+    /// Hands all collected runs to their queues, in parts, except for the runs of a session that is taken out.
     pub(crate) fn flush_runs(&mut self, now: Now) {
         for (channel, handle) in std::mem::take(&mut self.collecting) {
             match self.sessions.take(channel) {
@@ -358,7 +358,7 @@ impl Connection {
         }
     }
 
-    /// Hands a link's collected run to its queues, or to as many as the turn may.
+    /// Hands a link's collected run to as many of its queues as the turn allows.
     pub(crate) fn flush_link_in_parts(&mut self, session: &mut Session, handle: u32, now: Now) {
         if let Some(mut link) = session.take(handle) {
             if let Link::Publisher(publisher) = &mut *link {
@@ -368,7 +368,7 @@ impl Connection {
         }
     }
 
-    /// Hands a link's collected run to its queues, since something else comes next.
+    /// Hands the whole collected run of a link to its queues, before something else is done.
     pub(crate) fn flush_run(&mut self, session: &mut Session, handle: u32, publisher: &mut Publisher, now: Now) {
         if let Some(mut fan_out) = self.take_run(&mut publisher.run, now) {
             fan_out.whole(&mut self.client, now.monotonic);
@@ -376,7 +376,8 @@ impl Connection {
         }
     }
 
-    /// Hands a link's collected run to its queues, or to as many as the turn may: until the rest has it nothing is read.
+    /// Hands a link's collected run to as many of its queues as the turn allows. No input is read until the others have
+    /// it.
     pub(crate) fn flush_run_in_parts(
         &mut self,
         session: &mut Session,
@@ -394,7 +395,7 @@ impl Connection {
         }
     }
 
-    /// The collected run on its way to its queues; none if nothing is collected, or what is has to wait.
+    /// Takes out the collected run to hand it to its queues. None if nothing is collected, or if the run has to wait.
     fn take_run(&mut self, run: &mut PublishRun, now: Now) -> Option<FanOut> {
         if run.messages.is_empty() || run.is_pending() {
             return None;
@@ -414,7 +415,7 @@ impl Connection {
         session.note_confirming(handle);
     }
 
-    /// All its queues were offered a run of these messages.
+    /// Finishes a run of these messages that all its queues were offered.
     fn fanned_out(&mut self, publisher: &mut Publisher, messages: &[Collected], fan_out: FanOut, now: Now) {
         let FannedOut { route, accepted, wait, refusing, is_refused, reached_nobody, .. } =
             fan_out.end(&mut self.client);
@@ -440,7 +441,7 @@ impl Connection {
         }
     }
 
-    /// Goes on with runs that go to many queues. True when all have got them.
+    /// Continues with runs that go to many queues. True if all queues have them.
     pub(super) fn go_on_fanning_out(&mut self, now: Now) -> bool {
         while let Some(wide) = self.fan_outs.front_mut() {
             if self.client.budget.is_spent() || !wide.fan_out.part(&mut self.client, now.monotonic) {

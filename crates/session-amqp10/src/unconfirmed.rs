@@ -11,7 +11,7 @@ use leveret_broker::ticket::StreamId;
 use leveret_broker::time::Nanos;
 use leveret_broker::wait_for::WaitFor;
 
-/// What became of a published message (3.4).
+/// The outcome of a published message (3.4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Every queue that it was routed to has it.
@@ -22,25 +22,25 @@ pub(crate) enum Outcome {
     Rejected {
         /// The queue's name.
         queue: Arc<str>,
-        /// RabbitMQ's word for why.
+        /// RabbitMQ's word for the reason.
         reason: &'static str,
     },
-    /// Its `to` leads nowhere (anonymous terminus).
+    /// Its `to` names no destination (anonymous terminus).
     Unroutable(Arc<Failure>),
 }
 
-/// Consecutive delivery-ids that share their fate.
+/// Consecutive delivery-ids with the same outcome.
 #[derive(Debug, Clone)]
 struct Run {
     first: Serial,
     count: u32,
-    /// The client settled them itself: no disposition, but they count until they are stored.
+    /// The client settled them itself: no disposition is sent, but they count until they are stored.
     settled: bool,
     outcome: Outcome,
     since: Nanos,
 }
 
-/// An answer that is due: delivery-ids `first..=last`.
+/// An answer that is due, for delivery-ids `first..=last`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Due {
     pub first: Serial,
@@ -48,7 +48,7 @@ pub(crate) struct Due {
     pub outcome: Outcome,
 }
 
-/// See the module; the messages of one link.
+/// The messages of one link that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Unconfirmed {
     runs: InOrder<Run>,
@@ -56,12 +56,12 @@ pub(crate) struct Unconfirmed {
 }
 
 impl Unconfirmed {
-    /// How many messages wait.
+    /// Number of messages that wait.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
 
-    /// When the oldest of them came.
+    /// The time at which the oldest of them came.
     pub(crate) fn oldest(&self) -> Option<Nanos> {
         self.runs.firsts().map(|run| run.since).min()
     }
@@ -90,7 +90,7 @@ impl Unconfirmed {
         }
     }
 
-    /// Takes out what is due, into `out`. Returns how long the oldest of it waited.
+    /// Takes the answers that are due out into `out`. Returns how long the oldest of them waited.
     pub(crate) fn take_due(
         &mut self,
         reached: &impl Fn(StreamId) -> Watermarks,
@@ -109,11 +109,11 @@ impl Unconfirmed {
     }
 }
 
-/// Joins answers that lie side by side, whichever link they are for: a disposition belongs to the session.
+/// Merges adjacent answers, even of different links: a disposition belongs to the session.
 pub(crate) fn merge(due: &mut Vec<Due>) {
-    // All ids of a session that can be due together lie within half of the number space. A client that breaks that gets
-    // its answers in some order: distances from one of them have an order whatever the ids are, which those from each
-    // other don't.
+    // All ids of a session that can be due together lie within half of the number space. If a client breaks that, it
+    // gets its answers in some order. Distances from one common id are ordered for any ids; distances between pairs of
+    // ids wouldn't be.
     let Some(base) = due.first().map(|due| due.first) else { return };
     due.sort_by_key(|due| due.first.distance_from(base));
     due.dedup_by(|next, last| {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_without_an_order_are_answered_all_the_same() {
+    fn ids_without_an_order_are_still_answered() {
         let mut due = Vec::new();
         let mut link = Unconfirmed::default();
         for at in 0..1000u32 {

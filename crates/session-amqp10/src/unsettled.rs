@@ -9,12 +9,12 @@ use rustc_hash::FxHashMap;
 use leveret_broker::quota::Account;
 use leveret_broker::turn_budget::{CONSUMER, DELIVERY, TurnBudget};
 
-/// Delivery-ids are compared as serial numbers: those of a session that are open must lie within half of the number
-/// space (RFC 1982), or an old one would count as one to come.
+/// Largest span of open delivery-ids. They are compared as serial numbers, so those of a session that are open must lie
+/// within half of the number space (RFC 1982). Otherwise an old one would compare as newer.
 const SPAN_MAX: u32 = (1 << 31) - 1;
-/// Below so many entries it isn't worth to close gaps.
+/// Below this number of entries, gaps aren't closed: it wouldn't pay.
 const GAPS_MIN: usize = 1024;
-/// Below so many ranges of a link none is looked at before the link ends.
+/// Below this number of ranges of a link, none is checked before the link ends.
 const RANGES_MIN: usize = 32;
 
 #[derive(Debug, Clone, Copy)]
@@ -24,12 +24,12 @@ struct Delivery {
     number: u64,
     bytes: u32,
     durable: bool,
-    /// 0 while it is open. Once it is settled: where the next one may be that isn't, counted as [`Unsettled::base`]
-    /// counts. A client that settles the same range again and again is answered without looking at each delivery.
+    /// 0 while it is open. Once it is settled: where to look for the next open one, counted like [`Unsettled::base`].
+    /// With it, a client that settles the same range again and again is answered without a scan of each delivery.
     settled_to: u64,
 }
 
-/// Deliveries of one link that leave together.
+/// Deliveries of one link that are settled together.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Settled {
     pub handle: u32,
@@ -38,15 +38,15 @@ pub(crate) struct Settled {
     pub ids: Vec<(Serial, Serial)>,
 }
 
-/// What was delivered on a link and may be unsettled, so that the end of the link looks at its own deliveries only, however
-/// many its session has: first and last of those that followed each other, as [`Unsettled::sequence`] counts.
+/// The deliveries of a link that may be unsettled, so that the link's end only checks its own deliveries, however many
+/// its session has. Each range has the first and last of consecutive deliveries, as [`Unsettled::sequence`] counts.
 #[derive(Debug, Default)]
 pub(crate) struct Delivered {
     ranges: VecDeque<(u64, u64)>,
 }
 
 impl Delivered {
-    /// Notes the last `count` deliveries that were added to the session's, which follow each other.
+    /// Notes the last `count` deliveries that were added to the session's list; their ids are consecutive.
     pub(crate) fn note(&mut self, count: usize, unsettled: &Unsettled) {
         let last = unsettled.sequence;
         let Some(first) = (last + 1).checked_sub(count as u64).filter(|first| *first <= last) else { return };
@@ -57,7 +57,7 @@ impl Delivered {
     }
 
     fn push(&mut self, range: (u64, u64), unsettled: &Unsettled) {
-        // More than half of them are settled: the oldest, most often.
+        // More than half of them are settled: mostly the oldest.
         let most = RANGES_MIN.max(2 * unsettled.open);
         if self.ranges.len() > most {
             let oldest = unsettled.oldest();
@@ -70,17 +70,17 @@ impl Delivered {
     }
 }
 
-/// See the module. Delivery-ids of a session go up (2.7.5), so a queue of them is sorted.
+/// The unsettled deliveries of a session. Its delivery-ids increase (2.7.5), so a queue of them is sorted.
 #[derive(Debug)]
 pub(crate) struct Unsettled {
     deliveries: VecDeque<Delivery>,
-    /// The place of the first entry among all that ever were, from 1.
+    /// The position of the first entry among all that ever existed, counted from 1.
     base: u64,
     /// The last delivery-id, counted on beyond 2^32: its lower half is the id.
     sequence: u64,
-    /// How many entries are open.
+    /// Number of open entries.
     open: usize,
-    /// What the account counts of them.
+    /// The number of them that the account counts already.
     reported: u64,
 }
 
@@ -91,26 +91,26 @@ impl Default for Unsettled {
 }
 
 impl Unsettled {
-    /// How many there are.
+    /// Number of open deliveries.
     pub(crate) fn len(&self) -> usize {
         self.open
     }
 
-    /// Notes a delivery; `id` comes after all that are known.
+    /// Notes a delivery; `id` comes after all known ones.
     pub(crate) fn add(&mut self, id: Serial, handle: u32, number: u64, bytes: u32, durable: bool) {
         self.deliveries.push_back(Delivery { id, handle, number, bytes, durable, settled_to: 0 });
         self.sequence += u64::from(id.since(self.last()));
         self.open += 1;
     }
 
-    /// How many more deliveries may be open, of `max` and from `next` on.
+    /// Number of further deliveries that may be open, out of `max` and from `next` on.
     pub(crate) fn room(&self, next: Serial, max: u32) -> u32 {
         let left = (max as usize).saturating_sub(self.open);
         let span = self.deliveries.front().map_or(0, |oldest| next.since(oldest.id));
         u32::try_from(left).unwrap_or(u32::MAX).min(SPAN_MAX.saturating_sub(span))
     }
 
-    /// Has the account count what is open.
+    /// Updates the account's count of open deliveries.
     pub(crate) fn report(&mut self, account: &mut Account) {
         self.reported = account.report_unsettled(self.reported, self.open as u64);
     }
@@ -121,8 +121,7 @@ impl Unsettled {
         (start, self.place_from(start, last.next()))
     }
 
-    /// The first place from this one on, all before which are older than `id`, with `id` or a younger one. It is found the faster
-    /// the nearer it is.
+    /// The first index from `start` on with `id` or a newer one. The nearer it is, the faster it is found.
     fn place_from(&self, mut start: usize, id: Serial) -> usize {
         let is_older = |at: usize| self.deliveries.get(at).is_some_and(|delivery| delivery.id < id);
         let mut step = 1;
@@ -130,7 +129,7 @@ impl Unsettled {
             start += step;
             step *= 2;
         }
-        // Within the last step.
+        // A binary search within the last step.
         while step > 1 {
             step /= 2;
             if is_older(start + step - 1) {
@@ -140,9 +139,9 @@ impl Unsettled {
         start
     }
 
-    /// The places of what was delivered from the `first` to the `last` of the sequence; all of it lies behind `after`.
+    /// The indexes of deliveries from the `first` to the `last` of the sequence; all of them lie behind `after`.
     fn places_of(&self, first: u64, last: u64, after: usize) -> (usize, usize) {
-        // No id that is open is older.
+        // No open id is older.
         let first = first.max(self.sequence.saturating_sub(u64::from(SPAN_MAX)));
         if first > last {
             return (0, 0);
@@ -166,7 +165,7 @@ impl Unsettled {
         self.sequence - u64::from(span)
     }
 
-    /// Whether one of these is open.
+    /// Whether any of these is open.
     fn has_open(&self, first: u64, last: u64) -> bool {
         let (mut at, end) = self.places_of(first, last, 0);
         while at < end {
@@ -178,8 +177,8 @@ impl Unsettled {
         false
     }
 
-    /// Takes out the deliveries `first..=last` (2.7.6), as many as the turn may settle; and whether these were all. Ids that
-    /// aren't there were settled before.
+    /// Takes out the deliveries `first..=last` (2.7.6), as many as the turn may settle, and returns whether these were
+    /// all. Missing ids were settled before.
     pub(crate) fn settle(&mut self, first: Serial, last: Serial, budget: &mut TurnBudget) -> (Vec<Settled>, bool) {
         let (start, end) = self.places(first, last);
         if start >= end {
@@ -189,7 +188,7 @@ impl Unsettled {
         (self.settle_places(start, part), part == end)
     }
 
-    /// Where a turn has to stop that settles `start..end`.
+    /// The index at which a turn that settles `start..end` has to stop.
     fn affordable(&self, start: usize, end: usize, budget: &mut TurnBudget) -> usize {
         let mut at = start;
         let mut handle = self.deliveries.get(start).map(|delivery| delivery.handle);
@@ -227,14 +226,14 @@ impl Unsettled {
             self.base += 1;
         }
         while self.deliveries.pop_back_if(|last| last.settled_to > 0).is_some() {}
-        // One delivery that stays open must not keep the place of all that came after it.
+        // A single delivery that stays open must not keep the memory of all that came after it.
         if self.deliveries.len() > GAPS_MIN.max(2 * self.open) {
             self.deliveries.retain(|delivery| delivery.settled_to == 0);
             self.deliveries.shrink_to(2 * GAPS_MIN.max(self.open));
         }
     }
 
-    /// Everything in `start..end` is settled afterwards, so whoever is there leads to the end.
+    /// Settles everything in `start..end`. Afterwards each entry in it points to the end.
     fn settle_within(&mut self, start: usize, end: usize, out: &mut ByLink) {
         let past = self.base + end as u64;
         let mut at = start;
@@ -251,7 +250,7 @@ impl Unsettled {
         }
     }
 
-    /// Takes out what was delivered on a link, as much as the turn may settle; and whether this was all.
+    /// Takes out the deliveries of a link, as many as the turn may settle, and returns whether these were all.
     pub(crate) fn settle_link(&mut self, delivered: &mut Delivered, budget: &mut TurnBudget) -> (Vec<Run>, bool) {
         let mut out = ByLink::default();
         let mut is_done = true;
@@ -274,18 +273,18 @@ impl Unsettled {
         (out.links.pop().map_or_else(Vec::new, |settled| settled.runs), is_done)
     }
 
-    /// Takes out the oldest ones, as many as the turn may settle, by link; and whether these were all.
+    /// Takes out the oldest deliveries, as many as the turn may settle, by link, and returns whether these were all.
     pub(crate) fn settle_oldest(&mut self, budget: &mut TurnBudget) -> (Vec<Settled>, bool) {
         let part = self.affordable(0, self.deliveries.len(), budget);
         (self.settle_places(0, part), self.deliveries.is_empty())
     }
 }
 
-/// Deliveries that leave, by link in the order in which each link's first came.
+/// Settled deliveries by link, ordered by the first one of each link.
 #[derive(Default)]
 struct ByLink {
     links: Vec<Settled>,
-    /// Where each of them is, once there are two: most sessions have one.
+    /// Index of each link's entry, used once there are two: most sessions have one.
     places: FxHashMap<u32, usize>,
 }
 
@@ -320,7 +319,7 @@ impl ByLink {
 mod tests {
     use super::*;
 
-    /// Deliveries of two links in turns.
+    /// Alternate deliveries of two links.
     fn filled(from: u32, count: u32) -> Unsettled {
         filled_by_link(from, count).0
     }
@@ -341,7 +340,7 @@ mod tests {
         settled
     }
 
-    /// Takes out all that a link delivered, in one turn.
+    /// Takes out all deliveries of a link in one turn.
     fn settle_link(unsettled: &mut Unsettled, delivered: &mut Delivered) -> Vec<Run> {
         unsettled.settle_link(delivered, &mut TurnBudget::new(u32::MAX)).0
     }
@@ -364,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_takes_its_own_with_it() {
+    fn ending_a_link_takes_out_only_its_deliveries() {
         let (mut unsettled, [mut delivered, _]) = filled_by_link(0, 10);
         settle(&mut unsettled, Serial(2), Serial(2));
         let runs = settle_link(&mut unsettled, &mut delivered);
@@ -390,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn one_open_delivery_keeps_no_room_for_those_after_it() {
+    fn one_open_delivery_keeps_no_memory_of_later_ones() {
         let mut unsettled = Unsettled::default();
         let (mut delivered, mut others) = (Delivered::default(), Delivered::default());
         unsettled.add(Serial(0), 9, 0, 1, true);
@@ -427,7 +426,7 @@ mod tests {
         assert_eq!(unsettled.room(Serial(u32::MAX - 1).add(SPAN_MAX), 10), 0);
     }
 
-    /// Against the obvious way to do it.
+    /// Compares with a simple model, a map.
     #[test]
     fn any_order_of_settling_is_the_same_as_a_map() {
         let mut random = 0x9e37_79b9_u32;
@@ -479,13 +478,13 @@ mod tests {
     }
 
     #[test]
-    fn a_link_leaves_alone_what_has_its_ids_after_the_numbers_began_anew() {
+    fn a_link_spares_deliveries_with_its_ids_after_a_wraparound() {
         let mut unsettled = Unsettled::default();
         let mut delivered = Delivered::default();
         unsettled.add(Serial(5), 0, 1, 1, true);
         delivered.note(1, &unsettled);
         settle(&mut unsettled, Serial(5), Serial(5));
-        // So far the ids of a session go in one step only here.
+        // This is the only place where the ids of a session advance by more than one.
         for id in [SPAN_MAX, 2 * SPAN_MAX, 5] {
             unsettled.add(Serial(id), 1, 2, 1, true);
             if id != 5 {
@@ -499,7 +498,7 @@ mod tests {
         assert_eq!(unsettled.len(), 1);
     }
 
-    /// A link whose deliveries never end isn't lost count of.
+    /// A link with a delivery that stays open is still counted right.
     #[test]
     fn a_link_takes_its_last_delivery_after_half_of_the_numbers() {
         let (mut unsettled, mut delivered) = (Unsettled::default(), Delivered::default());

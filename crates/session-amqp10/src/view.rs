@@ -1,4 +1,4 @@
-//! What a connection says of itself when it is asked.
+//! The connection's answers to inquiries.
 
 use leveret_amqp10::value::MapRef;
 use leveret_model::Arguments;
@@ -10,7 +10,7 @@ use leveret_broker::inquiry::Inquiry;
 use leveret_broker::time::{Now, SECOND};
 use leveret_broker::views::{ConnectionView, IncomingView, OutgoingView, SessionView};
 
-/// What of a client's properties can be shown.
+/// The part of a client's properties that can be shown.
 pub(super) fn arguments(properties: MapRef<'_>) -> Arguments {
     super::management::shown(properties)
 }
@@ -69,7 +69,7 @@ impl Connection {
                         wait: status.map(|status| status.wait),
                     });
                 }
-                // Without a queue or exchange behind them there is little to say.
+                // These links have no queue or exchange, so there is little to show.
                 Link::Replies(_)
                 | Link::Coordinator(_)
                 | Link::Requests(_)

@@ -7,19 +7,19 @@ use super::error::{Failure, Result};
 /// The window that we announce as outgoing: nothing on our side limits it.
 pub(crate) const OUTGOING_WINDOW: u32 = u32::MAX;
 
-/// See the module. Ids here are transfer-ids: they count frames, not deliveries.
+/// Both windows of a session. Ids here are transfer-ids: they count frames, not deliveries.
 #[derive(Debug)]
 pub(crate) struct Window {
     next_incoming_id: Serial,
-    /// Transfers that the peer may still send; below zero only while an alarm shut the window under it.
+    /// Transfers that the peer may still send; below zero only if an alarm closed the window while some were under way.
     incoming: i64,
     incoming_max: u32,
-    /// Transfers beyond the window that were under way when an alarm shut it.
+    /// Transfers beyond the window that were under way when an alarm closed it.
     excess_max: i64,
     shut: bool,
     next_outgoing_id: Serial,
     remote_incoming: u32,
-    /// What the peer last said that it may send; nothing depends on it.
+    /// The outgoing window that the peer last announced; nothing depends on it.
     remote_outgoing: u32,
 }
 
@@ -38,10 +38,10 @@ impl Window {
         }
     }
 
-    /// The peer sent a transfer. True when the window opens again and the peer has to be told.
+    /// Counts a transfer of the peer. True if the window opens again and the peer has to be sent a flow.
     ///
     /// # Errors
-    /// The peer sent more than the window let it.
+    /// The peer sent more than the window allows.
     pub(crate) fn received_transfer(&mut self) -> Result<bool> {
         self.next_incoming_id.advance();
         self.incoming -= 1;
@@ -58,14 +58,14 @@ impl Window {
         Ok(true)
     }
 
-    /// An alarm shuts the window, or its end opens it. True when the peer has to be told.
+    /// Closes the window in an alarm, or opens it after one. True if the peer has to be sent a flow.
     pub(crate) fn set_shut(&mut self, shut: bool) -> bool {
         if self.shut == shut {
             return false;
         }
         self.shut = shut;
         if shut {
-            // What is under way already was sent in good faith.
+            // Transfers that are under way already are allowed.
             self.excess_max = i64::from(self.incoming_max);
             self.incoming = 0;
         } else {
@@ -75,10 +75,10 @@ impl Window {
         true
     }
 
-    /// The session part of the peer's flow.
+    /// Handles the session part of the peer's flow.
     ///
     /// # Errors
-    /// It claims transfers that were never sent.
+    /// The flow claims transfers that were never sent.
     pub(crate) fn received_flow(&mut self, flow: &Flow<'_>) -> Result<()> {
         // A peer that hasn't seen our begin yet doesn't know our first id, which is 0.
         let seen = flow.next_incoming_id.map_or(Serial(0), Serial);
@@ -100,17 +100,17 @@ impl Window {
         self.remote_incoming
     }
 
-    /// What the peer last said that it may send.
+    /// The outgoing window that the peer last announced.
     pub(crate) fn remote_outgoing(&self) -> u32 {
         self.remote_outgoing
     }
 
-    /// The peer may send so many transfers.
+    /// Sets the outgoing window that the peer announced.
     pub(crate) fn set_remote_outgoing(&mut self, transfers: u32) {
         self.remote_outgoing = transfers;
     }
 
-    /// We sent a transfer.
+    /// Counts a transfer that we sent.
     pub(crate) fn sent_transfer(&mut self) {
         self.next_outgoing_id.advance();
         self.remote_incoming = self.remote_incoming.saturating_sub(1);

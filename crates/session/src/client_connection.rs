@@ -1,5 +1,5 @@
-//! The part of a client's connection that is the same in every protocol: identity, output, flow control, and the work of a
-//! turn that is left. Each protocol's connection holds one and adds its own states.
+//! The part of a client's connection that is the same in every protocol: identity, output, flow control, and the budget
+//! that is left of a turn. Each protocol's connection holds one and adds its own states.
 
 mod login;
 mod topology;
@@ -34,68 +34,68 @@ use leveret_broker::wait_for::WaitFor;
 
 /// The protocol-independent state of one client's connection.
 pub struct ClientConnection {
-    /// The broker that it is a client of.
+    /// The broker that the client is connected to.
     pub broker: Arc<Broker>,
-    /// Its id.
+    /// The connection's id.
     pub id: ConnectionId,
-    /// RabbitMQ's name of it: addresses of both ends.
+    /// The connection's name in RabbitMQ's form: the addresses of both ends.
     pub name: Arc<str>,
-    /// Where it comes from.
+    /// The client's end of the connection.
     pub peer: Peer,
-    /// How it is reached.
+    /// The connection's outbox, through which the broker notifies it.
     pub outbox: Arc<Outbox>,
-    /// Everything it counts.
+    /// All counters of the connection.
     pub counters: Box<Traffic>,
-    /// What it speaks.
+    /// The protocol that the client speaks.
     pub protocol: &'static ProtocolInfo,
     /// Monotonic time at which it was accepted, in nanoseconds.
     pub connected: Nanos,
     /// The SASL mechanism of its login; empty before.
     pub mechanism: Arc<str>,
-    /// What the socket is to take.
+    /// Bytes to be written to the socket.
     pub output: Output,
-    /// Empty until the login.
+    /// The user's name; empty until the login.
     pub user: Arc<str>,
-    /// Empty until the connection is opened.
+    /// The vhost; empty until the connection is opened.
     pub vhost: Arc<str>,
-    /// The highest channel number, as both sides agreed on.
+    /// The highest channel number that both sides agreed on.
     pub channel_max: u16,
-    /// Whether it declared queues that go with it.
+    /// Whether the client declared exclusive queues, which are deleted with the connection.
     pub has_exclusive_queues: bool,
-    /// What its limits count.
+    /// The connection's share of its limits.
     pub account: Account,
     /// Monotonic time of the last input, in nanoseconds.
     pub last_input: Nanos,
     /// Monotonic time of the last output, in nanoseconds.
     pub last_output: Nanos,
-    /// The handshake, or the answer to our close, is due at this monotonic time, in nanoseconds.
+    /// Monotonic time, in nanoseconds, at which the handshake or the answer to our close is due.
     pub deadline: Option<Nanos>,
     /// Keys of consumers whose queues have messages for them.
     pub scheduled: VecDeque<u64>,
-    /// Keys of consumers that their queues pass over, since the socket is behind.
+    /// Keys of consumers that their queues skip because the socket isn't keeping up.
     pub starved: Vec<u64>,
     /// A consumer's messages while they are encoded; empty in between, so that its memory is reused.
     pub taken: Vec<Taken>,
-    /// Of large bodies on their way in.
+    /// Incoming parts of large bodies that aren't written to their files yet.
     pub unwritten: Unwritten,
-    /// Messages of which a part has come.
+    /// Messages that have come in only partly.
     pub partial: PartialMessages,
-    /// Where its messages go.
+    /// Cached routes of the messages that it publishes.
     pub routes: RouteCache,
-    /// Its publishes that aren't durable yet.
+    /// Publishes of this connection that aren't durable yet.
     pub undurable: Undurable,
-    /// Whether publishes had to wait for the log when this connection last registered for a wake-up. Don't evaluate it
-    /// anew without registering again: it could block on something that never wakes it.
+    /// Whether publishes were blocked on the log when this connection last registered for a wake-up. Don't re-evaluate
+    /// it without registering again: the connection could block on something that never wakes it.
     pub waits_for_log: bool,
-    /// The places that the commit streams notify this connection of.
+    /// The commit-stream positions that this connection is registered for.
     pub registered: Registered,
-    /// Events from the outbox that earlier turns had no budget for.
+    /// Events from the outbox that didn't fit into the budget of earlier turns.
     pub events: VecDeque<Event>,
-    /// The work of the turn that is left.
+    /// The budget that is left of this turn.
     pub budget: TurnBudget,
-    /// The rest of the input comes in the next turn.
+    /// Reading is paused; the rest of the input is handled in the next turn.
     pub paused: bool,
-    /// The socket is gone.
+    /// The socket is closed.
     pub gone: bool,
 }
 
@@ -141,7 +141,7 @@ impl ClientConnection {
         }
     }
 
-    /// The connection as log lines name it; `client_name` is what its client calls it, empty if it doesn't.
+    /// The connection as log lines name it; `client_name` is the client's own name for it, empty if it has none.
     pub fn told<'a>(&'a self, client_name: &'a str) -> Told<'a> {
         Told {
             id: self.id,
@@ -158,10 +158,10 @@ impl ClientConnection {
         Client { id: self.id, name: self.name.clone(), user: self.user.clone(), vhost: self.vhost.clone() }
     }
 
-    /// Whether the log has no room for publishes, or this connection has enough on its way to the disk: the third level of
-    /// flow control.
+    /// Whether the log has no room for publishes, or too much of this connection's data is on its way to the disk: the
+    /// third level of flow control.
     pub fn is_log_full(&self) -> bool {
-        // It is asked for each frame, and mostly there is one stream: then no list is looked through.
+        // This runs for every frame, and mostly there is one stream: the fast path then searches no list.
         let is_full = match self.broker.streams.all().len() {
             1 => !self.broker.commit.has_room(),
             _ => self.full_stream().is_some(),
@@ -169,19 +169,20 @@ impl ClientConnection {
         self.undurable.is_full() || is_full
     }
 
-    /// A stream that takes no publishes for now, of those that the connection publishes to.
+    /// A stream that takes no publishes at the moment, among the streams that this connection publishes to.
     fn full_stream(&self) -> Option<StreamId> {
         self.undurable.streams().find(|stream| !self.broker.streams.get(*stream).has_room())
     }
 
-    /// Why this connection's publishes wait, and whether all publishers do: else it has enough of its own on its way.
+    /// Why this connection's publishes wait, and whether all publishers wait. If not, only its own share on the way to
+    /// the disk is used up.
     pub fn log_wait(&self) -> (WaitReason, bool) {
         let full = self.full_stream();
         (self.broker.streams.get(full.unwrap_or_default()).publish_wait(), full.is_some())
     }
 
-    /// Registers with the commit streams for a wake-up at these places and at the next ones of this connection's publishes.
-    /// Without any, `wants_room` asks for one as soon as anything more is durable.
+    /// Registers with the commit streams for a wake-up at these positions and at the next ones of this connection's
+    /// publishes. Without any position, `wants_room` asks for a wake-up as soon as anything more is durable.
     pub fn register(&mut self, awaited: impl IntoIterator<Item = Awaited>, wants_room: bool) {
         awaited.into_iter().chain(self.undurable.awaited()).for_each(|awaited| self.registered.want(awaited));
         let room = match wants_room && !self.registered.wants_any_durable() {
@@ -195,17 +196,17 @@ impl ClientConnection {
         let (streams, outbox) = (&self.broker.streams, &self.outbox);
         self.registered.register(|awaited| streams.notify(awaited, Waiter::Connection(outbox.clone())));
         if let Some(stream) = room.filter(|_| self.full_stream().is_none()) {
-            // Room appeared after the check and before the registration; without this event nothing might wake the
-            // connection for long.
+            // Room appeared after the check and before the registration; without this event the connection might sleep
+            // for a long time.
             self.outbox.send(Event::Durable(stream));
         }
     }
 
-    /// Tells the queues of consumers whether the socket takes more, by `set_room` with a consumer's key, which is false when
-    /// there is no such consumer. The result is whether it does.
+    /// Notifies the queues of consumers whether the socket has room. `set_room` does so for a consumer's key and
+    /// returns false if there is no such consumer. Returns whether the socket has room.
     pub fn tell_room(&mut self, mut set_room: impl FnMut(u64, bool) -> bool) -> bool {
         if self.output.len() >= TURN_BYTES_MAX {
-            // The socket did not take the last turn's output: others may have these messages.
+            // The socket didn't take the last turn's output, so other consumers may have these messages.
             while let Some(key) = self.scheduled.pop_front() {
                 if set_room(key, false) {
                     self.starved.push(key);
@@ -219,7 +220,7 @@ impl ClientConnection {
         true
     }
 
-    /// The key of the consumer that is served next; none when the output holds one write's worth or the turn is over.
+    /// The key of the consumer that is served next. None if the output holds one write's worth or the turn is over.
     pub fn next_scheduled(&mut self) -> Option<u64> {
         if self.output.len() >= TURN_BYTES_MAX || self.budget.is_spent() {
             return None;
@@ -229,8 +230,8 @@ impl ClientConnection {
         Some(key)
     }
 
-    /// Deletes the next part of the connection's exclusive queues, whose ids begin at `next`, and moves `next` on. The result
-    /// is the ticket from which on they are gone; none when there are no more.
+    /// Deletes the next part of the connection's exclusive queues, whose ids begin at `next`, and advances `next`.
+    /// Returns the ticket from which on they are deleted, or none if no more are left.
     pub fn delete_exclusive_queues(&mut self, next: &mut QueueId, now: Now) -> Option<Ticket> {
         self.budget.spend(EXCLUSIVE_QUEUES);
         let gone_at = match self.has_exclusive_queues {
@@ -241,13 +242,14 @@ impl ClientConnection {
         gone_at
     }
 
-    /// Gives back what the connection's limits count, once all that was its own is gone.
+    /// Returns the connection's share of its limits once everything that it owned is gone.
     pub fn left(&mut self) {
         self.account = Account::default();
         self.broker.streams.announce();
     }
 
-    /// Takes the connection out of the broker after its socket is gone. `wait` is the change whose answer it waited for.
+    /// Removes the connection from the broker after its socket was closed. `wait` is the change whose answer it waited
+    /// for.
     pub fn forget(&mut self, wait: Option<WaitFor>) {
         self.counters.leave();
         self.broker.forget_connection(self.id);
@@ -257,7 +259,7 @@ impl ClientConnection {
         self.hand_over();
     }
 
-    /// Leaves what isn't durable yet to the commit stream to be applied, since this connection won't.
+    /// Hands publishes that aren't durable yet to the commit stream, which applies them in place of this connection.
     pub fn hand_over(&mut self) {
         self.undurable.hand_over(&self.broker.streams);
     }

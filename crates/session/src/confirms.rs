@@ -1,5 +1,5 @@
-//! Publisher confirms: each publish of a channel is answered once, when what it waits for has been reached: in order within
-//! a commit stream, and those of one stream whatever another one does.
+//! Publisher confirms: each publish of a channel is answered once, when the position it waits for has been reached.
+//! Confirms are in order within a commit stream and independent of other streams.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ struct Run {
     accepted: bool,
 }
 
-/// One answer: `basic.ack` or `basic.nack` (specification of the confirm extension).
+/// One confirm: `basic.ack` or `basic.nack` (specification of the confirm extension).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Confirm {
     /// Sequence number of the publish, counted from 1 after `confirm.select`.
     pub sequence: u64,
-    /// It answers for all unanswered ones before it, too.
+    /// Answers all unanswered publishes before it, too.
     pub multiple: bool,
     /// Ack or nack.
     pub accepted: bool,
@@ -31,18 +31,18 @@ pub struct Confirm {
 #[derive(Debug, Default)]
 pub struct Confirms {
     published: u64,
-    /// All up to here are answered.
+    /// All publishes up to this sequence number are answered.
     answered: u64,
-    /// So are these beyond it, by the first of each range.
+    /// Answered publishes beyond `answered`, by the first of each range.
     ahead: BTreeMap<u64, u64>,
     count_ahead: u64,
-    /// The rest of a run that is answered one by one, since some before it are unanswered.
+    /// The rest of a run that is answered one by one, since some publishes before it are unanswered.
     one_by_one: Option<Run>,
     waits: InOrder<Run>,
 }
 
 impl Confirms {
-    /// Enters `count` publishes that share their fate.
+    /// Adds `count` publishes that are accepted or refused together.
     pub fn publish(&mut self, count: u64, wait: WaitFor, accepted: bool) {
         if count == 0 {
             return;
@@ -57,7 +57,7 @@ impl Confirms {
         }
     }
 
-    /// How many wait.
+    /// The number of unanswered publishes.
     pub fn unanswered(&self) -> u64 {
         self.published - self.answered - self.count_ahead
     }
@@ -85,7 +85,7 @@ impl Confirms {
             }
             return Some(Confirm { sequence: run.last, multiple: run.last > run.first, accepted });
         }
-        // One before it, of another stream, waits: `multiple` would answer that, too.
+        // An earlier publish, of another stream, still waits: `multiple` would answer that one, too.
         let sequence = run.first;
         match self.ahead.range_mut(..sequence).next_back() {
             Some((_, last)) if *last + 1 == sequence => *last = sequence,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_be_written_only_waits_for_what_came_before_it() {
+    fn a_confirm_that_needs_a_write_waits_for_earlier_ones() {
         let mut confirms = Confirms::default();
         confirms.publish(1, os(3), true);
         confirms.publish(1, WaitFor::default(), true);
@@ -152,10 +152,10 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_another_position_than_those_before_it_waits_for_that_and_for_them() {
+    fn a_confirm_waits_for_its_own_and_all_earlier_positions() {
         let mut confirms = Confirms::default();
         confirms.publish(1, os(243), true);
-        // Volatile, behind a message that isn't durable.
+        // A volatile message behind one that isn't durable yet.
         confirms.publish(1, durable(232), true);
         assert_eq!(confirms.next(&reached(240, 234)), None);
         let both = Confirm { sequence: 2, multiple: true, accepted: true };
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_ones_are_answered_apart() {
+    fn refused_publishes_are_answered_separately() {
         let mut confirms = Confirms::default();
         confirms.publish(2, durable(5), true);
         confirms.publish(1, durable(5), false);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_durable_together_is_answered_together() {
+    fn publishes_durable_together_are_answered_together() {
         let mut confirms = Confirms::default();
         for position in 1..=100 {
             confirms.publish(1, durable(position), true);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_stands_still_holds_up_no_confirm_of_another() {
+    fn a_stalled_stream_delays_no_confirm_of_another_stream() {
         let other = |number| WaitFor::from(Ticket::new(StreamId(1), Place::new(number)));
         let both = |first, second| {
             move |stream| Watermarks::synced(Place::new(if stream == StreamId::LOCAL { first } else { second }))

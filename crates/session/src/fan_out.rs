@@ -1,9 +1,9 @@
-//! A run of messages on its way to the queues of its route.
+//! A run of messages that is being handed to the queues of its route.
 //!
-//! A route with very many queues would keep a core from everybody else, so that they get it in parts, each as large as the turn
-//! allows (see [`leveret_broker::turn_budget`]). Until the last part the connection's input isn't read, so that its client never sees a
-//! queue without a message that it published before. What has to be done before something else that the client says is done
-//! whole; such runs are kept short.
+//! A route with very many queues would monopolize a core. The queues therefore get the run in parts, each as large as
+//! the turn allows (see [`leveret_broker::turn_budget`]). Until the last part the connection's input isn't read, so
+//! that its client never sees a queue without a message that it published before. A run that has to be finished before
+//! the client's next command is handed over whole; such runs are kept short.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use leveret_broker::time::Nanos;
 use leveret_broker::turn_budget::{ENQUEUE, QUEUE_RUN};
 use leveret_broker::wait_for::WaitFor;
 
-/// Work that a run makes at most, in units of [`leveret_broker::turn_budget`], unless a single message makes more.
+/// Largest work of a run, in units of [`leveret_broker::turn_budget`], unless a single message makes more.
 const RUN_WORK_MAX: u32 = 10_000;
 
-/// So many messages that go this way make enough work to be handed on before more are collected, and one does in any case. Then
-/// nothing else of its connection is at hand, and the run may go in parts.
+/// Number of messages with this route that make enough work to be handed on before more are collected; at least one. The
+/// connection has nothing else to do at that moment, so the run may be handed over in parts.
 pub fn messages_max(route: &Route) -> usize {
     match route.queues.len() as u32 {
         0 | 1 => usize::MAX,
@@ -31,23 +31,23 @@ pub fn messages_max(route: &Route) -> usize {
     }
 }
 
-/// What a run of so many messages costs for each of several queues.
+/// The cost of a run of this many messages for each of several queues.
 fn cost(messages: u32) -> u32 {
     QUEUE_RUN + messages * ENQUEUE
 }
 
-/// See the module.
+/// A run of messages and how many of its queues already have it.
 pub struct FanOut {
     route: Arc<Route>,
     batch: Arc<Batch>,
     persistent: bool,
-    /// Its number in the shared log.
+    /// The run's number in the shared log.
     shared: Option<u64>,
-    /// The next one of the route's queues.
+    /// Index of the next queue of the route.
     next: usize,
-    /// Bytes that it holds until it is durable, for the next queue.
+    /// Bytes that the run counts for the next queue until it is durable.
     bytes: u64,
-    /// The disk had no room for its body: no queue gets it.
+    /// The disk had no room for the body: no queue gets the run.
     is_refused: bool,
     accepted: u32,
     wait: WaitFor,
@@ -55,26 +55,26 @@ pub struct FanOut {
     gone: usize,
 }
 
-/// What became of a run that all its queues were offered.
+/// The result of a run that was offered to all its queues.
 pub struct FannedOut {
-    /// Its way.
+    /// The route of the run.
     pub route: Arc<Route>,
-    /// Its messages.
+    /// The messages of the run.
     pub batch: Arc<Batch>,
-    /// So many messages, from the first on, were taken by every queue.
+    /// Number of messages, from the first on, that every queue took.
     pub accepted: u32,
-    /// Their confirm waits for this.
+    /// The position that their confirm waits for.
     pub wait: WaitFor,
-    /// A queue that took the fewest, if any refused some.
+    /// The queue that took the fewest messages, if any refused some.
     pub refusing: Option<usize>,
-    /// The disk had no room for its body.
+    /// The disk had no room for the body.
     pub is_refused: bool,
-    /// All its queues are being deleted, and no requester waits for it: as if it had come a moment later.
+    /// All its queues are being deleted, and no requester waits for it. It is handled as if it had come a moment later.
     pub reached_nobody: bool,
 }
 
 impl FanOut {
-    /// Begins with a run that was routed; `file` is that of its only message's body. No queue has got it yet.
+    /// Begins with a run that was routed; `file` is the body file of its only message. No queue has the run yet.
     pub fn new(
         client: &ClientConnection,
         route: Arc<Route>,
@@ -103,17 +103,17 @@ impl FanOut {
         }
     }
 
-    /// Hands it to all queues that are left.
+    /// Hands the run to all queues that are left.
     pub fn whole(&mut self, client: &mut ClientConnection, now: Nanos) {
         while !self.part(client, now) {}
     }
 
-    /// Hands it to the next queues, to one at least. True when none is left.
+    /// Hands the run to the next queues, to one at least. True if none is left.
     pub fn part(&mut self, client: &mut ClientConnection, now: Nanos) -> bool {
         let Self { route, batch, persistent, shared, .. } = self;
         let queues: &[QueueRef] = if self.is_refused { &[] } else { &route.queues };
         let count = batch.len() as u32;
-        // What a read asks of one queue is bounded by its bytes.
+        // For a single queue, the bytes of a read already bound the work.
         let cost = if queues.len() > 1 { cost(count) } else { 0 };
         let begin = self.next;
         while let Some(queue) = queues.get(self.next) {
@@ -141,7 +141,7 @@ impl FanOut {
         true
     }
 
-    /// All queues were offered it: requesters that wait for it get it, and it is counted.
+    /// Finishes a run that all queues were offered: requesters that wait for it get it, and it is counted.
     pub fn end(self, client: &mut ClientConnection) -> FannedOut {
         let Self { route, batch, is_refused, accepted, wait, refusing, gone, .. } = self;
         if let Some(last) = route.queues.last().filter(|_| !is_refused) {
@@ -153,7 +153,7 @@ impl FanOut {
         let messages = batch.len() as u64;
         client.counters.routed.add(messages);
         client.counters.enqueued.add(messages * (route.queues.len() - gone) as u64);
-        // Any of its queues: the disk is full for all of them.
+        // Any queue of the route will do: the disk is full for all of them.
         let refusing = refusing.or_else(|| (is_refused && !route.queues.is_empty()).then_some(0));
         let reached_nobody = gone > 0 && gone == route.queues.len() && route.replies.is_empty();
         FannedOut { route, batch, accepted, wait, refusing, is_refused, reached_nobody }

@@ -1,4 +1,4 @@
-//! Queues for tests of what connections publish to.
+//! Queues for tests of publishing.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Authenticate for Nobody {
     }
 }
 
-/// A durable queue of a broker of its own, on a disk in memory.
+/// A durable queue in a broker of its own, on an in-memory disk.
 pub(crate) fn queue() -> QueueRef {
     let now = Now { monotonic: 0, wall_ms: 0 };
     let (disk, counters) = (MemoryDisk::new(), vec![Arc::default()]);

@@ -1,5 +1,5 @@
-//! What every protocol's connection is: identity, login, vhost, publishes that wait for the disk, confirms, transactions,
-//! the pace of deliveries.
+//! The protocol-independent part of a client's connection: identity, login, vhost, publishes that wait for the disk,
+//! confirms, transactions, the pace of deliveries.
 //!
 //! Each protocol's crate holds a [`ClientConnection`] in its own session, adds its states, and turns frames into calls and
 //! effects into frames.

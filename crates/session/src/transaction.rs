@@ -1,8 +1,9 @@
-//! Transactions: what a client publishes and settles takes effect together, or not at all. Whatever the protocol.
+//! Transactions of both protocols: a client's publishes and settlements take effect together or not at all.
 //!
-//! Until the commit everything waits here, out of the queues' sight. The commit is one group of each commit stream that
-//! its queues belong to, mostly one: after a crash all of a stream's is there, or nothing. It doesn't isolate: a consumer may see a message of it in one queue a moment before
-//! another one sees the next.
+//! Until the commit everything waits here, invisible to the queues. The commit is one group in each commit stream that
+//! its queues belong to, mostly one: after a crash either all of a stream's group is there, or none of it. Transactions
+//! don't isolate: a consumer may see a message of one in a queue a moment before another consumer sees the next message
+//! in another queue.
 
 use std::sync::Arc;
 
@@ -38,49 +39,49 @@ struct Settling {
     settlement: Settlement,
 }
 
-/// See the module.
+/// An open transaction.
 #[derive(Default)]
 pub struct Transaction {
     publishes: Vec<Publishing>,
     settles: Vec<Settling>,
-    /// Where each of those is, by the address of the queue that it keeps.
+    /// Index of each entry of `settling`, by the address of the queue that it keeps.
     settling: FxHashMap<(usize, Option<ConsumerId>, Settlement), usize>,
     bytes: u64,
     log_bytes: u64,
 }
 
-/// What a commit came to.
+/// The result of a commit.
 #[derive(Debug, Clone)]
 pub struct Committed {
-    /// What the answer waits for.
+    /// The position that the answer waits for.
     pub wait: WaitFor,
     /// A queue refused a message (`x-overflow`).
     pub refused: bool,
 }
 
 impl Transaction {
-    /// How many messages it publishes.
+    /// Number of messages that it publishes.
     pub fn message_count(&self) -> usize {
         self.publishes.iter().map(|publishing| publishing.batch.len()).sum()
     }
 
-    /// Memory that its messages hold.
+    /// Bytes of memory that its messages hold.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes that its commit writes to the log, about.
+    /// Approximate number of bytes that its commit writes to the log.
     pub fn log_bytes(&self) -> u64 {
         self.log_bytes
     }
 
-    /// A queue that it publishes to and that has stopped, so that it would refuse.
+    /// A stopped queue among its targets; the queue would refuse the publish.
     pub fn stopped_target(&self) -> Option<&QueueRef> {
         let mut queues = self.publishes.iter().flat_map(|publishing| &publishing.queues);
         queues.find(|queue| matches!(queue.state(), QueueState::Failed(_)))
     }
 
-    /// Messages for these queues, to be published in order.
+    /// Adds messages for these queues, to be published in order.
     pub fn publish(&mut self, queues: &[QueueRef], batch: Arc<Batch>, persistent: bool) {
         let bytes = batch.memory() as u64;
         self.bytes += bytes;
@@ -88,8 +89,8 @@ impl Transaction {
         self.publishes.push(Publishing { queues: queues.into(), batch, persistent });
     }
 
-    /// Messages that a consumer holds. Those that share their fate are one step of the commit, however many calls
-    /// they take: each step is a record of the log, or a move of dead letters that the answer waits for.
+    /// Settles messages that a consumer holds. Messages with the same settlement are one step of the commit, however
+    /// many calls they take: each step is a record of the log, or a move of dead letters that the answer waits for.
     pub fn settle(&mut self, queue: &QueueRef, consumer: Option<ConsumerId>, runs: Vec<Run>, settlement: Settlement) {
         let key = (Arc::as_ptr(queue).addr(), consumer, settlement);
         match self.settling.get(&key) {
@@ -101,11 +102,10 @@ impl Transaction {
         }
     }
 
-    /// Carries it out: publishes first, then what is settled. The queues are noted as having something on its way to
-    /// the disk. The caller has asked whether the log has room; its outbox is told when moves of dead letters are
-    /// durable.
+    /// Commits: publishes first, then settlements. Notes the queues that have something on its way to the disk. The
+    /// caller has checked that the log has room; its outbox is notified when moves of dead letters are durable.
     pub fn commit(mut self, undurable: &mut Undurable, outbox: &Arc<Outbox>, now: Now) -> Committed {
-        // Times to live count from here: RabbitMQ's queues get the messages now.
+        // The TTL counts from here: RabbitMQ's queues get the messages at this point, too.
         for publishing in &mut self.publishes {
             Arc::make_mut(&mut publishing.batch).receive_at(now.wall_ms);
         }
@@ -123,7 +123,7 @@ impl Transaction {
             let Settling { queue, consumer, runs, settlement } = settling;
             let outcome = match settlement {
                 Settlement::Acknowledge => Outcome::Settled,
-                // Their move is a group of its own, which must not be written before this one.
+                // The move of its dead letters is a group of its own, which must not be written before this one.
                 Settlement::Reject if queue.info().options.dead_letter.is_some() => {
                     deaths.push((queue, consumer, runs));
                     continue;
@@ -141,7 +141,7 @@ impl Transaction {
         let closed: SmallVec<[_; 1]> = groups.0.into_iter().map(|group| group.close(Wait::Confirm)).collect();
         let count: usize = closed.iter().map(|(_, queues)| queues.len()).sum();
         for (ticket, queues) in closed.iter().filter(|(ticket, _)| !ticket.is_nothing()) {
-            // Memory that the batches hold is counted once.
+            // Memory that the batches hold is counted once, spread over the queues.
             queues.iter().for_each(|queue| undurable.note((*ticket).into(), queue, self.bytes / count as u64));
         }
         for (queue, consumer, runs, failed) in requeues {

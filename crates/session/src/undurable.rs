@@ -1,4 +1,4 @@
-//! What a connection published that isn't durable yet: runs that nobody can see before they are applied.
+//! A connection's uncommitted publishes: runs stay invisible until they are applied.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use leveret_broker::ticket::{Awaited, StreamId};
 use leveret_broker::turn_budget::TurnBudget;
 use leveret_broker::wait_for::WaitFor;
 
-/// How many times as much a message counts of what a connection may have on its way to the disk if the queue that it goes
-/// to is behind. Between two syncs a publisher then sends an eighth of a megabyte to a quarter, more than messages of
-/// usual sizes come to.
+/// The weight of a message to a queue that is behind, within the limit on a connection's bytes on their way to the
+/// disk. At this weight a publisher sends between an eighth and a quarter of a megabyte between two syncs, which is
+/// more than messages of usual sizes add up to.
 const BEHIND_WEIGHT: u64 = 16;
 
-/// See the module.
+/// The publishes of one connection that aren't durable yet.
 pub struct Undurable {
     runs: RunsByStream<QueueHandle>,
     bytes: u64,
@@ -33,14 +33,14 @@ impl Drop for Undurable {
 }
 
 impl Undurable {
-    /// Nothing has been published; the limit is that of `allowance`.
+    /// An empty list; `allowance` sets the limit.
     pub fn new(allowance: Arc<Allowance>) -> Self {
         Self { runs: RunsByStream::default(), bytes: 0, allowance }
     }
 
-    /// A run of this connection, with so many bytes of memory, was published to `queue`. If that is behind, the run counts
-    /// until it is durable, also in a queue whose durability is `os`: its confirms wait for the write alone, which holds
-    /// nobody back.
+    /// Notes a run of this connection, with this many bytes of memory, that was published to `queue`. If the queue is
+    /// behind, the run counts until it is durable. This holds even if the queue's durability is `os`: its confirms only
+    /// wait for the write, which would slow down no publisher.
     pub fn note_published(&mut self, published: Published, queue: &QueueRef, bytes: u64) {
         let Published { awaited, is_behind, .. } = published;
         match is_behind {
@@ -54,7 +54,7 @@ impl Undurable {
         }
     }
 
-    /// A run of this connection that waits for this went to `queue`, with so many bytes of memory.
+    /// Notes a run of this connection for `queue` that waits for `awaited`, with this many bytes of memory.
     pub fn note(&mut self, awaited: Awaited, queue: &QueueRef, bytes: u64) {
         if self.bytes == 0 && bytes > 0 {
             self.allowance.enter();
@@ -63,16 +63,17 @@ impl Undurable {
         self.runs.note(awaited, queue, bytes);
     }
 
-    /// The confirm of what went to several queues, `queue` the last of them, waits for this: if one of them has to be durable,
-    /// until all are, although a queue for which it is enough to be written doesn't wait for that itself.
+    /// Notes the position that the confirm of a run to several queues waits for; `queue` is the last of them. If one of
+    /// the queues needs a sync, the confirm waits until all are durable, even though a queue that only needs the write
+    /// doesn't wait for that itself.
     pub fn note_confirm(&mut self, wait: &WaitFor, queue: &QueueRef) {
         for awaited in wait.parts().filter(|awaited| !awaited.is_written() && !awaited.is_nothing()) {
             self.runs.of(awaited.stream()).synced.note_later(awaited.place(), queue);
         }
     }
 
-    /// Applies what has come to it, or as much of it as the turn may. False when more is left: nothing that waits for that is
-    /// answered before all of it is in its queues.
+    /// Applies the runs whose position has been reached, or as many as the turn allows. False if more are left: no
+    /// answer that waits for them is sent before all are in their queues.
     pub fn apply(&mut self, reached: &impl Fn(StreamId) -> Watermarks, budget: &mut TurnBudget) -> bool {
         let before = self.bytes;
         let (bytes, is_all) = self.runs.apply(reached, budget);
@@ -83,28 +84,28 @@ impl Undurable {
         is_all
     }
 
-    /// Whether all that was published is in its queues.
+    /// Whether all publishes are in their queues.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// The places that the oldest entries of each stream wait for.
+    /// The positions that the oldest entries of each stream wait for.
     pub fn awaited(&self) -> impl Iterator<Item = Awaited> {
         self.runs.awaited()
     }
 
-    /// The streams that the connection has published to: the node's own log before it has.
+    /// The streams that the connection has published to; only the node's own log if it hasn't published.
     pub fn streams(&self) -> impl Iterator<Item = StreamId> {
         let none = self.runs.streams().next().is_none();
         self.runs.streams().chain(none.then_some(StreamId::LOCAL))
     }
 
-    /// True while the connection has enough on its way to the disk.
+    /// True while the connection has used up its share of bytes on their way to the disk.
     pub fn is_full(&self) -> bool {
         self.allowance.is_exceeded_by(self.bytes)
     }
 
-    /// The connection is gone: what isn't durable yet still has to be applied by somebody.
+    /// Hands the entries to their commit streams when the connection is closed, since they still have to be applied.
     pub fn hand_over(&mut self, streams: &Streams) {
         for (ticket, queue) in self.runs.drain() {
             streams.notify(ticket.into(), Waiter::Queue(queue));
@@ -132,7 +133,7 @@ mod tests {
         move |_| Watermarks { written: Place::new(written), durable: Place::new(durable) }
     }
 
-    /// The next places that have to be written, and durable.
+    /// The next positions that have to be written, and durable.
     fn next(undurable: &Undurable) -> (Option<u64>, Option<u64>) {
         let next = |written| {
             let mut awaited = undurable.awaited().filter(|awaited| awaited.is_written() == written);
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_to_a_queue_that_is_behind_counts_more_and_until_it_is_durable() {
+    fn publishes_to_a_queue_that_is_behind_weigh_more_until_durable() {
         let os = queue();
         let mut undurable = Undurable::new(Arc::default());
         let published =
@@ -162,25 +163,25 @@ mod tests {
     }
 
     #[test]
-    fn a_confirm_that_waits_for_the_sync_of_a_queue_that_does_not_is_told_of_it() {
+    fn a_confirm_is_notified_of_a_sync_its_last_queue_does_not_need() {
         let (os, synced) = (queue(), queue());
         let awaited = [durable(10), written(11)];
         let mut undurable = Undurable::new(Arc::default());
         undurable.note(awaited[0], &synced, 100);
         undurable.note(awaited[1], &os, 100);
         undurable.note_confirm(&awaited[0].and(awaited[1]).into(), &os);
-        // The batch ended between the two.
+        // The batch ended between the two runs.
         assert!(undurable.apply(&reached(11, 10), &mut TurnBudget::unlimited()));
         assert_eq!(next(&undurable), (None, Some(11)));
         assert!(undurable.apply(&reached(11, 11), &mut TurnBudget::unlimited()));
         assert!(undurable.is_empty());
-        // Where the last one has to be durable itself, nothing is added.
+        // If the last queue has to be durable itself, nothing is added.
         undurable.note(written(12), &os, 100);
         undurable.note(durable(13), &synced, 100);
         undurable.note_confirm(&durable(13).into(), &synced);
         assert_eq!(undurable.runs.of(StreamId::LOCAL).synced.len(), 1);
         assert!(undurable.apply(&reached(13, 13), &mut TurnBudget::unlimited()));
-        // Nor for those that only have to be written.
+        // Nor is anything added if all queues only have to be written.
         undurable.note(written(14), &os, 100);
         undurable.note_confirm(&written(14).into(), &os);
         assert_eq!(next(&undurable).1, None);

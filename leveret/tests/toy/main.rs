@@ -1,5 +1,6 @@
-//! A protocol joins a node by what it implements, without a change in any crate: it logs in, declares, publishes with
-//! confirms, consumes with credit, acknowledges, is told of an alarm, and is listed under its own name.
+//! A protocol joins a node through the traits that it implements, without a change in any crate: it logs in, declares,
+//! publishes with confirms, consumes with credit, acknowledges, is notified of an alarm, and is listed under its own
+//! name.
 
 mod protocol;
 

@@ -1,4 +1,4 @@
-//! A protocol with its codec that no crate knows: lines of text.
+//! A protocol with a codec that no crate knows: lines of text.
 //!
 //! Client: `TOY`, `login USER PASSWORD`, `declare QUEUE`, `publish QUEUE BODY`, `consume QUEUE CREDIT`,
 //! `ack NUMBER`. Server: `ok`, `error TEXT`, `confirmed COUNT`, `message NUMBER BODY`, `blocked`, `unblocked`.

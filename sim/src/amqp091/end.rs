@@ -1,4 +1,4 @@
-//! The client's end of a connection: a strict client, and what it learned, in words that outlive its buffers.
+//! The client's end of a connection: a strict client, and the events it received, in a form that outlives its buffers.
 
 use leveret_amqp091::Properties;
 use leveret_strict_client::Violation;
@@ -6,20 +6,20 @@ use leveret_strict_client::amqp091::{Client, CloseReason, Delivery, Event, Optio
 
 use crate::content::Content;
 
-/// A message as a client got it.
+/// A message as a client received it.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// Channel.
+    /// The channel.
     pub channel: u16,
-    /// Consumer; empty for a get.
+    /// The consumer's tag; empty for a get.
     pub consumer: Vec<u8>,
-    /// Tag.
+    /// The delivery tag.
     pub tag: u64,
     /// The message.
     pub content: Content,
 }
 
-/// What a client learned.
+/// An event that a client received.
 #[derive(Clone, Debug)]
 pub enum Heard {
     /// The connection is open.
@@ -40,17 +40,17 @@ pub enum Heard {
     Got(Received),
     /// `basic.get-empty`.
     Empty(u16),
-    /// A message came back as unroutable.
+    /// A message was returned as unroutable.
     Returned,
-    /// Tags from the first to the last were confirmed, or refused.
+    /// Publishes from the first to the last tag were confirmed, or refused.
     Confirmed {
-        /// Channel.
+        /// The channel.
         channel: u16,
-        /// First tag.
+        /// The first tag.
         first: u64,
-        /// Last tag.
+        /// The last tag.
         last: u64,
-        /// Ack or nack.
+        /// Whether it is an ack.
         positive: bool,
     },
     /// The broker closed a channel.
@@ -59,7 +59,7 @@ pub enum Heard {
     ConnectionClosed(CloseReason),
 }
 
-/// See the module.
+/// The client's end of a connection.
 pub struct End {
     /// The client.
     pub client: Client,
@@ -73,7 +73,7 @@ impl Default for End {
 }
 
 impl End {
-    /// Takes bytes from the broker; how many of them were whole frames.
+    /// Receives bytes from the broker; returns how many of them were whole frames.
     ///
     /// # Errors
     /// The broker broke a rule of the protocol.
@@ -86,7 +86,7 @@ impl End {
         Ok(used)
     }
 
-    /// What was heard since the last time.
+    /// The events since the last call.
     pub fn heard(&mut self) -> Vec<Heard> {
         std::mem::take(&mut self.heard)
     }

@@ -1,4 +1,4 @@
-//! What a peer of AMQP 0-9-1 does: declare, bind, publish, fan out, consume, get, settle, give back, purge, delete,
+//! The actions of a peer of AMQP 0-9-1: declare, bind, publish, fan out, consume, get, settle, return, purge, delete,
 //! vanish.
 
 use leveret_amqp091::{FieldTable, FieldValue};
@@ -10,7 +10,7 @@ use crate::peer::length;
 use crate::topology::{self, QUEUES, keeps_backlog, may_be_drained, some_queue, some_route, some_source};
 use crate::world::World;
 
-/// Does one thing; returns how many operations that was.
+/// Carries out one action; returns the number of operations.
 pub(super) fn operate(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
     let dice = world.random.below(100);
     let is_idle = peer.held.is_empty() && peer.consumers.is_empty();
@@ -68,7 +68,7 @@ fn arguments(queue: &str) -> FieldTable {
     arguments
 }
 
-/// Purges, unbinds or deletes something of its own.
+/// Purges, unbinds or deletes one of its own objects.
 fn unmake(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
     let at = world.disk.count();
     let queue = match 1 + world.random.below(QUEUES) {
@@ -149,7 +149,7 @@ fn get(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
     1
 }
 
-/// Acknowledges, rejects or gives back what it holds.
+/// Acknowledges, rejects or requeues deliveries that it holds.
 fn settle(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
     let at = world.disk.count();
     let client = &mut world.links[peer.link].amqp091().client;
@@ -165,7 +165,7 @@ fn settle(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
         !hit
     });
     let dice = world.random.below(10);
-    // What the first queues hold is given back, so that they keep a backlog.
+    // Deliveries of the first queues are requeued, so that these keep a backlog.
     let keep = settled.iter().any(|held| keeps_backlog(&held.queue));
     if keep || dice == 0 {
         client.nack(CONSUME, tag, multiple, true);
@@ -184,7 +184,7 @@ fn settle(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
     1
 }
 
-/// Some messages to an exchange or a queue.
+/// Publishes some messages to an exchange or a queue.
 fn publish(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
     let at = world.disk.count();
     let Some((exchange, key)) = some_route(world, ledger) else { return 0 };

@@ -1,4 +1,4 @@
-//! A client of AMQP 0-9-1 in the workload: what it asked for and holds, and what it makes of what it hears.
+//! A client of AMQP 0-9-1 in the workload: its requests and deliveries, and its handling of events.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,7 +19,7 @@ use crate::world::World;
 pub(super) const PUBLISH: u16 = 1;
 /// The channel for consumers and gets.
 pub(super) const CONSUME: u16 = 2;
-/// Unacknowledged messages that a consumer holds at most.
+/// Largest number of unacknowledged messages that a consumer holds.
 const PREFETCH: u16 = 12;
 
 /// A request without its reply.
@@ -29,7 +29,7 @@ pub enum Request {
     Setup,
     /// Declaring, binding.
     Make(Object),
-    /// Unbinding, deleting an exchange: the objects that go, and when it was asked for.
+    /// Unbinding, deleting an exchange: the objects that are removed.
     Unmake(Vec<Object>),
     /// Deleting a queue with its bindings.
     Delete(String, Vec<Object>, Stamp),
@@ -37,7 +37,7 @@ pub enum Request {
     Purge(String, Stamp),
     /// Starting a consumer.
     Consume,
-    /// Ending one.
+    /// Ending a consumer.
     Cancel(Vec<u8>),
     /// Getting a message.
     Get(String, bool, Stamp),
@@ -48,9 +48,9 @@ pub enum Request {
 pub struct Held {
     /// Its tag.
     pub tag: u64,
-    /// Where from.
+    /// The queue that it came from.
     pub queue: String,
-    /// Which.
+    /// The message.
     pub id: MessageId,
 }
 
@@ -59,25 +59,25 @@ pub struct Held {
 pub struct Consumer {
     /// Its queue.
     pub queue: String,
-    /// It doesn't acknowledge.
+    /// It consumes without acknowledgements.
     pub no_ack: bool,
-    /// When it was asked for.
+    /// The stamp at which it was requested.
     pub since: Stamp,
-    /// Highest id of each publisher that it got for the first time.
+    /// Highest id, for each publisher, of the messages that it got without the redelivered flag.
     last: BTreeMap<u64, MessageId>,
 }
 
-/// See the module.
+/// A client of AMQP 0-9-1.
 #[derive(Debug)]
 pub struct Peer {
     /// Its link in the world.
     pub link: usize,
-    /// Number among the peers, which its objects carry in their names.
+    /// Its number among the peers, which is part of its objects' names.
     pub number: usize,
     publisher: u64,
     requests: [VecDeque<Request>; 3],
     unconfirmed: BTreeMap<u64, MessageId>,
-    /// What it has to settle.
+    /// Deliveries that it has to settle.
     pub held: Vec<Held>,
     /// Its consumers by tag.
     pub consumers: BTreeMap<Vec<u8>, Consumer>,
@@ -85,7 +85,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A client that connects.
+    /// Connects a client.
     pub fn connect(number: usize, world: &mut World, ledger: &mut Ledger) -> Self {
         Self {
             link: world.connect(link::End::Amqp091(Box::default())),
@@ -99,13 +99,13 @@ impl Peer {
         }
     }
 
-    /// The end of this consumer was asked for.
+    /// Whether the end of this consumer was requested.
     pub fn is_cancelling(&self, tag: &[u8]) -> bool {
         let cancels = |request: &Request| matches!(request, Request::Cancel(of) if of == tag);
         self.requests[usize::from(CONSUME)].iter().any(cancels)
     }
 
-    /// Remembers that a reply is due.
+    /// Notes a request whose reply is due.
     pub fn ask(&mut self, channel: u16, request: Request) {
         self.requests[usize::from(channel)].push_back(request);
     }
@@ -177,7 +177,7 @@ impl Peer {
             | Heard::Consumer(channel)
             | Heard::Empty(channel) => self.answered(channel, ledger, tally, at),
             Heard::Cancelled(_, tag) => {
-                // What it had been given and wasn't sent yet went with it.
+                // Messages that it had been given and wasn't sent yet are gone with it.
                 if let Some(consumer) = self.consumers.remove(&tag).filter(|consumer| consumer.no_ack) {
                     ledger.excuse_all(&consumer.queue, consumer.since);
                     ledger.end_reading(&consumer.queue, UNLIMITED);
@@ -239,7 +239,8 @@ impl Peer {
         }
     }
 
-    /// A request was answered; another one that concerns the object may already be carried out.
+    /// Notes the presence of an object by the answer to a request; another request about the object may already be
+    /// carried out.
     fn learn(&self, object: Object, presence: Presence, ledger: &mut Ledger, at: Stamp) {
         let concerns = |request: &Request| match request {
             Request::Make(other) => *other == object,
@@ -294,7 +295,7 @@ impl Peer {
         Ok(())
     }
 
-    /// A channel is over: what was under way on it stays unknown.
+    /// Handles the end of a channel: the fate of everything under way on it stays unknown.
     fn lose(&mut self, channel: u16, ledger: &mut Ledger) {
         for request in std::mem::take(&mut self.requests[usize::from(channel)]) {
             match request {
@@ -320,7 +321,7 @@ impl Peer {
         }
     }
 
-    /// The connection is over.
+    /// Handles the end of the connection.
     pub fn lose_all(&mut self, ledger: &mut Ledger) {
         self.lose(0, ledger);
         self.lose(PUBLISH, ledger);
@@ -328,7 +329,7 @@ impl Peer {
     }
 }
 
-/// A request about a queue that has stopped is refused with a text that says so.
+/// Whether the refusal of a request names a queue that has stopped.
 fn names_stopped(text: &str, ledger: &Ledger) -> bool {
     stopped_queue(text).is_some_and(|queue| ledger.has_failed(queue))
 }

@@ -1,4 +1,4 @@
-//! A client of AMQP 0-9-1 that does one thing after the other and waits for each answer: for traces whose order matters.
+//! A client of AMQP 0-9-1 that makes one request at a time and waits for each answer: for traces whose order matters.
 
 use super::{Heard, Received};
 use crate::failure::{Check, Failure};
@@ -8,10 +8,10 @@ use crate::world::World;
 /// The channel that a script uses.
 pub const CHANNEL: u16 = 1;
 
-/// Steps of the world without an answer, after which there won't be one.
+/// Number of the world's steps after which an answer isn't expected any more.
 const STEPS_MAX: u32 = 200_000;
 
-/// See the module.
+/// A scripted client.
 pub struct Script {
     /// Index of its link.
     pub link: usize,
@@ -30,7 +30,7 @@ impl Script {
         Ok(script)
     }
 
-    /// Lets the world go on until something is heard.
+    /// Runs the world until the wanted event comes.
     ///
     /// # Errors
     /// It never comes, or a channel is closed.
@@ -54,7 +54,7 @@ impl Script {
     /// Waits for a reply without values.
     ///
     /// # Errors
-    /// As [`Script::until`].
+    /// Like [`Script::until`].
     pub fn reply(&self, world: &mut World, name: &str) -> Result<(), Failure> {
         self.until(world, |heard| matches!(heard, Heard::Reply(_, reply) if reply == name).then_some(()))
     }
@@ -62,7 +62,7 @@ impl Script {
     /// Takes a message out of a queue; it stays unacknowledged with `acknowledged`.
     ///
     /// # Errors
-    /// As [`Script::until`].
+    /// Like [`Script::until`].
     pub fn get(&self, world: &mut World, queue: &str, acknowledged: bool) -> Result<Option<Received>, Failure> {
         world.links[self.link].amqp091().client.get(CHANNEL, queue.as_bytes(), !acknowledged);
         self.until(world, |heard| match heard {
@@ -72,10 +72,10 @@ impl Script {
         })
     }
 
-    /// Takes out everything that a queue holds.
+    /// Takes out all messages of a queue.
     ///
     /// # Errors
-    /// As [`Script::until`].
+    /// Like [`Script::until`].
     pub fn drain(&self, world: &mut World, queue: &str) -> Result<Vec<Received>, Failure> {
         let mut all = Vec::new();
         while let Some(received) = self.get(world, queue, false)? {

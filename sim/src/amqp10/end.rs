@@ -1,4 +1,4 @@
-//! The client's end of a connection: a strict client, and what it learned, in words that outlive its buffers.
+//! The client's end of a connection: a strict client, and the events it received, in a form that outlives its buffers.
 
 use leveret_amqp10::Serial;
 use leveret_strict_client::amqp10::{Client, Event, Options};
@@ -7,33 +7,33 @@ use leveret_strict_client::{Rule, Violation};
 use super::message;
 use crate::content::Content;
 
-/// A message as a client got it.
+/// A message as a client received it.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// Channel.
+    /// The channel.
     pub channel: u16,
-    /// Handle of its link.
+    /// The handle of its link.
     pub handle: u32,
-    /// Its number in its session.
+    /// Its delivery-id in its session.
     pub delivery_id: Serial,
-    /// The broker settled it.
+    /// The broker sent it settled.
     pub settled: bool,
-    /// How many transfers it took.
+    /// Number of its transfers.
     pub transfers: u32,
     /// The message.
     pub content: Content,
 }
 
-/// What a client learned.
+/// An event that a client received.
 #[derive(Clone, Debug)]
 pub enum Heard {
     /// A message.
     Delivered(Received),
-    /// Anything else; its bytes are gone.
+    /// Any other event, without its bytes.
     Event(Event),
 }
 
-/// See the module.
+/// The client's end of a connection.
 pub struct End {
     /// The client.
     pub client: Client,
@@ -41,16 +41,16 @@ pub struct End {
 }
 
 impl End {
-    /// A client that wants to connect.
+    /// A client that connects with these options.
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self { client: Client::new(options), heard: Vec::new() }
     }
 
-    /// Takes bytes from the broker; how many of them were whole frames.
+    /// Receives bytes from the broker; returns how many of them were whole frames.
     ///
     /// # Errors
-    /// The broker broke a rule of the protocol, or sent a message that nobody could have published.
+    /// The broker broke a rule of the protocol, or sent a message that no client could have published.
     pub fn receive(&mut self, input: &[u8]) -> Result<usize, Violation> {
         let mut events = Vec::new();
         let used = self.client.receive(input, &mut events)?;
@@ -78,7 +78,7 @@ impl End {
         Ok(used)
     }
 
-    /// What was heard since the last time.
+    /// The events since the last call.
     pub fn heard(&mut self) -> Vec<Heard> {
         std::mem::take(&mut self.heard)
     }

@@ -1,4 +1,4 @@
-//! Messages in sections.
+//! Encoding and decoding of messages in sections.
 
 use leveret_amqp10::message::{BodyRef, Header, MessageId as Id, Properties, Sections, write_data};
 use leveret_amqp10::value::Value;
@@ -7,7 +7,7 @@ use crate::body;
 use crate::content::Content;
 use crate::ledger::MessageId;
 
-/// A message of these properties and this length, as a client sends it.
+/// A message with these properties and this length, as a client sends it.
 #[must_use]
 pub fn encode(id: MessageId, length: usize, persistent: bool) -> Vec<u8> {
     let mut payload = Vec::new();
@@ -19,7 +19,7 @@ pub fn encode(id: MessageId, length: usize, persistent: bool) -> Vec<u8> {
     payload
 }
 
-/// Bytes of the bare message in [`encode`]: all of it but its header.
+/// Bytes of the bare message in [`encode`]: everything except its header.
 #[must_use]
 pub fn bare_bytes(id: MessageId, length: usize) -> u64 {
     let mut header = Vec::new();
@@ -27,7 +27,7 @@ pub fn bare_bytes(id: MessageId, length: usize) -> u64 {
     (encode(id, length, true).len() - header.len()) as u64
 }
 
-/// What a client makes of a message that came to it; `None` if it isn't one that anybody sends.
+/// Decodes a received message; `None` if it isn't one that any client sends.
 #[must_use]
 pub fn decode(payload: &[u8]) -> Option<Content> {
     let sections = Sections::parse(payload).ok()?;
@@ -45,7 +45,7 @@ pub fn decode(payload: &[u8]) -> Option<Content> {
         Some(_) => return None,
     };
     let has_died = annotations.lookup("x-opt-deaths").is_some();
-    // Exchange and routing key are the only ones that a living message has.
+    // Exchange and routing key are the only annotations of a message that hasn't died.
     let is_plain = has_died || annotations.len() == 2;
     Some(Content {
         redelivered: !header.first_acquirer,
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_is_read() {
+    fn an_encoded_message_is_decoded() {
         assert!(decode(b"").is_none());
         let mut payload = Vec::new();
         Header::default().encode(&mut payload);

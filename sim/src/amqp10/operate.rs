@@ -1,4 +1,4 @@
-//! What a peer of AMQP 1.0 does: begin, attach, publish, grant, drain, settle, give back, detach, end, vanish.
+//! The actions of a peer of AMQP 1.0: begin, attach, publish, grant, drain, settle, return, detach, end, vanish.
 
 use leveret_amqp10::{DeliveryState, Outcome};
 use leveret_strict_client::amqp10::{Send, SessionOptions};
@@ -12,7 +12,7 @@ use crate::peer::{UNLIMITED, length};
 use crate::topology::{may_be_drained, some_route, some_source};
 use crate::world::World;
 
-/// Does one thing; returns how many operations that was.
+/// Carries out one action; returns the number of operations.
 pub(super) fn operate(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
     let dice = world.random.below(100);
     if dice == 0 && !world.is_gentle {
@@ -41,7 +41,7 @@ fn begin(peer: &mut Peer, at: usize, world: &mut World) -> usize {
     let session = &mut peer.sessions[at];
     let options = SessionOptions {
         incoming_window: [1, 2, 5, 2_048][world.random.below(4) as usize],
-        // Some run over the end of the numbers.
+        // Some sessions' ids wrap around at the end of the number space.
         next_outgoing_id: [0, u32::MAX - 7][world.random.below(2) as usize],
         ..SessionOptions::default()
     };
@@ -79,7 +79,7 @@ fn attach_receiver(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut L
     let client = &mut world.links[peer.link].amqp10().client;
     client.attach_receiver(channel, handle, &name, &format!("/queues/{queue}"), settled);
     if credit > 0 {
-        // Some are granted credit before they are there.
+        // Some links are granted credit before their attach is answered.
         client.grant(channel, handle, credit, false);
     }
     ledger.begin_reading(&queue, if settled { UNLIMITED } else { 0 }, since);
@@ -88,7 +88,7 @@ fn attach_receiver(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut L
     1
 }
 
-/// One of the links that are there, of those that are wanted.
+/// One of the session's links for which `wanted` is true.
 fn some_link(peer: &Peer, at: usize, world: &mut World, wanted: impl Fn(&LinkEnd) -> bool) -> Option<u32> {
     let links = peer.sessions[at].attached().filter(|(_, end)| wanted(end));
     let handles: Vec<u32> = links.map(|(handle, _)| handle).collect();
@@ -113,12 +113,12 @@ fn detach(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) ->
             session.abandon_transaction(ledger);
         }
     }
-    // They may be somebody else's already; nothing more is said about them.
+    // Other clients may have these deliveries already; they aren't settled any more.
     session.held.retain(|held| held.handle != handle);
     1
 }
 
-/// A little credit, sometimes to be used up at once.
+/// Grants a little credit, sometimes with a drain.
 fn grant(peer: &mut Peer, at: usize, world: &mut World) -> usize {
     let idle = |end: &LinkEnd| matches!(end, LinkEnd::Receiver(receiver) if !receiver.drains);
     let Some(handle) = some_link(peer, at, world, idle) else { return 0 };
@@ -139,7 +139,7 @@ fn publish(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -
     let count = 1 + world.random.below(3) as usize;
     let persistent = world.random.below(5) > 0;
     let transaction = peer.sessions[at].open_transaction().filter(|_| world.random.below(2) == 0);
-    // Large ones end in another batch than they began.
+    // Large transactions end in another batch than they began.
     let count = if transaction.is_some() { count * 5 } else { count };
     let settled = transaction.is_none() && world.random.below(4) == 0;
     for sent in 0..count {
@@ -171,7 +171,7 @@ fn publish(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -
     count
 }
 
-/// Says what becomes of deliveries that follow each other, and settles them or asks the broker to.
+/// Sends the outcome of consecutive deliveries, and settles them or asks the broker to.
 fn settle(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -> usize {
     let stamp = world.disk.count();
     let session = &mut peer.sessions[at];

@@ -1,4 +1,4 @@
-//! A client of AMQP 1.0 in the workload: what it asked for and holds, and what it makes of what it hears.
+//! A client of AMQP 1.0 in the workload: its requests and deliveries, and its handling of events.
 
 use leveret_amqp10::{Role, Serial};
 use leveret_strict_client::amqp10::{Event, Options, PeerError, State};
@@ -14,10 +14,10 @@ use crate::quiet::Shown;
 use crate::tally::Tally;
 use crate::world::World;
 
-/// Links of a session at most.
+/// Largest number of links of a session.
 const LINKS: u32 = 6;
 
-/// See the module.
+/// A client of AMQP 1.0.
 #[derive(Debug)]
 pub struct Peer {
     /// Its link in the world.
@@ -28,9 +28,9 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A client that connects.
+    /// Connects a client.
     pub fn connect(number: usize, world: &mut World) -> Self {
-        // The smallest that may be, one of several turns, and the usual one.
+        // The smallest possible size, one of several turns, and the usual one.
         let max_frame_size = [512, 4_096, 131_072][world.random.below(3) as usize];
         let options = Options { max_frame_size, ..Options::default() };
         Self {
@@ -41,12 +41,12 @@ impl Peer {
         }
     }
 
-    /// A handle for a link, while there may be another one.
+    /// A handle for a new link, if there may be another one.
     pub(super) fn free_handle(&self, at: usize) -> Option<u32> {
         (0..LINKS).find(|handle| !self.sessions[at].links.contains_key(handle))
     }
 
-    /// A name for a link.
+    /// A new name for a link.
     pub(super) fn name(&mut self) -> String {
         self.names_given += 1;
         format!("link {}", self.names_given)
@@ -58,7 +58,7 @@ impl Peer {
 
     fn hear(&mut self, event: Event, ledger: &mut Ledger, tally: &mut Tally, at: Stamp) -> Result<(), Failure> {
         match event {
-            // Its body couldn't be read to its end: the link is detached for that.
+            // The body couldn't be read to its end, so the link is detached.
             Event::Aborted { .. } if ledger.has_failures() => tally.hit("deliveries aborted for a stopped queue"),
             Event::Begun { channel, .. } => {
                 let session = self.session(channel);
@@ -109,7 +109,7 @@ impl Peer {
         Ok(())
     }
 
-    /// What became of messages that it published.
+    /// Handles the outcome of messages that it published.
     fn outcome(
         &mut self,
         channel: u16,
@@ -168,7 +168,7 @@ impl Peer {
         Ok(())
     }
 
-    /// The broker's answer to an unsettled disposition.
+    /// Handles the broker's answer to an unsettled disposition.
     fn answer(
         &mut self,
         channel: u16,
@@ -207,7 +207,7 @@ impl Peer {
             return Err(Failure::new(Check::Protocol, format!("a delivery to handle {}", received.handle)));
         };
         if link.stage == Stage::Going {
-            // It was under way when the detach was sent, and by now somebody else may have it.
+            // It was under way when the detach was sent, and by now another client may have it.
             return Ok(());
         }
         let LinkEnd::Receiver(receiver) = &mut link.end else {
@@ -238,13 +238,13 @@ impl Peer {
         Ok(())
     }
 
-    /// The connection is over.
+    /// Handles the end of the connection.
     pub(super) fn lose_all(&mut self, ledger: &mut Ledger) {
         self.sessions.iter_mut().for_each(|session| session.lose(ledger));
     }
 }
 
-/// The broker detaches a link only when its queue or exchange isn't there, or has stopped.
+/// Checks that the broker detaches a link only if its queue or exchange doesn't exist, or has stopped.
 fn expect_missing(error: Option<&PeerError>, ledger: &Ledger) -> Result<(), Failure> {
     let description = error.map_or("", |error| &error.description);
     match error.map(|error| error.condition.as_str()) {
@@ -258,8 +258,8 @@ fn expect_missing(error: Option<&PeerError>, ledger: &Ledger) -> Result<(), Fail
     }
 }
 
-/// A transaction rejects messages that can't be moved, since their queue or the one for dead letters has stopped: that it
-/// is done can't be said.
+/// Whether a transaction was refused because messages that it rejects can't be moved: their queue or the dead-letter
+/// queue has stopped, so the rejection can't be confirmed.
 fn is_unmovable(error: &PeerError) -> bool {
     error.description.contains("failed before a rejection of a transaction was on disk")
 }

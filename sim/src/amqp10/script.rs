@@ -1,4 +1,4 @@
-//! A client of AMQP 1.0 that does one thing after the other and waits for each answer: for traces whose order matters.
+//! A client of AMQP 1.0 that makes one request at a time and waits for each answer: for traces whose order matters.
 
 use leveret_amqp10::message::write_value_raw;
 use leveret_amqp10::performative::Attach;
@@ -14,14 +14,14 @@ use crate::world::World;
 /// The channel that a script uses.
 pub const CHANNEL: u16 = 0;
 
-/// Steps of the world without an answer, after which there won't be one.
+/// Number of the world's steps after which an answer isn't expected any more.
 const STEPS_MAX: u32 = 200_000;
 
-/// See the module.
+/// A scripted client.
 pub struct Script {
     /// Index of its link.
     pub link: usize,
-    /// Heard while something else was waited for.
+    /// Events that came while another one was waited for.
     backlog: Vec<Heard>,
 }
 
@@ -39,7 +39,7 @@ impl Script {
         Ok(script)
     }
 
-    /// Lets the world go on until something is heard; what else is heard is kept for later.
+    /// Runs the world until the wanted event comes; other events are kept for later.
     ///
     /// # Errors
     /// It never comes, or the broker ends a link, the session or the connection.
@@ -79,7 +79,7 @@ impl Script {
     /// Attaches a sender.
     ///
     /// # Errors
-    /// As [`Script::until`].
+    /// Like [`Script::until`].
     pub fn sender(&mut self, world: &mut World, handle: u32, address: &str) -> Result<(), Failure> {
         let client = &mut world.links[self.link].amqp10().client;
         client.attach_sender(CHANNEL, handle, &format!("sender {handle}"), Some(address));
@@ -89,7 +89,7 @@ impl Script {
     /// Attaches a receiver, which has no credit yet.
     ///
     /// # Errors
-    /// As [`Script::until`].
+    /// Like [`Script::until`].
     pub fn receiver(&mut self, world: &mut World, handle: u32, address: &str) -> Result<(), Failure> {
         let client = &mut world.links[self.link].amqp10().client;
         client.attach_receiver(CHANNEL, handle, &format!("receiver {handle}"), address, false);
@@ -99,7 +99,7 @@ impl Script {
     /// Attaches a link that controls transactions.
     ///
     /// # Errors
-    /// As [`Script::until`].
+    /// Like [`Script::until`].
     pub fn coordinator(&mut self, world: &mut World, handle: u32) -> Result<(), Failure> {
         let attach = Attach {
             name: "coordinator",
@@ -114,10 +114,10 @@ impl Script {
         self.attached(world, handle)
     }
 
-    /// Sends, as soon as there is credit and room. Returns the delivery-id.
+    /// Sends a message as soon as there is credit and room. Returns the delivery-id.
     ///
     /// # Errors
-    /// There never is, or as [`Script::until`].
+    /// There never is any, or like [`Script::until`].
     pub fn send(
         &mut self,
         world: &mut World,
@@ -137,12 +137,12 @@ impl Script {
         Err(Failure::new(Check::Answered, format!("handle {handle} never got credit")))
     }
 
-    /// What the broker says of a delivery that was sent, or asks for one that came, when it settles it.
+    /// Waits until the broker settles a delivery, sent or received. Returns the state in its disposition.
     ///
     /// # Errors
-    /// As [`Script::until`].
+    /// Like [`Script::until`].
     pub fn settled(&mut self, world: &mut World, of: Role, id: Serial) -> Result<Option<State>, Failure> {
-        // A disposition may be about several deliveries: it stays for those.
+        // A disposition may be about several deliveries, so it is kept for the others.
         for _ in 0..STEPS_MAX {
             self.backlog.extend(world.links[self.link].amqp10().heard());
             for heard in &self.backlog {
@@ -160,7 +160,7 @@ impl Script {
         Err(Failure::new(Check::Answered, format!("delivery {id} was never settled")))
     }
 
-    /// Whether the broker has settled a delivery, as far as was heard by now.
+    /// Whether the broker has settled a delivery, by the events received so far.
     #[must_use]
     pub fn is_settled(&mut self, world: &mut World, of: Role, id: Serial) -> bool {
         self.backlog.extend(world.links[self.link].amqp10().heard());
@@ -173,7 +173,7 @@ impl Script {
     /// Takes the next message of a receiver's queue; it stays unsettled.
     ///
     /// # Errors
-    /// There is none, or as [`Script::until`].
+    /// There is none, or like [`Script::until`].
     pub fn receive(&mut self, world: &mut World, handle: u32) -> Result<Received, Failure> {
         world.links[self.link].amqp10().client.grant(CHANNEL, handle, 1, false);
         self.until(world, |heard| match heard {
@@ -197,7 +197,7 @@ impl Script {
     /// Declares a transaction; returns its id.
     ///
     /// # Errors
-    /// It is refused, or as [`Script::until`].
+    /// It is refused, or like [`Script::until`].
     pub fn declare(&mut self, world: &mut World, coordinator: u32) -> Result<Vec<u8>, Failure> {
         match self.request(world, coordinator, &TransactionRequest::Declare(Declare::default()))? {
             Some(State::Declared { txn_id }) => Ok(txn_id),
@@ -208,7 +208,7 @@ impl Script {
     /// Discharges a transaction, and waits until that is accepted.
     ///
     /// # Errors
-    /// It isn't, or as [`Script::until`].
+    /// It isn't accepted, or like [`Script::until`].
     pub fn discharge(&mut self, world: &mut World, coordinator: u32, txn_id: &[u8], fail: bool) -> Result<(), Failure> {
         match self.request(world, coordinator, &TransactionRequest::Discharge(Discharge { txn_id, fail }))? {
             Some(State::Accepted) => Ok(()),

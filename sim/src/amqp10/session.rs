@@ -1,4 +1,4 @@
-//! A session of a peer: its links, and what is open in it.
+//! A session of a peer: its links, and its open requests.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,28 @@ use crate::quiet::Shown;
 use crate::topology::dead_letters_of;
 use crate::world::World;
 
-/// Where a session or link is in its life, as far as the client has asked.
+/// The state of a session or link, by the client's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Not there, and not asked for.
+    /// It doesn't exist and isn't requested.
     Absent,
-    /// Asked for.
+    /// It was requested.
     Coming,
     There,
-    /// Its end was asked for.
+    /// Its end was requested.
     Going,
 }
 
-/// What a client asked for of a delivery.
+/// The outcome that a client requested for a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Accept,
     Reject,
-    /// Back to its queue.
+    /// It is to be requeued.
     Return,
 }
 
-/// A delivery of which the client hasn't said anything.
+/// A delivery for which the client hasn't sent an outcome.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub id: Serial,
@@ -44,7 +44,7 @@ pub(super) struct Held {
 
 #[derive(Debug)]
 pub(super) struct Sender {
-    /// Its number in the ledger.
+    /// The publisher's number in the ledger.
     pub publisher: u64,
     pub exchange: String,
     pub key: String,
@@ -53,16 +53,16 @@ pub(super) struct Sender {
 #[derive(Debug)]
 pub(super) struct Receiver {
     pub queue: String,
-    /// The broker settles what it sends.
+    /// The broker sends deliveries settled.
     pub settled: bool,
-    /// When it was asked for.
+    /// The stamp at which it was requested.
     pub since: Stamp,
     /// Highest message of each publisher that it got for the first time.
     pub last: BTreeMap<u64, MessageId>,
-    /// Deliveries that the last grant still allows. The strict client counts with the highest one that the broker may
-    /// not have seen replaced.
+    /// Deliveries that the last grant still allows. The strict client counts with the highest grant that, for the
+    /// broker, may not have been replaced yet.
     pub credit: u32,
-    /// A drain was asked for and isn't answered.
+    /// A drain was requested and isn't answered.
     pub drains: bool,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Receiver {
 pub(super) enum LinkEnd {
     Sender(Sender),
     Receiver(Receiver),
-    /// It controls transactions.
+    /// The link controls transactions.
     Coordinator,
 }
 
@@ -80,13 +80,13 @@ pub(super) struct Link {
     pub end: LinkEnd,
 }
 
-/// See the module.
+/// A session.
 #[derive(Debug)]
 pub(super) struct Session {
     pub channel: u16,
     pub stage: Stage,
     pub links: BTreeMap<u32, Link>,
-    /// Published and not answered, by delivery-id: handle and message.
+    /// Handle and message of publishes that aren't answered, by delivery-id.
     pub unconfirmed: BTreeMap<u32, (u32, MessageId)>,
     pub held: Vec<Held>,
     /// Unsettled dispositions that aren't answered, by delivery-id.
@@ -112,18 +112,19 @@ impl Session {
         }
     }
 
-    /// How much of it is unanswered.
+    /// Number of its unanswered requests.
     pub(super) fn open(&self) -> usize {
         self.unconfirmed.len() + self.asked.values().filter(|(held, _)| !self.is_in_transaction(held)).count()
     }
 
-    /// Handles of links that are there.
+    /// Links that exist, with their handles.
     pub(super) fn attached(&self) -> impl Iterator<Item = (u32, &LinkEnd)> {
         let there = self.links.iter().filter(|(_, link)| link.stage == Stage::There);
         there.map(|(handle, link)| (*handle, &link.end))
     }
 
-    /// The broker has detached a link: it may not have heard what was said of its deliveries in a transaction.
+    /// Notes that the broker has detached a link: it may not have received the outcomes of its deliveries in a
+    /// transaction.
     pub(super) fn doubt_link(&mut self, handle: u32) {
         if let Some(transaction) = &mut self.transaction {
             let unsure = transaction.settled.extract_if(.., |(held, _)| held.handle == handle);
@@ -131,7 +132,7 @@ impl Session {
         }
     }
 
-    /// A link is over: what was under way on it stays unknown.
+    /// Handles the end of a link: the fate of everything under way on it stays unknown.
     pub(super) fn lose_link(&mut self, handle: u32, ledger: &mut Ledger) {
         for (_, (_, message)) in self.unconfirmed.extract_if(.., |_, (of, _)| *of == handle) {
             // It may have come before the end of its link, or not.
@@ -145,7 +146,7 @@ impl Session {
             Some(LinkEnd::Receiver(receiver)) => {
                 ledger.disorder(&receiver.queue);
                 if receiver.settled {
-                    // What it had been given and wasn't sent yet went with it.
+                    // Messages that it had been given and wasn't sent yet are gone with it.
                     ledger.excuse_all(&receiver.queue, receiver.since);
                     ledger.end_reading(&receiver.queue, UNLIMITED);
                 }
@@ -158,7 +159,7 @@ impl Session {
         }
     }
 
-    /// The session is over.
+    /// Handles the end of the session.
     pub(super) fn lose(&mut self, ledger: &mut Ledger) {
         for handle in self.links.keys().copied().collect::<Vec<_>>() {
             self.lose_link(handle, ledger);
@@ -166,13 +167,13 @@ impl Session {
         self.stage = Stage::Absent;
     }
 
-    /// Whether what becomes of a delivery waits for the end of a transaction.
+    /// Whether the outcome of a delivery waits for the end of a transaction.
     fn is_in_transaction(&self, held: &Held) -> bool {
         let settled = self.transaction.iter().flat_map(|transaction| &transaction.settled);
         settled.into_iter().any(|(other, _)| other.id == held.id && other.handle == held.handle)
     }
 
-    /// Adds what it holds of each queue, also what waits for the end of a transaction.
+    /// Adds the deliveries that it holds of each queue, including those that wait for the end of a transaction.
     pub(super) fn add_held(&self, held: &mut Holdings) {
         let transacted = self.transaction.iter().flat_map(|transaction| &transaction.settled).map(|(held, _)| held);
         let asked = self.asked.values().map(|(held, _)| held).filter(|held| !self.is_in_transaction(held));
@@ -185,10 +186,10 @@ impl Session {
         }
     }
 
-    /// Nothing moves any more: everything is answered, and nobody is left with nothing to go on with.
+    /// Checks the session at rest: everything is answered, and no link is left waiting without a reason.
     pub(super) fn rest(&self, link: usize, world: &mut World, shown: &Shown) -> Result<(), Failure> {
         let stuck = |what: String| Err(Failure::new(Check::Answered, format!("nothing moves any more; {what}")));
-        // What can't be moved since the queue for it has stopped isn't settled.
+        // Messages that can't be moved, since the queue for them has stopped, aren't settled.
         let waits = |held: &Held, wish: &Wish| {
             *wish == Wish::Reject && dead_letters_of(&held.queue).is_some_and(|dead| world.failed.contains(&dead))
         };

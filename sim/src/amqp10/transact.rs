@@ -13,26 +13,26 @@ use crate::ledger::{Ledger, MessageId, Stamp};
 use crate::tally::Tally;
 use crate::world::World;
 
-/// Where a transaction is.
+/// The state of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Asked for, by this delivery.
+    /// Requested, by this delivery.
     Declaring(Serial),
-    /// By its id.
+    /// Open, with this id.
     Open(Vec<u8>),
-    /// Its end was asked for, by this delivery.
+    /// Its end was requested, by this delivery.
     Discharging { request: Serial, commits: bool },
 }
 
-/// See the module.
+/// A transaction of a session.
 #[derive(Debug)]
 pub(super) struct Transaction {
     pub phase: Phase,
-    /// Its number in the ledger: messages of a transaction keep their order among themselves only.
+    /// Its publisher's number in the ledger: messages of a transaction only keep their order among themselves.
     pub publisher: u64,
     pub published: Vec<MessageId>,
     pub settled: Vec<(Held, Wish)>,
-    /// The broker detached their link: what was said of them came before that, or had no effect.
+    /// Deliveries whose link the broker detached: their outcomes came before that, or had no effect.
     pub unsure: Vec<(Held, Wish)>,
 }
 
@@ -47,20 +47,20 @@ impl Transaction {
 }
 
 impl Session {
-    /// The id of the transaction that is open, unless its coordinator is about to go.
+    /// The id of the transaction that is open, unless its coordinator is about to end.
     pub(super) fn open_transaction(&self) -> Option<Vec<u8>> {
         let is_there = self.attached().any(|(_, end)| matches!(end, LinkEnd::Coordinator));
         self.transaction.as_ref().filter(|_| is_there).and_then(Transaction::id).map(<[u8]>::to_vec)
     }
 
-    /// The coordinator's link is over, or about to be. Requests that are under way may still be answered.
+    /// Handles the end of the coordinator's link, or the request for it. Requests under way may still be answered.
     pub(super) fn abandon_transaction(&mut self, ledger: &mut Ledger) {
         if let Some(transaction) = self.transaction.take_if(|transaction| transaction.id().is_some()) {
             self.undo(&transaction, ledger);
         }
     }
 
-    /// Nothing of it ever happens.
+    /// Notes that a transaction never takes effect.
     fn undo(&mut self, transaction: &Transaction, ledger: &mut Ledger) {
         transaction.published.iter().for_each(|id| ledger.never(*id));
         for (held, _) in &transaction.settled {
@@ -70,7 +70,7 @@ impl Session {
         }
     }
 
-    /// The coordinator's answer to a request; false if it wasn't one.
+    /// Handles the coordinator's answer to a request; false if it wasn't one.
     pub(super) fn coordinated(
         &mut self,
         id: Serial,
@@ -112,7 +112,7 @@ impl Session {
     }
 }
 
-/// The next thing about transactions: a coordinator, a declaration, or a discharge.
+/// The next action on transactions: a coordinator, a declaration, or a discharge.
 pub(super) fn transact(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -> usize {
     let coordinator =
         |(handle, link): (&u32, &Link)| matches!(link.end, LinkEnd::Coordinator).then_some((*handle, link.stage));

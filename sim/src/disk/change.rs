@@ -1,11 +1,11 @@
-//! What is done to a disk, so that it can be done again.
+//! Changes of a disk, recorded so that they can be repeated.
 
 use std::sync::Arc;
 
-/// A change of the disk, in the order in which they were made. Reads are not among them.
+/// A change of the disk. Reads aren't changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A file was made.
+    /// A file was created.
     Create {
         /// Its name.
         name: String,
@@ -16,9 +16,9 @@ pub enum Change {
     Write {
         /// The file.
         name: String,
-        /// Where.
+        /// The position in the file.
         offset: u64,
-        /// What.
+        /// The bytes.
         bytes: Arc<[u8]>,
     },
     /// A file was synced.
@@ -26,8 +26,8 @@ pub enum Change {
         /// The file.
         name: String,
     },
-    /// A file's sync failed, and the operating system forgot which of its bytes aren't on the disk: readers see them,
-    /// later syncs succeed, and nothing brings them there but writing them again.
+    /// A file's sync failed, and the operating system lost track of which of its bytes aren't on the disk. Readers see
+    /// them and later syncs succeed, but they only become durable by being written again.
     LoseUnsynced {
         /// The file.
         name: String,

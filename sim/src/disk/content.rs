@@ -6,7 +6,7 @@ const PAGE: usize = 4096;
 
 type Page = [u8; PAGE];
 
-/// See the module.
+/// The bytes of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Content {
     pages: Vec<Arc<Page>>,
@@ -18,7 +18,7 @@ impl Content {
         self.length
     }
 
-    /// New bytes are zero.
+    /// Changes the length. New bytes are zero.
     pub(super) fn resize(&mut self, length: usize) {
         let pages = length.div_ceil(PAGE);
         if length < self.length {
@@ -46,7 +46,7 @@ impl Content {
         }
     }
 
-    /// Fills the buffer as far as there are bytes; returns how many.
+    /// Fills the buffer as far as there are bytes; returns their number.
     pub(super) fn read(&self, mut offset: usize, buffer: &mut [u8]) -> usize {
         let count = buffer.len().min(self.length.saturating_sub(offset));
         let mut filled = 0;
@@ -78,7 +78,7 @@ mod tests {
     use crate::random::Random;
 
     #[test]
-    fn it_does_what_a_vector_does() {
+    fn content_behaves_like_a_vector() {
         let mut random = Random::new(1);
         let (mut content, mut plain) = (Content::default(), Vec::new());
         for step in 0..500 {

@@ -1,4 +1,4 @@
-//! What was done to a disk by force, counted.
+//! Counts of the damage to a disk.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Unit {
     }
 }
 
-/// How often what was done, by names of [`crate::tally::NAMES`].
+/// Counts of each kind of damage, by names of [`crate::tally::NAMES`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damage(BTreeMap<&'static str, u64>);
 
@@ -34,7 +34,7 @@ impl Damage {
         *self.0.entry(name).or_default() += 1;
     }
 
-    /// All that was done at least once.
+    /// All kinds of damage that happened, with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.0.iter().map(|(name, count)| (*name, *count))
     }

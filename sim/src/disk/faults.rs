@@ -1,4 +1,4 @@
-//! Operations that fail, or answer wrongly.
+//! Operations that fail, or return wrong results.
 
 use std::io;
 
@@ -6,12 +6,12 @@ use leveret_log::Operation;
 
 use super::damage::Damage;
 
-/// Input/output error of the operating system.
+/// Error code of the operating system for input/output errors.
 pub const EIO: i32 = 5;
-/// No space left on the device.
+/// Error code for no space left on the device.
 pub const ENOSPC: i32 = 28;
 
-/// Who uses the disk.
+/// The user of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum User {
     /// A broker that starts.
@@ -25,36 +25,36 @@ pub enum User {
     Reads,
 }
 
-/// What goes wrong.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// The operation is refused.
     Refused,
-    /// Of a write, this part is done, in 256ths; then it is refused.
+    /// This part of a write is done, in 256ths; then it is refused.
     Short(u8),
-    /// A sync is refused, and what it should have brought to the disk counts as if it were there.
+    /// A sync is refused, and its bytes are treated as clean although they aren't on the disk.
     Forgets,
-    /// A read succeeds with this bit of its bytes, counted modulo their number, wrong.
+    /// A read succeeds with a wrong bit; its index is taken modulo the number of bits read.
     Flips(u64),
 }
 
 /// An operation that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Of this user.
+    /// The user whose operation it is.
     pub user: User,
-    /// Of this kind.
+    /// The kind of operation.
     pub on: Operation,
-    /// After this many that go well.
+    /// Number of such operations before it that succeed.
     pub after: u64,
-    /// How.
+    /// The kind of fault.
     pub wrong: Wrong,
-    /// All later ones, too.
+    /// All later operations fail, too.
     pub sticky: bool,
 }
 
 impl Fault {
-    /// As it is counted.
+    /// The fault's name in the counts.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match (self.wrong, self.on) {
@@ -70,15 +70,15 @@ impl Fault {
     }
 }
 
-/// What is to go wrong, and did.
+/// The armed fault, and its effects so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
     pub user: User,
     armed: Option<Fault>,
     seen: u64,
-    /// How often something went wrong since it was armed.
+    /// Number of times that the fault happened since it was armed.
     pub fired: u64,
-    /// All files together may have this many bytes.
+    /// Limit of the bytes of all files together.
     pub space: Option<u64>,
 }
 
@@ -87,7 +87,7 @@ impl Faults {
         (self.armed, self.seen, self.fired) = (fault, 0, 0);
     }
 
-    /// What goes wrong with this operation.
+    /// The fault that applies to this operation.
     pub(super) fn strike(&mut self, on: Operation, damage: &mut Damage) -> Option<Wrong> {
         let fault = self.armed.filter(|fault| fault.user == self.user && fault.on == on)?;
         self.seen += 1;

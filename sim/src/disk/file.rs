@@ -1,4 +1,4 @@
-//! A file: what is on the disk, what readers see, and what lies between.
+//! A file: its durable bytes, its bytes as readers see them, and the changes in between.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ impl Pending {
 #[derive(Clone, Debug, Default)]
 pub(super) struct File {
     durable: Arc<Content>,
-    /// As a reader sees it.
+    /// The bytes as readers see them.
     pub(super) current: Arc<Content>,
     pending: Vec<Pending>,
-    /// Readers see what isn't on the disk, and no sync brings it there.
+    /// Readers see bytes that aren't on the disk and that no sync makes durable.
     has_lost: bool,
 }
 
@@ -54,7 +54,7 @@ impl File {
         }
     }
 
-    /// See [`super::Change::LoseUnsynced`].
+    /// Loses track of unsynced bytes; see [`super::Change::LoseUnsynced`].
     pub(super) fn lose_unsynced(&mut self) {
         self.has_lost |= !self.pending.is_empty();
         self.pending.clear();
@@ -66,7 +66,7 @@ impl File {
         }
     }
 
-    /// What a power cut leaves.
+    /// The file after a power cut.
     pub(super) fn crash(&self, unit: Unit, random: &mut Random, damage: &mut Damage) -> File {
         let mut content = self.durable.clone();
         let mut lost = self.has_lost;

@@ -95,7 +95,7 @@ impl State {
         self.files.get_mut(&id).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 
-    /// Bytes that the files take, those included whose names are gone but not durably.
+    /// Bytes that the files take, including files whose removal isn't durable yet.
     pub(super) fn used(&self) -> u64 {
         self.files.values().map(|file| file.current.len() as u64).sum()
     }

@@ -7,7 +7,7 @@ fn outcomes(disk: &SimDisk, name: &str) -> BTreeSet<Option<Vec<u8>>> {
 }
 
 #[test]
-fn what_is_synced_stays() {
+fn synced_bytes_survive_a_power_cut() {
     let disk = SimDisk::new();
     disk.create("a", 0).unwrap();
     disk.write_at("a", 0, &[b"kept"]).unwrap();
@@ -73,7 +73,7 @@ fn moments_are_the_disk_after_each_change() {
 }
 
 #[test]
-fn failing_goes_on() {
+fn a_failing_disk_keeps_failing() {
     let disk = SimDisk::new();
     disk.fail_from(1, 5);
     disk.create("a", 1).unwrap();
@@ -87,7 +87,7 @@ fn fault(on: Operation, after: u64, wrong: Wrong, sticky: bool) -> Fault {
 }
 
 #[test]
-fn a_fault_strikes_its_user_s_operation_once_or_for_ever() {
+fn a_fault_hits_its_users_operation_once_or_forever() {
     let disk = SimDisk::new();
     disk.create("a", 4).unwrap();
     for (sticky, expected) in [(false, [true, false, true]), (true, [true, false, false])] {
@@ -114,7 +114,7 @@ fn a_short_write_leaves_a_part() {
 }
 
 #[test]
-fn what_a_sync_forgot_is_seen_but_never_durable() {
+fn bytes_lost_by_a_sync_are_readable_but_never_durable() {
     let disk = SimDisk::new();
     disk.create("a", 4).unwrap();
     disk.sync_directory().unwrap();

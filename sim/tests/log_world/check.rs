@@ -1,4 +1,4 @@
-//! What must hold on a disk after the power went.
+//! Conditions that must hold on a disk after a power cut.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use leveret_sim::disk::{Change, SimDisk};
 
 use super::ledger::{Ledger, LedgerRecord, Ledgers};
 
-/// What a check found.
+/// The result of a check.
 pub(crate) type Verdict = Result<(), String>;
 
-/// No two uses of files have the same salt.
+/// Checks that no two uses of files have the same salt.
 pub(crate) fn check_salts(trace: &[Change]) -> Verdict {
     let mut salts: BTreeMap<u64, &str> = BTreeMap::new();
     for change in trace {
@@ -28,15 +28,15 @@ pub(crate) fn check_salts(trace: &[Change]) -> Verdict {
     Ok(())
 }
 
-/// A directory after a power cut, opened.
+/// An opened directory after a power cut.
 pub(crate) struct Recovered {
     pub(crate) log: Log,
     pub(crate) report: Report,
     pub(crate) ledgers: Ledgers,
 }
 
-/// Opens what a power cut left and compares it with what was appended: a prefix of it, with at least all that was
-/// confirmed, byte for byte.
+/// Opens what a power cut left and compares it with what was appended: it has to be a prefix of it, with at least
+/// everything that was confirmed, byte for byte.
 pub(crate) fn check(
     disk: &SimDisk,
     options: &Options,
@@ -103,7 +103,7 @@ fn check_messages(log: &Log, disk: &dyn Disk, log_id: LogId, ledger: &Ledger) ->
             return Err(format!("read check: {log_id}/{number} isn't there"));
         }
         for message in found {
-            // Settled ones may be there too.
+            // Settled messages may be there too.
             if !ledger.live.contains_key(&message.number) {
                 continue;
             }

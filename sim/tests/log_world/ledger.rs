@@ -1,4 +1,4 @@
-//! What the owners of the logs know, and what recovery tells them.
+//! The knowledge of the logs' owners, and what recovery tells them.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(crate) enum LedgerRecord {
     Control(LogId, u8, Vec<u8>),
 }
 
-/// What the owner of a log knows of it.
+/// The knowledge of a log's owner.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Ledger {
     pub(crate) next: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Ledger {
     pub(crate) controls: Vec<(u8, Vec<u8>)>,
 }
 
-/// All logs. Those that the metadata doesn't know don't exist.
+/// All logs. Logs that aren't in the metadata don't exist.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ledgers(pub(crate) BTreeMap<LogId, Ledger>);
 
@@ -54,7 +54,7 @@ impl Ledgers {
         }
     }
 
-    /// Without the payloads.
+    /// The ledgers without the payloads.
     pub(crate) fn outline(&self) -> Ledgers {
         let mut outline = self.clone();
         for ledger in outline.0.values_mut() {

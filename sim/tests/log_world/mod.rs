@@ -1,4 +1,4 @@
-//! A log on a disk that loses power, and beside it, naively, all that was ever appended.
+//! A log on a disk that loses power, and a simple model of everything that was ever appended.
 
 use std::collections::BTreeMap;
 
@@ -17,19 +17,19 @@ mod ledger;
 pub(crate) use check::{Recovered, check, check_salts};
 use ledger::{DECLARE, DELETE, LedgerRecord, Ledgers, NOTE};
 
-/// How a run went.
+/// The history of a run.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    /// Every record in order of positions.
+    /// All records in order of positions.
     pub(crate) records: Vec<LedgerRecord>,
-    /// After so many changes of the disk so much was reported durable.
+    /// Pairs of a number of changes of the disk and the position that was reported durable by then.
     pub(crate) confirmed: Vec<(usize, Position)>,
-    /// What the checks during the run found.
+    /// The failures that checks during the run found.
     pub(crate) faults: Vec<String>,
 }
 
 impl History {
-    /// What was confirmed before the disk's change with this index.
+    /// The position that was confirmed before the disk's change with this index.
     pub(crate) fn confirmed_at(&self, changes: usize) -> Position {
         let before = self.confirmed.iter().filter(|(count, _)| *count <= changes);
         before.map(|(_, position)| *position).max().unwrap_or(0)
@@ -46,7 +46,7 @@ pub(crate) struct World {
     random: Random,
     now: Nanos,
     gate: Position,
-    /// Of each retired WAL file.
+    /// The position that each retired WAL file waits for.
     gates: BTreeMap<String, Position>,
 }
 
@@ -70,7 +70,7 @@ impl World {
         World::resume(log, disk, ledgers, Vec::new(), seed)
     }
 
-    /// Goes on after a recovery.
+    /// Continues after a recovery.
     pub(crate) fn resume(log: Log, disk: SimDisk, ledgers: Ledgers, records: Vec<LedgerRecord>, seed: u64) -> World {
         let mut last = BTreeMap::new();
         for (position, record) in (1..).zip(&records) {
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// One random operation of an owner.
+    /// Carries out one random operation of an owner.
     pub(crate) fn operate(&mut self) {
         let logs: Vec<LogId> = self.ledgers.0.keys().copied().filter(|log| *log != LogId::METADATA).collect();
         let pick = self.random.below(100);
@@ -199,7 +199,7 @@ impl World {
         self.record(LedgerRecord::Settle(log, ranges), position);
     }
 
-    /// Runs a few jobs, some time passes.
+    /// Runs a few jobs and advances the clock.
     pub(crate) fn work(&mut self) -> Result<(), StorageError> {
         for _ in 0..self.random.below(5) {
             let lane = if self.random.below(2) == 0 { Lane::Commit } else { Lane::Background };
@@ -235,7 +235,7 @@ impl World {
         Ok(true)
     }
 
-    /// Nothing is unlinked or recycled before what killed it is durable.
+    /// Checks that nothing is unlinked or recycled before the records that made it obsolete are durable.
     fn check_gate(&mut self, job: &Job) {
         let Job::Steps(steps) = job else {
             return;

@@ -10,7 +10,7 @@ use super::client::{Client, Fate};
 
 pub(crate) struct Amqp091 {
     script: Script,
-    /// Tag of the message that was taken.
+    /// The tag of the message that was taken.
     taken: u64,
 }
 
@@ -50,7 +50,7 @@ impl Client for Amqp091 {
         client.ack(CHANNEL, self.taken, false);
         client.tx_rollback(CHANNEL);
         self.script.reply(world, "tx.rollback-ok")?;
-        // It is unsettled, as before the transaction.
+        // The message is unsettled, as before the transaction.
         self.commit(world, Some(Fate::Accepted))
     }
 }

@@ -13,7 +13,7 @@ use super::{SOURCE, TARGETS};
 
 const COORDINATOR: u32 = 0;
 const RECEIVER: u32 = 1;
-/// Of the senders: to the source, and to the targets.
+/// Number of senders: one to the source, and one to the targets.
 const SENDERS: u32 = 2;
 
 pub(crate) struct Amqp10 {
@@ -31,7 +31,7 @@ impl Amqp10 {
         Ok(self.transaction.clone().expect("it was declared"))
     }
 
-    /// Says in the transaction what becomes of a delivery, and asks the broker to settle it every second time.
+    /// Sends the outcome of a delivery in the transaction, and asks the broker to settle it every second time.
     fn dispose(&mut self, world: &mut World, txn_id: &[u8], outcome: Outcome<'_>) -> Option<Serial> {
         let id = self.taken.take()?;
         self.asks = !self.asks;
@@ -43,7 +43,7 @@ impl Amqp10 {
     /// Ends the transaction. Deliveries that the broker was asked to settle stay unsettled until then.
     fn discharge(&mut self, world: &mut World, asked: Option<Serial>, fail: bool) -> Result<Option<State>, Failure> {
         let txn_id = self.transaction(world)?;
-        // Another transaction comes and goes before.
+        // Another transaction begins and ends before.
         let other = self.script.declare(world, COORDINATOR)?;
         self.script.discharge(world, COORDINATOR, &other, true)?;
         if let Some(id) = asked {
@@ -100,7 +100,7 @@ impl Client for Amqp10 {
         if let Some(state) = self.discharge(world, asked, true)? {
             assert_eq!(state, State::Released);
         }
-        // It went back to its queue.
+        // The message was requeued.
         self.take(world)?;
         let id = self.taken.take().expect("it was taken");
         world.links[self.script.link].amqp10().client.dispose(CHANNEL, id, id, false, Some(DeliveryState::Accepted));

@@ -95,10 +95,10 @@ fn has_no_ipv6(error: &io::Error) -> bool {
     errno == Some(Errno::AFNOSUPPORT.raw_os_error()) || errno == Some(Errno::ADDRNOTAVAIL.raw_os_error())
 }
 
-/// A socket that listens, how it speaks TLS if it does, and what its clients may speak.
+/// A listening socket, its TLS if it has any, and the protocols of its clients.
 #[derive(Debug)]
 pub struct Listener {
-    /// What listings call it.
+    /// The name in listings.
     pub name: &'static str,
     /// The socket.
     pub socket: std::net::TcpListener,
@@ -108,7 +108,7 @@ pub struct Listener {
     pub protocols: Vec<&'static str>,
 }
 
-/// Where a listener listens, to do so again after maintenance.
+/// A listener's address, to be opened again after maintenance.
 struct Address {
     name: &'static str,
     socket: SocketAddr,
@@ -116,7 +116,7 @@ struct Address {
     protocols: Vec<&'static str>,
 }
 
-/// The tasks that accept connections and hand each to the core with the least to do.
+/// The tasks that accept connections and hand each to the least loaded core.
 pub(crate) struct Acceptors {
     addresses: Vec<Address>,
     seats: Vec<Seat>,
@@ -132,7 +132,7 @@ pub(crate) struct Acceptors {
 #[derive(Debug, Clone)]
 struct Seat {
     core: Arc<Core>,
-    /// Where the core takes its connections from.
+    /// The channel that the core receives its connections from.
     reception: UnboundedSender<Guest>,
 }
 
@@ -146,11 +146,11 @@ pub(crate) struct Guest {
     foreword: Foreword,
 }
 
-/// Serves those who are handed to this core.
+/// Serves the connections that are handed to this core.
 ///
-/// Their tasks are made here and not where they were accepted: what one thread allocates and another frees comes back to
-/// the allocator only when the first allocates more of that size. After ten thousand connections were dropped at once,
-/// half of what an idle node had was that.
+/// The connections' tasks are allocated here and not on the thread that accepted them. If one thread allocates memory
+/// and another frees it, the allocator only gets it back when the first thread allocates more of that size. After ten
+/// thousand connections were dropped at once, such memory was half of what an idle node had.
 pub(crate) async fn receive(mut guests: UnboundedReceiver<Guest>) {
     while let Some(guest) = guests.recv().await {
         tokio::spawn(serve(guest));
@@ -158,8 +158,8 @@ pub(crate) async fn receive(mut guests: UnboundedReceiver<Guest>) {
 }
 
 impl Acceptors {
-    /// Starts accepting. The tasks live on the first core: what they do per connection is small beside
-    /// what its handshake costs.
+    /// Starts accepting. The tasks run on the first core: their work per connection is small compared with its
+    /// handshake.
     pub(crate) fn start(
         listeners: Vec<Listener>,
         cores: &[RunningCore],
@@ -199,16 +199,16 @@ impl Acceptors {
         Ok(())
     }
 
-    /// Closes the listeners. They are closed when these tasks have ended.
+    /// Closes the listeners. They are closed once the returned tasks have ended.
     pub(crate) fn suspend(&mut self) -> Vec<JoinHandle<()>> {
         self.tasks.iter().for_each(JoinHandle::abort);
         std::mem::take(&mut self.tasks)
     }
 
-    /// Opens the listeners again, unless they are open. `ready` is called before anybody is accepted.
+    /// Opens the listeners again, unless they are open. `ready` is called before any connection is accepted.
     ///
     /// # Errors
-    /// Somebody else listens there by now; then none is open.
+    /// The address is in use by now; then none is open.
     pub(crate) fn resume(&mut self, ready: impl FnOnce()) -> io::Result<()> {
         if self.tasks.is_empty() {
             let open = |address: &Address| {
@@ -229,7 +229,7 @@ fn address(listener: &Listener) -> Option<Address> {
     Some(Address { name: listener.name, socket, tls: listener.tls.clone(), protocols: listener.protocols.clone() })
 }
 
-/// What a listener does with those who come.
+/// A listener's handling of new connections.
 struct Guests {
     seats: Vec<Seat>,
     broker: Arc<Broker>,
@@ -240,7 +240,7 @@ struct Guests {
     tls: Option<Arc<Tls>>,
 }
 
-/// Clients that were turned away for want of descriptors are told in the log at most this often.
+/// Shortest time between two log lines about clients that were refused for want of descriptors.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 async fn accept(listener: std::net::TcpListener, guests: Guests) {
@@ -274,7 +274,7 @@ async fn accept(listener: std::net::TcpListener, guests: Guests) {
                 let foreword = Foreword { proxy_protocol: sockets.proxy_protocol, tls: tls.clone() };
                 let (broker, protocols) = (broker.clone(), protocols.clone());
                 let guest = Guest { stream, address, place, broker, protocols, foreword };
-                // A core that has stopped takes nobody, and the node is about to.
+                // A stopped core accepts no connections, and the node is about to stop.
                 let _ = seat.reception.send(guest);
             }
             Err(error) => debug!("cannot use the connection from {address}: {error}"),
@@ -287,7 +287,7 @@ fn choose(seats: &[Seat]) -> usize {
     least_loaded(seats.iter().map(|seat| &seat.core.load), now)
 }
 
-/// A connection's place on its core, given back when dropped.
+/// A connection's place on its core, released when dropped.
 struct Place {
     core: Arc<Core>,
     _member: super::population::Member,
@@ -311,7 +311,8 @@ async fn serve(guest: Guest) {
     let mut peer = Peer::new(canonical(address), local);
     let stream = match foreword.is_needed() {
         false => Stream::Plain(stream),
-        // Boxed: the task of a connection is as long as its longest moment, and one without TLS pays for it too.
+        // Boxed: the task of a connection is as large as its largest await point, and a connection without TLS would
+        // pay for it too.
         true => match Box::pin(foreword.take(stream, &mut peer, &broker)).await {
             Some(stream) => stream,
             None => return,
@@ -321,7 +322,7 @@ async fn serve(guest: Guest) {
     drop(place);
 }
 
-/// An IPv4 peer of an IPv6 socket under its IPv4 address, so that 127.0.0.1 counts as loopback.
+/// An IPv4 peer of an IPv6 socket by its IPv4 address, so that 127.0.0.1 counts as loopback.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -331,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ipv4_peer_of_a_dual_stack_socket_is_known_by_its_ipv4_address() {
+    fn an_ipv4_peer_of_a_dual_stack_socket_has_its_ipv4_address() {
         let address: SocketAddr = "[::ffff:127.0.0.1]:5672".parse().expect("an address");
         assert_eq!(canonical(address), "127.0.0.1:5672".parse().expect("an address"));
         assert!(canonical(address).ip().is_loopback());
@@ -358,7 +359,7 @@ mod tests {
         };
         options.apply(&stream).expect("are taken");
         let socket = SockRef::from(&stream);
-        // Linux takes twice as much, for what it keeps beside the bytes.
+        // Linux reserves twice as much, for its own bookkeeping.
         let sizes = (socket.send_buffer_size().expect("a size"), socket.recv_buffer_size().expect("a size"));
         assert_eq!(sizes, (64 << 10, 96 << 10));
         let (no_delay, keep_alive) = (socket.tcp_nodelay(), socket.keepalive());

@@ -14,58 +14,59 @@ use super::stream::Stream;
 use super::timers::Alarm;
 use super::wake::TaskWake;
 
-/// Bytes of one read, and of one write: a turn's bound.
+/// Largest size of one read and of one write in bytes, which bounds a turn.
 const READ_BYTES: usize = 128 * 1024;
 const WRITE_BYTES: usize = 128 * 1024;
-/// A kept partial frame up to this size is copied in front of the next read; behind a longer one the
-/// read is appended, so that a large frame that trickles in isn't copied again with every packet.
+/// A kept partial frame up to this size is copied in front of the next read. To a longer one the read is appended, so
+/// that a large frame that comes in small packets isn't copied again with each of them.
 const HEAD_BYTES: usize = 16 * 1024;
-/// How long a peer may take for what is left to say to it when its connection is over.
+/// Longest time for writing the rest of the output to a peer when its connection is over.
 const LAST_WORDS_NS: Nanos = 5_000_000_000;
 
 /// One connection: its socket and the broker's side of it, driven by one task.
 ///
-/// Each poll is one turn: at most one read, one look at the broker's effects, one write.
+/// Each poll is one turn: at most one read, one check of the broker's effects, one write.
 pub(crate) struct ConnectionTask {
     stream: Stream,
     connection: Connection,
     core: Arc<Core>,
     alarm: Alarm,
-    /// Input that the connection didn't consume: a partial frame, or what flow control holds back.
-    /// An idle connection has none, and then this owns no memory.
+    /// Input that the connection didn't consume: a partial frame, or input that flow control blocks. An idle connection
+    /// has none, and then this owns no memory.
     kept: Vec<u8>,
     /// Flow control refused `kept`; it is offered again before anything is read.
     held_back: bool,
-    /// The deadline that is in the core's wheel.
+    /// The deadline that is armed in the core's wheel.
     armed: Option<Nanos>,
     last_words: Option<LastWords>,
     lingering: Option<Linger>,
     disconnected: bool,
-    /// The socket needs nothing more.
+    /// The socket needs no further handling.
     has_ended: bool,
 }
 
-/// What a finished connection still has to say.
+/// The output that a finished connection still has to write.
 #[derive(Debug, Clone, Copy)]
 struct LastWords {
     until: Nanos,
-    /// Bytes of the output; what comes after them, as the broker takes its leave, is for nobody.
+    /// Number of bytes left to write. Bytes that the broker adds after them, while it ends the connection, aren't
+    /// written.
     left: usize,
 }
 
-/// What a step of a turn found.
+/// The result of a step of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Nothing more to do until a wake.
+    /// Nothing more to do until a wake-up.
     Idle,
     /// There is more to do in the next turn.
     More,
-    /// The socket is of no use any more.
+    /// The socket is unusable.
     Gone,
 }
 
 impl ConnectionTask {
-    /// Serves a connection to its end. It has to log in within a time that began when it was accepted.
+    /// Serves a connection until it ends. The time limit for its login began when it was accepted.
     pub(crate) async fn serve(
         stream: Stream,
         peer: Peer,
@@ -93,7 +94,7 @@ impl ConnectionTask {
         task.await;
     }
 
-    /// The broker knows that the socket is gone, and ends what was the connection's in turns.
+    /// Ends the connection's resources in turns. The broker knows that the socket is closed.
     fn go_on_ending(&mut self, cx: &mut Context<'_>) {
         self.connection.turn(self.core.clock.now());
         cx.waker().wake_by_ref();
@@ -104,7 +105,7 @@ impl ConnectionTask {
         if self.armed.is_some_and(|at| at <= now.monotonic) {
             self.armed = None;
         }
-        // It may be released at any moment, also by another thread while nothing is taken.
+        // Input may be unblocked at any moment, even by another thread while none is handled.
         let held_before = !self.connection.wants_read();
         let input = self.take_input(cx, now);
         if input == Step::Gone {
@@ -114,7 +115,7 @@ impl ConnectionTask {
         self.connection.turn(now);
         self.connection.keeps(self.kept.capacity());
         let output = self.write(cx, now);
-        // The turn or the write may have ended what held input back; nothing else would wake this task for it.
+        // The turn or the write may have unblocked input; nothing else would wake this task for it.
         let released = held && self.connection.wants_read();
         if output == Step::Gone {
             return self.end(cx, now);
@@ -129,7 +130,7 @@ impl ConnectionTask {
         Poll::Pending
     }
 
-    /// Offers what was held back, then reads once.
+    /// Offers blocked input again, then reads once.
     fn take_input(&mut self, cx: &mut Context<'_>, now: Now) -> Step {
         if !self.connection.wants_read() {
             return Step::Idle;
@@ -163,7 +164,7 @@ impl ConnectionTask {
         }
     }
 
-    /// One read and what the connection makes of it; false at the end of the peer's stream.
+    /// Does one read and hands it to the connection; false at the end of the peer's stream.
     fn read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8], now: Now) -> Poll<io::Result<bool>> {
         let head = if self.kept.len() <= HEAD_BYTES { self.kept.len() } else { 0 };
         let mut into = ReadBuf::new(&mut buffer[head..head + READ_BYTES]);
@@ -202,7 +203,7 @@ impl ConnectionTask {
         }
     }
 
-    /// With TLS a write may have taken more than its socket has.
+    /// Flushes the stream: with TLS a write may have accepted more than the socket has.
     fn flush(&mut self, cx: &mut Context<'_>) -> Step {
         if !self.stream.wants_flush() {
             return Step::Idle;
@@ -216,7 +217,8 @@ impl ConnectionTask {
         }
     }
 
-    /// One write of at most `most` bytes of the output; how many the socket took, none when it is of no use any more.
+    /// Writes at most `most` bytes of the output once. Returns the number of bytes that the socket took, none if it is
+    /// unusable.
     fn write_once(&mut self, cx: &mut Context<'_>, most: usize, now: Now) -> Poll<Option<usize>> {
         let output = self.connection.output();
         let bytes = &output.pending()[..most.min(WRITE_BYTES)];
@@ -243,7 +245,7 @@ impl ConnectionTask {
         }
     }
 
-    /// The broker is done: what it had to say is still written, if the peer takes it.
+    /// Writes the rest of the output, if the peer takes it, once the broker is done.
     fn finish(&mut self, cx: &mut Context<'_>, now: Now) -> Poll<()> {
         let left = self.connection.output().len();
         self.tell_broker(now);
@@ -274,7 +276,7 @@ impl ConnectionTask {
         self.close(cx, now)
     }
 
-    /// Closes so that the peer can read what was written.
+    /// Closes the socket so that the peer can read everything that was written.
     fn close(&mut self, cx: &mut Context<'_>, now: Now) -> Poll<()> {
         let linger = Linger::start(&self.alarm, now.monotonic, cx.waker());
         self.lingering = Some(linger);
@@ -330,14 +332,14 @@ impl Drop for ConnectionTask {
     fn drop(&mut self) {
         let now = self.core.clock.now();
         self.tell_broker(now);
-        // Nobody polls it any more.
+        // Nothing polls it any more.
         while self.connection.is_ending() {
             self.connection.turn(now);
         }
     }
 }
 
-/// Drops the consumed front; what is left owns no more memory than it needs.
+/// Drops the consumed front; the rest owns no more memory than it needs.
 fn forget(kept: &mut Vec<u8>, consumed: usize) {
     if consumed == kept.len() {
         *kept = Vec::new();
@@ -363,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_consumed_whole_leaves_no_memory_behind() {
+    fn fully_consumed_input_leaves_no_memory_behind() {
         let mut kept = vec![7; 100_000];
         forget(&mut kept, 100_000);
         assert_eq!(kept.capacity(), 0);

@@ -9,17 +9,18 @@ use tokio::time::{Sleep, sleep_until};
 use super::Core;
 use super::wake::TaskWake;
 
-/// Deadlines of queues within this time are one wake-up: 200 a second at most, and no message expires later by more.
+/// Deadlines of queues within this time share one wake-up: at most 200 wake-ups a second, and no message expires later
+/// by more.
 const TICK_NS: Nanos = 5_000_000;
 
-/// What queues leave for their home core: one task per core, a piece of work for each of its turns.
+/// The task for deferred work of the queues with this home core: one task per core, one piece of work per turn.
 ///
-/// It has a timer of its own, since the core's wheel is made for the seconds of connections: a message would expire up to a
-/// tenth of a second late.
+/// It has a timer of its own, since the core's wheel has the coarse resolution of connection timeouts: a message would
+/// expire up to a tenth of a second late.
 pub(crate) struct DeferredTask {
     core: Arc<Core>,
     broker: Arc<Broker>,
-    /// The timer, and when it wakes the task.
+    /// The timer, and the time at which it wakes the task.
     sleep: Option<(Nanos, Pin<Box<Sleep>>)>,
 }
 
@@ -32,7 +33,7 @@ impl DeferredTask {
         Self { core, broker, sleep: None }.await;
     }
 
-    /// Has the task woken when something is due. True if that is already the case.
+    /// Arms the wake-up for the next due work. True if something is due already.
     fn arm(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(deadline) = self.broker.deferred.next_deadline(self.core.index) else {
             self.sleep = None;

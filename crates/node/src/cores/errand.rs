@@ -1,31 +1,32 @@
-//! What a core does itself once its tasks have nothing to do, instead of waking a thread for it.
+//! Work that a core does itself once its tasks are idle, instead of waking a thread for it.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use super::wake;
 
-/// How often in a row an errand may lead to the next.
+/// Largest number of errands in a row that lead to the next.
 const ROUNDS_MAX: u32 = 4;
-/// How many turns of connections an errand waits for at most, while the core doesn't get to sleep.
+/// Largest number of connection turns that an errand waits for while the core doesn't sleep.
 const TURNS_MAX: u32 = 16;
 
-/// Something short that many may ask for and that is done once.
+/// A short piece of work that may be requested many times and is done once.
 pub(crate) trait Errand: Send + Sync {
-    /// Does it, on a core's thread.
+    /// Does the work, on a core's thread.
     fn run(&self);
 
-    /// The core has no time for it.
+    /// Hands the work to another thread, since the core has no time for it.
     fn hand_over(&self);
 }
 
 thread_local! {
     static ERRAND: RefCell<Option<Arc<dyn Errand>>> = const { RefCell::new(None) };
-    /// Turns since it was left.
+    /// Turns since the errand was left.
     static TURNS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Leaves it to this thread, if that is a core's. There is one kind of errand: who finds one left needs no other.
+/// Leaves the errand to this thread, if it is a core's. There is one kind of errand: if one is left already, no other
+/// is needed.
 pub(crate) fn ask(errand: &Arc<impl Errand + 'static>) -> bool {
     wake::is_core()
         && ERRAND.with_borrow_mut(|left| {
@@ -37,10 +38,10 @@ pub(crate) fn ask(errand: &Arc<impl Errand + 'static>) -> bool {
         })
 }
 
-/// Before the core sleeps. True when there was something to do: tasks may be ready now.
+/// Runs the errand before the core sleeps. True if there was one: tasks may be ready now.
 pub(super) fn run() -> bool {
     for round in 0..ROUNDS_MAX {
-        // Taken first: to run it may leave the next.
+        // It is taken out first, because running it may leave the next one.
         let Some(errand) = ERRAND.take() else { return round > 0 };
         errand.run();
     }
@@ -48,14 +49,14 @@ pub(super) fn run() -> bool {
     true
 }
 
-/// Nothing that is left is run here.
+/// Hands a remaining errand to another thread.
 pub(super) fn hand_over() {
     if let Some(errand) = ERRAND.take() {
         errand.hand_over();
     }
 }
 
-/// A connection's turn begins.
+/// Counts the begin of a connection's turn.
 pub(super) fn turn() {
     TURNS.set(TURNS.get() + 1);
     if TURNS.get() >= TURNS_MAX {
@@ -70,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// Asks for itself again so many times.
+    /// The number of times that it requests itself again.
     #[derive(Default)]
     struct Counted {
         again: AtomicU32,
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_run_once_before_the_core_sleeps_however_often_it_was_asked_for() {
+    fn an_errand_requested_often_runs_once_before_the_core_sleeps() {
         let errand = Counted::again(0);
         assert!(!ask(&errand), "this is no core");
         enter_a_core();
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_itself_is_left_to_others_in_the_end() {
+    fn an_errand_that_requests_itself_is_finally_handed_over() {
         enter_a_core();
         let errand = Counted::again(2);
         assert!(ask(&errand) && run());
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_never_sleeps_runs_it_too() {
+    fn a_core_that_never_sleeps_still_runs_its_errand() {
         enter_a_core();
         let errand = Counted::again(0);
         (0..TURNS_MAX).for_each(|_| turn());
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_hands_it_over() {
+    fn a_core_that_stops_hands_its_errand_over() {
         enter_a_core();
         let errand = Counted::again(0);
         assert!(ask(&errand));

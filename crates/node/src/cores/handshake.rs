@@ -1,5 +1,5 @@
-//! What comes before AMQP on a connection that was accepted: the header of a proxy, the TLS handshake. And those who
-//! don't make one.
+//! The part of an accepted connection before AMQP: the header of a proxy and the TLS handshake. It also handles clients
+//! that don't complete one.
 
 use std::io;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use crate::tls::Tls;
 
 /// The first byte of a TLS record that begins a handshake (RFC 8446, 5.1).
 const HANDSHAKE: u8 = 0x16;
-/// What a handshake counts among what those hold who haven't logged in: its session, a record of each side and our
-/// certificates.
+/// Bytes that a handshake counts in the memory of connections that haven't logged in: its session, a record of each
+/// side and our certificates.
 const HANDSHAKE_BYTES: usize = 16 * 1024;
 
-/// What clients of a listener have to say first.
+/// The parts that a listener's clients have to send first.
 pub(super) struct Foreword {
     pub(super) proxy_protocol: bool,
     pub(super) tls: Option<Arc<Tls>>,
 }
 
-/// Wakes the handshake that has to go.
+/// Wakes the handshake that has to be dropped.
 #[derive(Default)]
 struct Rouse(Notify);
 
@@ -40,12 +40,12 @@ impl Wake for Rouse {
 }
 
 impl Foreword {
-    /// Whether there is anything.
+    /// Whether there is any such part.
     pub(super) fn is_needed(&self) -> bool {
         self.proxy_protocol || self.tls.is_some()
     }
 
-    /// The stream behind it; none if it failed, which is logged.
+    /// Handles these parts. Returns the stream after them; none if one failed, which is logged.
     pub(super) async fn take(self, stream: TcpStream, peer: &mut Peer, broker: &Arc<Broker>) -> Option<Stream> {
         let rouse = Arc::new(Rouse::default());
         let mut held = broker.handshake(rouse.clone());
@@ -128,7 +128,7 @@ async fn shake(
         };
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
     }
-    // Whoever says nothing holds nothing: clients who come all at once wait their turn here.
+    // A client that has sent nothing yet isn't counted: clients that all connect at once wait here.
     held.holds(HANDSHAKE_BYTES);
     let stream = tls.acceptor().accept(stream).await?;
     let encryption = tls.outcome(stream.get_ref().1);

@@ -6,19 +6,19 @@ use super::stream::Stream;
 use super::timers::Alarm;
 use super::wheel::firing_time;
 
-/// How long a closed connection waits for its peer to close too.
+/// Longest time that a closed connection waits for its peer to close too.
 const PATIENCE_NS: Nanos = 1_000_000_000;
-/// Reads that are thrown away in one turn.
+/// Number of reads that are discarded in one turn.
 const READS: usize = 16;
 
-/// The end of a connection: our side of the socket is shut and what still comes in is thrown away.
+/// The end of a connection: our side of the socket is shut down and further input is discarded.
 ///
-/// Closing a socket that holds unread input makes the kernel send a reset, and a reset lets the peer
-/// lose what it hasn't read yet: the `connection.close` that says why.
+/// Closing a socket with unread input makes the kernel send a reset, and a reset makes the peer lose the data that it
+/// hasn't read yet: the `connection.close` with the reason.
 #[derive(Debug)]
 pub(crate) struct Linger {
     until: Nanos,
-    /// Our side is shut.
+    /// Our side is shut down.
     shut: bool,
 }
 
@@ -34,7 +34,7 @@ impl Linger {
             return Poll::Ready(());
         }
         if !self.shut {
-            // It fails if the peer is gone already, which the read finds out.
+            // It fails if the peer is gone already, which the read detects.
             let _ = ready!(stream.poll_shutdown(cx));
             self.shut = true;
         }

@@ -3,16 +3,16 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use leveret_broker::Nanos;
 
 const SLICE_NS: Nanos = 125_000_000;
-/// Slices that are summed: one second.
+/// Number of slices that are summed: one second.
 const SLICES: u64 = 8;
-/// Loads are compared in these steps (bytes per second), so that a handshake more or less on one core
-/// doesn't decide against the number of connections.
+/// Loads are compared in these steps (bytes per second), so that a single handshake on one core doesn't outweigh the
+/// number of connections.
 const STEP: u64 = 64 * 1024;
 
-/// What a core has moved in the last second, and how many connections it has.
+/// The bytes that a core has moved in the last second, and its number of connections.
 ///
-/// Written by its core, read by the acceptor; a reading that is a slice out of date does no harm, so
-/// all of it is relaxed.
+/// Written by its core, read by the acceptor. A reading that is one slice out of date does no harm, so all accesses are
+/// relaxed.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     slices: [Slice; SLICES as usize * 2],
@@ -72,7 +72,7 @@ impl Load {
     }
 }
 
-/// The core with the least bytes in the last second; among equals the one with the fewest connections.
+/// The core with the fewest bytes in the last second; among equals the one with the fewest connections.
 pub(crate) fn least_loaded<'a>(loads: impl Iterator<Item = &'a Load>, now: Nanos) -> usize {
     loads
         .enumerate()

@@ -2,13 +2,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-/// Tasks of one core that other threads want polled.
+/// Tasks of one core that other threads want to be polled.
 ///
-/// Waking a task of another thread's runtime costs a system call each time, also when that thread is
-/// busy and would look by itself. So other threads leave a note here; the core looks before every
-/// connection's turn and before it sleeps, and only a sleeping core is roused, once.
+/// Waking a task of another thread's runtime costs a system call each time, even if that thread is busy and would check
+/// by itself. So other threads leave a note here. The core checks it before every connection's turn and before it
+/// sleeps, and only a sleeping core is woken, once.
 ///
-/// Generic over its lock and flags, so that the hand-off is explored with `shuttle`.
+/// It is generic over its lock and flags, so that the hand-off can be explored with `shuttle`.
 #[derive(Debug)]
 pub(crate) struct Mailbox<T, F = AtomicBool, L = Mutex<Vec<T>>> {
     parked: F,
@@ -34,7 +34,7 @@ impl<T, F: Flag, L: Locked<T>> Mailbox<T, F, L> {
         Self { parked: F::default(), waiting: F::default(), list: L::default(), _of: std::marker::PhantomData }
     }
 
-    /// Leaves a note. True: the core sleeps, and the caller has to rouse it.
+    /// Leaves a note. True if the core sleeps and the caller has to wake it.
     #[must_use]
     pub(crate) fn post(&self, note: T) -> bool {
         self.list.with(|list| {
@@ -44,7 +44,7 @@ impl<T, F: Flag, L: Locked<T>> Mailbox<T, F, L> {
         self.parked.swap(false)
     }
 
-    /// Takes what is there. One load when nothing is.
+    /// Takes all notes. Costs one load if there are none.
     pub(crate) fn collect(&self) -> Vec<T> {
         if !self.waiting.load() {
             return Vec::new();
@@ -55,8 +55,8 @@ impl<T, F: Flag, L: Locked<T>> Mailbox<T, F, L> {
         })
     }
 
-    /// Called when the core is about to sleep. If notes are returned it must not: they came before it
-    /// was known to sleep, and nobody will rouse it for them.
+    /// Has to be called when the core is about to sleep. If it returns notes, the core must not sleep: they came before
+    /// it was known to sleep, so nothing will wake it for them.
     #[must_use]
     pub(crate) fn park(&self) -> Vec<T> {
         self.parked.store(true);
@@ -70,7 +70,7 @@ impl<T, F: Flag, L: Locked<T>> Mailbox<T, F, L> {
         notes
     }
 
-    /// Called when the core runs again, for whatever reason.
+    /// Has to be called when the core runs again, for whatever reason.
     pub(crate) fn unparked(&self) -> Vec<T> {
         self.parked.store(false);
         self.collect()
@@ -125,7 +125,7 @@ mod tests {
     type Explored = Mailbox<u32, ExploredFlag, ExploredMutex<Vec<u32>>>;
 
     #[test]
-    fn a_note_to_an_awake_core_rouses_nobody() {
+    fn a_note_to_an_awake_core_needs_no_wake_up() {
         let mailbox: Mailbox<u32> = Mailbox::new();
         assert!(!mailbox.post(1));
         assert_eq!(mailbox.collect(), [1]);
@@ -135,14 +135,14 @@ mod tests {
         assert_eq!(mailbox.unparked(), [2, 3]);
     }
 
-    /// Every interleaving of two posting threads with a core that looks, parks and sleeps: the core ends
-    /// up with all notes. A lost wake-up leaves it asleep, which shuttle reports as a deadlock.
+    /// Explores every interleaving of two posting threads with a core that checks, parks and sleeps: the core ends up
+    /// with all notes. A lost wake-up leaves it asleep, which shuttle reports as a deadlock.
     #[test]
     fn no_note_is_left_with_a_sleeping_core() {
         shuttle::check_random(
             || {
                 let mailbox = Arc::new(Explored::new());
-                // Stands for the eventfd: what rouses a core that blocks in epoll.
+                // Stands for the eventfd that wakes a core blocked in epoll.
                 let eventfd = Arc::new((ExploredMutex::new(false), ExploredCondvar::new()));
                 let posters: Vec<_> = (0..2u32)
                     .map(|poster| {

@@ -1,41 +1,43 @@
-//! A core that is woken very often for little pauses before it waits again, so that more comes at a time.
+//! Pauses of a core that is woken very often for little input, so that it reads more at a time.
 //!
-//! A client that writes each message by itself and waits for nobody wakes its core for each, and to wake up and to read costs
-//! more than a few messages do. Clients that wait for answers send no more if they come later: so it is tried, and stays only
-//! where more comes at a time and no less in all.
+//! A client that writes each message by itself and doesn't wait for answers wakes its core for each, and a wake-up and
+//! a read cost more than a few messages do. Clients that wait for answers don't send more if answers come later. Pauses
+//! are therefore tried, and kept only if more input comes at a time and no less in total.
 
 use std::time::Duration;
 
 use leveret_broker::Nanos;
 
-/// Waits over which is measured: some 60 ms of a core that is woken too often, and 90 while it pauses. Whether it is worth it
-/// at all must show in 8 ms: who waits for answers falls behind meanwhile.
+/// Number of waits in a measurement: some 60 ms of a core that is woken too often, and 90 ms while it pauses. A first
+/// result has to show in 8 ms, because clients that wait for answers fall behind meanwhile.
 const WAITS: u32 = 2048;
 const WAITS_PAUSING: u32 = 256;
 const WAITS_TRYING: u32 = 24;
 /// A core that waits more often than once in this time, on average, is woken too often.
 const OFTEN_NS: Nanos = 50_000;
-/// How long it pauses; the kernel adds 50 µs. What arrives meanwhile is read, and made durable, together.
+/// Length of a pause; the kernel adds 50 µs. Messages that arrive meanwhile are read, and made durable, together.
 const PAUSE: Duration = Duration::from_micros(300);
-/// How much must come of what came before: at first, as far as that can be told in so short a time, and later. A client that
-/// sends at a pace of its own falls behind for good if a little less than that comes.
+/// Share of the earlier input that must still come with pauses: a lower one at first, as a short measurement is
+/// inexact, and a higher one later. A client that sends at a fixed rate falls behind for good if a little less than
+/// that comes.
 const KEPT_AT_FIRST: f64 = 0.85;
 const KEPT: f64 = 0.95;
-/// What was worth it isn't any more if it isn't so often in a row: how much a client sends varies.
+/// Number of bad measurements in a row that end the pauses: clients' rates vary.
 const DOUBTS: u32 = 2;
-/// For how long at most what came without pauses is compared with. What was worth it for a thousand clients that log in would
-/// be so for ever for the few that send much more afterwards, however much they wait.
+/// Longest time for which a measurement without pauses is compared with. Otherwise pauses that paid off while a
+/// thousand clients logged in would be kept forever for the few that send much more afterwards, however long these
+/// wait.
 const KNOWN_NS_MAX: Nanos = 2_000_000_000;
-/// For how long it isn't tried again where it brought nothing: twice as long each time in a row.
+/// Time before pauses are tried again after they brought nothing; it doubles with each failure in a row.
 const REST_NS_MIN: Nanos = 2_000_000_000;
 const REST_NS_MAX: Nanos = 16_000_000_000;
 
-/// See the module.
+/// The pauses of one core.
 #[derive(Debug)]
 pub(super) struct Pauses {
     state: State,
     waits: u32,
-    /// When the first of these waits was, and how many bytes the core had moved.
+    /// The time of the first of these waits, and the bytes that the core had moved by then.
     since: Nanos,
     moved: u64,
     rest_ns: Nanos,
@@ -49,7 +51,7 @@ enum State {
     Resting { until: Nanos },
 }
 
-/// What came in as many waits as are measured over.
+/// The input in the waits of one measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Window {
     waits: u32,
@@ -63,7 +65,8 @@ impl Pauses {
         Self { state: State::Watching, waits: 0, since: now, moved: 0, rest_ns: REST_NS_MIN }
     }
 
-    /// For how long to pause before this wait. `look` reads the time and how many bytes the core has moved so far.
+    /// The length of the pause before this wait. `look` reads the time and the number of bytes that the core has moved
+    /// so far.
     pub(super) fn before_wait(&mut self, look: impl FnOnce() -> (Nanos, u64)) -> Option<Duration> {
         self.waits += 1;
         if self.waits == self.state.waits() {
@@ -100,7 +103,7 @@ impl Pauses {
 }
 
 impl State {
-    /// After how many waits it is looked at again.
+    /// Number of waits after which it is evaluated.
     fn waits(self) -> u32 {
         match self {
             Self::Trying { .. } => WAITS_TRYING,
@@ -115,7 +118,7 @@ impl State {
 }
 
 impl Window {
-    /// At least half as much again at a time, and so much of what came before.
+    /// Whether pauses bring at least half as much again at a time, and at least the share `kept` of the earlier input.
     fn is_worth_it(self, without: Self, kept: f64) -> bool {
         let ratio = |of: fn(Self) -> u64| {
             let per = |window: Self| window.moved as f64 / of(window).max(1) as f64;
@@ -131,7 +134,7 @@ mod tests {
 
     const MICROSECOND: Nanos = 1_000;
 
-    /// A core that moves so many bytes in each wait, which takes so long.
+    /// A simulated core that moves this many bytes in each wait of this length.
     struct Load {
         now: Nanos,
         moved: u64,
@@ -143,7 +146,8 @@ mod tests {
             Self { now: 0, moved: 0, pauses: Pauses::new(0) }
         }
 
-        /// Waits; `next` says, for a pause or none, how long it takes and what comes. Returns in how many it paused.
+        /// Simulates waits; `next` returns the duration and input of a wait with or without a pause. Returns the number
+        /// of pauses.
         fn run(&mut self, waits: u32, next: impl Fn(bool) -> (Nanos, u64)) -> u32 {
             let mut paused = 0;
             for _ in 0..waits {
@@ -158,29 +162,30 @@ mod tests {
     }
 
     #[test]
-    fn who_is_seldom_woken_never_pauses() {
+    fn a_core_that_is_seldom_woken_never_pauses() {
         assert_eq!(Load::new().run(10_000, |_| (51 * MICROSECOND, 100)), 0);
     }
 
     #[test]
-    fn a_publisher_that_waits_for_nobody_is_read_in_larger_pieces() {
+    fn a_publisher_that_never_waits_is_read_in_larger_pieces() {
         let mut load = Load::new();
         // 10 bytes come in a microsecond.
         let steady = |pause| if pause { (360 * MICROSECOND, 3_600) } else { (20 * MICROSECOND, 200) };
         assert!(load.run(10_000, steady) >= 10_000 - 2 * WAITS);
-        // It sends far less; the window in which that begins may still be good.
+        // The client sends far less with pauses; only the window in which that begins may still be good.
         assert!(load.run(10_000, |_| (400 * MICROSECOND, 1_100)) <= (1 + DOUBTS) * WAITS_PAUSING);
         assert!(load.run(10_000, steady) >= 10_000 - 3 * WAITS, "and more again");
     }
 
     #[test]
-    fn what_held_for_some_clients_is_asked_anew_for_others() {
+    fn pauses_are_evaluated_again_when_clients_change() {
         let mut load = Load::new();
-        // Many log in: little comes, and the more at a time the longer it is waited for.
+        // Many clients log in: little input comes, and the more at a time the longer the wait.
         let logins = |pause| if pause { (360 * MICROSECOND, 360) } else { (20 * MICROSECOND, 20) };
         load.run(WAITS + WAITS_TRYING + 2 * WAITS_PAUSING, logins);
         assert_eq!(load.run(1, logins), 1);
-        // One that waits for answers follows: never woken too often, and however long it has to wait it sends more.
+        // Then one client that waits for answers: it never wakes the core too often, and sends more however long it has
+        // to wait.
         let windows = |pause| if pause { (440 * MICROSECOND, 20_000) } else { (80 * MICROSECOND, 20_000) };
         let begin = load.now;
         load.run((KNOWN_NS_MAX / (440 * MICROSECOND)) as u32 + WAITS_PAUSING, windows);
@@ -191,7 +196,7 @@ mod tests {
     #[test]
     fn a_client_that_falls_behind_a_little_is_left_alone_soon() {
         let mut load = Load::new();
-        // A tenth less comes: as much as a client may send less in some milliseconds without a reason.
+        // A tenth less comes: as much as a client's rate may vary in some milliseconds without a reason.
         let behind = |pause| if pause { (360 * MICROSECOND, 3_240) } else { (20 * MICROSECOND, 200) };
         // Two seconds, in which it is tried once.
         let paused = load.run(100_000, behind);
@@ -200,7 +205,8 @@ mod tests {
 
     #[test]
     fn clients_that_wait_for_answers_are_tried_less_and_less() {
-        // One, of which nothing more comes for a pause, and two, which come together but half as often.
+        // One client, which sends no more because of a pause; and two clients, whose input comes together but half as
+        // often.
         for together in [1, 2] {
             let mut load = Load::new();
             let waiting = |pause| if pause { (360 * MICROSECOND, together * 100) } else { (30 * MICROSECOND, 100) };

@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// How many connections the node has, so that a stop can wait for the last one.
+/// The number of the node's connections, so that a stop can wait for the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Population {
     count: Mutex<usize>,
@@ -20,12 +20,12 @@ impl Population {
         Member(self.clone())
     }
 
-    /// How many there are.
+    /// Number of connections.
     pub(crate) fn count(&self) -> usize {
         *self.count.lock()
     }
 
-    /// Waits until there is none, `patience` at most; how many are left.
+    /// Waits until there is none, for `patience` at most. Returns the number that is left.
     pub(crate) fn wait_until_empty(&self, patience: Duration) -> usize {
         let end = Instant::now() + patience;
         let mut count = self.count.lock();

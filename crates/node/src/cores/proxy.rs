@@ -1,5 +1,5 @@
-//! The header that a proxy puts in front of a connection, to say whom it speaks for (the PROXY protocol, versions 1 and
-//! 2, of HAProxy).
+//! The header that a proxy puts in front of a connection, with the address of its client (the PROXY protocol, versions
+//! 1 and 2, of HAProxy).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,14 +7,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-/// What a header of version 2 begins with (section 2.2).
+/// The first bytes of a header of version 2 (section 2.2).
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 /// Signature, version and command, family, length.
 const HEAD_BYTES: usize = 16;
-/// A header of version 1 is no longer, with its end of line (section 2.1).
+/// Longest header of version 1, with its end of line (section 2.1).
 const LINE_BYTES_MAX: usize = 107;
-/// What may follow the head in version 2: addresses, and what the proxy adds. 536 have to be taken (section 2.2);
-/// clouds send a few hundred.
+/// Largest rest after the head in version 2: addresses, and the proxy's additions. At least 536 bytes have to be
+/// accepted (section 2.2); clouds send a few hundred.
 const REST_BYTES_MAX: usize = 2048;
 
 /// The client and its destination.
@@ -24,11 +24,10 @@ pub(super) struct Route {
     pub(super) destination: SocketAddr,
 }
 
-/// Takes the header from the stream, and not a byte behind it. None if the proxy speaks for itself, or doesn't know for
-/// whom it speaks.
+/// Reads exactly the header from the stream. None if the proxy connects for itself, or doesn't know its client.
 ///
 /// # Errors
-/// There is no header, or one that breaks the rules.
+/// There is no header, or an invalid one.
 pub(super) async fn take(stream: &mut TcpStream) -> io::Result<Option<Route>> {
     let mut head = [0; HEAD_BYTES];
     let signature = SIGNATURE.len();
@@ -47,10 +46,10 @@ pub(super) async fn take(stream: &mut TcpStream) -> io::Result<Option<Route>> {
     version_2(head[12], head[13], rest).map_err(invalid)
 }
 
-/// The line that begins with these bytes, with its end. Whatever is behind it stays in the socket.
+/// The line that begins with these bytes, with its end. Bytes behind it stay in the socket.
 async fn line(stream: &mut TcpStream, begin: &[u8]) -> io::Result<Vec<u8>> {
     let mut line = begin.to_vec();
-    // What isn't a header needn't end in a line.
+    // Input that isn't a header needn't end in a line.
     while line.starts_with(b"PROXY ") && line.len() < LINE_BYTES_MAX {
         if line.ends_with(b"\r\n") {
             return Ok(line);
@@ -60,7 +59,7 @@ async fn line(stream: &mut TcpStream, begin: &[u8]) -> io::Result<Vec<u8>> {
         let seen = stream.peek(next).await?;
         let mut with = line.clone();
         with.extend_from_slice(&next[..seen]);
-        // The end may stand across what is there and what came.
+        // The end of line may be partly in the earlier bytes and partly in the new ones.
         let end = with.windows(2).position(|pair| pair == b"\r\n").map_or(with.len(), |at| at + 2);
         let taken = end.saturating_sub(line.len()).max(1);
         stream.read_exact(&mut next[..taken]).await?;
@@ -74,7 +73,7 @@ fn invalid(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
-/// Section 2.1: `PROXY TCP4 192.0.2.1 192.0.2.2 40000 5672`.
+/// Parses version 1, section 2.1: `PROXY TCP4 192.0.2.1 192.0.2.2 40000 5672`.
 fn version_1(line: &[u8]) -> Result<Option<Route>, String> {
     let wrong = || format!("it began with {:?}", String::from_utf8_lossy(&line[..line.len().min(LINE_BYTES_MAX)]));
     let text = line.strip_suffix(b"\r\n").and_then(|line| std::str::from_utf8(line).ok()).ok_or_else(wrong)?;
@@ -82,7 +81,7 @@ fn version_1(line: &[u8]) -> Result<Option<Route>, String> {
     let is_v6 = match words.next() {
         Some("TCP4") => false,
         Some("TCP6") => true,
-        // Whatever follows is to be ignored.
+        // The rest of such a line has to be ignored.
         Some("UNKNOWN") => return Ok(None),
         _ => return Err(wrong()),
     };
@@ -96,10 +95,10 @@ fn version_1(line: &[u8]) -> Result<Option<Route>, String> {
     Ok(Some(Route { client: SocketAddr::new(client, from), destination: SocketAddr::new(destination, to) }))
 }
 
-/// Section 2.2: version and command, family and transport, and what is behind the length.
+/// Parses version 2, section 2.2: version and command, family and transport, and the part after the length.
 fn version_2(command: u8, family: u8, rest: &[u8]) -> Result<Option<Route>, String> {
     match command {
-        // The proxy itself, such as when it looks whether we are there.
+        // The proxy connects for itself, such as for a health check.
         0x20 => return Ok(None),
         0x21 => {}
         other => return Err(format!("version and command {other:#04x}")),
@@ -123,7 +122,7 @@ fn version_2(command: u8, family: u8, rest: &[u8]) -> Result<Option<Route>, Stri
             };
             Ok(Some(route(address(0), address(16), &bytes[32..])))
         }
-        // Unspecified, or a socket of a machine: there are no addresses that mean something here.
+        // Unspecified, or a Unix socket: there are no addresses that are meaningful here.
         0x00 | 0x31 => Ok(None),
         other => Err(format!("family and transport {other:#04x}")),
     }
@@ -157,7 +156,7 @@ mod tests {
 
     const V4: [u8; 12] = [192, 0, 2, 1, 192, 0, 2, 2, 0x9c, 0x40, 0x16, 0x28];
 
-    /// What is taken of a stream with these bytes, sent in pieces of this length, and what is left in it.
+    /// The header taken from a stream with these bytes, sent in pieces of this length, and the rest of the stream.
     fn taken(bytes: &[u8], piece: usize) -> (io::Result<Option<Route>>, Vec<u8>) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("listens");
         let address = listener.local_addr().expect("bound");
@@ -166,7 +165,7 @@ mod tests {
             let mut stream = std::net::TcpStream::connect(address).expect("connects");
             stream.set_nodelay(true).expect("is set");
             for piece in bytes.chunks(piece) {
-                // The other side may have had enough.
+                // The other side may have closed the stream.
                 if stream.write_all(piece).is_err() {
                     return;
                 }
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_or_breaks_the_rules_is_refused() {
+    fn a_missing_or_invalid_header_is_refused() {
         let line = |text: &str| format!("{text}\r\n").into_bytes();
         let mut beyond = v2(0x21, 0x11, &[0; REST_BYTES_MAX]);
         beyond[14..16].copy_from_slice(&(REST_BYTES_MAX as u16 + 1).to_be_bytes());
@@ -253,7 +252,7 @@ mod tests {
         }
     }
 
-    /// Every prefix, and every header with one byte changed: none may panic, and none is read beyond its bounds.
+    /// Every prefix, and every header with one byte changed: none may cause a panic or a read beyond its bounds.
     #[test]
     fn changed_bytes_end_in_an_answer() {
         let whole = v2(0x21, 0x11, &V4);

@@ -8,24 +8,24 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-/// See the module.
+/// The stream of one client.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(TcpStream),
     Tls(Box<Tls>),
 }
 
-/// See [`Stream::Tls`].
+/// The state of a stream with TLS; see [`Stream::Tls`].
 #[derive(Debug)]
 pub(crate) struct Tls {
     stream: TlsStream<TcpStream>,
-    /// The last read took all that there was, and the runtime wakes the task when more comes.
+    /// The last read took everything, and the runtime wakes the task when more comes.
     is_drained: bool,
 }
 
 impl Tls {
-    /// Reads record after record until there is none, or no room: one alone is 16 KiB at most, and what is read together
-    /// takes its queue's lock once and wakes its consumer once.
+    /// Reads records until there is none, or no room. One record is 16 KiB at most; records that are read together lock
+    /// their queue once and wake its consumer once.
     fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let begin = into.filled().len();
         self.is_drained = false;
@@ -34,7 +34,7 @@ impl Tls {
             let has_read = before > begin;
             match Pin::new(&mut self.stream).poll_read(cx, into) {
                 Poll::Ready(Ok(())) if into.filled().len() > before && into.remaining() > 0 => {}
-                // The end, or an error behind what was read, comes again with the next read.
+                // The end, or an error after data, is returned again by the next read.
                 Poll::Ready(read) => return Poll::Ready(if has_read { Ok(()) } else { read }),
                 Poll::Pending => {
                     self.is_drained = true;
@@ -63,7 +63,8 @@ impl Stream {
             // A read that didn't fill its buffer has emptied the socket, and the runtime knows it: this
             // registers for the next packet without another system call.
             Self::Plain(stream) => stream.poll_read_ready(cx).map(|_| ()),
-            // What was decrypted already can't be seen from here; unless nothing was left, the next read finds out.
+            // Data that was already decrypted isn't visible here; unless the last read left nothing, the next one finds
+            // out.
             Self::Tls(tls) if tls.is_drained => Poll::Pending,
             Self::Tls(_) => Poll::Ready(()),
         }
@@ -76,7 +77,7 @@ impl Stream {
         }
     }
 
-    /// Whether something that was written is encrypted and waits for the socket to take it.
+    /// Whether encrypted output waits for room in the socket.
     pub(crate) fn wants_flush(&self) -> bool {
         match self {
             Self::Plain(_) => false,
@@ -91,7 +92,7 @@ impl Stream {
         }
     }
 
-    /// Says that nothing more comes, by TLS's own word too.
+    /// Shuts the writing side down, with TLS's own message too.
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
@@ -99,7 +100,7 @@ impl Stream {
         }
     }
 
-    /// Throws away what comes, without a look at it; how many bytes that was, 0 at the end.
+    /// Discards input. Returns the number of bytes, 0 at the end.
     pub(crate) fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut scratch = [0; 4096];
         let mut into = ReadBuf::new(&mut scratch);

@@ -12,12 +12,14 @@ use tokio::time::{Sleep, sleep_until};
 use super::wheel::Wheel;
 use crate::clock::Clock;
 
-/// The number of no alarm: the allocator is given an occasion then.
+/// The number that no alarm has: at this entry the allocator gets an occasion to return memory.
 const OCCASION: u64 = 0;
-/// When it is, after thousands of connections have gone: mimalloc gives free pages back a second after they became free,
-/// but only if something happens then, and the node may be idle by that time. A second one is for what took longer.
+/// Times of the occasions after thousands of connections have gone. Mimalloc returns free pages a second after they
+/// became free, but only if it is called then, and the node may be idle by that time. The second occasion is for memory
+/// that was freed later.
 const OCCASIONS_NS: [Nanos; 2] = [1_500_000_000, 4_000_000_000];
-/// Beyond what mimalloc keeps pages for: freeing so much makes it look at what is to be given back. Nothing is written there.
+/// Larger than the memory that mimalloc keeps pages for: freeing it makes mimalloc check what it can return. Nothing is
+/// written there.
 const OCCASION_BYTES: usize = 4 << 20;
 
 /// The deadlines of one core's connections: one wheel and one timer of the runtime for all of them.
@@ -28,20 +30,21 @@ pub(crate) struct Timers {
 
 #[derive(Debug)]
 struct State {
-    /// Numbers of alarms.
+    /// Deadlines, by the numbers of alarms.
     wheel: Wheel<u64>,
-    /// Whom they wake.
+    /// The wakers of alarms, by number.
     sleepers: FxHashMap<u64, Waker>,
     next: u64,
     driver: Option<Waker>,
-    /// Since the driver looked last.
+    /// Many alarms were dropped since the driver last checked.
     flood_is_over: bool,
 }
 
-/// What wakes one task at its deadlines, and goes with it.
+/// The alarm that wakes one task at its deadlines, and is dropped with it.
 ///
-/// A waker owns the memory of its task, also when that has long ended: thousands of connections that are gone would
-/// keep theirs until each deadline that they ever had. So the wheel knows their numbers only.
+/// A waker owns the memory of its task, even after that has ended. With wakers in the wheel, thousands of closed
+/// connections would keep their memory until each deadline that they ever had. So the wheel only has the alarms'
+/// numbers.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     timers: Arc<Timers>,
@@ -67,7 +70,7 @@ impl Timers {
         Alarm { number: state.next, timers: self.clone() }
     }
 
-    /// Fires what is due and says when the next slot is, for the driver `waker`.
+    /// Fires alarms that are due. Returns the time of the next slot, for the driver `waker`.
     fn fire(&self, now: Nanos, driver: &Waker) -> Option<Nanos> {
         let mut due = Vec::new();
         let (sleepers, next): (Vec<Waker>, _) = {
@@ -93,7 +96,8 @@ impl Timers {
 }
 
 impl State {
-    /// Most alarms are gone: what the wheel keeps of them lies among what was theirs. Returns who must look.
+    /// Frees memory after most alarms were dropped: their entries in the wheel lie among memory of the tasks that
+    /// ended. Returns the driver's waker if it has to check.
     fn end_flood(&mut self) -> Option<Waker> {
         let Self { wheel, sleepers, .. } = self;
         wheel.retain(|number| *number == OCCASION || sleepers.contains_key(number));
@@ -126,7 +130,7 @@ impl Drop for Alarm {
             let sleeper = state.sleepers.remove(&self.number);
             (sleeper, if room::give_back(&mut state.sleepers) { state.end_flood() } else { None })
         };
-        // It may be the last that is left of a task.
+        // It may be the last reference to a task.
         drop(sleeper);
         if let Some(driver) = driver {
             driver.wake();
@@ -134,7 +138,7 @@ impl Drop for Alarm {
     }
 }
 
-/// Runs the wheel of a core: sleeps until the next slot that holds something, for ever when none does.
+/// Runs the wheel of a core: sleeps until the next slot that has entries, or indefinitely if none has.
 pub(crate) struct Driver {
     timers: Arc<Timers>,
     clock: Clock,
@@ -213,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn many_that_leave_together_give_their_places_back() {
+    fn many_alarms_dropped_together_free_their_memory() {
         let timers = Arc::new(Timers::new());
         let alarms: Vec<_> = (0..10_000).map(|_| timers.alarm()).collect();
         alarms.iter().for_each(|alarm| alarm.arm(60_000_000_000, Waker::noop()));
@@ -221,7 +225,7 @@ mod tests {
         drop(alarms);
         assert!(timers.state.lock().sleepers.capacity() <= room::ROOM_KEPT);
         assert!(timers.state.lock().wheel.len() <= room::ROOM_KEPT, "deadlines of those that are gone are gone, too");
-        // Then the allocator has its occasions.
+        // Then the allocator gets its occasions.
         let driver = Waker::noop();
         assert_eq!(timers.fire(0, driver), Some(OCCASIONS_NS[0]));
         assert_eq!(timers.fire(OCCASIONS_NS[0], driver), Some(OCCASIONS_NS[1]));

@@ -12,17 +12,17 @@ thread_local! {
     static HERE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The tasks of one core that other threads want polled.
+/// The tasks of one core that other threads want to be polled.
 pub(crate) type WakeMailbox = Mailbox<Arc<Note>>;
 
-/// How the broker wakes a connection's task, from any thread.
+/// Wakes a connection's task for the broker, from any thread.
 #[derive(Debug)]
 pub(crate) struct TaskWake {
     note: Arc<Note>,
     mailbox: Arc<WakeMailbox>,
 }
 
-/// A task that is to be polled; in its core's mailbox at most once.
+/// A task that has to be polled; it is in its core's mailbox at most once.
 #[derive(Debug)]
 pub(crate) struct Note {
     waker: Waker,
@@ -46,12 +46,12 @@ impl Wake for TaskWake {
     }
 }
 
-/// Makes this thread the one of the core with that mailbox.
+/// Registers this thread as the one of the core with that mailbox.
 pub(crate) fn enter(mailbox: &Arc<WakeMailbox>) {
     HERE.set(Arc::as_ptr(mailbox) as usize);
 }
 
-/// Makes this thread no core's any more.
+/// Unregisters this thread as a core's.
 pub(crate) fn leave() {
     HERE.set(0);
 }
@@ -61,8 +61,8 @@ pub(crate) fn is_core() -> bool {
     HERE.get() != 0
 }
 
-/// Schedules the tasks of these notes. The swap pairs with the one in `wake`: who found `posted` set
-/// has written what the task is to see before, and it is seen by the poll that follows.
+/// Schedules the tasks of these notes. The swap pairs with the one in `wake`: a thread that found `posted` set has
+/// already written the data for the task, and the poll that follows sees it.
 pub(crate) fn deliver(notes: Vec<Arc<Note>>) {
     for note in notes {
         note.posted.swap(false, Ordering::AcqRel);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_awake_core_finds_one_note_however_often_the_task_was_woken() {
+    fn a_task_woken_often_leaves_an_awake_core_one_note() {
         let (count, mailbox, wake) = parts();
         (0..5).for_each(|_| wake.wake());
         assert_eq!(count.0.load(Ordering::Relaxed), 0);

@@ -1,20 +1,20 @@
 use leveret_broker::Nanos;
 
-/// Width of a slot. Deadlines of connections (heartbeats, handshakes) are seconds, so that this much
-/// lateness is free, and a thousand idle connections share ten wake-ups a second at most.
+/// Width of a slot. Deadlines of connections (heartbeats, handshakes) are seconds, so this lateness does no harm, and a
+/// thousand idle connections share at most ten wake-ups a second.
 const TICK_NS: Nanos = 100_000_000;
-/// 102 seconds; what lies further off waits in the last slot and is put in again.
+/// Number of slots, 102 seconds. Entries further off wait in the last slot and are inserted again.
 const SLOTS: usize = 1024;
 
 /// Deadlines of one core, as slots of a tenth of a second.
 ///
-/// An entry never fires early and at most one slot late. One whose owner has moved its deadline stays and fires, and the
-/// owner puts it in again.
+/// An entry never fires early and at most one slot late. If its owner has moved its deadline, the old entry stays and
+/// fires, and the owner inserts it again.
 #[derive(Debug)]
 pub(crate) struct Wheel<T> {
     slots: Vec<Vec<Entry<T>>>,
     occupied: [u64; SLOTS / 64],
-    /// Ticks up to here have fired.
+    /// Ticks up to this one have fired.
     fired: u64,
     len: usize,
 }
@@ -25,7 +25,7 @@ struct Entry<T> {
     value: T,
 }
 
-/// When an entry with this deadline fires.
+/// The time at which an entry with this deadline fires.
 pub(crate) fn firing_time(deadline: Nanos) -> Nanos {
     deadline.div_ceil(TICK_NS) * TICK_NS
 }
@@ -35,14 +35,14 @@ impl<T> Wheel<T> {
         Self { slots: (0..SLOTS).map(|_| Vec::new()).collect(), occupied: [0; SLOTS / 64], fired: 0, len: 0 }
     }
 
-    /// Puts an entry in; true if it is now the first to fire.
+    /// Inserts an entry; true if it is now the first to fire.
     pub(crate) fn insert(&mut self, deadline: Nanos, value: T) -> bool {
         let first = self.next_due();
         self.put(Entry { tick: deadline.div_ceil(TICK_NS), value });
         self.next_due() != first
     }
 
-    /// When the next slot fires, in nanoseconds since the start.
+    /// The time of the next slot that fires, in nanoseconds since the start.
     pub(crate) fn next_due(&self) -> Option<Nanos> {
         if self.len == 0 {
             return None;
@@ -50,7 +50,7 @@ impl<T> Wheel<T> {
         (1..=SLOTS as u64).map(|ahead| self.fired + ahead).find(|tick| self.is_occupied(*tick)).map(|t| t * TICK_NS)
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -78,7 +78,7 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Removes what isn't wanted any more, with the room that it took.
+    /// Removes unwanted entries, and frees their memory.
     pub(crate) fn retain(&mut self, mut is_wanted: impl FnMut(&T) -> bool) {
         self.len = 0;
         for (number, slot) in self.slots.iter_mut().enumerate() {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_any_more_is_gone_with_its_room() {
+    fn unwanted_entries_are_removed_with_their_memory() {
         let mut wheel = Wheel::new();
         for n in 0..1_000u32 {
             wheel.insert(u64::from(n % 3 + 1) * SECOND, n);

@@ -11,13 +11,13 @@ use rustix::io::{Errno, pread, pwritev};
 
 use super::handles::Handles;
 
-/// Files that are kept open at most. The log uses few: unretired WAL files and segments being read.
+/// Largest number of files that are kept open. The log uses few: unretired WAL files and segments being read.
 const OPEN_FILES_MAX: usize = 256;
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// A directory of the file system as the log's disk.
 ///
-/// All of it blocks: it is for the disk threads, and for recovery before the node has any core.
+/// All calls block: they are for the disk threads, and for recovery before the node has any core.
 #[derive(Debug)]
 pub struct FsDisk {
     directory: PathBuf,
@@ -26,10 +26,10 @@ pub struct FsDisk {
 }
 
 impl FsDisk {
-    /// Uses `directory`, which is made if it isn't there, durably.
+    /// Opens `directory`, which is created durably if it doesn't exist.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub fn open(directory: &Path) -> io::Result<Self> {
         if !directory.is_dir() {
             std::fs::create_dir_all(directory)?;
@@ -40,7 +40,7 @@ impl FsDisk {
         Ok(Self { directory: directory.to_owned(), handles: Handles::new(OPEN_FILES_MAX), is_read_only: false })
     }
 
-    /// Uses a directory that is there; whoever wants to change it is refused.
+    /// Opens an existing directory read-only; attempts to change it fail.
     #[must_use]
     pub fn open_for_reading(directory: &Path) -> Self {
         Self { directory: directory.to_owned(), handles: Handles::new(OPEN_FILES_MAX), is_read_only: true }
@@ -53,8 +53,8 @@ impl FsDisk {
         self.path(name)
     }
 
-    /// Joins a name of the log's. Names are flat; anything else is a mistake of ours, which must not
-    /// reach a file outside of the directory.
+    /// Joins a name of the log's. Names are flat; anything else is a bug of ours, which must not reach a file outside
+    /// of the directory.
     fn path(&self, name: &str) -> io::Result<PathBuf> {
         if name.is_empty() || name.starts_with('.') || name.contains(['/', '\0']) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is not a flat file name")));
@@ -74,7 +74,7 @@ impl Disk for FsDisk {
         for entry in std::fs::read_dir(&self.directory)? {
             let entry = entry?;
             if entry.file_type()?.is_file() {
-                // A name that isn't UTF-8 is none of ours.
+                // The log has no names that aren't UTF-8.
                 names.extend(entry.file_name().into_string().ok());
             }
         }
@@ -141,7 +141,7 @@ impl Disk for FsDisk {
                 Err(error) => return Err(error.into()),
             }
         }
-        // The allocator may have given more room than was asked for.
+        // The allocator may have provided more room than requested.
         buffer.truncate(length);
         Ok(buffer)
     }
@@ -165,8 +165,8 @@ impl Disk for FsDisk {
     }
 }
 
-/// Allocates the blocks of a new file, so that a later write can't fail for want of space and a sync of
-/// it changes no length.
+/// Allocates the blocks of a new file, so that a later write can't fail for want of space and a sync of it changes no
+/// length.
 fn allocate(file: &File, length: u64) -> io::Result<()> {
     if length == 0 {
         return Ok(());
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_reads_changes_nothing() {
+    fn a_directory_opened_for_reading_is_not_changed() {
         let (directory, disk) = disk();
         disk.create("a", 4).expect("creates");
         let reader = FsDisk::open_for_reading(&directory.path().join("new/log"));

@@ -30,7 +30,7 @@ impl Handles {
         Self { open: Mutex::default(), limit }
     }
 
-    /// The open file of that name; `open` is called, without any lock held, if there is none.
+    /// The open file with this name. If there is none, `open` is called without any lock held.
     pub(crate) fn file(&self, name: &str, open: impl FnOnce() -> io::Result<File>) -> io::Result<Arc<File>> {
         if let Some(file) = self.open.lock().find(name) {
             return Ok(file);
@@ -39,7 +39,7 @@ impl Handles {
         Ok(self.open.lock().insert(name, file, self.limit))
     }
 
-    /// Forgets a file that is removed or renamed. Who uses it at this moment keeps it until they are done.
+    /// Forgets a file that is removed or renamed. Threads that are using it keep it until they are done.
     pub(crate) fn forget(&self, name: &str) {
         self.open.lock().files.remove(name);
     }
@@ -53,7 +53,7 @@ impl Open {
         Some(handle.file.clone())
     }
 
-    /// Returns what is there if another thread was faster.
+    /// Inserts a file. If another thread was faster, returns that one's.
     fn insert(&mut self, name: &str, file: Arc<File>, limit: usize) -> Arc<File> {
         if let Some(file) = self.find(name) {
             return file;

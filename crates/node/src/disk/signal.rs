@@ -3,7 +3,7 @@ use std::time::Instant;
 use leveret_broker::Wake;
 use parking_lot::{Condvar, Mutex};
 
-/// Wakes a thread that waits; a wake that comes before the wait isn't lost.
+/// Wakes a waiting thread; a wake-up before the wait isn't lost.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     raised: Mutex<bool>,

@@ -10,29 +10,29 @@ use super::threads::Fatal;
 use crate::clock::Clock;
 use crate::cores::errand::{self, Errand};
 
-/// A write into the page cache takes some microseconds. One that takes longer than this waits for something, and a core
-/// has other things to do.
+/// A write into the page cache takes some microseconds. A longer write than this one waits for something, and a core
+/// has other work to do.
 const SLOW_NS: Nanos = 1_000_000;
-/// For how long the commit lane writes everything after one that was slow: twice as long after each that was so right
-/// after a rest, up to 13 s.
+/// Time for which the commit lane does all writes after a slow one. It doubles after each write that was slow right
+/// after such a time, up to 13 s.
 const REST_NS: Nanos = 100_000_000;
 const DOUBLINGS_MAX: u32 = 7;
 
-/// Small writes that nobody waits to be synced: the core that appended does them before it sleeps. To wake the commit lane, to
-/// be woken by it and to change tasks twice takes ten times as long.
+/// Small writes that don't have to be synced: the core that appended does them before it sleeps. Waking the commit
+/// lane, being woken by it and two task switches take ten times as long.
 pub(super) struct SmallWrites(Arc<Writer>);
 
 struct Writer {
     broker: Weak<Broker>,
     disk: Arc<dyn Disk>,
     clock: Clock,
-    /// Of the commit lane.
+    /// The signal of the commit lane.
     lane: Arc<Signal>,
     fatal: Fatal,
     rest: Rest,
 }
 
-/// Of the cores from writing.
+/// The time for which the cores don't write.
 #[derive(Debug, Default)]
 struct Rest {
     until: AtomicU64,
@@ -45,7 +45,7 @@ impl Rest {
         until > 0 && now() < until
     }
 
-    /// A write took so long, until `now`.
+    /// Notes a write of this duration, which ended at `now`.
     fn note(&self, took: Nanos, now: Nanos) {
         if took <= SLOW_NS {
             self.slow_in_a_row.store(0, Ordering::Relaxed);
@@ -84,7 +84,7 @@ impl Errand for Writer {
         let begin = self.clock.now();
         let Some((id, job)) = broker.next_small_write(StreamId::LOCAL, begin) else { return self.hand_over() };
         let result = job.run(&*self.disk);
-        // The log uses the memory of what was written again.
+        // The log reuses the memory of written data.
         drop(job);
         let end = self.clock.now();
         self.rest.note(end.monotonic - begin.monotonic, end.monotonic);

@@ -12,11 +12,11 @@ use super::signal::Signal;
 use super::small_writes::SmallWrites;
 use crate::clock::Clock;
 
-/// How often a lane that waits for another one at the end looks again.
+/// Interval at which a lane that waits for another one at the end checks again.
 const DRAIN_STEP: Duration = Duration::from_millis(10);
 
-/// What is called, on a disk thread, with the text of an error that ends the node. It must not return to
-/// business: nothing after the error may be confirmed.
+/// The function that is called, on a disk thread, with the text of an error that ends the node. It must not return to
+/// normal work: nothing after the error may be confirmed.
 pub(crate) type Fatal = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The threads that do the disk's work: commit (write and sync), background (retirement, checkpoints), reads, and large
@@ -37,8 +37,8 @@ struct Worker {
 }
 
 impl DiskThreads {
-    /// Starts them. `sync_delay` is slept after each sync of the commit lane, before anybody learns that it is
-    /// done: a slow disk, for tests that show that nothing is confirmed before its sync.
+    /// Starts the threads. `sync_delay` is slept after each sync of the commit lane, before its end is reported: a slow
+    /// disk, for tests that show that nothing is confirmed before its sync.
     pub(crate) fn start(
         broker: &Arc<Broker>,
         disk: &Arc<dyn Disk>,
@@ -79,12 +79,12 @@ impl DiskThreads {
             }
         })?;
         broker.set_read_wake(read.signal.clone());
-        // Work that came before the wakes were known.
+        // Work may have come before the wake-ups were registered.
         [&commit, &background, &read, &bodies].into_iter().for_each(|worker| worker.signal.wake());
         Ok(Self { commit, background, read, bodies })
     }
 
-    /// Lets each lane finish what it has and ends the threads. The broker has stopped: nothing new comes.
+    /// Lets each lane finish its work and ends the threads. The broker has stopped, so no new work comes.
     pub(crate) fn drain(&mut self) {
         self.read.join();
         self.bodies.join();
@@ -111,7 +111,7 @@ impl Worker {
     }
 }
 
-/// The jobs of one of the log's lanes, one after the other.
+/// The jobs of one of the log's lanes, in order.
 struct Jobs {
     broker: Arc<Broker>,
     disk: Arc<dyn Disk>,
@@ -129,7 +129,7 @@ impl Jobs {
                     if matches!(job, Job::Sync { .. }) && !self.sync_delay.is_zero() {
                         thread::sleep(self.sync_delay);
                     }
-                    // The log uses the memory of what was written again.
+                    // The log reuses the memory of written data.
                     drop(job);
                     if let Err(error) = self.broker.complete(StreamId::LOCAL, id, result, self.clock.now()) {
                         break error;
@@ -138,7 +138,7 @@ impl Jobs {
                 Ok(Next::At(when)) => signal.wait(Some(self.clock.instant(when))),
                 Ok(Next::Idle) if !draining.load(Ordering::Acquire) => signal.wait(None),
                 Ok(Next::Idle) if self.is_drained() => return,
-                // It waits for a file that the background lane prepares.
+                // The lane waits for a file that the background lane prepares.
                 Ok(Next::Idle) => signal.wait(Some(Instant::now() + DRAIN_STEP)),
                 Err(error) => break error,
             }
@@ -146,8 +146,8 @@ impl Jobs {
         fatal(&ended.to_string());
     }
 
-    /// Whether nothing is left that this lane must do before the node may end. The background lane's work
-    /// can be broken off anywhere: recovery goes on from there.
+    /// Whether this lane has nothing left to do before the node may end. The background lane's work can be interrupted
+    /// anywhere: recovery continues it.
     fn is_drained(&self) -> bool {
         self.lane == Lane::Background || self.broker.commit.inspect(|log| log.durable() >= log.appended())
     }

@@ -5,7 +5,7 @@ use super::*;
 
 const WAL: &str = "wal-0000-0000000000000001";
 
-/// Bytes that count up, so that every start of a test draws others and every run the same.
+/// Random bytes that count up: different for every start of a test, and the same in every run.
 fn counting() -> impl FnMut(&mut [u8]) -> io::Result<()> {
     let mut next = 0u8;
     move |bytes| {
@@ -21,7 +21,7 @@ fn begin(disk: &dyn Disk) -> Result<Identity, IdentityError> {
     Identity::begin(disk, &Options::default(), &mut counting())
 }
 
-/// A WAL file of this node, as far as its header goes.
+/// Creates a WAL file of this node, only with its header.
 fn put_wal(disk: &dyn Disk, node_id: u64) {
     let mut header = [0; 512];
     header[..4].copy_from_slice(b"LVRW");

@@ -7,7 +7,7 @@ use leveret_config::{Format, LogLevel};
 use super::format::render;
 use super::line::Line;
 
-/// Written at once when it holds this much.
+/// Size at which the buffer is written at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
 pub(super) struct Console {
@@ -36,7 +36,7 @@ impl Console {
         }
     }
 
-    /// Nobody is left to be told that a terminal is gone.
+    /// Writes the buffer. Errors are ignored: a lost terminal can't be reported anywhere.
     pub(super) fn flush(&mut self) {
         let _ = self.to.write_all(&self.buffer).and_then(|()| self.to.flush());
         self.buffer.clear();

@@ -1,4 +1,4 @@
-//! Files, and those that were put aside.
+//! Log files and their rotation.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -16,24 +16,24 @@ use super::format::render;
 use super::line::Line;
 use super::rotation::last_due;
 
-/// Written at once when it holds this much.
+/// Size at which the buffer is written at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
 pub(super) struct LogFile {
     path: PathBuf,
     rotation: Rotation,
     format: Format,
-    /// `None` after an error, until it can be opened again.
+    /// The open file; `None` after an error, until it can be opened again.
     file: Option<File>,
     bytes: u64,
     buffer: Vec<u8>,
-    /// When it was begun, or put aside last: what is due since then hasn't been done.
+    /// The time at which it was created or last rotated: a rotation that was due after it is still to be done.
     since: OffsetDateTime,
     lost: u64,
 }
 
 impl LogFile {
-    /// Appends to the file, which is made with its directory if it isn't there.
+    /// Opens the file for appending. It is created with its directory if it doesn't exist.
     pub(super) fn open(path: PathBuf, rotation: Rotation, format: Format) -> io::Result<Self> {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory)?;
@@ -63,7 +63,7 @@ impl LogFile {
         }
     }
 
-    /// A line that can't be written is lost, and counted.
+    /// Writes the buffer. Lines that can't be written are lost, and counted.
     pub(super) fn flush(&mut self) {
         if self.buffer.is_empty() {
             return;
@@ -85,7 +85,7 @@ impl LogFile {
         self.buffer.shrink_to(BUFFER_BYTES);
     }
 
-    /// Puts it aside if the hour for it has come.
+    /// Rotates the file if its time has come.
     pub(super) fn look_at_clock(&mut self, now: SystemTime) {
         let Some(rotation) = &self.rotation.date else { return };
         let now = Moment::of(now).date();
@@ -97,7 +97,7 @@ impl LogFile {
         }
     }
 
-    /// Puts it aside, if those are kept; else, or if somebody else did, only opens it again.
+    /// Rotates the file if old ones are kept. If not, or if another program moved it, only opens it again.
     pub(super) fn rotate_now(&mut self) {
         if self.rotation.count != 0 && self.bytes != 0 && self.is_in_place() {
             self.put_aside();
@@ -132,14 +132,14 @@ impl LogFile {
         if self.lost == 0 && self.is_in_place() { Ok(()) } else { self.open_again() }
     }
 
-    /// Whether the path still names the file that is open: tools like logrotate move it away.
+    /// Whether the path still names the open file: tools like logrotate move it away.
     fn is_in_place(&self) -> bool {
         let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
         let open = self.file.as_ref().and_then(|file| file.metadata().ok()).map(identity);
         open.is_some() && fs::metadata(&self.path).ok().map(identity) == open
     }
 
-    /// `NAME` becomes `NAME.0`, that `NAME.1`; what is beyond the count goes.
+    /// Renames `NAME` to `NAME.0`, that to `NAME.1` and so on; files beyond the count are removed.
     fn put_aside(&mut self) {
         self.file = None;
         if let Err(reason) = self.shift() {

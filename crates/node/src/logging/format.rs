@@ -1,4 +1,4 @@
-//! How lines look.
+//! The format of lines.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::calendar::Moment;
 use super::line::Line;
 
-/// Appends a line with its end; several lines, each with what comes before the message, if it has several.
+/// Appends a line with its end. If the message has several lines, each gets the prefix.
 pub(super) fn render(format: &Format, line: &Line, color: &str, to: &mut Vec<u8>) {
     if format.json {
         return object(format, line, to);
@@ -24,7 +24,7 @@ pub(super) fn render(format: &Format, line: &Line, color: &str, to: &mut Vec<u8>
     }
 }
 
-/// The message with its fields, as servers and journals want it.
+/// The message with its fields, in the form for servers and journals.
 pub(super) fn text(format: &Format, line: &Line) -> String {
     let mut text = line.message.clone();
     for (name, value) in &line.fields {
@@ -36,7 +36,7 @@ pub(super) fn text(format: &Format, line: &Line) -> String {
     if format.single_line { single_line(&text) } else { text }
 }
 
-/// Line ends become commas, as RabbitMQ does it.
+/// Replaces line ends by commas, as RabbitMQ does.
 fn single_line(text: &str) -> String {
     let lines = text.split('\n').map(str::trim);
     lines.map(|line| line.trim_end_matches(',')).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(", ")
@@ -56,7 +56,7 @@ fn pieces(pieces: &[Piece], format: &Format, line: &Line, to: &mut Vec<u8>) {
     }
 }
 
-/// Fields that every line has, then its own.
+/// The value of a field: one that every line has, or one of its own.
 pub(super) fn field(name: &str, format: &Format, line: &Line) -> Option<Value> {
     match name {
         "time" => Some(time(format.time, line, format.json)),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn text_has_its_beginning_before_every_line() {
+    fn every_line_of_a_text_has_the_prefix() {
         assert_eq!(
             rendered(""),
             "2026-11-22 18:13:38.431951+00:00 [warning] <0.7.0> closing it:\n\

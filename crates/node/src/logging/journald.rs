@@ -12,7 +12,7 @@ use super::format::{field, text};
 use super::line::Line;
 
 const SOCKET: &str = "/run/systemd/journal/socket";
-/// Less than what a socket takes in one datagram by default; longer messages are cut.
+/// Largest message, less than a socket takes in one datagram by default; longer messages are cut.
 const MESSAGE_BYTES_MAX: usize = 128 << 10;
 
 pub(super) struct Journal {
@@ -24,7 +24,7 @@ pub(super) struct Journal {
 
 impl Journal {
     /// # Errors
-    /// Nobody listens there.
+    /// The journal doesn't listen there.
     pub(super) fn open(fields: JournaldFields) -> io::Result<Self> {
         Self::at(Path::new(SOCKET), fields)
     }
@@ -71,7 +71,7 @@ impl Journal {
     }
 }
 
-/// Syslog's severity (RFC 5424, 6.2.1).
+/// The severity in syslog (RFC 5424, 6.2.1).
 pub(super) fn priority(level: LogLevel) -> u8 {
     match level {
         LogLevel::None | LogLevel::Critical => 2,
@@ -82,7 +82,7 @@ pub(super) fn priority(level: LogLevel) -> u8 {
     }
 }
 
-/// A value with line ends comes with its length.
+/// Appends a field. A value with line ends is written with its length.
 fn append(entry: &mut Vec<u8>, name: &str, value: &str) {
     entry.extend_from_slice(name.as_bytes());
     if value.contains('\n') {

@@ -1,4 +1,4 @@
-//! What is told.
+//! Lines of the log.
 
 use std::fmt::{self, Write};
 use std::time::SystemTime;
@@ -7,7 +7,7 @@ use leveret_config::{LogCategory, LogLevel};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata};
 
-/// Beginnings of the names of what is ours; of everything else only warnings are told.
+/// Prefixes of our own names; of all other origins only warnings are logged.
 const OURS: [&str; 2] = ["leveret", "rabbitmq"];
 
 /// One line, or several that belong together.
@@ -16,15 +16,15 @@ pub(super) struct Line {
     pub(super) time: SystemTime,
     pub(super) level: LogLevel,
     pub(super) category: LogCategory,
-    /// Without control characters, but for line ends between what was told and its detail.
+    /// The message, without control characters except line ends between the text and its detail.
     pub(super) message: String,
-    /// The number of the connection that it is about; 0 for none.
+    /// The number of the connection that the line is about; 0 for none.
     pub(super) pid: u64,
     pub(super) fields: Vec<(&'static str, String)>,
     pub(super) source: Option<(&'static str, u32)>,
 }
 
-/// What a line of this origin is about, and how important it can be at most.
+/// The category of a line of this origin, and its highest level.
 pub(super) fn classify(metadata: &Metadata<'_>) -> (LogCategory, LogLevel) {
     let target = metadata.target();
     let category = target.strip_prefix("rabbitmq.").and_then(LogCategory::named).unwrap_or(LogCategory::Default);
@@ -37,7 +37,7 @@ pub(super) fn classify(metadata: &Metadata<'_>) -> (LogCategory, LogLevel) {
     (category, level)
 }
 
-/// Whether nothing but warnings of it is told, however much is asked for.
+/// Whether only its warnings are logged, whatever level is configured.
 pub(super) fn is_foreign(metadata: &Metadata<'_>) -> bool {
     !OURS.iter().any(|ours| metadata.target().starts_with(ours))
 }
@@ -102,7 +102,7 @@ impl Visit for Visitor<'_> {
     }
 }
 
-/// What clients name themselves must not look like another line: control characters are escaped.
+/// Escapes control characters, so that names chosen by clients can't look like another line.
 struct Printable<'s>(&'s mut String);
 
 impl Write for Printable<'_> {

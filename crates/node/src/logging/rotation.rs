@@ -1,9 +1,9 @@
-//! When files are put aside.
+//! The times of rotations by date.
 
 use leveret_config::{Period, RotationDate};
 use time::{Duration, OffsetDateTime, Time};
 
-/// The last time at or before this one at which a file was to be put aside.
+/// The latest time, not after this one, at which a rotation was due.
 pub(super) fn last_due(rotation: &RotationDate, now: OffsetDateTime) -> OffsetDateTime {
     let at = |date: time::Date| {
         let time = Time::from_hms(rotation.hour, rotation.minute, 0).unwrap_or(Time::MIDNIGHT);

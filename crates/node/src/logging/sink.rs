@@ -1,4 +1,4 @@
-//! Where lines end.
+//! The outputs of lines.
 
 use std::time::SystemTime;
 
@@ -11,7 +11,8 @@ use super::journald::Journal;
 use super::line::Line;
 use super::syslog::SyslogServer;
 
-/// An output, owned by its thread. What can't be written is counted, and told once it can.
+/// An output, owned by its thread. Lines that can't be written are counted, and the loss is reported once that is
+/// possible.
 pub(super) enum Sink {
     Console(Console),
     File(LogFile),
@@ -21,7 +22,7 @@ pub(super) enum Sink {
 
 impl Sink {
     /// # Errors
-    /// It isn't there, or mustn't be used. A server that doesn't answer may come later and is no error.
+    /// It doesn't exist, or can't be used. A server that doesn't answer may come later and is no error.
     pub(super) fn open(target: &Target, format: &Format) -> Result<Self, LogError> {
         match target {
             Target::Stdout { colors } => Ok(Sink::Console(Console::stdout(*colors, format.clone()))),

@@ -1,4 +1,4 @@
-//! What takes lines from `tracing`.
+//! The subscriber that takes lines from `tracing`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ impl LogSubscriber {
         Self { log }
     }
 
-    /// Whether any output may take it. It is asked once per place in the code, until levels change.
+    /// Whether any output may take it. This is called once per place in the code, until levels change.
     fn is_wanted(&self, metadata: &Metadata<'_>) -> bool {
         let (category, level) = classify(metadata);
         if metadata.is_span() || (is_foreign(metadata) && level > LogLevel::Warning) {

@@ -16,9 +16,9 @@ use super::journald::priority;
 use super::line::Line;
 use crate::tls::client_config;
 
-/// How long a server may take to answer, and to take what is sent.
+/// Longest time for a server to answer, and to take the data sent to it.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long one that is away isn't asked again.
+/// Time before an unreachable server is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) struct SyslogServer {
@@ -27,7 +27,7 @@ pub(super) struct SyslogServer {
     host_name: String,
     tls: Option<Arc<ClientConfig>>,
     connection: Option<Connection>,
-    /// Not before this moment is a server asked again that was away.
+    /// The time before which an unreachable server isn't tried again.
     next_try: Option<Instant>,
     lost: u64,
 }
@@ -40,7 +40,7 @@ enum Connection {
 
 impl SyslogServer {
     /// # Errors
-    /// Files of TLS can't be used. Whether the server is there is seen when there is something to tell.
+    /// TLS files can't be used. Whether the server is reachable is only found out with the first line.
     pub(super) fn new(server: &Syslog, format: Format) -> Result<Self, LogError> {
         let tls = match server.transport {
             Transport::Tls => {
@@ -65,7 +65,7 @@ impl SyslogServer {
         }
     }
 
-    /// Everything was sent as it came.
+    /// Does nothing: lines were sent as they came.
     pub(super) fn flush(&mut self) {
         if let Some(Connection::Tls(stream)) = &mut self.connection
             && stream.flush().is_err()
@@ -86,7 +86,7 @@ impl SyslogServer {
         let packet = self.packet(line, &told);
         let sent = match &mut self.connection {
             None => Err(io::ErrorKind::NotConnected.into()),
-            // A port where nobody listens is told with the next datagram.
+            // A port without a listener is reported at the next datagram.
             Some(Connection::Udp(socket)) => socket.send(&packet).map(|_| ()),
             Some(Connection::Tcp(stream)) => write_counted(stream, &packet),
             Some(Connection::Tls(stream)) => write_counted(stream, &packet),
@@ -162,7 +162,7 @@ impl SyslogServer {
     }
 }
 
-/// Octet counting (RFC 6587, 3.4.1), which takes messages of several lines.
+/// Writes with octet counting (RFC 6587, 3.4.1), which allows messages of several lines.
 fn write_counted(stream: &mut impl Write, packet: &[u8]) -> io::Result<()> {
     let mut framed = format!("{} ", packet.len()).into_bytes();
     framed.extend_from_slice(packet);

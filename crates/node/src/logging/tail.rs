@@ -5,32 +5,32 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use super::Log;
 
-/// At most so much is read at once.
+/// Most bytes that are read at once.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// Lines of a file, and where it goes on behind them.
+/// Lines of a file, and the position after them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tail {
     /// Whole lines, the oldest first.
     pub lines: Vec<String>,
-    /// Where the next one begins, in bytes.
+    /// The position of the next line, in bytes.
     pub position: u64,
 }
 
 impl Log {
-    /// The last lines of the file, as many as are asked for but at most 1 MiB; `None` if lines don't go to a file.
+    /// The last lines of the file, `count` at most and 1 MiB at most; `None` if lines don't go to a file.
     ///
     /// # Errors
-    /// It can't be read.
+    /// The file can't be read.
     pub fn tail(&self, count: usize) -> io::Result<Option<Tail>> {
         self.flush(super::PATIENCE);
         self.file().map(|path| last(&mut File::open(path)?, count)).transpose()
     }
 
-    /// The lines from a position on; from the beginning if the file is shorter, since it was put aside then.
+    /// The lines from a position on; from the beginning if the file is shorter, since it was rotated then.
     ///
     /// # Errors
-    /// It can't be read.
+    /// The file can't be read.
     pub fn tail_from(&self, position: u64) -> io::Result<Option<Tail>> {
         self.flush(super::PATIENCE);
         self.file().map(|path| from(&mut File::open(path)?, position)).transpose()
@@ -42,7 +42,7 @@ fn last(file: &mut File, count: usize) -> io::Result<Tail> {
     let start = length.saturating_sub(BYTES_MAX);
     let mut tail = from(file, start)?;
     if start != 0 && !tail.lines.is_empty() {
-        // It has no beginning.
+        // This line's beginning is missing.
         tail.lines.remove(0);
     }
     let surplus = tail.lines.len().saturating_sub(count);

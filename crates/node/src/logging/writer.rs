@@ -11,11 +11,11 @@ use parking_lot::{Condvar, Mutex};
 use super::line::Line;
 use super::sink::Sink;
 
-/// So many lines may wait for an output; more are counted and lost.
+/// Largest number of lines that wait for an output; further ones are counted and lost.
 const LINES_MAX: usize = 100_000;
-/// Lines that there is room for after a flood.
+/// Capacity in lines that is kept after a burst.
 const LINES_KEPT: usize = 1024;
-/// So often a thread looks at the clock, for files that are put aside by date, and at servers that were away.
+/// Interval at which a thread checks the clock, for rotations by date, and unreachable servers.
 const TICK: Duration = Duration::from_secs(30);
 
 /// An output and its thread, which ends with it.
@@ -26,9 +26,9 @@ pub(super) struct Writer {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// There is something to do.
+    /// Signals that there is work.
     work: Condvar,
-    /// All is done.
+    /// Signals that all work is done.
     done: Condvar,
 }
 
@@ -43,7 +43,7 @@ struct State {
 }
 
 impl Writer {
-    /// Starts the thread. If that can't be had, nothing is written.
+    /// Starts the thread. If it can't be started, nothing is written.
     pub(super) fn start(sink: Sink) -> Self {
         let shared = Arc::new(Shared::default());
         let of_thread = shared.clone();
@@ -80,7 +80,7 @@ impl Writer {
         self.shared.work.notify_one();
     }
 
-    /// Waits until everything is written, or it is too late.
+    /// Waits until everything is written, or until the deadline.
     pub(super) fn flush(&self, deadline: Instant) {
         let mut state = self.shared.state.lock();
         while !state.is_over && (state.has_work() || state.is_busy) {
@@ -128,7 +128,7 @@ fn run(mut sink: Sink, shared: &Shared) {
         }
         sink.look_at_clock(SystemTime::now());
         lines.drain(..).for_each(|line| sink.write(&line));
-        // A flood isn't the rule.
+        // Bursts are rare, so their memory is freed.
         lines.shrink_to(LINES_KEPT);
         if lost != 0 {
             sink.write(&loss(lost));
@@ -143,7 +143,7 @@ fn run(mut sink: Sink, shared: &Shared) {
     }
 }
 
-/// A gap is never silent.
+/// The line that reports lost lines, so that a gap is never silent.
 fn loss(lost: u64) -> Line {
     Line {
         time: SystemTime::now(),

@@ -9,7 +9,7 @@ use crate::disk::FsDisk;
 use crate::identity::{Found, IDENTITY_FILE, IdentityError, log_node_id};
 use crate::lock::{LOCK_FILE, lock_itself, process_on};
 
-/// Why a directory can't be checked, shown or repaired.
+/// The reason why a directory can't be checked, shown or repaired.
 #[derive(Debug, thiserror::Error)]
 pub enum CannotCheck {
     /// A node runs on it.
@@ -20,20 +20,20 @@ pub enum CannotCheck {
         /// The process that its lock file names.
         process: String,
     },
-    /// It can't be read.
+    /// The directory can't be read.
     #[error("cannot read {path}: {source}")]
     Unreadable {
-        /// The path that refused.
+        /// The path that failed.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is something else.
+    /// It isn't a data directory.
     #[error("{directory} is not a data directory: {reason}")]
     NotOne {
         /// The directory.
         directory: PathBuf,
-        /// What is missing.
+        /// The part that is missing.
         reason: &'static str,
     },
     /// A newer release wrote its identity.
@@ -41,21 +41,21 @@ pub enum CannotCheck {
     Identity {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: IdentityError,
     },
     /// The disk failed, or another version or node wrote the directory.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The copy can't be made.
+    /// The copy can't be created.
     #[error("cannot write {path}: {reason}")]
     Copy {
         /// The new directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         reason: String,
     },
-    /// What is left is no use.
+    /// Too little is left for a copy.
     #[error(transparent)]
     NotRepairable(#[from] NotRepairable),
 }
@@ -111,17 +111,18 @@ impl OfflineDirectory {
         Ok(OfflineDirectory { path: path.to_owned(), disk, identity, options, _locks: locks })
     }
 
-    /// As it was given.
+    /// The path as it was given.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// The log is in this directory of a data directory.
+/// The log's directory in a data directory.
 pub(crate) const STORE: &str = "store";
 
-/// Shares the locks, on the directory and on its file: several may read, no node may start. A copy has no file.
+/// Takes shared locks, on the directory and on its file: several processes may read, no node may start. A copy has no
+/// file.
 fn lock(directory: &Path) -> Result<Vec<File>, CannotCheck> {
     let in_use = || CannotCheck::InUse { directory: directory.to_owned(), process: process_on(directory) };
     let itself = lock_itself(directory, File::try_lock_shared).ok_or_else(in_use)?;

@@ -10,31 +10,31 @@ use super::directory::{CannotCheck, OfflineDirectory};
 use super::report::{Form, Name, name_of};
 use crate::terminal::{harmless, harmless_json};
 
-/// What of a directory is shown.
+/// The part of a directory that is shown.
 #[derive(Clone, Debug)]
 pub struct DumpOptions {
-    /// One file; all of them in the order in which a start reads them if there is none.
+    /// One file. If there is none, all files in the order in which a start reads them.
     pub file: Option<String>,
-    /// Records of the queues with this name only.
+    /// Only records of the queues with this name.
     pub queue: Option<String>,
-    /// Records from this position on; with a queue, its messages from this number on.
+    /// Only records from this position on; with a queue, its messages from this number on.
     pub from: Option<u64>,
-    /// At most so many records.
+    /// Largest number of records.
     pub limit: u64,
     /// Whether bodies are shown.
     pub bodies: bool,
-    /// For whom.
+    /// The format of the output.
     pub form: Form,
 }
 
-/// Writes what is in the files of a directory, a line each.
+/// Writes the contents of a directory's files, one line per record.
 ///
 /// # Errors
-/// It can't be read, or `out` takes nothing any more.
+/// The directory can't be read, or `out` can't be written any more.
 pub fn dump(directory: &OfflineDirectory, options: &DumpOptions, out: &mut dyn Write) -> Result<(), CannotCheck> {
     let log_options = &directory.options;
     let mut offline = Offline::default();
-    // For the names of the queues only: what refuses a start doesn't keep anything from being shown.
+    // Only the names of the queues are needed: errors that prevent a start don't prevent the dump.
     let looked = leveret_log::look(&directory.disk, log_options, &mut offline);
     if let Err(error @ leveret_log::StorageError::Version { .. }) = looked {
         return Err(error.into());
@@ -52,7 +52,7 @@ pub fn dump(directory: &OfflineDirectory, options: &DumpOptions, out: &mut dyn W
         }
     }
     match dump.failed {
-        // Who reads has seen enough.
+        // The reader has closed the pipe.
         Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Some(source) => Err(CannotCheck::Unreadable { path: "the output".into(), source }),
         None => Ok(()),
@@ -156,7 +156,7 @@ impl Dump<'_> {
             }),
         };
         match line {
-            // What isn't known isn't shown.
+            // Unknown values aren't shown.
             Value::Object(fields) => fields.into_iter().filter(|(_, value)| !value.is_null()).collect(),
             _ => Map::new(),
         }
@@ -222,7 +222,7 @@ fn message_fields(line: &mut Value, payload: &[u8], bodies: bool) {
     }
 }
 
-/// `wal-... record offset=640 position=5 ...`
+/// A line in the form `wal-... record offset=640 position=5 ...`.
 fn text(file: &str, line: &Map<String, Value>) -> String {
     let what = line.get("what").and_then(Value::as_str).unwrap_or_default();
     let fields = line.iter().filter(|(key, _)| *key != "what").map(|(key, value)| format!(" {key}={value}"));

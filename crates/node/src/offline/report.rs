@@ -1,4 +1,4 @@
-//! What a check found, as text for people and as JSON for programs.
+//! The result of a check, as text for people and as JSON for programs.
 
 use std::fmt;
 
@@ -10,26 +10,26 @@ use super::directory::OfflineDirectory;
 use super::verify::Checked;
 use crate::terminal::{harmless, harmless_json};
 
-/// For whom something is written.
+/// The format of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// People.
+    /// For people.
     Text,
-    /// Programs.
+    /// For programs.
     Json,
 }
 
-/// Ranges of numbers shown in a line of text; the rest is counted.
+/// Number of ranges shown in a line of text; the rest is counted.
 const RANGES_SHOWN: usize = 20;
 
 impl Checked {
-    /// Whether every byte is right.
+    /// Whether every byte is valid.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.verified.is_sound()
     }
 
-    /// All of it.
+    /// The whole report.
     #[must_use]
     pub fn report(&self, directory: &OfflineDirectory, form: Form) -> String {
         match form {
@@ -81,7 +81,7 @@ impl Checked {
         }
     }
 
-    /// Messages that are lost.
+    /// Number of lost messages.
     fn lost(&self) -> u64 {
         self.verified.damaged.iter().flat_map(|damage| &damage.messages).map(Numbers::count).sum()
     }
@@ -161,10 +161,10 @@ impl Checked {
     }
 }
 
-/// Whose a log is.
+/// The owner of a log.
 pub(super) enum Name {
     Metadata,
-    /// The vhost and the queue's name there.
+    /// The vhost and the queue's name in it.
     Queue(String, String),
     Unknown,
 }
@@ -181,7 +181,7 @@ fn plural(count: u64, word: &str) -> String {
     format!("{word}{}", if count == 1 { "" } else { "s" })
 }
 
-/// `3, 7 to 9`.
+/// In the form `3, 7 to 9`.
 struct Ranges<'a>(&'a [Numbers]);
 
 impl fmt::Display for Ranges<'_> {

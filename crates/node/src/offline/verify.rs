@@ -10,11 +10,11 @@ use crate::disk::FsDisk;
 use crate::identity::{Found, IDENTITY_FILE, Identity, IdentityError};
 use crate::random;
 
-/// What `leveret verify` found.
+/// The result of `leveret verify`.
 pub struct Checked {
-    /// As the log sees it.
+    /// The log's result.
     pub verified: Verified,
-    /// Whose logs are whose.
+    /// The owners of the logs.
     pub offline: Offline,
     /// Messages in the repaired copy, if one was made.
     pub copied: Option<u64>,
@@ -22,10 +22,10 @@ pub struct Checked {
     pub took: Duration,
 }
 
-/// Checks a data directory; with `copy` also writes there what is sound.
+/// Checks a data directory; with `copy`, also writes its valid contents there.
 ///
 /// # Errors
-/// It can't be checked, or the copy can't be made.
+/// It can't be checked, or the copy can't be created.
 pub fn verify(directory: &OfflineDirectory, copy: Option<&Path>) -> Result<Checked, CannotCheck> {
     let begin = Instant::now();
     let options = &directory.options;
@@ -66,7 +66,7 @@ pub fn verify(directory: &OfflineDirectory, copy: Option<&Path>) -> Result<Check
             files.copy(&directory.disk, &disk, id).map_err(StorageError::from)?;
         }
         leveret_log::repair(&directory.disk, &disk, options, &verified, &mut offline)?;
-        // Last: without it a copy that was cut off can't be started.
+        // The identity is written last: without it a copy that was cut off can't be started.
         if let Some(identity) = copied_identity(directory).map_err(refused)? {
             identity.write(&disk, options).map_err(refused)?;
         }
@@ -86,8 +86,8 @@ fn damaged_identity(directory: &OfflineDirectory, reason: &str) -> Damage {
     }
 }
 
-/// The identity of a copy; none if the log was begun without one. A node that can't say which one it is becomes another
-/// one, whose log goes on under the id that it has.
+/// The identity of a copy; none if the log was begun without one. If the identity is unusable, the copy becomes another
+/// node, whose log continues under the id that it has.
 fn copied_identity(directory: &OfflineDirectory) -> Result<Option<Identity>, IdentityError> {
     match &directory.identity {
         Found::Here(identity) => Ok(Some(*identity)),
@@ -96,7 +96,7 @@ fn copied_identity(directory: &OfflineDirectory) -> Result<Option<Identity>, Ide
     }
 }
 
-/// Nothing is ever written to what is there.
+/// Creates the directory of the copy. It must be new, so that existing files are never written to.
 fn new_directory(path: &Path) -> Result<FsDisk, CannotCheck> {
     let refuse = |reason: String| CannotCheck::Copy { path: path.to_owned(), reason };
     match std::fs::read_dir(path) {

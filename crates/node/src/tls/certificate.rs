@@ -1,4 +1,4 @@
-//! What a client's certificate says of it.
+//! The contents of a client's certificate.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,7 +14,7 @@ use x509_cert::time::Validity;
 
 use super::name::{common_names, distinguished_name, text};
 
-/// Reads one that was verified. What can't be read names nobody.
+/// Reads a verified certificate. A certificate that can't be read names no user.
 pub(super) fn read(shown: &CertificateDer<'_>, login: CertificateLogin) -> PeerCertificate {
     let certificate = match Certificate::from_der(shown) {
         Ok(certificate) => certificate,
@@ -81,7 +81,7 @@ fn validity(validity: &Validity) -> String {
     format!("{} - {}", validity.not_before.to_date_time(), validity.not_after.to_date_time())
 }
 
-/// Of a number, without zeroes in front.
+/// A number in hexadecimal, without leading zeros.
 fn hexadecimal(bytes: &[u8]) -> String {
     let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
     match digits.trim_start_matches('0') {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_listings_show_is_read() {
+    fn the_fields_for_listings_are_read() {
         let read = read(&certificate(Vec::new()), CertificateLogin::default());
         assert_eq!((&*read.subject, &*read.issuer), ("O=Hares\\, Ltd,CN=one", "O=Hares\\, Ltd,CN=one"));
         assert_eq!(read.validity, "2024-02-29T00:00:00Z - 2199-12-31T00:00:00Z");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_names_nobody() {
+    fn an_invalid_certificate_names_no_user() {
         assert_eq!(read(&CertificateDer::from(vec![0x30, 3, 1, 2, 3]), CertificateLogin::default()).user, None);
     }
 }

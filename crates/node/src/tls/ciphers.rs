@@ -1,4 +1,4 @@
-//! Cipher suites by the names that OpenSSL and IANA have for them.
+//! Cipher suites by the names of OpenSSL and IANA.
 
 use rustls::crypto::aws_lc_rs;
 use rustls::{CipherSuite, SupportedCipherSuite};
@@ -6,7 +6,7 @@ use tracing::warn;
 
 use super::files::TlsError;
 
-/// What OpenSSL calls those of TLS 1.2; those of TLS 1.3 have one name.
+/// OpenSSL's names of suites of TLS 1.2; suites of TLS 1.3 have one name.
 const OPENSSL: [(&str, CipherSuite); 6] = [
     ("ECDHE-ECDSA-AES256-GCM-SHA384", CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384),
     ("ECDHE-ECDSA-AES128-GCM-SHA256", CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
@@ -16,7 +16,7 @@ const OPENSSL: [(&str, CipherSuite); 6] = [
     ("ECDHE-RSA-CHACHA20-POLY1305", CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
 ];
 
-/// IANA's name.
+/// The name by IANA.
 pub(crate) fn iana(suite: CipherSuite) -> String {
     let name = format!("{suite:?}");
     match name.strip_prefix("TLS13_") {
@@ -25,7 +25,7 @@ pub(crate) fn iana(suite: CipherSuite) -> String {
     }
 }
 
-/// All that can be offered, the first of choice first: as OpenSSL calls them.
+/// All supported suites by OpenSSL's names, in order of preference.
 #[must_use]
 pub fn cipher_suites() -> Vec<String> {
     let name = |suite: &SupportedCipherSuite| {
@@ -36,8 +36,8 @@ pub fn cipher_suites() -> Vec<String> {
     aws_lc_rs::default_provider().cipher_suites.iter().map(name).collect()
 }
 
-/// Those of `there` that are named, in the order of the names. Others are left out with a warning: lists are written for
-/// servers with older suites, too.
+/// The suites among `there` that are named, in the order of the names. Unknown names are left out with a warning: lists
+/// are also written for servers with older suites.
 pub(super) fn chosen<'a>(
     names: impl IntoIterator<Item = &'a String>,
     there: &[SupportedCipherSuite],

@@ -1,4 +1,4 @@
-//! TLS where we are the client.
+//! TLS for connections in which we are the client.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::files::{self, TlsError};
 
-/// What speaks to servers that can show a certificate below these roots: `cacertfile`, or the system's. The system's are
-/// where OpenSSL has them, and `SSL_CERT_FILE` and `SSL_CERT_DIR` say otherwise.
+/// The configuration for servers that have a certificate below these roots: `cacertfile`, or the system's. The system's
+/// are in OpenSSL's places, which `SSL_CERT_FILE` and `SSL_CERT_DIR` override.
 ///
 /// # Errors
 /// A file can't be used, or the system has no roots.
@@ -34,7 +34,7 @@ pub(crate) fn client_config(options: &Options) -> Result<ClientConfig, TlsError>
 fn system_roots() -> Result<RootCertStore, TlsError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Old ones that can't be read are in many systems' stores.
+    // Many systems' stores have old certificates that can't be read.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let reasons: Vec<String> = found.errors.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! How long certificates hold.
+//! The validity of certificates.
 
 use rustls::pki_types::CertificateDer;
 use x509_cert::Certificate;
@@ -6,7 +6,7 @@ use x509_cert::der::Decode;
 
 use super::files::TlsError;
 
-/// When the first of them ceases to hold, in seconds of Unix time; none if there are none.
+/// The time at which the first of them expires, in seconds of Unix time; none if there are none.
 pub(super) fn first_end(certificates: &[CertificateDer<'_>], file: &str) -> Result<Option<u64>, TlsError> {
     let end = |certificate: &CertificateDer<'_>| {
         let read = Certificate::from_der(certificate)

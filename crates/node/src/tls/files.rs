@@ -1,4 +1,4 @@
-//! The files that a listener with TLS is configured with.
+//! The configured files of a listener with TLS.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,35 +12,35 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::revocation;
 
-/// RFC 1421's encryption, which OpenSSL's `PRIVATE KEY` blocks of old have.
+/// RFC 1421's encryption, which old `PRIVATE KEY` blocks of OpenSSL have.
 const LEGACY_ENCRYPTION: &str = "Proc-Type: 4,ENCRYPTED";
-/// Around an encrypted key of PKCS #8 (RFC 7468, 11).
+/// The begin of an encrypted key of PKCS #8 (RFC 7468, 11).
 const ENCRYPTED_KEY: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
 const ENCRYPTED_KEY_END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 
-/// Why a listener can't speak TLS.
+/// The reason why a listener can't use TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A key that is needed isn't there.
+    /// A required key is missing.
     #[error("{0}")]
     Missing(String),
-    /// A file can't be read, or holds something else.
+    /// A file can't be read, or has other contents.
     #[error("cannot use {file}: {reason}")]
     File {
         /// Its path.
         file: String,
-        /// What is wrong with it.
+        /// The cause.
         reason: String,
     },
     /// The parts don't fit together.
     #[error("{0}")]
     Unfit(String),
-    /// The same, with the prefix of the keys that it is about.
+    /// The same, with the prefix of the configuration keys.
     #[error("{prefix}: {error}")]
     Of {
-        /// Such as `ssl_options`.
+        /// The prefix, such as `ssl_options`.
         prefix: &'static str,
-        /// What is wrong.
+        /// The error.
         error: Box<TlsError>,
     },
 }
@@ -63,7 +63,7 @@ pub(super) fn certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, T
     if found.is_empty() { Err(wrong("there is no certificate in it".to_owned())) } else { Ok(found) }
 }
 
-/// The certificate with those behind it, and its key.
+/// The certificate with its chain, and its key.
 pub(super) fn identity(options: &Options) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
     let chain = certificates(named(options.certfile.as_ref(), "certfile", "the certificate")?)?;
     let file = named(options.keyfile.as_ref(), "keyfile", "the certificate's private key")?;
@@ -71,7 +71,7 @@ pub(super) fn identity(options: &Options) -> Result<(Vec<CertificateDer<'static>
     Ok((chain, key.map_err(|reason| TlsError::File { file: file.to_owned(), reason })?))
 }
 
-/// The private key in a file, decrypted if it has to be.
+/// The private key in a file, decrypted if necessary.
 fn key(file: &str, password: Option<&str>) -> Result<PrivateKeyDer<'static>, String> {
     let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
     if text.contains(LEGACY_ENCRYPTION) {
@@ -96,13 +96,13 @@ fn key(file: &str, password: Option<&str>) -> Result<PrivateKeyDer<'static>, Str
     Ok(PrivatePkcs8KeyDer::from(decrypted.as_bytes().to_vec()).into())
 }
 
-/// The first block of PEM, without what follows it.
+/// The first block of PEM, without the text after it.
 fn pem_at(text: &str) -> &str {
     let end = text.find(ENCRYPTED_KEY_END).map_or(text.len(), |end| end + ENCRYPTED_KEY_END.len());
     &text[..end]
 }
 
-/// The roots of the certificates of those whom we speak to.
+/// The roots that the peers' certificates are checked against.
 pub(super) fn roots(options: &Options) -> Result<RootCertStore, TlsError> {
     let file = named(options.cacertfile.as_ref(), "cacertfile", "the roots of certificates")?;
     let mut roots = RootCertStore::empty();
@@ -112,7 +112,7 @@ pub(super) fn roots(options: &Options) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-/// What tells whether files have changed: inode, length and times of each.
+/// The state of files, by which changes are found: inode, length and times of each.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stamps(Vec<Option<(u64, u64, i64, i64)>>);
 
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_encrypted_key_needs_its_password_and_the_old_way_of_encryption_is_refused() {
+    fn an_encrypted_key_needs_its_password_legacy_ones_are_refused() {
         let plain = KeyPair::generate().expect("a key");
         let der = plain.serialize_der();
         let params = Parameters::pbkdf2_sha256_aes256cbc(1000, b"salt of a test", &[7; 16]).expect("parameters");
@@ -159,7 +159,7 @@ mod tests {
             let options = Options { certfile, keyfile, password: password.map(str::to_owned), ..Options::default() };
             identity(&options).map(|(_, key)| key.secret_der().to_vec()).map_err(|error| error.to_string())
         };
-        // Beside something else, as OpenSSL writes it.
+        // Between other blocks, as OpenSSL writes it.
         let keyfile = file("node.key", &format!("{certificate}{}{certificate}", encrypted.as_str()));
         assert_eq!(with(keyfile.clone(), Some("hush")), Ok(der));
         let error = with(keyfile.clone(), Some("hash")).expect_err("another password");
@@ -170,7 +170,7 @@ mod tests {
         let old = "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nAAAA\n-----END EC PRIVATE KEY-----\n";
         let error = with(file("old.key", old), Some("hush")).expect_err("the old way");
         assert!(error.contains("convert it with 'openssl pkcs8 -topk8 -v2 aes-256-cbc -in"), "{error}");
-        // A password that isn't needed does no harm.
+        // An unnecessary password does no harm.
         assert!(with(file("plain.key", &plain.serialize_pem()), Some("hush")).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! The handshake of a client of HTTP with TLS.
+//! The TLS handshake of a client of HTTP.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,11 +9,11 @@ use tracing::{debug, warn};
 
 use super::Tls;
 
-/// A client of HTTP behind its handshake.
+/// The stream of a client of HTTP after its handshake.
 pub type HttpsStream = TlsStream<TcpStream>;
 
 impl Tls {
-    /// Makes the handshake with the client at `address`; none, and a line in the log, if it fails or takes longer than
+    /// Does the handshake with the client at `address`. None, and a line in the log, if it fails or takes longer than
     /// `ssl_handshake_timeout`.
     pub async fn handshake(&self, stream: TcpStream, address: SocketAddr) -> Option<HttpsStream> {
         let handshake: io::Result<HttpsStream> =

@@ -1,4 +1,5 @@
-//! Distinguished names as texts: as RFC 4514 has them, with what RabbitMQ escapes beyond it, since users are named so.
+//! Distinguished names as texts: in the form of RFC 4514, with RabbitMQ's additional escapes, since users have these
+//! names.
 
 use std::fmt::Write;
 
@@ -6,10 +7,10 @@ use x509_cert::attr::AttributeTypeAndValue;
 use x509_cert::der::{Any, Encode, Tag, Tagged};
 use x509_cert::name::RdnSequence;
 
-/// Of CN.
+/// The number of CN.
 const COMMON_NAME: &str = "2.5.4.3";
 
-/// What attributes are called; others go by their numbers.
+/// Names of attributes; others are shown by their numbers.
 const NAMES: [(&str, &str); 17] = [
     (COMMON_NAME, "CN"),
     ("2.5.4.4", "SN"),
@@ -30,14 +31,14 @@ const NAMES: [(&str, &str); 17] = [
     ("1.2.840.113549.1.9.1", "EMAILADDRESS"),
 ];
 
-/// The last part first, as RFC 4514 has it.
+/// The name with its last part first, as in RFC 4514.
 pub(super) fn distinguished_name(name: &RdnSequence) -> String {
     let parts = name.0.iter().rev();
     let parts = parts.map(|part| part.0.iter().map(attribute).collect::<Vec<_>>().join("+"));
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// All of them, joined by commas; none if there is none, or one is no text.
+/// All common names, joined by commas; none if there is none, or one is no text.
 pub(super) fn common_names(name: &RdnSequence) -> Option<String> {
     let attributes = name.0.iter().flat_map(|part| part.0.iter());
     let names = attributes.filter(|attribute| attribute.oid.to_string() == COMMON_NAME);
@@ -45,14 +46,14 @@ pub(super) fn common_names(name: &RdnSequence) -> Option<String> {
     (!names.is_empty()).then(|| names.join(","))
 }
 
-/// The text of a value; none if it is something else.
+/// The text of a value; none if it is no text.
 pub(super) fn text(value: &Any) -> Option<String> {
     let bytes = value.value();
     match value.tag() {
         Tag::Utf8String | Tag::PrintableString | Tag::Ia5String | Tag::NumericString | Tag::VisibleString => {
             String::from_utf8(bytes.to_vec()).ok()
         }
-        // Nobody uses its escapes: it is taken for Latin 1, as by RabbitMQ and OpenSSL.
+        // Its escapes aren't used in practice: it is read as Latin 1, as by RabbitMQ and OpenSSL.
         Tag::TeletexString => Some(bytes.iter().copied().map(char::from).collect()),
         Tag::BmpString if bytes.len().is_multiple_of(2) => {
             let units = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
@@ -67,7 +68,7 @@ fn attribute(attribute: &AttributeTypeAndValue) -> String {
     let name = NAMES.iter().find(|(known, _)| *known == number).map_or(&*number, |(_, name)| name);
     match text(&attribute.value) {
         Some(text) => format!("{name}={}", escaped(&text)),
-        // As RFC 4514 has what isn't a text: its encoding.
+        // A value that is no text is shown by its encoding, as in RFC 4514.
         None => {
             let bytes = attribute.value.to_der().unwrap_or_default();
             bytes.iter().fold(format!("{name}=#"), |mut text, byte| {
@@ -78,7 +79,7 @@ fn attribute(attribute: &AttributeTypeAndValue) -> String {
     }
 }
 
-/// Beyond RFC 4514 all that isn't printable ASCII is escaped, and `~`: that is RabbitMQ's way.
+/// Escapes everything that isn't printable ASCII, and `~`, in addition to RFC 4514, as RabbitMQ does.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let last = text.len().saturating_sub(1);
@@ -115,7 +116,7 @@ mod tests {
         RdnSequence(parts.into_iter().map(part).collect())
     }
 
-    /// What `rabbit_cert_info:subject/1` of RabbitMQ 4.3.6 made of a certificate with these.
+    /// The results of `rabbit_cert_info:subject/1` of RabbitMQ 4.3.6 for a certificate with these names.
     #[test]
     fn names_are_rabbitmqs() {
         let utf8 = |oid, text: &str| vec![value(oid, Tag::Utf8String, text.as_bytes())];
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_text_is_read_and_other_values_are_shown_as_they_are() {
+    fn all_kinds_of_text_are_read_other_values_are_shown_encoded() {
         let of = |tag, bytes: &[u8]| distinguished_name(&name(vec![vec![value("2.5.4.3", tag, bytes)]]));
         assert_eq!(of(Tag::TeletexString, b"\xe9"), r"CN=\C3\A9");
         assert_eq!(of(Tag::BmpString, &[0, b'a', 0x03, 0xbb]), r"CN=a\CE\BB");

@@ -10,10 +10,10 @@ use rustls::server::ClientCertVerifierBuilder;
 
 use super::files::TlsError;
 
-/// What DER begins with: a sequence.
+/// The first byte of DER: a sequence.
 const DER: u8 = 0x30;
 
-/// Lets the certificates on the lists be turned away, if that is asked for.
+/// Adds the check of the lists, so that certificates on them are refused, if that is configured.
 ///
 /// # Errors
 /// There is no list, or one can't be read.
@@ -27,7 +27,7 @@ pub(super) fn checked(
         CrlCheck::Peer | CrlCheck::Chain => {
             let lists = lists(options)?;
             if lists.is_empty() {
-                // Without one nothing would be checked, where everybody was to be.
+                // Without a list nothing would be checked, although every client should be.
                 let text =
                     "crl_check asks for lists of revoked certificates, and crl_sources names no directory with one";
                 return Err(TlsError::Missing(text.to_owned()));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_on_a_list_is_turned_away() {
+    fn a_revoked_certificate_is_refused() {
         let directory = tempfile::tempdir().expect("a directory");
         let authority = Authority::new("the authority");
         fs::write(directory.path().join("ca.pem"), authority.certificate.pem()).expect("is written");
@@ -181,7 +181,7 @@ mod tests {
             fs::remove_file(lists.join(name)).expect("was there");
         }
 
-        // A list of somebody else says nothing of these.
+        // A list of another authority doesn't apply to these certificates.
         fs::write(lists.join("b.pem"), Authority::new("another").revoke(7).pem().expect("PEM")).expect("is written");
         assert_eq!((accepts(CrlCheck::Peer, 7), accepts(CrlCheck::BestEffort, 7)), (Ok(false), Ok(true)));
         fs::write(lists.join("b.pem"), "nothing").expect("is written");

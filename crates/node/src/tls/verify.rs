@@ -1,4 +1,4 @@
-//! Clients' certificates.
+//! Verification of clients' certificates.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 use super::files::{self, TlsError};
 use super::revocation;
 
-/// Who checks the certificates of clients.
+/// The verifier of clients' certificates.
 pub(super) fn verifier(
     options: &Options,
     provider: &Arc<CryptoProvider>,
@@ -37,7 +37,7 @@ pub(super) fn verifier(
     Ok(Arc::new(Shallow { inner, depth: options.depth.into() }))
 }
 
-/// Turns away whoever sends more certificates than `depth`, besides its own and the root's.
+/// Refuses clients that send more certificates than `depth`, not counting their own and the root's.
 #[derive(Debug)]
 struct Shallow {
     inner: Arc<dyn ClientCertVerifier>,

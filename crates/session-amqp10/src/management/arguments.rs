@@ -1,5 +1,5 @@
-//! Between maps of AMQP 1.0 and the control plane's arguments. RabbitMQ's rules, but integers don't keep their width:
-//! they come back as `long`, or `ulong` where that can't hold them.
+//! Conversion between maps of AMQP 1.0 and the control plane's arguments. The rules are RabbitMQ's, except that
+//! integers don't keep their width: they come back as `long`, or `ulong` if that can't hold them.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ const SECOND_MS: i64 = 1000;
 /// A map as arguments.
 ///
 /// # Errors
-/// 400 when a key is no text or a value has no counterpart.
+/// 400 if a key is no text or a value has no counterpart.
 pub(super) fn from_map(map: MapRef<'_>) -> Result<model::Arguments> {
     let mut pairs: Vec<(Arc<str>, model::Value)> = Vec::new();
     for (key, value) in map {
@@ -25,7 +25,7 @@ pub(super) fn from_map(map: MapRef<'_>) -> Result<model::Arguments> {
     Ok(model::Arguments::new(pairs))
 }
 
-/// What of a map can be shown: pairs without a counterpart are left out.
+/// The part of a map that can be shown: pairs without a counterpart are left out.
 pub(crate) fn shown(map: MapRef<'_>) -> model::Arguments {
     let pairs = map.iter().filter_map(|(key, value)| {
         let name = key.as_text()?;
@@ -71,7 +71,7 @@ fn from_value(name: &str, value: Value<'_>) -> Result<model::Value> {
     })
 }
 
-/// Arguments as a map. Its keys are strings, those of inner tables symbols.
+/// Arguments as a map. Its keys are strings; the keys of inner tables are symbols.
 pub(super) fn to_map(arguments: &model::Arguments) -> OwnedValue {
     OwnedValue::Map(OwnedMap(
         arguments.iter().map(|(key, value)| (OwnedValue::String(key.to_owned()), to_value(value))).collect(),

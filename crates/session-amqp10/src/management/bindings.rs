@@ -89,7 +89,7 @@ impl Connection {
         Ok(Done::no_content(submitted.ticket))
     }
 
-    /// DELETE of a binding. One that doesn't exist is deleted already.
+    /// DELETE of a binding. One that doesn't exist counts as deleted.
     pub(super) fn remove_binding(&mut self, segment: &str, now: Now) -> Result<Done> {
         let location = Location::parse(segment)?;
         let permit = self.check_binding(&location.source, &location.destination, location.key.as_bytes())?;
@@ -165,7 +165,7 @@ fn between<'a>(topology: &'a Topology, vhost: &str, source: &str, destination: &
     bindings.filter(|binding| *binding.source == *source).collect()
 }
 
-/// None when the key isn't UTF-8: no request can name such a binding, so none gets here.
+/// A binding as a map. None if the key isn't UTF-8: no request can name such a binding, so none gets here.
 fn describe(binding: &Binding) -> Option<OwnedValue> {
     let destination = format!("destination_{}", binding.destination.kind());
     let mut map = OwnedMap::default();

@@ -70,7 +70,7 @@ impl Connection {
         Ok(Done::no_content(submitted.ticket))
     }
 
-    /// DELETE of an exchange. One that doesn't exist is deleted already.
+    /// DELETE of an exchange. One that doesn't exist counts as deleted.
     pub(super) fn remove_exchange(&mut self, name: &str, now: Now) -> Result<Done> {
         names::check_text(name)?;
         names::check_not_default(name)?;

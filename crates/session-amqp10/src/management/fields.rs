@@ -9,10 +9,10 @@ use super::arguments;
 use super::refusal::{Refusal, Result};
 use super::request::Body;
 
-/// Calls `take` with every field of the body; no body has none.
+/// Calls `take` with every field of the body; a missing body has none.
 ///
 /// # Errors
-/// 400 when the body is no map, or `take` knows no such field of such a type.
+/// 400 if the body is no map, or `take` doesn't know a field with this name and type.
 pub(super) fn each<'a>(
     body: Body<'a>,
     kind: &str,
@@ -75,10 +75,10 @@ pub(super) fn table(field: &mut Arguments, value: Value<'_>) -> Result<Taken> {
     Ok(Taken::Yes)
 }
 
-/// The exchange that an argument names, which takes its own permission.
+/// The exchange that an argument names, and for which its own permission is needed.
 ///
 /// # Errors
-/// 400 when it is no string.
+/// 400 if it is no string.
 pub(super) fn exchange_name(arguments: &Arguments, key: &str) -> Result<Option<Arc<str>>> {
     let Some(value) = arguments.get(key) else { return Ok(None) };
     match value.as_str() {

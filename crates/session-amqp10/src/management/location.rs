@@ -1,5 +1,5 @@
 //! The location of a binding: `/bindings/src=:exchange;dstq=:queue;key=:key;args=:hash`, with `dste` for an exchange.
-//! Names and key are percent-encoded; the hash tells bindings apart that differ in their arguments only.
+//! Names and key are percent-encoded. The hash distinguishes bindings that only differ in their arguments.
 
 use leveret_model::{Arguments, Binding, Destination, Value};
 
@@ -7,17 +7,17 @@ use super::path::decode;
 use super::refusal::{Refusal, Result};
 use crate::address::percent_encode;
 
-/// Which binding a path segment means.
+/// The binding that a path segment names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Location {
     pub source: String,
     pub destination: End,
     pub key: String,
-    /// See [`hash`].
+    /// The hash of the arguments; see [`hash`].
     pub hash: String,
 }
 
-/// Where a binding leads, by name.
+/// The destination of a binding, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
     Queue(String),
@@ -28,7 +28,7 @@ impl Location {
     /// Reads a path segment.
     ///
     /// # Errors
-    /// 400 when it is none.
+    /// 400 if it is no location.
     pub(super) fn parse(segment: &str) -> Result<Self> {
         let bad = || Refusal::bad_request(format!("bad binding path segment '{segment}'"));
         let mut parts = segment.splitn(4, ';');
@@ -55,7 +55,7 @@ impl Location {
     }
 }
 
-/// What clients see as the address of a binding. None when its key isn't UTF-8, which has no address.
+/// The address of a binding, as clients get it. None if its key isn't UTF-8: such a binding has no address.
 pub(super) fn of(binding: &Binding) -> Option<String> {
     let kind = match binding.destination {
         Destination::Queue { .. } => 'q',
@@ -70,7 +70,7 @@ pub(super) fn of(binding: &Binding) -> Option<String> {
     ))
 }
 
-/// Unreserved characters and escapes; `=` stands between kind and name of a destination.
+/// Whether a byte is unreserved or part of an escape; `=` separates kind and name of a destination.
 fn is_encoded(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'%' | b'=')
 }
@@ -95,7 +95,7 @@ impl Fnv {
         }
     }
 
-    /// With its length, so that neighbours can't run together.
+    /// Hashes a text with its length, so that neighbours can't be confused.
     fn text(&mut self, tag: u8, bytes: &[u8]) {
         self.bytes(&[tag]);
         self.bytes(&(bytes.len() as u64).to_le_bytes());
@@ -180,7 +180,7 @@ mod tests {
             "/bindings/src=x%2F%C3%BC;dstq=q%3B%3D;key=a.%2A%3D%23;args="
         );
         let hashed = of(&binding(Arguments::from_iter([("x-match", Value::from("all"))]))).unwrap();
-        // It must not change between versions: clients keep locations.
+        // The hash must not change between versions: clients keep locations.
         assert!(hashed.ends_with(";args=90f5fa26e40e62f7"), "{hashed}");
         let exchange = Location::parse("src=a;dste=b;key=;args=").unwrap();
         assert_eq!(exchange.destination, End::Exchange("b".into()));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_location_is_refused() {
+    fn an_invalid_location_is_refused() {
         for wrong in [
             "",
             "src=x",

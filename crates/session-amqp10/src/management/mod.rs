@@ -1,9 +1,9 @@
 //! Management over AMQP 1.0: RabbitMQ's version 2 API, HTTP requests and responses as messages of a link pair
 //! (HTTP over AMQP, working draft 06; link pair, committee specification 01).
 //!
-//! A [`pair`] is two links of one name: [`requests`] come in on one, [`responses`] go out on the other, in order,
-//! each when what it says is durable. A [`request`] has a [`path`]; [`route`] finds who serves it: [`queues`],
-//! [`exchanges`] or [`bindings`], which take their [`fields`] and [`arguments`] out of its body.
+//! A [`pair`] is two links of one name: [`requests`] come in on one, [`responses`] go out on the other, in order, each
+//! when the change it reports is durable. A [`request`] has a [`path`]; [`route`] finds the module that serves it:
+//! [`queues`], [`exchanges`] or [`bindings`], which take their [`fields`] and [`arguments`] out of its body.
 
 mod arguments;
 mod bindings;

@@ -1,11 +1,11 @@
-//! Checks of names, in the order and the words of RabbitMQ's.
+//! Checks of names, in RabbitMQ's order and words.
 
 use super::refusal::{Refusal, Result, Status};
 
 /// Names are short strings in AMQP 0-9-1.
 const NAME_BYTES_MAX: usize = 255;
 
-/// A name that can be declared at all.
+/// Refuses a name that can't be declared at all.
 pub(super) fn check_text(name: &str) -> Result<()> {
     if name.contains(['\n', '\r']) {
         return Err(Refusal::bad_request(format!(
@@ -21,7 +21,7 @@ pub(super) fn check_text(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A name that isn't the broker's own.
+/// Refuses a name that is reserved for the broker.
 pub(super) fn check_not_reserved(kind: &str, vhost: &str, name: &str) -> Result<()> {
     if name.starts_with("amq.") {
         return Err(Refusal::Answer(
@@ -32,7 +32,7 @@ pub(super) fn check_not_reserved(kind: &str, vhost: &str, name: &str) -> Result<
     Ok(())
 }
 
-/// An exchange that can be changed.
+/// Refuses to change the default exchange.
 pub(super) fn check_not_default(exchange: &str) -> Result<()> {
     if exchange.is_empty() {
         return Err(Refusal::Answer(Status::Forbidden, "operation not permitted on the default exchange".to_owned()));

@@ -15,18 +15,18 @@ use crate::flow::INITIAL_DELIVERY_COUNT;
 use crate::link::Link;
 use crate::session::Session;
 
-/// The management node.
+/// The address of the management node.
 pub(crate) const ADDRESS: &str = "/management";
 const PAIRED: &str = "paired";
-/// Bytes of the address of the client's end, which is kept while a half is there.
+/// Largest size in bytes of the address of the client's end, which is kept as long as a half exists.
 const CLIENT_ADDRESS_MAX: usize = 1024;
 
-/// What both halves of a pair have in common.
+/// The identity of a pair, which both halves share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PairName {
-    /// Of both links.
+    /// The name of both links.
     name: Arc<str>,
-    /// The client's end of both.
+    /// The client's address in both links.
     client: Option<Arc<str>>,
 }
 
@@ -37,7 +37,7 @@ impl PairName {
 }
 
 impl Link {
-    /// The pair that the link is half of, and which half.
+    /// The pair that the link is half of, and the client's role on this half.
     fn pair(&self) -> Option<(&PairName, Role)> {
         match self {
             Link::Requests(requests) => Some((&requests.pair, Role::Sender)),
@@ -60,7 +60,7 @@ impl Session {
 }
 
 impl Connection {
-    /// The client attaches the half on which it sends requests.
+    /// Handles the attach of the half on which the client sends requests.
     pub(crate) fn attach_requests(&mut self, session: &mut Session, attach: &Attach<'_>) -> Result<()> {
         check_paired(attach)?;
         if attach.snd_settle_mode != SenderSettleMode::Settled {
@@ -81,7 +81,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The client attaches the half on which it receives responses. They are settled whatever it asks for.
+    /// Handles the attach of the half on which the client receives responses. They are sent settled, whatever the
+    /// client asks for.
     pub(crate) fn attach_responses(&mut self, session: &mut Session, attach: &Attach<'_>) -> Result<()> {
         check_paired(attach)?;
         let client = match &attach.target {
@@ -139,7 +140,7 @@ fn check_paired(attach: &Attach<'_>) -> Result<()> {
     }
 }
 
-/// A link of this name is there: it has to be the other half of the same pair, and to have no partner yet.
+/// Refuses a link whose name is in use, unless that link is the other half of the same pair and has no partner yet.
 fn check_other_half(session: &mut Session, pair: &PairName, role: Role) -> Result<()> {
     for handle in session.handles() {
         let Some((other, other_role)) = session.link(handle).and_then(|link| link.pair()) else { continue };

@@ -1,15 +1,15 @@
-//! A request's target: path segments and query (RFC 3986, 3.3 and 3.4). Both are taken as they come: a queue may be
+//! A request's target: path segments and query (RFC 3986, 3.3 and 3.4). Both are used unnormalized: a queue may be
 //! called `..`.
 
 use super::refusal::{Refusal, Result};
 use crate::address::percent_decode;
 
-/// Bytes of a target: three names of 255 bytes with every byte escaped, and what is around them, are well below.
+/// Largest target in bytes: three names of 255 bytes with every byte escaped, and the rest of a path, are well below.
 const TARGET_BYTES_MAX: usize = 8192;
-/// No route has more segments.
+/// Largest number of segments of any route.
 const SEGMENTS_MAX: usize = 4;
 
-/// See the module.
+/// A target that was split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Path<'a> {
     segments: [&'a str; SEGMENTS_MAX],
@@ -21,7 +21,7 @@ impl<'a> Path<'a> {
     /// Splits a target.
     ///
     /// # Errors
-    /// 400 when it isn't one, or is too long.
+    /// 400 if it isn't one, or is too long.
     pub(super) fn parse(target: &'a str) -> Result<Self> {
         if target.len() > TARGET_BYTES_MAX {
             return Err(Refusal::bad_request(format!(
@@ -42,7 +42,7 @@ impl<'a> Path<'a> {
         Ok(Self { segments, count, query })
     }
 
-    /// The segments as they came, percent-encoded.
+    /// The segments as received, percent-encoded.
     pub(super) fn segments(&self) -> &[&'a str] {
         &self.segments[..self.count]
     }
@@ -56,7 +56,7 @@ impl<'a> Path<'a> {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (name == key).then_some(value)
         });
-        // A form's query, where a plus sign is a space.
+        // The query has the form of HTML forms, where a plus sign is a space.
         value.map(|value| decode(&value.replace('+', " "))).transpose()
     }
 }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target_is_a_bad_request() {
+    fn an_invalid_target_is_a_bad_request() {
         for wrong in ["", "queues/q", &format!("/queues/{}", "q".repeat(TARGET_BYTES_MAX))] {
             assert!(matches!(Path::parse(wrong), Err(Refusal::Answer(Status::BadRequest, _))), "{wrong}");
         }

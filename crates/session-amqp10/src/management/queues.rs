@@ -16,7 +16,7 @@ use crate::connection::Connection;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 
-/// RabbitMQ's name for the type of what a requester of direct reply-to has in place of a queue.
+/// RabbitMQ's name for the queue type of a requester of direct reply-to, which has no queue.
 const VOLATILE: &str = "rabbit_volatile_queue";
 const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
 
@@ -43,7 +43,7 @@ impl Declaration {
 }
 
 impl Connection {
-    /// The permit for something that a request wants.
+    /// The permit for an action that a request needs.
     pub(super) fn permit(&self, action: Action<'_>) -> Result<Permit> {
         self.authorize(action).map_err(Refusal::Access)
     }
@@ -96,7 +96,7 @@ impl Connection {
         Ok(Done { status, body, wait: submitted.ticket.into() })
     }
 
-    /// DELETE of a queue. One that doesn't exist is deleted already.
+    /// DELETE of a queue. One that doesn't exist counts as deleted.
     pub(super) fn remove_queue(&mut self, name: &str, now: Now) -> Result<Done> {
         names::check_text(name)?;
         let permit = self.permit(Action::DeleteQueue(name))?;
@@ -113,7 +113,7 @@ impl Connection {
     pub(super) fn purge_queue(&mut self, name: &str, now: Now) -> Result<Done> {
         self.permit(Action::Consume(name))?;
         if self.is_live_requester(name) {
-            // Answers that wait for it are its connection's already.
+            // The answers that wait belong to the requester's connection already.
             return Ok(Done { status: Status::Ok, body: Body::Value(message_count(0)), wait: WaitFor::default() });
         }
         let (snapshot, staged) = self.client.broker.registry.staged();
@@ -135,7 +135,7 @@ impl Connection {
         Ok(Done { status: Status::Ok, body, wait: WaitFor::all([ticket.into(), staged.into()]) })
     }
 
-    /// Whether somebody waits for answers under this name (direct reply-to).
+    /// Whether a requester waits for answers under this name (direct reply-to).
     fn is_live_requester(&self, name: &str) -> bool {
         self.client.broker.replies.find(name.as_bytes()).is_some()
     }

@@ -1,4 +1,4 @@
-//! Why a request isn't done.
+//! The reason why a request is refused.
 
 use std::fmt;
 
@@ -35,10 +35,10 @@ impl Status {
     }
 }
 
-/// See the module.
+/// A refused request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Answered, with a text as body.
+    /// A response with this status, and a text as body.
     Answer(Status, String),
     /// The user has no permission: the session ends, as clients of RabbitMQ expect.
     Access(Refused),
@@ -51,8 +51,8 @@ impl Refusal {
         Self::Answer(Status::BadRequest, text.into())
     }
 
-    /// What the model refused, which checks no permissions. RabbitMQ's rule: a conflict with what is there, or a bad
-    /// argument, is 409, and all else 400, also what doesn't exist.
+    /// The refusal for an error of the model, which checks no permissions. RabbitMQ's rule: a conflict with an existing
+    /// object, or a bad argument, is 409. Everything else is 400, even if the object doesn't exist.
     pub(super) fn of_model(refused: Refused) -> Self {
         let status = match refused.kind {
             RefusedKind::PreconditionFailed | RefusedKind::Protected => Status::Conflict,
@@ -67,7 +67,7 @@ impl Refusal {
         Self::Answer(status, refused.text)
     }
 
-    /// What the model refused where RabbitMQ knows no conflict.
+    /// The refusal for an error of the model, where RabbitMQ knows no conflict.
     pub(super) fn without_conflict(refused: Refused) -> Self {
         match Self::of_model(refused) {
             Self::Answer(Status::Conflict, text) => Self::Answer(Status::BadRequest, text),

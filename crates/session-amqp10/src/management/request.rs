@@ -8,9 +8,9 @@ use leveret_amqp10::{
 
 use crate::error::{Failure, Result};
 
-/// See the module.
+/// A parsed request.
 pub(super) struct Request<'a> {
-    /// Comes back as the response's correlation-id.
+    /// The message-id, which is repeated as the response's correlation-id.
     pub id: Option<MessageId<'a>>,
     /// `subject`: the HTTP method.
     pub method: Option<&'a str>,
@@ -21,7 +21,7 @@ pub(super) struct Request<'a> {
     pub body: Body<'a>,
 }
 
-/// What came as the body.
+/// The body of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Body<'a> {
     /// No body, or `null`.
@@ -36,11 +36,11 @@ impl<'a> Request<'a> {
     /// The address of the sender's own pair (link pair, 2.1).
     pub(super) const REPLY_TO: &'static str = "$me";
 
-    /// Takes a message apart. Its sections may come in any order, as in RabbitMQ: clients send the body first (Python
+    /// Parses a message. Its sections may come in any order, as in RabbitMQ: clients send the body first (Python
     /// client, issue 1), or leave it out.
     ///
     /// # Errors
-    /// When it is none: nothing says what an answer would answer, so the link ends.
+    /// The message is no request. A response would have nothing to refer to, so the link ends.
     pub(super) fn parse(message: &'a [u8]) -> Result<Self> {
         let malformed = |error: DecodeError| Failure::link(error.condition(), error.to_string());
         let mut properties = None;
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_ends_the_link() {
+    fn an_invalid_message_ends_the_link() {
         let mut cut = properties();
         cut.pop();
         for (message, condition) in [

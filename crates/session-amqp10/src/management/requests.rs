@@ -1,4 +1,4 @@
-//! The half of a pair on which requests come.
+//! The half of a pair on which requests come in.
 
 use leveret_amqp10::{Role, SenderSettleMode, Serial, condition, performative::Transfer};
 
@@ -16,18 +16,18 @@ use leveret_broker::partial::PartialMessages;
 use leveret_broker::settings::LinkCredit;
 use leveret_broker::time::Now;
 
-/// Requests that the client may send ahead. RabbitMQ's number.
+/// Number of requests that the client may send ahead, as in RabbitMQ.
 pub(super) const CREDIT: LinkCredit =
     LinkCredit { start: 8, adaptive: false, unconfirmed_messages_max: 8, unconfirmed_bytes_max: u64::MAX };
 
-/// Our receiving endpoint.
+/// The receiving endpoint of the request half.
 pub(crate) struct Requests {
     pub(super) pair: PairName,
     pub(crate) grant: Grant,
-    /// The client has to be told of its credit.
+    /// The client has to be sent a flow with its credit.
     pub(crate) flow_due: bool,
     assembly: Assembly,
-    /// Requests whose response wasn't sent yet.
+    /// Number of requests whose response wasn't sent yet.
     unanswered: u32,
 }
 
@@ -42,13 +42,13 @@ impl Requests {
         }
     }
 
-    /// Responses were sent: others may be asked for.
+    /// Notes that responses were sent, which makes room for more requests.
     pub(super) fn answered(&mut self, count: u32) {
         self.unanswered -= count.min(self.unanswered);
         self.top_up();
     }
 
-    /// The client detached the other half: nothing that waits for it will be sent.
+    /// Forgets unanswered requests: the client detached the other half, so no response will be sent.
     pub(super) fn forget_unanswered(&mut self) {
         self.answered(self.unanswered);
     }
@@ -59,7 +59,7 @@ impl Requests {
 }
 
 impl Connection {
-    /// A transfer on the request half.
+    /// Handles a transfer on the request half.
     pub(crate) fn receive_request(
         &mut self,
         session: &mut Session,
@@ -107,7 +107,7 @@ impl Connection {
     }
 }
 
-/// As much of a client's text as a line of the log is for.
+/// The beginning of a client's text, short enough for a line of the log.
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(256)]
 }

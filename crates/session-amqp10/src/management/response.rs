@@ -14,31 +14,31 @@ use leveret_broker::wait_for::WaitFor;
 const VERSION_KEY: &str = "http:response";
 const VERSION: &str = "1.1";
 
-/// What a request comes to.
+/// The result of a request.
 pub(super) struct Done {
     pub status: Status,
     pub body: Body,
-    /// The response waits until this is reached.
+    /// The position that the response waits for.
     pub wait: WaitFor,
 }
 
 /// The body of a response.
 pub(super) enum Body {
     Value(OwnedValue),
-    /// How many messages these queues had when they went, which is known when the deletion is durable.
+    /// The number of messages that these queues had when they were deleted, known once the deletion is durable.
     Deleted(Vec<QueueRef>),
 }
 
 impl Done {
-    /// Nothing to tell.
+    /// A result without a body.
     pub(super) fn no_content(ticket: Ticket) -> Self {
         Self { status: Status::NoContent, body: Body::Value(OwnedValue::Null), wait: ticket.into() }
     }
 }
 
-/// See the module.
+/// A response that waits.
 pub(crate) struct Response {
-    /// It may be sent when this is reached.
+    /// The position that it waits for.
     pub wait: WaitFor,
     content: Content,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Response {
 enum Content {
     /// Sections before the body, encoded, and the body.
     Message { head: Vec<u8>, body: Body },
-    /// The session ends in its place.
+    /// The session ends instead of a response.
     Access(Refused),
 }
 
@@ -68,10 +68,10 @@ impl Response {
         Self { wait, content: Content::Message { head, body } }
     }
 
-    /// The message, now that it may be sent.
+    /// The message, once it may be sent.
     ///
     /// # Errors
-    /// The refusal that ends the session in its place.
+    /// The refusal that ends the session instead.
     pub(super) fn into_message(self) -> core::result::Result<Vec<u8>, Refused> {
         let (mut message, body) = match self.content {
             Content::Message { head, body } => (head, body),
@@ -86,7 +86,7 @@ impl Response {
     }
 }
 
-/// The body that tells how many messages went.
+/// The body with the number of messages that were deleted.
 pub(super) fn message_count(count: u64) -> OwnedValue {
     let mut map = OwnedMap::default();
     map.push("message_count", count);

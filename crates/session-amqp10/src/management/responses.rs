@@ -1,4 +1,4 @@
-//! The half of a pair on which responses go: in the order of the requests, as the client's credit allows.
+//! The half of a pair on which responses go out: in the order of the requests, as the client's credit allows.
 
 use std::collections::VecDeque;
 
@@ -16,10 +16,10 @@ use crate::session::Session;
 use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
 
-/// Our sending endpoint.
+/// The sending endpoint of the response half.
 pub(crate) struct Responses {
     pub(super) pair: PairName,
-    /// How responses that wait for the disk name it.
+    /// The key of the link in responses that wait for the disk.
     pub(crate) key: u64,
     /// The largest message in bytes that the client takes; 0 for no limit.
     max_message_size: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Responses {
     ready: VecDeque<Vec<u8>>,
 }
 
-/// A response that waits for the disk, or for those before it.
+/// A response that waits for the disk, or for earlier responses.
 pub(crate) struct Waiting {
     /// [`Responses::key`] of its link.
     pub key: u64,
@@ -41,7 +41,7 @@ impl Responses {
         Self { pair, key, max_message_size, delivery_count: INITIAL_DELIVERY_COUNT, credit: 0, ready: VecDeque::new() }
     }
 
-    /// The receiver's view of the link's state becomes ours (2.6.7).
+    /// Takes over the receiver's view of the link's state (2.6.7).
     fn set_credit(&mut self, seen: Serial, credit: u32) {
         let sent = self.delivery_count.since(seen);
         self.credit = credit.saturating_sub(sent);
@@ -54,14 +54,14 @@ impl Responses {
 }
 
 impl Connection {
-    /// What the first response waits for.
+    /// The position that the first response waits for.
     pub(crate) fn next_response_awaited(&self) -> Option<Awaited> {
         let streams = &self.client.broker.streams;
         self.responses.front()?.response.wait.next_awaited(&|stream| streams.reached(stream))
     }
 
-    /// A new request half brings credit, while responses to an earlier one may wait for the client's: more than one
-    /// half's worth is refused.
+    /// Refuses a new request half if too many responses wait. A new half brings credit, while responses to an earlier
+    /// one may still wait for the client's credit; more than one half's worth is refused.
     pub(super) fn check_unanswered(&self, session: &mut Session, pair: &PairName) -> Result<()> {
         let Some(handle) = session.half(pair, Role::Receiver) else { return Ok(()) };
         let on_their_way = session.pending.count(handle);
@@ -108,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// A flow of the client for the response half.
+    /// Handles a flow of the client for the response half.
     pub(crate) fn grant_responses(
         &mut self,
         session: &mut Session,
@@ -121,7 +121,7 @@ impl Connection {
         self.send_responses(session, handle, now)?;
         let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
         if grant.drain {
-            // Nothing is left to send, so the rest of the credit goes.
+            // Nothing is left to send, so the drain uses up the rest of the credit.
             responses.delivery_count = Serial(responses.delivery_count.0.wrapping_add(responses.credit));
             responses.credit = 0;
         }
@@ -132,7 +132,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Hands what the credit allows to the session's window.
+    /// Hands as many responses as the credit allows to the session's window.
     fn send_responses(&mut self, session: &mut Session, handle: u32, now: Now) -> Result<()> {
         let mut taken = false;
         while let Some(Link::Responses(responses)) = session.link(handle)
@@ -168,15 +168,15 @@ impl Connection {
         Ok(())
     }
 
-    /// A whole message of several transfers was sent. If it was a response another request may come: one that waits for
-    /// the client's window or socket isn't sent yet.
+    /// Handles the end of a message of several transfers. If it was a response, another request may come: a response
+    /// that waits for the client's window or socket doesn't count as sent yet.
     pub(crate) fn response_sent(&mut self, session: &mut Session, handle: u32) {
         let Some(Link::Responses(responses)) = session.link(handle) else { return };
         let pair = responses.pair.clone();
         self.with_requests(session, &pair, |requests| requests.answered(1));
     }
 
-    /// The response half is gone.
+    /// Handles the end of the response half.
     pub(crate) fn leave_responses(&mut self, session: &mut Session, handle: u32, responses: &Responses) {
         self.links.remove(&responses.key);
         session.pending.retain(|pending| !pending.is_for(handle));
@@ -195,7 +195,7 @@ impl Connection {
 
 /// The link part of a flow of the client.
 pub(crate) struct ResponseGrant {
-    /// Its delivery-count.
+    /// The client's delivery-count.
     pub seen: Serial,
     pub credit: u32,
     pub drain: bool,

@@ -1,4 +1,4 @@
-//! Who serves which path, by which methods.
+//! The dispatch of requests by path and method.
 
 use super::path::{Path, decode};
 use super::refusal::{Refusal, Result, Status};
@@ -8,7 +8,7 @@ use crate::connection::Connection;
 use leveret_broker::time::Now;
 
 impl Connection {
-    /// Does what a request asks for.
+    /// Carries out a request.
     pub(super) fn serve_request(&mut self, request: &Request<'_>, now: Now) -> Result<Done> {
         let missing = |field: &str| Refusal::bad_request(format!("bad request: property '{field}' is missing"));
         let target = request.target.ok_or_else(|| missing("to"))?;

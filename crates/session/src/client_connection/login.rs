@@ -1,4 +1,4 @@
-//! A client's login, and its way into a vhost.
+//! A client's login, and its entry into a vhost.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ impl ClientConnection {
         !self.user.is_empty()
     }
 
-    /// The user that a mechanism's response proves to be the client, of a mechanism that was offered. Attempts are counted, and
-    /// refused ones logged.
+    /// Checks the response of a mechanism that was offered, and returns the user that it proves the client to be.
+    /// Attempts are counted; refused ones are logged.
     ///
     /// # Errors
-    /// The reason, for the log: its client isn't to hear it.
+    /// The reason, for the log only: the client must not learn it.
     pub fn check_login(&mut self, mechanism: &str, response: Cow<'_, [u8]>) -> Result<String, String> {
         let claimed = claimed(&response).map(str::to_owned);
         self.counters.auth_attempts.increment();
@@ -35,10 +35,10 @@ impl ClientConnection {
         result
     }
 
-    /// The response of a mechanism in PLAIN's form.
+    /// The response of a mechanism, converted to PLAIN's form.
     ///
     /// # Errors
-    /// The reason why it isn't one of that mechanism.
+    /// The reason why it isn't a valid response of that mechanism.
     pub fn plain_response<'a>(&self, mechanism: &str, response: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
         match self.broker.protocols.plain_response(mechanism, response) {
             Some(plain) => plain.map(Cow::from),
@@ -46,18 +46,18 @@ impl ClientConnection {
         }
     }
 
-    /// The connection is this user's from now on.
+    /// Makes this user the connection's user.
     pub fn log_in(&mut self, user: &str, mechanism: &str) {
         self.user = user.into();
         self.mechanism = mechanism.into();
     }
 
-    /// Lets a while pass before a refused client hears of it, so that passwords can't be tried in quick succession.
+    /// Delays the answer to a refused login, so that passwords can't be tried in quick succession.
     pub fn delay_refusal(&mut self, now: Now) {
         self.deadline = Some(now.monotonic + self.broker.settings.auth_failure_delay_ms * 1_000_000);
     }
 
-    /// Enters a vhost of this topology, which the user may: from now on the connection is listed and counted as open.
+    /// Enters a vhost of this topology. From now on the connection is listed and counted as open.
     ///
     /// # Errors
     /// A limit on the connections of the vhost, the user or the node is reached.

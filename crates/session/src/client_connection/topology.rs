@@ -1,4 +1,4 @@
-//! What a client may do in its vhost, and the queues that it finds and declares there.
+//! A client's permissions in its vhost, and the queues that it looks up and declares there.
 
 use leveret_broker::Now;
 use leveret_broker::queue_handle::QueueRef;
@@ -8,10 +8,10 @@ use leveret_model::{Action, Command, DeclareQueue, Outcome, Permit, Refused, aut
 use super::ClientConnection;
 
 impl ClientConnection {
-    /// The permit for what this connection's user wants to do in its vhost.
+    /// The permit for an action of this connection's user in its vhost.
     ///
     /// # Errors
-    /// The user may not.
+    /// The user lacks the permission.
     pub fn authorize(&self, action: Action<'_>) -> Result<Permit, Refused> {
         let snapshot = self.broker.registry.snapshot();
         authorize(&snapshot.topology, &self.user, &self.vhost, action)
@@ -20,7 +20,7 @@ impl ClientConnection {
     /// A queue that this connection may use for `action`.
     ///
     /// # Errors
-    /// The user may not, there is no such queue, or it is exclusive to another connection.
+    /// The user lacks the permission, there is no such queue, or it is exclusive to another connection.
     pub fn known_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef, Refused> {
         let snapshot = self.broker.registry.snapshot();
         authorize(&snapshot.topology, &self.user, &self.vhost, action)?;
@@ -28,10 +28,10 @@ impl ClientConnection {
         Ok(snapshot.queues.get(&info.id).expect("every queue of the topology is there").clone())
     }
 
-    /// Declares a queue and counts that. The answer waits for the position of what was submitted.
+    /// Declares a queue and counts the declaration. The answer waits for the position of the submitted change.
     ///
     /// # Errors
-    /// The model's.
+    /// As returned by the model.
     pub fn declare_queue(&mut self, permit: Permit, declare: DeclareQueue, now: Now) -> Result<Submitted, Refused> {
         let is_exclusive = declare.exclusive;
         let submitted = self.broker.registry.submit(permit, Command::DeclareQueue(declare), now.monotonic)?;

@@ -1,4 +1,4 @@
-//! What a connection says of itself when it is asked.
+//! A connection's answer to an inquiry.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use leveret_model::Arguments;
 use super::ClientConnection;
 
 impl ClientConnection {
-    /// The connection as listings show it, without what its protocol adds: limits, properties, channels or sessions.
-    /// `is_blocked` says whether an alarm holds publishes back.
+    /// The connection as listings show it, without the protocol's own parts: limits, properties, channels or sessions.
+    /// `is_blocked` says whether an alarm blocks its publishes.
     pub fn view(&self, is_blocked: bool, now: Now) -> ConnectionView {
         ConnectionView {
             client: Arc::new(self.shown()),

@@ -1,4 +1,4 @@
-//! What clients of AMQP 0-8 still ask for.
+//! `access.request`, which clients of AMQP 0-8 still send.
 
 use leveret_amqp091::method::access;
 use leveret_amqp091::{Method, encode_method};
@@ -6,7 +6,7 @@ use leveret_amqp091::{Method, encode_method};
 use crate::stage::Stage;
 
 #[test]
-fn a_ticket_is_given_to_whoever_asks() {
+fn an_access_request_always_gets_a_ticket() {
     let mut stage = Stage::new();
     let link = stage.connect();
     let connection = &mut stage.links[link].connection;

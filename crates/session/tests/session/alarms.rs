@@ -1,4 +1,4 @@
-//! Resource alarms: who waits, who is told, and who goes on.
+//! Resource alarms: which connections are blocked and notified, and which continue.
 
 use leveret_amqp091::FieldTable;
 use leveret_broker::{AlarmSource, ConnectionState};
@@ -66,7 +66,7 @@ fn blocked(reason: &str) -> Told {
 }
 
 #[test]
-fn a_publisher_waits_from_its_next_publish_until_the_last_alarm_clears() {
+fn a_publisher_is_blocked_until_the_last_alarm_clears() {
     let mut stage = Stage::new();
     let publisher = stage.publisher(Options::default());
     stage.publish(publisher, b"before");
@@ -111,7 +111,7 @@ fn both_reasons_are_named() {
 }
 
 #[test]
-fn everybody_else_goes_on() {
+fn connections_that_do_not_publish_continue_under_an_alarm() {
     let mut stage = Stage::new();
     let publisher = stage.publisher(Options::default());
     for body in [b"1", b"2", b"3"] {
@@ -121,7 +121,7 @@ fn everybody_else_goes_on() {
     stage.broker.set_alarm(AlarmSource::Disk, true);
     stage.publish(publisher, b"4");
 
-    // One that comes while the alarm is on: connects, declares, consumes, acknowledges, publishes nothing.
+    // A connection opened during the alarm: connects, declares, consumes, acknowledges, publishes nothing.
     let late = stage.connect();
     let client = &mut stage.links[late].client;
     client.declare_queue(1, b"other", QueueDeclare::default(), &FieldTable::new());
@@ -162,7 +162,7 @@ fn a_backlog_drains_while_the_alarm_is_on() {
 }
 
 #[test]
-fn a_client_without_the_capability_waits_and_is_told_nothing() {
+fn a_client_without_the_capability_is_blocked_silently() {
     let mut stage = Stage::new();
     let publisher = stage.publisher(Options { properties: FieldTable::new(), ..Options::default() });
     stage.broker.set_alarm(AlarmSource::Memory, true);
@@ -175,7 +175,7 @@ fn a_client_without_the_capability_waits_and_is_told_nothing() {
 }
 
 #[test]
-fn a_connection_that_comes_during_an_alarm_is_blocked_by_its_first_publish() {
+fn a_connection_opened_in_an_alarm_blocks_at_its_first_publish() {
     let mut stage = Stage::new();
     let publisher = stage.publisher(Options::default());
     stage.broker.set_alarm(AlarmSource::Memory, true);
@@ -191,7 +191,7 @@ fn a_message_whose_body_is_under_way_waits_too() {
     let mut stage = Stage::new();
     let publisher = stage.publisher(Options { frame_max: 4096, ..Options::default() });
     stage.links[publisher].client.publish(1, b"", b"q", true, &[0, 0], &[b'x'; 10_000]);
-    // All but the last frame, which is the last 1,824 bytes of the body with head and end.
+    // Everything except the last frame, which is the last 1,824 bytes of the body with head and end.
     let rest = {
         let output = stage.links[publisher].client.output();
         output.split_off(output.len() - 1_000)
@@ -228,7 +228,7 @@ fn heartbeats_that_are_not_read_are_not_missed() {
 }
 
 #[test]
-fn a_blocked_connection_can_be_closed_by_the_broker_and_by_its_socket() {
+fn a_blocked_connection_closes_by_the_broker_and_by_its_socket() {
     let mut stage = Stage::new();
     let (asked, cut) = (stage.publisher(Options::default()), stage.publisher(Options::default()));
     stage.broker.set_alarm(AlarmSource::Memory, true);

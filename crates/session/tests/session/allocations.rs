@@ -1,5 +1,5 @@
-//! What a message costs in allocations on its way through a broker: nothing of its own, only its share of those that
-//! are made for each batch. Counted on the thread, around the broker's own calls.
+//! Allocations per message on its way through a broker: a message makes none of its own, only its share of the ones
+//! made for each batch. Counted on the thread, around the broker's own calls.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use crate::stage::{Nobody, Stage};
 const CHANNEL: u16 = 1;
 const QUEUE: &str = "allocations";
 const MESSAGES: u64 = 20_000;
-/// Messages before counting begins: buffers have grown by then.
+/// Messages before counting begins: by then the buffers have grown.
 const WARM_UP: u64 = 10_000;
-/// A batch's allocations over its messages; one message each would be 1 and more.
+/// Largest average of allocations per message; one allocation for each message would make at least 1.
 const PER_MESSAGE_MAX: f64 = 0.5;
-/// What one read of a socket brings at most.
+/// Most bytes of one read of a socket.
 const READ_MAX: usize = 32 << 10;
 const UNCONFIRMED_MAX: u64 = 500;
 
 /// One end of a link, or a channel, as its client drives it.
 trait Actor {
     fn output(&mut self) -> &mut Vec<u8>;
-    /// Takes what the broker wrote, as far as it goes, and does what is due.
+    /// Reads the broker's output, as far as it is complete, and does the work that is due.
     fn receive(&mut self, input: &[u8]) -> usize;
-    /// Messages that are through: confirmed, or received and settled.
+    /// Number of finished messages: confirmed, or received and settled.
     fn done(&self) -> u64;
 }
 
@@ -213,7 +213,7 @@ struct Line {
     answers: Vec<u8>,
 }
 
-/// What the broker's calls have cost so far.
+/// The total cost of the broker's calls so far.
 #[derive(Default)]
 struct Cost {
     allocations: u64,
@@ -259,7 +259,7 @@ impl Line {
     }
 }
 
-/// Allocations of the broker per message once everything runs.
+/// Allocations of the broker per message in the steady state.
 fn allocations_per_message(publisher: impl Actor + 'static, consumer: impl Actor + 'static) -> f64 {
     let mut stage = Stage::new();
     let link = stage.connect();

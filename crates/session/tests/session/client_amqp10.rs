@@ -15,11 +15,11 @@ pub(crate) const CHANNEL: u16 = 0;
 pub(crate) struct Client10 {
     pub(crate) client: Client,
     pub(crate) connection: Connection,
-    /// What the client was told.
+    /// The events that the client got.
     pub(crate) events: Vec<Event>,
-    /// Of the source that the broker made.
+    /// The address of the source that the broker made.
     pub(crate) address: Option<String>,
-    /// What the connection didn't take yet.
+    /// Bytes that the connection didn't take yet.
     unread: Vec<u8>,
 }
 
@@ -32,7 +32,7 @@ impl Client10 {
         this
     }
 
-    /// Logs in and opens the connection, whatever becomes of it.
+    /// Logs in and opens the connection, even if it will be refused.
     pub(crate) fn dial(stage: &mut Stage, options: Options) -> Self {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let peer = Peer::new(address(50_001), address(5672));
@@ -47,7 +47,7 @@ impl Client10 {
         this
     }
 
-    /// Lets both sides go on until nobody has anything to say.
+    /// Runs both sides until neither has anything left to send.
     pub(crate) fn run(&mut self, stage: &mut Stage) {
         for _ in 0..TURNS_MAX {
             if !self.step(stage) {
@@ -57,7 +57,7 @@ impl Client10 {
         panic!("the connection never comes to rest");
     }
 
-    /// One read and one turn of the connection, and the client reads. True when more is to be done.
+    /// Runs one read and one turn of the connection, then the client's read. True if more is to be done.
     pub(crate) fn step(&mut self, stage: &mut Stage) -> bool {
         let input = std::mem::take(self.client.output());
         self.unread.extend_from_slice(&input);
@@ -95,7 +95,7 @@ impl Client10 {
         })
     }
 
-    /// How many messages came on a link.
+    /// Number of messages delivered on a link.
     pub(crate) fn delivered(&self, handle: u32) -> usize {
         let ours = |event: &&Event| matches!(event, Event::Delivered(delivery) if delivery.handle == handle);
         self.events.iter().filter(ours).count()

@@ -1,4 +1,4 @@
-//! Consumers over AMQP 0-9-1: what their leaving means, and what they get without asking.
+//! Consumers over AMQP 0-9-1: effects of their end, and defaults that they get without asking.
 
 use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::Settings;
@@ -14,7 +14,7 @@ fn look(stage: &mut Stage, link: usize) -> Option<(u16, String)> {
 }
 
 #[test]
-fn a_queue_that_deletes_itself_goes_with_its_last_consumer() {
+fn an_auto_delete_queue_is_deleted_with_its_last_consumer() {
     let mut stage = Stage::new();
     let (owner, other) = (stage.connect(), stage.connect());
     let flags = QueueDeclare { auto_delete: true, ..QueueDeclare::default() };
@@ -56,7 +56,7 @@ fn consumers_that_set_no_prefetch_have_the_default() {
 }
 
 #[test]
-fn clients_are_told_what_works() {
+fn clients_are_told_the_supported_capabilities() {
     let mut stage = Stage::new();
     let link = stage.dial(Options::default());
     let told = stage.links[link].told();

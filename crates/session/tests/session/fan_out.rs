@@ -1,4 +1,4 @@
-//! A message to very many queues goes to them in parts; its publisher is told when all have it, and is read again then.
+//! A message to very many queues is handed over in parts; its publisher is confirmed, and read again, when all have it.
 
 use leveret_amqp10::message::{Header, write_data};
 use leveret_amqp091::FieldTable;
@@ -11,9 +11,9 @@ use crate::stage::{Stage, Told};
 
 const QUEUES: usize = 300;
 const SHARE: u32 = 100;
-/// Queues that get a message in one turn, or whose messages become durable.
+/// Queues that get a message in one turn, or whose messages become durable in one turn.
 const TURN_QUEUES: usize = 5;
-/// A step of the stage has a read and a turn.
+/// Most steps. A step of the stage has a read and a turn.
 const STEP_MAX: usize = 2 * TURN_QUEUES;
 
 fn stage(flags: QueueDeclare) -> Stage {
@@ -29,7 +29,7 @@ fn stage(flags: QueueDeclare) -> Stage {
     stage
 }
 
-/// How many queues have so many messages, ready or on their way to the disk.
+/// Number of queues that have this many messages, ready or on their way to the disk.
 fn reached(stage: &Stage, messages: u64) -> usize {
     let snapshot = stage.broker.registry.snapshot_full();
     let has_them = |at: &usize| {
@@ -40,13 +40,13 @@ fn reached(stage: &Stage, messages: u64) -> usize {
     (0..QUEUES).filter(has_them).count()
 }
 
-/// How many queues have a message that is ready.
+/// Number of queues with a ready message.
 fn ready(stage: &Stage) -> usize {
     let snapshot = stage.broker.registry.snapshot_full();
     (0..QUEUES).filter(|at| snapshot.queue("/", &format!("q-{at}")).expect("is declared").counts().0 == 1).count()
 }
 
-/// Lets the publisher take steps, each of which hands the message to a few queues, until `step` says that it was told.
+/// Lets the publisher take steps until `step` says that it was answered. Each step hands the message to a few queues.
 fn goes_in_parts(stage: &mut Stage, mut step: impl FnMut(&mut Stage) -> bool) {
     let (mut before, mut parts) = (0, 0);
     loop {
@@ -83,7 +83,7 @@ fn a_publish_is_confirmed_when_every_queue_has_it() {
 }
 
 #[test]
-fn a_get_behind_a_wide_publish_finds_its_message_in_the_last_queue() {
+fn a_get_after_a_wide_publish_finds_the_message_in_every_queue() {
     let mut stage = stage(QueueDeclare::default());
     let link = stage.connect();
     stage.links[link].client.publish(1, b"amq.fanout", b"", false, &[0, 0], b"x");
@@ -136,7 +136,7 @@ fn a_close_behind_a_wide_transfer_leaves_it_in_every_queue() {
     let mut stage = stage(QueueDeclare { durable: true, ..QueueDeclare::default() });
     let mut client = sender(&mut stage);
     client.client.close(None);
-    // It is told of what is durable without asking for a turn.
+    // The publisher is notified of durable messages without asking for a turn.
     for _ in 0..QUEUES {
         client.step(&mut stage);
     }

@@ -1,4 +1,4 @@
-//! What connections say when they are asked.
+//! Connections' answers to inquiries.
 
 use std::sync::mpsc::channel;
 

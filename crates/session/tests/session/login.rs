@@ -1,4 +1,4 @@
-//! Who may come in, by which mechanism.
+//! Logins: which users are accepted, by which mechanism.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use leveret_strict_client::amqp091::{Event, Options};
 use crate::stage::{Nobody, Stage, Told};
 
 #[test]
-fn whoever_is_anonymous_is_the_configured_user() {
+fn an_anonymous_login_becomes_the_configured_user() {
     let login = Some(("guest".to_owned(), "guest".to_owned()));
     let mut stage = Stage::with(Settings { anonymous_login: login, ..Settings::default() });
     let link = stage.dial(Options { anonymous: true, ..Options::default() });
@@ -20,7 +20,7 @@ fn whoever_is_anonymous_is_the_configured_user() {
 }
 
 #[test]
-fn nobody_is_anonymous_where_there_is_no_user_for_it() {
+fn an_anonymous_login_is_refused_without_a_configured_user() {
     let mut stage = Stage::with(Settings { anonymous_login: None, ..Settings::default() });
     let link = stage.dial(Options { anonymous: true, ..Options::default() });
     let (code, text) = stage.links[link].refusal().expect("it is refused");
@@ -30,7 +30,7 @@ fn nobody_is_anonymous_where_there_is_no_user_for_it() {
 
 /// Passwords can't be tried in quick succession.
 #[test]
-fn a_client_without_a_word_for_a_refused_login_waits_for_the_end_of_its_socket() {
+fn a_refused_client_without_the_capability_is_closed_late() {
     let mut stage = Stage::with(Settings { anonymous_login: None, ..Settings::default() });
     let link = stage.dial(Options { anonymous: true, properties: FieldTable::new(), ..Options::default() });
     let refused = |stage: &mut Stage| {
@@ -46,7 +46,7 @@ fn a_client_without_a_word_for_a_refused_login_waits_for_the_end_of_its_socket()
     assert!(refused(&mut stage));
 }
 
-/// What a connection of AMQP 1.0 says after this `sasl-init`, at once and after three seconds, and whether it ends.
+/// The output of a connection of AMQP 1.0 after this `sasl-init`, at once and after three seconds, and whether it ends.
 fn after_init(mechanism: &str, response: &[u8]) -> ([Vec<u8>; 2], bool) {
     let mut stage = Stage::with(Settings { anonymous_login: None, ..Settings::default() });
     let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
@@ -68,7 +68,7 @@ fn after_init(mechanism: &str, response: &[u8]) -> ([Vec<u8>; 2], bool) {
 }
 
 #[test]
-fn a_refused_login_over_amqp_10_is_told_after_a_while() {
+fn a_refused_login_over_amqp10_is_answered_with_a_delay() {
     let mut outcome = Vec::new();
     SaslFrame::Outcome(sasl::Outcome { code: SaslCode::Auth, additional_data: None }).encode(&mut outcome);
     for mechanism in ["ANONYMOUS", "NONSENSE"] {
@@ -88,7 +88,7 @@ fn only_the_configured_mechanisms_are_offered_and_taken() {
     let plain = [Symbol::new("PLAIN")];
     SaslFrame::Mechanisms(sasl::Mechanisms { sasl_server_mechanisms: Symbols::of(&plain) }).encode(&mut expected);
     assert_eq!(connection.output().pending(), expected);
-    // One that isn't offered isn't taken either: this user could come in by it otherwise.
+    // A mechanism that isn't offered isn't accepted either: otherwise this user could log in by it.
     let refused = SaslFrame::Init(sasl::Init {
         mechanism: Symbol::new("AMQPLAIN"),
         initial_response: Some(b"\x05LOGINS\0\0\0\x05guest\x08PASSWORDS\0\0\0\x05guest"),

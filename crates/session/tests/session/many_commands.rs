@@ -1,4 +1,4 @@
-//! Many changes of the control plane as one.
+//! Many changes of the control plane in one record.
 
 use std::sync::Arc;
 use std::thread;
@@ -22,7 +22,7 @@ fn declare(name: String, durable: bool) -> Command {
 }
 
 #[test]
-fn they_are_one_record_so_that_a_crash_leaves_all_or_none() {
+fn commands_in_one_record_survive_a_crash_all_or_none() {
     let mut stage = Stage::new();
     stage.settle();
     let registry = &stage.broker.registry;
@@ -33,7 +33,7 @@ fn they_are_one_record_so_that_a_crash_leaves_all_or_none() {
     assert_eq!(outcomes, [Outcome::Created; 100]);
     assert_eq!(ticket, Ticket::new(StreamId::LOCAL, before.next()));
 
-    // One of them is refused: none is there.
+    // One of the commands is refused: none takes effect.
     let commands = [declare("another".into(), true), declare("q1".into(), false)];
     let refused = registry.submit_all(&Permit::system(), &commands, stage.now.monotonic);
     assert_eq!(refused.expect_err("is inequivalent").0, 1);
@@ -41,7 +41,7 @@ fn they_are_one_record_so_that_a_crash_leaves_all_or_none() {
 }
 
 #[test]
-fn those_of_several_threads_are_all_carried_out() {
+fn commands_of_several_threads_are_all_carried_out() {
     let stage = Stage::new();
     let (broker, now) = (stage.broker.clone(), stage.now.monotonic);
     let threads = (0..4).map(|thread| {

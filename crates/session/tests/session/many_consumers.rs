@@ -1,4 +1,4 @@
-//! Thousands of consumers on a channel: what one of them does is no work for all.
+//! Thousands of consumers on a channel: an action of one of them makes no work for all.
 
 use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};

@@ -1,4 +1,4 @@
-//! What ends with thousands of things ends in parts, and is told when all of it has.
+//! Ending something that has thousands of parts takes many turns, and is answered when all parts have ended.
 
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
@@ -11,9 +11,9 @@ use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
 
 const MANY: u64 = 500;
-/// A turn may end ten consumers.
+/// Budget of a turn, which can end ten consumers.
 const SHARE: u32 = 400;
-/// A step of the stage has a read and a turn.
+/// Most steps. A step of the stage has a read and a turn.
 const STEP_MAX: u64 = 2 * (SHARE as u64 / 40 + 1);
 
 fn stage() -> Stage {
@@ -27,7 +27,7 @@ fn counts(stage: &Stage, queue: &str) -> (u64, u64) {
     (ready, consumers as u64)
 }
 
-/// A queue with so many messages and a client with as many consumers, each of which holds one.
+/// A queue with this many messages and a client with as many consumers, each of which holds one.
 fn with_consumers() -> (Stage, usize) {
     let mut stage = stage();
     let link = stage.connect();
@@ -46,7 +46,7 @@ fn with_consumers() -> (Stage, usize) {
     (stage, link)
 }
 
-/// Steps, each of which ends few consumers, until the client is told; by then all have.
+/// Runs steps, each of which ends few consumers, until the client is answered; by then all have ended.
 fn ends_in_parts(stage: &mut Stage, link: usize, told: &Told) {
     let mut left = MANY;
     let mut steps = 0;
@@ -96,12 +96,13 @@ fn a_broken_socket_ends_its_consumers_in_parts() {
     assert_eq!(counts(&stage, "q"), (MANY, 0));
 }
 
-/// Steps, each of which settles few, until the queue holds `ready` messages that are ready. What comes after is done after all.
+/// Runs steps, each of which settles few deliveries, until `ready` messages of the queue are ready. Later commands run
+/// after all of them.
 fn settled_in_parts(settle: impl FnOnce(&mut Client), ready: u64) {
     let (mut stage, link) = with_consumers();
     let client = &mut stage.links[link].client;
     settle(client);
-    // It is read when all are settled.
+    // This command is read when all are settled.
     client.declare_queue(1, b"later", QueueDeclare::default(), &FieldTable::new());
     let mut steps = 0;
     loop {
@@ -130,7 +131,7 @@ fn a_nack_of_many_consumers_is_done_in_parts() {
 }
 
 #[test]
-fn what_is_acknowledged_when_the_socket_breaks_stays_so() {
+fn acknowledgements_survive_a_broken_socket() {
     let (mut stage, link) = with_consumers();
     stage.links[link].client.ack(1, MANY, true);
     stage.links[link].step(stage.now);
@@ -142,7 +143,7 @@ fn what_is_acknowledged_when_the_socket_breaks_stays_so() {
     assert_eq!(counts(&stage, "q"), (0, 0), "none came back");
 }
 
-/// Also what it declared and nobody else may use.
+/// The connection's exclusive queues are deleted, too.
 #[test]
 fn exclusive_queues_are_gone_when_their_connection_closes() {
     let mut stage = stage();
@@ -161,7 +162,7 @@ fn exclusive_queues_are_gone_when_their_connection_closes() {
     assert_eq!(stage.broker.registry.snapshot_full().queues.len(), 0);
 }
 
-/// Their number holds up neither the client that deletes them nor a core.
+/// A large number of queues blocks neither the client that deletes them nor a core.
 #[test]
 fn the_queues_of_a_deleted_vhost_go_in_parts() {
     const QUEUES: u64 = 2000;
@@ -291,7 +292,7 @@ fn a_disposition_of_many_links_is_done_in_parts() {
     assert_eq!(counts(&stage, "q"), (0, 0), "all were settled");
 }
 
-/// Two links that hold the messages of two queues in turns; `one` of them is deleted.
+/// Two links that hold alternate messages of two queues; queue `one` is deleted.
 #[test]
 fn a_link_whose_queue_is_deleted_ends_in_parts() {
     let mut stage = stage();

@@ -1,4 +1,4 @@
-//! What becomes of a publish over AMQP 0-9-1 by its properties, its size and its queue.
+//! The outcome of a publish over AMQP 0-9-1, by its properties, its size and its queue.
 
 use leveret_amqp091::{FieldTable, FieldValue, Properties, ShortStr};
 use leveret_broker::Settings;
@@ -7,7 +7,7 @@ use leveret_strict_client::amqp091::{Consume, Event, Options, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
-/// The first word of properties that has the headers.
+/// The first word of property flags with the headers flag.
 const HAS_HEADERS: u16 = 1 << 13;
 
 fn encoded(properties: Properties<'_>) -> Vec<u8> {
@@ -17,14 +17,14 @@ fn encoded(properties: Properties<'_>) -> Vec<u8> {
 }
 
 impl Stage {
-    /// Publishes to a queue; with what the channel is closed, if it is.
+    /// Publishes to a queue. Returns the close of the channel, if there is one.
     fn publish_on(&mut self, link: usize, queue: &str, properties: &[u8], body: &[u8]) -> Option<(u16, String)> {
         self.links[link].client.publish(1, b"", queue.as_bytes(), false, properties, body);
         self.settle();
         self.links[link].refusal()
     }
 
-    /// Bodies that a consumer gets of each queue.
+    /// Bodies that a consumer gets from each queue.
     fn deliveries(&mut self, link: usize, queue: &str) -> Vec<(Vec<u8>, String)> {
         let flags = Consume { no_ack: true, ..Consume::default() };
         self.links[link].client.consume(1, queue.as_bytes(), b"", flags, &FieldTable::new());
@@ -48,7 +48,7 @@ impl Stage {
 }
 
 #[test]
-fn copies_reach_the_queues_of_their_keys_and_blind_ones_are_kept_quiet() {
+fn copies_reach_the_queues_of_their_keys_and_bcc_is_removed() {
     let mut stage = Stage::new();
     let link = stage.connect();
     stage.declare_all(link, &["a", "b", "c", "d"], &FieldTable::new());
@@ -101,7 +101,7 @@ fn a_body_above_the_limit_closes_its_channel() {
 }
 
 #[test]
-fn a_queue_holds_so_many_bytes() {
+fn a_queue_drops_its_head_above_its_byte_limit() {
     let mut stage = Stage::new();
     let link = stage.connect();
     stage.declare_all(link, &["q"], &FieldTable::new().with("x-max-length-bytes", FieldValue::I32(8)));
@@ -112,7 +112,7 @@ fn a_queue_holds_so_many_bytes() {
     assert_eq!(bodies, ["five5", "six"], "the head is dropped");
 }
 
-/// Nothing is confirmed, and nothing was durable when the questions came: what was published before them counts.
+/// Nothing was durable or confirmed when the requests came; messages published before them count all the same.
 #[test]
 fn a_client_finds_what_it_published_before() {
     let mut stage = Stage::new();

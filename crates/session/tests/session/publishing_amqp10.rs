@@ -1,4 +1,4 @@
-//! Where messages of AMQP 1.0 senders go.
+//! Routing of messages from AMQP 1.0 senders.
 
 use leveret_amqp10::OwnedValue;
 use leveret_amqp10::message::{Header, MapSection, Properties, write_data, write_map_section};
@@ -37,7 +37,7 @@ fn a_message_goes_by_its_own_key_and_by_those_of_its_annotation() {
     assert_eq!(["a", "b", "c", "d"].map(|queue| ready(&stage, queue)), [1, 1, 1, 0]);
 }
 
-/// How many messages are in a queue.
+/// Number of ready messages in a queue.
 fn ready(stage: &Stage, queue: &str) -> u64 {
     let queue = stage.broker.registry.snapshot().queue("/", queue).expect("it was declared").clone();
     queue.apply();
@@ -82,7 +82,7 @@ fn a_link_s_messages_follow_the_bindings_as_they_change() {
     stage.settle();
     assert_eq!(send(&mut stage, 0, &plain), [3, 2], "and so does one that has gone");
 
-    // What a message has decides, not what the one before it had.
+    // Each message's own headers decide, not those of the message before it.
     let only = FieldTable::new().with("x-match", "all").with("kind", "b");
     stage.links[link].client.bind_queue(1, b"b", b"amq.headers", b"k", &only);
     stage.settle();
@@ -96,7 +96,7 @@ fn a_link_s_messages_follow_the_bindings_as_they_change() {
     assert_eq!(send(&mut stage, 1, &plain), [6, 3]);
 }
 
-/// What becomes of a message of this user in the name of `claimed`: its outcome, or why its link or session ended.
+/// Sends a message of this user in the name of `claimed`. Returns its outcome, or why its link or session ended.
 fn outcome(stage: &mut Stage, user: &str, claimed: &str) -> Result<State, Option<String>> {
     let mut client = Client10::connect(stage, user);
     client.client.attach_sender(CHANNEL, 0, "sender", Some("/queues/q"));
@@ -132,7 +132,8 @@ fn only_an_impersonator_sends_in_the_name_of_others() {
     assert_eq!(outcome(&mut stage, "speaker", "guest"), Ok(State::Accepted));
 }
 
-/// What ends the link of a sender whose messages led to a queue until this one, and how many that queue has then.
+/// Sends a message behind others that led to a queue. Returns the error that ends the link, and the queue's message
+/// count then.
 fn refusal_behind_others(message: &[u8], send: &Send<'_>) -> (Option<String>, u64) {
     let mut stage = Stage::with(Settings { max_message_size: 64, ..Settings::default() });
     let link = stage.connect();
@@ -157,7 +158,7 @@ fn refusal_behind_others(message: &[u8], send: &Send<'_>) -> (Option<String>, u6
 }
 
 #[test]
-fn a_message_is_looked_at_whatever_came_before_it() {
+fn a_message_is_checked_regardless_of_the_one_before_it() {
     let mut large = Vec::new();
     write_data(&mut large, &[0; 64]);
     let mut foreign = Vec::new();

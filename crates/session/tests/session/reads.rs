@@ -1,4 +1,4 @@
-//! Reading messages back whose neighbours stand in another log.
+//! Reading back messages whose neighbours are in another log.
 
 use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::Settings;
@@ -7,7 +7,7 @@ use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
-/// Every second message goes to two queues and stands in the shared log: both logs are read once per piece, not once per
+/// Every second message goes to two queues and is in the shared log: both logs are read once per piece, not once per
 /// message.
 #[test]
 fn messages_of_two_logs_come_back_in_few_reads() {
@@ -47,7 +47,7 @@ fn messages_of_two_logs_come_back_in_few_reads() {
 }
 
 #[test]
-fn a_queue_whose_head_is_read_from_disk_is_counted_as_waiting_for_it() {
+fn a_queue_reading_its_head_from_disk_counts_as_waiting() {
     let mut stage = Stage::with(Settings { queue_memory_bytes: 1, ..Settings::default() });
     let link = stage.connect();
     let (client, none) = (&mut stage.links[link].client, FieldTable::new());
@@ -59,14 +59,14 @@ fn a_queue_whose_head_is_read_from_disk_is_counted_as_waiting_for_it() {
     let waiting = |stage: &Stage| stage.broker.queue_metrics.sums().waiting[WaitReason::Disk as usize];
     assert_eq!(waiting(&stage), 0);
     stage.links[link].client.consume(1, b"q", b"", Consume { no_ack: true, ..Consume::default() }, &none);
-    // Nobody reads for it yet.
+    // No consumer reads from it yet.
     while stage.links[link].step(stage.now) {}
     assert_eq!(waiting(&stage), 1);
     stage.settle();
     assert_eq!(waiting(&stage), 0);
 }
 
-/// Many queues have a large dead letter at the same moment: few of these are in memory at a time, and all are moved.
+/// Many queues have a large dead letter at the same moment: only few are in memory at a time, and all are moved.
 #[test]
 fn few_large_dead_letters_are_in_memory_at_a_time() {
     const QUEUES: u64 = 20;
@@ -88,10 +88,10 @@ fn few_large_dead_letters_are_in_memory_at_a_time() {
     stage.now.monotonic += 2_000_000_000;
     stage.now.wall_ms += 2_000;
     let before = stage.reads;
-    // Every queue asks before the first read is done.
+    // Every queue requests its read before the first one is done.
     while stage.broker.deferred_turn(0, stage.now) {}
     while stage.other_work() {}
-    // Four reach the 32 MiB that may be in memory, and as many wait in the buffers of the log.
+    // Four messages reach the 32 MiB that may be in memory, and as many wait in the buffers of the log.
     let read = stage.reads - before;
     assert!((4..=8).contains(&read), "{read} were read while the log was busy");
     stage.settle();
@@ -100,9 +100,9 @@ fn few_large_dead_letters_are_in_memory_at_a_time() {
     assert_eq!((status.ready, status.bytes), (QUEUES, QUEUES * LENGTH as u64));
 }
 
-/// What was to come behind it on its channel doesn't: the client would miss a delivery tag.
+/// Later deliveries of its channel are dropped, since the client would miss a delivery tag.
 #[test]
-fn a_body_that_cannot_be_read_ends_its_channel_with_all_that_waits_behind_it() {
+fn an_unreadable_body_ends_its_channel_and_all_queued_behind_it() {
     let mut stage = Stage::with(Settings { body_file_from: 4_096, ..Settings::default() });
     let link = stage.connect();
     let client = &mut stage.links[link].client;
@@ -136,9 +136,9 @@ fn a_body_that_cannot_be_read_ends_its_channel_with_all_that_waits_behind_it() {
     assert!(stage.links[link].told().iter().any(|told| matches!(told, Told::Event(Event::Got { .. }))));
 }
 
-/// What a channel asked before the broker closed it isn't answered: the client may have opened it again.
+/// A request from before the broker closed the channel isn't answered: the client may have opened the channel again.
 #[test]
-fn a_channel_that_ends_takes_along_the_question_that_waits_for_the_disk() {
+fn a_closed_channel_drops_its_request_that_waits_for_the_disk() {
     for question in ["get", "declare"] {
         let mut stage = Stage::with(Settings { body_file_from: 4_096, queue_memory_bytes: 1, ..Settings::default() });
         let link = stage.connect();
@@ -164,7 +164,7 @@ fn a_channel_that_ends_takes_along_the_question_that_waits_for_the_disk() {
             _ => stage.links[link].client.declare_queue(1, b"new", durable, &none),
         }
         step(&mut stage);
-        // The body's, which was asked for first.
+        // The read of the body, which was requested first.
         stage.read_one();
         step(&mut stage);
         stage.links[link].client.open_channel(1);

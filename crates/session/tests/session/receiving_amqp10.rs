@@ -8,7 +8,7 @@ use leveret_strict_client::amqp091::QueueDeclare;
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::Stage;
 
-/// A stage with queues of so many messages each.
+/// A stage with queues of this many messages each.
 fn stage(settings: Settings, queues: &[&str], messages: usize, size: usize) -> Stage {
     let mut stage = Stage::with(settings);
     let link = stage.connect();
@@ -23,7 +23,7 @@ fn stage(settings: Settings, queues: &[&str], messages: usize, size: usize) -> S
 }
 
 #[test]
-fn a_link_that_leaves_makes_room_for_the_unsettled_deliveries_of_others() {
+fn a_detached_link_frees_room_for_deliveries_of_others() {
     let settings = Settings { unsettled_max: 4, ..Settings::default() };
     let mut stage = stage(settings, &["a", "b"], 10, 12);
     let mut client = Client10::connect(&mut stage, "guest");
@@ -39,9 +39,9 @@ fn a_link_that_leaves_makes_room_for_the_unsettled_deliveries_of_others() {
     assert_eq!(client.delivered(1), 4);
 }
 
-/// Otherwise its task would come back at once, for as long as the client doesn't read.
+/// Otherwise its task would be scheduled again at once, for as long as the client doesn't read.
 #[test]
-fn a_client_that_does_not_read_is_waited_for() {
+fn a_client_that_does_not_read_causes_no_busy_loop() {
     let mut stage = stage(Settings::default(), &["large"], 1, 300_000);
     let mut client = Client10::connect(&mut stage, "guest");
     client.client.attach_receiver(CHANNEL, 0, "receiver", "/queues/large", false);
@@ -81,7 +81,7 @@ fn links_take_turns_after_so_many_messages_of_a_queue() {
     assert_eq!(handles, [0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1]);
 }
 
-/// Links that wait for the client to settle something are looked at once for a frame of it, and not again and again.
+/// Links that wait for the client to settle something are checked once per frame of the client, not repeatedly.
 #[test]
 fn links_that_wait_for_settlements_keep_no_core_busy() {
     const LINKS: u32 = 100;

@@ -35,7 +35,7 @@ impl Stage {
         self.settle();
     }
 
-    /// A requester that has asked over the queue q, a responder, and the name that the responder was given.
+    /// A requester that has sent a request over the queue q, a responder, and the reply name that the responder got.
     fn request(&mut self) -> (usize, usize, String) {
         let (requester, responder) = (self.connect(), self.connect());
         self.declare(responder, "q", false);
@@ -61,7 +61,7 @@ fn ok(refusal: Option<(u16, String)>) -> (u16, String) {
 }
 
 #[test]
-fn an_answer_reaches_who_asked_without_a_queue() {
+fn an_answer_reaches_the_requester_without_a_queue() {
     let mut stage = Stage::new();
     let (requester, responder, name) = stage.request();
     stage.links[responder].client.confirm_select(1);
@@ -101,11 +101,11 @@ fn more_answers_than_one_write_takes_come_in_order() {
 }
 
 #[test]
-fn after_the_consumer_is_gone_its_name_is_unroutable() {
+fn a_reply_name_is_unroutable_after_its_consumer_is_gone() {
     for cancel in [true, false] {
         let mut stage = Stage::new();
         let (requester, responder, name) = stage.request();
-        // The responder's route is remembered.
+        // The responder's route is cached.
         stage.send(responder, &name, true, &[0, 0], b"in time");
         assert_eq!(stage.links[requester].told().len(), 1);
         if cancel {
@@ -126,7 +126,7 @@ fn after_the_consumer_is_gone_its_name_is_unroutable() {
 }
 
 #[test]
-fn the_pseudo_queue_is_always_there_and_a_name_while_somebody_waits() {
+fn the_pseudo_queue_always_exists_and_a_name_while_consumed() {
     let mut stage = Stage::new();
     let (_, responder, name) = stage.request();
     for (name, passive) in [(REPLY_TO, true), (REPLY_TO, false), (&name, true), (&name, false)] {
@@ -142,7 +142,7 @@ fn the_pseudo_queue_is_always_there_and_a_name_while_somebody_waits() {
 }
 
 #[test]
-fn what_the_pseudo_queue_cannot_do_is_refused_in_rabbitmqs_words() {
+fn unsupported_pseudo_queue_methods_fail_in_rabbitmqs_words() {
     let refused = |act: &dyn Fn(&mut Stage, usize)| {
         let mut stage = Stage::new();
         let link = stage.connect();
@@ -184,7 +184,7 @@ fn what_the_pseudo_queue_cannot_do_is_refused_in_rabbitmqs_words() {
 }
 
 #[test]
-fn nobody_else_gets_at_the_answers() {
+fn answers_are_not_accessible_to_other_connections() {
     let mut stage = Stage::new();
     let (requester, responder, name) = stage.request();
     let thief = stage.connect();

@@ -57,7 +57,7 @@ fn a_link_for_answers_takes_the_permission_to_read_them() {
 }
 
 #[test]
-fn nobody_answers_a_requester_that_is_not_there() {
+fn a_sender_to_a_missing_requester_is_refused() {
     let mut stage = Stage::new();
     let mut requester = Client10::connect(&mut stage, "guest");
     assert_eq!(requester.attach_replies(&mut stage), None);

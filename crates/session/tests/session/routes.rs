@@ -1,4 +1,4 @@
-//! Which queues messages of one connection reach, one right behind the other, when keys and headers differ.
+//! The queues that messages of one connection reach, published in direct succession, when keys and headers differ.
 
 use leveret_amqp091::{FieldTable, Properties};
 use leveret_model::ExchangeId;
@@ -42,7 +42,7 @@ impl Stage {
         told.collect::<Vec<_>>().join(" ")
     }
 
-    /// What came in through an exchange, and how many copies went out.
+    /// Number of messages that came in through an exchange, and number of copies that went out.
     fn through(&self, exchange: &str) -> (u64, u64) {
         let snapshot = self.broker.registry.snapshot();
         let id: ExchangeId = snapshot.topology.exchange("/", exchange).expect("there is one").id;
@@ -51,7 +51,7 @@ impl Stage {
     }
 }
 
-/// A message's headers decide, and neither those before it nor that it has none.
+/// A message's own headers decide, neither the headers nor the lack of headers of messages before it.
 #[test]
 fn headers_are_looked_at_for_each_message() {
     let mut stage = Stage::new();
@@ -75,7 +75,7 @@ fn headers_are_looked_at_for_each_message() {
         stage.write(link, ("amq.headers", "k"), headers, &number.to_string());
     }
     stage.settle();
-    // With another binding all ways are new.
+    // Another binding invalidates all cached routes.
     stage.declare_and_bind(link, &[("late", "amq.headers", "", kind("b"))]);
     stage.write(link, ("amq.headers", "k"), Some(&b), "11");
     stage.write(link, ("amq.headers", "other"), Some(&b), "12");
@@ -88,9 +88,9 @@ fn headers_are_looked_at_for_each_message() {
     assert_eq!(stage.through("amq.headers"), (13, 13 + 3 + 4 + 5 + 2));
 }
 
-/// Behind another exchange, headers decide for the keys that lead to a headers exchange alone.
+/// Behind another exchange, headers only decide for the keys that lead to a headers exchange.
 #[test]
-fn a_key_may_lead_to_where_headers_decide() {
+fn a_key_may_lead_to_a_headers_exchange() {
     let mut stage = Stage::new();
     let link = stage.connect();
     let a = FieldTable::new().with("kind", "a");
@@ -113,7 +113,8 @@ fn a_key_may_lead_to_where_headers_decide() {
     assert_eq!(stage.take_all(link, "a"), "headers:1 headers:4");
 }
 
-/// Keys that lead to the same queues go there together, each message as it was sent, and each exchange counts its own.
+/// Keys that lead to the same queues are handed over together. Messages keep their order, and each exchange counts its
+/// own.
 #[test]
 fn messages_with_many_keys_reach_their_queues_in_order() {
     let mut stage = Stage::new();
@@ -128,7 +129,7 @@ fn messages_with_many_keys_reach_their_queues_in_order() {
         ],
     );
     let mut expected = Vec::new();
-    // More keys than a connection remembers.
+    // More keys than the route cache of a connection holds.
     for number in 0..3000 {
         let exchange = if number % 7 == 0 { "amq.fanout" } else { "amq.topic" };
         let key = format!("sensor.{}", number % 1500);

@@ -13,7 +13,7 @@ use leveret_strict_client::amqp091::{Client, Event, Options as ClientOptions};
 /// Turns after which a stage that isn't quiet never will be.
 pub(crate) const TURNS_MAX: usize = 10_000;
 
-/// Lets everybody in under the name they give.
+/// Accepts every user name without a password check.
 struct Anybody;
 
 impl Authenticate for Anybody {
@@ -27,14 +27,14 @@ impl Authenticate for Anybody {
     }
 }
 
-/// The stage looks at everybody in turn: nobody has to be woken.
+/// A notifier that does nothing: the stage polls every connection in turn, so no wake-ups are needed.
 pub(crate) struct Nobody;
 
 impl Wake for Nobody {
     fn wake(&self) {}
 }
 
-/// What a client was told. Bytes that the client only lends are copied.
+/// A message that a client received. Bytes that the client only lends are copied.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Told {
     Event(Event),
@@ -45,23 +45,23 @@ pub(crate) enum Told {
 pub(crate) struct Link {
     pub(crate) client: Client,
     pub(crate) connection: Connection,
-    /// What the connection didn't take yet.
+    /// Bytes that the connection didn't take yet.
     unread: Vec<u8>,
     answers: Vec<u8>,
     told: Vec<Told>,
-    /// Whether the client takes what the connection writes.
+    /// Whether the client reads the connection's output.
     pub(crate) reads: bool,
     /// Bytes that the connection has written.
     pub(crate) received: usize,
 }
 
 impl Link {
-    /// What the client was told since the last call.
+    /// The messages that the client received since the last call.
     pub(crate) fn told(&mut self) -> Vec<Told> {
         std::mem::take(&mut self.told)
     }
 
-    /// Code and text of the close of channel or connection that it was told since the last look.
+    /// Code and text of the close of channel or connection that it received since the last call.
     pub(crate) fn refusal(&mut self) -> Option<(u16, String)> {
         self.told().into_iter().find_map(|told| match told {
             Told::Event(Event::ChannelClosed { reason, .. } | Event::ConnectionClosed(reason)) => {
@@ -71,7 +71,7 @@ impl Link {
         })
     }
 
-    /// True when anything went either way.
+    /// True if bytes went either way.
     pub(crate) fn step(&mut self, now: Now) -> bool {
         let before = (self.unread.len(), self.answers.len(), self.received);
         let output = std::mem::take(self.client.output());
@@ -109,7 +109,7 @@ impl Link {
     }
 }
 
-/// A broker on a disk in memory.
+/// A broker on an in-memory disk.
 pub(crate) struct Stage {
     pub(crate) broker: Arc<Broker>,
     pub(crate) now: Now,
@@ -140,7 +140,7 @@ impl Stage {
         stage
     }
 
-    /// A change of the control plane, carried out at once.
+    /// Carries out a change of the control plane at once.
     pub(crate) fn command(&mut self, command: Command) {
         self.broker.bootstrap(vec![command], self.now).expect("the command is accepted");
         self.settle();
@@ -164,7 +164,7 @@ impl Stage {
         }));
     }
 
-    /// Connects `guest` and opens channel 1; the number of the link.
+    /// Connects `guest` and opens channel 1; returns the number of the link.
     pub(crate) fn connect(&mut self) -> usize {
         self.connect_with(ClientOptions::default())
     }
@@ -178,7 +178,7 @@ impl Stage {
         at
     }
 
-    /// Begins a connection, whatever becomes of it.
+    /// Begins a connection, even if it will be refused.
     pub(crate) fn dial(&mut self, options: ClientOptions) -> usize {
         self.peers += 1;
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
@@ -197,7 +197,7 @@ impl Stage {
         self.links.len() - 1
     }
 
-    /// Lets everybody go on until nobody has anything to do. Time passes only as the log asks for it.
+    /// Runs everything until no work is left. The clock advances only when the log asks for it.
     pub(crate) fn settle(&mut self) {
         for _ in 0..TURNS_MAX {
             let mut moved = self.disk_work();
@@ -211,14 +211,14 @@ impl Stage {
         panic!("the stage never comes to rest");
     }
 
-    /// Takes all files away whose names begin so.
+    /// Removes all files whose names begin with `prefix`.
     pub(crate) fn lose_files(&self, prefix: &str) {
         for name in self.disk.list().expect("names").iter().filter(|name| name.starts_with(prefix)) {
             self.disk.remove(name).expect("it is there");
         }
     }
 
-    /// Time passes, in steps of a tenth of a second.
+    /// Advances the clock in steps of a tenth of a second.
     pub(crate) fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds * 10 {
             self.now.monotonic += 100_000_000;
@@ -241,7 +241,7 @@ impl Stage {
                         self.broker.complete(StreamId::LOCAL, id, result, self.now).expect("the log works");
                         worked = true;
                     }
-                    // It waits for company: a moment that nobody else sees.
+                    // The log waits a moment to coalesce writes, unnoticed by anything else.
                     Next::At(at) if at < self.now.monotonic + 10_000_000 => {
                         self.now.monotonic = self.now.monotonic.max(at);
                     }
@@ -252,13 +252,13 @@ impl Stage {
         worked
     }
 
-    /// The oldest read that waits, and nothing else.
+    /// Carries out the oldest waiting read, and nothing else.
     #[track_caller]
     pub(crate) fn read_one(&mut self) {
         self.broker.next_read().expect("one waits").run(&self.disk, self.now);
     }
 
-    /// What a broker does whose log is in the middle of a write.
+    /// Runs the broker's other work while its log is in the middle of a write.
     pub(crate) fn other_work(&mut self) -> bool {
         let mut worked = false;
         while let Some(job) = self.broker.next_body_job() {

@@ -1,4 +1,4 @@
-//! Topic permissions: which routing keys a user may publish and bind with at a topic exchange.
+//! Topic permissions: the routing keys that a user may publish and bind with at a topic exchange.
 
 use leveret_amqp091::{FieldTable, Properties};
 use leveret_model::{Command, SetTopicPermissions};
@@ -46,7 +46,7 @@ fn publishing_takes_write_on_the_key() {
     assert_eq!(stage.publish_to(link, b"amq.topic", b"b.c", &[0, 0]), None, "no limit without one");
     stage.limit("amq.topic", "^a", "^a");
     assert_eq!(stage.publish_to(link, b"amq.topic", b"a.c", &[0, 0]), None);
-    // The connection remembers where this key leads, and asks again since permissions have changed.
+    // The route of this key is cached, but checked again since permissions have changed.
     assert_eq!(stage.publish_to(link, b"amq.topic", b"b.c", &[0, 0]), refused("write", "b.c"));
 }
 
@@ -87,7 +87,7 @@ fn binding_and_unbinding_take_read_on_the_key() {
 }
 
 #[test]
-fn only_topic_exchanges_and_only_the_one_that_is_named_are_limited() {
+fn topic_permissions_limit_only_the_named_topic_exchange() {
     let mut stage = Stage::new();
     let link = stage.queue();
     stage.limit("amq.topic", "", "");

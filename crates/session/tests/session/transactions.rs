@@ -1,4 +1,4 @@
-//! What a client can make a transaction hold that settles its deliveries one by one.
+//! Limits on what a client makes a transaction hold by settling its deliveries one by one.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const CONTROL: u32 = 0;
 const CONSUMER: u32 = 1;
 const MESSAGES: u32 = 1000;
 
-/// `count` messages in the queue `work`, whose dead letters go to `dead`; the link that published them.
+/// Puts `count` messages into the queue `work`, whose dead letters go to `dead`. Returns the link that published them.
 fn filled(stage: &mut Stage, count: u32) -> usize {
     let link = stage.connect();
     let client = &mut stage.links[link].client;
@@ -39,11 +39,11 @@ struct Settler {
     client: Client,
     connection: Connection,
     delivered: Vec<Serial>,
-    /// Deliveries that the broker settled, in how many dispositions, by their outcome.
+    /// Deliveries that the broker settled: their number, the number of dispositions, and the outcome.
     answered: Vec<(u32, u32, Option<State>)>,
     outcome: Option<State>,
     ended: Option<String>,
-    /// The most that one read cost.
+    /// Largest memory cost of one read.
     peak: u64,
 }
 
@@ -80,7 +80,7 @@ impl Settler {
         settler
     }
 
-    /// Lets both sides go on until nobody has anything to say.
+    /// Runs both sides until neither has anything left to send.
     fn run(&mut self, stage: &mut Stage) {
         loop {
             let input = std::mem::take(self.client.output());
@@ -136,7 +136,7 @@ impl Settler {
         assert_eq!(outcome, State::Accepted);
     }
 
-    /// One disposition for each of the deliveries.
+    /// Sends one disposition for each of the deliveries.
     fn settle_each(&mut self, stage: &mut Stage, txn_id: &[u8], ids: &[Serial], outcome: Outcome<'_>) {
         let state = Some(DeliveryState::Transactional { txn_id, outcome: Some(outcome) });
         ids.iter().for_each(|id| self.client.dispose(CHANNEL, *id, *id, false, state));
@@ -155,7 +155,7 @@ fn rejections_one_by_one_hold_no_more_than_a_range() {
     settler.peak = 0;
     settler.settle_each(&mut stage, &txn, &ids, Outcome::Rejected { error: None });
     settler.discharge(&mut stage, &txn);
-    // Each of them waiting for the moves of all would be 8 MB.
+    // If each rejection waited for the moves of all, they would take 8 MB.
     assert!(settler.peak < 512 << 10, "{} bytes", settler.peak);
     assert_eq!(settler.answered, [(0, MESSAGES - 1, Some(State::Rejected(None)))]);
 }
@@ -165,7 +165,7 @@ fn deliveries_settled_in_transactions_are_limited() {
     let mut stage = Stage::with(Settings { unsettled_max: 4, ..Settings::default() });
     filled(&mut stage, 12);
     let mut settler = Settler::connect(&mut stage);
-    // What is discharged counts no longer.
+    // Discharged transactions no longer count.
     let txn = settler.declare(&mut stage);
     let ids = std::mem::take(&mut settler.delivered);
     settler.settle_each(&mut stage, &txn, &ids[..3], Outcome::Accepted);
@@ -179,7 +179,7 @@ fn deliveries_settled_in_transactions_are_limited() {
     let ids = std::mem::take(&mut settler.delivered);
     settler.settle_each(&mut stage, &other, &ids[..2], Outcome::Accepted);
     assert_eq!(settler.ended.as_deref(), Some("amqp:resource-limit-exceeded"));
-    // Nothing of either happened: 3 of 12 are gone.
+    // Neither transaction took effect: 3 of 12 are gone.
     let link = stage.connect();
     stage.links[link].client.consume(1, b"work", b"", Consume::default(), &FieldTable::new());
     stage.settle();
@@ -187,7 +187,7 @@ fn deliveries_settled_in_transactions_are_limited() {
     assert_eq!(told.iter().filter(|told| matches!(told, Told::Delivered { .. })).count(), 9);
 }
 
-/// Allocations of a commit over AMQP 0-9-1 of what `settle` does with each delivery.
+/// Allocations of a commit over AMQP 0-9-1, where `settle` is called for each delivery.
 fn allocations_of_commit(settle: impl Fn(&mut Client091, u64)) -> u64 {
     let mut stage = Stage::new();
     let at = filled(&mut stage, MESSAGES);

@@ -1,5 +1,5 @@
-//! Publishers that wait for the log: nobody waits for room who won't be told of it, and those whose consumers wait for the disk
-//! send less meanwhile.
+//! Publishers that wait for the log: none waits for room without being registered for a wake-up, and publishers send
+//! less while their consumers wait for the disk.
 
 use leveret_amqp10::message::write_data;
 use leveret_amqp091::{FieldTable, Properties};
@@ -10,7 +10,7 @@ use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
 
-/// A body that goes through the log's buffer as a whole.
+/// A body that passes through the log's buffer as a whole.
 static BODY: [u8; 200 << 10] = [b'x'; 200 << 10];
 
 fn persistent() -> Vec<u8> {
@@ -20,7 +20,7 @@ fn persistent() -> Vec<u8> {
 }
 
 impl Stage {
-    /// Publishers fill the log's buffer while the disk does nothing.
+    /// Fills the log's buffer from publishers while the disk does nothing.
     fn fill_log(&mut self) {
         let fillers: Vec<usize> = (0..6).map(|_| self.connect()).collect();
         for filler in fillers {
@@ -47,14 +47,14 @@ fn stage() -> (Stage, usize) {
 }
 
 #[test]
-fn a_publisher_reads_on_until_it_has_left_word() {
+fn a_publisher_is_read_until_it_has_registered() {
     let (mut stage, publisher) = stage();
     let confirmed = |tag| Told::Event(Event::Confirmed { channel: 1, first: tag, last: tag, positive: true });
     stage.links[publisher].client.publish(1, b"", b"q", false, &persistent(), b"1");
     stage.settle();
     assert!(stage.links[publisher].told().contains(&confirmed(1)));
 
-    // All of its own is durable, so that it left no word; then others take the room.
+    // All its own publishes are durable, so it didn't register; then others take the room.
     stage.fill_log();
     assert!(stage.links[publisher].connection.wants_read(), "nobody would tell it when there is room again");
     stage.links[publisher].client.publish(1, b"", b"q", false, &persistent(), b"2");
@@ -65,7 +65,7 @@ fn a_publisher_reads_on_until_it_has_left_word() {
 }
 
 #[test]
-fn so_does_a_sender() {
+fn a_sender_is_read_until_it_has_registered() {
     let (mut stage, _) = stage();
     let mut sender = Client10::connect(&mut stage, "guest");
     sender.client.attach_sender(CHANNEL, 0, "sender", Some("/queues/q"));
@@ -91,8 +91,8 @@ fn so_does_a_sender() {
     assert_eq!(sender.connection.receive(&second, stage.now), second.len());
 }
 
-/// How many messages of 10 kB a connection publishes before it isn't read any more, while the disk does nothing: to a queue
-/// whose messages have left memory.
+/// Number of messages of 10 kB that a connection publishes before it is no longer read, to a queue whose messages have
+/// left memory, while the disk does nothing.
 fn published_at_once(consume: Option<Consume>) -> usize {
     let mut stage = Stage::with(Settings { queue_memory_bytes: 1, ..Settings::default() });
     let (publisher, consumer) = (stage.connect(), stage.connect());
@@ -107,7 +107,7 @@ fn published_at_once(consume: Option<Consume>) -> usize {
         let client = &mut stage.links[consumer].client;
         client.qos(1, 1, false);
         client.consume(1, b"q", b"", consume, &none);
-        // The second one may have one message only, and gets it.
+        // The second consumer may have one message only, and gets it.
         while stage.links[consumer].step(stage.now) {}
         if !consume.no_ack {
             stage.settle();

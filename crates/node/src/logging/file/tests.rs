@@ -30,7 +30,7 @@ fn write(file: &mut LogFile, message: &str) {
     file.flush();
 }
 
-/// What is in the directory, by name.
+/// The contents of the files in the directory, by name.
 fn found(directory: &Path) -> Vec<(String, String)> {
     let mut found: Vec<_> = fs::read_dir(directory)
         .expect("is there")
@@ -60,7 +60,7 @@ fn check(directory: &Path, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_file_that_is_full_is_put_aside_and_so_many_are_kept() {
+fn a_full_file_is_rotated_and_a_limited_number_is_kept() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let mut file = open(&path, "log.file.rotation.size = 10\nlog.file.rotation.count = 2\n");
@@ -68,7 +68,7 @@ fn a_file_that_is_full_is_put_aside_and_so_many_are_kept() {
         write(&mut file, message);
     }
     check(directory.path(), &[("a.log", "six\n"), ("a.log.0", "fivefivefive\n"), ("a.log.1", "thre\nfour\n")]);
-    // It goes on where it was.
+    // It continues where it was.
     drop(file);
     let mut file = open(&path, "log.file.rotation.size = 10\nlog.file.rotation.count = 2\n");
     write(&mut file, "seven");
@@ -77,7 +77,7 @@ fn a_file_that_is_full_is_put_aside_and_so_many_are_kept() {
 }
 
 #[test]
-fn a_file_of_which_none_are_kept_begins_anew() {
+fn a_full_file_without_kept_ones_starts_empty() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut file = open(&directory.path().join("a.log"), "log.file.rotation.size = 4\n");
     write(&mut file, "one");
@@ -86,7 +86,7 @@ fn a_file_of_which_none_are_kept_begins_anew() {
 }
 
 #[test]
-fn old_ones_are_compressed() {
+fn rotated_files_are_compressed() {
     let directory = tempfile::tempdir().expect("a directory");
     let keys = "log.file.rotation.size = 4\nlog.file.rotation.count = 2\nlog.file.rotation.compress = true\n";
     let mut file = open(&directory.path().join("a.log"), keys);
@@ -97,7 +97,7 @@ fn old_ones_are_compressed() {
 }
 
 #[test]
-fn a_file_is_put_aside_when_its_hour_has_come() {
+fn a_file_is_rotated_at_its_configured_time() {
     let directory = tempfile::tempdir().expect("a directory");
     let keys = "log.file.rotation.date = $D0\nlog.file.rotation.count = 1\n";
     let mut file = open(&directory.path().join("a.log"), keys);
@@ -111,7 +111,7 @@ fn a_file_is_put_aside_when_its_hour_has_come() {
 }
 
 #[test]
-fn a_file_that_somebody_moved_is_made_anew() {
+fn a_file_moved_by_another_program_is_created_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let mut file = open(&path, "");

@@ -52,7 +52,7 @@ fn datagrams_of_either_form_come_one_per_line() {
 }
 
 #[test]
-fn over_tcp_messages_come_with_their_length_and_a_server_that_was_away_hears_of_the_gap() {
+fn tcp_messages_have_their_length_and_report_lost_lines() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
     let port = listener.local_addr().expect("is bound").port();
     drop(listener);
@@ -72,7 +72,8 @@ fn over_tcp_messages_come_with_their_length_and_a_server_that_was_away_hears_of_
     assert_eq!(text, format!("{} {told}", told.len()));
 }
 
-/// A server that takes two connections with TLS, and what it read from each. `roots` is where its certificate goes.
+/// A server that takes two connections with TLS, and the text that it read from each. Its certificate is written to
+/// `roots`.
 fn two_connections(
     roots: &std::path::Path,
     versions: &[&'static SupportedProtocolVersion],
@@ -95,7 +96,7 @@ fn two_connections(
             let (stream, _) = listener.accept().expect("a connection");
             let session = ServerConnection::new(config.clone()).expect("a session");
             let mut text = Vec::new();
-            // It ends without a goodbye, or with an alert.
+            // It ends without a TLS close, or with an alert.
             let _ = StreamOwned::new(session, stream).read_to_end(&mut text);
             texts.push(String::from_utf8(text).expect("is text"));
         }
@@ -105,7 +106,7 @@ fn two_connections(
 }
 
 #[test]
-fn over_tls_the_server_must_show_a_certificate_of_a_root_that_was_named() {
+fn a_tls_server_needs_a_certificate_of_a_configured_root() {
     let directory = tempfile::tempdir().expect("a directory");
     let roots = directory.path().join("ca.pem");
     let (port, accepting) = two_connections(&roots, rustls::ALL_VERSIONS);
@@ -126,7 +127,7 @@ fn over_tls_the_server_must_show_a_certificate_of_a_root_that_was_named() {
 }
 
 #[test]
-fn over_tls_only_the_versions_that_were_named_are_spoken() {
+fn tls_only_uses_the_configured_versions() {
     let directory = tempfile::tempdir().expect("a directory");
     let roots = directory.path().join("ca.pem");
     let (port, accepting) = two_connections(&roots, &[&rustls::version::TLS12]);
