@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use imbl::HashMap;
+use imbl::{HashMap, OrdMap, Vector};
 use leveret_model::{Binding, BindingsBetween, Change, Destination, Exchange, QueueId, Topology};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -35,7 +35,7 @@ pub struct NoExchange;
 pub struct Router {
     vhosts: HashMap<Arc<str>, Arc<Vhost>>,
     /// Exchanges with leftovers, once for each: vhost and name.
-    untidy: Vec<(Arc<str>, Arc<str>)>,
+    untidy: Vector<(Arc<str>, Arc<str>)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -50,39 +50,33 @@ struct Node {
     table: Table,
     /// Number of bindings in the table, without leftovers.
     bindings: usize,
-    leftovers: Option<Arc<Leftovers>>,
+    /// Bindings that are still in the table although their queues are deleted: to remove tens of thousands at once would keep a core
+    /// from all other work.
+    leftovers: OrdMap<QueueId, BindingsBetween>,
     alternate: Option<Arc<str>>,
 }
-
-/// Bindings that are still in the table although their queues are deleted: to remove tens of thousands at once would keep a core
-/// from all other work.
-#[derive(Clone, Debug, Default)]
-struct Leftovers(Vec<(QueueId, BindingsBetween)>);
 
 impl Node {
     /// Whether a target is a deleted queue.
     fn is_leftover(&self, target: &RouteTarget) -> bool {
-        match (&self.leftovers, target) {
-            (Some(leftovers), RouteTarget::Queue(id)) => leftovers.0.iter().any(|(gone, _)| gone == id),
-            _ => false,
+        match target {
+            RouteTarget::Queue(id) => !self.leftovers.is_empty() && self.leftovers.contains_key(id),
+            RouteTarget::Exchange(_) => false,
         }
     }
 
     /// Removes some leftovers. True when none are left of one queue.
     fn tidy(&mut self) -> bool {
-        let Some(leftovers) = self.leftovers.as_mut().map(Arc::make_mut) else { return true };
-        let Some((_, gone)) = leftovers.0.last_mut() else { return true };
+        let Some((queue, mut gone)) = self.leftovers.get_max().cloned() else { return true };
         for _ in 0..TIDIED_MAX {
             let Some(one) = gone.take_one() else {
                 self.table.unbind(gone.first());
-                leftovers.0.pop();
-                if leftovers.0.is_empty() {
-                    self.leftovers = None;
-                }
+                self.leftovers.remove(&queue);
                 return true;
             };
             self.table.unbind(&one);
         }
+        self.leftovers.insert(queue, gone);
         false
     }
 }
@@ -142,14 +136,13 @@ impl Router {
         node.bindings = node.bindings.saturating_sub(gone.len());
         if node.bindings == 0 {
             node.table = node.table.emptied();
-            node.leftovers = None;
+            node.leftovers = OrdMap::new();
             return;
         }
         match queue.filter(|_| gone.len() > TIDIED_MAX) {
             Some(queue) => {
-                let leftovers = Arc::make_mut(node.leftovers.get_or_insert_default());
-                leftovers.0.push((queue, gone.clone()));
-                self.untidy.push((first.vhost.clone(), first.source.clone()));
+                node.leftovers.insert(queue, gone.clone());
+                self.untidy.push_back((first.vhost.clone(), first.source.clone()));
             }
             None => gone.iter().for_each(|binding| node.table.unbind(binding)),
         }
@@ -162,12 +155,12 @@ impl Router {
 
     /// Removes some of the bindings that lead to deleted queues. Routes stay the same.
     pub fn tidy(&mut self) {
-        let Some((vhost, exchange)) = self.untidy.last().cloned() else { return };
+        let Some((vhost, exchange)) = self.untidy.back().cloned() else { return };
         let node = self.vhost_mut(&vhost).and_then(|vhost| vhost.exchanges.get_mut(&exchange)).map(Arc::make_mut);
         // It may be gone itself, or another one.
         let is_done = node.is_none_or(Node::tidy);
         if is_done {
-            self.untidy.pop();
+            self.untidy.pop_back();
         }
     }
 
@@ -264,7 +257,7 @@ impl Router {
             let node = Node {
                 table: Table::new(exchange.kind),
                 bindings: 0,
-                leftovers: None,
+                leftovers: OrdMap::new(),
                 alternate: exchange.alternate().map(Arc::from),
             };
             vhost.exchanges.insert(exchange.name.clone(), Arc::new(node));

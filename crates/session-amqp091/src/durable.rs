@@ -8,7 +8,7 @@ use leveret_queue::{WaitReason, Watermarks};
 
 use super::held::{Answer, Held};
 use super::publish::short;
-use super::session::Session;
+use super::session::{Phase, Session};
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
@@ -17,14 +17,14 @@ use leveret_broker::wait_for::WaitFor;
 impl Session {
     /// Applies, confirms and answers everything that became durable.
     pub(crate) fn durable_work(&mut self, now: Now) {
-        let streams = self.client.broker.streams.clone();
-        if !self.client.undurable.apply(&|stream| streams.reached(stream), &mut self.client.budget) {
+        if !self.client.apply_durable() {
             // The rest follows in the next turn: the position that it waits for has been reached.
             return;
         }
         self.confirm_durable(now);
+        let applied = self.client.applied();
         match &self.held {
-            Held::Durable { wait, .. } if streams.have(wait) => {
+            Held::Durable { wait, .. } if wait.is_reached(&applied) => {
                 let Held::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
                 self.client.broker.registry.publish();
                 self.answer(answer);
@@ -48,13 +48,15 @@ impl Session {
 
     /// Sends the confirms that are due.
     pub(crate) fn confirm_durable(&mut self, now: Now) {
-        if self.confirming.is_empty() {
+        if self.confirming.is_empty() || self.phase != Phase::Running {
+            // Nothing may follow the broker's `connection.close`.
             return;
         }
         let streams = &self.client.broker.streams;
-        let reached = |stream| match streams.reached(stream) {
-            reached if is_planted(Bug::ConfirmWhenWritten) => Watermarks::synced(reached.written),
-            reached => reached,
+        let applied = self.client.applied();
+        let reached = |stream| match is_planted(Bug::ConfirmWhenWritten) {
+            true => Watermarks::synced(streams.reached(stream).written),
+            false => applied(stream),
         };
         let (channels, output, counters) = (&mut self.channels, &mut self.client.output, &self.client.counters);
         let contents = &mut self.contents;
@@ -89,7 +91,12 @@ impl Session {
     /// Answers now, or blocks input until the position is reached.
     pub(crate) fn answer_when_durable(&mut self, wait: impl Into<WaitFor>, answer: Answer) {
         let wait = wait.into();
-        if self.client.broker.streams.have(&wait) {
+        let is_reached = match answer {
+            // Its messages are in their queues when they are applied.
+            Answer::TxCommitOk { .. } => wait.is_reached(&self.client.applied()),
+            _ => self.client.broker.streams.have(&wait),
+        };
+        if is_reached {
             self.client.broker.registry.publish();
             self.answer(answer);
         } else {

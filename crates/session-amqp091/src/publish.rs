@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use super::content::{Body, Incoming, Publish, Received, Whole, WholeBody};
 use super::error::{ProtocolError, Result, not_implemented, precondition};
 use super::held::Held;
-use super::session::Session;
+use super::session::{Phase, Session};
 use super::unfinished::Unfinished;
 use leveret_broker::bodies::BodyFile;
 use leveret_broker::expiration::time_to_live_ms;
@@ -524,6 +524,10 @@ impl Session {
             }
             let message = message.view();
             self.client.counters.unroutable_returned.add(1);
+            if self.phase != Phase::Running {
+                // Nothing may follow the broker's `connection.close`.
+                continue;
+            }
             self.return_message(
                 channel,
                 &Returned {

@@ -8,6 +8,7 @@ use leveret_amqp10::{
 use leveret_queue::{DeleteIf, Run};
 
 use super::connection::{Connection, Phase};
+use super::consumer::Consumer;
 use super::error::{Failure, Result, Scope};
 use super::held::Held;
 use super::link::Link;
@@ -115,8 +116,15 @@ impl Connection {
         session.put(handle, Box::new(Link::Detached));
         let failed = FailedLink { channel: session.channel, handle, failure };
         if let Some(link) = link
-            && let Some(link) = self.end_failed_link(session, &failed, link, now)
+            && let Some(mut link) = self.end_failed_link(session, &failed, link, now)
         {
+            // The session's other links may continue before this one has ended, and find it detached.
+            if let Link::Consumer(consumer) = &mut *link {
+                let unsent = take_unsent(session, handle, consumer);
+                if !unsent.is_empty() {
+                    consumer.queue.requeue(Some(consumer.id), &unsent, false, now.monotonic);
+                }
+            }
             return self.failed_links.push_back((failed, link));
         }
         self.say_failed(session, &failed, now);
@@ -277,16 +285,8 @@ impl Connection {
                     self.answers.forget_link(session.channel, handle);
                     self.transactions.forget_link(session.channel, handle);
                 }
-                let mut unsent = Vec::new();
                 session.unsettled.report(&mut self.client.account);
-                for pending in session.pending.take_link(handle) {
-                    if let Pending::Run { taken, .. } | Pending::Large { taken, .. } = pending
-                        && !consumer.settled
-                        && !consumer.browses
-                    {
-                        unsent.push(taken.run());
-                    }
-                }
+                let unsent = take_unsent(session, handle, &consumer);
                 if !(unsent.is_empty() && unsettled.is_empty()) {
                     // The consumer must not get the requeued messages again.
                     consumer.queue.set_room(consumer.id, false, now.monotonic);
@@ -355,4 +355,14 @@ impl Connection {
         };
         self.client.forget(wait);
     }
+}
+
+/// Removes what waits to be sent on a link from its session. Returns the messages that have to be requeued.
+fn take_unsent(session: &mut Session, handle: u32, consumer: &Consumer) -> Vec<Run> {
+    let is_requeued = !consumer.settled && !consumer.browses;
+    let run = |pending| match pending {
+        Pending::Run { taken, .. } | Pending::Large { taken, .. } if is_requeued => Some(taken.run()),
+        _ => None,
+    };
+    session.pending.take_link(handle).into_iter().filter_map(run).collect()
 }

@@ -26,6 +26,7 @@ use leveret_broker::settings::LinkCredit;
 use leveret_broker::streams::waits::InOrder;
 use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
+use leveret_broker::turn_budget::TurnBudget;
 use leveret_broker::wait_for::WaitFor;
 use leveret_session::transaction::{Committed, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
@@ -174,6 +175,9 @@ impl Connection {
                 // Messages that the client sent earlier are published first.
                 self.flush_session(session, now);
                 self.flush_runs(now);
+                let budget = std::mem::replace(&mut self.client.budget, TurnBudget::unlimited());
+                self.go_on_fanning_out(now);
+                self.client.budget = budget;
                 self.discharge_transaction(session.channel, &discharge, complete.id, now);
             }
         }
@@ -248,10 +252,10 @@ impl Connection {
 
     /// Answers the discharges that became durable.
     pub(crate) fn answer_discharges(&mut self) {
-        let streams = self.client.broker.streams.clone();
+        let (streams, applied) = (self.client.broker.streams.clone(), self.client.applied());
         let reached = |stream| match is_planted(Bug::DischargeEarly) {
             true => Watermarks::synced(streams.get(stream).appended()),
-            false => streams.reached(stream),
+            false => applied(stream),
         };
         while let Some(done) = self.transactions.discharged.pop(&reached) {
             self.send_coordinator_outcome(done.channel, done.id, DeliveryState::Accepted);

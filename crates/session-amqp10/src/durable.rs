@@ -19,8 +19,7 @@ use leveret_broker::time::Now;
 impl Connection {
     /// Applies, confirms and answers everything that became durable.
     pub(crate) fn durable_work(&mut self, now: Now) {
-        let streams = self.client.broker.streams.clone();
-        if !self.client.undurable.apply(&|stream| streams.reached(stream), &mut self.client.budget) {
+        if !self.client.apply_durable() {
             // The rest follows in the next turn: the position that it waits for has been reached.
             return;
         }
@@ -29,7 +28,7 @@ impl Connection {
         self.answer_discharges();
         self.answer_requests(now);
         let goes_on = match self.held {
-            Held::Again { ticket } => streams.is_durable(ticket),
+            Held::Again { ticket } => self.client.broker.streams.is_durable(ticket),
             Held::LogRoom => !self.publishes_wait(),
             Held::Upload => self.client.unwritten.is_low(),
             Held::Body { channel, handle } => self.body_is_written(channel, handle, now),
@@ -67,9 +66,10 @@ impl Connection {
 
     pub(crate) fn confirm_session(&mut self, session: &mut Session, now: Now) {
         let broker = self.client.broker.clone();
-        let reached = |stream| match broker.streams.reached(stream) {
-            reached if is_planted(Bug::AcceptWhenWritten) => Watermarks::synced(reached.written),
-            reached => reached,
+        let applied = self.client.applied();
+        let reached = |stream| match is_planted(Bug::AcceptWhenWritten) {
+            true => Watermarks::synced(broker.streams.reached(stream).written),
+            false => applied(stream),
         };
         let sync = broker.commit.sync_time();
         let mut due = std::mem::take(&mut self.due);

@@ -43,6 +43,8 @@ pub(crate) struct Settled {
 #[derive(Debug, Default)]
 pub(crate) struct Delivered {
     ranges: VecDeque<(u64, u64)>,
+    /// Number of ranges that were left when settled ones were last removed.
+    kept: usize,
 }
 
 impl Delivered {
@@ -57,14 +59,11 @@ impl Delivered {
     }
 
     fn push(&mut self, range: (u64, u64), unsettled: &Unsettled) {
-        // More than half of them are settled: mostly the oldest.
-        let most = RANGES_MIN.max(2 * unsettled.open);
-        if self.ranges.len() > most {
+        if self.ranges.len() > RANGES_MIN.max(2 * self.kept) {
             let oldest = unsettled.oldest();
             self.ranges.drain(..self.ranges.partition_point(|(_, last)| *last < oldest));
-        }
-        if self.ranges.len() > most {
             self.ranges.retain(|(first, last)| unsettled.has_open(*first, *last));
+            self.kept = self.ranges.len();
         }
         self.ranges.push_back(range);
     }
@@ -255,7 +254,12 @@ impl Unsettled {
         let mut out = ByLink::default();
         let mut is_done = true;
         let mut place = 0;
+        let mut is_first = true;
         while let Some((first, last)) = delivered.ranges.front_mut() {
+            if !std::mem::take(&mut is_first) && budget.is_spent() {
+                is_done = false;
+                break;
+            }
             let (start, end) = self.places_of(*first, *last, place);
             place = end;
             let part = if start < end { self.affordable(start, end, budget) } else { end };

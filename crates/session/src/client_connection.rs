@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_model::{ConnectionId, QueueId};
-use leveret_queue::{Taken, WaitReason};
+use leveret_queue::{Taken, WaitReason, Watermarks};
+use smallvec::SmallVec;
 
 use crate::undurable::Undurable;
 use leveret_broker::bodies::Unwritten;
@@ -91,6 +92,8 @@ pub struct ClientConnection {
     pub registered: Registered,
     /// Events from the outbox that didn't fit into the budget of earlier turns.
     pub events: VecDeque<Event>,
+    /// See [`applied`](Self::applied), by stream.
+    applied: SmallVec<[Watermarks; 1]>,
     /// The budget that is left of this turn.
     pub budget: TurnBudget,
     /// Reading is paused; the rest of the input is handled in the next turn.
@@ -135,6 +138,7 @@ impl ClientConnection {
             waits_for_log: false,
             registered: Registered::default(),
             events: VecDeque::new(),
+            applied: SmallVec::new(),
             budget,
             paused: false,
             gone: false,
@@ -185,21 +189,42 @@ impl ClientConnection {
     /// publishes. Without any position, `wants_room` asks for a wake-up as soon as anything more is durable.
     pub fn register(&mut self, awaited: impl IntoIterator<Item = Awaited>, wants_room: bool) {
         awaited.into_iter().chain(self.undurable.awaited()).for_each(|awaited| self.registered.want(awaited));
-        let room = match wants_room && !self.registered.wants_any_durable() {
-            true => Some(self.full_stream().unwrap_or_default()),
-            false => None,
-        };
-        if let Some(stream) = room {
+        // With a share that is used up there are positions of its own to wait for.
+        let full = if wants_room { self.full_stream() } else { None };
+        if let Some(stream) = full.filter(|stream| !self.registered.wants_durable(*stream)) {
             let next = self.broker.streams.reached(stream).durable.next();
             self.registered.want(Ticket::new(stream, next).into());
         }
         let (streams, outbox) = (&self.broker.streams, &self.outbox);
         self.registered.register(|awaited| streams.notify(awaited, Waiter::Connection(outbox.clone())));
-        if let Some(stream) = room.filter(|_| self.full_stream().is_none()) {
+        let has_room = match full {
+            Some(stream) => self.broker.streams.get(stream).has_room(),
+            None => wants_room && !self.undurable.is_full(),
+        };
+        if has_room {
             // Room appeared after the check and before the registration; without this event the connection might sleep
             // for a long time.
-            self.outbox.send(Event::Durable(stream));
+            self.outbox.send(Event::Durable(full.unwrap_or_default()));
         }
+    }
+
+    /// Applies publishes that became durable, as far as the turn's budget allows. Returns whether all of them are in their
+    /// queues; then confirms and answers may follow, up to [`applied`](Self::applied).
+    pub fn apply_durable(&mut self) -> bool {
+        let reached: SmallVec<[Watermarks; 1]> =
+            self.broker.streams.all().iter().map(|stream| stream.watermarks()).collect();
+        let is_all = self.undurable.apply(&|stream: StreamId| reached[usize::from(stream.0)], &mut self.budget);
+        if is_all {
+            self.applied = reached;
+        }
+        is_all
+    }
+
+    /// The watermarks up to which this connection's publishes are in their queues. A stream may have got further meanwhile:
+    /// a confirm up to there could reach the client before its messages reach their queues.
+    pub fn applied(&self) -> impl Fn(StreamId) -> Watermarks + use<> {
+        let applied = self.applied.clone();
+        move |stream| applied.get(usize::from(stream.0)).copied().unwrap_or_default()
     }
 
     /// Notifies the queues of consumers whether the socket has room. `set_room` does so for a consumer's key and

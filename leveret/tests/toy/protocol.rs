@@ -175,16 +175,13 @@ impl ToySession {
     }
 
     fn durable_work(&mut self) {
-        let streams = self.client.broker.streams.clone();
-        let reached = |stream| streams.reached(stream);
-        self.has_more = !self.client.undurable.apply(&reached, &mut self.client.budget);
-        while !self.has_more
-            && let Some(confirm) = self.confirms.next(&reached)
-        {
+        self.has_more = !self.client.apply_durable();
+        let applied = self.client.applied();
+        while let Some(confirm) = self.confirms.next(&applied) {
             self.client.counters.confirmed.increment();
             self.say(format_args!("confirmed {}", confirm.sequence));
         }
-        if self.declaring.is_some_and(|ticket| streams.is_durable(ticket)) {
+        if self.declaring.is_some_and(|ticket| self.client.broker.streams.is_durable(ticket)) {
             self.declaring = None;
             self.client.broker.registry.publish();
             self.say("ok");

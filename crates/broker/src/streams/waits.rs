@@ -322,9 +322,9 @@ impl Registered {
         }
     }
 
-    /// Whether it waits for any place to become durable.
-    pub fn wants_any_durable(&self) -> bool {
-        self.0.iter().any(|[durable, _]| durable.wanted.is_some())
+    /// Whether it waits for a place of this stream to become durable.
+    pub fn wants_durable(&mut self, stream: StreamId) -> bool {
+        self.0.of(stream)[0].wanted.is_some()
     }
 
     /// The stream has notified the connection that a place is durable or, with `written`, that it is written.

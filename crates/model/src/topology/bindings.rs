@@ -211,8 +211,9 @@ impl Bindings {
         let id = EndId::from(&binding.destination);
         match self.sources.get_mut(&id) {
             Some(sources) => {
-                sources.insert(binding.source.clone());
+                let is_new = sources.insert(binding.source.clone());
                 if let Few::Many(set) = sources
+                    && is_new
                     && set.len() >= SOURCES_MIN
                     && set.len().is_power_of_two()
                 {
