@@ -43,6 +43,23 @@ struct Written {
     last: Place,
 }
 
+impl Moves {
+    fn of(mut groups: Vec<Arc<GroupPlace>>) -> Self {
+        match groups.len() {
+            0 | 1 => groups.pop().map_or(Self::None, Self::One),
+            _ => Self::Many(Arc::new(Many { groups, written: Mutex::default() })),
+        }
+    }
+
+    fn groups(&self) -> &[Arc<GroupPlace>] {
+        match self {
+            Self::None => &[],
+            Self::One(group) => std::slice::from_ref(group),
+            Self::Many(many) => &many.groups,
+        }
+    }
+}
+
 impl Many {
     fn place(&self) -> Option<Place> {
         let mut written = self.written.lock();
@@ -76,17 +93,9 @@ impl Part {
 
     fn and(&mut self, other: Self) {
         self.awaited = self.awaited.and(other.awaited);
-        let groups = |moves: Moves| match moves {
-            Moves::None => Vec::new(),
-            Moves::One(group) => vec![group],
-            Moves::Many(many) => many.groups.clone(),
-        };
         self.moves = match (std::mem::take(&mut self.moves), other.moves) {
             (Moves::None, moves) | (moves, Moves::None) => moves,
-            (moves, others) => {
-                let groups = groups(moves).into_iter().chain(groups(others)).collect();
-                Moves::Many(Arc::new(Many { groups, written: Mutex::default() }))
-            }
+            (moves, others) => Moves::of([moves.groups(), others.groups()].concat()),
         };
     }
 
@@ -107,24 +116,19 @@ impl WaitFor {
         let (mut all, mut groups) = (Self::default(), Vec::<(StreamId, Vec<Arc<GroupPlace>>)>::new());
         for Self { first, others } in conditions {
             for Part { awaited, moves } in std::iter::once(first).chain(others) {
-                let stream = awaited.stream();
+                let (stream, more) = (awaited.stream(), moves.groups());
                 all.and(awaited);
-                let more: &[_] = match &moves {
-                    Moves::None => continue,
-                    Moves::One(group) => std::slice::from_ref(group),
-                    Moves::Many(many) => &many.groups,
-                };
+                if more.is_empty() {
+                    continue;
+                }
                 match groups.iter_mut().find(|(other, _)| *other == stream) {
                     Some((_, groups)) => groups.extend_from_slice(more),
                     None => groups.push((stream, more.to_vec())),
                 }
             }
         }
-        for (stream, mut groups) in groups {
-            let moves = match groups.len() {
-                1 => groups.pop().map_or(Moves::None, Moves::One),
-                _ => Moves::Many(Arc::new(Many { groups, written: Mutex::default() })),
-            };
+        for (stream, groups) in groups {
+            let moves = Moves::of(groups);
             let awaited = Awaited::durable(Ticket::new(stream, Place::NOTHING));
             all.and_part(Part { awaited, moves });
         }

@@ -100,22 +100,19 @@ impl Router {
         router
     }
 
-    /// Follows changes of the model that came together. The bindings of an exchange that goes aren't taken out one by one, nor
-    /// are all that an exchange has; of a queue that goes with thousands of them, most are taken out with later changes.
+    /// Follows changes of the model that came together. If an exchange loses all its bindings, they aren't removed one by one. Of
+    /// a deleted queue with hundreds of bindings of an exchange, most are removed with later changes.
     pub fn apply_all(&mut self, changes: &[Change]) {
-        let (mut exchanges, mut queues) = (FxHashSet::default(), FxHashSet::default());
-        if changes.len() > 1 {
-            for change in changes {
-                match change {
-                    Change::ExchangeDeleted(exchange) => drop(exchanges.insert(exchange.id)),
-                    Change::QueueDeleted(queue) => drop(queues.insert(queue.id)),
-                    _ => {}
-                }
-            }
-        }
+        let deleted = |change: &Change| match change {
+            Change::QueueDeleted(queue) => Some(queue.id),
+            _ => None,
+        };
+        let queues: FxHashSet<QueueId> = match changes.len() {
+            1 => FxHashSet::default(),
+            _ => changes.iter().filter_map(deleted).collect(),
+        };
         for change in changes {
             match change {
-                Change::Unbound(gone) if exchanges.contains(&gone.first().source_id) => {}
                 Change::Unbound(gone) => {
                     let queue = match gone.first().destination {
                         Destination::Queue { id, .. } => Some(id).filter(|id| queues.contains(id)),

@@ -22,9 +22,8 @@ impl Session {
             return;
         }
         self.confirm_durable(now);
-        let applied = self.client.applied();
         match &self.held {
-            Held::Durable { wait, .. } if wait.is_reached(&applied) => {
+            Held::Durable { wait, .. } if wait.is_reached(&self.client.applied()) => {
                 let Held::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
                 self.client.broker.registry.publish();
                 self.answer(answer);

@@ -116,15 +116,8 @@ impl Connection {
         session.put(handle, Box::new(Link::Detached));
         let failed = FailedLink { channel: session.channel, handle, failure };
         if let Some(link) = link
-            && let Some(mut link) = self.end_failed_link(session, &failed, link, now)
+            && let Some(link) = self.end_failed_link(session, &failed, link, now)
         {
-            // The session's other links may continue before this one has ended, and find it detached.
-            if let Link::Consumer(consumer) = &mut *link {
-                let unsent = take_unsent(session, handle, consumer);
-                if !unsent.is_empty() {
-                    consumer.queue.requeue(Some(consumer.id), &unsent, false, now.monotonic);
-                }
-            }
             return self.failed_links.push_back((failed, link));
         }
         self.say_failed(session, &failed, now);
@@ -138,7 +131,7 @@ impl Connection {
         mut link: Box<Link>,
         now: Now,
     ) -> Option<Box<Link>> {
-        let (unsettled, is_done) = self.take_unsettled(session, &mut link, now);
+        let (unsettled, is_done) = self.take_unsettled(session, failed.handle, &mut link, now);
         if !is_done {
             return Some(link);
         }
@@ -168,17 +161,15 @@ impl Connection {
     }
 
     /// Takes out a link's unsettled deliveries, as many as the turn may settle, and returns whether these were all. If
-    /// not, they are requeued in place.
-    fn take_unsettled(&mut self, session: &mut Session, link: &mut Link, now: Now) -> (Vec<Run>, bool) {
+    /// not, they are requeued in place, and so are the messages that wait to be sent: the session's other links may continue
+    /// before this one has ended, and find it detached.
+    fn take_unsettled(&mut self, session: &mut Session, handle: u32, link: &mut Link, now: Now) -> (Vec<Run>, bool) {
         let Link::Consumer(consumer) = link else { return (Vec::new(), true) };
         let (unsettled, is_done) = session.unsettled.settle_link(&mut consumer.delivered, &mut self.client.budget);
         if is_done {
             return (unsettled, true);
         }
-        if !consumer.browses {
-            consumer.queue.set_room(consumer.id, false, now.monotonic);
-            consumer.queue.requeue(Some(consumer.id), &unsettled, true, now.monotonic);
-        }
+        requeue(consumer, take_unsent(session, handle, consumer), unsettled, now);
         (Vec::new(), false)
     }
 
@@ -201,7 +192,7 @@ impl Connection {
         if matches!(*link, Link::Detached) {
             return Ok(());
         }
-        let (unsettled, is_done) = self.take_unsettled(session, &mut link, now);
+        let (unsettled, is_done) = self.take_unsettled(session, handle, &mut link, now);
         if !is_done {
             // The frame is handled again in the next turn, which ends the rest.
             session.put(handle, link);
@@ -286,18 +277,7 @@ impl Connection {
                     self.transactions.forget_link(session.channel, handle);
                 }
                 session.unsettled.report(&mut self.client.account);
-                let unsent = take_unsent(session, handle, &consumer);
-                if !(unsent.is_empty() && unsettled.is_empty()) {
-                    // The consumer must not get the requeued messages again.
-                    consumer.queue.set_room(consumer.id, false, now.monotonic);
-                }
-                // As RabbitMQ counts: a delivery that the client got and never settled has failed, whether it leaves by
-                // detach, end, close or a cut socket. Messages that weren't sent haven't failed.
-                for (runs, failed) in [(unsent, false), (unsettled, true)] {
-                    if !runs.is_empty() && !consumer.browses {
-                        consumer.queue.requeue(Some(consumer.id), &runs, failed, now.monotonic);
-                    }
-                }
+                requeue(&consumer, take_unsent(session, handle, &consumer), unsettled, now);
                 if !session.leaving {
                     session.parked.retain(|other| *other != handle);
                 }
@@ -365,4 +345,19 @@ fn take_unsent(session: &mut Session, handle: u32, consumer: &Consumer) -> Vec<R
         _ => None,
     };
     session.pending.take_link(handle).into_iter().filter_map(run).collect()
+}
+
+/// Requeues the messages of a link that ends: `unsent` and `unsettled` ones.
+fn requeue(consumer: &Consumer, unsent: Vec<Run>, unsettled: Vec<Run>, now: Now) {
+    if !(unsent.is_empty() && unsettled.is_empty()) {
+        // The consumer must not get the requeued messages again.
+        consumer.queue.set_room(consumer.id, false, now.monotonic);
+    }
+    // As RabbitMQ counts: a delivery that the client got and never settled has failed, whether it leaves by detach, end,
+    // close or a cut socket. Messages that weren't sent haven't failed.
+    for (runs, failed) in [(unsent, false), (unsettled, true)] {
+        if !runs.is_empty() && !consumer.browses {
+            consumer.queue.requeue(Some(consumer.id), &runs, failed, now.monotonic);
+        }
+    }
 }

@@ -26,7 +26,6 @@ use leveret_broker::settings::LinkCredit;
 use leveret_broker::streams::waits::InOrder;
 use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
-use leveret_broker::turn_budget::TurnBudget;
 use leveret_broker::wait_for::WaitFor;
 use leveret_session::transaction::{Committed, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
@@ -173,11 +172,7 @@ impl Connection {
             TransactionRequest::Declare(_) => self.declare_transaction(session.channel, *key, complete.id)?,
             TransactionRequest::Discharge(discharge) => {
                 // Messages that the client sent earlier are published first.
-                self.flush_session(session, now);
-                self.flush_runs(now);
-                let budget = std::mem::replace(&mut self.client.budget, TurnBudget::unlimited());
-                self.go_on_fanning_out(now);
-                self.client.budget = budget;
+                self.flush_whole_runs(session, now);
                 self.discharge_transaction(session.channel, &discharge, complete.id, now);
             }
         }

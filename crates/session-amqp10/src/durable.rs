@@ -47,7 +47,7 @@ impl Connection {
         let Some(mut session) = self.sessions.take(channel) else { return true };
         let is_pending = matches!(session.link(handle), Some(Link::Publisher(publisher)) if publisher.run.is_pending());
         if !is_pending {
-            self.flush_link_in_parts(&mut session, handle, now);
+            self.flush_link(&mut session, handle, Self::flush_run_in_parts, now);
         }
         self.sessions.put(session);
         !is_pending

@@ -23,6 +23,9 @@ use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_session::fan_out::{FanOut, FannedOut};
 
+/// One of [`Connection::flush_run`] and [`Connection::flush_run_in_parts`].
+type Flush = fn(&mut Connection, &mut Session, u32, &mut Publisher, Now);
+
 impl Connection {
     /// Handles a transfer of the client.
     pub(crate) fn transfer(
@@ -335,7 +338,7 @@ impl Connection {
         for (channel, handle) in std::mem::take(&mut self.collecting) {
             match self.sessions.take(channel) {
                 Some(mut session) => {
-                    self.flush_link_in_parts(&mut session, handle, now);
+                    self.flush_link(&mut session, handle, Self::flush_run_in_parts, now);
                     self.sessions.put(session);
                 }
                 None => self.collecting.push((channel, handle)),
@@ -343,26 +346,23 @@ impl Connection {
         }
     }
 
-    /// Hands the collected runs of a session that is taken out to their queues.
-    pub(crate) fn flush_session(&mut self, session: &mut Session, now: Now) {
-        let (ours, others) = self.collecting.drain(..).partition(|(channel, _)| *channel == session.channel);
-        self.collecting = others;
-        let ours: Vec<(u16, u32)> = ours;
-        for (_, handle) in ours {
-            if let Some(mut link) = session.take(handle) {
-                if let Link::Publisher(publisher) = &mut *link {
-                    self.flush_run(session, handle, publisher, now);
-                }
-                session.put(handle, link);
+    /// Hands all collected runs to their queues whole, also those of this session, which is taken out.
+    pub(crate) fn flush_whole_runs(&mut self, session: &mut Session, now: Now) {
+        for (channel, handle) in std::mem::take(&mut self.collecting) {
+            if channel == session.channel {
+                self.flush_link(session, handle, Self::flush_run, now);
+            } else if let Some(mut other) = self.sessions.take(channel) {
+                self.flush_link(&mut other, handle, Self::flush_run, now);
+                self.sessions.put(other);
             }
         }
     }
 
-    /// Hands a link's collected run to as many of its queues as the turn allows.
-    pub(crate) fn flush_link_in_parts(&mut self, session: &mut Session, handle: u32, now: Now) {
+    /// Hands a link's collected run to its queues by `flush`.
+    pub(crate) fn flush_link(&mut self, session: &mut Session, handle: u32, flush: Flush, now: Now) {
         if let Some(mut link) = session.take(handle) {
             if let Link::Publisher(publisher) = &mut *link {
-                self.flush_run_in_parts(session, handle, publisher, now);
+                flush(self, session, handle, publisher, now);
             }
             session.put(handle, link);
         }
@@ -409,16 +409,16 @@ impl Connection {
 
     fn end_run(&mut self, session: &mut Session, handle: u32, publisher: &mut Publisher, fan_out: FanOut, now: Now) {
         let messages = std::mem::take(&mut publisher.run.messages);
-        self.fanned_out(publisher, &messages, fan_out, now);
+        let fanned_out = fan_out.end(&mut self.client);
+        self.note_outcomes(publisher, &messages, &fanned_out, now);
         publisher.run.messages = messages;
         publisher.run.messages.clear();
         session.note_confirming(handle);
     }
 
-    /// Finishes a run of these messages that all its queues were offered.
-    fn fanned_out(&mut self, publisher: &mut Publisher, messages: &[Collected], fan_out: FanOut, now: Now) {
-        let FannedOut { route, accepted, wait, refusing, is_refused, reached_nobody, .. } =
-            fan_out.end(&mut self.client);
+    /// Notes the outcomes of a run of these messages that all its queues were offered.
+    fn note_outcomes(&self, publisher: &mut Publisher, messages: &[Collected], fanned_out: &FannedOut, now: Now) {
+        let &FannedOut { ref route, accepted, ref wait, refusing, is_refused, reached_nobody, .. } = fanned_out;
         let refused = refusing.map_or(Outcome::Accepted, |at| {
             let queue = &route.queues[at];
             let reason = match queue.state() {
@@ -449,21 +449,11 @@ impl Connection {
             }
             let Some(wide) = self.fan_outs.pop_front() else { break };
             let WideRun { channel, handle, messages, fan_out } = *wide;
-            let session = self.sessions.take(channel);
-            let Some(mut session) = session else {
-                fan_out.end(&mut self.client);
-                continue;
-            };
-            match session.take(handle) {
-                Some(mut link) => {
-                    match &mut *link {
-                        Link::Publisher(publisher) => self.fanned_out(publisher, &messages, fan_out, now),
-                        _ => drop(fan_out.end(&mut self.client)),
-                    }
-                    session.put(handle, link);
-                    session.note_confirming(handle);
-                }
-                None => drop(fan_out.end(&mut self.client)),
+            let fanned_out = fan_out.end(&mut self.client);
+            let Some(mut session) = self.sessions.take(channel) else { continue };
+            if let Some(Link::Publisher(publisher)) = session.link(handle) {
+                self.note_outcomes(publisher, &messages, &fanned_out, now);
+                session.note_confirming(handle);
             }
             self.sessions.put(session);
         }

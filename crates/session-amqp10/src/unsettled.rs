@@ -114,9 +114,9 @@ impl Unsettled {
         self.reported = account.report_unsettled(self.reported, self.open as u64);
     }
 
-    /// The places of the deliveries `first..=last`.
-    fn places(&self, first: Serial, last: Serial) -> (usize, usize) {
-        let start = self.deliveries.partition_point(|delivery| delivery.id < first);
+    /// The indexes of the deliveries `first..=last`; all of them lie at `after` or behind it.
+    fn places(&self, first: Serial, last: Serial, after: usize) -> (usize, usize) {
+        let start = self.place_from(after, first);
         (start, self.place_from(start, last.next()))
     }
 
@@ -138,19 +138,14 @@ impl Unsettled {
         start
     }
 
-    /// The indexes of deliveries from the `first` to the `last` of the sequence; all of them lie behind `after`.
+    /// The indexes of deliveries from the `first` to the `last` of the sequence; all of them lie at `after` or behind it.
     fn places_of(&self, first: u64, last: u64, after: usize) -> (usize, usize) {
         // No open id is older.
         let first = first.max(self.sequence.saturating_sub(u64::from(SPAN_MAX)));
         if first > last {
             return (0, 0);
         }
-        let id = |sequence: u64| Serial(sequence as u32);
-        let start = match after {
-            0 => self.deliveries.partition_point(|delivery| delivery.id < id(first)),
-            after => self.place_from(after, id(first)),
-        };
-        (start, self.place_from(start, id(last + 1)))
+        self.places(Serial(first as u32), Serial(last as u32), after)
     }
 
     /// The last delivery-id.
@@ -179,7 +174,7 @@ impl Unsettled {
     /// Takes out the deliveries `first..=last` (2.7.6), as many as the turn may settle, and returns whether these were
     /// all. Missing ids were settled before.
     pub(crate) fn settle(&mut self, first: Serial, last: Serial, budget: &mut TurnBudget) -> (Vec<Settled>, bool) {
-        let (start, end) = self.places(first, last);
+        let (start, end) = self.places(first, last, 0);
         if start >= end {
             return (Vec::new(), true);
         }
@@ -252,14 +247,8 @@ impl Unsettled {
     /// Takes out the deliveries of a link, as many as the turn may settle, and returns whether these were all.
     pub(crate) fn settle_link(&mut self, delivered: &mut Delivered, budget: &mut TurnBudget) -> (Vec<Run>, bool) {
         let mut out = ByLink::default();
-        let mut is_done = true;
         let mut place = 0;
-        let mut is_first = true;
         while let Some((first, last)) = delivered.ranges.front_mut() {
-            if !std::mem::take(&mut is_first) && budget.is_spent() {
-                is_done = false;
-                break;
-            }
             let (start, end) = self.places_of(*first, *last, place);
             place = end;
             let part = if start < end { self.affordable(start, end, budget) } else { end };
@@ -268,13 +257,15 @@ impl Unsettled {
             if part < end {
                 let left = self.deliveries[part].id;
                 *first = self.sequence - u64::from(self.last().since(left));
-                is_done = false;
                 break;
             }
             delivered.ranges.pop_front();
+            if budget.is_spent() {
+                break;
+            }
         }
         self.close_gaps();
-        (out.links.pop().map_or_else(Vec::new, |settled| settled.runs), is_done)
+        (out.links.pop().map_or_else(Vec::new, |settled| settled.runs), delivered.ranges.is_empty())
     }
 
     /// Takes out the oldest deliveries, as many as the turn may settle, by link, and returns whether these were all.

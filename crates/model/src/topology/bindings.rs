@@ -79,14 +79,15 @@ impl BindingsBetween {
 /// All bindings of a source exchange, at least one. They are deleted together: as many as there are cost no more than one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BindingsOfSource {
-    source: ExchangeId,
     to: OrdMap<Destination, Few<Arc<Binding>>>,
+    len: usize,
 }
 
 impl BindingsOfSource {
-    /// The source exchange.
-    pub fn source(&self) -> ExchangeId {
-        self.source
+    /// None if there are no bindings.
+    fn new(to: OrdMap<Destination, Few<Arc<Binding>>>) -> Option<Self> {
+        let len = to.values().map(Few::len).sum();
+        (len > 0).then_some(Self { to, len })
     }
 
     /// All of them, by destination.
@@ -97,7 +98,7 @@ impl BindingsOfSource {
     /// Number of bindings.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
-        self.to.values().map(Few::len).sum()
+        self.len
     }
 }
 
@@ -168,7 +169,7 @@ impl Bindings {
 
     /// All, by source.
     pub(crate) fn of_sources(&self) -> impl Iterator<Item = BindingsOfSource> {
-        self.by_source.values().filter_map(of_source)
+        self.by_source.values().cloned().filter_map(BindingsOfSource::new)
     }
 
     /// The bindings whose source is this exchange.
@@ -255,7 +256,7 @@ impl Bindings {
 
     /// Removes and returns the bindings whose source is this exchange.
     pub(crate) fn remove_source(&mut self, exchange: &Arc<str>) -> Option<BindingsOfSource> {
-        let removed = self.by_source.remove(exchange).as_ref().and_then(of_source);
+        let removed = self.by_source.remove(exchange).and_then(BindingsOfSource::new);
         self.len -= removed.as_ref().map_or(0, BindingsOfSource::len) as u64;
         removed
     }
@@ -274,11 +275,6 @@ impl Bindings {
         self.len -= count(&removed);
         removed
     }
-}
-
-fn of_source(to: &OrdMap<Destination, Few<Arc<Binding>>>) -> Option<BindingsOfSource> {
-    let source = to.values().next()?.iter().next()?.source_id;
-    Some(BindingsOfSource { source, to: to.clone() })
 }
 
 /// How many bindings these are.
