@@ -247,6 +247,9 @@ impl Connection {
 
     /// Answers the discharges that became durable.
     pub(crate) fn answer_discharges(&mut self) {
+        if self.transactions.discharged.is_empty() {
+            return;
+        }
         let (streams, applied) = (self.client.broker.streams.clone(), self.client.applied());
         let reached = |stream| match is_planted(Bug::DischargeEarly) {
             true => Watermarks::synced(streams.get(stream).appended()),

@@ -92,8 +92,10 @@ pub struct ClientConnection {
     pub registered: Registered,
     /// Events from the outbox that didn't fit into the budget of earlier turns.
     pub events: VecDeque<Event>,
-    /// See [`applied`](Self::applied), by stream.
-    applied: SmallVec<[Watermarks; 1]>,
+    /// The watermarks of each stream when publishes were last applied.
+    reached: SmallVec<[Watermarks; 1]>,
+    /// Whether all publishes up to there are in their queues.
+    is_applied: bool,
     /// The budget that is left of this turn.
     pub budget: TurnBudget,
     /// Reading is paused; the rest of the input is handled in the next turn.
@@ -109,6 +111,7 @@ impl ClientConnection {
         let partial = PartialMessages::new(&broker.settings);
         let undurable = Undurable::new(broker.commit.allowance().clone());
         let budget = TurnBudget::new(broker.settings.turn_work_max);
+        let reached = broker.streams.all().iter().map(|_| Watermarks::default()).collect();
         Self {
             broker,
             id,
@@ -138,7 +141,8 @@ impl ClientConnection {
             waits_for_log: false,
             registered: Registered::default(),
             events: VecDeque::new(),
-            applied: SmallVec::new(),
+            reached,
+            is_applied: false,
             budget,
             paused: false,
             gone: false,
@@ -211,19 +215,18 @@ impl ClientConnection {
     /// Applies publishes that became durable, as far as the turn's budget allows. Returns whether all of them are in their
     /// queues; then confirms and answers may follow, up to [`applied`](Self::applied).
     pub fn apply_durable(&mut self) -> bool {
-        let reached: SmallVec<[Watermarks; 1]> =
-            self.broker.streams.all().iter().map(|stream| stream.watermarks()).collect();
-        let is_all = self.undurable.apply(&|stream: StreamId| reached[usize::from(stream.0)], &mut self.budget);
-        if is_all {
-            self.applied = reached;
+        for (reached, stream) in self.reached.iter_mut().zip(self.broker.streams.all()) {
+            *reached = stream.watermarks();
         }
-        is_all
+        let reached = &self.reached;
+        self.is_applied = self.undurable.apply(&|stream: StreamId| reached[usize::from(stream.0)], &mut self.budget);
+        self.is_applied
     }
 
-    /// The watermarks up to which this connection's publishes are in their queues. A stream may have got further meanwhile:
-    /// a confirm up to there could reach the client before its messages reach their queues.
+    /// The watermarks up to which this connection's publishes are in their queues; none while some are left to apply. A stream
+    /// may have got further meanwhile: a confirm up to there could reach the client before its messages reach their queues.
     pub fn applied(&self) -> impl Fn(StreamId) -> Watermarks + use<> {
-        let applied = self.applied.clone();
+        let applied = if self.is_applied { self.reached.clone() } else { SmallVec::new() };
         move |stream| applied.get(usize::from(stream.0)).copied().unwrap_or_default()
     }
 
