@@ -59,10 +59,7 @@ struct Node {
 impl Node {
     /// Whether a target is a deleted queue.
     fn is_leftover(&self, target: &RouteTarget) -> bool {
-        match target {
-            RouteTarget::Queue(id) => !self.leftovers.is_empty() && self.leftovers.contains_key(id),
-            RouteTarget::Exchange(_) => false,
-        }
+        matches!(target, RouteTarget::Queue(id) if self.leftovers.contains_key(id))
     }
 
     /// Removes some leftovers. True when none are left of one queue.
@@ -299,6 +296,7 @@ impl Vhost {
                 routed_by = RoutedBy::Headers;
             }
             let mut found = false;
+            let is_tidy = node.leftovers.is_empty();
             let mut go = |name: &'a str, out: &mut Routes| {
                 if seen.contains(&name) {
                     return;
@@ -314,7 +312,7 @@ impl Vhost {
             let keys = if node.table.looks_at_keys() { routing_keys } else { &routing_keys[..1] };
             for key in keys {
                 node.table.matches(key, headers, &mut |target| {
-                    if node.is_leftover(target) {
+                    if !is_tidy && node.is_leftover(target) {
                         return;
                     }
                     found = true;
