@@ -1,6 +1,4 @@
 //! `leveret verify` and `leveret log dump`, on directories written by every released version, and on damaged ones.
 
-mod offline {
-    mod damage;
-    mod fixtures;
-}
+mod damage;
+mod fixtures;

@@ -2,12 +2,10 @@
 //!
 //! The strict client checks windows, credit, delivery-ids and settlement of everything received.
 
-mod points {
-    mod alarms;
-    mod conversion;
-    mod credit;
-    mod links;
-    mod protocol;
-    mod publishing;
-    mod stage;
-}
+mod alarms;
+mod conversion;
+mod credit;
+mod links;
+mod protocol;
+mod publishing;
+mod stage;

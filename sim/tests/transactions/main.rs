@@ -1,6 +1,10 @@
 //! Power cuts after every change of the disk while clients commit transactions over several queues: afterwards each
 //! transaction is there as a whole or not at all, and as a whole if it was answered. For both protocols.
 
+mod amqp091;
+mod amqp10;
+mod client;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -13,20 +17,13 @@ use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
 use leveret_strict_client::amqp091::QueueDeclare;
 
-use transactions::client::{Client, Fate};
-use transactions::{DEAD, SOURCE, TARGETS};
+use client::{Client, Fate};
 
-mod transactions {
-    pub(crate) mod amqp091;
-    pub(crate) mod amqp10;
-    pub(crate) mod client;
-
-    /// The queues that transactions publish to.
-    pub(crate) const TARGETS: [&str; 3] = ["t0", "t1", "t2"];
-    /// The queue that transactions take from; messages rejected there go to `DEAD`.
-    pub(crate) const SOURCE: &str = "source";
-    pub(crate) const DEAD: &str = "dead";
-}
+/// The queues that transactions publish to.
+pub(crate) const TARGETS: [&str; 3] = ["t0", "t1", "t2"];
+/// The queue that transactions take from; messages rejected there go to `DEAD`.
+pub(crate) const SOURCE: &str = "source";
+pub(crate) const DEAD: &str = "dead";
 
 const TRANSACTIONS: u64 = 60;
 
@@ -168,10 +165,10 @@ fn cut_everywhere<C: Client>() {
 
 #[test]
 fn every_transaction_is_whole_or_absent_after_any_power_cut() {
-    cut_everywhere::<transactions::amqp091::Amqp091>();
+    cut_everywhere::<amqp091::Amqp091>();
 }
 
 #[test]
 fn every_amqp10_transaction_is_whole_or_absent_after_any_cut() {
-    cut_everywhere::<transactions::amqp10::Amqp10>();
+    cut_everywhere::<amqp10::Amqp10>();
 }
