@@ -13,8 +13,10 @@ export BENCH_ROWS
 build:
 	cargo build --release --package leveret
 
-run: build
-	./target/release/leveret server --data-dir $(DATA_DIR)
+# Built in two thirds of the time of a release.
+run:
+	cargo build --profile fast --package leveret
+	$${CARGO_TARGET_DIR:-target}/fast/leveret server --data-dir $(DATA_DIR)
 
 test:
 	.ci/test

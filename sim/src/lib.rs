@@ -37,3 +37,4 @@ pub mod trouble;
 pub mod verdict;
 pub mod workload;
 pub mod world;
+pub mod worlds;

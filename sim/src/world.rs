@@ -337,20 +337,37 @@ impl World {
             return Ok(false);
         }
         self.clock.advance(self.random.below(4_000));
-        self.look_for_actions();
-        if self.actions.is_empty() {
+        if !self.can_act() {
             let Some(next) = self.next_time() else { return Ok(false) };
-            self.clock.advance_to(next);
-            self.wake_expired();
-            self.look_for_actions();
-            if self.actions.is_empty() {
+            self.pass_time(next);
+            if !self.can_act() {
                 return Ok(true);
             }
         }
+        self.act_once()?;
+        Ok(true)
+    }
+
+    /// Whether something can be done now.
+    pub(crate) fn can_act(&mut self) -> bool {
+        self.look_for_actions();
+        self.stopped.is_none() && !self.actions.is_empty()
+    }
+
+    /// Does one of the things found by [`can_act`](Self::can_act), which the seed chooses.
+    ///
+    /// # Errors
+    /// A broken rule.
+    pub(crate) fn act_once(&mut self) -> Result<(), Failure> {
         let choice = self.random.below(self.actions.len() as u64) as usize;
         self.hash.note(choice as u64);
-        self.act(self.actions[choice])?;
-        Ok(true)
+        self.act(self.actions[choice])
+    }
+
+    /// Advances the clock to a time, and wakes the tasks that waited for it.
+    pub(crate) fn pass_time(&mut self, until: u64) {
+        self.clock.advance_to(until);
+        self.wake_expired();
     }
 
     fn look_for_actions(&mut self) {
@@ -378,7 +395,8 @@ impl World {
         actions.extend((0..CORES).filter(|core| self.broker.deferred.has_work(*core, now)).map(Action::Deferred));
     }
 
-    fn next_time(&self) -> Option<u64> {
+    /// The time of the clock at which something is due; `None` if nothing is, without a client.
+    pub(crate) fn next_time(&self) -> Option<u64> {
         let still = self.still.map(|stream| usize::from(stream.0));
         let lanes = self.lanes.iter().enumerate().filter(|(lane, _)| still != Some(lane / LANES));
         let lanes = lanes.filter_map(|(_, lane)| lane.due());

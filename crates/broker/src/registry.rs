@@ -1,7 +1,8 @@
 //! The control plane: the model behind its lock, and a snapshot that is read without a lock.
 //!
 //! A change is validated and staged at once, so that the next one sees it. It is published, and answered, when its record is
-//! durable. The first caller that notices this publishes all durable changes in order.
+//! durable. The first caller that notices this publishes all durable changes in order. Beside the staged model there is the
+//! committed one, which has durable changes only: if the stream withdraws records, it is where staging begins anew.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -15,7 +16,7 @@ use leveret_model::{
     Change, Command, ConnectionId, DeleteQueue, ExchangeId, JoinedRecords, Model, Outcome, Permit, Queue, QueueId,
     Refused, Topology,
 };
-use leveret_queue::{DeleteIf, NotDeleted, Place, Recovered};
+use leveret_queue::{DeleteIf, NotDeleted, Place, Recovered, Watermarks};
 use leveret_routing::Router;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -86,6 +87,11 @@ impl Snapshot {
 struct Unpublished {
     ticket: Ticket,
     snapshot: Arc<Snapshot>,
+    /// The model with this change.
+    model: Model,
+    /// Place of the last record up to this change.
+    record: Place,
+    declared: Vec<QueueRef>,
     deleted: Vec<QueueRef>,
     /// Whether the snapshot before it takes long to be freed.
     is_large: bool,
@@ -93,6 +99,10 @@ struct Unpublished {
 
 struct Staged {
     model: Model,
+    /// The model with durable changes only.
+    committed: Model,
+    /// Place of the last record in `committed`.
+    committed_record: Place,
     latest: Arc<Snapshot>,
     unpublished: VecDeque<Unpublished>,
     /// Place of the last record, or of the end of the replay at recovery.
@@ -184,6 +194,8 @@ impl Registry {
         let last_record = services.streams.local().watermarks().durable;
         Self {
             staged: Mutex::new(Staged {
+                committed: model.clone(),
+                committed_record: last_record,
                 model,
                 latest: snapshot.clone(),
                 unpublished: VecDeque::new(),
@@ -388,7 +400,16 @@ impl Registry {
     fn stage(&self, mut staged: MutexGuard<'_, Staged>, next: Option<Next>, ticket: Ticket) -> Vec<QueueRef> {
         let Some(Next { snapshot, declared, deleted, is_large }) = next else { return Vec::new() };
         staged.latest = snapshot.clone();
-        staged.unpublished.push_back(Unpublished { ticket, snapshot, deleted: deleted.clone(), is_large });
+        let (model, record) = (staged.model.clone(), staged.last_record);
+        staged.unpublished.push_back(Unpublished {
+            ticket,
+            snapshot,
+            model,
+            record,
+            declared: declared.clone(),
+            deleted: deleted.clone(),
+            is_large,
+        });
         drop(staged);
         for queue in declared {
             queue.announce();
@@ -412,6 +433,8 @@ impl Registry {
                 left.extend(due.deleted.drain(due.deleted.len().min(DELETED_QUEUES)..));
                 deleted.extend(due.deleted);
                 is_large |= due.is_large;
+                staged.committed = due.model;
+                staged.committed_record = due.record;
                 self.retire(passed_over, is_large);
             }
             if let Some(snapshot) = newest {
@@ -423,6 +446,38 @@ impl Registry {
         }
         self.services.deferred.delete(left);
         deleted.iter().for_each(|queue| self.finish_deletion(queue));
+    }
+
+    /// Drops every staged change behind `kept`, the last place that its stream keeps: their records never become durable.
+    /// Staging goes on from what is left, without giving an id twice. Queues that they declared fail, queues that they closed
+    /// are open again. The stream itself answers for those who wait for the records.
+    pub fn withdraw(&self, kept: Place) {
+        self.publish();
+        let dropped = {
+            let mut staged = self.staged.lock();
+            let is_kept = |change: &&Unpublished| Watermarks::synced(kept).have(change.record, false);
+            let count = staged.unpublished.iter().take_while(is_kept).count();
+            let dropped = staged.unpublished.split_off(count);
+            if dropped.is_empty() {
+                return;
+            }
+            let staged = &mut *staged;
+            let (mut model, latest, record) = match staged.unpublished.back() {
+                Some(last) => (last.model.clone(), last.snapshot.clone(), last.record),
+                None => (staged.committed.clone(), self.snapshot_full(), staged.committed_record),
+            };
+            model.continue_ids_of(&staged.model);
+            (staged.model, staged.latest, staged.last_record) = (model, latest, record);
+            // A change that was tried on a copy of the dropped state is tried again.
+            staged.version += 1;
+            dropped
+        };
+        for change in dropped {
+            change.deleted.iter().for_each(|queue| queue.reopen());
+            for queue in change.declared {
+                queue.fail("the record of its declaration was withdrawn".to_owned());
+            }
+        }
     }
 
     fn retire(&self, old: Option<Arc<Snapshot>>, is_large: bool) {

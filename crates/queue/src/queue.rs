@@ -284,6 +284,11 @@ impl Queue {
         pass!(self, queue => queue.close(condition, now))
     }
 
+    /// Takes back a close whose deletion never takes effect. A deleted queue stays deleted.
+    pub fn reopen(&mut self) {
+        pass!(self, queue => queue.reopen());
+    }
+
     /// Deletes the queue: consumers are notified, memory is freed. Returns the number of messages.
     pub fn delete(&mut self, effects: &mut Effects) -> u64 {
         pass!(self, queue => queue.delete(effects))

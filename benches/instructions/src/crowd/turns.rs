@@ -30,6 +30,8 @@ pub(crate) fn print(part: &str) {
     measure(part, with_link, FULL_LINK_ENDS);
     measure(part, with_queues, PUBLISHES);
     measure(part, with_sender, SENDS);
+    measure(part, with_transaction, COMMITS);
+    measure(part, with_transactions_of_queues, QUEUE_COMMITS);
 }
 
 fn measure<C: CrowdClient>(part: &str, begin: fn() -> (Stage, Member<C>), ends: Ends<C>) {
@@ -124,6 +126,41 @@ const SENDS: Ends<Amqp10> = &[
     ("transfer to 60000 queues", |member, _| send(member, false)),
     ("durable transfer to 60000 queues", |member, _| send(member, true)),
 ];
+
+const COMMITS: Ends<PlainClient> = &[
+    ("commit of 60000 publishes to a queue", |member, stage| {
+        publish_persistent(member, stage, |_| QUEUE.to_owned());
+        member.client.client.tx_commit(CHANNEL);
+    }),
+    ("commit of 60000 acks", |member, stage| {
+        for tag in 1..=MANY {
+            member.client.client.ack(CHANNEL, 2 * tag, false);
+        }
+        member.exchange(stage);
+        member.client.client.tx_commit(CHANNEL);
+    }),
+    ("commit of 60000 rejections", |member, stage| {
+        for tag in 1..=MANY {
+            member.client.client.nack(CHANNEL, 2 * tag, false, false);
+        }
+        member.exchange(stage);
+        member.client.client.tx_commit(CHANNEL);
+    }),
+];
+
+const QUEUE_COMMITS: Ends<PlainClient> = &[("commit of publishes to 60000 queues", |member, stage| {
+    publish_persistent(member, stage, |at| format!("one-{at}"));
+    member.client.client.tx_commit(CHANNEL);
+})];
+
+fn publish_persistent(member: &mut Member<PlainClient>, stage: &mut Stage, queue: impl Fn(u64) -> String) {
+    for at in 0..MANY {
+        member.client.client.publish(CHANNEL, b"", queue(at).as_bytes(), false, &[0x10, 0, 2], BODY);
+        if at % 1000 == 999 {
+            member.exchange(stage);
+        }
+    }
+}
 
 fn send(member: &mut Member<Amqp10>, durable: bool) {
     let mut message = Vec::new();
@@ -220,6 +257,26 @@ fn with_link() -> (Stage, Member<Amqp10>) {
         other.exchange(&mut stage);
         member.exchange(&mut stage);
     }
+    (stage, member)
+}
+
+/// A transactional channel that holds every other message of many, and more: they aren't settled as one range.
+fn with_transaction() -> (Stage, Member<PlainClient>) {
+    let mut stage = stage();
+    publish(&mut stage, 2 * MANY);
+    let mut member = amqp091(&mut stage);
+    let flags = Consume { no_ack: false, exclusive: false };
+    member.client.client.consume(CHANNEL, QUEUE.as_bytes(), b"one", flags, &FieldTable::new());
+    member.client.client.tx_select(CHANNEL);
+    member.exchange(&mut stage);
+    assert_eq!(member.client.delivered, 2 * MANY);
+    (stage, member)
+}
+
+fn with_transactions_of_queues() -> (Stage, Member<PlainClient>) {
+    let (mut stage, mut member) = with_queues();
+    member.client.client.tx_select(CHANNEL);
+    member.exchange(&mut stage);
     (stage, member)
 }
 

@@ -499,6 +499,12 @@ impl QueueHandle {
         Ok(ticket)
     }
 
+    /// Takes back [`close`](Self::close): the record of the deletion is withdrawn.
+    pub(crate) fn reopen(&self) {
+        self.inner.lock().reopen();
+        *self.closed_at.lock() = Ticket::default();
+    }
+
     /// Removes a consumer. Returns how many are left; `None` if it didn't exist.
     pub fn cancel(self: &Arc<Self>, id: ConsumerId, now: Nanos) -> Option<usize> {
         self.with(|queue, effects| queue.cancel(id, now, effects)).flatten()

@@ -56,6 +56,13 @@ impl Model {
         self.limits = limits;
     }
 
+    /// Never gives an id that `other` gave: objects that only `other` knows are withdrawn, but traces of them may be left.
+    pub fn continue_ids_of(&mut self, other: &Model) {
+        self.next_queue = self.next_queue.max(other.next_queue);
+        self.next_exchange = self.next_exchange.max(other.next_exchange);
+        self.next_transient = self.next_transient.max(other.next_transient);
+    }
+
     /// The state after all commands so far.
     pub fn topology(&self) -> Topology {
         self.topology.clone()

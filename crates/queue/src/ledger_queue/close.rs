@@ -1,7 +1,7 @@
 //! The step that decides on a deletion: nothing can arrive between the check of a queue and its end.
 
 use crate::Nanos;
-use crate::answers::{DeleteIf, NotDeleted};
+use crate::answers::{DeleteIf, NotDeleted, QueueState};
 use crate::ledger_queue::ClassicQueue;
 
 impl ClassicQueue {
@@ -22,6 +22,11 @@ impl ClassicQueue {
         }
         self.is_closed = true;
         Ok(())
+    }
+
+    /// Takes back a close whose deletion never takes effect. A deleted queue stays deleted.
+    pub fn reopen(&mut self) {
+        self.is_closed = self.state == QueueState::Deleted;
     }
 
     /// Whether it is closed or deleted.
