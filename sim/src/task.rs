@@ -43,7 +43,8 @@ impl Task {
     /// The latest time of its next turn.
     #[must_use]
     pub fn deadline(&self) -> Option<u64> {
-        if self.ended { None } else { self.connection.next_deadline() }
+        let times = [self.connection.next_deadline(), self.connection.next_pace()];
+        times.into_iter().flatten().min().filter(|_| !self.ended)
     }
 
     /// Closes the socket; everything under way in it is lost.

@@ -43,7 +43,10 @@ enum Carrier {
     Idle,
     Asked,
     /// Publishes the message with this delivery tag, as the publish with this number on its connection to the target.
-    Publishing { tag: u64, number: u64 },
+    Publishing {
+        tag: u64,
+        number: u64,
+    },
 }
 
 struct Scene {

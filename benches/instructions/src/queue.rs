@@ -40,7 +40,12 @@ fn options() -> ConsumerOptions {
 }
 
 fn surroundings() -> Surroundings {
-    Surroundings { budget: Arc::new(MemoryBudget::new(1 << 30)), epoch_ms: 0, strict_compat: false }
+    Surroundings {
+        budget: Arc::new(MemoryBudget::new(1 << 30)),
+        epoch_ms: 0,
+        strict_compat: false,
+        standing_delay_target: 0,
+    }
 }
 
 /// A queue, and a batch for each run.

@@ -192,6 +192,7 @@ impl Broker {
                 durability: settings.durability,
                 first_number: settings.first_number,
                 strict_compat: settings.strict_compat,
+                standing_delay_target: settings.standing_delay_target,
             },
             replies.clone(),
             now,

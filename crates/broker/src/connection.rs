@@ -179,6 +179,14 @@ impl Connection {
         }
     }
 
+    /// Time of the next [`Connection::turn`], to the millisecond, while it is a paced publisher's.
+    pub fn next_pace(&self) -> Option<Nanos> {
+        match &self.state {
+            State::Unknown(_) => None,
+            State::Known(session) => session.next_pace(),
+        }
+    }
+
     /// Whether the connection is over: close the socket once the output is written.
     pub fn is_finished(&self) -> bool {
         match &self.state {

@@ -63,6 +63,10 @@ pub trait Session: Send {
     fn wants_read(&self) -> bool;
     /// Time of the next turn at the latest.
     fn next_deadline(&self) -> Option<Nanos>;
+    /// Time of the next turn, to the millisecond, for publishers that are paced.
+    fn next_pace(&self) -> Option<Nanos> {
+        None
+    }
     /// Whether the connection is over.
     fn is_finished(&self) -> bool;
     /// Whether it is ending and one turn couldn't end everything.

@@ -10,6 +10,7 @@ use crate::queue_metrics::QueueMetrics;
 use crate::reads::Reads;
 use crate::shared_messages::SharedMessages;
 use crate::streams::Streams;
+use crate::time::Nanos;
 
 /// The parts that all queues of a registry use.
 #[derive(Clone)]
@@ -32,4 +33,6 @@ pub struct Services {
     pub first_number: u64,
     /// See [`crate::Settings::strict_compat`].
     pub strict_compat: bool,
+    /// See [`crate::Settings::standing_delay_target`].
+    pub standing_delay_target: Nanos,
 }

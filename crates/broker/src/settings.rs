@@ -5,7 +5,7 @@ use leveret_model::{Durability, Limits};
 
 pub use crate::names::NameSecret;
 use crate::quota::QuotaLimits;
-use crate::time::Now;
+use crate::time::{Nanos, Now};
 
 /// Limits and identity. Defaults are RabbitMQ's.
 #[derive(Debug, Clone)]
@@ -71,6 +71,9 @@ pub struct Settings {
     /// Whether to behave like RabbitMQ 4.3 where we differ for our users' sake (`strict_compat`); listed in
     /// docs/differences.md.
     pub strict_compat: bool,
+    /// Publishers are paced while messages stand in their queue for longer than this, although consumers take them without
+    /// pause (`flow.standing_delay_target`), in nanoseconds; 0 if never.
+    pub standing_delay_target: Nanos,
     /// Name of the node, shown to clients.
     pub node_name: String,
     /// Name of the cluster, shown to clients.
@@ -155,6 +158,7 @@ impl Default for Settings {
             max_queue_credit: 256,
             amqp_address_v1: false,
             strict_compat: false,
+            standing_delay_target: 2_000_000,
             node_name: "leveret@localhost".into(),
             cluster_name: "leveret@localhost".into(),
             product: "RabbitMQ".into(),

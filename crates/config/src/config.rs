@@ -93,6 +93,8 @@ pub struct Config {
     pub definitions_skip_if_unchanged: bool,
     /// `strict_compat`: whether to behave as RabbitMQ 4.3 where we would otherwise differ in our users' interest.
     pub strict_compat: bool,
+    /// `flow.standing_delay_target`: publishers are paced while messages stand for longer, in milliseconds; 0 if never.
+    pub standing_delay_target_ms: u64,
     /// `identity.rabbitmq_compatible`: whether `product` in server-properties is RabbitMQ.
     pub rabbitmq_compatible_identity: bool,
     /// `total_memory_available_override_value` in bytes; `None` for the system's value.
@@ -301,6 +303,7 @@ impl Default for Config {
             load_definitions: None,
             definitions_skip_if_unchanged: false,
             strict_compat: false,
+            standing_delay_target_ms: 2,
             rabbitmq_compatible_identity: true,
             total_memory_bytes: None,
             alarms_file: None,

@@ -177,6 +177,7 @@ fn settings(config: &Config) -> Settings {
             unconfirmed_bytes_max: config.amqp10.unconfirmed_bytes_max,
         },
         strict_compat: config.strict_compat,
+        standing_delay_target: config.standing_delay_target_ms * 1_000_000,
         stamps: stamps(config),
         sent_time: config.interceptors.sent_time,
         ..defaults

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::Nanos;
 use crate::contents::MemoryBudget;
 use crate::expiry::Expiry;
 use crate::ledger::Ledger;
@@ -30,6 +31,8 @@ pub struct Surroundings {
     /// Whether a limit with `reject-publish` also refuses a message that a consumer waits for, if that message exceeds the limit
     /// by itself, as in RabbitMQ 4.3.
     pub strict_compat: bool,
+    /// Publishers are paced while messages stand for longer than this, in nanoseconds; 0 if never.
+    pub standing_delay_target: Nanos,
 }
 
 impl Recovered {

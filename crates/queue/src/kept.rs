@@ -87,7 +87,7 @@ mod tests {
             ledger.accept(4, 2, 0);
             ledger
         };
-        let surroundings = Surroundings { budget, epoch_ms: 0, strict_compat: false };
+        let surroundings = Surroundings { budget, epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
         let queue = |ledger, expiry| {
             let recovered = Recovered { ledger, expiry, ..Recovered::default() };
             Queue::new(QueueOptions::default(), true, recovered, surroundings.clone(), 0)

@@ -23,6 +23,7 @@ use crate::gauges::QueueGauges;
 use crate::group::Placement;
 use crate::ledger::Outcome;
 use crate::ledger_queue::ClassicQueue;
+use crate::pacing::Slot;
 use crate::place::{Place, Watermarks};
 use crate::shared::References;
 use crate::status::{ConsumerStatus, QueueStatus};
@@ -68,6 +69,12 @@ impl Queue {
     #[inline]
     pub fn submit(&mut self, batch: &Batch, index: u32, count: u32, now: Nanos) -> Option<Submission> {
         pass!(self, queue => queue.submit(batch, index, count, now))
+    }
+
+    /// The slot of the last of `count` messages that are being published; the queue's publishers are paced by it.
+    #[inline]
+    pub fn slot(&mut self, count: u32, now: Nanos) -> Slot {
+        pass!(self, queue => queue.slot(count, now))
     }
 
     /// Sets the place of the accepted messages, those of `batch` from `index` on.

@@ -41,11 +41,13 @@ pub enum WaitReason {
     DiskFull,
     /// Queue: a publisher is held back, since an alarm for memory or disk is raised.
     Alarm,
+    /// Queue and connection: publishers are paced, since messages stand although consumers take them without pause.
+    Pacing,
 }
 
 impl WaitReason {
     /// All reasons, in their order.
-    pub const ALL: [WaitReason; 18] = [
+    pub const ALL: [WaitReason; 19] = [
         Self::Empty,
         Self::Credit,
         Self::LinkCredit,
@@ -64,6 +66,7 @@ impl WaitReason {
         Self::BodyFile,
         Self::DiskFull,
         Self::Alarm,
+        Self::Pacing,
     ];
 
     /// The code as shown.
@@ -87,6 +90,7 @@ impl WaitReason {
             Self::DiskFull => "disk_full",
             Self::BodyFile => "body_file",
             Self::Alarm => "alarm",
+            Self::Pacing => "pacing",
         }
     }
 }

@@ -10,7 +10,7 @@ use leveret_queue::{
 };
 
 fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
-    Surroundings { budget, epoch_ms: 0, strict_compat: false }
+    Surroundings { budget, epoch_ms: 0, strict_compat: false, standing_delay_target: 0 }
 }
 
 const CONSUMER: ConsumerId = ConsumerId(1);

@@ -56,7 +56,8 @@ impl Rig {
         let next = ledger.next();
         let recovered = Recovered { ledger, redelivered_below: next, expiry, ..Recovered::default() };
         let budget = Arc::new(MemoryBudget::new(0));
-        let surroundings = Surroundings { budget, epoch_ms: EPOCH_MS + now_ms, strict_compat: false };
+        let surroundings =
+            Surroundings { budget, epoch_ms: EPOCH_MS + now_ms, strict_compat: false, standing_delay_target: 0 };
         let queue = Queue::new(options, true, recovered, surroundings, 0);
         let mut rig = Self {
             queue,

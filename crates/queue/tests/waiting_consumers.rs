@@ -35,7 +35,7 @@ impl Rig {
 
     fn with_compat(options: QueueOptions, strict_compat: bool) -> Self {
         let budget = Arc::new(MemoryBudget::new(1 << 20));
-        let surroundings = Surroundings { budget, epoch_ms: EPOCH_MS, strict_compat };
+        let surroundings = Surroundings { budget, epoch_ms: EPOCH_MS, strict_compat, standing_delay_target: 0 };
         let queue = Queue::new(options, true, Recovered::default(), surroundings, 0);
         Self { queue, link: Arc::default(), now_ms: 0, position: 0 }
     }

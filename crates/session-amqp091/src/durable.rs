@@ -58,12 +58,12 @@ impl Session {
             false => applied(stream),
         };
         let (channels, output, counters) = (&mut self.channels, &mut self.client.output, &self.client.counters);
-        let contents = &mut self.contents;
+        let (contents, pace) = (&mut self.contents, &mut self.client.pace);
         self.confirming.retain(|number| {
             let Some(channel) = channels.get_mut(number) else { return false };
             let Some(confirms) = channel.confirms.as_mut().filter(|_| channel.is_confirming) else { return false };
             let before = confirms.unanswered();
-            while let Some(confirm) = confirms.next(&reached) {
+            while let Some(confirm) = confirms.next(&reached, now.monotonic) {
                 let (delivery_tag, multiple) = (confirm.sequence, confirm.multiple);
                 let method = if confirm.accepted {
                     Method::BasicAck(basic::Ack { delivery_tag, multiple })
@@ -71,6 +71,9 @@ impl Session {
                     Method::BasicNack(basic::Nack { delivery_tag, multiple, requeue: false })
                 };
                 encode_method(contents.out(output, *number), *number, &method);
+            }
+            if let Some(at) = confirms.next_paced().filter(|at| *at > now.monotonic) {
+                pace.wake_at(at);
             }
             let unanswered = confirms.unanswered();
             counters.confirmed.add(before - unanswered);

@@ -43,8 +43,20 @@ impl Session {
         };
         if let Some(reason) = reason {
             self.client.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
+            self.shows_pacing = false;
         }
         self.held = held;
+    }
+
+    /// Updates listings: a paced publisher waits, unless another wait is shown.
+    pub(crate) fn show_pacing(&mut self, now: Now) {
+        let is_paced = self.client.pace.is_shown();
+        if is_paced == self.shows_pacing || !matches!(self.held, Held::No) {
+            return;
+        }
+        let wait = QueueWait { reason: WaitReason::Pacing, since: now.monotonic };
+        self.client.outbox.set_wait(is_paced.then_some(wait));
+        self.shows_pacing = is_paced;
     }
 
     /// Unblocks input; queues that showed the wait no longer do.

@@ -65,6 +65,10 @@ impl protocol::Session for Session {
         self.next_deadline()
     }
 
+    fn next_pace(&self) -> Option<Nanos> {
+        self.client.pace.next_turn()
+    }
+
     fn is_finished(&self) -> bool {
         self.is_finished()
     }

@@ -451,7 +451,7 @@ impl Session {
     pub(crate) fn flush_run(&mut self, now: Now) {
         if let Some((run, mut fan_out)) = self.take_run(now) {
             fan_out.whole(&mut self.client, now.monotonic);
-            self.fanned_out(run, fan_out);
+            self.fanned_out(run, fan_out, now);
         }
     }
 
@@ -459,7 +459,7 @@ impl Session {
     pub(crate) fn flush_in_parts(&mut self, now: Now) {
         if let Some((run, mut fan_out)) = self.take_run(now) {
             match fan_out.part(&mut self.client, now.monotonic) {
-                true => self.fanned_out(run, fan_out),
+                true => self.fanned_out(run, fan_out, now),
                 false => self.unfinished.push_back(Unfinished::FanOut(run, Box::new(fan_out))),
             }
         }
@@ -489,19 +489,21 @@ impl Session {
     }
 
     /// Finishes a run that all its queues were offered.
-    pub(super) fn fanned_out(&mut self, run: RunOnItsWay, fan_out: FanOut) {
+    pub(super) fn fanned_out(&mut self, run: RunOnItsWay, fan_out: FanOut, now: Now) {
         let RunOnItsWay { channel, mandatory } = run;
-        let FannedOut { batch, mut accepted, wait, reached_nobody, .. } = fan_out.end(&mut self.client);
+        let FannedOut { batch, mut accepted, wait, reached_nobody, slot, .. } = fan_out.end(&mut self.client);
         let count = batch.len() as u32;
         if reached_nobody {
             accepted = self.return_from_gone(channel, &batch, &mandatory);
         }
-        if let Some(publisher) = self.channels.get_mut(&channel)
-            && let Some(confirms) = &mut publisher.confirms
-        {
+        let Some(publisher) = self.channels.get_mut(&channel) else { return };
+        self.client.pace.published(slot, publisher.confirms.is_some(), now.monotonic);
+        if let Some(confirms) = &mut publisher.confirms {
             self.client.counters.published_with_confirm.add(u64::from(count));
             let refused = u64::from(count - accepted);
-            if refused == 0 {
+            if refused == 0 && slot.is_after(now.monotonic) {
+                confirms.publish_paced(u64::from(accepted), wait, slot.at);
+            } else if refused == 0 {
                 confirms.publish(u64::from(accepted), wait, true);
             } else {
                 confirms.publish(u64::from(accepted), wait.clone(), true);

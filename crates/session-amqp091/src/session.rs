@@ -75,6 +75,8 @@ pub(crate) struct Session {
     /// Bytes of memory that wait for `tx.commit`.
     pub(crate) transaction_bytes: u64,
     pub(crate) confirming: Vec<u16>,
+    /// Listings show that its publishes are paced.
+    pub(crate) shows_pacing: bool,
 }
 
 impl Session {
@@ -104,6 +106,7 @@ impl Session {
             transactions: 0,
             transaction_bytes: 0,
             confirming: Vec::new(),
+            shows_pacing: false,
         }
     }
 
@@ -127,6 +130,7 @@ impl Session {
     fn takes_input(&self) -> bool {
         matches!(self.held, Held::No)
             && !self.client.paused
+            && !self.client.pace.holds_input()
             && self.unfinished.is_empty()
             && !self.is_over()
             && !self.has_full_output()
@@ -331,6 +335,7 @@ impl Session {
         }
         self.client.budget.renew();
         self.client.paused = false;
+        self.client.pace.pass(now.monotonic);
         self.go_on(now);
         self.client.outbox.drain_after(&mut self.client.events);
         while !self.client.budget.is_spent()
@@ -352,6 +357,7 @@ impl Session {
             self.deliver_replies(now);
         }
         self.keep_time(now);
+        self.show_pacing(now);
         self.register();
         self.client.counters.flush();
         self.client.broker.streams.announce();

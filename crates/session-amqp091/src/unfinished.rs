@@ -93,7 +93,7 @@ impl Session {
             }
             let (gone_at, answer) = match unfinished {
                 Unfinished::FanOut(run, fan_out) => {
-                    self.fanned_out(run, *fan_out);
+                    self.fanned_out(run, *fan_out, now);
                     continue;
                 }
                 Unfinished::Settling(settling) => {

@@ -10,7 +10,7 @@ use leveret_amqp10::{
     value::EncodedMap,
 };
 use leveret_model::Action;
-use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Slot};
 
 use super::address;
 use super::assembly::Assembly;
@@ -147,6 +147,7 @@ impl Connection {
             assembly: Assembly::new(settle_mode, self.client.partial.clone()),
             run: PublishRun::default(),
             unconfirmed: Unconfirmed::default(),
+            slot: Slot::default(),
             flow_due: true,
             dynamic: target.dynamic,
         };

@@ -405,6 +405,7 @@ impl Connection {
     pub(crate) fn turn(&mut self, now: Now) {
         self.client.budget.renew();
         self.client.paused = false;
+        self.client.pace.pass(now.monotonic);
         let is_held_by_end = self.held == Held::NextTurn;
         if is_held_by_end {
             self.held = Held::No;

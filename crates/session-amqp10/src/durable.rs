@@ -78,8 +78,15 @@ impl Connection {
             if let Some(took) = publisher.unconfirmed.take_due(&reached, now.monotonic, &mut due) {
                 publisher.grant.confirmed(Pace::of(took, sync));
                 publisher.top_up(now.monotonic, sync);
+            } else if publisher.slot.at != 0 {
+                publisher.top_up(now.monotonic, sync);
             }
-            let (waits, granted) = (publisher.unconfirmed.count() > 0, publisher.flow_due);
+            // Credit comes with the slot, even if every outcome was sent before.
+            let is_paced = publisher.slot.is_after(now.monotonic);
+            if is_paced {
+                self.client.pace.wake_at(publisher.slot.at);
+            }
+            let (waits, granted) = (publisher.unconfirmed.count() > 0 || is_paced, publisher.flow_due);
             if waits {
                 session.note_confirming(handle);
             }

@@ -88,10 +88,23 @@ impl Grant {
     /// sent a flow.
     #[must_use]
     pub(crate) fn top_up(&mut self, unconfirmed: u32, pace: Pace) -> bool {
-        let limit = match pace {
+        self.top_up_to(self.limit_at(pace), unconfirmed)
+    }
+
+    /// Like [`top_up`](Self::top_up), with no more than `burst` messages at once: the link's queue paces its publishers.
+    #[must_use]
+    pub(crate) fn top_up_paced(&mut self, unconfirmed: u32, pace: Pace, burst: u32) -> bool {
+        self.top_up_to(self.limit_at(pace).min(burst), unconfirmed)
+    }
+
+    fn limit_at(&self, pace: Pace) -> u32 {
+        match pace {
             Pace::Kept => self.limit,
             Pace::Lost => self.rule.start,
-        };
+        }
+    }
+
+    fn top_up_to(&mut self, limit: u32, unconfirmed: u32) -> bool {
         if self.credit > limit / 2 {
             return false;
         }

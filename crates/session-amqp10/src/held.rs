@@ -49,8 +49,9 @@ impl Connection {
         let Some(reason) = reason else { return };
         self.client.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
         let for_log = matches!(reason, WaitReason::LogFull | WaitReason::DiskFull);
-        let queues = match for_log && !self.client.log_wait().1 {
-            // This connection's own share is used up.
+        let is_own = for_log && !self.client.log_wait().1;
+        let queues = match is_own || reason == WaitReason::Pacing {
+            // This connection's own share is used up, or the queue shows it itself.
             true => SmallVec::new(),
             false => self.published_to(),
         };
@@ -73,7 +74,8 @@ impl Connection {
         } else if matches!(self.held, Held::Upload | Held::Body { .. }) {
             Some(WaitReason::BodyFile)
         } else {
-            self.publishes_wait().then(|| self.client.log_wait().0)
+            let for_log = self.publishes_wait().then(|| self.client.log_wait().0);
+            for_log.or(self.client.pace.is_shown().then_some(WaitReason::Pacing))
         }
     }
 

@@ -62,6 +62,10 @@ impl Session for Connection {
         self.next_deadline()
     }
 
+    fn next_pace(&self) -> Option<Nanos> {
+        self.client.pace.next_turn()
+    }
+
     fn is_finished(&self) -> bool {
         self.is_finished()
     }

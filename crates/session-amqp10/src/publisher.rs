@@ -6,6 +6,7 @@ use std::sync::Arc;
 use leveret_amqp10::{Serial, performative::Transfer};
 use leveret_message::BatchBuilder;
 use leveret_message::incoming::Incoming;
+use leveret_queue::Slot;
 
 use super::assembly::{Assembly, Complete};
 use super::error::Result;
@@ -128,6 +129,8 @@ pub(crate) struct Publisher {
     pub assembly: Assembly,
     pub run: PublishRun,
     pub unconfirmed: Unconfirmed,
+    /// The slot of its last message, if its queue's publishers are paced.
+    pub slot: Slot,
     /// The client has to be sent a flow with its credit.
     pub flow_due: bool,
     /// The target queue is deleted with the link.
@@ -143,12 +146,16 @@ impl Publisher {
     /// Grants more credit if it is due; a sync takes about `sync`.
     #[inline]
     pub(crate) fn top_up(&mut self, now: Nanos, sync: Nanos) {
-        if self.grant.is_ample() {
+        if self.grant.is_ample() || self.slot.is_after(now) {
             return;
         }
         let unconfirmed = self.unconfirmed();
         let oldest = self.unconfirmed.oldest().unwrap_or(now);
-        self.flow_due |= self.grant.top_up(unconfirmed, Pace::of(now.saturating_sub(oldest), sync));
+        let pace = Pace::of(now.saturating_sub(oldest), sync);
+        self.flow_due |= match self.slot.at {
+            0 => self.grant.top_up(unconfirmed, pace),
+            _ => self.grant.top_up_paced(unconfirmed, pace, self.slot.burst),
+        };
     }
 
     /// Like [`Assembly::receive`].

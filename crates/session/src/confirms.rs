@@ -7,6 +7,7 @@ use leveret_queue::Watermarks;
 
 use leveret_broker::streams::waits::InOrder;
 use leveret_broker::ticket::StreamId;
+use leveret_broker::time::Nanos;
 use leveret_broker::wait_for::WaitFor;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct Confirms {
     /// The rest of a run that is answered one by one, since some publishes before it are unanswered.
     one_by_one: Option<Run>,
     waits: InOrder<Run>,
+    /// Publishes to a queue whose publishers are paced, by the time from which they may be answered.
+    paced: BTreeMap<(Nanos, u64), (WaitFor, Run)>,
 }
 
 impl Confirms {
@@ -57,14 +60,37 @@ impl Confirms {
         }
     }
 
+    /// Like [`publish`](Self::publish) of accepted messages that are answered no earlier than at this time. Publishes to
+    /// other queues don't wait for them.
+    pub fn publish_paced(&mut self, count: u64, wait: WaitFor, at: Nanos) {
+        if count > 0 {
+            let first = self.published + 1;
+            self.published += count;
+            self.paced.insert((at, first), (wait, Run { first, last: self.published, accepted: true }));
+        }
+    }
+
+    /// The time at which the next paced publish may be answered.
+    pub fn next_paced(&self) -> Option<Nanos> {
+        self.paced.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// A paced publish whose time has come.
+    fn pop_paced(&mut self, reached: &impl Fn(StreamId) -> Watermarks, now: Nanos) -> Option<Run> {
+        let mut due = self.paced.iter().take_while(|((at, _), _)| *at <= now);
+        let (key, _) = due.find(|(_, (wait, _))| wait.is_reached(reached))?;
+        let key = *key;
+        self.paced.remove(&key).map(|(_, run)| run)
+    }
+
     /// The number of unanswered publishes.
     pub fn unanswered(&self) -> u64 {
         self.published - self.answered - self.count_ahead
     }
 
     /// The next answer that is due.
-    pub fn next(&mut self, reached: &impl Fn(StreamId) -> Watermarks) -> Option<Confirm> {
-        let mut run = match self.one_by_one.take() {
+    pub fn next(&mut self, reached: &impl Fn(StreamId) -> Watermarks, now: Nanos) -> Option<Confirm> {
+        let mut run = match self.one_by_one.take().or_else(|| self.pop_paced(reached, now)) {
             Some(run) => run,
             None => {
                 let mut run = self.waits.pop(reached)?;
@@ -135,9 +161,9 @@ mod tests {
         confirms.publish(1, durable(4), true);
         confirms.publish(1, os(5), true);
         let ack = |sequence, multiple| Some(Confirm { sequence, multiple, accepted: true });
-        assert_eq!(confirms.next(&reached(5, 2)), ack(2, true));
-        assert_eq!(confirms.next(&reached(5, 3)), None, "one before it has to be durable");
-        assert_eq!(confirms.next(&reached(5, 4)), ack(4, true));
+        assert_eq!(confirms.next(&reached(5, 2), 0), ack(2, true));
+        assert_eq!(confirms.next(&reached(5, 3), 0), None, "one before it has to be durable");
+        assert_eq!(confirms.next(&reached(5, 4), 0), ack(4, true));
     }
 
     #[test]
@@ -145,9 +171,9 @@ mod tests {
         let mut confirms = Confirms::default();
         confirms.publish(3, durable(10), true);
         confirms.publish(1, durable(0), true);
-        assert_eq!(confirms.next(&at(9)), None, "one without a position stands behind its predecessors");
-        assert_eq!(confirms.next(&at(10)), Some(Confirm { sequence: 4, multiple: true, accepted: true }));
-        assert_eq!(confirms.next(&at(10)), None);
+        assert_eq!(confirms.next(&at(9), 0), None, "one without a position stands behind its predecessors");
+        assert_eq!(confirms.next(&at(10), 0), Some(Confirm { sequence: 4, multiple: true, accepted: true }));
+        assert_eq!(confirms.next(&at(10), 0), None);
         assert_eq!(confirms.unanswered(), 0);
     }
 
@@ -157,9 +183,9 @@ mod tests {
         confirms.publish(1, os(243), true);
         // A volatile message behind one that isn't durable yet.
         confirms.publish(1, durable(232), true);
-        assert_eq!(confirms.next(&reached(240, 234)), None);
+        assert_eq!(confirms.next(&reached(240, 234), 0), None);
         let both = Confirm { sequence: 2, multiple: true, accepted: true };
-        assert_eq!(confirms.next(&reached(243, 234)), Some(both), "243 needn't be durable");
+        assert_eq!(confirms.next(&reached(243, 234), 0), Some(both), "243 needn't be durable");
     }
 
     #[test]
@@ -168,10 +194,10 @@ mod tests {
         confirms.publish(2, durable(5), true);
         confirms.publish(1, durable(5), false);
         confirms.publish(1, durable(6), true);
-        assert_eq!(confirms.next(&at(6)), Some(Confirm { sequence: 2, multiple: true, accepted: true }));
-        assert_eq!(confirms.next(&at(6)), Some(Confirm { sequence: 3, multiple: false, accepted: false }));
-        assert_eq!(confirms.next(&at(6)), Some(Confirm { sequence: 4, multiple: false, accepted: true }));
-        assert_eq!(confirms.next(&at(6)), None);
+        assert_eq!(confirms.next(&at(6), 0), Some(Confirm { sequence: 2, multiple: true, accepted: true }));
+        assert_eq!(confirms.next(&at(6), 0), Some(Confirm { sequence: 3, multiple: false, accepted: false }));
+        assert_eq!(confirms.next(&at(6), 0), Some(Confirm { sequence: 4, multiple: false, accepted: true }));
+        assert_eq!(confirms.next(&at(6), 0), None);
     }
 
     #[test]
@@ -180,7 +206,7 @@ mod tests {
         for position in 1..=100 {
             confirms.publish(1, durable(position), true);
         }
-        assert_eq!(confirms.next(&at(40)), Some(Confirm { sequence: 40, multiple: true, accepted: true }));
+        assert_eq!(confirms.next(&at(40), 0), Some(Confirm { sequence: 40, multiple: true, accepted: true }));
         assert_eq!(confirms.unanswered(), 60);
     }
 
@@ -196,16 +222,16 @@ mod tests {
         confirms.publish(1, durable(6), true);
         confirms.publish(1, other(4), false);
         let single = |sequence, accepted| Some(Confirm { sequence, multiple: false, accepted });
-        assert_eq!(confirms.next(&both(4, 4)), single(3, true), "`multiple` would confirm the first two");
-        assert_eq!(confirms.next(&both(4, 4)), single(4, true));
-        assert_eq!(confirms.next(&both(4, 4)), single(6, false));
-        assert_eq!((confirms.next(&both(4, 4)), confirms.unanswered()), (None, 3));
-        assert_eq!(confirms.next(&both(5, 4)), Some(Confirm { sequence: 2, multiple: true, accepted: true }));
-        assert_eq!((confirms.next(&both(5, 4)), confirms.unanswered()), (None, 1));
-        assert_eq!(confirms.next(&both(6, 4)), single(5, true));
-        assert_eq!((confirms.next(&both(6, 4)), confirms.unanswered()), (None, 0));
+        assert_eq!(confirms.next(&both(4, 4), 0), single(3, true), "`multiple` would confirm the first two");
+        assert_eq!(confirms.next(&both(4, 4), 0), single(4, true));
+        assert_eq!(confirms.next(&both(4, 4), 0), single(6, false));
+        assert_eq!((confirms.next(&both(4, 4), 0), confirms.unanswered()), (None, 3));
+        assert_eq!(confirms.next(&both(5, 4), 0), Some(Confirm { sequence: 2, multiple: true, accepted: true }));
+        assert_eq!((confirms.next(&both(5, 4), 0), confirms.unanswered()), (None, 1));
+        assert_eq!(confirms.next(&both(6, 4), 0), single(5, true));
+        assert_eq!((confirms.next(&both(6, 4), 0), confirms.unanswered()), (None, 0));
         assert!(confirms.ahead.is_empty());
         confirms.publish(2, durable(7), true);
-        assert_eq!(confirms.next(&both(7, 4)), Some(Confirm { sequence: 8, multiple: true, accepted: true }));
+        assert_eq!(confirms.next(&both(7, 4), 0), Some(Confirm { sequence: 8, multiple: true, accepted: true }));
     }
 }

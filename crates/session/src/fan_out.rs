@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use leveret_message::Batch;
+use leveret_queue::Slot;
 
 use crate::client_connection::ClientConnection;
 use leveret_broker::bodies::BodyFile;
@@ -53,6 +54,7 @@ pub struct FanOut {
     wait: WaitFor,
     refusing: Option<usize>,
     gone: usize,
+    slot: Slot,
 }
 
 /// The result of a run that was offered to all its queues.
@@ -69,6 +71,8 @@ pub struct FannedOut {
     pub refusing: Option<usize>,
     /// The disk had no room for the body.
     pub is_refused: bool,
+    /// The slot of its last message, if the publishers of its only queue are paced. Several queues pace nobody.
+    pub slot: Slot,
     /// All its queues are being deleted, and no requester waits for it. It is handled as if it had come a moment later.
     pub reached_nobody: bool,
 }
@@ -100,6 +104,7 @@ impl FanOut {
             wait: WaitFor::default(),
             refusing: None,
             gone: 0,
+            slot: Slot::default(),
         }
     }
 
@@ -122,6 +127,7 @@ impl FanOut {
             }
             let published = queue.publish(batch, 0, count, *persistent, *shared, now);
             self.gone += usize::from(published.is_gone);
+            self.slot = published.slot;
             if published.accepted < self.accepted {
                 self.accepted = published.accepted;
                 self.refusing = Some(self.next);
@@ -143,7 +149,8 @@ impl FanOut {
 
     /// Finishes a run that all queues were offered: requesters that wait for it get it, and it is counted.
     pub fn end(self, client: &mut ClientConnection) -> FannedOut {
-        let Self { route, batch, is_refused, accepted, wait, refusing, gone, .. } = self;
+        let Self { route, batch, is_refused, accepted, wait, refusing, gone, slot, .. } = self;
+        let slot = if route.queues.len() == 1 { slot } else { Slot::default() };
         if let Some(last) = route.queues.last().filter(|_| !is_refused) {
             client.undurable.note_confirm(&wait, last);
         }
@@ -156,6 +163,6 @@ impl FanOut {
         // Any queue of the route will do: the disk is full for all of them.
         let refusing = refusing.or_else(|| (is_refused && !route.queues.is_empty()).then_some(0));
         let reached_nobody = gone > 0 && gone == route.queues.len() && route.replies.is_empty();
-        FannedOut { route, batch, accepted, wait, refusing, is_refused, reached_nobody }
+        FannedOut { route, batch, accepted, wait, refusing, is_refused, slot, reached_nobody }
     }
 }

@@ -12,6 +12,7 @@ pub mod confirms;
 pub mod fan_out;
 #[cfg(test)]
 mod fixture;
+pub mod pace;
 pub mod transaction;
 pub mod undurable;
 

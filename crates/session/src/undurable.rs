@@ -115,7 +115,7 @@ impl Undurable {
 
 #[cfg(test)]
 mod tests {
-    use leveret_queue::Place;
+    use leveret_queue::{Place, Slot};
 
     use super::*;
     use crate::fixture::queue;
@@ -146,8 +146,13 @@ mod tests {
     fn publishes_to_a_queue_that_is_behind_weigh_more_until_durable() {
         let os = queue();
         let mut undurable = Undurable::new(Arc::default());
-        let published =
-            |position, is_behind| Published { accepted: 1, awaited: written(position), is_behind, is_gone: false };
+        let published = |position, is_behind| Published {
+            accepted: 1,
+            awaited: written(position),
+            is_behind,
+            is_gone: false,
+            slot: Slot::default(),
+        };
         undurable.note_published(published(10, false), &os, 300 << 10);
         assert!(!undurable.is_full());
         assert!(undurable.apply(&reached(10, 0), &mut TurnBudget::unlimited()));

@@ -174,10 +174,10 @@ impl ToySession {
         self.client.broker.alarms.publishing_blocked()
     }
 
-    fn durable_work(&mut self) {
+    fn durable_work(&mut self, now: Now) {
         self.has_more = !self.client.apply_durable();
         let applied = self.client.applied();
-        while let Some(confirm) = self.confirms.next(&applied) {
+        while let Some(confirm) = self.confirms.next(&applied, now.monotonic) {
             self.client.counters.confirmed.increment();
             self.say(format_args!("confirmed {}", confirm.sequence));
         }
@@ -239,7 +239,7 @@ impl Session for ToySession {
         while let Some(event) = self.client.events.pop_front() {
             self.event(event, now);
         }
-        self.durable_work();
+        self.durable_work(now);
         self.deliver(now);
         self.rest();
     }

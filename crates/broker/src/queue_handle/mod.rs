@@ -15,8 +15,8 @@ use leveret_model::{Durability, Queue as QueueInfo};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, DeleteIf, Effects, Flow, GetOutcome, LatestPlace, Link, NotDeleted,
-    Outcome, Place, Placement, Queue, QueueState, Recovered, Rejection, Run, Signal, StoredRead, Surroundings, Taken,
-    TurnEnd, WaitReason, Watermarks, push_run,
+    Outcome, Place, Placement, Queue, QueueState, Recovered, Rejection, Run, Signal, Slot, StoredRead, Surroundings,
+    Taken, TurnEnd, WaitReason, Watermarks, push_run,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -61,11 +61,13 @@ pub struct Published {
     /// Whether the queue accepts no messages any more, because its deletion is in flight to the disk: the messages count as
     /// published after the deletion. Their confirm waits until the deletion is durable.
     pub is_gone: bool,
+    /// The slot of the last message, if the queue's publishers are paced.
+    pub slot: Slot,
 }
 
 impl Published {
     fn none() -> Self {
-        Self { accepted: 0, awaited: Awaited::default(), is_behind: false, is_gone: false }
+        Self { accepted: 0, awaited: Awaited::default(), is_behind: false, is_gone: false, slot: Slot::default() }
     }
 }
 
@@ -111,8 +113,12 @@ impl QueueHandle {
         services.shared.restore(&recovered.references);
         // Messages from before a restart may exist although new ones aren't logged.
         let is_logged = info.durability(services.durability) != Durability::Memory || !recovered.ledger.is_empty();
-        let surroundings =
-            Surroundings { budget: services.budget.clone(), epoch_ms, strict_compat: services.strict_compat };
+        let surroundings = Surroundings {
+            budget: services.budget.clone(),
+            epoch_ms,
+            strict_compat: services.strict_compat,
+            standing_delay_target: services.standing_delay_target,
+        };
         let queue = Queue::new(info.options.clone(), is_logged, recovered, surroundings, now);
         let log_id = LogId(info.id.0);
         let Services { reads, deferred, shared, .. } = services.clone();
@@ -290,7 +296,7 @@ impl QueueHandle {
             let Some(submission) = queue.submit(batch, index, count, now) else {
                 // It was routed before the deletion was known: it counts as published later, when it would have found no queue.
                 let awaited = Awaited::durable(*self.closed_at.lock());
-                return Published { accepted: count, awaited, is_behind: false, is_gone: true };
+                return Published { accepted: count, awaited, is_gone: true, ..Published::none() };
             };
             if submission.accepted == 0 {
                 return Published::none();
@@ -325,7 +331,8 @@ impl QueueHandle {
             // A volatile message waits for the durable ones before it.
             let ticket = Ticket::new(self.stream.id(), queue.pending_place());
             let awaited = if written { Awaited::written(ticket) } else { Awaited::durable(ticket) };
-            Published { accepted: submission.accepted, awaited, is_behind: queue.is_behind(), is_gone: false }
+            let (accepted, is_behind) = (submission.accepted, queue.is_behind());
+            Published { accepted, awaited, is_behind, is_gone: false, slot: queue.slot(accepted, now) }
         });
         let published = published.unwrap_or_else(Published::none);
         if let Some(first) = shared.filter(|_| referred < count) {

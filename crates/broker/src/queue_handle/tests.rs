@@ -77,6 +77,7 @@ impl Fixture {
             durability: Durability::Synced,
             first_number: 0,
             strict_compat: false,
+            standing_delay_target: 0,
         };
         let queue = QueueHandle::open(Arc::new(info), leveret_queue::Recovered::default(), &services, 0, 0);
         Self { queue, commit, reads, bodies, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }

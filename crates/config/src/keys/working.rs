@@ -389,6 +389,17 @@ pub(super) const KEYS: &[Key] = &[
         },
     ),
     key(
+        "flow.standing_delay_target",
+        "time",
+        "2ms",
+        "time that messages may stand in a queue although its consumers take without pause; above it publishers are paced to \
+         what these take; 0 never paces, see flow-control.md",
+        |config, _, value| {
+            config.standing_delay_target_ms = integer(&milliseconds(value, 1)?.to_string(), 0, 10_000)?;
+            Ok(())
+        },
+    ),
+    key(
         "identity.rabbitmq_compatible",
         "boolean",
         "true",

@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use leveret_broker::{Broker, Connection, Nanos, Now, Peer, Protocols};
 use tokio::io::ReadBuf;
+use tokio::time::{Sleep, sleep_until};
 use tracing::debug;
 
 use super::Core;
@@ -38,6 +39,8 @@ pub(crate) struct ConnectionTask {
     held_back: bool,
     /// The deadline that is armed in the core's wheel.
     armed: Option<Nanos>,
+    /// The next turn of a paced publisher, to the millisecond, and its timer.
+    pace: Option<(Nanos, Pin<Box<Sleep>>)>,
     last_words: Option<LastWords>,
     lingering: Option<Linger>,
     disconnected: bool,
@@ -86,6 +89,7 @@ impl ConnectionTask {
             kept: Vec::new(),
             held_back: false,
             armed: None,
+            pace: None,
             last_words: None,
             lingering: None,
             disconnected: false,
@@ -124,6 +128,7 @@ impl ConnectionTask {
             return self.finish(cx, now);
         }
         self.arm(cx, now);
+        self.arm_pace(cx);
         if input == Step::More || output == Step::More || released || self.connection.wants_turn() {
             cx.waker().wake_by_ref();
         }
@@ -242,6 +247,21 @@ impl ConnectionTask {
         if self.armed.is_none_or(|armed| fires < armed) {
             self.alarm.arm(fires, cx.waker());
             self.armed = Some(fires);
+        }
+    }
+
+    /// Paced publishers wait for milliseconds, for which the core's wheel is too coarse.
+    fn arm_pace(&mut self, cx: &mut Context<'_>) {
+        let Some(at) = self.connection.next_pace() else {
+            self.pace = None;
+            return;
+        };
+        if self.pace.as_ref().is_none_or(|(armed, _)| *armed != at) {
+            self.pace = Some((at, Box::pin(sleep_until(self.core.clock.instant(at).into()))));
+        }
+        if self.pace.as_mut().is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready()) {
+            self.pace = None;
+            cx.waker().wake_by_ref();
         }
     }
 

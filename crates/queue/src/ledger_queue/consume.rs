@@ -31,6 +31,7 @@ impl ClassicQueue {
     /// Removes a consumer; its unacknowledged messages stay with its channel.
     pub fn cancel(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) -> Option<usize> {
         let was_there = self.consumers.remove(id);
+        self.end_pacing();
         self.changed = now;
         self.used(now);
         self.schedule(effects);

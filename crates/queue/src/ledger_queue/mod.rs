@@ -15,6 +15,7 @@ mod expire;
 mod get;
 mod loading;
 mod overflow;
+mod pace;
 mod peek;
 mod ready;
 mod settle;
@@ -40,6 +41,7 @@ use crate::group::{Awaited, Placement};
 use crate::held::HeldPublishers;
 use crate::ledger::Ledger;
 use crate::limits::Refusals;
+use crate::pacing::Pacing;
 use crate::pending::{Pending, PendingMessages};
 use crate::place::{Place, Watermarks};
 use crate::shared::References;
@@ -54,6 +56,10 @@ pub struct ClassicQueue {
     state: QueueState,
     /// See [`Surroundings::strict_compat`].
     strict_compat: bool,
+    /// See [`Surroundings::standing_delay_target`].
+    standing_delay_target: Nanos,
+    /// The pacing of its publishers; `None` if consumers take nothing.
+    pacing: Option<Box<Pacing>>,
     /// Whether its deletion is on its way to disk.
     is_closed: bool,
     pending: PendingMessages,
@@ -87,7 +93,7 @@ impl ClassicQueue {
         now: Nanos,
     ) -> Self {
         let Recovered { mut ledger, redelivered_below, expiry, references } = recovered;
-        let Surroundings { budget, epoch_ms, strict_compat } = surroundings;
+        let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         ledger.start_counting();
         let mut contents = Contents::new(budget);
         if !ledger.is_empty() {
@@ -99,6 +105,8 @@ impl ClassicQueue {
             durable,
             state: QueueState::Running,
             strict_compat,
+            standing_delay_target,
+            pacing: None,
             is_closed: false,
             pending: PendingMessages::new(ledger.next()),
             ready: ReadyMessages::new(&ledger, redelivered_below),

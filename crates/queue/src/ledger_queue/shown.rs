@@ -112,6 +112,9 @@ impl ClassicQueue {
             add(WaitReason::Full, since);
         }
         self.held_publishers.waits().for_each(|wait| add(wait.reason, wait.since));
+        if let Some(since) = self.paced_since() {
+            add(WaitReason::Pacing, since);
+        }
         if let Some(since) = self.reads.blocked_since() {
             add(WaitReason::Disk, since);
         }
@@ -161,6 +164,7 @@ impl ClassicQueue {
         waits.add_if(!self.pending.is_empty(), WaitReason::Sync);
         waits.add_if(self.refusals.since().is_some(), WaitReason::Full);
         self.held_publishers.waits().for_each(|wait| waits.add_if(true, wait.reason));
+        waits.add_if(self.paced_since().is_some(), WaitReason::Pacing);
         waits.add_if(self.reads.blocked_since().is_some(), WaitReason::Disk);
         waits.add_if(self.consumers.exclusive().is_some(), WaitReason::ExclusiveConsumer);
         let (has_ready, has_movers) = (self.ready.messages() > 0, self.consumers.movers() > 0);

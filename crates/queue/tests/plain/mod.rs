@@ -7,7 +7,7 @@ use roaring::RoaringTreemap;
 
 /// A node whose clock begins with the epoch.
 pub(crate) fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
-    Surroundings { budget, epoch_ms: 0, strict_compat: false }
+    Surroundings { budget, epoch_ms: 0, strict_compat: false, standing_delay_target: 0 }
 }
 
 /// A placement at this position of the log; volatile without one.

@@ -84,7 +84,7 @@ impl Bench {
             queue: None,
             options: QueueOptions::default(),
             durable: true,
-            surroundings: Surroundings { budget, epoch_ms: EPOCH_MS, strict_compat: false },
+            surroundings: Surroundings { budget, epoch_ms: EPOCH_MS, strict_compat: false, standing_delay_target: 0 },
             link: Arc::default(),
             now_ms: 0,
             deadline_ms: None,

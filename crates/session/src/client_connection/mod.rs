@@ -12,6 +12,7 @@ use leveret_model::{ConnectionId, QueueId};
 use leveret_queue::{Taken, WaitReason, Watermarks};
 use smallvec::SmallVec;
 
+use crate::pace::Pace;
 use crate::undurable::Undurable;
 use leveret_broker::bodies::Unwritten;
 use leveret_broker::broker::Broker;
@@ -96,6 +97,8 @@ pub struct ClientConnection {
     reached: SmallVec<[Watermarks; 1]>,
     /// Whether all publishes up to there are in their queues.
     is_applied: bool,
+    /// What the pacing of queues holds back.
+    pub pace: Pace,
     /// The budget that is left of this turn.
     pub budget: TurnBudget,
     /// Reading is paused; the rest of the input is handled in the next turn.
@@ -143,6 +146,7 @@ impl ClientConnection {
             events: VecDeque::new(),
             reached,
             is_applied: false,
+            pace: Pace::default(),
             budget,
             paused: false,
             gone: false,

@@ -1,0 +1,34 @@
+//! Pacing of the queue's publishers, see [`crate::pacing`].
+
+use crate::Nanos;
+use crate::ledger_queue::ClassicQueue;
+use crate::pacing::{Pacing, Slot};
+
+impl ClassicQueue {
+    /// The slot of the last of `count` messages that are being published.
+    pub fn slot(&mut self, count: u32, now: Nanos) -> Slot {
+        let ready = self.ready.messages();
+        self.pacing.as_mut().map_or(Slot::default(), |pacing| pacing.arrived(u64::from(count), ready, now))
+    }
+
+    /// Notes that a consumer took messages.
+    pub(super) fn pace_taken(&mut self, count: u64, now: Nanos) {
+        if self.standing_delay_target == 0 || count == 0 {
+            return;
+        }
+        let pacing = self.pacing.get_or_insert_with(|| Box::new(Pacing::new(self.standing_delay_target, now)));
+        pacing.taken(count, self.ready.messages(), now);
+    }
+
+    /// Lets publishers go when there is no consumer that takes messages.
+    pub(super) fn end_pacing(&mut self) {
+        if self.consumers.movers() == 0 {
+            self.pacing = None;
+        }
+    }
+
+    /// The time since when publishers are paced.
+    pub(super) fn paced_since(&self) -> Option<Nanos> {
+        self.pacing.as_ref().and_then(|pacing| pacing.since())
+    }
+}

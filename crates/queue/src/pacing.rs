@@ -1,0 +1,401 @@
+//! Pacing of publishers: a queue whose consumers nearly keep up stays short at full rate.
+//!
+//! If publishers are a little faster than consumers, the queue grows without anybody noticing, and every message waits for
+//! all before it. So the queue measures how long messages stand: the least number of ready messages during a few
+//! milliseconds, divided by the rate at which consumers take them. A queue that is emptied now and then has nothing
+//! standing, however large its bursts are. While more than the target stands, publishers get slots at the rate of the
+//! consumers: a published message is paid for when its slot comes. Sessions give credit and confirms back then.
+//!
+//! Publishers keep at least half of their rate. A queue whose consumers take less than half of what arrives holds nobody
+//! back, since storing what consumers can't take now is what a queue is for. That is looked at again every second.
+
+use crate::Nanos;
+
+/// Shortest time over which rates and the least length are measured.
+const WINDOW: Nanos = 4_000_000;
+/// A window has at least so many messages taken, or is as long as [`WINDOW_MAX`]: a smaller count gives no rate.
+const TAKEN_MIN: u64 = 64;
+/// Longest window. A queue from which less than [`TAKEN_MIN`] messages are taken in that time isn't paced.
+const WINDOW_MAX: Nanos = 1_000_000_000;
+/// Number of windows before a rate counts.
+const WINDOWS_MIN: u32 = 2;
+/// The time within which what stands too long is to be gone, or what is missing to be there.
+const CORRECTION: Nanos = 20_000_000;
+/// Publishers may be ahead of their slots by this time without waiting, so that batches pass as a whole.
+const BURST: Nanos = 2_000_000;
+/// The latest slot: a client that doesn't wait for its slots isn't remembered for longer.
+const AHEAD_MAX: Nanos = 50_000_000;
+/// A publisher that waits for confirms may be ahead of its slots by this time, and its connection is still read.
+const AHEAD_OF_CONFIRMS: Nanos = 20_000_000;
+/// Longest pause of a connection's reading. Other channels and sessions of the connection wait, too.
+const READ_PAUSE_MAX: Nanos = 5_000_000;
+/// Consecutive windows in which nobody waited for a slot, after which pacing ends.
+const QUIET_WINDOWS: u32 = 8;
+/// Consecutive windows above the target in which consumers take less than the lowest rate, after which publishers are let
+/// go.
+const HOPELESS_WINDOWS: u32 = 25;
+/// Time after which a queue that paced in vain is looked at again.
+const LET_GO: Nanos = 1_000_000_000;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The slot of a published message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// Monotonic nanoseconds at which the message is paid for: its publisher gets credit or confirm no earlier. 0 if the
+    /// publisher isn't paced.
+    pub at: Nanos,
+    /// Number of messages that a publisher may send at once while it is paced.
+    pub burst: u32,
+}
+
+impl Slot {
+    /// Whether the publisher has to wait for it.
+    #[inline]
+    pub fn is_after(self, now: Nanos) -> bool {
+        self.at > now
+    }
+
+    /// The time at which the publisher's connection is read again; 0 if at once. A publisher that waits for confirms is
+    /// slowed down by these, unless it has so many messages unconfirmed that it is far ahead of its slots.
+    pub fn read_again(self, waits_for_confirms: bool, now: Nanos) -> Nanos {
+        let ahead = if waits_for_confirms { AHEAD_OF_CONFIRMS } else { 0 };
+        let at = self.at.saturating_sub(ahead);
+        if at > now { at.min(now + READ_PAUSE_MAX) } else { 0 }
+    }
+}
+
+/// Messages per second, smoothed over windows.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rate {
+    per_second: u64,
+    windows: u32,
+}
+
+impl Rate {
+    fn note(&mut self, count: u64, elapsed: Nanos) {
+        let measured = (u128::from(count) * u128::from(SECOND) / u128::from(elapsed.max(1))) as u64;
+        self.per_second = if self.windows == 0 { measured } else { (self.per_second * 3 + measured) / 4 };
+        self.windows = self.windows.saturating_add(1);
+    }
+}
+
+/// The counts of a window.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    began: Nanos,
+    arrived: u64,
+    taken: u64,
+    /// The least number of ready messages.
+    least: u64,
+}
+
+impl Window {
+    fn beginning(now: Nanos) -> Self {
+        Self { began: now, arrived: 0, taken: 0, least: u64::MAX }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// Publishers aren't paced, and not before this time.
+    Free {
+        until: Nanos,
+    },
+    Paced(Paced),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Paced {
+    since: Nanos,
+    /// The lowest rate, in messages per second.
+    floor: u64,
+    /// The present rate, in messages per second.
+    rate: u64,
+    /// The time of the last slot that was given.
+    last_slot: Nanos,
+    /// A publisher had to wait for a slot in this window.
+    is_felt: bool,
+    quiet: u32,
+    hopeless: u32,
+    /// Consecutive windows in which nothing stood.
+    empty: u32,
+}
+
+/// The pacing of one queue's publishers.
+#[derive(Debug)]
+pub(crate) struct Pacing {
+    /// The longest standing delay that is tolerated.
+    target: Nanos,
+    window: Window,
+    arrivals: Rate,
+    takes: Rate,
+    state: State,
+}
+
+impl Pacing {
+    pub(crate) fn new(target: Nanos, now: Nanos) -> Self {
+        Self {
+            target,
+            window: Window::beginning(now),
+            arrivals: Rate::default(),
+            takes: Rate::default(),
+            state: State::Free { until: 0 },
+        }
+    }
+
+    /// The time since when publishers are paced.
+    pub(crate) fn since(&self) -> Option<Nanos> {
+        match self.state {
+            State::Free { .. } => None,
+            State::Paced(paced) => Some(paced.since),
+        }
+    }
+
+    /// Notes that messages were published while `ready` were ready. Returns the slot of the last of them.
+    pub(crate) fn arrived(&mut self, count: u64, ready: u64, now: Nanos) -> Slot {
+        self.window.arrived += count;
+        self.window.least = self.window.least.min(ready);
+        self.look(now);
+        let State::Paced(paced) = &mut self.state else { return Slot::default() };
+        let from = paced.last_slot.max(now.saturating_sub(BURST)).min(now + AHEAD_MAX);
+        paced.last_slot = from + (u128::from(count) * u128::from(SECOND) / u128::from(paced.rate)) as u64;
+        paced.is_felt |= paced.last_slot > now;
+        let burst = u128::from(paced.rate) * u128::from(BURST) / u128::from(SECOND);
+        Slot { at: paced.last_slot, burst: u32::try_from(burst).unwrap_or(u32::MAX).max(1) }
+    }
+
+    /// Notes that consumers took messages, and that `ready` are left.
+    pub(crate) fn taken(&mut self, count: u64, ready: u64, now: Nanos) {
+        self.window.taken += count;
+        self.window.least = self.window.least.min(ready);
+        self.look(now);
+    }
+
+    /// Ends the window if it is long enough.
+    fn look(&mut self, now: Nanos) {
+        let elapsed = now.saturating_sub(self.window.began);
+        if elapsed < WINDOW || self.window.taken < TAKEN_MIN && elapsed < WINDOW_MAX {
+            return;
+        }
+        let window = std::mem::replace(&mut self.window, Window::beginning(now));
+        if window.taken < TAKEN_MIN {
+            *self = Self::new(self.target, now);
+            return;
+        }
+        self.takes.note(window.taken, elapsed);
+        let takes = self.takes.per_second.max(1);
+        let is_standing = u128::from(window.least) * u128::from(SECOND) > u128::from(self.target) * u128::from(takes);
+        match &mut self.state {
+            State::Free { until } => {
+                let until = *until;
+                self.arrivals.note(window.arrived, elapsed);
+                let is_known = self.takes.windows >= WINDOWS_MIN && self.arrivals.windows >= WINDOWS_MIN;
+                let arrivals = self.arrivals.per_second;
+                if is_standing && is_known && until <= now && takes < arrivals && takes >= arrivals / 2 {
+                    self.state = State::Paced(Paced {
+                        since: now,
+                        floor: (arrivals / 2).max(1),
+                        rate: takes,
+                        last_slot: now,
+                        is_felt: true,
+                        quiet: 0,
+                        hopeless: 0,
+                        empty: 0,
+                    });
+                }
+            }
+            State::Paced(paced) => {
+                paced.correct(window.least, takes, self.target, now);
+                paced.quiet = if paced.is_felt { 0 } else { paced.quiet + 1 };
+                paced.is_felt = false;
+                paced.hopeless = if is_standing && takes <= paced.floor { paced.hopeless + 1 } else { 0 };
+                let is_over = paced.quiet >= QUIET_WINDOWS;
+                let is_hopeless = paced.hopeless >= HOPELESS_WINDOWS;
+                if is_over || is_hopeless {
+                    self.arrivals = Rate::default();
+                    self.state = State::Free { until: if is_hopeless { now + LET_GO } else { 0 } };
+                }
+            }
+        }
+    }
+}
+
+impl Paced {
+    /// Sets the rate of the next window: that of the consumers, and a little less or more, so that half of the target stands.
+    /// If nothing stands, consumers may be able to take more than they are given, and the rate grows ever faster.
+    fn correct(&mut self, least: u64, takes: u64, target: Nanos, now: Nanos) {
+        self.empty = if least == 0 { self.empty + 1 } else { 0 };
+        // Slots that are given stay: a change is felt when they have passed, and a hastier one would overshoot.
+        let time = CORRECTION + 2 * self.last_slot.saturating_sub(now);
+        let goal = u128::from(takes) * u128::from(target / 2) / u128::from(SECOND);
+        let per_second = |messages: u128| (messages * u128::from(SECOND) / u128::from(time)) as u64;
+        let least = u128::from(least);
+        let rate = if least > goal {
+            takes.saturating_sub(per_second(least - goal).min(takes / 5))
+        } else {
+            let growth = (takes / 20) << self.empty.min(4);
+            takes + per_second(goal - least).min(growth).max(growth * u64::from(least == 0))
+        };
+        self.rate = rate.max(self.floor);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+    const TARGET: Nanos = 2 * MS;
+    const STEP: Nanos = 100_000;
+
+    /// A queue between a publisher and a consumer of fixed rates, in steps of 0.1 ms.
+    struct Bench {
+        pacing: Pacing,
+        now: Nanos,
+        /// The times at which the ready messages came.
+        ready: VecDeque<Nanos>,
+        /// The slots for which the publisher waits.
+        slots: VecDeque<Nanos>,
+        sent: u64,
+        taken: u64,
+        /// Delays of the messages taken.
+        delays: Vec<Nanos>,
+        /// Number of messages that the publisher may have unpaid.
+        window: u64,
+        read_again: Nanos,
+        /// What the rates left over, in messages times nanoseconds.
+        left: [u64; 2],
+    }
+
+    impl Bench {
+        fn new(window: u64) -> Self {
+            Self {
+                pacing: Pacing::new(TARGET, 0),
+                now: 0,
+                ready: VecDeque::new(),
+                slots: VecDeque::new(),
+                sent: 0,
+                taken: 0,
+                delays: Vec::new(),
+                window,
+                read_again: 0,
+                left: [0, 0],
+            }
+        }
+
+        fn due(&mut self, at: usize, per_second: u64) -> u64 {
+            self.left[at] += per_second * STEP;
+            let due = self.left[at] / SECOND;
+            self.left[at] %= SECOND;
+            due
+        }
+
+        /// Runs for a time in milliseconds. Returns the rates per second of publisher and consumer.
+        fn run(&mut self, ms: u64, publisher: u64, consumer: u64) -> (u64, u64) {
+            let (sent, taken) = (self.sent, self.taken);
+            for _ in 0..ms * MS / STEP {
+                self.now += STEP;
+                while self.slots.front().is_some_and(|at| *at <= self.now) {
+                    self.slots.pop_front();
+                }
+                let count = self.due(0, publisher).min(self.window.saturating_sub(self.slots.len() as u64));
+                if count > 0 && self.read_again <= self.now {
+                    let slot = self.pacing.arrived(count, self.ready.len() as u64, self.now);
+                    self.read_again = slot.read_again(true, self.now);
+                    if slot.is_after(self.now) {
+                        (0..count).for_each(|_| self.slots.push_back(slot.at));
+                    }
+                    (0..count).for_each(|_| self.ready.push_back(self.now));
+                    self.sent += count;
+                }
+                let count = self.due(1, consumer).min(self.ready.len() as u64);
+                self.delays.extend(self.ready.drain(..count as usize).map(|at| self.now - at));
+                self.taken += count;
+                if count > 0 {
+                    self.pacing.taken(count, self.ready.len() as u64, self.now);
+                }
+            }
+            ((self.sent - sent) * 1000 / ms, (self.taken - taken) * 1000 / ms)
+        }
+
+        fn p99(&mut self) -> Nanos {
+            let mut delays = std::mem::take(&mut self.delays);
+            delays.sort_unstable();
+            delays[delays.len() * 99 / 100]
+        }
+    }
+
+    #[test]
+    fn a_queue_stays_short_if_consumers_are_a_little_slower() {
+        for (publisher, consumer) in [(440_000, 400_000), (700_000, 400_000), (50_000, 40_000), (1_100_000, 1_000_000)]
+        {
+            for window in [192, 1000, 5000] {
+                let mut bench = Bench::new(window);
+                bench.run(500, publisher, consumer);
+                bench.p99();
+                let (sent, taken) = bench.run(2000, publisher, consumer);
+                let p99 = bench.p99();
+                assert!(taken >= consumer * 95 / 100, "{publisher}/{consumer}, {window}: {taken}");
+                assert!(sent <= consumer * 101 / 100, "{publisher}/{consumer}, {window}: {sent}");
+                assert!(p99 <= 2 * TARGET, "{publisher}/{consumer}, {window}: p99 {p99}");
+            }
+        }
+    }
+
+    #[test]
+    fn equal_or_faster_consumers_pace_nobody() {
+        for (publisher, consumer) in [(400_000, 400_000), (300_000, 400_000), (1_000, 400_000)] {
+            let mut bench = Bench::new(1000);
+            let (sent, _) = bench.run(2000, publisher, consumer);
+            assert!(sent >= publisher * 99 / 100, "{publisher}/{consumer}: {sent}");
+            assert_eq!(bench.pacing.since(), None, "{publisher}/{consumer}");
+        }
+    }
+
+    #[test]
+    fn consumers_slower_than_half_hold_nobody_back() {
+        for (publisher, consumer) in [(1_000_000, 1_000), (400_000, 150_000), (60, 50), (100_000, 0)] {
+            let mut bench = Bench::new(1000);
+            let (sent, _) = bench.run(3000, publisher, consumer);
+            assert!(sent >= publisher * 99 / 100, "{publisher}/{consumer}: {sent}");
+        }
+    }
+
+    #[test]
+    fn publishers_keep_half_of_their_rate_when_consumers_slow_down() {
+        let mut bench = Bench::new(1000);
+        bench.run(1000, 440_000, 400_000);
+        assert!(bench.pacing.since().is_some());
+        let (sent, _) = bench.run(200, 440_000, 100_000);
+        assert!(sent >= 220_000, "{sent}");
+        let (sent, _) = bench.run(900, 440_000, 100_000);
+        assert!(sent >= 430_000, "let go: {sent}");
+        let (sent, _) = bench.run(100, 440_000, 0);
+        assert!(sent >= 430_000, "{sent}");
+    }
+
+    #[test]
+    fn the_rate_follows_consumers_that_become_faster() {
+        let mut bench = Bench::new(1000);
+        bench.run(1000, 440_000, 250_000);
+        bench.run(200, 440_000, 430_000);
+        let (sent, _) = bench.run(500, 440_000, 430_000);
+        assert!(sent >= 430_000 * 95 / 100, "{sent}");
+        bench.run(200, 440_000, 900_000);
+        let (sent, _) = bench.run(500, 440_000, 900_000);
+        assert!(sent >= 435_000, "{sent}");
+        assert_eq!(bench.pacing.since(), None, "let go");
+    }
+
+    #[test]
+    fn a_backlog_slows_no_publisher_that_is_slower_than_its_consumers() {
+        let mut bench = Bench::new(1000);
+        bench.run(1000, 400_000, 0);
+        let (sent, taken) = bench.run(500, 100_000, 400_000);
+        assert!(sent >= 99_000, "{sent}");
+        assert!(taken >= 390_000, "{taken}");
+    }
+}
