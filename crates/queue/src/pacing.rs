@@ -37,6 +37,9 @@ const HOPELESS_WINDOWS: u32 = 25;
 /// Time after which a queue that paced in vain is looked at again.
 const LET_GO: Nanos = 1_000_000_000;
 
+/// What stands is a backlog from so many times the goal on.
+const BACKLOG: u128 = 10;
+
 const SECOND: u64 = 1_000_000_000;
 
 /// The slot of a published message.
@@ -192,7 +195,7 @@ impl Pacing {
                 self.arrivals.note(window.arrived, elapsed);
                 let is_known = self.takes.windows >= WINDOWS_MIN && self.arrivals.windows >= WINDOWS_MIN;
                 let arrivals = self.arrivals.per_second;
-                if is_standing && is_known && until <= now && takes < arrivals && takes >= arrivals / 2 {
+                if is_standing && is_known && until <= now && takes >= arrivals / 2 {
                     self.state = State::Paced(Paced {
                         since: now,
                         floor: (arrivals / 2).max(1),
@@ -232,7 +235,9 @@ impl Paced {
         let per_second = |messages: u128| (messages * u128::from(SECOND) / u128::from(time)) as u64;
         let least = u128::from(least);
         let rate = if least > goal {
-            takes.saturating_sub(per_second(least - goal).min(takes / 5))
+            // A little too much goes slowly, so that the rate is even; a backlog goes as fast as publishers' floor lets it.
+            let most = if least > BACKLOG * goal { takes / 2 } else { takes / 5 };
+            takes.saturating_sub(per_second(least - goal).min(most))
         } else {
             let growth = (takes / 20) << self.empty.min(4);
             takes + per_second(goal - least).min(growth).max(growth * u64::from(least == 0))
@@ -388,6 +393,18 @@ mod tests {
         let (sent, _) = bench.run(500, 440_000, 900_000);
         assert!(sent >= 435_000, "{sent}");
         assert_eq!(bench.pacing.since(), None, "let go");
+    }
+
+    #[test]
+    fn a_backlog_goes_although_publishers_are_as_fast_as_consumers() {
+        let mut bench = Bench::new(1000);
+        bench.run(500, 400_000, 0);
+        bench.run(1500, 400_000, 400_000);
+        bench.p99();
+        let (_, taken) = bench.run(500, 400_000, 400_000);
+        let p99 = bench.p99();
+        assert!(p99 <= 2 * TARGET, "{p99}");
+        assert!(taken >= 380_000, "{taken}");
     }
 
     #[test]
