@@ -129,7 +129,7 @@ fn close_all(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let mut body = json!({"reason": reason});
     if let Some(limit) = call.given("limit").filter(|limit| *limit != "0") {
         let count = limit.parse::<u64>();
-        body["limit"] = json!(count.map_err(|_| Failure::bad_argument("Bad argument: --limit is a number"))?);
+        body["limit"] = json!(count.map_err(|_| Failure::bad_argument("Bad argument: --limit must be a number"))?);
     }
     let global = call.has("global");
     if !global {

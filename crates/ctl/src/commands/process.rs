@@ -52,7 +52,7 @@ fn threads(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         Some(Ok(seconds)) if (1..=SAMPLE_SECONDS_MAX).contains(&seconds) => seconds,
         Some(_) => {
             return Err(Failure::bad_argument(
-                "Bad argument: --sample-interval is a number of seconds, from 1 to 86400",
+                "Bad argument: --sample-interval must be a number of seconds from 1 to 86400",
             ));
         }
     };

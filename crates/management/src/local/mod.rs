@@ -33,7 +33,7 @@ pub(crate) static LOCAL_ROUTES: &[Route] = &[
     route!(Delete "/local/alarms/{resource}" Administrator limits::release, "Leaves an alarm to what is measured again"),
     route!(Get "/local/settings" Administrator settings::show, "Settings that may change while the node runs"),
     route!(Put "/local/settings" Administrator settings::change, "Changes them until the node stops"),
-    route!(Post "/local/log/rotate" Administrator log::rotate, "Puts the log's files aside, or opens them again"),
+    route!(Post "/local/log/rotate" Administrator log::rotate, "Rotates the log files, or reopens them"),
     route!(Get "/local/log/tail" Administrator log::tail, "Lines of the log's file"),
     route!(Put "/local/log-level" Administrator log::change, "Sets the log level until the node stops"),
     route!(Post "/local/connections/close" Administrator connections::close, "Closes connections of a virtual host, a user or all"),
