@@ -84,7 +84,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/vhosts" Management vhosts::all, "Virtual hosts"),
     route!(Get "/api/vhosts/{vhost}" Administrator vhosts::one, "A virtual host"),
     route!(Put "/api/vhosts/{vhost}" Administrator vhosts::put, "Creates or changes a virtual host"),
-    route!(Delete "/api/vhosts/{vhost}" Administrator vhosts::delete, "Deletes a virtual host with all in it"),
+    route!(Delete "/api/vhosts/{vhost}" Administrator vhosts::delete, "Deletes a virtual host and everything in it"),
     route!(Post "/api/vhosts/{vhost}/deletion/protection" Administrator vhosts::protect, "Protects a virtual host from deletion"),
     route!(Delete "/api/vhosts/{vhost}/deletion/protection" Administrator vhosts::unprotect, "Lifts that protection"),
     route!(Post "/api/vhosts/{vhost}/start/{node}" Administrator vhosts::start, "Starts a virtual host on a node"),
