@@ -158,7 +158,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Put "/api/stream/super-streams/{vhost}/{name}" Vhost policies::streams, "Not built: declares a super stream"),
 
     route!(Get "/api/definitions" Administrator definitions::all, "Everything that is declared"),
-    route!(Post "/api/definitions" Administrator definitions::import, "Imports definitions; skip_unsupported=true leaves out what isn't built"),
+    route!(Post "/api/definitions" Administrator definitions::import, "Imports definitions; skip_unsupported=true leaves out unsupported objects"),
     route!(Get "/api/definitions/{vhost}" Administrator definitions::of_vhost, "Definitions of a virtual host"),
     route!(Post "/api/definitions/{vhost}" Administrator definitions::import_into, "Imports definitions into a virtual host"),
     route!(Get "/api/all-configuration" Administrator definitions::all, "The older name of definitions"),

@@ -70,18 +70,30 @@ pub(super) const KEYS: &[Key] = &[
         "default_users.$name.configure",
         "pattern",
         ".*",
-        "what that user may declare and delete in such a vhost",
+        "names of objects that this user may declare and delete in such a vhost",
         |config, name, value| {
             user(config, name).configure = value.to_owned();
             Ok(())
         },
     ),
-    key("default_users.$name.write", "pattern", ".*", "what that user may publish to", |config, name, value| {
-        user(config, name).write = value.to_owned();
-        Ok(())
-    }),
-    key("default_users.$name.read", "pattern", ".*", "what that user may consume from", |config, name, value| {
-        user(config, name).read = value.to_owned();
-        Ok(())
-    }),
+    key(
+        "default_users.$name.write",
+        "pattern",
+        ".*",
+        "names of objects that this user may publish to",
+        |config, name, value| {
+            user(config, name).write = value.to_owned();
+            Ok(())
+        },
+    ),
+    key(
+        "default_users.$name.read",
+        "pattern",
+        ".*",
+        "names of objects that this user may consume from",
+        |config, name, value| {
+            user(config, name).read = value.to_owned();
+            Ok(())
+        },
+    ),
 ];

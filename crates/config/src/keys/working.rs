@@ -164,20 +164,32 @@ pub(super) const KEYS: &[Key] = &[
         "default_permissions.configure",
         "pattern",
         ".*",
-        "what that user may declare and delete",
+        "names of objects that this user may declare and delete",
         |config, _, value| {
             config.default_user.configure = value.to_owned();
             Ok(())
         },
     ),
-    key("default_permissions.write", "pattern", ".*", "what that user may publish to", |config, _, value| {
-        config.default_user.write = value.to_owned();
-        Ok(())
-    }),
-    key("default_permissions.read", "pattern", ".*", "what that user may consume from", |config, _, value| {
-        config.default_user.read = value.to_owned();
-        Ok(())
-    }),
+    key(
+        "default_permissions.write",
+        "pattern",
+        ".*",
+        "names of objects that this user may publish to",
+        |config, _, value| {
+            config.default_user.write = value.to_owned();
+            Ok(())
+        },
+    ),
+    key(
+        "default_permissions.read",
+        "pattern",
+        ".*",
+        "names of objects that this user may consume from",
+        |config, _, value| {
+            config.default_user.read = value.to_owned();
+            Ok(())
+        },
+    ),
     key(
         "default_user_tags.$tag",
         "boolean",
