@@ -9,33 +9,33 @@ use crate::topology::dead_letters_of;
 use crate::world::World;
 use crate::{body, content::Content, failure::Check, tally::Tally};
 
-/// More messages than any queue of a simulation has; many of these can be added without overflow.
+/// Stands for "no limit": more messages than any queue of a simulation has. Sums of it don't overflow.
 pub const UNLIMITED: u64 = 1 << 40;
 
-/// Minimum and maximum number of messages of each queue that clients hold.
+/// For each queue, the minimum and maximum number of its messages that clients hold unsettled.
 pub type Holdings = BTreeMap<String, (u64, u64)>;
 
 /// A client of the workload.
 pub trait Peer {
-    /// Whether few enough of its requests and publishes are open for it to continue.
+    /// Whether the client is connected and has few enough unanswered requests and publishes to act again.
     fn may_go_on(&self, world: &mut World) -> bool;
 
     /// Carries out one action; returns the number of operations.
     fn operate(&mut self, world: &mut World, ledger: &mut Ledger) -> usize;
 
-    /// Handles the events that it received. `at` is the number of changes that the disk had seen before the last step.
+    /// Handles the events that the client received. `at` is the number of disk changes before the last step.
     ///
     /// # Errors
-    /// A broken rule.
+    /// The events break a rule of the simulation.
     fn listen(&mut self, world: &mut World, ledger: &mut Ledger, at: Stamp) -> Result<(), Failure>;
 
-    /// Adds the unsettled messages that it holds of each queue.
+    /// Adds the client's unsettled messages to the holdings of their queues.
     fn add_held(&self, held: &mut Holdings);
 
-    /// Checks the client at rest, when nothing moves any more and operators see `shown`.
+    /// Checks the client once nothing happens any more. `shown` is the queues' state as operators see it.
     ///
     /// # Errors
-    /// One of its requests is unanswered, or it was left waiting.
+    /// A request or publish is unanswered, or the client lacks credit that it should have.
     fn rest(&self, world: &mut World, shown: &Shown) -> Result<(), Failure>;
 }
 
@@ -46,7 +46,10 @@ pub trait Peer {
 pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut Tally) -> Result<MessageId, Failure> {
     let message = body::id(&received.body).and_then(|id| ledger.messages.get_mut(id as usize));
     let Some(message) = message else {
-        return Err(Failure::new(Check::NoPhantom, format!("queue {queue} delivered what nobody published")));
+        return Err(Failure::new(
+            Check::NoPhantom,
+            format!("queue {queue} delivered a message that was never published"),
+        ));
     };
     let id = message.id;
     if let Some(part) = body::difference(message, queue, received) {
@@ -58,8 +61,8 @@ pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut
     if target.gone.is_some() {
         return Err(Failure::new(Check::NothingComesBack, format!("message {id} is back in queue {queue}")));
     }
-    // If a queue stopped, the end of the channel or link requeues messages that may still be under way to its client:
-    // another client can get them before.
+    // If a queue stopped, its channels and links end. That requeues messages that may still be on their way to a
+    // client, so another client can get them first.
     let may_be_late = ledger.has_failures();
     let target = &mut ledger.messages[id as usize].targets.get_mut(queue).expect("found above");
     if std::mem::replace(&mut target.seen, true) && !received.redelivered && !may_be_late {
@@ -71,7 +74,7 @@ pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut
     Ok(id)
 }
 
-/// The queue that, by the text of a refusal, has stopped.
+/// The name of the stopped queue in the text of a refusal; `None` if the refusal has another reason.
 #[must_use]
 pub fn stopped_queue(text: &str) -> Option<&str> {
     let (before, _) = text.split_once("' in vhost '/' has crashed and failed to restart: ")?;
@@ -93,7 +96,8 @@ pub fn length(world: &mut World) -> usize {
     length.max(body::LENGTH_MIN as u64) as usize
 }
 
-/// A queue with ready messages that a consumer with credit doesn't get.
+/// Looks for a queue at rest that should still do something: ready messages beside a consumer with credit or prefetch
+/// room, or dead letters that haven't moved. Returns a description of the first one found.
 #[must_use]
 pub fn starving(shown: &Shown, ledger: &Ledger) -> Option<String> {
     for name in ledger.queues() {
@@ -106,7 +110,7 @@ pub fn starving(shown: &Shown, ledger: &Ledger) -> Option<String> {
             None => known.prefetch == 0 || known.unacknowledged < known.prefetch,
         });
         if status.ready > 0 && able {
-            return Some(format!("queue {name}: {} ready, and an able consumer waits", status.ready));
+            return Some(format!("queue {name}: {} ready, and a consumer has credit or prefetch room", status.ready));
         }
         let dead = dead_letters_of(name);
         let waits = dead.as_ref().is_some_and(|dead| ledger.has_failed(dead));

@@ -3,7 +3,7 @@
 use crate::wire::write_short_string;
 use crate::{DecodeError, Method};
 
-/// The protocol header, the first bytes of a client: `AMQP`, 0, then 0-9-1 (4.2.2).
+/// The protocol header, with which a client begins: `AMQP`, 0, then 0-9-1 (4.2.2).
 pub const PROTOCOL_HEADER: [u8; 8] = *b"AMQP\x00\x00\x09\x01";
 
 /// Smallest `frame_max`, in bytes, that both sides must accept.
@@ -15,11 +15,11 @@ pub const FRAME_END: u8 = 0xCE;
 /// Bytes before the payload: type, channel, payload size.
 pub const FRAME_HEADER_SIZE: usize = 7;
 
-/// Bytes of a frame besides its payload: its header and its end marker.
+/// Bytes of a frame apart from its payload: the frame header and the end marker.
 pub const FRAME_OVERHEAD: usize = FRAME_HEADER_SIZE + 1;
 
-/// Bytes of a content header's frame besides the properties: the frame's own, class, weight and body size (4.2.3,
-/// 4.2.6.1).
+/// Bytes of a content header frame apart from the properties: [`FRAME_OVERHEAD`], then class, weight and body size
+/// (4.2.3, 4.2.6.1).
 pub const HEADER_OVERHEAD: usize = FRAME_OVERHEAD + 12;
 
 /// The type octet of a frame.
@@ -49,12 +49,13 @@ pub struct Frame<'a> {
 
 /// Decodes the first frame of `input`. Returns it with its length in bytes, or `None` if more bytes are needed.
 ///
-/// `frame_max` is the limit of the whole frame in bytes, taken literally: if 0 (no limit) was negotiated, the caller
+/// `frame_max` limits the whole frame, in bytes. 0 isn't special here: if 0 (no limit) was negotiated, the caller
 /// passes a limit of its own.
 ///
 /// # Errors
-/// As soon as the bytes present show one: an unknown type, a frame larger than `frame_max` (known from its first 7
-/// bytes), a wrong end marker, a heartbeat with a payload or a channel.
+/// The frame has an unknown type, is larger than `frame_max`, or has a wrong end marker, or it is a heartbeat with a
+/// payload or a channel. An error is returned as soon as the bytes show it; for a frame that is too large, 7 bytes are
+/// enough.
 #[inline]
 pub fn decode_frame(input: &[u8], frame_max: u32) -> Result<Option<(Frame<'_>, usize)>, DecodeError> {
     let Some((header, rest)) = input.split_first_chunk::<FRAME_HEADER_SIZE>() else {
@@ -101,7 +102,7 @@ pub fn encode_method(out: &mut Vec<u8>, channel: u16, method: &Method<'_>) {
     finish(out, start);
 }
 
-/// Appends a content header frame. `raw_properties` are property flags and list, as found in
+/// Appends a content header frame. `raw_properties` are the property flags and the property list, as found in
 /// [`ContentHeader`](crate::ContentHeader) or encoded by [`Properties::encode`](crate::Properties::encode).
 #[inline]
 pub fn encode_header(out: &mut Vec<u8>, channel: u16, class_id: u16, body_size: u64, raw_properties: &[u8]) {
@@ -135,7 +136,7 @@ pub fn encode_body_with(out: &mut Vec<u8>, channel: u16, write: impl FnOnce(&mut
     finish(out, start);
 }
 
-/// Appends a body, split into frames of at most `frame_max` bytes; no frame for an empty body.
+/// Appends a body, split into frames of at most `frame_max` bytes. An empty body has no frame.
 ///
 /// # Panics
 /// If `frame_max` leaves no room for a payload.
@@ -157,7 +158,7 @@ pub fn encode_heartbeat(out: &mut Vec<u8>) {
     out.extend_from_slice(&[FrameKind::Heartbeat as u8, 0, 0, 0, 0, 0, 0, FRAME_END]);
 }
 
-/// Appends a `basic.deliver` frame. It is a fast path: the bytes are those of [`encode_method`].
+/// Appends a `basic.deliver` frame: a fast path with the same result as [`encode_method`].
 ///
 /// # Panics
 /// If one of the names has more than 255 octets.
@@ -190,7 +191,7 @@ pub fn encode_deliver(
     out.push(FRAME_END);
 }
 
-/// Writes a frame header without its size. Returns the offset of the frame.
+/// Appends a frame header with the size 0, which [`finish`] replaces. Returns the offset of the frame.
 #[inline(always)]
 fn begin(out: &mut Vec<u8>, kind: FrameKind, channel: u16) -> usize {
     let start = out.len();
@@ -199,7 +200,7 @@ fn begin(out: &mut Vec<u8>, kind: FrameKind, channel: u16) -> usize {
     start
 }
 
-/// Fills in the size of the frame that begins at `start` and ends it.
+/// Completes the frame that begins at `start`: fills in its size and appends the end marker.
 #[inline(always)]
 fn finish(out: &mut Vec<u8>, start: usize) {
     let size = u32::try_from(out.len() - start - FRAME_HEADER_SIZE).expect("a payload is shorter than 4 GiB");

@@ -1,12 +1,12 @@
-//! The AMQP 0-9-1 codec: slices in, slices out.
+//! The AMQP 0-9-1 codec: works on bytes in memory, without I/O.
 //!
 //! Decoding borrows from the input and allocates nothing; encoding appends to a `Vec<u8>` that the caller reuses.
 //! Every length, count and depth that the peer sends is checked once, when a method or content header is decoded, so
 //! that reading a decoded value later can't fail. RabbitMQ's protocol extensions (confirms, `basic.nack`, exchange
-//! bindings, its field type letters) are included.
+//! bindings, RabbitMQ's letters for field types) are included.
 //!
-//! This crate must not know: connections, channels and their states, sockets, clocks, queues. It checks whether bytes
-//! are well-formed, never whether they are allowed at this moment.
+//! This crate must not depend on connections, channels and their states, sockets, clocks or queues. It checks whether
+//! bytes are well-formed, never whether a method is allowed in the present state.
 //!
 //! ```
 //! use leveret_amqp091::{FrameKind, Method, decode_frame, encode_method, method::channel};

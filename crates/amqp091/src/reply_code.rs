@@ -19,7 +19,7 @@ macro_rules! reply_codes {
                 self as u16
             }
 
-            /// RabbitMQ's name, with which every reply text begins.
+            /// RabbitMQ's name of the code. Every reply text begins with it.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self {
@@ -27,7 +27,7 @@ macro_rules! reply_codes {
                 }
             }
 
-            /// Whether the code closes the connection, rather than the channel or nothing.
+            /// Whether the code closes the connection. Other codes close the channel or nothing.
             #[must_use]
             pub const fn is_hard(self) -> bool {
                 match self {
@@ -76,11 +76,11 @@ reply_codes! {
     CommandInvalid = 503 "COMMAND_INVALID" true,
     /// The channel isn't open, or is open already.
     ChannelError = 504 "CHANNEL_ERROR" true,
-    /// A frame came where another was due.
+    /// A frame of another kind was expected.
     UnexpectedFrame = 505 "UNEXPECTED_FRAME" true,
     /// The server is out of a resource.
     ResourceError = 506 "RESOURCE_ERROR" true,
-    /// Not allowed by the server's rules.
+    /// The server's rules don't allow the request.
     NotAllowed = 530 "NOT_ALLOWED" true,
     /// Not implemented by the server.
     NotImplemented = 540 "NOT_IMPLEMENTED" true,

@@ -7,9 +7,9 @@ use std::ops::Deref;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ShortStr<'a>(&'a [u8]);
 
-/// A string is longer than the 255 octets of a short string.
+/// The error for a string that is longer than 255 octets; it holds the length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("short string of {0} octets, at most 255 are possible")]
+#[error("short string of {0} octets; the limit is 255")]
 pub struct TooLong(pub usize);
 
 impl<'a> ShortStr<'a> {
@@ -22,7 +22,7 @@ impl<'a> ShortStr<'a> {
     /// Wraps `bytes`.
     ///
     /// # Errors
-    /// [`TooLong`] if there are more than 255.
+    /// [`TooLong`] if `bytes` has more than 255.
     pub const fn new(bytes: &'a [u8]) -> Result<Self, TooLong> {
         if bytes.len() > Self::LENGTH_MAX { Err(TooLong(bytes.len())) } else { Ok(Self(bytes)) }
     }
@@ -39,7 +39,7 @@ impl<'a> ShortStr<'a> {
         }
     }
 
-    /// Wraps `text`, truncated between characters if it is too long. For reply texts.
+    /// Wraps `text`. A text that is too long is truncated between characters. Reply texts use this.
     #[must_use]
     pub fn truncated(text: &'a str) -> Self {
         let mut end = text.len().min(Self::LENGTH_MAX);
@@ -49,7 +49,7 @@ impl<'a> ShortStr<'a> {
         Self(&text.as_bytes()[..end])
     }
 
-    /// Wraps `bytes` without a check. For the decoder, whose length octet can't exceed 255.
+    /// Wraps `bytes` without a check. The decoder uses it, because a length octet can't exceed 255.
     pub(crate) fn trusted(bytes: &'a [u8]) -> Self {
         debug_assert!(bytes.len() <= Self::LENGTH_MAX);
         Self(bytes)

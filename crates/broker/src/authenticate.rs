@@ -59,7 +59,7 @@ pub(crate) fn log_in(
         return authenticator.recognise(topology, name, peer.is_loopback());
     }
     let (mechanism, response) = anonymous(settings, mechanism, response)
-        .ok_or("nobody may be anonymous: set anonymous_login_user to allow it")?;
+        .ok_or("anonymous logins are disabled: set anonymous_login_user to allow them")?;
     authenticator.authenticate(topology, mechanism, &response, peer.is_loopback())
 }
 

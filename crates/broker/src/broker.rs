@@ -90,7 +90,7 @@ pub struct Broker {
     pub quota: Arc<Quota>,
     /// The budget of bytes that connections hold before their login.
     pub unauthenticated: Arc<Unauthenticated>,
-    /// The port of the HTTP API, which HTTP clients on an AMQP port are told; set once it is known.
+    /// The port of the HTTP API, set once it is known. The answer to an HTTP client on an AMQP port names it.
     pub http_port: OnceLock<u16>,
     /// The protocols that clients may speak.
     pub protocols: Protocols,

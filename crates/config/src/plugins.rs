@@ -121,7 +121,7 @@ impl Config {
                 // RabbitMQ starts without an error, because plugins come and go with their files.
                 None => Some(unknown(name)),
                 Some(Plugin { state: State::Absent, .. }) => {
-                    Some(format!("the plugin '{name}' isn't built yet: what it does isn't there"))
+                    Some(format!("the plugin '{name}' isn't built yet, so its features are missing"))
                 }
                 Some(_) => None,
             };

@@ -356,7 +356,7 @@ fn the_document_is_the_table() {
         let is_refused = state == KeyState::Refused;
         text.push_str(&format!("\n## {title}\n\n"));
         text.push_str(if is_refused {
-            "| key | why | taken values |\n| --- | --- | --- |\n"
+            "| key | why | accepted values |\n| --- | --- | --- |\n"
         } else {
             "| key | why |\n| --- | --- |\n"
         });

@@ -100,12 +100,12 @@ pub fn command_line(tool: Tool) -> clap::Command {
         .arg(value("timeout").short('t').value_name("seconds").help("how long an answer may take"))
         .arg(value("vhost").short('p').help("the virtual host, / if it isn't given"))
         .arg(value("formatter").help("how lists are written: table, pretty_table, json, csv or erlang"))
-        .arg(flag("quiet").short('q').help("only what was asked for"))
+        .arg(flag("quiet").short('q').help("print only the result"))
         .arg(flag("silent").short('s').help("the same, and no names of columns"))
         .arg(flag("no-table-headers").help("no names of columns"))
         .arg(flag("longnames").short('l').help("does nothing: names of nodes aren't resolved"))
         .arg(flag("print-stacktrace").help("does nothing: there is no stack to print"))
-        .arg(flag("help").short('?').help("what a command does"));
+        .arg(flag("help").short('?').help("show the help of a command"));
     for command in commands::of(tool) {
         line = line.subcommand(subcommand(command));
     }

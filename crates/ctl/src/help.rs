@@ -19,11 +19,11 @@ short            | long                 | description
 -q               | --quiet              | suppress informational messages
 -s               | --silent             | suppress informational messages
                                         | and table header row
--p               | --vhost              | virtual host of commands that are about one
+-p               | --vhost              | virtual host, for commands that work in one
                  | --formatter          | table, pretty_table, json, csv or erlang
 ";
 
-/// The first line of a tool's help.
+/// The usage line of a tool.
 pub(crate) fn usage_of_tool(tool: Tool) -> String {
     format!("{} {GENERAL} <command> [<command options>]\n", tool.name())
 }
@@ -35,7 +35,7 @@ pub(crate) fn usage(tool: Tool, command: &Command) -> String {
     format!("{}\n", line.trim_end())
 }
 
-/// All commands of a tool, by group.
+/// The help text of a tool: its usage line and its commands by group.
 pub(crate) fn of_tool(tool: Tool) -> String {
     format!(
         "\nUsage\n\n{}\nAvailable commands:\n{}\nUse '{} help <command>' to learn more about a specific command\n",

@@ -1,4 +1,4 @@
-//! Locates the node's local socket.
+//! Finds the local socket of the node that a command is for.
 
 use std::env;
 use std::ffi::OsString;
@@ -35,7 +35,7 @@ impl NodePlace {
         }
         let mut found = vec![PathBuf::from("data"), PathBuf::from("/var/lib/leveret")];
         let base = variable("RABBITMQ_MNESIA_BASE").map(PathBuf::from);
-        // Default directory of a node without a given name.
+        // Without a given name, the node's directory has the default name.
         let named = base.as_ref().map(|base| base.join(node.unwrap_or("leveret")));
         found.extend(variable("RABBITMQ_MNESIA_DIR").map(PathBuf::from).into_iter().chain(named));
         found.extend(node.map(|node| Path::new("/var/lib/rabbitmq/mnesia").join(node)));
@@ -54,7 +54,7 @@ impl NodePlace {
     /// The existing sockets.
     ///
     /// # Errors
-    /// There is none, or its path is too long.
+    /// No socket exists, or the path of one is too long.
     pub(crate) fn sockets(&self) -> Result<Vec<PathBuf>, Failure> {
         let directories = self.directories(variable, self.node().as_deref());
         let found: Vec<PathBuf> =
@@ -66,7 +66,8 @@ impl NodePlace {
     }
 }
 
-/// A variable from the environment, or else from the node's rabbitmq-env.conf, where it has no prefix.
+/// A variable from the environment, or else from the node's rabbitmq-env.conf, where its prefix `RABBITMQ_` is left
+/// out.
 fn variable(name: &str) -> Option<OsString> {
     let of_environment = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     let of_file = || {
@@ -76,7 +77,8 @@ fn variable(name: &str) -> Option<OsString> {
     of_environment(name).or_else(of_file)
 }
 
-/// The value of a variable in a rabbitmq-env.conf, as the node reads it; `None` if it would take a shell.
+/// The value of a variable in a rabbitmq-env.conf, as the node reads it. `None` if the file doesn't set it, or if only
+/// a shell could tell the value.
 fn assigned(text: &str, name: &str) -> Option<String> {
     let value = |line: &str| {
         let line = line.trim();
@@ -104,14 +106,14 @@ fn checked(socket: PathBuf) -> Result<PathBuf, Failure> {
     )))
 }
 
-/// The error if no node was found.
+/// The error for a node that wasn't found in these directories.
 pub(crate) fn unreachable(directories: &[impl AsRef<Path>], node: Option<&str>) -> Failure {
     let names: Vec<String> = directories.iter().map(|path| path.as_ref().display().to_string()).collect();
     let node = node.map(|node| format!(" '{node}'")).unwrap_or_default();
     Failure::Unavailable(format!(
         "Error: unable to perform an operation on node{node}. Please see diagnostics information and suggestions below.\n\n\
-         No node runs in {}, or this user may not enter its directory.\n\
-         Say where with --data-dir or LEVERET_DATA_DIR.",
+         No node runs in {}, or this user has no access to its directory.\n\
+         Name the data directory with --data-dir or LEVERET_DATA_DIR.",
         names.join(", ")
     ))
 }

@@ -1,15 +1,17 @@
+//! The command-line tools, one for each of RabbitMQ's program names.
+
 use std::path::Path;
 
 /// A command-line tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
-    /// All commands that change something, and lists.
+    /// All commands that change the node, and those that list its objects.
     Ctl,
     /// Commands that inspect and check.
     Diagnostics,
-    /// Commands about plugins, all of which are built in.
+    /// Commands about plugins. All plugins are built in.
     Plugins,
-    /// Commands before and after an upgrade.
+    /// Commands to run before and after an upgrade.
     Upgrade,
 }
 

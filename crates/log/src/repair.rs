@@ -1,6 +1,6 @@
 //! Copies the sound part of a data directory to another one.
 //!
-//! The copy has one checkpoint and the segments with all sound live messages; its WAL begins anew, with positions and
+//! The copy has one checkpoint and the segments with all sound live messages; its WAL is a new one, with positions and
 //! file numbers after the old ones.
 
 use std::collections::BTreeMap;

@@ -19,7 +19,7 @@ const RETRY: Nanos = 1_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Space {
     reserve: Arc<str>,
-    /// The reserve exists in full length.
+    /// The reserve exists and has its full length.
     pub has_reserve: bool,
     /// An operation ran out of space, and the reserve hasn't been complete since.
     pub is_out: bool,

@@ -1,8 +1,9 @@
-//! The types of the interface: logs, positions, payloads, settles.
+//! The types of the crate's interface: logs, positions, payloads, and settles (records of messages that leave a log).
 
 use bytes::Bytes;
 
-/// A log: one queue's records, or the metadata's. Ids aren't reused after a log was deleted.
+/// Id of a log: the records of one queue, the metadata, or the messages that several queues share. The id of a deleted
+/// log is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LogId(pub u64);
 
@@ -15,7 +16,7 @@ impl Default for LogId {
 impl LogId {
     /// The log of metadata commands.
     pub const METADATA: LogId = LogId(0);
-    /// The log of messages that several others refer to.
+    /// The log of shared messages, to which the logs of several queues refer.
     pub const SHARED: LogId = LogId(u64::MAX);
 }
 
@@ -28,7 +29,7 @@ impl std::fmt::Display for LogId {
 /// Dense number of a record in the commit stream. The first record has 1; 0 means "none".
 pub type Position = u64;
 
-/// Monotonic time in nanoseconds, given by the caller.
+/// Monotonic time in nanoseconds. The log reads no clock: its caller passes the time.
 pub type Nanos = u64;
 
 /// The payload of a message record: `head` followed by `body`.
@@ -60,11 +61,12 @@ impl Payload<'_> {
 /// The guarantee that the appending caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// A confirm (or declare-ok ...) waits until the record is durable: sync soon.
+    /// A confirm, or another answer, waits until the record is durable. It is synced soon.
     Confirm,
-    /// A confirm waits until the record is written: write soon. It is durable within [`crate::Options::lazy_flush`].
+    /// A confirm waits until the record is written. It is written soon, and durable within
+    /// [`crate::Options::lazy_flush`].
     Written,
-    /// No caller waits: durable within [`crate::Options::lazy_flush`].
+    /// No caller waits for the record. It is durable within [`crate::Options::lazy_flush`].
     Lazy,
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn describe(routes: &[Route], version: &str) -> Value {
         "openapi": "3.1.0",
         "info": {
             "title": "Leveret's HTTP API",
-            "description": "The management API of RabbitMQ, and what Leveret adds to it.",
+            "description": "The management API of RabbitMQ, with Leveret's additions.",
             "version": version,
         },
         "paths": paths,

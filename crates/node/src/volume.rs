@@ -1,24 +1,25 @@
-//! The size of the log's files on a small volume: they have to leave room for messages.
+//! The length of WAL files on a small volume, where the default length would leave too little room for messages.
 
 use std::path::{Path, PathBuf};
 
 use leveret_log::Options;
 
-/// A file of the log takes at most one part in this many of its volume. Four files, one that is kept for reuse, and the
-/// reserve, which takes two and a half, are a quarter.
+/// A WAL file takes at most this fraction of its volume: one in 32. Four unretired files, one spare file and the
+/// reserve (two and a half files) take a quarter.
 const FILES_ON_VOLUME: u64 = 32;
 
 /// The length of a file is a multiple of this.
 const FILE_STEP: u64 = 1 << 20;
 
-/// Smallest volume: two volumes sold as 64 MB, each with a partition and a file system on it, have less than that.
+/// Size of the smallest volume accepted. It is below 64 MB because a partition table and a file system leave less than
+/// that on a volume sold as 64 MB.
 const VOLUME_BYTES_MIN: u64 = 48 << 20;
 
 /// A volume on which a node would always be in alarm.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the volume of {directory} has {bytes} bytes, and a node needs {VOLUME_BYTES_MIN} at least, a volume of 64 MB: name \
-     another data directory"
+    "the volume of {directory} has {bytes} bytes, and a node needs at least {VOLUME_BYTES_MIN}, which a volume sold as 64 MB \
+     has; choose a data directory on a larger one"
 )]
 pub struct SmallVolume {
     /// The data directory.

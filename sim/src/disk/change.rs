@@ -1,4 +1,4 @@
-//! Changes of a disk, recorded so that they can be repeated.
+//! Changes of a disk, recorded so that a disk can be rebuilt as of any of them.
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ pub enum Change {
         /// The file.
         name: String,
     },
-    /// A file's sync failed, and the operating system lost track of which of its bytes aren't on the disk. Readers see
-    /// them and later syncs succeed, but they only become durable by being written again.
+    /// A sync of a file failed, and the operating system marked its unsynced pages as clean. Readers still see their
+    /// bytes, and later syncs succeed without writing them. The bytes become durable only if they are written again.
     LoseUnsynced {
         /// The file.
         name: String,

@@ -1,4 +1,4 @@
-//! Encodes sections.
+//! Encodes the sections of a message (3.2).
 
 use crate::descriptor;
 use crate::field::Field;
@@ -34,7 +34,7 @@ pub fn write_data(out: &mut Vec<u8>, bytes: &[u8]) {
     write_binary(out, bytes);
 }
 
-/// Appends the beginning of a `data` section; the caller appends its `length` bytes.
+/// Appends the beginning of a `data` section of `length` bytes, which the caller appends afterwards.
 pub fn write_data_start(out: &mut Vec<u8>, length: u32) {
     out.extend_from_slice(&[code::DESCRIBED, code::ULONG_SMALL, descriptor::DATA as u8, code::BINARY_32]);
     out.extend_from_slice(&length.to_be_bytes());
@@ -46,8 +46,7 @@ pub fn write_value(out: &mut Vec<u8>, value: &Value<'_>) {
     value.encode(out);
 }
 
-/// Appends an `amqp-value` section with the value that `write` appends, for example a described list of a
-/// higher-level protocol.
+/// Appends an `amqp-value` section. `write` appends its value, for example a described list of a higher-level protocol.
 pub fn write_value_raw(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&[code::DESCRIBED, code::ULONG_SMALL, descriptor::AMQP_VALUE as u8]);
     write(out);

@@ -111,7 +111,9 @@ impl Config {
             }
             Application::Rabbit => of_rabbit(name, value)?,
             Application::Http("management") if name == "rates_mode" => {
-                return Ok(vec!["'rates_mode' has no effect: rates cost nothing that could be saved".to_owned()]);
+                return Ok(vec![
+                    "'rates_mode' has no effect: rates cost nothing, so disabling them saves nothing".to_owned(),
+                ]);
             }
             Application::Http("management")
                 if matches!(name, "process_stats_gc_timeout" | "stats_event_max_backlog") =>

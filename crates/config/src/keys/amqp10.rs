@@ -44,7 +44,7 @@ pub(super) const KEYS: &[Key] = &[
         "link_credit.max_unconfirmed_messages",
         "integer",
         "5000",
-        "messages of a link that adaptive credit lets be unconfirmed",
+        "messages of a link that may be unconfirmed with adaptive credit",
         |config, _, value| {
             config.amqp10.unconfirmed_messages_max = integer(value, 1, 1 << 20)? as u32;
             Ok(())
@@ -91,10 +91,16 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
-    key("anonymous_login_user", "name", "guest", "who ANONYMOUS logs in as; none for nobody", |config, _, value| {
-        config.amqp10.anonymous_user = (value != "none").then(|| value.to_owned());
-        Ok(())
-    }),
+    key(
+        "anonymous_login_user",
+        "name",
+        "guest",
+        "user that ANONYMOUS logs in as; none disables it",
+        |config, _, value| {
+            config.amqp10.anonymous_user = (value != "none").then(|| value.to_owned());
+            Ok(())
+        },
+    ),
     key("anonymous_login_pass", "text", "guest", "that user's password", |config, _, value| {
         config.amqp10.anonymous_password = value.to_owned();
         Ok(())

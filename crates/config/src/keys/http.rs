@@ -32,7 +32,7 @@ macro_rules! times {
                 concat!($prefix, ".request_timeout"),
                 "milliseconds",
                 "5000",
-                "how long the head of a request may take, and how long a client may stay that hasn't logged in",
+                "time that the head of a request may take, and that a client without a login may stay",
                 |config, _, value| {
                     $limits(config).request_timeout_ms = time(value)?;
                     Ok(())
@@ -42,7 +42,7 @@ macro_rules! times {
                 concat!($prefix, ".idle_timeout"),
                 "milliseconds",
                 "60000",
-                "how long a client may be silent between requests, or between two pieces of a request's body",
+                "time that a client may be silent between requests, or between two pieces of a request's body",
                 |config, _, value| {
                     $limits(config).idle_timeout_ms = time(value)?;
                     Ok(())
@@ -52,7 +52,7 @@ macro_rules! times {
                 concat!($prefix, ".inactivity_timeout"),
                 "milliseconds",
                 "300000",
-                "how long a client may take nothing of an answer that waits for it",
+                "time that a client may read nothing of an answer that waits for it",
                 |config, _, value| {
                     $limits(config).inactivity_timeout_ms = time(value)?;
                     Ok(())
@@ -90,7 +90,7 @@ macro_rules! numbers {
                 concat!($prefix, ".max_connections_per_address"),
                 "integer or infinity",
                 "1024",
-                "connections of one address; to be raised behind a proxy, whose address all clients share",
+                "connections of one address; raise it behind a proxy, whose address all clients share",
                 |config, _, value| {
                     $limits(config).max_connections_per_address = number(value)?;
                     Ok(())
@@ -180,8 +180,7 @@ pub(super) const API: &[Key] = &[
         "management.http.max_bodies_size",
         "bytes",
         "134217728",
-        "bodies of all requests at the same time; what doesn't fit is answered with 503, but for a body that is alone. Reading one \
-         takes up to four times its length",
+        "bodies of all requests at the same time; a request that doesn't fit is answered with 503, unless it is the only one. Reading a body takes up to four times its length",
         |config, _, value| {
             config.management_api.max_bodies_size = in_bytes(value, 0, 1 << 40)?;
             Ok(())
@@ -190,7 +189,7 @@ pub(super) const API: &[Key] = &[
     flag_key!(
         "management.disable_basic_auth",
         disable_basic_auth,
-        "whether names and passwords let nobody into the HTTP API; the local socket of the command line stays open"
+        "whether logins with name and password are refused by the HTTP API; the local socket of the command line stays open"
     ),
     flag_key!(
         "management.oauth_disable_basic_auth",
@@ -200,12 +199,12 @@ pub(super) const API: &[Key] = &[
     flag_key!(
         "management.require_auth_for_api_reference",
         require_auth_for_api_reference,
-        "whether the description of the API asks for a password"
+        "whether the description of the API requires a login"
     ),
     flag_key!(
         "management.http.hide_allow_header",
         hide_allow_header,
-        "whether answers other than 405 leave out which methods a path has"
+        "whether only the answer 405 names the methods of a path"
     ),
     flag_key!(
         "management.definitions.require_json_extension",
@@ -232,7 +231,7 @@ pub(super) const API: &[Key] = &[
         "prometheus.tcp.listener",
         "none or [address:]port",
         "15692",
-        "where the metrics are without TLS, if anywhere",
+        "listener of the metrics without TLS; none disables it",
         |config, _, value| {
             config.prometheus_is_off = value == "none";
             if !config.prometheus_is_off {

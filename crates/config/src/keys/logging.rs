@@ -65,7 +65,7 @@ macro_rules! formatter {
                 concat!($prefix, ".time_format"),
                 "rfc3339_space, rfc3339_T, epoch_usecs, epoch_secs, lager_default",
                 "rfc3339_space",
-                "how times look, which are UTC",
+                "format of times, which are in UTC",
                 |config, _, value| {
                     $format(config).time = TimeFormat::named(value)?;
                     Ok(())
@@ -75,7 +75,7 @@ macro_rules! formatter {
                 concat!($prefix, ".level_format"),
                 "lc, uc, lc3, uc3, lc4, uc4",
                 "lc",
-                "how the name of a level looks: small or capital letters, all of them or 3 or 4",
+                "format of the level's name: lower or upper case, and its full length or 3 or 4 letters",
                 |config, _, value| {
                     $format(config).level = LevelFormat::named(value)?;
                     Ok(())
@@ -95,14 +95,14 @@ macro_rules! formatter {
                 concat!($prefix, ".plaintext.format"),
                 "text",
                 "$time [$level] $pid $msg",
-                "a line of text, with fields behind `$`",
+                "format of a line of text; `$` precedes a field",
                 |config, _, value| $format(config).set_text(value),
             ),
             key(
                 concat!($prefix, ".json.field_map"),
                 "fields",
                 "time level msg",
-                "which fields an object begins with; `a:b` renames one, `a:-` leaves it out, `*:-` all others",
+                "first fields of an object; `a:b` renames a field, `a:-` leaves it out, `*:-` leaves out all others",
                 |config, _, value| {
                     $format(config).fields = FieldMap::parse(value)?;
                     Ok(())
@@ -128,16 +128,22 @@ pub(super) const KEYS: &[Key] = &[
         "log.dir",
         "path",
         "/var/log/rabbitmq, or `log` in the data directory",
-        "where logs are whose name isn't a path",
+        "directory of logs whose name isn't a path",
         |config, _, value| {
             config.log.directory = Some(name(value)?);
             Ok(())
         },
     ),
-    key("log.level", LEVELS, "info", "how much is logged where nothing else is said", |config, _, value| {
-        config.log.level = level(value)?;
-        Ok(())
-    }),
+    key(
+        "log.level",
+        LEVELS,
+        "info",
+        "level from which lines are logged, unless another key says otherwise",
+        |config, _, value| {
+            config.log.level = level(value)?;
+            Ok(())
+        },
+    ),
     key("log.default.level", LEVELS, "info", "the same as log.level", |config, _, value| {
         config.log.level = level(value)?;
         Ok(())
@@ -146,11 +152,11 @@ pub(super) const KEYS: &[Key] = &[
         config.log.console.enabled = Some(boolean(value)?);
         Ok(())
     }),
-    key("log.console.level", LEVELS, "log.level", "how much is logged there", |config, _, value| {
+    key("log.console.level", LEVELS, "log.level", "level from which lines are logged there", |config, _, value| {
         config.log.console.level = Some(level(value)?);
         Ok(())
     }),
-    key("log.console.stdio", "stdout, stderr", "stdout", "which of the two it is", |config, _, value| {
+    key("log.console.stdio", "stdout, stderr", "stdout", "the output", |config, _, value| {
         config.log.console.stderr = match value {
             "stdout" => false,
             "stderr" => true,
@@ -172,7 +178,7 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
-    key("log.file.level", LEVELS, "log.level", "how much is logged there", |config, _, value| {
+    key("log.file.level", LEVELS, "log.level", "level from which lines are logged there", |config, _, value| {
         config.log.file.level = Some(level(value)?);
         Ok(())
     }),
@@ -180,7 +186,7 @@ pub(super) const KEYS: &[Key] = &[
         "log.file.rotation.size",
         "bytes",
         "0",
-        "the file is put aside once it has so many; 0 for never",
+        "size at which the file is rotated; 0 for never",
         |config, _, value| {
             config.log.file.rotation.size = Some(bytes(value)?).filter(|size| *size != 0);
             Ok(())
@@ -190,7 +196,7 @@ pub(super) const KEYS: &[Key] = &[
         "log.file.rotation.date",
         "date",
         "",
-        "when it is put aside, in UTC: $D0 each midnight, $W5D16 Fridays at 16, $M1D0 the first of a month, $H0 hourly",
+        "time at which the file is rotated, in UTC: $D0 each midnight, $W5D16 Fridays at 16, $M1D0 the first of a month, $H0 hourly",
         |config, _, value| {
             config.log.file.rotation.date = RotationDate::parse(value)?;
             Ok(())
@@ -200,7 +206,7 @@ pub(super) const KEYS: &[Key] = &[
         "log.file.rotation.count",
         "integer",
         "0",
-        "how many of those are kept, as NAME.0 (the youngest), NAME.1 ...",
+        "number of rotated files that are kept, as NAME.0 (the newest), NAME.1 ...",
         |config, _, value| {
             config.log.file.rotation.count = integer(value, 0, COUNT_MAX)? as u32;
             Ok(())
@@ -210,7 +216,7 @@ pub(super) const KEYS: &[Key] = &[
         "log.file.rotation.compress",
         "boolean",
         "false",
-        "whether those are compressed, as NAME.0.gz",
+        "whether rotated files are compressed, as NAME.0.gz",
         |config, _, value| {
             config.log.file.rotation.compress = boolean(value)?;
             Ok(())
@@ -220,7 +226,7 @@ pub(super) const KEYS: &[Key] = &[
         config.log.journald.enabled = Some(boolean(value)?);
         Ok(())
     }),
-    key("log.journald.level", LEVELS, "log.level", "how much is logged there", |config, _, value| {
+    key("log.journald.level", LEVELS, "log.level", "level from which lines are logged there", |config, _, value| {
         config.log.journald.level = Some(level(value)?);
         Ok(())
     }),
@@ -228,7 +234,7 @@ pub(super) const KEYS: &[Key] = &[
         "log.journald.fields",
         "fields",
         "SYSLOG_IDENTIFIER=\"rabbitmq-server\" syslog_timestamp syslog_pid priority ERL_PID=pid CODE_FILE=file CODE_LINE=line CODE_MFA=mfa",
-        "what an entry has beside its message: `NAME=\"text\"`, `NAME=field` or `field`",
+        "fields of an entry besides its message: `NAME=\"text\"`, `NAME=field` or `field`",
         |config, _, value| {
             config.log.journald.fields = JournaldFields::parse(value)?;
             Ok(())
@@ -238,7 +244,7 @@ pub(super) const KEYS: &[Key] = &[
         config.log.syslog.enabled = Some(boolean(value)?);
         Ok(())
     }),
-    key("log.syslog.level", LEVELS, "log.level", "how much is logged there", |config, _, value| {
+    key("log.syslog.level", LEVELS, "log.level", "level from which lines are logged there", |config, _, value| {
         config.log.syslog.level = Some(level(value)?);
         Ok(())
     }),
@@ -255,15 +261,21 @@ pub(super) const KEYS: &[Key] = &[
         config.log.syslog.server.port = Some(integer(value, 1, 65_535)? as u16);
         Ok(())
     }),
-    key("log.syslog.transport", "udp, tcp, tls", "udp", "how lines get there", |config, _, value| {
+    key("log.syslog.transport", "udp, tcp, tls", "udp", "transport to the server", |config, _, value| {
         config.log.syslog.server.transport = Transport::named(value)?;
         config.log.syslog.server.check()
     }),
-    key("log.syslog.protocol", "rfc3164, rfc5424", "rfc3164, rfc5424 with TLS", "how they look", |config, _, value| {
-        config.log.syslog.server.protocol = Some(SyslogProtocol::named(value)?);
-        config.log.syslog.server.check()
-    }),
-    key("log.syslog.identity", "name", "rabbitmq-server", "who says it", |config, _, value| {
+    key(
+        "log.syslog.protocol",
+        "rfc3164, rfc5424",
+        "rfc3164, rfc5424 with TLS",
+        "format of the lines",
+        |config, _, value| {
+            config.log.syslog.server.protocol = Some(SyslogProtocol::named(value)?);
+            config.log.syslog.server.check()
+        },
+    ),
+    key("log.syslog.identity", "name", "rabbitmq-server", "name of the program in each line", |config, _, value| {
         let is_word = !value.is_empty() && value.len() <= 48 && value.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_word {
             return Err(format!("'{value}' is no word of at most 48 printable characters"));
@@ -313,7 +325,7 @@ pub(super) const KEYS: &[Key] = &[
         "log.syslog.ssl_options.versions.$n",
         "tlsv1.3, tlsv1.2",
         "both",
-        "a version of TLS that is spoken",
+        "a version of TLS that is enabled",
         |config, name, value| {
             let version = super::tls::version(value)?;
             config.log.syslog.server.tls.versions.insert(name.to_owned(), version);
@@ -324,7 +336,7 @@ pub(super) const KEYS: &[Key] = &[
         "log.syslog.ssl_options.verify",
         "verify_peer",
         "verify_peer",
-        "whether the server's certificate is checked, which it always is",
+        "verification of the server's certificate, which can't be disabled",
         |_, _, value| match value {
             "verify_peer" => Ok(()),
             other => Err(format!("'{other}' isn't safe and isn't there; name the roots of the server by cacertfile")),
@@ -334,7 +346,7 @@ pub(super) const KEYS: &[Key] = &[
         "log.$category.level",
         LEVELS,
         "the outputs'",
-        "how much is logged of this category: connection, channel, queue, user, upgrade, federation, mirroring, ra",
+        "level from which lines of this category are logged: connection, channel, queue, user, upgrade, federation, mirroring, ra",
         |config, name, value| {
             category(config, name)?.level = Some(level(value)?);
             Ok(())

@@ -26,15 +26,15 @@ const CLUSTER: &str = "there is no clustering yet";
 const QUORUM: &str = "there are no quorum queues yet";
 const TUNING: &str = "it tunes how RabbitMQ stores or sends";
 const TLS: &str = "the handshake has fixed settings";
-const WEAKER: &str = "what it would forbid would be let in";
-const CRL: &str = "lists of revoked certificates aren't read, so that their clients would be let in; have roots issue for a short time";
+const WEAKER: &str = "clients that it should refuse could log in";
+const CRL: &str = "lists of revoked certificates aren't read, so clients with such certificates could log in; issue certificates with a short lifetime instead";
 const KEY: &str = "only a PEM file is read; name it in keyfile";
-const LEGACY: &str = "it isn't offered: TLS 1.3 and 1.2 with ephemeral elliptic curves are";
-const AUTH: &str = "only the internal backend with PLAIN, AMQPLAIN, ANONYMOUS and EXTERNAL exists, and others would decide who may log in";
+const LEGACY: &str = "it isn't offered: only TLS 1.3, and TLS 1.2 with ephemeral elliptic curves, are";
+const AUTH: &str = "only the internal backend with PLAIN, AMQPLAIN, ANONYMOUS and EXTERNAL exists, and this key would let another one decide about logins";
 const LIMIT: &str = "the limit would not be enforced";
 const PROTOCOL: &str = "the protocol isn't spoken yet";
 const CLIENT: &str = "there is no outgoing connection yet";
-const LOGS: &str = "no log goes there; there are log.file, log.console, log.syslog and log.journald";
+const LOGS: &str = "no log can go there; use log.file, log.console, log.syslog or log.journald";
 const SHUTDOWN: &str = "a stop doesn't wait for answers of HTTP";
 const BACKLOG: &str = "as many as the system allows may wait to be accepted";
 
@@ -77,23 +77,27 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("management.credential_encryption_secret", "there are no sessions: every request has its password"),
     obsolete(
         "management.disable_stats",
-        "counts are exact and cost nothing to collect; who may see them is up to tags of users",
+        "counts are exact and cost nothing to collect; the tags of a user decide whether it may see them",
     ),
     obsolete("management.enable_queue_totals", "they are always shown"),
-    obsolete("management.rates_mode", "rates cost nothing that could be saved"),
+    obsolete("management.rates_mode", "rates cost nothing, so disabling them saves nothing"),
     obsolete("management.db_cache_multiplier", "nothing is cached"),
     obsolete("management.delegate_count", ERLANG),
     obsolete("management_agent.disable_metrics_collector", "counts are exact and cost nothing to collect"),
     not_yet("management.cors.**", "pages of other origins can't read answers"),
     not_yet("management.http_log_dir", LOGS),
     refused_but("management.listener.ssl", OFF, "name the listener with management.ssl.port"),
-    refused("management.listener.ssl_opts.**", "these options are called management.ssl.* by now"),
+    refused("management.listener.ssl_opts.**", "use the options management.ssl.* instead"),
     refused_but("management.oauth_enabled", OFF, AUTH),
     refused("log.syslog.ssl_options.password", KEY),
     refused("log.syslog.ssl_options.cert", KEY),
     refused("log.syslog.ssl_options.key.**", KEY),
     refused_but("log.syslog.ssl_options.crl_check", OFF, CRL),
-    refused_but("log.syslog.ssl_options.depth", &["6", "7", "8", "9", "10"], "chains of up to six would be trusted"),
+    refused_but(
+        "log.syslog.ssl_options.depth",
+        &["6", "7", "8", "9", "10"],
+        "chains of up to six certificates would be trusted",
+    ),
     obsolete("log.syslog.ssl_options.client_renegotiation", LEGACY),
     obsolete("log.syslog.ssl_options.secure_renegotiate", LEGACY),
     obsolete("log.syslog.ssl_options.dh", LEGACY),
@@ -159,11 +163,11 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("socket_writer.gc_threshold", ERLANG),
     obsolete("ssl_allow_poodle_attack", REMOVED),
     obsolete("sysmon_handler.**", ERLANG),
-    obsolete("tcp_listen_options.buffer", "buffers follow what is read"),
+    obsolete("tcp_listen_options.buffer", "buffers adapt to the amount that is read"),
     obsolete("tcp_listen_options.exit_on_close", ERLANG),
-    obsolete("tcp_listen_options.linger.**", "closing a socket sends what it has"),
+    obsolete("tcp_listen_options.linger.**", "closing a socket first sends its remaining data"),
     obsolete("vhost_restart_strategy", ERLANG),
-    obsolete("vm_memory_calculation_strategy", "memory is what the system says"),
+    obsolete("vm_memory_calculation_strategy", "memory is measured as the system counts it"),
     obsolete("vm_memory_high_watermark_paging_ratio", REMOVED),
     not_yet("channel_interceptor.**", "there are no interceptors"),
     not_yet("cluster_formation.**", CLUSTER),
@@ -173,7 +177,7 @@ pub(super) const KEYS: &[Other] = &[
     refused_but(
         "deprecated_features.permit.transient_nonexcl_queues",
         &["true"],
-        "queues that are neither durable nor exclusive would go on being declared",
+        "queues that are neither durable nor exclusive could still be declared",
     ),
     not_yet("deprecated_features.**", "every feature has one state"),
     not_yet("event_exchange.**", "there is no event exchange"),
@@ -195,13 +199,13 @@ pub(super) const KEYS: &[Other] = &[
     not_yet("management.oauth_response_type", AUTH),
     not_yet("management.oauth_scopes", AUTH),
     not_yet("management.oauth_token_endpoint_params.**", AUTH),
-    not_yet("management.sample_retention_policies.**", "how long samples are kept is fixed"),
+    not_yet("management.sample_retention_policies.**", "the time for which samples are kept is fixed"),
     not_yet("management_agent.filter_aggregated_queue_metrics_pattern", "every queue is counted"),
     not_yet("motd_file", "the banner is fixed"),
     not_yet("node_tags.**", CLUSTER),
     not_yet("product.**", "see identity.rabbitmq_compatible"),
     not_yet("prometheus.filter_aggregated_queue_metrics_pattern", "every queue is counted"),
-    refused_but("queue_types.classic.enabled", &["true"], "classic queues would go on being declared"),
+    refused_but("queue_types.classic.enabled", &["true"], "classic queues could still be declared"),
     not_yet("queue_types.quorum.enabled", QUORUM),
     not_yet("queue_types.stream.enabled", PROTOCOL),
     not_yet("quorum_queue.**", QUORUM),
@@ -223,14 +227,14 @@ pub(super) const KEYS: &[Other] = &[
     refused_but(
         "credential_validator.validation_backend",
         &["rabbit_credential_validator_accept_everything"],
-        "passwords would not be looked at",
+        "passwords would not be checked",
     ),
     refused("credential_validator.**", LIMIT),
     refused_but("ranch_connection_max", &["infinity"], "the limit would not be enforced; max_connections is"),
     refused("default_limits.**", LIMIT),
     refused("default_policies.**", "there are no policies yet"),
     refused_but("default_queue_type", &["classic", "rabbit_classic_queue"], "there are classic queues only"),
-    obsolete("definitions.hashing.algorithm", "definitions are told apart by SHA-256"),
+    obsolete("definitions.hashing.algorithm", "definitions are compared by their SHA-256"),
     obsolete("definitions.tls.**", "definitions are loaded from local files only, which needs no TLS"),
     refused("definitions.**", "definitions are loaded from local files only"),
     refused_but("http_dispatch.auth_backends.**", INTERNAL, AUTH),

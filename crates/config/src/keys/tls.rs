@@ -60,7 +60,7 @@ macro_rules! options {
                 concat!($prefix, ".certfile"),
                 "file",
                 "",
-                "the certificate, and those between it and its root, in PEM",
+                "the certificate and its intermediate certificates, in PEM",
                 |config, _, value| {
                     $tls(config).certfile = file(value)?;
                     Ok(())
@@ -74,7 +74,7 @@ macro_rules! options {
                 concat!($prefix, ".password"),
                 "text",
                 "",
-                "what the private key is encrypted with",
+                "passphrase of the private key",
                 |config, _, value| {
                     $tls(config).password = Some(value.to_owned());
                     Ok(())
@@ -94,7 +94,7 @@ macro_rules! options {
                 concat!($prefix, ".verify"),
                 "verify_none, verify_peer",
                 "verify_none",
-                "whether a client's certificate is asked for and checked",
+                "whether a client's certificate is requested and verified",
                 |config, _, value| {
                     $tls(config).verify_peer = verify(value)?;
                     Ok(())
@@ -104,7 +104,7 @@ macro_rules! options {
                 concat!($prefix, ".fail_if_no_peer_cert"),
                 "boolean",
                 "false",
-                "whether a client without a certificate is turned away",
+                "whether a client without a certificate is refused",
                 |config, _, value| {
                     $tls(config).fail_if_no_peer_cert = boolean(value)?;
                     Ok(())
@@ -114,7 +114,7 @@ macro_rules! options {
                 concat!($prefix, ".depth"),
                 "integer",
                 "10",
-                "how many certificates may be between a client's and its root",
+                "number of intermediate certificates that a client's chain may have",
                 |config, _, value| {
                     $tls(config).depth = integer(value, 0, 255)? as u8;
                     Ok(())
@@ -124,7 +124,7 @@ macro_rules! options {
                 concat!($prefix, ".versions.$n"),
                 "tlsv1.3, tlsv1.2",
                 "both",
-                "a version of TLS that is spoken",
+                "a version of TLS that is enabled",
                 |config, name, value| {
                     let version = version(value)?;
                     $tls(config).versions.insert(name.to_owned(), version);
@@ -135,7 +135,7 @@ macro_rules! options {
                 concat!($prefix, ".ciphers.$n"),
                 "name",
                 "all",
-                "a cipher suite that may be used, by OpenSSL's or IANA's name; in their order if ours counts",
+                "a cipher suite that may be used, by OpenSSL's or IANA's name; the order counts with honor_cipher_order",
                 |config, name, value| {
                     $tls(config).ciphers.insert(name.to_owned(), value.to_owned());
                     Ok(())
@@ -145,7 +145,7 @@ macro_rules! options {
                 concat!($prefix, ".honor_cipher_order"),
                 "boolean",
                 "true",
-                "whether our order of cipher suites counts, not the client's",
+                "whether the server's order of cipher suites decides, not the client's",
                 |config, _, value| {
                     $tls(config).honor_cipher_order = boolean(value)?;
                     Ok(())
@@ -168,8 +168,7 @@ pub(super) const LISTENERS: &[Key] = &[
         "ssl_options.crl_check",
         "false, peer, best_effort, true",
         "false",
-        "whether clients' certificates are looked for on lists of revoked ones: their own, those of the chain as far as \
-         there are lists, or all of them",
+        "whether client certificates are checked for revocation: peer checks the client's own, best_effort the chain as far as there are lists, true the whole chain",
         |config, _, value| {
             config.ssl_options.crl_check = match value {
                 "false" => CrlCheck::Off,
@@ -181,7 +180,7 @@ pub(super) const LISTENERS: &[Key] = &[
             Ok(())
         },
     ),
-    key("ssl_options.crl_sources.$n", "dir", "", "where lists come from", |config, name, value| match value {
+    key("ssl_options.crl_sources.$n", "dir", "", "source of revocation lists", |config, name, value| match value {
         "dir" => {
             config.ssl_options.crl_sources.entry(name.to_owned()).or_default();
             Ok(())
@@ -195,7 +194,7 @@ pub(super) const LISTENERS: &[Key] = &[
         "ssl_options.crl_sources.$n.path",
         "path",
         "",
-        "a directory with lists in PEM or DER, looked at each second",
+        "a directory with revocation lists in PEM or DER, checked for changes each second",
         |config, name, value| {
             config.ssl_options.crl_sources.entry(name.to_owned()).or_default().path = file(value)?;
             Ok(())
@@ -225,7 +224,7 @@ pub(super) const LISTENERS: &[Key] = &[
         "ssl_cert_login_from",
         "distinguished_name, common_name, subject_alternative_name",
         "distinguished_name",
-        "where the name of a user is in the certificate of a client that logs in by EXTERNAL",
+        "part of the client certificate that has the user's name, for logins with EXTERNAL",
         |config, _, value| {
             config.certificate_login.from = match value {
                 "distinguished_name" => CertificateName::DistinguishedName,
@@ -244,7 +243,7 @@ pub(super) const LISTENERS: &[Key] = &[
         "ssl_cert_login_san_type",
         "dns, ip, email, uri, other_name",
         "dns",
-        "the type of a subject alternative name that is a user's",
+        "type of the subject alternative name that has the user's name",
         |config, _, value| {
             config.certificate_login.san_type = match value {
                 "dns" => AlternativeName::Dns,
@@ -261,7 +260,7 @@ pub(super) const LISTENERS: &[Key] = &[
         "ssl_cert_login_san_index",
         "integer",
         "0",
-        "how many names of that type come before a user's",
+        "index of that name among the names of its type, from 0",
         |config, _, value| {
             config.certificate_login.san_index = integer(value, 0, 255)? as usize;
             Ok(())

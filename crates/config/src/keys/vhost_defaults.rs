@@ -21,7 +21,7 @@ pub(super) const KEYS: &[Key] = &[
         "default_limits.vhosts.$id.pattern",
         "pattern",
         ".*",
-        "new vhosts of these names get the limits of the first that fits",
+        "names of new vhosts that get these limits; the first pattern that matches counts",
         |config, id, value| {
             limits(config, id).pattern = value.to_owned();
             Ok(())
@@ -45,16 +45,22 @@ pub(super) const KEYS: &[Key] = &[
         "default_users.$name.vhost_pattern",
         "pattern",
         ".*",
-        "the user is made if it isn't there, and let into new vhosts of these names",
+        "names of new vhosts in which the user gets permissions; the user is created if it doesn't exist",
         |config, name, value| {
             user(config, name).vhost_pattern = value.to_owned();
             Ok(())
         },
     ),
-    key("default_users.$name.password", "text", "", "its password; none: it can't log in", |config, name, value| {
-        user(config, name).password = Some(value.to_owned());
-        Ok(())
-    }),
+    key(
+        "default_users.$name.password",
+        "text",
+        "",
+        "password of that user; without one it can't log in",
+        |config, name, value| {
+            user(config, name).password = Some(value.to_owned());
+            Ok(())
+        },
+    ),
     key("default_users.$name.tags", "tags with commas", "", "its tags", |config, name, value| {
         let tags = value.split(',').map(str::trim).filter(|tag| !tag.is_empty());
         user(config, name).tags = tags.map(str::to_owned).collect();
@@ -64,18 +70,30 @@ pub(super) const KEYS: &[Key] = &[
         "default_users.$name.configure",
         "pattern",
         ".*",
-        "what that user may declare and delete in such a vhost",
+        "names of objects that this user may declare and delete in such a vhost",
         |config, name, value| {
             user(config, name).configure = value.to_owned();
             Ok(())
         },
     ),
-    key("default_users.$name.write", "pattern", ".*", "what that user may publish to", |config, name, value| {
-        user(config, name).write = value.to_owned();
-        Ok(())
-    }),
-    key("default_users.$name.read", "pattern", ".*", "what that user may consume from", |config, name, value| {
-        user(config, name).read = value.to_owned();
-        Ok(())
-    }),
+    key(
+        "default_users.$name.write",
+        "pattern",
+        ".*",
+        "names of objects that this user may publish to",
+        |config, name, value| {
+            user(config, name).write = value.to_owned();
+            Ok(())
+        },
+    ),
+    key(
+        "default_users.$name.read",
+        "pattern",
+        ".*",
+        "names of objects that this user may consume from",
+        |config, name, value| {
+            user(config, name).read = value.to_owned();
+            Ok(())
+        },
+    ),
 ];

@@ -77,7 +77,7 @@ pub(super) const KEYS: &[Key] = &[
         "management.path_prefix",
         "path",
         "",
-        "what every path of the HTTP API begins with, such as /rabbitmq",
+        "prefix of every path of the HTTP API, such as /rabbitmq",
         |config, _, value| {
             let prefix = value.trim_end_matches('/');
             if !prefix.is_empty() && !prefix.starts_with('/') {
@@ -103,7 +103,7 @@ pub(super) const KEYS: &[Key] = &[
         config.prometheus.ip = Some(value.to_owned());
         Ok(())
     }),
-    key("prometheus.path", "path", "/metrics", "where the pages of metrics are", |config, _, value| {
+    key("prometheus.path", "path", "/metrics", "path of the metrics pages", |config, _, value| {
         if !value.starts_with('/') {
             return Err("must begin with a slash".to_owned());
         }
@@ -114,7 +114,7 @@ pub(super) const KEYS: &[Key] = &[
         "prometheus.return_per_object_metrics",
         "boolean",
         "false",
-        "whether the first page has every object instead of sums",
+        "whether the main page has lines for each object instead of sums",
         |config, _, value| {
             config.metrics.per_object = boolean(value)?;
             Ok(())
@@ -124,13 +124,13 @@ pub(super) const KEYS: &[Key] = &[
         "prometheus.authentication.enabled",
         "boolean",
         "false",
-        "whether only monitors may see the metrics",
+        "whether the metrics require a user with the tag monitoring or a higher one",
         |config, _, value| {
             config.metrics.authentication = boolean(value)?;
             Ok(())
         },
     ),
-    key("loopback_users", "none", "", "everybody may log in from elsewhere", |config, _, value| {
+    key("loopback_users", "none", "", "every user may log in from other machines", |config, _, value| {
         none::<()>(value)?;
         config.loopback_users.clear();
         Ok(())
@@ -139,7 +139,7 @@ pub(super) const KEYS: &[Key] = &[
         "loopback_users.$user",
         "boolean",
         "guest = true",
-        "whether the user may only log in from this machine",
+        "whether the user may log in from this machine only",
         |config, user, value| {
             config.loopback_users.retain(|have| have != user);
             if boolean(value)? {
@@ -148,7 +148,7 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
-    key("default_user", "name", "guest", "user made on an empty directory", |config, _, value| {
+    key("default_user", "name", "guest", "user that is created on an empty data directory", |config, _, value| {
         config.default_user.name = value.to_owned();
         Ok(())
     }),
@@ -156,7 +156,7 @@ pub(super) const KEYS: &[Key] = &[
         config.default_user.password = value.to_owned();
         Ok(())
     }),
-    key("default_vhost", "name", "/", "vhost made on an empty directory", |config, _, value| {
+    key("default_vhost", "name", "/", "vhost that is created on an empty data directory", |config, _, value| {
         config.default_user.vhost = value.to_owned();
         Ok(())
     }),
@@ -164,20 +164,32 @@ pub(super) const KEYS: &[Key] = &[
         "default_permissions.configure",
         "pattern",
         ".*",
-        "what that user may declare and delete",
+        "names of objects that this user may declare and delete",
         |config, _, value| {
             config.default_user.configure = value.to_owned();
             Ok(())
         },
     ),
-    key("default_permissions.write", "pattern", ".*", "what that user may publish to", |config, _, value| {
-        config.default_user.write = value.to_owned();
-        Ok(())
-    }),
-    key("default_permissions.read", "pattern", ".*", "what that user may consume from", |config, _, value| {
-        config.default_user.read = value.to_owned();
-        Ok(())
-    }),
+    key(
+        "default_permissions.write",
+        "pattern",
+        ".*",
+        "names of objects that this user may publish to",
+        |config, _, value| {
+            config.default_user.write = value.to_owned();
+            Ok(())
+        },
+    ),
+    key(
+        "default_permissions.read",
+        "pattern",
+        ".*",
+        "names of objects that this user may consume from",
+        |config, _, value| {
+            config.default_user.read = value.to_owned();
+            Ok(())
+        },
+    ),
     key(
         "default_user_tags.$tag",
         "boolean",
@@ -237,7 +249,7 @@ pub(super) const KEYS: &[Key] = &[
         "handshake_timeout",
         "milliseconds",
         "10000",
-        "how long a socket may live without having logged in",
+        "time after which a socket that hasn't logged in is closed",
         |config, _, value| {
             config.handshake_timeout_ms = integer(&milliseconds(value, 1)?.to_string(), 100, 600_000)?;
             Ok(())
@@ -247,7 +259,7 @@ pub(super) const KEYS: &[Key] = &[
         "unauthenticated_bytes_max_per_node",
         "bytes",
         "67108864",
-        "what all sockets together may hold that haven't logged in; above it the oldest are closed",
+        "memory that sockets without a login may use together; above it the oldest are closed",
         |config, _, value| {
             config.limits.unauthenticated_bytes_max = in_bytes(value, 16 << 10, 1 << 40)?;
             Ok(())
@@ -267,7 +279,7 @@ pub(super) const KEYS: &[Key] = &[
         "partial_message_bytes_max_per_connection",
         "bytes",
         "67108864",
-        "what unfinished messages of a connection may hold; one message of the largest size always may",
+        "memory of the unfinished messages of a connection; one message of the largest size always fits",
         |config, _, value| {
             config.limits.partial_message_bytes_max = in_bytes(value, 64 << 10, 1 << 40)?;
             Ok(())
@@ -277,7 +289,7 @@ pub(super) const KEYS: &[Key] = &[
         "default_queue_durability",
         "synced, os or memory",
         "synced",
-        "what a confirm means in durable queues that were declared without x-durability",
+        "guarantee of a confirm in durable queues that were declared without x-durability",
         |config, _, value| {
             config.queue_durability = match value {
                 "synced" => Durability::Synced,
@@ -354,11 +366,9 @@ pub(super) const KEYS: &[Key] = &[
         config.load_definitions = Some(value.to_owned());
         Ok(())
     }),
-    key("definitions.import_backend", "name", "local_filesystem", "where definitions come from", |_, _, value| {
-        match value {
-            "local_filesystem" | "local" | "rabbit_definitions_import_local_filesystem" => Ok(()),
-            other => Err(format!("'{other}' isn't built yet; local_filesystem is")),
-        }
+    key("definitions.import_backend", "name", "local_filesystem", "source of definitions", |_, _, value| match value {
+        "local_filesystem" | "local" | "rabbit_definitions_import_local_filesystem" => Ok(()),
+        other => Err(format!("'{other}' isn't built yet; local_filesystem is")),
     }),
     key(
         "definitions.skip_if_unchanged",
@@ -378,7 +388,7 @@ pub(super) const KEYS: &[Key] = &[
         "strict_compat",
         "none | 4.3",
         "none",
-        "does what RabbitMQ of that version does where Leveret differs for its users' sake, see differences.md",
+        "version of RabbitMQ whose behaviour is kept in cases where the default differs, see differences.md",
         |config, _, value| {
             config.strict_compat = match value {
                 "none" => false,
@@ -403,7 +413,7 @@ pub(super) const KEYS: &[Key] = &[
         "identity.rabbitmq_compatible",
         "boolean",
         "true",
-        "whether product is RabbitMQ, so that clients choose as for it",
+        "whether the server property product is RabbitMQ, so that clients treat the node as RabbitMQ",
         |config, _, value| {
             config.rabbitmq_compatible_identity = boolean(value)?;
             Ok(())
@@ -413,13 +423,13 @@ pub(super) const KEYS: &[Key] = &[
         "debug.alarms_file",
         "path",
         "",
-        "a file whose words, memory or disk, name alarms that are raised, for tests",
+        "a file with the words memory or disk: the alarms that are raised, for tests",
         |config, _, value| {
             config.alarms_file = Some(value.to_owned());
             Ok(())
         },
     ),
-    key("debug.sync_delay_ms", "number", "0", "makes every sync so much slower, for tests", |config, _, value| {
+    key("debug.sync_delay_ms", "number", "0", "delay that is added to every sync, for tests", |config, _, value| {
         config.sync_delay_ms = float(value, 0.0, 60_000.0)?;
         Ok(())
     }),
@@ -427,7 +437,7 @@ pub(super) const KEYS: &[Key] = &[
         "storage.reserve",
         "bytes",
         "two and a half files of the log",
-        "kept on the disk for when it is full",
+        "space reserved on the disk for the time when it is full",
         |config, _, value| {
             config.storage_reserve = Some(in_bytes(value, 0, 1 << 40)?);
             Ok(())

@@ -14,8 +14,8 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "check_alarms", CommandGroup::Monitoring, "", "Exits with a non-zero code if an alarm is in effect", check_all),
     Command::new(CHECK, "check_local_alarms", CommandGroup::Monitoring, "", "Exits with a non-zero code if an alarm is in effect on this node", check_local),
     Command::new(CTL, "set_vm_memory_high_watermark", CommandGroup::Configuration, "<fraction> [<value>]", "Sets the memory watermark until the node stops: a fraction, or absolute <value>", set_memory),
-    Command::new(LOOK, "activate_free_disk_space_monitoring", CommandGroup::Monitoring, "", "Does nothing: free disk space is always watched", activate),
-    Command::new(CTL, "set_disk_free_limit", CommandGroup::Configuration, "<disk_limit> [<fraction>]", "Sets the least free disk until the node stops: bytes, or mem_relative <fraction>", set_disk),
+    Command::new(LOOK, "activate_free_disk_space_monitoring", CommandGroup::Monitoring, "", "Does nothing: free disk space is always monitored", activate),
+    Command::new(CTL, "set_disk_free_limit", CommandGroup::Configuration, "<disk_limit> [<fraction>]", "Sets the limit of free disk space until the node stops: bytes, or mem_relative <fraction>", set_disk),
 ];
 
 /// The resources whose alarms are in effect.

@@ -12,8 +12,8 @@ use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(LOOK, "cluster_status", CommandGroup::Cluster, "", "Displays the nodes of the cluster, which is this one", status),
-    Command::new(CHECK, "discover_peers", CommandGroup::Cluster, "", "Lists the nodes that could be found to form a cluster with, which is this one", discover),
+    Command::new(LOOK, "cluster_status", CommandGroup::Cluster, "", "Displays the nodes of the cluster; there is only this one", status),
+    Command::new(CHECK, "discover_peers", CommandGroup::Cluster, "", "Lists the nodes that could form a cluster; there is only this one", discover),
 ];
 
 fn status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

@@ -65,7 +65,7 @@ const CHANNEL_COLUMNS: &[&str] = &[
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(LOOK, "list_channel_interceptors", CommandGroup::Monitoring, "", "Lists plugins that intercept what channels do, of which there are none", interceptors),
+    Command::new(LOOK, "list_channel_interceptors", CommandGroup::Monitoring, "", "Lists plugins that intercept operations of channels; there are none", interceptors),
     Command::new(LOOK, "list_connections", CommandGroup::Monitoring, "[<column>...]", "Lists AMQP connections of the node", list).columns(COLUMNS),
     Command::new(LOOK, "list_channels", CommandGroup::Monitoring, "[<column>...]", "Lists all channels of the node", channels).columns(CHANNEL_COLUMNS),
     Command::new(CTL, "close_connection", CommandGroup::Operations, "<connection> <explanation>", "Closes the connection of this name (column pid or name)", close),
@@ -129,7 +129,7 @@ fn close_all(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let mut body = json!({"reason": reason});
     if let Some(limit) = call.given("limit").filter(|limit| *limit != "0") {
         let count = limit.parse::<u64>();
-        body["limit"] = json!(count.map_err(|_| Failure::bad_argument("Bad argument: --limit is a number"))?);
+        body["limit"] = json!(count.map_err(|_| Failure::bad_argument("Bad argument: --limit must be a number"))?);
     }
     let global = call.has("global");
     if !global {

@@ -12,7 +12,7 @@ use crate::{commands, help};
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(ALL, "help", CommandGroup::Help, "[<command>] [--list-commands]", "Displays usage information for a command", show_help),
     Command::new(ALL, "autocomplete", CommandGroup::Help, "[<word>]", "Lists the commands that begin with a word", autocomplete),
-    Command::new(ALL, "version", CommandGroup::Help, "", "Displays the version of RabbitMQ that this is compatible with", version),
+    Command::new(ALL, "version", CommandGroup::Help, "", "Displays the version of RabbitMQ that this tool is compatible with", version),
     Command::new(LOOK, "ping", CommandGroup::Monitoring, "", "Checks that the node answers", ping),
 ];
 

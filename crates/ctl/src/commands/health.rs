@@ -12,18 +12,19 @@ use crate::tool::Tool;
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "check_virtual_hosts", CommandGroup::Monitoring, "", "Exits with a non-zero code if a virtual host is down", virtual_hosts),
-    Command::new(CHECK, "check_certificate_expiration", CommandGroup::Monitoring, "[--within <period>] [--unit <unit>]", "Exits with a non-zero code if a certificate expires in a time", certificates),
+    Command::new(CHECK, "check_certificate_expiration", CommandGroup::Monitoring, "[--within <period>] [--unit <unit>]", "Exits with a non-zero code if a certificate expires within a period of time", certificates),
     Command::new(CHECK, "check_if_metadata_store_is_initialized", CommandGroup::Monitoring, "", "Exits with a non-zero code if objects can't be looked up yet", metadata),
-    Command::new(CHECK, "check_if_metadata_store_is_initialized_with_data", CommandGroup::Monitoring, "", "Exits with a non-zero code if there are no users and virtual hosts", metadata),
+    Command::new(CHECK, "check_if_metadata_store_is_initialized_with_data", CommandGroup::Monitoring, "", "Exits with a non-zero code if there are no users or virtual hosts", metadata),
     Command::new(CHECK, "check_if_node_is_quorum_critical", CommandGroup::Monitoring, "", "Exits with a non-zero code if a queue would lose its majority without this node", quorum_critical),
     Command::new(CHECK, "check_for_quorum_queues_without_an_elected_leader", CommandGroup::Monitoring, "<pattern> [--across-all-vhosts]", "Exits with a non-zero code if a quorum queue has no leader", leaders).in_vhost(),
     Command::new(&[Tool::Ctl, Tool::Diagnostics, Tool::Upgrade], "has_reached_target_cluster_size", CommandGroup::Cluster, "", "Exits with a non-zero code if nodes are missing from the cluster", cluster_size),
     Command::new(CHECK, "check_if_node_is_mirror_sync_critical", CommandGroup::Monitoring, "", "Does nothing: there are no mirrors", mirrors),
-    Command::new(LOOK, "node_health_check", CommandGroup::Monitoring, "", "Does nothing, as in RabbitMQ: use the checks by name", deprecated),
+    Command::new(LOOK, "node_health_check", CommandGroup::Monitoring, "", "Does nothing, as in RabbitMQ. Use the specific health checks instead", deprecated),
     Command::new(CTL, "force_gc", CommandGroup::Operations, "", "Does nothing: there is no garbage to collect", force_gc),
 ];
 
-/// Requests a check; exits with 69 if it failed.
+/// Requests a check. A failed one is a failure with exit status 69. `{node}` in the text `well`, the report of a passed
+/// check, becomes the node's name.
 fn check(call: &Call<'_>, path: &str, well: &str) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     let response = node.request("GET", &format!("/api/health/checks/{path}"), None)?;
@@ -53,7 +54,7 @@ fn certificates(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         )));
     }
     let within = call.given("within").unwrap_or("4").to_owned();
-    let count: u32 = within.parse().map_err(|_| Failure::bad_argument("Bad argument: --within is a number"))?;
+    let count: u32 = within.parse().map_err(|_| Failure::bad_argument("Bad argument: --within must be a number"))?;
     introduce(call, "Checking certificate expiration for all certificates on node {node} ...")?;
     let unit_of_one = if count == 1 { unit.trim_end_matches('s') } else { &unit };
     check(
@@ -101,6 +102,6 @@ fn deprecated(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
 }
 
 fn force_gc(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
-    introduce(call, "Node {node} has no garbage to collect: memory is freed as it is used up")?;
+    introduce(call, "Node {node} has no garbage to collect: memory is freed as soon as it is no longer used")?;
     Ok(CommandOutput::Done)
 }

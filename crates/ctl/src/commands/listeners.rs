@@ -14,9 +14,9 @@ use crate::failure::Failure;
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "listeners", CommandGroup::Monitoring, "", "Lists active connection listeners", list),
-    Command::new(CHECK, "check_port_connectivity", CommandGroup::Monitoring, "[--address <address>]", "Exits with a non-zero code if a listener can't be connected to", check_connectivity),
-    Command::new(CHECK, "check_port_listener", CommandGroup::Monitoring, "<port>", "Exits with a non-zero code if nobody listens on a port", check_port),
-    Command::new(CHECK, "check_protocol_listener", CommandGroup::Monitoring, "<protocol>", "Exits with a non-zero code if nobody speaks a protocol", check_protocol),
+    Command::new(CHECK, "check_port_connectivity", CommandGroup::Monitoring, "[--address <address>]", "Exits with a non-zero code if a connection to a listener fails", check_connectivity),
+    Command::new(CHECK, "check_port_listener", CommandGroup::Monitoring, "<port>", "Exits with a non-zero code if no listener has this port", check_port),
+    Command::new(CHECK, "check_protocol_listener", CommandGroup::Monitoring, "<protocol>", "Exits with a non-zero code if no listener has this protocol", check_protocol),
 ];
 
 /// Timeout for connecting.

@@ -11,7 +11,7 @@ use crate::format::Formatter;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(LOOK, "list_node_auth_attempt_stats", CommandGroup::Monitoring, "[--by-source]", "Lists how many logins succeeded and failed, by protocol", attempts),
+    Command::new(LOOK, "list_node_auth_attempt_stats", CommandGroup::Monitoring, "[--by-source]", "Lists the numbers of successful and failed logins, by protocol", attempts),
 ];
 
 fn attempts(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

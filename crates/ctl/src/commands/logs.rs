@@ -14,12 +14,13 @@ use crate::failure::Failure;
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "set_log_level", CommandGroup::Configuration, "<log_level>", "Sets the log level until the node stops: debug, info, warning, error or none", set_level),
-    Command::new(CTL, "rotate_logs", CommandGroup::Configuration, "", "Puts the log's files aside if log.file.rotation.count keeps any, and opens those again that were moved", rotate),
-    Command::new(CHECK, "log_tail", CommandGroup::Monitoring, "[--number <number>]", "Prints the last lines of the log's file, 50 if it isn't said how many", tail),
-    Command::new(CHECK, "log_tail_stream", CommandGroup::Monitoring, "[--duration <seconds>]", "Prints lines of the log's file as they come", stream),
+    Command::new(CTL, "rotate_logs", CommandGroup::Configuration, "", "Rotates the log file if log.file.rotation.count keeps old ones, and reopens files that another program moved", rotate),
+    Command::new(CHECK, "log_tail", CommandGroup::Monitoring, "[--number <number>]", "Prints the last lines of the log file, 50 without --number", tail),
+    Command::new(CHECK, "log_tail_stream", CommandGroup::Monitoring, "[--duration <seconds>]", "Prints new lines of the log file as they are written", stream),
 ];
 
-/// RabbitMQ's levels. Leveret has six of them and maps the others to the next less verbose one.
+/// RabbitMQ's levels. Leveret has six: none, critical, error, warning, info and debug. The node maps each other level
+/// to the next less verbose one.
 const LEVELS: &[&str] = &["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency", "none"];
 
 /// Interval of polling for new lines.
@@ -38,7 +39,7 @@ fn set_level(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     Ok(CommandOutput::Done)
 }
 
-/// RabbitMQ's command only says that it was removed; scripts that call it want the log to be rotated.
+/// Rotates the log. RabbitMQ's command only reports that it was removed, but scripts that call it expect a rotation.
 fn rotate(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Rotating logs on node {} ...", node.name()));
@@ -64,7 +65,7 @@ fn tail(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     Ok(CommandOutput::Text(lines.join("\n")))
 }
 
-/// Lines are written as they come, not at the end of the command.
+/// Prints new lines as they are written, not only when the command ends.
 fn stream(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let duration = number(call, "duration")?.map(Duration::from_secs);
     let node = call.node()?;

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "message_size_stats", CommandGroup::Monitoring, "", "Displays how large the messages were that clients have published since the node started", sizes),
+    Command::new(CHECK, "message_size_stats", CommandGroup::Monitoring, "", "Displays the sizes of the messages that clients have published since the node started", sizes),
 ];
 
 /// RabbitMQ's names of its ranges, by which the node counts; the last one has no upper bound.

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "resolve_hostname", CommandGroup::Configuration, "<hostname> [--address-family <family>] [--offline]", "Resolves the name of a host to addresses: ipv4, or ipv6", resolve),
-    Command::new(CHECK, "resolver_info", CommandGroup::Configuration, "", "Says who resolves names of hosts: the system", resolver),
+    Command::new(CHECK, "resolver_info", CommandGroup::Configuration, "", "Reports that the system resolves host names", resolver),
 ];
 
 fn resolve(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

@@ -14,12 +14,12 @@ use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(PLUGINS, "list", CommandGroup::Plugins, "[<pattern>] [--enabled] [--implicitly-enabled] [--minimal] [--verbose] [--offline] [--online]", "Lists plugins and their state: -E enabled, -e also implicitly, -m names only, -v with descriptions", list),
-    Command::new(PLUGINS, "enable", CommandGroup::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Puts what is built in into the file enabled_plugins, if there is one, and refuses what isn't built yet", enable),
-    Command::new(PLUGINS, "disable", CommandGroup::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Takes plugins out of the file enabled_plugins, which the node reads when it starts", disable),
-    Command::new(PLUGINS, "set", CommandGroup::Plugins, "[<plugin>...] [--offline] [--online]", "Writes these into the file enabled_plugins, which the node reads when it starts", set),
+    Command::new(PLUGINS, "list", CommandGroup::Plugins, "[<pattern>] [--enabled] [--implicitly-enabled] [--minimal] [--verbose] [--offline] [--online]", "Lists plugins and their state: -E explicitly enabled ones, -e all enabled ones, -m names only, -v with descriptions", list),
+    Command::new(PLUGINS, "enable", CommandGroup::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Adds built-in plugins to the file enabled_plugins, if there is one, and refuses plugins that don't exist yet", enable),
+    Command::new(PLUGINS, "disable", CommandGroup::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Removes plugins from the file enabled_plugins, which the node reads when it starts", disable),
+    Command::new(PLUGINS, "set", CommandGroup::Plugins, "[<plugin>...] [--offline] [--online]", "Replaces the list in the file enabled_plugins, which the node reads when it starts", set),
     Command::new(PLUGINS, "is_enabled", CommandGroup::Monitoring, "<plugin>... [--offline] [--online]", "Exits with a non-zero code if a plugin isn't enabled", is_enabled),
-    Command::new(PLUGINS, "directories", CommandGroup::Monitoring, "[--offline] [--online]", "Says which file lists the plugins, and that there are no directories of them", directories),
+    Command::new(PLUGINS, "directories", CommandGroup::Monitoring, "[--offline] [--online]", "Reports the file that lists the plugins, and that plugins have no directories", directories),
 ];
 
 /// RabbitMQ's plugins: name, availability, plugins enabled with it, description.

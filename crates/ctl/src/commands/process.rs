@@ -15,9 +15,9 @@ use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "os_env", CommandGroup::Configuration, "", "Lists the environment variables that the node was started with and reads, without passwords", environment),
-    Command::new(CHECK, "command_line_arguments", CommandGroup::Configuration, "", "Lists the words that the node was started with, without passwords", arguments),
-    Command::new(CHECK, "runtime_thread_stats", CommandGroup::Monitoring, "[--sample-interval <seconds>]", "Displays how much of the processors each thread of the node takes", threads),
+    Command::new(CHECK, "os_env", CommandGroup::Configuration, "", "Lists the environment variables of the node that it reads, without passwords", environment),
+    Command::new(CHECK, "command_line_arguments", CommandGroup::Configuration, "", "Lists the command-line arguments of the node, without passwords", arguments),
+    Command::new(CHECK, "runtime_thread_stats", CommandGroup::Monitoring, "[--sample-interval <seconds>]", "Displays the processor time that each thread of the node takes", threads),
 ];
 
 /// Default time for sampling threads, in seconds, as in RabbitMQ.
@@ -52,7 +52,7 @@ fn threads(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         Some(Ok(seconds)) if (1..=SAMPLE_SECONDS_MAX).contains(&seconds) => seconds,
         Some(_) => {
             return Err(Failure::bad_argument(
-                "Bad argument: --sample-interval is a number of seconds, from 1 to 86400",
+                "Bad argument: --sample-interval must be a number of seconds from 1 to 86400",
             ));
         }
     };

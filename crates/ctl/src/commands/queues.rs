@@ -52,7 +52,7 @@ const COLUMNS: &[&str] = &[
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(LOOK, "list_queues", CommandGroup::Monitoring, "[<column>...] [--online] [--offline] [--local]", "Lists queues and their properties", list).in_vhost().columns(COLUMNS),
-    Command::new(LOOK, "list_unresponsive_queues", CommandGroup::Monitoring, "[<column>...] [--local] [--queue-timeout <milliseconds>]", "Lists queues that have failed, and so don't answer", unresponsive).in_vhost().columns(COLUMNS),
+    Command::new(LOOK, "list_unresponsive_queues", CommandGroup::Monitoring, "[<column>...] [--local] [--queue-timeout <milliseconds>]", "Lists queues that don't answer, because they have failed", unresponsive).in_vhost().columns(COLUMNS),
     Command::new(CTL, "purge_queue", CommandGroup::Queues, "<queue>", "Removes all ready messages of a queue", purge).in_vhost(),
     Command::new(CTL, "delete_queue", CommandGroup::Queues, "<queue> [--if-empty] [--if-unused] [--force]", "Deletes a queue; --force does nothing, since none is stuck for lack of a leader", delete).in_vhost(),
 ];

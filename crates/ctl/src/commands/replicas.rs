@@ -10,9 +10,9 @@ use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "quorum_status", CommandGroup::Monitoring, "<queue>", "Displays the replicas of a quorum queue, and refuses others", quorum_status).in_vhost(),
-    Command::new(CHECK, "stream_status", CommandGroup::Monitoring, "<stream> [--tracking]", "Displays the replicas of a stream, and refuses others", stream_status).in_vhost(),
-    Command::new(CHECK, "reclaim_quorum_memory", CommandGroup::Operations, "<queue>", "Makes a quorum queue forget what it doesn't need, and refuses others", reclaim).in_vhost(),
+    Command::new(CHECK, "quorum_status", CommandGroup::Monitoring, "<queue>", "Displays the replicas of a quorum queue, and refuses other queues", quorum_status).in_vhost(),
+    Command::new(CHECK, "stream_status", CommandGroup::Monitoring, "<stream> [--tracking]", "Displays the replicas of a stream, and refuses other queues", stream_status).in_vhost(),
+    Command::new(CHECK, "reclaim_quorum_memory", CommandGroup::Operations, "<queue>", "Frees memory of a quorum queue, and refuses other queues", reclaim).in_vhost(),
     Command::new(CHECK, "check_if_new_quorum_queue_replicas_have_finished_initial_sync", CommandGroup::Monitoring, "", "Exits with a non-zero code if a replica of a quorum queue hasn't caught up yet", new_replicas),
 ];
 

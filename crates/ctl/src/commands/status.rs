@@ -13,10 +13,10 @@ use crate::failure::Failure;
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(LOOK, "status", CommandGroup::Monitoring, "[--unit <unit>]", "Displays status of the node", status),
-    Command::new(LOOK, "environment", CommandGroup::Configuration, "", "Displays what the node was configured with", environment),
+    Command::new(LOOK, "environment", CommandGroup::Configuration, "", "Displays the configuration of the node", environment),
     Command::new(CHECK, "server_version", CommandGroup::Monitoring, "", "Displays the version of RabbitMQ that the node is compatible with", server_version),
-    Command::new(CHECK, "erlang_version", CommandGroup::Monitoring, "[--details] [--offline]", "Says that there is no Erlang", erlang_version),
-    Command::new(CHECK, "log_location", CommandGroup::Monitoring, "[--all]", "Displays where the node logs", log_location),
+    Command::new(CHECK, "erlang_version", CommandGroup::Monitoring, "[--details] [--offline]", "Reports that there is no Erlang", erlang_version),
+    Command::new(CHECK, "log_location", CommandGroup::Monitoring, "[--all]", "Displays the outputs of the node's log", log_location),
 ];
 
 fn status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

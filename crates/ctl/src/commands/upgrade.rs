@@ -11,7 +11,7 @@ use crate::failure::Failure;
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(UPGRADE, "drain", CommandGroup::Upgrade, "", "Puts the node in maintenance mode: it serves no clients until it is revived or restarted", drain),
-    Command::new(UPGRADE, "revive", CommandGroup::Upgrade, "", "Puts the node out of maintenance: it serves clients again", revive),
+    Command::new(UPGRADE, "revive", CommandGroup::Upgrade, "", "Ends the maintenance mode of the node: it serves clients again", revive),
     Command::new(UPGRADE, "await_online_quorum_plus_one", CommandGroup::Upgrade, "", "Succeeds: a node that is alone can't wait for others", await_quorum),
     Command::new(UPGRADE, "await_online_synchronized_mirror", CommandGroup::Upgrade, "", "Succeeds: a node that is alone can't wait for others", await_mirrors),
     Command::new(UPGRADE, "post_upgrade", CommandGroup::Upgrade, "", "Succeeds: a node that is alone has nothing to rebalance", post_upgrade),

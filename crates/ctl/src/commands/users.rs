@@ -11,10 +11,10 @@ use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CTL, "add_user", CommandGroup::Users, "<username> [<password>] [--pre-hashed-password]", "Creates a new user, who has no permissions yet", add),
+    Command::new(CTL, "add_user", CommandGroup::Users, "<username> [<password>] [--pre-hashed-password]", "Creates a new user without permissions", add),
     Command::new(CTL, "delete_user", CommandGroup::Users, "<username>", "Removes a user and closes its connections", delete),
     Command::new(CTL, "change_password", CommandGroup::Users, "<username> [<password>] [--pre-hashed-password]", "Changes the user's password", change_password),
-    Command::new(CTL, "clear_password", CommandGroup::Users, "<username>", "Removes the password: the user can't log in with one", clear_password),
+    Command::new(CTL, "clear_password", CommandGroup::Users, "<username>", "Removes the user's password, so that the user can't log in with one", clear_password),
     Command::new(CTL, "authenticate_user", CommandGroup::Users, "<username> [<password>]", "Attempts to authenticate a user; exits with a non-zero code if that fails", authenticate),
     Command::new(CTL, "set_user_tags", CommandGroup::Users, "<username> [<tag>...]", "Sets user tags", set_tags),
     Command::new(LOOK, "list_users", CommandGroup::Users, "", "Lists user names and tags", list),

@@ -16,7 +16,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "add_vhost", CommandGroup::Vhosts, "<vhost> [--description <description>] [--tags <tags>] [--default-queue-type <type>]", "Creates a virtual host", add),
     Command::new(CTL, "update_vhost_metadata", CommandGroup::Vhosts, "<vhost> [--description <description>] [--tags <tags>] [--default-queue-type <type>] [--protected-from-deletion <protected>]", "Updates a virtual host's description, tags, default queue type or protection", update),
     Command::new(CTL, "set_vhost_tags", CommandGroup::Vhosts, "<vhost> [<tag>...]", "Sets virtual host tags", set_tags),
-    Command::new(CTL, "delete_vhost", CommandGroup::Vhosts, "<vhost>", "Deletes a virtual host with all in it", delete),
+    Command::new(CTL, "delete_vhost", CommandGroup::Vhosts, "<vhost>", "Deletes a virtual host and everything in it", delete),
     Command::new(CTL, "enable_vhost_deletion_protection", CommandGroup::Vhosts, "<vhost>", "Protects a virtual host from deletion", protect),
     Command::new(CTL, "disable_vhost_deletion_protection", CommandGroup::Vhosts, "<vhost>", "Removes deletion protection from a virtual host", unprotect),
     Command::new(CTL, "restart_vhost", CommandGroup::Vhosts, "", "Restarts a failed virtual host; none fails here as a whole", restart).in_vhost(),

@@ -99,7 +99,7 @@ fn withdraw(group: OpenGroup, damaged_now: usize, report: &mut Report, replay: &
         let mut logs: Vec<LogId> = logs.collect();
         logs.sort_unstable();
         logs.dedup();
-        let reason = "the commit record of a group may be among what is damaged";
+        let reason = "the commit record of a group may be among the damaged bytes";
         report.damaged.push(Damage::new("", 0..0, Hit::Logs(logs), reason));
     }
     report.withdrawn += (messages.len() + settles.len()) as u64;

@@ -24,7 +24,7 @@ use crate::store::Store;
 use crate::types::{LogId, Nanos, Position, SettleRange, SettleReason};
 use crate::wal::{WalFile, WalFiles};
 
-/// Shortest WAL file that is begun when the disk is full, and the space that is asked for then.
+/// Minimum length of the fresh WAL file on a full disk. If there isn't that much space, the error asks for it.
 const FRESH_BYTES_MIN: u64 = 16 << 10;
 
 /// Error text for a segment whose file is missing.
@@ -40,28 +40,28 @@ pub use damage::{Damage, Hit, Numbers};
 use lost::LostSegments;
 use replay::Replaying;
 
-/// Takes the results of recovery, in this order: the states of the checkpoint (metadata first), then the records
-/// after them in order of their positions. Records of logs that the metadata no longer knows are to be ignored.
+/// Receives the results of recovery in this order: the states in the checkpoint (metadata first), then later records in
+/// order of position. An implementation ignores records of logs that aren't in the metadata any more.
 pub trait Replay {
     /// The state of a log at the checkpoint.
     fn restore(&mut self, state: LiveState);
-    /// A message with a number from the restored `next` on.
+    /// A message. Its number is at least `next` of the restored state.
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]);
-    /// The WAL holds these messages, whether they are replayed or in a restored state. Used by checks for missing
-    /// messages.
+    /// Messages in the WAL, including those that a restored state reflects and that aren't replayed. A check looks for
+    /// missing messages with it.
     fn stands(&mut self, _log: LogId, _first: u64, _last: u64) {}
-    /// References: messages numbered from `first` on, from the restored `next` on, whose bytes are stored in another
-    /// log.
+    /// A reference record: messages numbered from `first` on whose bytes are stored in another log. `first` is at least
+    /// `next` of the restored state.
     fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]);
-    /// Withdraws a message that belongs to a group that was never committed: its number is used, but it was never in
-    /// the log.
+    /// Withdraws a replayed message whose group was never committed. Its number stays used, but the message was never
+    /// in the log.
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]);
     /// Messages left a log.
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]);
     /// A control record, which belongs to the caller.
     fn control(&mut self, log: LogId, kind: u8, payload: &[u8]);
-    /// The numbers of a log, as restored, whose bytes are stored in another one. Only asked for when segments are
-    /// lost.
+    /// The numbers of restored messages of `log` whose bytes are stored in another log. Recovery calls this only if
+    /// segments are lost.
     fn bytes_elsewhere(&self, log: LogId) -> RoaringTreemap {
         let _ = log;
         RoaringTreemap::new()
@@ -71,9 +71,9 @@ pub trait Replay {
 /// The findings of a recovery.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Whether the log was closed, and nothing is missing.
+    /// Whether a clean stop closed the log, and no damage was found.
     pub clean: bool,
-    /// The part at the end that a power cut tore, if it did.
+    /// The end of the WAL, if a power cut tore it.
     pub cut: Option<Cut>,
     /// Other damage.
     pub damaged: Vec<Damage>,
@@ -85,19 +85,19 @@ pub struct Report {
     pub withdrawn: u64,
     /// Logs restored from the checkpoint.
     pub restored: u64,
-    /// Removed files that interrupted steps had left.
+    /// Names of removed files: leftovers of interrupted steps.
     pub removed: Vec<String>,
 }
 
-/// An invalid last batch, and the batches after it that were written before it was durable: a power cut tore them.
-/// Nothing in them was confirmed except records that only had to be written.
+/// A batch that a power cut tore, and the batches after it, all of which were written before it was durable. Nothing in
+/// them was confirmed except records that only had to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The WAL file.
     pub file: String,
     /// The range of its bytes.
     pub range: Range<u64>,
-    /// The file in which they are kept.
+    /// Name of the `cut-` file that keeps these bytes.
     pub kept: String,
 }
 
@@ -107,7 +107,7 @@ pub struct Cut {
 /// interrupted steps, the `cut-` file of an invalid last batch, and a fresh WAL file.
 ///
 /// # Errors
-/// The disk fails, or the directory can't be continued without guessing.
+/// The disk fails or is full, the files are of another version or node, or damage leaves open which state is right.
 pub fn recover(
     disk: &dyn Disk,
     options: Options,
@@ -134,7 +134,7 @@ pub fn recover(
     Ok((log, report))
 }
 
-/// Releases the reserve's space for a start that needs it. Returns whether there was one.
+/// Removes the reserve, because the start needs its space. Returns whether there was a reserve.
 fn give_up_reserve(disk: &dyn Disk, options: &Options) -> Result<bool, DiskError> {
     let reserve = names::reserve(options.wal_id);
     let is_there = disk::list(disk)?.contains(&reserve);
@@ -145,7 +145,7 @@ fn give_up_reserve(disk: &dyn Disk, options: &Options) -> Result<bool, DiskError
     Ok(is_there)
 }
 
-/// How far the checkpoint's state of a log covers its records.
+/// The part of a log's records that the checkpoint reflects: messages below `next`, other records up to `position`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Covered {
     next: u64,
@@ -178,28 +178,30 @@ pub(crate) struct Recovery<'a> {
     report: Report,
     found: Found,
     pub(crate) store: Store,
-    /// Segments named by the checkpoint.
+    /// Ids of the segments in the checkpoint's list.
     named: Vec<u64>,
     covered: FxHashMap<LogId, Covered>,
     out_of_space: bool,
     lost: LostSegments,
-    /// The newest checkpoint, if none can be read, and the reason.
+    /// If no checkpoint can be read: sequence of the newest one, and the reason.
     bad_checkpoint: Option<(u64, Unusable)>,
     /// Content of the `closed-` file of the last clean stop.
     closed: Option<Closed>,
-    /// Set for an offline check, which continues where a start refuses: a missing segment is damage like any other.
+    /// Set for an offline check: it looks at the segments' versions too, reports lost segments at once instead of after
+    /// the replay, and replays what readers can't reach.
     pub(crate) is_check: bool,
 }
 
-/// The findings in checkpoint and WAL.
+/// The findings of a check in checkpoint and WAL.
 pub(crate) struct Looked {
     pub damaged: Vec<Damage>,
     pub torn: Option<Damage>,
     pub closed: bool,
     /// The WAL files in use.
     pub files: VecDeque<WalFile>,
-    /// Position of the last record, and sequence of the last batch.
+    /// Position of the last record.
     pub position: Position,
+    /// Sequence of the last batch.
     pub batch: u64,
 }
 
@@ -260,7 +262,7 @@ impl<'a> Recovery<'a> {
         if self.closed.is_none() {
             let range = 0..disk::length(self.disk, name)?;
             let nobody = Hit::Logs(Vec::new());
-            self.report.damaged.push(Damage::new(name, range, nobody, "what a clean stop left isn't whole"));
+            self.report.damaged.push(Damage::new(name, range, nobody, "the record of the last clean stop isn't whole"));
         }
         Ok(())
     }
@@ -281,15 +283,15 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Loads the newest checkpoint that is whole. One with damaged entries is used if there is no other: it was
-    /// durable, and the log of each damaged entry is reported.
+    /// Loads the newest checkpoint without damage. If there is none, the newest one with damaged entries is used,
+    /// unless the WAL is complete without it. The log of each damaged entry is reported.
     pub(crate) fn load_checkpoint(&mut self, replay: &mut dyn Replay) -> Result<(), StorageError> {
         let wal_id = self.options.wal_id;
         let mut reasons = Vec::new();
         let mut with_damage = None;
         for sequence in self.found.checkpoints.iter().rev() {
             let load = || checkpoint::load(self.disk, wal_id, *sequence, |_, _| ());
-            // As with segments, a misread may come right on the next read.
+            // As with segments: a read with wrong bytes may succeed the next time.
             let again = |result| match result {
                 Ok(Ok(checkpoint::Loaded { ref damaged, .. })) if damaged.is_empty() => result,
                 Err(ref error) if !DiskError::is_unreadable(error) => result,
@@ -312,13 +314,13 @@ impl<'a> Recovery<'a> {
         {
             return self.take_checkpoint(sequence, replay);
         }
-        // The first one may be torn; the WAL will tell.
+        // The newest one may be torn by a power cut. The replay of the WAL shows whether it is needed.
         self.bad_checkpoint = reasons.into_iter().next();
         Ok(())
     }
 
-    /// Whether the WAL holds every batch from the first up to this one. Then no WAL file was given up for the
-    /// checkpoint, so it isn't needed, and damage to it may come from a power cut.
+    /// Whether the WAL holds every batch from the first up to this one. Then no WAL file was retired yet, so recovery
+    /// doesn't need the checkpoint, and its damage may come from a power cut while it was written.
     fn wal_is_complete(&self, batch: u64) -> Result<bool, StorageError> {
         let covered = FxHashMap::default();
         let mut report = Report::default();
@@ -342,7 +344,7 @@ impl<'a> Recovery<'a> {
             self.named.push(id);
             self.load_segment(id, length)?;
         }
-        // Loaded a second time, to handle one state after the other: together they could be larger than memory.
+        // The second pass handles one state after the other, because all together they could be larger than memory.
         let (covered, store, lost) = (&mut self.covered, &mut self.store, &mut self.lost);
         let loaded = checkpoint::load(self.disk, wal_id, sequence, |state, deleted| {
             let cover = Covered { next: state.next, position: state.position };
@@ -354,7 +356,7 @@ impl<'a> Recovery<'a> {
             }
         })?
         .map_err(unreadable)?;
-        // A deleted log has no entry any more.
+        // A deleted log has no entry, or one that marks it as deleted.
         let entries = &loaded.file.entries;
         let is_there = |log: LogId| {
             let found = entries.binary_search_by_key(&log, |entry| entry.log);
@@ -391,12 +393,12 @@ impl<'a> Recovery<'a> {
                 let damage = Damage::new(&name, 0..length, Hit::Any, format!("the file is missing ({reason})"));
                 self.report.damaged.push(damage);
             } else {
-                // The file was removed from outside, or an earlier start moved it away because it was damaged.
+                // Another program removed the file, or an earlier start renamed it because it was damaged.
                 self.lost.segments.push((name, 0..length, MISSING.into()));
             }
             return Ok(());
         }
-        // A misread may come right on the next read: a file isn't put aside for it.
+        // A read with wrong bytes may succeed the next time. Only a segment that fails three times is put aside.
         let load = || segment::load(self.disk, node_id, wal_id, id, length);
         let again = |result| match result {
             Err(segment::LoadError::Damaged(..)) => load(),
@@ -420,7 +422,7 @@ impl<'a> Recovery<'a> {
         Ok(result?)
     }
 
-    /// The damage in checkpoint and WAL.
+    /// Replays the WAL for a check. Returns the damage in checkpoint and WAL, and the end of the log.
     pub(crate) fn look_through_wal(&mut self, replay: &mut dyn Replay) -> Result<Looked, StorageError> {
         let mut report = std::mem::take(&mut self.report);
         let replaying = self.replay_files(&mut report, replay)?;
@@ -429,7 +431,7 @@ impl<'a> Recovery<'a> {
         Ok(Looked { damaged: report.damaged, torn, closed, files, position, batch })
     }
 
-    /// Segments that the checkpoint names and whose files exist.
+    /// Ids of the segments that are in the checkpoint's list and have a file.
     pub(crate) fn named_segments(&self) -> Vec<u64> {
         self.named.iter().copied().filter(|id| self.found.segments.binary_search(id).is_ok()).collect()
     }
@@ -464,7 +466,7 @@ impl<'a> Recovery<'a> {
             self.store.retired_batch,
         );
         replaying.takes_rest = self.is_check;
-        // The last batch that a clean stop recorded was durable, and all before it.
+        // The last batch that a clean stop recorded was durable, and so were all batches before it.
         replaying.last_closed = self.closed.as_ref().map_or((0, 0), |closed| (closed.batch, closed.file));
         for (sequence, next) in self.found.wal_files(self.found.floor) {
             replaying.file(sequence, next, report, replay)?;
@@ -472,8 +474,9 @@ impl<'a> Recovery<'a> {
         if let Some(closed) = &self.closed {
             replaying.must_reach(closed, report, replay);
         }
-        // Without a checkpoint the WAL has to begin with the very first batch. A file with it may be left over
-        // although files after it are retired: then the unreadable checkpoint was in force.
+        // Without a checkpoint the WAL has to begin with batch 1. That isn't enough if batches are missing later on:
+        // batch 1 may be in a leftover file, while the files after it were retired under the checkpoint that can't be
+        // read.
         let is_retired = self.bad_checkpoint.is_some() && replaying.has_gap;
         let begins = self.store.checkpoint.is_some() || replaying.first_found == Some(1) && !is_retired;
         if let Some((sequence, found)) = self.bad_checkpoint.as_ref().filter(|_| !begins) {
@@ -491,7 +494,8 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Removes leftovers of interrupted steps. If anything is damaged, only files that are certainly not needed.
+    /// Removes leftovers of interrupted steps. If anything is damaged, segments stay, because they may have the only
+    /// copy of a message.
     fn remove_leftovers(&mut self, full: &VecDeque<WalFile>) -> Result<(), StorageError> {
         let wal_id = self.options.wal_id;
         let mut names = self.leftovers(full);
@@ -501,8 +505,8 @@ impl<'a> Recovery<'a> {
         if !self.report.damaged.is_empty() {
             names.retain(|name| !matches!(name, Name::Segment(_)));
         }
-        // After a kill, the checkpoint in force may only be in the page cache; it has to be durable before the files
-        // it replaces are removed.
+        // After a kill, the checkpoint in force may be in the page cache only. It has to be durable before the files
+        // that it replaces are removed.
         if !names.is_empty() {
             let is_replaced = |name: &Name| match name {
                 Name::Checkpoint(_) => true,
@@ -530,8 +534,8 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// WAL files below the floor or without a batch, older checkpoints, and segments that the checkpoint doesn't
-    /// name.
+    /// Files that no start needs: WAL files below the floor or without a batch, all checkpoints but the one in force,
+    /// and segments that it doesn't list.
     pub(crate) fn leftovers(&self, full: &VecDeque<WalFile>) -> Vec<Name> {
         let is_kept = |sequence: &u64| full.iter().any(|file| file.sequence == *sequence);
         let current = self.store.checkpoint.as_ref().and_then(|file| Name::parse(&file.name, self.options.wal_id));
@@ -545,7 +549,7 @@ impl<'a> Recovery<'a> {
             .collect()
     }
 
-    /// Begins the fresh WAL file. On a full disk the reserve is released for it, and it may be shorter.
+    /// Creates the fresh WAL file. On a full disk, removes the reserve first, and then tries shorter files.
     fn open_fresh_file(&mut self) -> Result<WalFile, StorageError> {
         let mut length = self.options.file_bytes;
         loop {
@@ -568,7 +572,7 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Whether the reserve exists in full length.
+    /// Whether the reserve exists and has its full length.
     fn find_reserve(&self) -> Result<bool, DiskError> {
         let reserve = names::reserve(self.options.wal_id);
         let is_there = disk::list(self.disk)?.contains(&reserve);

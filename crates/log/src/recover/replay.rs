@@ -193,8 +193,8 @@ impl<'a> Replaying<'a> {
         }
     }
 
-    /// As [`Self::fetch`], with the result of `look` on the bytes. Reads again until that is right, since a misread
-    /// may come right on the next read.
+    /// As [`Self::fetch`], with the result of `look` on the bytes. Reads up to three times until that is right, because a
+    /// read with wrong bytes may succeed the next time.
     fn fetch_right<T>(
         &mut self,
         file: &WalFile,

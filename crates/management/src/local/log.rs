@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::fields;
 
 fn log(call: &Call) -> Result<&Log, Error> {
-    call.api.log().ok_or_else(|| Error::Unavailable("this node's log is kept by somebody else".to_owned()))
+    call.api.log().ok_or_else(|| Error::Unavailable("another program keeps this node's log".to_owned()))
 }
 
 /// PUT of `level`, valid until the node stops: a start uses its configuration.

@@ -1,7 +1,8 @@
 //! The metrics port: RabbitMQ's pages in RabbitMQ's text format. Metrics that are meaningless here are absent rather
 //! than zero; our own families begin with `leveret_`.
 //!
-//! The aggregated page queries no queue; the others are generated while they are sent.
+//! The aggregated page reads counters and asks no queue. Pages with a line for each object are generated while they are
+//! sent.
 
 mod clients;
 mod cluster;
@@ -44,9 +45,11 @@ use telemetry::Scrapes;
 pub struct MetricsOptions {
     /// Path of the pages (`prometheus.path`).
     pub path: String,
-    /// Whether the aggregated page lists every object instead (`prometheus.return_per_object_metrics`).
+    /// Whether the main page is the per-object one instead of the aggregated one
+    /// (`prometheus.return_per_object_metrics`).
     pub per_object: bool,
-    /// Whether only monitors may read them (`prometheus.authentication.enabled`).
+    /// Whether the pages require a login with the tag `monitoring` or a higher one
+    /// (`prometheus.authentication.enabled`).
     pub authentication: bool,
 }
 
@@ -104,7 +107,7 @@ async fn answer(State(port): State<Port>, request: Request) -> Response {
     }
 }
 
-/// Checks that the requester is a monitor.
+/// Checks that the requester's tags allow monitoring.
 fn check(api: &Api, request: &Request) -> Result<(), Error> {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
     match Requester::of(api, request.headers(), peer)?.monitors() {
@@ -184,7 +187,7 @@ impl Port {
     }
 }
 
-/// Writes the common part of the aggregated page and the page of objects.
+/// Writes the part that the aggregated page and the per-object page have in common.
 fn write_node(node: &Node, text: &mut Text) {
     for group in [&node::CHURN, &node::COARSE, &node::LIMITS, &node::PERSISTER, &node::COUNTS] {
         group.totals(PREFIX, node, text);

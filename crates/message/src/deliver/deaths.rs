@@ -1,4 +1,4 @@
-//! Names of the headers and annotations about a message's deaths.
+//! The headers and annotations that describe a message's deaths (dead-lettering).
 
 use crate::annotations::X_OPT_DEATHS;
 use crate::deaths::Deaths;
@@ -13,12 +13,13 @@ const LAST_EXCHANGE: &str = "x-last-death-exchange";
 pub(super) const SUMMARY: [&str; 6] =
     [FIRST_REASON, FIRST_QUEUE, FIRST_EXCHANGE, LAST_REASON, LAST_QUEUE, LAST_EXCHANGE];
 
-/// Whether this name belongs to the history of deaths, which replaces any value of the publisher.
+/// Whether a header or annotation of this name is part of the history of deaths. The broker's value then replaces the
+/// publisher's.
 pub(super) fn is_name(name: &str) -> bool {
     name == X_OPT_DEATHS || SUMMARY.contains(&name)
 }
 
-/// The value of one of the headers about the first and last death.
+/// The value of a header of [`SUMMARY`]; `None` for other names.
 pub(crate) fn header<'a>(deaths: &Deaths<'a>, name: &str) -> Option<&'a [u8]> {
     if !SUMMARY.contains(&name) {
         return None;

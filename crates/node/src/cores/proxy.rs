@@ -1,5 +1,5 @@
-//! The header that a proxy puts in front of a connection, with the address of its client (the PROXY protocol, versions
-//! 1 and 2, of HAProxy).
+//! The PROXY protocol of HAProxy, versions 1 and 2: a header in front of a connection, in which a proxy names the
+//! address of its client.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,12 +9,12 @@ use tokio::net::TcpStream;
 
 /// The first bytes of a header of version 2 (section 2.2).
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
-/// Signature, version and command, family, length.
+/// Size of the fixed part of a version 2 header: signature, version and command, family, length.
 const HEAD_BYTES: usize = 16;
 /// Longest header of version 1, with its end of line (section 2.1).
 const LINE_BYTES_MAX: usize = 107;
-/// Largest rest after the head in version 2: addresses, and the proxy's additions. At least 536 bytes have to be
-/// accepted (section 2.2); clouds send a few hundred.
+/// Largest accepted part after the fixed one in version 2: the addresses, and additions of the proxy (TLVs). A receiver
+/// has to accept at least 536 bytes (section 2.2); the proxies of cloud providers send a few hundred.
 const REST_BYTES_MAX: usize = 2048;
 
 /// The client and its destination.
@@ -24,7 +24,8 @@ pub(super) struct Route {
     pub(super) destination: SocketAddr,
 }
 
-/// Reads exactly the header from the stream. None if the proxy connects for itself, or doesn't know its client.
+/// Reads the header, and nothing after it, from the stream. Returns `None` if the proxy connects on its own behalf, or
+/// doesn't know its client.
 ///
 /// # Errors
 /// There is no header, or an invalid one.
@@ -38,7 +39,7 @@ pub(super) async fn take(stream: &mut TcpStream) -> io::Result<Option<Route>> {
     stream.read_exact(&mut head[signature..]).await?;
     let length = usize::from(u16::from_be_bytes([head[14], head[15]]));
     if length > REST_BYTES_MAX {
-        return Err(invalid(format!("a header of {length} bytes; at most {REST_BYTES_MAX} are taken")));
+        return Err(invalid(format!("a header of {length} bytes; the limit is {REST_BYTES_MAX}")));
     }
     let mut rest = [0; REST_BYTES_MAX];
     let rest = &mut rest[..length];
@@ -46,10 +47,10 @@ pub(super) async fn take(stream: &mut TcpStream) -> io::Result<Option<Route>> {
     version_2(head[12], head[13], rest).map_err(invalid)
 }
 
-/// The line that begins with these bytes, with its end. Bytes behind it stay in the socket.
+/// Reads the line that begins with these bytes, including its end. Later bytes stay in the socket.
 async fn line(stream: &mut TcpStream, begin: &[u8]) -> io::Result<Vec<u8>> {
     let mut line = begin.to_vec();
-    // Input that isn't a header needn't end in a line.
+    // Input that isn't a header may have no end of line, so reading stops early.
     while line.starts_with(b"PROXY ") && line.len() < LINE_BYTES_MAX {
         if line.ends_with(b"\r\n") {
             return Ok(line);
@@ -95,15 +96,16 @@ fn version_1(line: &[u8]) -> Result<Option<Route>, String> {
     Ok(Some(Route { client: SocketAddr::new(client, from), destination: SocketAddr::new(destination, to) }))
 }
 
-/// Parses version 2, section 2.2: version and command, family and transport, and the part after the length.
+/// Parses version 2 (section 2.2) from the byte of version and command, the byte of family and transport, and the part
+/// after the length.
 fn version_2(command: u8, family: u8, rest: &[u8]) -> Result<Option<Route>, String> {
     match command {
-        // The proxy connects for itself, such as for a health check.
+        // The proxy connects on its own behalf, for example for a health check.
         0x20 => return Ok(None),
         0x21 => {}
         other => return Err(format!("version and command {other:#04x}")),
     }
-    let short = |needed: usize| format!("{} bytes of addresses, {needed} are needed", rest.len());
+    let short = |needed: usize| format!("{} bytes of addresses; {needed} are needed", rest.len());
     match family {
         // TCP over IPv4.
         0x11 => {
@@ -122,7 +124,7 @@ fn version_2(command: u8, family: u8, rest: &[u8]) -> Result<Option<Route>, Stri
             };
             Ok(Some(route(address(0), address(16), &bytes[32..])))
         }
-        // Unspecified, or a Unix socket: there are no addresses that are meaningful here.
+        // Unspecified, or a Unix socket: no internet addresses follow.
         0x00 | 0x31 => Ok(None),
         other => Err(format!("family and transport {other:#04x}")),
     }
@@ -156,7 +158,7 @@ mod tests {
 
     const V4: [u8; 12] = [192, 0, 2, 1, 192, 0, 2, 2, 0x9c, 0x40, 0x16, 0x28];
 
-    /// The header taken from a stream with these bytes, sent in pieces of this length, and the rest of the stream.
+    /// Sends `bytes` in pieces of this length. Returns the header that [`take`] read, and the rest of the stream.
     fn taken(bytes: &[u8], piece: usize) -> (io::Result<Option<Route>>, Vec<u8>) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("listens");
         let address = listener.local_addr().expect("bound");

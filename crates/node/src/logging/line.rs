@@ -7,24 +7,24 @@ use leveret_config::{LogCategory, LogLevel};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata};
 
-/// Prefixes of our own names; of all other origins only warnings are logged.
+/// Prefixes of the targets of our own events. Of events with other targets, only warnings and errors are logged.
 const OURS: [&str; 2] = ["leveret", "rabbitmq"];
 
-/// One line, or several that belong together.
+/// A log entry: a line, or several lines if the message has a detail.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) time: SystemTime,
     pub(super) level: LogLevel,
     pub(super) category: LogCategory,
-    /// The message, without control characters except line ends between the text and its detail.
+    /// The message. Its only control character is a line end between the text and the detail.
     pub(super) message: String,
-    /// The number of the connection that the line is about; 0 for none.
+    /// The number of the connection that the line is about, shown as an Erlang pid; 0 for none.
     pub(super) pid: u64,
     pub(super) fields: Vec<(&'static str, String)>,
     pub(super) source: Option<(&'static str, u32)>,
 }
 
-/// The category of a line of this origin, and its highest level.
+/// The category and the level of an event. A field `critical` can still raise an error's level.
 pub(super) fn classify(metadata: &Metadata<'_>) -> (LogCategory, LogLevel) {
     let target = metadata.target();
     let category = target.strip_prefix("rabbitmq.").and_then(LogCategory::named).unwrap_or(LogCategory::Default);
@@ -37,7 +37,7 @@ pub(super) fn classify(metadata: &Metadata<'_>) -> (LogCategory, LogLevel) {
     (category, level)
 }
 
-/// Whether only its warnings are logged, whatever level is configured.
+/// Whether the event has a target that isn't ours. Its level is ignored then: only warnings and errors are logged.
 pub(super) fn is_foreign(metadata: &Metadata<'_>) -> bool {
     !OURS.iter().any(|ours| metadata.target().starts_with(ours))
 }

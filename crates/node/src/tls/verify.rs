@@ -20,7 +20,7 @@ pub(super) fn verifier(
 ) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     if !options.verify_peer {
         if options.fail_if_no_peer_cert {
-            let text = "fail_if_no_peer_cert asks for what verify_none doesn't look at; set verify = verify_peer";
+            let text = "fail_if_no_peer_cert needs certificates of clients, which verify_none ignores; set verify = verify_peer";
             return Err(TlsError::Unfit(text.to_owned()));
         }
         if options.crl_check != CrlCheck::Off {
