@@ -113,6 +113,8 @@ pub struct World {
     pub is_gentle: bool,
     /// Most publishes only have to be written: batch after batch waits for no sync.
     pub is_rarely_synced: bool,
+    /// Disk and sockets are good ones.
+    is_quick: bool,
     /// Queues that stopped by themselves, since the disk didn't return their data.
     pub failed: BTreeSet<String>,
 }
@@ -232,6 +234,7 @@ impl World {
             stopped: None,
             is_gentle,
             is_rarely_synced,
+            is_quick: false,
             failed: BTreeSet::new(),
         };
         world.note_failed();
@@ -246,6 +249,12 @@ impl World {
             world.first_user()?;
         }
         Ok((world, report))
+    }
+
+    /// From now on disk and sockets are good ones, so that rates and delays mean something.
+    pub fn quicken(&mut self) {
+        self.is_quick = true;
+        self.lanes.iter_mut().for_each(DiskLane::quicken);
     }
 
     fn note_report(&mut self, report: &Report) {
@@ -305,7 +314,7 @@ impl World {
     /// Connects a new client, over a socket whose size the seed chooses; returns its link's index.
     pub fn connect(&mut self, end: End) -> usize {
         let capacity = [300, 4_000, 70_000, 1 << 20][self.random.below(4) as usize];
-        self.connect_over(end, capacity)
+        self.connect_over(end, if self.is_quick { 70_000 } else { capacity })
     }
 
     /// Connects a new client, over a socket with this capacity in bytes; returns its link's index.
@@ -342,6 +351,24 @@ impl World {
             self.pass_time(next);
             if !self.can_act() {
                 return Ok(true);
+            }
+        }
+        self.act_once()?;
+        Ok(true)
+    }
+
+    /// Makes one step no later than `limit`, in nanoseconds of the clock. False if nothing can move until then; the clock is
+    /// there afterwards.
+    ///
+    /// # Errors
+    /// A broken rule.
+    pub fn step_until(&mut self, limit: u64) -> Result<bool, Failure> {
+        self.clock.advance(self.random.below(4_000));
+        if !self.can_act() {
+            let next = self.next_time().filter(|at| *at < limit);
+            self.pass_time(next.unwrap_or(limit));
+            if next.is_none() || !self.can_act() {
+                return Ok(next.is_some());
             }
         }
         self.act_once()?;

@@ -27,6 +27,8 @@ const BURST: Nanos = 2_000_000;
 const AHEAD_MAX: Nanos = 50_000_000;
 /// A publisher that waits for confirms may be ahead of its slots by this time, and its connection is still read.
 const AHEAD_OF_CONFIRMS: Nanos = 20_000_000;
+/// Credit is granted so long before its slot.
+const GRANT_AHEAD: Nanos = 1_000_000;
 /// Longest pause of a connection's reading. Other channels and sessions of the connection wait, too.
 const READ_PAUSE_MAX: Nanos = 5_000_000;
 /// Consecutive windows in which nobody waited for a slot, after which pacing ends.
@@ -57,6 +59,11 @@ impl Slot {
     #[inline]
     pub fn is_after(self, now: Nanos) -> bool {
         self.at > now
+    }
+
+    /// The time from which more credit is granted: a little early, because it needs time to reach its client.
+    pub fn grants_at(self) -> Nanos {
+        self.at.saturating_sub(GRANT_AHEAD)
     }
 
     /// The time at which the publisher's connection is read again; 0 if at once. A publisher that waits for confirms is

@@ -17,6 +17,7 @@ use leveret_broker::stats::{Stat, Stats};
 use leveret_broker::time::Nanos;
 use leveret_broker::turn_budget::{CONSUMER, DELIVERY, TurnBudget};
 use leveret_session::confirms::Confirms;
+use leveret_session::pace::OwnRate;
 
 /// Below this number of entries, gaps aren't closed: it wouldn't pay.
 const GAPS_MIN: usize = 1024;
@@ -44,6 +45,8 @@ pub(crate) struct Channel {
     pub closing: bool,
     pub incoming: Incoming,
     pub confirms: Option<Confirms>,
+    /// The rate at which it publishes.
+    pub own_rate: OwnRate,
     /// The channel is in the session's list of channels with confirms to come.
     pub is_confirming: bool,
     /// Publishes and settlements that wait for `tx.commit`; none before `tx.select`.

@@ -388,7 +388,7 @@ impl Session {
             body => self.run.builder.push_message(&StoredMessage { body: body.bytes(), ..message }),
         }
         self.client.routes.keep(route);
-        if self.run.builder.len() >= self.run.messages_max || self.run.builder.is_full() {
+        if self.run.builder.len() >= self.run.messages_max.min(self.client.pace.burst()) || self.run.builder.is_full() {
             // If a body file is pending, this does nothing: the call is repeated when the file is written.
             self.flush_in_parts(now);
         }
@@ -497,6 +497,7 @@ impl Session {
             accepted = self.return_from_gone(channel, &batch, &mandatory);
         }
         let Some(publisher) = self.channels.get_mut(&channel) else { return };
+        let slot = publisher.own_rate.slot(slot, count, now.monotonic);
         self.client.pace.published(slot, publisher.confirms.is_some(), now.monotonic);
         if let Some(confirms) = &mut publisher.confirms {
             self.client.counters.published_with_confirm.add(u64::from(count));

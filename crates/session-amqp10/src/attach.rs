@@ -30,6 +30,7 @@ use leveret_broker::quota::Kind;
 use leveret_broker::reply_to::is_volatile;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
+use leveret_session::pace::OwnRate;
 
 /// The outcomes that a receiver may use (3.4).
 pub(crate) const OUTCOMES: [Symbol<'static>; 4] = [
@@ -148,6 +149,7 @@ impl Connection {
             run: PublishRun::default(),
             unconfirmed: Unconfirmed::default(),
             slot: Slot::default(),
+            own_rate: OwnRate::default(),
             flow_due: true,
             dynamic: target.dynamic,
         };

@@ -82,9 +82,10 @@ impl Connection {
                 publisher.top_up(now.monotonic, sync);
             }
             // Credit comes with the slot, even if every outcome was sent before.
-            let is_paced = publisher.slot.is_after(now.monotonic);
+            let grants_at = publisher.slot.grants_at();
+            let is_paced = grants_at > now.monotonic;
             if is_paced {
-                self.client.pace.wake_at(publisher.slot.at);
+                self.client.pace.wake_at(grants_at);
             }
             let (waits, granted) = (publisher.unconfirmed.count() > 0 || is_paced, publisher.flow_due);
             if waits {

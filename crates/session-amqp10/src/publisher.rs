@@ -17,6 +17,7 @@ use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
 use leveret_broker::time::Nanos;
 use leveret_session::fan_out::{self, FanOut};
+use leveret_session::pace::OwnRate;
 
 /// The destination of a link's messages.
 pub(crate) enum Destination {
@@ -131,6 +132,7 @@ pub(crate) struct Publisher {
     pub unconfirmed: Unconfirmed,
     /// The slot of its last message, if its queue's publishers are paced.
     pub slot: Slot,
+    pub own_rate: OwnRate,
     /// The client has to be sent a flow with its credit.
     pub flow_due: bool,
     /// The target queue is deleted with the link.
@@ -146,7 +148,7 @@ impl Publisher {
     /// Grants more credit if it is due; a sync takes about `sync`.
     #[inline]
     pub(crate) fn top_up(&mut self, now: Nanos, sync: Nanos) {
-        if self.grant.is_ample() || self.slot.is_after(now) {
+        if self.grant.is_ample() || self.slot.grants_at() > now {
             return;
         }
         let unconfirmed = self.unconfirmed();

@@ -234,4 +234,27 @@ mod tests {
         confirms.publish(2, durable(7), true);
         assert_eq!(confirms.next(&both(7, 4), 0), Some(Confirm { sequence: 8, multiple: true, accepted: true }));
     }
+
+    #[test]
+    fn paced_publishes_delay_no_others_and_wait_for_disk_and_slot() {
+        let mut confirms = Confirms::default();
+        confirms.publish_paced(2, durable(1), 100);
+        confirms.publish(1, durable(2), true);
+        confirms.publish_paced(1, durable(3), 200);
+        confirms.publish(2, durable(4), true);
+        assert_eq!((confirms.unanswered(), confirms.next_paced()), (6, Some(100)));
+        let one = |sequence, multiple| Some(Confirm { sequence, multiple, accepted: true });
+        let is_durable = at(4);
+        assert_eq!(confirms.next(&is_durable, 50), one(3, false));
+        assert_eq!(confirms.next(&is_durable, 50), one(5, false));
+        assert_eq!(confirms.next(&is_durable, 50), one(6, false));
+        assert_eq!(confirms.next(&is_durable, 50), None);
+        assert_eq!(confirms.next(&at(0), 150), None, "it isn't durable");
+        assert_eq!(confirms.next(&is_durable, 150), one(2, true));
+        assert_eq!((confirms.unanswered(), confirms.next_paced()), (1, Some(200)));
+        assert_eq!(confirms.next(&is_durable, 200), one(4, false));
+        assert_eq!((confirms.unanswered(), confirms.next_paced()), (0, None));
+        confirms.publish(1, durable(4), true);
+        assert_eq!(confirms.next(&is_durable, 200), one(7, false));
+    }
 }

@@ -6,8 +6,14 @@ use leveret_queue::Slot;
 /// Time after the last slot that a publisher waited for until listings show it as free again.
 const SHOWN: Nanos = 100_000_000;
 
+/// Shortest time over which a publisher's own rate is measured.
+const OWN_WINDOW: Nanos = 10_000_000;
+/// A publisher may be ahead of its own slots by this time.
+const OWN_BURST: Nanos = 2_000_000;
+const SECOND: u64 = 1_000_000_000;
+
 /// The pacing of one connection's publishes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pace {
     /// Input is read again at this time; 0 if nothing holds it back.
     read_again: Nanos,
@@ -15,14 +21,23 @@ pub struct Pace {
     wake: Option<Nanos>,
     /// The last slot that a publisher had to wait for.
     last: Nanos,
+    burst: usize,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { read_again: 0, wake: None, last: 0, burst: usize::MAX }
+    }
 }
 
 impl Pace {
     /// Notes the slot of a message that was published. Without credit, a client that doesn't wait for confirms either is
     /// slowed down by reading its input later.
     pub fn published(&mut self, slot: Slot, waits_for_confirms: bool, now: Nanos) {
+        self.burst = if slot.at == 0 { usize::MAX } else { slot.burst as usize };
         if slot.is_after(now) {
             self.granted(slot, now);
+            self.wake_at(slot.at);
             self.read_again = self.read_again.max(slot.read_again(waits_for_confirms, now));
         }
     }
@@ -31,7 +46,6 @@ impl Pace {
     pub fn granted(&mut self, slot: Slot, now: Nanos) {
         if slot.is_after(now) {
             self.last = self.last.max(slot.at);
-            self.wake_at(slot.at);
         }
     }
 
@@ -43,6 +57,12 @@ impl Pace {
     /// Whether input isn't read at the moment.
     pub fn holds_input(&self) -> bool {
         self.read_again != 0
+    }
+
+    /// Number of messages that are published together at most: a paced publisher's slots come in such bursts.
+    #[inline]
+    pub fn burst(&self) -> usize {
+        self.burst
     }
 
     /// Whether listings show that a publisher is paced.
@@ -68,6 +88,49 @@ impl Pace {
         let read_again = Some(self.read_again).filter(|at| *at != 0);
         let hidden = Some(self.last + SHOWN).filter(|_| self.last != 0);
         [read_again, self.wake, hidden].into_iter().flatten().min()
+    }
+}
+
+/// The rate of one channel or link that publishes: while its queue is paced, it keeps at least half of what it had.
+#[derive(Debug, Default)]
+pub struct OwnRate {
+    /// Begin of the measurement, and the messages since.
+    began: Nanos,
+    count: u64,
+    /// Messages per second while it wasn't paced; 0 if unknown.
+    per_second: u64,
+    /// Its last slot at half of that rate.
+    last: Nanos,
+}
+
+impl OwnRate {
+    /// The slot of `count` messages that were just published: that of their queue, or an earlier one.
+    pub fn slot(&mut self, slot: Slot, count: u32, now: Nanos) -> Slot {
+        if slot.at == 0 {
+            self.measure(count, now);
+            return slot;
+        }
+        if self.per_second == 0 {
+            return slot;
+        }
+        let half = (self.per_second / 2).max(1);
+        self.last = self.last.max(now.saturating_sub(OWN_BURST)) + u64::from(count) * SECOND / half;
+        Slot { at: slot.at.min(self.last), ..slot }
+    }
+
+    fn measure(&mut self, count: u32, now: Nanos) {
+        if self.began == 0 {
+            self.began = now;
+        }
+        self.count += u64::from(count);
+        let elapsed = now.saturating_sub(self.began);
+        if elapsed < OWN_WINDOW {
+            return;
+        }
+        let measured = self.count.saturating_mul(SECOND) / elapsed;
+        let is_new = self.per_second == 0 || elapsed > 10 * OWN_WINDOW;
+        self.per_second = if is_new { measured } else { (3 * self.per_second + measured) / 4 };
+        (self.began, self.count) = (now, 0);
     }
 }
 
@@ -99,9 +162,28 @@ mod tests {
     }
 
     #[test]
+    fn a_publisher_keeps_half_of_the_rate_that_it_had() {
+        let mut own = OwnRate::default();
+        let late = |now| Slot { at: now + 50 * MS, burst: 10 };
+        assert_eq!(own.slot(late(0), 10, 0), late(0), "its rate is unknown");
+        for ms in 1..=100 {
+            assert_eq!(own.slot(Slot::default(), 10, ms * MS), Slot::default());
+        }
+        let now = 100 * MS;
+        let first = own.slot(late(now), 10, now).at;
+        assert!(first <= now, "the first ones are those that it might have sent before");
+        let second = own.slot(late(now), 100, now).at - first;
+        assert!((19 * MS..=21 * MS).contains(&second), "5,000 in a second: {second}");
+        let soon = Slot { at: now + MS, burst: 10 };
+        assert_eq!(own.slot(soon, 100, now), soon);
+    }
+
+    #[test]
     fn listings_show_it_until_some_time_after_the_last_slot() {
         let mut pace = Pace::default();
         pace.granted(Slot { at: 103 * MS, burst: 10 }, 100 * MS);
+        pace.wake_at(102 * MS);
+        assert_eq!(pace.next_turn(), Some(102 * MS));
         pace.pass(150 * MS);
         assert!(pace.is_shown());
         assert_eq!(pace.next_turn(), Some(203 * MS));
