@@ -13,7 +13,7 @@ use super::deliver::Consumer;
 use super::error::{ProtocolError, Result, no_channel};
 use super::handshake::ClientProperties;
 use super::held::Held;
-use super::publish::{BodyRef, PublishRun};
+use super::publish::{Arriving, BodyRef, PublishRun};
 use super::unfinished::Unfinished;
 use leveret_broker::outbox::Event;
 use leveret_broker::reply::Reply;
@@ -317,9 +317,14 @@ impl Session {
             used += length;
             body = frame.payload;
         }
-        let (exchange, key) = (publish.exchange.as_bytes(), publish.routing_key.as_bytes());
-        let body = BodyRef::Slice(body);
-        self.publish(number, exchange, key, publish.mandatory, header.properties, body, now)?;
+        let arriving = Arriving {
+            channel: number,
+            exchange: publish.exchange.as_bytes(),
+            routing_key: publish.routing_key.as_bytes(),
+            mandatory: publish.mandatory,
+            properties: header.properties,
+        };
+        self.publish(&arriving, BodyRef::Slice(body), now)?;
         Ok(Some(used))
     }
 
