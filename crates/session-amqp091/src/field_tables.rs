@@ -1,44 +1,45 @@
-//! Field tables of AMQP 0-9-1 as values of the model. Messages of all protocols store their headers in this form.
+//! Field tables of AMQP 0-9-1 as arguments of the model, and back.
 
 use std::sync::Arc;
 
-use leveret_amqp091::{ShortStr, Table, Value};
-use leveret_model as model;
+use leveret_amqp091::{FieldTable, FieldValue, ShortStr, Table};
+use leveret_broker::headers;
+use leveret_model::{Arguments, Value};
 
 /// A table as arguments.
 ///
 /// # Errors
 /// The first key that isn't UTF-8.
-pub fn arguments(table: Table<'_>) -> Result<model::Arguments, ShortStr<'_>> {
+pub(crate) fn arguments(table: Table<'_>) -> Result<Arguments, ShortStr<'_>> {
     if table.is_empty() {
-        return Ok(model::Arguments::default());
+        return Ok(Arguments::default());
     }
-    let mut pairs: Vec<(Arc<str>, model::Value)> = Vec::new();
+    let mut pairs: Vec<(Arc<str>, Value)> = Vec::new();
     for (key, value) in table.iter() {
         let key = key.as_str().ok_or(key)?;
-        pairs.push((key.into(), self::value(value)));
+        pairs.push((key.into(), headers::value(value.into())));
     }
-    Ok(model::Arguments::new(pairs))
+    Ok(Arguments::new(pairs))
 }
 
-/// Converts a value. Keys of inner tables that aren't UTF-8 are converted lossily.
-pub(crate) fn value(value: Value<'_>) -> model::Value {
+/// Arguments as a table. Values that JSON can't hold become void.
+pub(crate) fn field_table(arguments: &Arguments) -> FieldTable {
+    arguments.iter().map(|(key, value)| (key.as_bytes().to_vec(), field_value(value))).collect()
+}
+
+fn field_value(value: &Value) -> FieldValue {
     match value {
-        Value::Void => model::Value::Void,
-        Value::Bool(value) => model::Value::Bool(value),
-        Value::F64(value) => model::Value::Double(value),
-        Value::F32(value) => model::Value::Double(f64::from(value)),
-        Value::Decimal(value) => model::Value::Decimal { scale: value.scale, unscaled: value.value.cast_signed() },
-        Value::Timestamp(value) => model::Value::Timestamp(value),
-        Value::LongString(bytes) => model::Value::String(bytes.into()),
-        Value::Bytes(bytes) => model::Value::Bytes(bytes.into()),
-        Value::Array(array) => model::Value::Array(array.iter().map(self::value).collect()),
-        Value::Table(table) => {
-            let pairs = table
-                .iter()
-                .map(|(key, inner)| (Arc::from(String::from_utf8_lossy(key.as_bytes())), self::value(inner)));
-            model::Value::Table(model::Arguments::new(pairs.collect()))
-        }
-        number => number.as_i64().map_or(model::Value::Void, model::Value::Int),
+        Value::Void => FieldValue::Void,
+        Value::Bool(flag) => FieldValue::Bool(*flag),
+        Value::Int(number) => FieldValue::I64(*number),
+        Value::UInt(number) => i64::try_from(*number).map_or(FieldValue::F64(*number as f64), FieldValue::I64),
+        Value::Double(number) => FieldValue::F64(*number),
+        Value::Timestamp(seconds) => FieldValue::Timestamp(*seconds),
+        Value::String(bytes) => FieldValue::LongString(bytes.to_vec()),
+        Value::Bytes(bytes) => FieldValue::Bytes(bytes.to_vec()),
+        // JSON has no decimals.
+        Value::Decimal { .. } => FieldValue::Void,
+        Value::Array(values) => FieldValue::Array(values.iter().map(field_value).collect()),
+        Value::Table(table) => FieldValue::Table(field_table(table)),
     }
 }

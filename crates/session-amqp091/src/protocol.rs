@@ -5,7 +5,7 @@ use leveret_amqp091::PROTOCOL_HEADER;
 use super::amqplain;
 use super::session::Session;
 use leveret_broker::output::Output;
-use leveret_broker::protocol::{self, Accepted, Protocol, ProtocolInfo, Recognised};
+use leveret_broker::protocol::{self, Accepted, PlainForm, Protocol, ProtocolInfo, Recognised};
 use leveret_broker::time::{Nanos, Now};
 use leveret_session::client_connection::ClientConnection;
 
@@ -35,6 +35,10 @@ impl Protocol for Amqp091Protocol {
 
     fn plain_response(&self, mechanism: &str, response: &[u8]) -> Option<Result<Vec<u8>, String>> {
         (mechanism == "AMQPLAIN").then(|| amqplain::plain(response))
+    }
+
+    fn plain_form(&self) -> Option<&dyn PlainForm> {
+        Some(self)
     }
 
     fn begin(&self, accepted: Accepted, now: Now) -> Box<dyn protocol::Session> {
