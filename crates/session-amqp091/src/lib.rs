@@ -18,7 +18,6 @@ mod exchanges;
 mod field_tables;
 mod get;
 mod handshake;
-mod heartbeat;
 mod held;
 mod identity;
 mod methods;

@@ -14,7 +14,6 @@ use leveret_message::headers::Headers;
 use leveret_message::incoming::{FurtherKeys, without_blind_copies};
 use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_message::{Batch, BatchBuilder, Encoding, Envelope, StoredMessage};
-use leveret_queue::WaitReason;
 use smallvec::SmallVec;
 
 use super::content::{Body, Incoming, Publish, Received, Whole, WholeBody};
@@ -119,6 +118,11 @@ pub(crate) struct RunOnItsWay {
 }
 
 impl PublishRun {
+    /// Whether a message of this connection was ever routed to a queue.
+    pub(crate) fn has_route(&self) -> bool {
+        self.route.is_some()
+    }
+
     /// Whether it waits for its body file.
     pub(crate) fn is_pending(&self) -> bool {
         self.file.as_ref().is_some_and(BodyFile::is_pending)
@@ -507,11 +511,9 @@ impl Session {
         batch.len() as u32
     }
 
-    /// Makes the queues of this connection's last route show that it is blocked.
-    pub(crate) fn show_held_publisher(&self, reason: WaitReason, now: Now) -> SmallVec<[QueueRef; 2]> {
-        let queues = self.run.route.as_ref().map(|route| route.queues.clone()).unwrap_or_default();
-        queues.iter().for_each(|queue| queue.publisher_held(reason, now.monotonic));
-        queues
+    /// The queues of this connection's last route.
+    pub(crate) fn published_to(&self) -> SmallVec<[QueueRef; 2]> {
+        self.run.route.as_ref().map(|route| route.queues.clone()).unwrap_or_default()
     }
 
     /// Blocks input while publishes have to wait for the disk. If the log has no room, the queues of the connection's
@@ -522,17 +524,8 @@ impl Session {
             self.tell_blocked();
         }
         let (reason, is_for_all) = self.client.log_wait();
-        let queues = match is_for_all {
-            true => self.show_held_publisher(reason, now),
-            false => SmallVec::new(),
-        };
-        self.hold(Held::Publishes { reason, queues }, now);
-    }
-
-    /// True while this connection's publishes have to wait for the disk. A connection that never published continues:
-    /// the log keeps room for settles and metadata.
-    pub(crate) fn publishes_wait(&self) -> bool {
-        self.run.route.is_some() && self.client.is_log_full()
+        let queues = if is_for_all { self.published_to() } else { SmallVec::new() };
+        self.hold_publishes(reason, queues, now);
     }
 }
 
