@@ -366,7 +366,7 @@ impl Steps for Session {
         self.replies.push_back(reply);
     }
 
-    fn view(&mut self, inquiry: &Inquiry, now: Now) -> ConnectionView {
+    fn view(&self, inquiry: &Inquiry, now: Now) -> ConnectionView {
         self.describe_connection(inquiry, now)
     }
 

@@ -426,7 +426,7 @@ impl Steps for Connection {
         self.deliver_replies(&reply, now);
     }
 
-    fn view(&mut self, inquiry: &Inquiry, now: Now) -> ConnectionView {
+    fn view(&self, inquiry: &Inquiry, now: Now) -> ConnectionView {
         self.describe_connection(inquiry, now)
     }
 

@@ -35,7 +35,7 @@ pub trait Steps: Send {
     /// The protocol-independent part of the connection.
     fn client_mut(&mut self) -> &mut ClientConnection;
 
-    /// Whether its user has entered a vhost, and nobody has begun to close it.
+    /// Whether its user has entered a vhost, and neither side is closing it.
     fn is_open(&self) -> bool;
     /// Whether input is blocked until an event.
     fn is_held(&self) -> bool;
@@ -76,7 +76,7 @@ pub trait Steps: Send {
     /// Handles answers to a request of direct reply-to.
     fn reply(&mut self, reply: Reply, now: Now);
     /// The connection as listings show it.
-    fn view(&mut self, inquiry: &Inquiry, now: Now) -> ConnectionView;
+    fn view(&self, inquiry: &Inquiry, now: Now) -> ConnectionView;
     /// The node is in maintenance: closes the connection, unless its client maintains the node.
     fn close_for_maintenance(&mut self, now: Now);
     /// Closes the connection, which hasn't logged in, for this reason: its resources must be free at once.
@@ -142,8 +142,7 @@ impl<S: Steps> Driven<S> {
             Event::Reply(reply) => steps.reply(reply, now),
             Event::Describe(inquiry) => {
                 if steps.is_open() {
-                    let view = steps.view(&inquiry, now);
-                    inquiry.answer(view);
+                    inquiry.answer(steps.view(&inquiry, now));
                 }
             }
             // A connection that isn't open yet is refused when it opens.
