@@ -63,7 +63,7 @@ pub trait PlainForm {
     /// Checks the properties of a message that `user` publishes at `now`, and encodes them.
     ///
     /// # Errors
-    /// A property is wrong, or its value isn't the user's to claim.
+    /// A property is wrong, or `user_id` names another user.
     fn encode(&self, broker: &Broker, user: &str, properties: &Arguments, now: Now) -> Result<Encoded, Refused>;
 
     /// The properties of a stored message, and its body.
