@@ -29,7 +29,7 @@ pub enum Field<'a> {
     /// Values in order.
     Array(Array<'a>),
     /// Named values.
-    Table(Table<'a>),
+    Table(Fields<'a>),
 }
 
 /// The values of an array.
@@ -38,7 +38,7 @@ pub struct Array<'a>(amqp091::Array<'a>);
 
 /// The named values of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Table<'a>(amqp091::Table<'a>);
+pub struct Fields<'a>(amqp091::Table<'a>);
 
 impl<'a> Array<'a> {
     /// The values in order.
@@ -47,7 +47,7 @@ impl<'a> Array<'a> {
     }
 }
 
-impl<'a> Table<'a> {
+impl<'a> Fields<'a> {
     /// Names, which may be any bytes, and values in the publisher's order. A name may occur twice.
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], Field<'a>)> + use<'a> {
         self.0.iter().map(|(name, value)| (name.as_bytes(), Field::from(value)))
@@ -67,7 +67,7 @@ impl<'a> From<amqp091::Value<'a>> for Field<'a> {
             Value::LongString(bytes) => Self::String(bytes),
             Value::Bytes(bytes) => Self::Bytes(bytes),
             Value::Array(array) => Self::Array(Array(array)),
-            Value::Table(table) => Self::Table(Table(table)),
+            Value::Table(table) => Self::Table(Fields(table)),
             Value::I8(value) => Self::Integer(value.into()),
             Value::U8(value) => Self::Integer(value.into()),
             Value::I16(value) => Self::Integer(value.into()),
