@@ -8,12 +8,13 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use leveret_broker::authenticate::Anybody;
 use leveret_broker::streams::{Placing, Streams};
 use leveret_broker::ticket::StreamId;
-use leveret_broker::{Authenticate, Broker, Peer, Protocol, Settings};
+use leveret_broker::{Broker, Peer, Protocol, Settings};
 use leveret_log::{Lane, Options, Report};
 use leveret_metrics::Counters;
-use leveret_model::{Command, PutUser, SetPermissions, Topology};
+use leveret_model::{Command, PutUser, SetPermissions};
 use leveret_queue::QueueState;
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
@@ -35,20 +36,6 @@ const CORES: usize = 3;
 const LANES: usize = 3;
 /// Index of the lane that stands for cores that do small writes themselves.
 const SMALL_WRITES: usize = 2;
-
-/// Accepts every user name without a password check.
-struct Anybody;
-
-impl Authenticate for Anybody {
-    fn authenticate(&self, _: &Topology, _: &str, response: &[u8], _: bool) -> Result<String, String> {
-        let name = response.split(|byte| *byte == 0).nth(1).unwrap_or_default();
-        String::from_utf8(name.to_vec()).map_err(|error| error.to_string())
-    }
-
-    fn recognise(&self, _: &Topology, name: &str, _: bool) -> Result<String, String> {
-        Ok(name.to_owned())
-    }
-}
 
 /// A log whose sizes are so small that a short trace reaches everything.
 #[must_use]

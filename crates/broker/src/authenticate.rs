@@ -33,6 +33,23 @@ pub trait Authenticate: Send + Sync {
     fn recognise(&self, topology: &Topology, name: &str, peer_is_loopback: bool) -> Result<String, String>;
 }
 
+/// Admits anybody under the name that is claimed, without looking at passwords.
+#[cfg(feature = "testing")]
+#[derive(Debug, Clone, Copy)]
+pub struct Anybody;
+
+#[cfg(feature = "testing")]
+impl Authenticate for Anybody {
+    fn authenticate(&self, _: &Topology, _: &str, response: &[u8], _: bool) -> Result<String, String> {
+        let name = response.split(|byte| *byte == 0).nth(1).unwrap_or_default();
+        String::from_utf8(name.to_vec()).map_err(|error| error.to_string())
+    }
+
+    fn recognise(&self, _: &Topology, name: &str, _: bool) -> Result<String, String> {
+        Ok(name.to_owned())
+    }
+}
+
 /// The mechanisms that this peer may use to log in, in their order.
 pub fn offered<'a>(settings: &'a Settings, peer: &Peer) -> Vec<&'a str> {
     let shows_certificate = peer.certificate().is_some();

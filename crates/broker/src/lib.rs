@@ -22,7 +22,6 @@ pub mod encryption;
 pub mod exchange_counters;
 pub mod expiration;
 mod expire;
-pub mod field_tables;
 pub mod foreign;
 pub mod group;
 pub mod headers;

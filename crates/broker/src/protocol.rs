@@ -1,9 +1,11 @@
 //! The interface between a broker and its protocols. The broker knows protocols and their connections only by these traits.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use leveret_message::{Encoding, StoredMessage};
 use leveret_metrics::{SizeTotals, Totals};
-use leveret_model::ConnectionId;
+use leveret_model::{Arguments, ConnectionId, Refused};
 use thiserror::Error;
 
 use crate::broker::Broker;
@@ -47,8 +49,41 @@ pub trait Protocol: Send + Sync {
         None
     }
 
+    /// The form of messages that are published and read without a connection, if this protocol defines it.
+    fn plain_form(&self) -> Option<&dyn PlainForm> {
+        None
+    }
+
     /// Begins a session for a connection that was recognised at `now`.
     fn begin(&self, accepted: Accepted, now: Now) -> Box<dyn Session>;
+}
+
+/// The form in which the HTTP API takes and shows messages: their properties by name, with headers as a table.
+pub trait PlainForm {
+    /// Checks the properties of a message that `user` publishes at `now`, and encodes them.
+    ///
+    /// # Errors
+    /// A property is wrong, or `user_id` names another user.
+    fn encode(&self, broker: &Broker, user: &str, properties: &Arguments, now: Now) -> Result<Encoded, Refused>;
+
+    /// The properties of a stored message, and its body.
+    fn show<'a>(&self, message: &StoredMessage<'a>) -> (Arguments, Cow<'a, [u8]>);
+}
+
+/// The properties of a message that is published without a connection, in the form in which they are stored.
+pub struct Encoded {
+    /// The encoding of `properties`.
+    pub encoding: Encoding,
+    /// The encoded properties.
+    pub properties: Vec<u8>,
+    /// The broker's additions.
+    pub overlay: Vec<u8>,
+    /// Whether the message is persistent.
+    pub persistent: bool,
+    /// Its priority, if it has one.
+    pub priority: Option<u8>,
+    /// Wall time in milliseconds since the Unix epoch at which it expires; 0 is never.
+    pub expiry_ms: u64,
 }
 
 /// A connection of a protocol: bytes in, bytes out, time as a parameter. [`crate::Connection`] documents when each is called.
@@ -144,6 +179,11 @@ impl Protocols {
     /// Like [`Protocol::plain_response`], of the protocol that defines the mechanism.
     pub fn plain_response(&self, mechanism: &str, response: &[u8]) -> Option<Result<Vec<u8>, String>> {
         self.0.iter().find_map(|(_, protocol)| protocol.plain_response(mechanism, response))
+    }
+
+    /// The form of messages without a connection, and the protocol that defines it.
+    pub(crate) fn plain_form(&self) -> Option<(Spoken, &dyn PlainForm)> {
+        self.iter().find_map(|(spoken, protocol)| Some((spoken, protocol.plain_form()?)))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Spoken, &Arc<dyn Protocol>)> {

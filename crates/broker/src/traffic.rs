@@ -66,6 +66,7 @@ impl Traffic {
     }
 
     /// Counts a published message of `bytes` bytes.
+    #[inline]
     pub fn published(&mut self, bytes: u64) {
         self.own.published.increment_alone();
         self.sizes.count(bytes);
@@ -89,16 +90,11 @@ impl Traffic {
 
     /// Adds changes since the last call to the counters of the core and the vhost.
     pub fn flush(&mut self) {
-        let totals = self.own.totals();
-        let news = totals.since(&self.flushed);
-        self.core.add(&news);
-        if news.published > 0 {
+        let published = self.flushed.published;
+        self.own.pass_on(&mut self.flushed, &self.core, self.vhost.as_deref());
+        if self.flushed.published != published {
             self.core_sizes.take(&mut self.sizes);
         }
-        if let Some(vhost) = &self.vhost {
-            vhost.add(&news);
-        }
-        self.flushed = totals;
     }
 
     /// Counts a read or write of the socket. It is added to shared counters at once, because the next event may be far away.

@@ -3,6 +3,7 @@
 use axum::body::Bytes;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use leveret_broker::direct::PlainPublish;
 use leveret_model::{Action, Arguments, RefusedKind};
 use serde_json::{Value, json};
 
@@ -33,7 +34,8 @@ pub(crate) async fn publish(call: Call) -> HandlerResult {
     let properties = properties(&body["properties"])?;
     let now = call.api.node().clock().now();
     let user = call.identity.name();
-    let published = call.api.broker().publish_directly(user, vhost, exchange, routing_key, &properties, payload, now);
+    let message = PlainPublish { user, vhost, exchange, routing_key, properties: &properties, body: payload };
+    let published = call.api.broker().publish_directly(message, now);
     let published = published.map_err(|refused| match refused.kind {
         RefusedKind::PreconditionFailed => Error::BadRequest(format!("406 PRECONDITION_FAILED - {}", refused.text)),
         // Worded as if the message had been published over a channel, which is closed.

@@ -10,6 +10,7 @@ use leveret_amqp091::Table;
 use crate::deaths::Deaths;
 use crate::deliver::death_header;
 use crate::envelope::Encoding;
+use crate::field::Field;
 use crate::stored::StoredMessage;
 
 /// The headers of one message, borrowed from it.
@@ -39,7 +40,7 @@ pub enum Header<'a> {
     /// A name without a value.
     Void,
     /// A table, array or decimal of AMQP 0-9-1.
-    Complex(leveret_amqp091::Value<'a>),
+    Complex(Field<'a>),
 }
 
 impl<'a> Headers<'a> {
@@ -139,7 +140,7 @@ impl<'a> From<leveret_amqp091::Value<'a>> for Header<'a> {
             Value::F64(value) => Self::Double(value),
             Value::Timestamp(seconds) => Self::Timestamp(i128::from(seconds) * 1000),
             Value::LongString(bytes) | Value::Bytes(bytes) => Self::Bytes(bytes),
-            Value::Decimal(_) | Value::Array(_) | Value::Table(_) => Self::Complex(value),
+            Value::Decimal(_) | Value::Array(_) | Value::Table(_) => Self::Complex(value.into()),
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod batch;
 pub mod deaths;
 pub mod deliver;
 pub mod envelope;
+pub mod field;
 pub mod headers;
 pub mod hub;
 pub mod incoming;

@@ -44,6 +44,20 @@ macro_rules! counters {
                 })*
             }
 
+            /// Adds what was counted since the last call to other counters; `passed_on` has the counts of that call. It
+            /// is one pass, since each turn of a connection ends with it.
+            pub fn pass_on(&self, passed_on: &mut Totals, to: &Counters, and_to: Option<&Counters>) {
+                $(let count = self.$name.value();
+                if count != passed_on.$name {
+                    let news = count.wrapping_sub(passed_on.$name);
+                    to.$name.add(news);
+                    if let Some(counters) = and_to {
+                        counters.$name.add(news);
+                    }
+                    passed_on.$name = count;
+                })*
+            }
+
             /// The counts so far.
             pub fn totals(&self) -> Totals {
                 Totals { $($name: self.$name.value(),)* }
@@ -60,11 +74,6 @@ macro_rules! counters {
             /// Adds the counters of one core.
             pub fn add(&mut self, counters: &Counters) {
                 $(self.$name += counters.$name.value();)*
-            }
-
-            /// The increase since `earlier`.
-            pub fn since(&self, earlier: &Totals) -> Totals {
-                Totals { $($name: self.$name.wrapping_sub(earlier.$name),)* }
             }
 
             /// The sum of both.

@@ -292,8 +292,10 @@ impl Vhost {
         let mut seen: SmallVec<[&str; 4]> = SmallVec::from_slice(&[name]);
         let mut todo: SmallVec<[&Node; 4]> = SmallVec::from_slice(&[node]);
         while let Some(node) = todo.pop() {
-            if matches!(node.table, Table::Headers(_)) {
-                routed_by = RoutedBy::Headers;
+            match &node.table {
+                Table::Headers(_) => routed_by = RoutedBy::Headers,
+                Table::Fanout(table) => out.reserve(table.len()),
+                Table::Direct(_) | Table::Topic(_) => {}
             }
             let mut found = false;
             let is_tidy = node.leftovers.is_empty();

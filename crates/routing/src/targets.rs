@@ -34,6 +34,15 @@ impl Targets {
         matches!(self, Targets::None)
     }
 
+    /// Number of targets.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Targets::None => 0,
+            Targets::One(..) => 1,
+            Targets::Many(map) => map.len(),
+        }
+    }
+
     pub(crate) fn add(&mut self, target: RouteTarget) {
         match self {
             Targets::None => *self = Targets::One(target, 1),

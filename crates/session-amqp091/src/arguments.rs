@@ -7,7 +7,7 @@ use leveret_model as model;
 use leveret_model::without_line_ends;
 
 use super::error::{Result, syntax};
-use leveret_broker::field_tables;
+use super::field_tables;
 
 /// A table as arguments.
 ///

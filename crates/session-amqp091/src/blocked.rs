@@ -26,8 +26,7 @@ impl Session {
     /// Blocks input from this publish on. The client is notified once.
     pub(crate) fn hold_for_alarm(&mut self, now: Now) {
         self.flush_run(now);
-        let queues = self.show_held_publisher(WaitReason::Alarm, now);
-        self.hold(Held::Publishes { reason: WaitReason::Alarm, queues }, now);
+        self.hold_publishes(WaitReason::Alarm, self.published_to(), now);
         self.tell_blocked();
     }
 
@@ -42,7 +41,7 @@ impl Session {
     }
 
     /// Handles the begin or end of an alarm, which blocks publishing on the whole node.
-    pub(crate) fn alarm_changed(&mut self) {
+    pub(crate) fn note_alarm(&mut self) {
         self.alarm = self.client.broker.alarms.publishing_blocked();
         if self.alarm {
             // The log may have blocked publishes before the alarm came, since the disk is full.
@@ -51,7 +50,7 @@ impl Session {
             }
             return;
         }
-        if let Held::Publishes { reason: WaitReason::Alarm, .. } = self.held {
+        if let Held::Publishes { reason: WaitReason::Alarm } = self.held {
             self.end_hold();
         }
         if std::mem::take(&mut self.told_blocked) && self.phase == Phase::Running {

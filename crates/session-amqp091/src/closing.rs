@@ -7,7 +7,6 @@ use leveret_amqp091::{
 
 use super::channel::Channel;
 use super::error::ProtocolError;
-use super::held::Held;
 use super::session::{Phase, Session};
 use leveret_broker::time::{Nanos, Now, SECOND};
 
@@ -53,7 +52,7 @@ impl Session {
     }
 
     /// Closes the connection on behalf of the broker.
-    pub(crate) fn close(&mut self, code: ReplyCode, text: &str, now: Now) {
+    pub(crate) fn close_with(&mut self, code: ReplyCode, text: &str, now: Now) {
         if !self.is_closing() {
             self.told().failed(self.state(), text);
             self.send_close(code, text, (0, 0), now);
@@ -76,32 +75,5 @@ impl Session {
         self.phase = Phase::Closing;
         self.end_hold();
         self.client.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
-    }
-
-    /// Drops a connection that hasn't logged in without sending anything: its resources must be free at once.
-    pub(crate) fn shed(&mut self, reason: &str, now: Now) {
-        if !self.client.is_logged_in() {
-            self.told().cut(reason, now);
-            self.begin_end(None, now);
-            self.phase = Phase::Finished;
-        }
-    }
-
-    /// Handles a closed socket: see [`leveret_broker::Connection::disconnected`].
-    pub(crate) fn disconnected(&mut self, now: Now) {
-        if std::mem::replace(&mut self.client.gone, true) {
-            return;
-        }
-        match self.phase {
-            Phase::Closing | Phase::Finished | Phase::Refused => self.told().closed(now),
-            _ => self.told().lost(now),
-        }
-        self.begin_end(None, now);
-        self.phase = Phase::Finished;
-        let wait = match self.end_hold() {
-            Held::Durable { wait, .. } if !wait.is_moving() => Some(wait),
-            _ => None,
-        };
-        self.client.forget(wait);
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use leveret_amqp091::ReplyCode;
 
 use super::error::{ProtocolError, Result};
-use super::publish::Prepared;
+use super::publish::{Arriving, Prepared};
 use leveret_broker::bodies::BodyFile;
 use leveret_broker::partial::{PartialBytes, PartialMessages};
 
@@ -26,6 +26,14 @@ pub(crate) struct Publish {
     pub exchange: Box<[u8]>,
     pub routing_key: Box<[u8]>,
     pub mandatory: bool,
+}
+
+impl Publish {
+    /// The message of this publish on `channel`, with these properties.
+    pub(crate) fn arriving<'a>(&'a self, channel: u16, properties: &'a [u8]) -> Arriving<'a> {
+        let Self { exchange, routing_key, mandatory } = self;
+        Arriving { channel, exchange, routing_key, mandatory: *mandatory, properties }
+    }
 }
 
 /// A body that comes in parts.

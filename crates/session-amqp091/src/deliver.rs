@@ -64,7 +64,7 @@ pub(crate) fn encode_delivery(
 
 impl Session {
     /// Serves scheduled consumers until the output holds one write's worth.
-    pub(crate) fn deliver(&mut self, now: Now) {
+    pub(crate) fn serve_consumers(&mut self, now: Now) {
         // A large body and small messages of other channels share the room in the socket.
         let most = if self.client.scheduled.is_empty() { TURN_BYTES_MAX } else { TURN_BYTES_MAX / 2 };
         self.send_contents(most, now);

@@ -13,22 +13,18 @@ use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
+use leveret_session::driven::Steps;
 
 impl Session {
-    /// Applies, confirms and answers everything that became durable.
-    pub(crate) fn durable_work(&mut self, now: Now) {
-        if !self.client.apply_durable() {
-            // The rest follows in the next turn: the position that it waits for has been reached.
-            return;
-        }
-        self.confirm_durable(now);
+    /// Answers, or unblocks input, if what it waits for has been reached.
+    pub(crate) fn end_reached_hold(&mut self, now: Now) {
         match &self.held {
             Held::Durable { wait, .. } if wait.is_reached(&self.client.applied()) => {
                 let Held::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
                 self.client.broker.registry.publish();
                 self.answer(answer);
             }
-            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } if !self.publishes_wait() => {
+            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } if !self.publishes_wait() => {
                 self.end_hold();
             }
             Held::OwnPublishes if self.client.undurable.is_empty() => {
@@ -104,20 +100,6 @@ impl Session {
         } else {
             self.held = Held::Durable { wait, answer };
         }
-    }
-
-    /// Registers for a wake-up at the next positions that this connection waits for.
-    pub(crate) fn register(&mut self) {
-        self.client.waits_for_log = self.publishes_wait();
-        let streams = &self.client.broker.streams;
-        let (awaited, wants_room) = match &self.held {
-            // If there is no position yet, the connection is notified when a move of dead letters gets one.
-            Held::Durable { wait, .. } => (wait.next_awaited(&|stream| streams.reached(stream)), false),
-            Held::No => (None, self.client.waits_for_log),
-            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } => (None, true),
-            _ => (None, false),
-        };
-        self.client.register(awaited, wants_room);
     }
 
     pub(crate) fn answer(&mut self, answer: Answer) {

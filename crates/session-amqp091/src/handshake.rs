@@ -106,7 +106,8 @@ impl Session {
         }
         self.frame_max = if tune.frame_max == 0 { settings.frame_max } else { tune.frame_max };
         self.client.channel_max = if tune.channel_max == 0 { channel_max } else { tune.channel_max };
-        self.heartbeat = u64::from(tune.heartbeat) * SECOND;
+        self.client.input_every = 2 * u64::from(tune.heartbeat) * SECOND;
+        self.client.output_every = u64::from(tune.heartbeat) * SECOND / 2;
         self.client.last_input = now.monotonic;
         self.client.last_output = now.monotonic;
         self.phase = Phase::Open;

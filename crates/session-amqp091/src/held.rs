@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_queue::{QueueWait, WaitReason};
+use leveret_queue::WaitReason;
 use smallvec::SmallVec;
 
 use super::session::Session;
@@ -19,8 +19,8 @@ pub(crate) enum Held {
     /// A change of the control plane, a purge or a transaction has to become durable before it is answered.
     Durable { wait: WaitFor, answer: Answer },
     /// Publishes wait for room in the log, for room in the connection's share of bytes on their way to the disk, or
-    /// until an alarm clears. These queues show it.
-    Publishes { reason: WaitReason, queues: SmallVec<[QueueRef; 2]> },
+    /// until an alarm clears.
+    Publishes { reason: WaitReason },
     /// Too many bytes of an incoming body are on their way to its file; the disk has to catch up.
     Upload,
     /// The body of the last publish is being written to a file of its own.
@@ -34,41 +34,24 @@ pub(crate) enum Held {
 }
 
 impl Session {
-    /// Blocks input; listings show it.
+    /// Blocks input; listings show it if it waits for a body file.
     pub(crate) fn hold(&mut self, held: Held, now: Now) {
-        let reason = match &held {
-            Held::Publishes { reason, .. } => Some(*reason),
-            Held::Upload | Held::Body => Some(WaitReason::BodyFile),
-            _ => None,
-        };
-        if let Some(reason) = reason {
-            self.client.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
-            self.shows_pacing = false;
+        if matches!(held, Held::Upload | Held::Body) {
+            self.client.show_wait(WaitReason::BodyFile, SmallVec::new(), now);
         }
         self.held = held;
     }
 
-    /// Updates listings: a paced publisher waits, unless another wait is shown.
-    pub(crate) fn show_pacing(&mut self, now: Now) {
-        let is_paced = self.client.pace.is_shown();
-        if is_paced == self.shows_pacing || !matches!(self.held, Held::No) {
-            return;
-        }
-        let wait = QueueWait { reason: WaitReason::Pacing, since: now.monotonic };
-        self.client.outbox.set_wait(is_paced.then_some(wait));
-        self.shows_pacing = is_paced;
+    /// Blocks publishes; listings and these queues show it.
+    pub(crate) fn hold_publishes(&mut self, reason: WaitReason, queues: SmallVec<[QueueRef; 2]>, now: Now) {
+        self.client.show_wait(reason, queues, now);
+        self.held = Held::Publishes { reason };
     }
 
     /// Unblocks input; queues that showed the wait no longer do.
     pub(crate) fn end_hold(&mut self) -> Held {
-        let held = std::mem::take(&mut self.held);
-        if matches!(held, Held::Publishes { .. } | Held::Upload | Held::Body) {
-            self.client.outbox.set_wait(None);
-        }
-        if let Held::Publishes { reason, queues } = &held {
-            queues.iter().for_each(|queue| queue.publisher_released(*reason));
-        }
-        held
+        self.client.hide_wait();
+        std::mem::take(&mut self.held)
     }
 
     /// Drops the pending answer on a channel that the broker closes: earlier requests of the client aren't answered any

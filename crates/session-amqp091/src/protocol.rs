@@ -4,10 +4,10 @@ use leveret_amqp091::PROTOCOL_HEADER;
 
 use super::amqplain;
 use super::session::Session;
-use leveret_broker::output::Output;
-use leveret_broker::protocol::{self, Accepted, Protocol, ProtocolInfo, Recognised};
-use leveret_broker::time::{Nanos, Now};
+use leveret_broker::protocol::{self, Accepted, PlainForm, Protocol, ProtocolInfo, Recognised};
+use leveret_broker::time::Now;
 use leveret_session::client_connection::ClientConnection;
+use leveret_session::driven::Driven;
 
 /// The protocol AMQP 0-9-1.
 #[derive(Debug, Clone, Copy)]
@@ -37,59 +37,13 @@ impl Protocol for Amqp091Protocol {
         (mechanism == "AMQPLAIN").then(|| amqplain::plain(response))
     }
 
+    fn plain_form(&self) -> Option<&dyn PlainForm> {
+        Some(self)
+    }
+
     fn begin(&self, accepted: Accepted, now: Now) -> Box<dyn protocol::Session> {
         let mut session = Session::new(ClientConnection::new(accepted, now));
         session.start(now);
-        Box::new(session)
-    }
-}
-
-impl protocol::Session for Session {
-    fn receive(&mut self, input: &[u8], now: Now) -> usize {
-        self.receive(input, now)
-    }
-
-    fn turn(&mut self, now: Now) {
-        self.turn(now);
-    }
-
-    fn wants_turn(&self) -> bool {
-        self.wants_turn()
-    }
-
-    fn wants_read(&self) -> bool {
-        self.wants_read()
-    }
-
-    fn next_deadline(&self) -> Option<Nanos> {
-        self.next_deadline()
-    }
-
-    fn next_pace(&self) -> Option<Nanos> {
-        self.client.pace.next_turn()
-    }
-
-    fn is_finished(&self) -> bool {
-        self.is_finished()
-    }
-
-    fn is_ending(&self) -> bool {
-        self.is_ending()
-    }
-
-    fn is_logged_in(&self) -> bool {
-        self.client.is_logged_in()
-    }
-
-    fn output(&mut self) -> &mut Output {
-        &mut self.client.output
-    }
-
-    fn transferred(&mut self, read: u64, written: u64, now: Now) {
-        self.client.counters.transferred(read, written, now.monotonic);
-    }
-
-    fn disconnected(&mut self, now: Now) {
-        self.disconnected(now);
+        Box::new(Driven(session))
     }
 }

@@ -14,7 +14,6 @@ use leveret_message::headers::Headers;
 use leveret_message::incoming::{FurtherKeys, without_blind_copies};
 use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_message::{Batch, BatchBuilder, Encoding, Envelope, StoredMessage};
-use leveret_queue::WaitReason;
 use smallvec::SmallVec;
 
 use super::content::{Body, Incoming, Publish, Received, Whole, WholeBody};
@@ -39,7 +38,7 @@ const FLAG_USER_ID: u16 = 1 << 4;
 const FLAG_EXPIRATION: u16 = 1 << 8;
 const FLAG_REPLY_TO: u16 = 1 << 9;
 const FLAG_HEADERS: u16 = 1 << 13;
-const DELIVERY_MODE_PERSISTENT: u8 = 2;
+pub(super) const DELIVERY_MODE_PERSISTENT: u8 = 2;
 
 /// A body that lies in the read buffer, that was assembled, or whose bytes are on their way to a file or were dropped.
 pub(crate) enum BodyRef<'a> {
@@ -66,6 +65,16 @@ impl BodyRef<'_> {
             BodyRef::File(_) | BodyRef::Dropped(_) => &[],
         }
     }
+}
+
+/// A message on its way in, except for its body: a `basic.publish` with its properties.
+#[derive(Clone, Copy)]
+pub(crate) struct Arriving<'a> {
+    pub channel: u16,
+    pub exchange: &'a [u8],
+    pub routing_key: &'a [u8],
+    pub mandatory: bool,
+    pub properties: &'a [u8],
 }
 
 /// A checked and routed publish, except for its body.
@@ -109,6 +118,11 @@ pub(crate) struct RunOnItsWay {
 }
 
 impl PublishRun {
+    /// Whether a message of this connection was ever routed to a queue.
+    pub(crate) fn has_route(&self) -> bool {
+        self.route.is_some()
+    }
+
     /// Whether it waits for its body file.
     pub(crate) fn is_pending(&self) -> bool {
         self.file.as_ref().is_some_and(BodyFile::is_pending)
@@ -164,15 +178,7 @@ impl Session {
         let header = ContentHeader::decode(payload)?;
         self.check_header(&header)?;
         if header.body_size == 0 {
-            return self.publish(
-                channel,
-                &publish.exchange,
-                &publish.routing_key,
-                publish.mandatory,
-                header.properties,
-                BodyRef::Slice(b""),
-                now,
-            );
+            return self.publish(&publish.arriving(channel, header.properties), BodyRef::Slice(b""), now);
         }
         let body = self.begin_body(channel, &publish, &header, now)?;
         self.channel(channel)?.incoming = Incoming::Body(publish, body);
@@ -190,17 +196,14 @@ impl Session {
             return Ok(());
         }
         let Incoming::Body(publish, body) = std::mem::take(incoming) else { unreachable!("matched above") };
-        let Publish { exchange, routing_key, mandatory } = publish;
         let Whole { properties, received } = body.finish();
+        let arriving = publish.arriving(channel, &properties);
         let (prepared, body) = match received {
-            WholeBody::Memory(bytes) => {
-                let body = BodyRef::Whole(bytes);
-                return self.publish(channel, &exchange, &routing_key, mandatory, &properties, body, now);
-            }
+            WholeBody::Memory(bytes) => return self.publish(&arriving, BodyRef::Whole(bytes), now),
             WholeBody::File(file, prepared) => (prepared, BodyRef::File(file)),
             WholeBody::Dropped(bytes, prepared) => (prepared, BodyRef::Dropped(bytes)),
         };
-        self.hand_on(channel, &exchange, &routing_key, mandatory, &properties, *prepared, body, now)
+        self.hand_on(&arriving, *prepared, body, now)
     }
 
     /// Decides where the body that a header announces is kept. A large body that only goes to durable queues is routed
@@ -210,7 +213,7 @@ impl Session {
         let size = header.body_size as usize;
         let persistent = delivery_mode(header.properties) == Some(DELIVERY_MODE_PERSISTENT);
         if persistent && size >= self.client.broker.settings.body_file_from && self.transactions == 0 {
-            let prepared = self.prepare(channel, &publish.exchange, &publish.routing_key, header.properties, now)?;
+            let prepared = self.prepare(&publish.arriving(channel, header.properties), now)?;
             if prepared.route.streams(&self.client.broker.shared, persistent, size) {
                 let file = self.client.broker.bodies.begin(&self.client.unwritten, &self.client.outbox);
                 let received = Received::File(Box::new(file), Box::new(prepared));
@@ -225,30 +228,14 @@ impl Session {
     }
 
     /// Handles a complete message.
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn publish(
-        &mut self,
-        channel: u16,
-        exchange: &[u8],
-        routing_key: &[u8],
-        mandatory: bool,
-        properties: &[u8],
-        body: BodyRef<'_>,
-        now: Now,
-    ) -> Result<()> {
-        let prepared = self.prepare(channel, exchange, routing_key, properties, now)?;
-        self.hand_on(channel, exchange, routing_key, mandatory, properties, prepared, body, now)
+    pub(crate) fn publish(&mut self, arriving: &Arriving<'_>, body: BodyRef<'_>, now: Now) -> Result<()> {
+        let prepared = self.prepare(arriving, now)?;
+        self.hand_on(arriving, prepared, body, now)
     }
 
     /// Checks and routes a message.
-    fn prepare(
-        &mut self,
-        channel: u16,
-        exchange: &[u8],
-        routing_key: &[u8],
-        properties: &[u8],
-        now: Now,
-    ) -> Result<Prepared> {
+    fn prepare(&mut self, arriving: &Arriving<'_>, now: Now) -> Result<Prepared> {
+        let Arriving { channel, exchange, routing_key, properties, .. } = *arriving;
         let flags = content_flags(properties);
         let headers = if flags & FLAG_HEADERS != 0 { headers(properties) } else { None };
         let mut expiry_ms = 0;
@@ -312,24 +299,14 @@ impl Session {
     }
 
     /// Hands on a message that was routed.
-    #[allow(clippy::too_many_arguments)]
-    fn hand_on(
-        &mut self,
-        channel: u16,
-        exchange: &[u8],
-        routing_key: &[u8],
-        mandatory: bool,
-        properties: &[u8],
-        prepared: Prepared,
-        body: BodyRef<'_>,
-        now: Now,
-    ) -> Result<()> {
+    fn hand_on(&mut self, arriving: &Arriving<'_>, prepared: Prepared, body: BodyRef<'_>, now: Now) -> Result<()> {
         self.client.counters.published(body.length());
         let Prepared { route, persistent, expiry_ms, overlay, rewritten } = prepared;
+        let Arriving { channel, exchange, routing_key, mandatory, properties } = *arriving;
         let properties = rewritten.as_deref().unwrap_or(properties);
         if route.is_unroutable() {
             route.count_unroutable(mandatory, now.monotonic);
-            return self.unroutable(channel, exchange, routing_key, mandatory, properties, &body, now);
+            return self.unroutable(&Arriving { properties, ..*arriving }, &body, now);
         }
         if self.transactions > 0 {
             self.check_transaction(channel, body.bytes().len(), route.queues.len())?;
@@ -395,17 +372,9 @@ impl Session {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn unroutable(
-        &mut self,
-        channel: u16,
-        exchange: &[u8],
-        routing_key: &[u8],
-        mandatory: bool,
-        properties: &[u8],
-        body: &BodyRef<'_>,
-        now: Now,
-    ) -> Result<()> {
+    /// Returns, drops and confirms a message that no queue gets.
+    fn unroutable(&mut self, arriving: &Arriving<'_>, body: &BodyRef<'_>, now: Now) -> Result<()> {
+        let Arriving { channel, exchange, routing_key, mandatory, properties } = *arriving;
         // Earlier messages keep their place in the order of confirms.
         self.flush_run(now);
         let stat = if mandatory { Stat::ReturnUnroutable } else { Stat::DropUnroutable };
@@ -545,11 +514,9 @@ impl Session {
         batch.len() as u32
     }
 
-    /// Makes the queues of this connection's last route show that it is blocked.
-    pub(crate) fn show_held_publisher(&self, reason: WaitReason, now: Now) -> SmallVec<[QueueRef; 2]> {
-        let queues = self.run.route.as_ref().map(|route| route.queues.clone()).unwrap_or_default();
-        queues.iter().for_each(|queue| queue.publisher_held(reason, now.monotonic));
-        queues
+    /// The queues of this connection's last route.
+    pub(crate) fn published_to(&self) -> SmallVec<[QueueRef; 2]> {
+        self.run.route.as_ref().map(|route| route.queues.clone()).unwrap_or_default()
     }
 
     /// Blocks input while publishes have to wait for the disk. If the log has no room, the queues of the connection's
@@ -560,17 +527,8 @@ impl Session {
             self.tell_blocked();
         }
         let (reason, is_for_all) = self.client.log_wait();
-        let queues = match is_for_all {
-            true => self.show_held_publisher(reason, now),
-            false => SmallVec::new(),
-        };
-        self.hold(Held::Publishes { reason, queues }, now);
-    }
-
-    /// True while this connection's publishes have to wait for the disk. A connection that never published continues:
-    /// the log keeps room for settles and metadata.
-    pub(crate) fn publishes_wait(&self) -> bool {
-        self.run.route.is_some() && self.client.is_log_full()
+        let queues = if is_for_all { self.published_to() } else { SmallVec::new() };
+        self.hold_publishes(reason, queues, now);
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
-use leveret_amqp091::{ContentHeader, Frame, FrameKind, HEADER_OVERHEAD, Method, ReplyCode, decode_frame};
-use leveret_queue::Signal;
+use leveret_amqp091::{
+    ContentHeader, Frame, FrameKind, HEADER_OVERHEAD, Method, ReplyCode, decode_frame, encode_heartbeat,
+};
+use leveret_queue::{Signal, WaitReason};
 use rustc_hash::FxHashMap;
 
 use super::channel::{ByQueue, Channel};
@@ -13,14 +15,17 @@ use super::deliver::Consumer;
 use super::error::{ProtocolError, Result, no_channel};
 use super::handshake::ClientProperties;
 use super::held::Held;
-use super::publish::{BodyRef, PublishRun};
+use super::publish::{Arriving, BodyRef, PublishRun};
 use super::unfinished::Unfinished;
-use leveret_broker::outbox::Event;
+use leveret_broker::inquiry::Inquiry;
 use leveret_broker::reply::Reply;
 use leveret_broker::settings::{IN_MAINTENANCE, OUTPUT_BYTES_MAX, TURN_BYTES_MAX};
-use leveret_broker::time::{Nanos, Now};
-use leveret_broker::turn_budget::{CONTROL, EVENT};
+use leveret_broker::time::Now;
+use leveret_broker::turn_budget::CONTROL;
+use leveret_broker::views::ConnectionView;
+use leveret_broker::wait_for::WaitFor;
 use leveret_session::client_connection::ClientConnection;
+use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
 
 /// The state of a connection (specification 2.2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +58,6 @@ pub(crate) struct Session {
     /// Publishing is blocked on the whole node.
     pub(crate) alarm: bool,
     pub(crate) frame_max: u32,
-    /// Negotiated interval; 0 is off.
-    pub(crate) heartbeat: Nanos,
     pub(crate) channels: FxHashMap<u16, Box<Channel>>,
     pub(crate) consumers: FxHashMap<u64, Box<Consumer>>,
     /// Channels whose parked consumers are being woken.
@@ -75,8 +78,6 @@ pub(crate) struct Session {
     /// Bytes of memory that wait for `tx.commit`.
     pub(crate) transaction_bytes: u64,
     pub(crate) confirming: Vec<u16>,
-    /// Listings show that its publishes are paced.
-    pub(crate) shows_pacing: bool,
 }
 
 impl Session {
@@ -92,7 +93,6 @@ impl Session {
             told_blocked: false,
             alarm,
             frame_max,
-            heartbeat: 0,
             channels: FxHashMap::default(),
             consumers: FxHashMap::default(),
             waking: Vec::new(),
@@ -106,60 +106,12 @@ impl Session {
             transactions: 0,
             transaction_bytes: 0,
             confirming: Vec::new(),
-            shows_pacing: false,
         }
-    }
-
-    pub(crate) fn is_finished(&self) -> bool {
-        self.phase == Phase::Finished && !self.is_ending()
-    }
-
-    /// Whether work that was begun is left: turns go on with it.
-    pub(crate) fn is_ending(&self) -> bool {
-        !self.unfinished.is_empty()
-    }
-
-    pub(crate) fn wants_read(&self) -> bool {
-        // During an alarm at least the next frame is read, and blocked if it publishes: only then is the client
-        // notified.
-        let has_to_be_told = self.alarm && !self.told_blocked;
-        let takes_publishes = has_to_be_told || !self.client.waits_for_log;
-        self.takes_input() && takes_publishes
-    }
-
-    fn takes_input(&self) -> bool {
-        matches!(self.held, Held::No)
-            && !self.client.paused
-            && !self.client.pace.holds_input()
-            && self.unfinished.is_empty()
-            && !self.is_over()
-            && !self.has_full_output()
     }
 
     /// Whether consumers may take messages.
     fn delivers(&self) -> bool {
         self.phase == Phase::Running && !self.is_ending()
-    }
-
-    /// Whether input of the client is ignored from now on.
-    fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Refused | Phase::Finished)
-    }
-
-    /// Whether the client has to read before more of its input is handled.
-    fn has_full_output(&self) -> bool {
-        self.client.output.is_full() || self.contents.behind_bytes() >= OUTPUT_BYTES_MAX
-    }
-
-    pub(crate) fn wants_turn(&self) -> bool {
-        let has_content = self.contents.is_ready() && self.client.output.len() < TURN_BYTES_MAX;
-        has_content
-            || !self.client.events.is_empty()
-            || self.is_ending()
-            || (self.delivers() && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
-            || (!(self.client.starved.is_empty() && self.replies.is_empty())
-                && self.client.output.is_empty()
-                && self.contents.behind_bytes() < TURN_BYTES_MAX)
     }
 
     /// Largest size in bytes of the properties in a content header to this client.
@@ -175,61 +127,8 @@ impl Session {
         self.channels.get_mut(&number).map(|channel| &mut **channel).ok_or_else(|| no_channel(number))
     }
 
-    /// Handles input: see [`leveret_broker::Connection::receive`].
-    pub(crate) fn receive(&mut self, input: &[u8], now: Now) -> usize {
-        self.client.last_input = now.monotonic;
-        // The outbox may have earlier events; an alarm takes effect from the next read on.
-        self.alarm = self.client.broker.alarms.publishing_blocked();
-        self.client.budget.renew();
-        let mut used = 0;
-        while self.takes_input() {
-            if self.client.budget.is_spent() {
-                self.client.paused = true;
-                break;
-            }
-            if self.client.unwritten.is_full() {
-                self.hold(Held::Upload, now);
-                break;
-            }
-            if self.phase == Phase::Running && self.publishes_wait() {
-                self.hold_for_log(now);
-                break;
-            }
-            let (frame, length) = match decode_frame(&input[used..], self.frame_max) {
-                Ok(Some(found)) => found,
-                Ok(None) => break,
-                Err(error) => {
-                    self.fail(0, error.into(), now);
-                    used = input.len();
-                    break;
-                }
-            };
-            if self.is_held_by_alarm(&frame) {
-                self.hold_for_alarm(now);
-                break;
-            }
-            if self.asks_for_contents(&frame) {
-                self.flush_run(now);
-                if !self.client.undurable.is_empty() {
-                    self.hold(Held::OwnPublishes, now);
-                    break;
-                }
-            }
-            used += length;
-            match self.frame(&frame, &input[used..], now) {
-                Ok(further) => used += further,
-                Err(error) => self.fail(frame.channel, error, now),
-            }
-        }
-        self.flush_in_parts(now);
-        self.flush_acks(now);
-        self.register();
-        self.client.broker.streams.announce();
-        if self.is_over() { input.len() } else { used }
-    }
-
     /// Handles a frame; returns how many bytes after it were used, too.
-    fn frame(&mut self, frame: &Frame<'_>, rest: &[u8], now: Now) -> Result<usize> {
+    fn handle(&mut self, frame: &Frame<'_>, rest: &[u8], now: Now) -> Result<usize> {
         if self.phase == Phase::Closing {
             if frame.kind == FrameKind::Method
                 && let Ok(method) = Method::decode(frame.payload)
@@ -321,53 +220,133 @@ impl Session {
             used += length;
             body = frame.payload;
         }
-        let (exchange, key) = (publish.exchange.as_bytes(), publish.routing_key.as_bytes());
-        let body = BodyRef::Slice(body);
-        self.publish(number, exchange, key, publish.mandatory, header.properties, body, now)?;
+        let arriving = Arriving {
+            channel: number,
+            exchange: publish.exchange.as_bytes(),
+            routing_key: publish.routing_key.as_bytes(),
+            mandatory: publish.mandatory,
+            properties: header.properties,
+        };
+        self.publish(&arriving, BodyRef::Slice(body), now)?;
         Ok(Some(used))
     }
+}
 
-    /// Runs one turn: see [`leveret_broker::Connection::turn`].
-    pub(crate) fn turn(&mut self, now: Now) {
+impl Steps for Session {
+    fn client(&self) -> &ClientConnection {
+        &self.client
+    }
+
+    fn client_mut(&mut self) -> &mut ClientConnection {
+        &mut self.client
+    }
+
+    fn is_open(&self) -> bool {
+        self.phase == Phase::Running
+    }
+
+    fn is_held(&self) -> bool {
+        !matches!(self.held, Held::No)
+    }
+
+    fn is_ending(&self) -> bool {
+        !self.unfinished.is_empty()
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Refused | Phase::Finished)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.phase == Phase::Finished
+    }
+
+    fn has_published(&self) -> bool {
+        self.run.has_route()
+    }
+
+    /// During an alarm at least the next frame is read, and blocked if it publishes: only then is the client notified.
+    fn has_to_be_told(&self) -> bool {
+        self.alarm && !self.told_blocked
+    }
+
+    fn has_full_output(&self) -> bool {
+        self.client.output.is_full() || self.contents.behind_bytes() >= OUTPUT_BYTES_MAX
+    }
+
+    fn has_work(&self) -> bool {
+        let has_content = self.contents.is_ready() && self.client.output.len() < TURN_BYTES_MAX;
+        has_content
+            || (self.delivers() && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
+            || (!(self.client.starved.is_empty() && self.replies.is_empty())
+                && self.client.output.is_empty()
+                && self.contents.behind_bytes() < TURN_BYTES_MAX)
+    }
+
+    fn begin_read(&mut self) {
+        // The outbox may have earlier events; an alarm takes effect from the next read on.
+        self.alarm = self.client.broker.alarms.publishing_blocked();
+    }
+
+    fn frame(&mut self, input: &[u8], now: Now) -> driven::Frame {
+        if self.client.unwritten.is_full() {
+            self.hold(Held::Upload, now);
+            return driven::Frame::Waits;
+        }
+        if self.phase == Phase::Running && self.publishes_wait() {
+            self.hold_for_log(now);
+            return driven::Frame::Waits;
+        }
+        let (frame, length) = match decode_frame(input, self.frame_max) {
+            Ok(Some(found)) => found,
+            Ok(None) => return driven::Frame::Waits,
+            Err(error) => {
+                self.fail(0, error.into(), now);
+                return driven::Frame::Broken;
+            }
+        };
+        if self.is_held_by_alarm(&frame) {
+            self.hold_for_alarm(now);
+            return driven::Frame::Waits;
+        }
+        if self.asks_for_contents(&frame) {
+            self.flush_run(now);
+            if !self.client.undurable.is_empty() {
+                self.hold(Held::OwnPublishes, now);
+                return driven::Frame::Waits;
+            }
+        }
+        match self.handle(&frame, &input[length..], now) {
+            Ok(further) => driven::Frame::Used(length + further),
+            Err(error) => {
+                self.fail(frame.channel, error, now);
+                driven::Frame::Used(length)
+            }
+        }
+    }
+
+    fn flush(&mut self, now: Now) {
+        self.flush_in_parts(now);
+        self.flush_acks(now);
+    }
+
+    fn begin_turn(&mut self, now: Now) {
         if !self.wants_read() && !self.client.output.is_full() {
             // Heartbeats that aren't read don't count as missed, unless it is the client that doesn't read.
             self.client.last_input = now.monotonic;
         }
-        self.client.budget.renew();
-        self.client.paused = false;
-        self.client.pace.pass(now.monotonic);
-        self.go_on(now);
-        self.client.outbox.drain_after(&mut self.client.events);
-        while !self.client.budget.is_spent()
-            && let Some(event) = self.client.events.pop_front()
-        {
-            self.client.budget.spend(EVENT);
-            self.event(event, now);
-        }
-        if self.client.gone {
-            // Work that ended in this turn may have published; those runs still have to be applied.
-            self.client.hand_over();
-            self.client.broker.streams.announce();
-            return;
-        }
-        self.durable_work(now);
-        if self.delivers() {
-            self.wake_more(now);
-            self.deliver(now);
-            self.deliver_replies(now);
-        }
-        self.keep_time(now);
-        self.show_pacing(now);
-        self.register();
-        self.client.counters.flush();
-        self.client.broker.streams.announce();
     }
 
-    fn event(&mut self, event: Event, now: Now) {
-        match event {
-            Event::Queue(Signal::Scheduled(key)) => self.client.scheduled.push_back(key),
-            Event::Queue(Signal::Cancelled(key)) => self.cancelled(key),
-            Event::Queue(Signal::Loaded(_)) if matches!(self.held, Held::Get { .. }) => {
+    fn go_on(&mut self, now: Now) -> bool {
+        self.continue_work(now);
+        true
+    }
+
+    fn signal(&mut self, signal: Signal, now: Now) {
+        match signal {
+            Signal::Scheduled(key) => self.client.scheduled.push_back(key),
+            Signal::Cancelled(key) => self.cancelled(key),
+            Signal::Loaded(_) if matches!(self.held, Held::Get { .. }) => {
                 if let Held::Get { channel, queue, no_ack } = std::mem::take(&mut self.held)
                     && let Err(error) = self.try_get(channel, queue, no_ack, now)
                 {
@@ -375,25 +354,93 @@ impl Session {
                 }
             }
             // The consumer that asked is gone; and consumers of this protocol have no link credit.
-            Event::Queue(Signal::Loaded(_) | Signal::Drained { .. }) => {}
-            // The connection checks in this turn whether its body is there.
-            Event::Body => {}
-            Event::Durable(stream) => self.client.registered.notified(stream, false),
-            Event::Written(stream) => self.client.registered.notified(stream, true),
-            Event::Alarm => self.alarm_changed(),
-            Event::Reply(reply) => self.replies.push_back(reply),
-            // A connection that isn't open yet is refused when it opens.
-            Event::Maintenance if self.phase != Phase::Running || !self.client.broker.is_in_maintenance() => {}
-            Event::Maintenance => {
-                let text = format!("CONNECTION_FORCED - {IN_MAINTENANCE}");
-                self.close(ReplyCode::ConnectionForced, &text, now);
-            }
-            Event::Describe(inquiry) => self.answer_inquiry(&inquiry, now),
-            Event::Shed(reason) => self.shed(&reason, now),
-            Event::Close(reason) => {
-                let text = format!("CONNECTION_FORCED - {reason}");
-                self.close(ReplyCode::ConnectionForced, &text, now);
-            }
+            Signal::Loaded(_) | Signal::Drained { .. } => {}
+        }
+    }
+
+    fn alarm_changed(&mut self) {
+        self.note_alarm();
+    }
+
+    fn reply(&mut self, reply: Reply, _: Now) {
+        self.replies.push_back(reply);
+    }
+
+    fn view(&self, inquiry: &Inquiry, now: Now) -> ConnectionView {
+        self.describe_connection(inquiry, now)
+    }
+
+    fn close_for_maintenance(&mut self, now: Now) {
+        self.close(IN_MAINTENANCE, now);
+    }
+
+    fn shed(&mut self, reason: &str, now: Now) {
+        self.told().cut(reason, now);
+        self.begin_end(None, now);
+        self.phase = Phase::Finished;
+    }
+
+    fn close(&mut self, reason: &str, now: Now) {
+        self.close_with(ReplyCode::ConnectionForced, &format!("CONNECTION_FORCED - {reason}"), now);
+    }
+
+    fn durable(&mut self, now: Now) {
+        self.confirm_durable(now);
+        self.end_reached_hold(now);
+    }
+
+    fn deliver(&mut self, now: Now) {
+        if self.delivers() {
+            self.wake_more(now);
+            self.serve_consumers(now);
+            self.deliver_replies(now);
+        }
+    }
+
+    /// Heartbeats are negotiated before the connection is open (specification 4.2.7).
+    fn keeps_alive(&self) -> bool {
+        self.phase != Phase::Finished
+    }
+
+    fn deadline_passed(&mut self, now: Now) {
+        if !matches!(self.phase, Phase::Closing | Phase::Refused) {
+            self.told().cut(HANDSHAKE_TIMEOUT, now);
+        }
+        self.phase = Phase::Finished;
+    }
+
+    fn fell_silent(&mut self, now: Now) {
+        let seconds = self.heartbeat_s();
+        self.told().cut(&format!("missed heartbeats from client, timeout: {seconds}s"), now);
+        self.phase = Phase::Finished;
+    }
+
+    fn send_heartbeat(&mut self) {
+        encode_heartbeat(self.client.output.buffer());
+    }
+
+    fn register(&mut self) {
+        let streams = &self.client.broker.streams;
+        let (awaited, wants_room) = match &self.held {
+            // If there is no position yet, the connection is notified when a move of dead letters gets one.
+            Held::Durable { wait, .. } => (wait.next_awaited(&|stream| streams.reached(stream)), false),
+            Held::No => (None, self.client.waits_for_log),
+            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } => (None, true),
+            _ => (None, false),
+        };
+        self.client.register(awaited, wants_room);
+    }
+
+    fn cut_off(&mut self, now: Now) -> Option<WaitFor> {
+        match self.phase {
+            Phase::Closing | Phase::Finished | Phase::Refused => self.told().closed(now),
+            _ => self.told().lost(now),
+        }
+        self.begin_end(None, now);
+        self.phase = Phase::Finished;
+        match self.end_hold() {
+            Held::Durable { wait, .. } if !wait.is_moving() => Some(wait),
+            _ => None,
         }
     }
 }

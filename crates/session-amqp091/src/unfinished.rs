@@ -73,11 +73,11 @@ impl Session {
     /// Begins the work and does as much of it as this turn allows.
     pub(super) fn begin_work(&mut self, unfinished: Unfinished, now: Now) {
         self.unfinished.push_back(unfinished);
-        self.go_on(now);
+        self.continue_work(now);
     }
 
     /// Continues unfinished work, as much as this turn allows.
-    pub(super) fn go_on(&mut self, now: Now) {
+    pub(super) fn continue_work(&mut self, now: Now) {
         while !self.client.budget.is_spent()
             && let Some(mut unfinished) = self.unfinished.pop_front()
         {

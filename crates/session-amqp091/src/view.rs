@@ -3,17 +3,14 @@
 use leveret_model::Arguments;
 
 use super::channel::Channel;
-use super::session::{Phase, Session};
+use super::session::Session;
 use leveret_broker::inquiry::Inquiry;
 use leveret_broker::time::{Now, SECOND};
 use leveret_broker::views::{ChannelView, ConnectionView};
 
 impl Session {
-    /// Answers an inquiry, if the connection is open.
-    pub(crate) fn answer_inquiry(&mut self, inquiry: &Inquiry, now: Now) {
-        if self.phase != Phase::Running {
-            return;
-        }
+    /// The connection as listings show it.
+    pub(crate) fn describe_connection(&self, inquiry: &Inquiry, now: Now) -> ConnectionView {
         let mut channels: Vec<ChannelView> = self
             .channels
             .iter()
@@ -25,14 +22,20 @@ impl Session {
             let encoded = self.client_properties.encoded();
             super::arguments::arguments(encoded.as_table()).unwrap_or_default()
         };
-        inquiry.answer(ConnectionView {
+        ConnectionView {
             frame_max: self.frame_max,
-            timeout_s: self.heartbeat / SECOND,
+            timeout_s: self.heartbeat_s(),
             client_properties: if inquiry.is_brief() { Arguments::default() } else { properties() },
             pending_frames: self.replies.len(),
             channels,
             ..self.client.view(self.alarm, now)
-        });
+        }
+    }
+
+    /// The negotiated interval of heartbeats in seconds; 0 is off.
+    pub(super) fn heartbeat_s(&self) -> u64 {
+        // Two missed ones end the connection (specification 4.2.7).
+        self.client.input_every / (2 * SECOND)
     }
 
     fn describe_channel(&self, number: u16, channel: &Channel) -> ChannelView {

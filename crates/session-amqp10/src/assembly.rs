@@ -235,17 +235,9 @@ impl Assembly {
     /// Checks the first transfer of a delivery. Returns its delivery-id, and whether it is settled.
     #[inline]
     fn check_first(&self, transfer: &Transfer<'_>, grant: &mut Grant) -> Result<(Serial, bool)> {
-        let Some(id) = transfer.delivery_id.map(Serial) else {
-            return Err(Failure::link(
-                condition::INVALID_FIELD,
-                "transfer without delivery-id: it must be on the first transfer of a delivery",
-            ));
-        };
+        let Some(id) = transfer.delivery_id.map(Serial) else { return Err(without_id()) };
         if !grant.begin_delivery() {
-            return Err(Failure::link(
-                condition::TRANSFER_LIMIT_EXCEEDED,
-                format!("delivery {id} was sent without link credit: wait for a flow"),
-            ));
+            return Err(without_credit(id));
         }
         let settled = transfer.settled.unwrap_or(false);
         let contradicts = match self.settle_mode {
@@ -254,16 +246,10 @@ impl Assembly {
             SenderSettleMode::Unsettled => settled,
         };
         if contradicts {
-            return Err(Failure::link(
-                condition::INVALID_FIELD,
-                format!(
-                    "sender settle mode is '{}' but transfer settled flag is interpreted as being '{settled}'",
-                    if settled { "unsettled" } else { "settled" }
-                ),
-            ));
+            return Err(contradicting(settled));
         }
         if transfer.rcv_settle_mode == Some(ReceiverSettleMode::Second) {
-            return Err(Failure::link(condition::NOT_IMPLEMENTED, "rcv-settle-mode second not supported"));
+            return Err(second_mode());
         }
         Ok((id, settled))
     }
@@ -300,12 +286,39 @@ impl Assembly {
     }
 }
 
+#[inline]
 fn check_size(size: usize, size_max: u64) -> Result<()> {
-    if size as u64 <= size_max {
-        return Ok(());
-    }
-    Err(Failure::link(
-        condition::MESSAGE_SIZE_EXCEEDED,
-        format!("message size ({size} bytes) > maximum message size ({size_max} bytes)"),
-    ))
+    if size as u64 <= size_max { Ok(()) } else { Err(too_large(size, size_max)) }
+}
+
+// The errors of a transfer are made apart from its checks, so that these are short enough to be inlined for each message.
+
+#[cold]
+fn without_id() -> Failure {
+    let text = "transfer without delivery-id: it must be on the first transfer of a delivery";
+    Failure::link(condition::INVALID_FIELD, text)
+}
+
+#[cold]
+fn without_credit(id: Serial) -> Failure {
+    let text = format!("delivery {id} was sent without link credit: wait for a flow");
+    Failure::link(condition::TRANSFER_LIMIT_EXCEEDED, text)
+}
+
+#[cold]
+fn contradicting(settled: bool) -> Failure {
+    let mode = if settled { "unsettled" } else { "settled" };
+    let text = format!("sender settle mode is '{mode}' but transfer settled flag is interpreted as being '{settled}'");
+    Failure::link(condition::INVALID_FIELD, text)
+}
+
+#[cold]
+fn second_mode() -> Failure {
+    Failure::link(condition::NOT_IMPLEMENTED, "rcv-settle-mode second not supported")
+}
+
+#[cold]
+fn too_large(size: usize, size_max: u64) -> Failure {
+    let text = format!("message size ({size} bytes) > maximum message size ({size_max} bytes)");
+    Failure::link(condition::MESSAGE_SIZE_EXCEEDED, text)
 }

@@ -316,25 +316,6 @@ impl Connection {
             Link::Coordinator(_) | Link::Requests(_) => self.client.account.give(Kind::Links, 1),
         }
     }
-
-    /// Handles a closed socket: see [`leveret_broker::Connection::disconnected`].
-    pub(crate) fn disconnected(&mut self, now: Now) {
-        if std::mem::replace(&mut self.client.gone, true) {
-            return;
-        }
-        match self.phase {
-            Phase::Closing | Phase::Finished | Phase::Refused => self.told().closed(now),
-            _ => self.told().lost(now),
-        }
-        self.leave(now);
-        self.phase = Phase::Finished;
-        self.hide_wait();
-        let wait = match std::mem::take(&mut self.held) {
-            Held::Again { ticket } => Some(ticket.into()),
-            _ => None,
-        };
-        self.client.forget(wait);
-    }
 }
 
 /// Removes what waits to be sent on a link from its session. Returns the messages that have to be requeued.

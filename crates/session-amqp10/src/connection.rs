@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leveret_amqp10::{FrameKind, HEADER_AMQP, Performative, condition, decode_frame, performative::Transfer};
+use leveret_amqp10::{
+    FrameKind, HEADER_AMQP, Performative, condition, decode_frame, encode_empty, performative::Transfer,
+};
 use leveret_model::{Action, Permit, Refused};
 use leveret_queue::Signal;
 use rustc_hash::FxHashMap;
@@ -14,7 +16,7 @@ use super::coordinator::Transactions;
 use super::deliver::Waking;
 use super::disposition::Settlements;
 use super::error::{Failure, Result, Scope};
-use super::held::{Held, ShownWait};
+use super::held::Held;
 use super::leaving::Leaving;
 use super::link::Link;
 use super::management::Waiting;
@@ -22,12 +24,16 @@ use super::publisher::WideRun;
 use super::session::Session;
 use super::sessions::Sessions;
 use super::unconfirmed::Due;
-use leveret_broker::outbox::Event;
+use leveret_broker::inquiry::Inquiry;
+use leveret_broker::reply::Reply;
 use leveret_broker::settings::TURN_BYTES_MAX;
 use leveret_broker::ticket::{Awaited, Ticket};
-use leveret_broker::time::{Nanos, Now};
-use leveret_broker::turn_budget::{CONSUMER, CONTROL, EVENT};
+use leveret_broker::time::{Now, SECOND};
+use leveret_broker::turn_budget::{CONSUMER, CONTROL};
+use leveret_broker::views::ConnectionView;
+use leveret_broker::wait_for::WaitFor;
 use leveret_session::client_connection::ClientConnection;
+use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
 
 /// The state of a connection (2.4.6 and 5.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,10 +66,6 @@ pub(crate) struct Connection {
     pub(crate) frame_max_in: u32,
     /// Largest frame that the client takes, in bytes.
     pub(crate) frame_max_out: u32,
-    /// The client wants to hear from us within this time; 0 is off.
-    pub(crate) idle_out: Nanos,
-    /// We want to hear from the client within this time; 0 is off.
-    pub(crate) idle_in: Nanos,
     pub(super) sessions: Sessions,
     /// Channel and handle of links that are notified, by the key in their queue's signals or waiting responses.
     pub(crate) links: FxHashMap<u64, (u16, u32)>,
@@ -80,7 +82,6 @@ pub(crate) struct Connection {
     pub(crate) responses: VecDeque<Waiting>,
     pub(crate) transactions: Transactions,
     pub(crate) held: Held,
-    pub(crate) shown_wait: Option<ShownWait>,
     /// The client maintains the node, and stays connected while it is in maintenance.
     pub(crate) ignores_maintenance: bool,
     /// Links that we detach and whose deliveries aren't all settled yet.
@@ -109,8 +110,6 @@ impl Connection {
             container: "".into(),
             frame_max_in: initial_frame_max,
             frame_max_out: initial_frame_max,
-            idle_out: 0,
-            idle_in: 0,
             sessions: Sessions::default(),
             links: FxHashMap::default(),
             unfinished: false,
@@ -122,7 +121,6 @@ impl Connection {
             responses: VecDeque::new(),
             transactions: Transactions::default(),
             held: Held::No,
-            shown_wait: None,
             ignores_maintenance: false,
             failed_links: VecDeque::new(),
             ended: VecDeque::new(),
@@ -133,92 +131,6 @@ impl Connection {
             declaring: None,
             due: Vec::new(),
         }
-    }
-
-    pub(crate) fn is_finished(&self) -> bool {
-        self.phase == Phase::Finished && !self.is_ending()
-    }
-
-    /// Whether work that was begun is left, most often an end: turns go on with it.
-    pub(crate) fn is_ending(&self) -> bool {
-        let is_leaving = self.leaving.is_under_way() || !self.ended.is_empty() || !self.failed_links.is_empty();
-        is_leaving || !self.fan_outs.is_empty()
-    }
-
-    pub(crate) fn wants_read(&self) -> bool {
-        self.takes_input() && !self.client.output.is_full()
-    }
-
-    /// True if we aren't applying backpressure; only then may a silent client be timed out.
-    pub(crate) fn takes_input(&self) -> bool {
-        self.has_turn_for_input() && !self.client.waits_for_log
-    }
-
-    fn has_turn_for_input(&self) -> bool {
-        let is_over = matches!(self.phase, Phase::Finished | Phase::Refused);
-        matches!(self.held, Held::No) && !self.client.paused && !self.is_ending() && !is_over
-    }
-
-    pub(crate) fn wants_turn(&self) -> bool {
-        // If the socket is full, it wakes the task once it has room.
-        !self.client.events.is_empty()
-            || self.is_ending()
-            || self.held == Held::NextTurn
-            || (self.phase == Phase::Running && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
-            || (self.unfinished && self.client.output.len() < TURN_BYTES_MAX)
-            || (!self.client.starved.is_empty() && self.client.output.is_empty())
-    }
-
-    /// Handles input: see [`leveret_broker::Connection::receive`].
-    pub(crate) fn receive(&mut self, input: &[u8], now: Now) -> usize {
-        self.client.last_input = now.monotonic;
-        self.client.budget.renew();
-        let mut used = 0;
-        while self.has_turn_for_input() && !self.client.output.is_full() {
-            if self.client.budget.is_spent() {
-                self.client.paused = true;
-                break;
-            }
-            if self.phase == Phase::Header {
-                let Some(header) = input[used..].first_chunk::<8>() else { break };
-                used += header.len();
-                self.header(header);
-                continue;
-            }
-            if self.phase == Phase::Running && self.publishes_wait() {
-                self.flush_runs(now);
-                self.held = Held::LogRoom;
-                break;
-            }
-            if self.client.unwritten.is_full() {
-                self.held = Held::Upload;
-                break;
-            }
-            let (frame, length) = match decode_frame(&input[used..], self.frame_max_in) {
-                Ok(Some(found)) => found,
-                Ok(None) => break,
-                Err(error) => {
-                    self.fail(error.into(), now);
-                    used = input.len();
-                    break;
-                }
-            };
-            if let Err(failure) = self.frame(frame.kind, frame.channel, frame.body, now) {
-                self.fail(failure, now);
-            }
-            if matches!(self.held, Held::Again { .. } | Held::NextTurn) {
-                // The frame is handled again when the data it needs is there, or with a new turn's budget.
-                break;
-            }
-            used += length;
-        }
-        self.flush_runs(now);
-        self.flush_settlements(now);
-        self.answer_requests(now);
-        self.show_wait(now);
-        self.register();
-        self.client.broker.streams.announce();
-        if self.phase == Phase::Finished { input.len() } else { used }
     }
 
     fn header(&mut self, header: &[u8; 8]) {
@@ -233,7 +145,7 @@ impl Connection {
         self.phase = Phase::Finished;
     }
 
-    fn frame(&mut self, kind: FrameKind, channel: u16, body: &[u8], now: Now) -> Result<()> {
+    fn handle(&mut self, kind: FrameKind, channel: u16, body: &[u8], now: Now) -> Result<()> {
         match (self.phase, kind) {
             (Phase::SaslInit, FrameKind::Sasl) => return self.sasl(body, now),
             (Phase::SaslInit, FrameKind::Amqp) => {
@@ -401,77 +313,199 @@ impl Connection {
         Ok(())
     }
 
-    /// Runs one turn: see [`leveret_broker::Connection::turn`].
-    pub(crate) fn turn(&mut self, now: Now) {
-        self.client.budget.renew();
-        self.client.paused = false;
-        self.client.pace.pass(now.monotonic);
+    /// The permit for an action of this connection's user in its vhost.
+    pub(crate) fn authorize(&self, action: Action<'_>) -> core::result::Result<Permit, Refused> {
+        self.client.authorize(action)
+    }
+}
+
+impl Steps for Connection {
+    fn client(&self) -> &ClientConnection {
+        &self.client
+    }
+
+    fn client_mut(&mut self) -> &mut ClientConnection {
+        &mut self.client
+    }
+
+    fn is_open(&self) -> bool {
+        self.phase == Phase::Running
+    }
+
+    fn is_held(&self) -> bool {
+        !matches!(self.held, Held::No)
+    }
+
+    fn is_ending(&self) -> bool {
+        let is_leaving = self.leaving.is_under_way() || !self.ended.is_empty() || !self.failed_links.is_empty();
+        is_leaving || !self.fan_outs.is_empty()
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Finished | Phase::Refused)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.phase == Phase::Finished
+    }
+
+    fn has_published(&self) -> bool {
+        self.has_published
+    }
+
+    fn has_work(&self) -> bool {
+        // If the socket is full, it wakes the task once it has room.
+        self.held == Held::NextTurn
+            || (self.phase == Phase::Running && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
+            || (self.unfinished && self.client.output.len() < TURN_BYTES_MAX)
+            || (!self.client.starved.is_empty() && self.client.output.is_empty())
+    }
+
+    fn frame(&mut self, input: &[u8], now: Now) -> driven::Frame {
+        if self.phase == Phase::Header {
+            let Some(header) = input.first_chunk::<8>() else { return driven::Frame::Waits };
+            self.header(header);
+            return driven::Frame::Used(header.len());
+        }
+        if self.phase == Phase::Running && self.publishes_wait() {
+            self.flush_runs(now);
+            self.held = Held::LogRoom;
+            return driven::Frame::Waits;
+        }
+        if self.client.unwritten.is_full() {
+            self.held = Held::Upload;
+            return driven::Frame::Waits;
+        }
+        let (frame, length) = match decode_frame(input, self.frame_max_in) {
+            Ok(Some(found)) => found,
+            Ok(None) => return driven::Frame::Waits,
+            Err(error) => {
+                self.fail(error.into(), now);
+                return driven::Frame::Broken;
+            }
+        };
+        if let Err(failure) = self.handle(frame.kind, frame.channel, frame.body, now) {
+            self.fail(failure, now);
+        }
+        match self.held {
+            // The frame is handled again when the data it needs is there, or with a new turn's budget.
+            Held::Again { .. } | Held::NextTurn => driven::Frame::Waits,
+            _ => driven::Frame::Used(length),
+        }
+    }
+
+    fn flush(&mut self, now: Now) {
+        self.flush_runs(now);
+        self.flush_settlements(now);
+        self.answer_requests(now);
+    }
+
+    fn go_on(&mut self, now: Now) -> bool {
         let is_held_by_end = self.held == Held::NextTurn;
         if is_held_by_end {
             self.held = Held::No;
         }
         self.go_on_ending(now);
-        self.client.outbox.drain_after(&mut self.client.events);
-        while !self.client.budget.is_spent()
-            && let Some(event) = self.client.events.pop_front()
-        {
-            self.client.budget.spend(EVENT);
-            self.event(event, now);
+        !is_held_by_end
+    }
+
+    fn signal(&mut self, signal: Signal, now: Now) {
+        match signal {
+            Signal::Scheduled(key) => self.client.scheduled.push_back(key),
+            Signal::Drained { key, delivery_count, available } => self.drained(key, delivery_count, available),
+            Signal::Cancelled(key) => self.queue_gone(key, now),
+            Signal::Loaded(_) => {}
         }
-        if self.client.gone {
-            // Work that ended in this turn may have published; those runs still have to be applied.
-            self.client.hand_over();
-            self.client.broker.streams.announce();
+    }
+
+    fn alarm_changed(&mut self) {
+        self.set_alarm(self.client.broker.alarms.publishing_blocked());
+    }
+
+    fn reply(&mut self, reply: Reply, now: Now) {
+        self.deliver_replies(&reply, now);
+    }
+
+    fn view(&self, inquiry: &Inquiry, now: Now) -> ConnectionView {
+        self.describe_connection(inquiry, now)
+    }
+
+    fn close_for_maintenance(&mut self, now: Now) {
+        if let Err(failure) = self.check_maintenance() {
+            self.fail(failure, now);
+        }
+    }
+
+    fn shed(&mut self, reason: &str, now: Now) {
+        self.fail(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, reason), now);
+    }
+
+    fn close(&mut self, reason: &str, now: Now) {
+        let text = format!("Connection forced: {reason}");
+        self.fail(Failure::connection(condition::CONNECTION_FORCED, text), now);
+    }
+
+    fn durable(&mut self, now: Now) {
+        self.confirm(now);
+        self.answer_settlements();
+        self.answer_discharges();
+        self.answer_requests(now);
+        self.end_reached_hold(now);
+    }
+
+    fn deliver(&mut self, now: Now) {
+        if self.phase == Phase::Running && !self.is_ending() {
+            self.wake_more(now);
+            self.serve_consumers(now);
+        }
+    }
+
+    fn end_turn(&mut self) {
+        self.send_flows();
+    }
+
+    /// Idle timeouts begin with `open` (specification 2.4.5).
+    fn keeps_alive(&self) -> bool {
+        self.phase == Phase::Running
+    }
+
+    fn expects_input(&self) -> bool {
+        let is_free = !self.is_held() && !self.client.paused && !self.is_ending() && !self.is_over();
+        is_free && !self.client.waits_for_log
+    }
+
+    fn deadline_passed(&mut self, now: Now) {
+        match self.phase {
+            Phase::Refused => self.send_login_refused(),
+            Phase::Closing => self.phase = Phase::Finished,
+            _ => {
+                self.told().cut(HANDSHAKE_TIMEOUT, now);
+                self.phase = Phase::Finished;
+            }
+        }
+    }
+
+    fn fell_silent(&mut self, now: Now) {
+        let seconds = self.client.input_every / SECOND;
+        let text = format!("no frame received from client within idle timeout threshold of {seconds}s");
+        self.fail(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, text), now);
+    }
+
+    fn send_heartbeat(&mut self) {
+        encode_empty(self.client.output.buffer());
+    }
+
+    fn show_wait(&mut self, now: Now) {
+        let reason = self.publishes_wait_for();
+        if self.client.shown_wait() == reason {
             return;
         }
-        self.durable_work(now);
-        if self.phase == Phase::Running && !is_held_by_end && !self.is_ending() {
-            self.wake_more(now);
-            self.deliver(now);
-        }
-        self.send_flows();
-        self.keep_time(now);
-        self.show_wait(now);
-        self.register();
-        self.client.counters.flush();
-        self.client.broker.streams.announce();
-    }
-
-    fn event(&mut self, event: Event, now: Now) {
-        match event {
-            Event::Queue(Signal::Scheduled(key)) => self.client.scheduled.push_back(key),
-            Event::Queue(Signal::Drained { key, delivery_count, available }) => {
-                self.drained(key, delivery_count, available)
-            }
-            Event::Queue(Signal::Cancelled(key)) => self.queue_gone(key, now),
-            Event::Queue(Signal::Loaded(_)) => {}
-            Event::Alarm => self.set_alarm(self.client.broker.alarms.publishing_blocked()),
-            Event::Reply(reply) => self.deliver_replies(&reply, now),
-            // The connection checks in this turn whether its body is there.
-            Event::Body => {}
-            Event::Durable(stream) => self.client.registered.notified(stream, false),
-            Event::Written(stream) => self.client.registered.notified(stream, true),
-            // A connection that isn't open yet is refused when it opens.
-            Event::Maintenance if self.phase == Phase::Running => {
-                if let Err(failure) = self.check_maintenance() {
-                    self.fail(failure, now);
-                }
-            }
-            Event::Maintenance => {}
-            Event::Describe(inquiry) => self.answer_inquiry(&inquiry, now),
-            Event::Shed(reason) => {
-                if !self.client.is_logged_in() {
-                    self.fail(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, &*reason), now);
-                }
-            }
-            Event::Close(reason) => {
-                let text = format!("Connection forced: {reason}");
-                self.fail(Failure::connection(condition::CONNECTION_FORCED, text), now);
-            }
+        match reason {
+            Some(reason) => self.client.show_wait(reason, self.queues_that_wait(reason), now),
+            None => self.client.hide_wait(),
         }
     }
 
-    /// Registers for a wake-up at the next positions that this connection waits for.
     fn register(&mut self) {
         let held = match self.held {
             Held::Again { ticket } => Some(Awaited::durable(ticket)),
@@ -479,19 +513,21 @@ impl Connection {
         };
         let (responses, discharges) = (self.next_response_awaited(), self.transactions.awaited());
         let awaited = self.answers.awaited().chain(responses).chain(discharges).chain(held);
-        self.client.waits_for_log = self.publishes_wait();
         let wants_room = matches!(self.held, Held::LogRoom) || self.client.waits_for_log;
         self.client.register(awaited, wants_room);
     }
 
-    /// True while this connection's publishes have to wait for the disk: the third level of flow control. It doesn't
-    /// apply to a connection that never published.
-    pub(crate) fn publishes_wait(&self) -> bool {
-        self.has_published && self.client.is_log_full()
-    }
-
-    /// The permit for an action of this connection's user in its vhost.
-    pub(crate) fn authorize(&self, action: Action<'_>) -> core::result::Result<Permit, Refused> {
-        self.client.authorize(action)
+    fn cut_off(&mut self, now: Now) -> Option<WaitFor> {
+        match self.phase {
+            Phase::Closing | Phase::Finished | Phase::Refused => self.told().closed(now),
+            _ => self.told().lost(now),
+        }
+        self.leave(now);
+        self.phase = Phase::Finished;
+        self.client.hide_wait();
+        match std::mem::take(&mut self.held) {
+            Held::Again { ticket } => Some(ticket.into()),
+            _ => None,
+        }
     }
 }

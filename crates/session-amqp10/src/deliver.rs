@@ -30,7 +30,7 @@ pub(super) struct Waking {
 
 impl Connection {
     /// Serves scheduled consumers until the output holds one write's worth.
-    pub(crate) fn deliver(&mut self, now: Now) {
+    pub(crate) fn serve_consumers(&mut self, now: Now) {
         let (links, sessions) = (&self.links, &mut self.sessions);
         let takes_more = self.client.tell_room(|key, has_room| {
             let Some(&(channel, handle)) = links.get(&key) else { return false };

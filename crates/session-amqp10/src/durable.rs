@@ -15,18 +15,11 @@ use super::session::Session;
 use super::unconfirmed::{Due, Outcome, merge};
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::time::Now;
+use leveret_session::driven::Steps;
 
 impl Connection {
-    /// Applies, confirms and answers everything that became durable.
-    pub(crate) fn durable_work(&mut self, now: Now) {
-        if !self.client.apply_durable() {
-            // The rest follows in the next turn: the position that it waits for has been reached.
-            return;
-        }
-        self.confirm(now);
-        self.answer_settlements();
-        self.answer_discharges();
-        self.answer_requests(now);
+    /// Unblocks input if what it waits for has been reached.
+    pub(crate) fn end_reached_hold(&mut self, now: Now) {
         let goes_on = match self.held {
             Held::Again { ticket } => self.client.broker.streams.is_durable(ticket),
             Held::LogRoom => !self.publishes_wait(),
@@ -54,7 +47,7 @@ impl Connection {
     }
 
     /// Sends the outcomes that are due, merged over all links of a session.
-    fn confirm(&mut self, now: Now) {
+    pub(crate) fn confirm(&mut self, now: Now) {
         for channel in self.sessions.channels_with_work() {
             let Some(mut session) = self.sessions.take(channel) else { continue };
             if !session.confirming.is_empty() {

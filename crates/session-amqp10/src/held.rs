@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_queue::{QueueWait, WaitReason};
+use leveret_queue::WaitReason;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
@@ -11,7 +11,7 @@ use super::link::Link;
 use super::publisher::{Destination, Publisher};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::ticket::Ticket;
-use leveret_broker::time::Now;
+use leveret_session::driven::Steps;
 
 /// The reason why the connection's input is blocked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,42 +32,20 @@ pub(crate) enum Held {
     LogRoom,
 }
 
-/// The wait of a client's publishes as listings show it: the reason, and the queues that show it too.
-pub(crate) struct ShownWait {
-    reason: WaitReason,
-    queues: SmallVec<[QueueRef; 2]>,
-}
-
 impl Connection {
-    /// Updates the reason that listings show for a wait of the client's publishes.
-    pub(crate) fn show_wait(&mut self, now: Now) {
-        let reason = self.publishes_wait_for();
-        if self.shown_wait.as_ref().map(|shown| shown.reason) == reason {
-            return;
-        }
-        self.hide_wait();
-        let Some(reason) = reason else { return };
-        self.client.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
+    /// The queues that show this wait of the client's publishes.
+    pub(crate) fn queues_that_wait(&self, reason: WaitReason) -> SmallVec<[QueueRef; 2]> {
         let for_log = matches!(reason, WaitReason::LogFull | WaitReason::DiskFull);
-        let is_own = for_log && !self.client.log_wait().1;
-        let queues = match is_own || reason == WaitReason::Pacing {
+        match (for_log && !self.client.log_wait().1) || reason == WaitReason::Pacing {
             // This connection's own share is used up, or the queue shows it itself.
             true => SmallVec::new(),
             false => self.published_to(),
-        };
-        queues.iter().for_each(|queue| queue.publisher_held(reason, now.monotonic));
-        self.shown_wait = Some(ShownWait { reason, queues });
+        }
     }
 
-    /// Ends the wait that listings show.
-    pub(crate) fn hide_wait(&mut self) {
-        let Some(ShownWait { reason, queues }) = self.shown_wait.take() else { return };
-        self.client.outbox.set_wait(None);
-        queues.iter().for_each(|queue| queue.publisher_released(reason));
-    }
-
-    fn publishes_wait_for(&self) -> Option<WaitReason> {
-        if !self.has_published || self.client.gone || self.is_finished() {
+    /// The reason why the client's publishes wait, if they do.
+    pub(crate) fn publishes_wait_for(&self) -> Option<WaitReason> {
+        if !self.has_published || self.client.gone || self.is_closed() && !self.is_ending() {
             None
         } else if self.client.broker.alarms.publishing_blocked() {
             Some(WaitReason::Alarm)

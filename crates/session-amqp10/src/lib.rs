@@ -37,7 +37,6 @@ mod sasl;
 mod send;
 mod session;
 mod sessions;
-mod time;
 mod told;
 mod transacted;
 mod transfer;

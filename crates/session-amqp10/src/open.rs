@@ -73,8 +73,9 @@ impl Connection {
         self.frame_max_out = frame_max_out;
         self.frame_max_in = if settings.frame_max == 0 { u32::MAX } else { settings.frame_max };
         self.client.channel_max = open.channel_max.min(settings.session_max.saturating_sub(1));
-        self.idle_out = u64::from(idle) * 1_000_000;
-        self.idle_in = u64::from(settings.heartbeat_s) * SECOND;
+        // Twice as often as the client wants to hear from us.
+        self.client.output_every = u64::from(idle) * 1_000_000 / 2;
+        self.client.input_every = u64::from(settings.heartbeat_s) * SECOND;
         self.client.deadline = None;
         self.client.last_input = now.monotonic;
         self.phase = Phase::Running;
@@ -106,7 +107,7 @@ impl Connection {
             max_frame_size: self.frame_max_in,
             channel_max: self.client.channel_max,
             // Half of the time that we tolerate (2.4.5).
-            idle_time_out: (self.idle_in > 0).then(|| u32::from(settings.heartbeat_s) * 500),
+            idle_time_out: (self.client.input_every > 0).then(|| u32::from(settings.heartbeat_s) * 500),
             outgoing_locales: Symbols::NONE,
             incoming_locales: Symbols::NONE,
             offered_capabilities: Symbols::of(&CAPABILITIES),

@@ -3,10 +3,10 @@
 use leveret_amqp10::{HEADER_AMQP, HEADER_SASL};
 
 use super::connection::Connection;
-use leveret_broker::output::Output;
 use leveret_broker::protocol::{Accepted, Protocol, ProtocolInfo, Recognised, Session};
-use leveret_broker::time::{Nanos, Now};
+use leveret_broker::time::Now;
 use leveret_session::client_connection::ClientConnection;
+use leveret_session::driven::Driven;
 
 /// The protocol AMQP 1.0.
 #[derive(Debug, Clone, Copy)]
@@ -37,56 +37,6 @@ impl Protocol for Amqp10Protocol {
     fn begin(&self, accepted: Accepted, now: Now) -> Box<dyn Session> {
         let mut connection = Connection::new(ClientConnection::new(accepted, now));
         connection.start();
-        Box::new(connection)
-    }
-}
-
-impl Session for Connection {
-    fn receive(&mut self, input: &[u8], now: Now) -> usize {
-        self.receive(input, now)
-    }
-
-    fn turn(&mut self, now: Now) {
-        self.turn(now);
-    }
-
-    fn wants_turn(&self) -> bool {
-        self.wants_turn()
-    }
-
-    fn wants_read(&self) -> bool {
-        self.wants_read()
-    }
-
-    fn next_deadline(&self) -> Option<Nanos> {
-        self.next_deadline()
-    }
-
-    fn next_pace(&self) -> Option<Nanos> {
-        self.client.pace.next_turn()
-    }
-
-    fn is_finished(&self) -> bool {
-        self.is_finished()
-    }
-
-    fn is_ending(&self) -> bool {
-        self.is_ending()
-    }
-
-    fn is_logged_in(&self) -> bool {
-        self.client.is_logged_in()
-    }
-
-    fn output(&mut self) -> &mut Output {
-        &mut self.client.output
-    }
-
-    fn transferred(&mut self, read: u64, written: u64, now: Now) {
-        self.client.counters.transferred(read, written, now.monotonic);
-    }
-
-    fn disconnected(&mut self, now: Now) {
-        self.disconnected(now);
+        Box::new(Driven(connection))
     }
 }

@@ -70,7 +70,16 @@ impl Session {
     }
 
     /// Puts a link in its place. The caller has checked the handle against [`Session::handle_max`].
+    #[inline]
     pub(crate) fn put(&mut self, handle: u32, link: Box<Link>) {
+        match self.links.get_mut(handle as usize) {
+            Some(slot @ None) => *slot = Some(link),
+            _ => self.put_anew(handle, link),
+        }
+    }
+
+    #[inline(never)]
+    fn put_anew(&mut self, handle: u32, link: Box<Link>) {
         let at = handle as usize;
         if at >= self.links.len() {
             self.links.extend((self.links.len()..=at).map(|_| None));

@@ -20,7 +20,16 @@ impl Sessions {
     }
 
     /// Puts a session in its place.
-    pub(super) fn put(&mut self, mut session: Box<Session>) {
+    #[inline]
+    pub(super) fn put(&mut self, session: Box<Session>) {
+        match self.slots.get_mut(usize::from(session.channel)) {
+            Some(slot @ None) if session.listed || !session.has_work() => *slot = Some(session),
+            _ => self.put_and_list(session),
+        }
+    }
+
+    #[inline(never)]
+    fn put_and_list(&mut self, mut session: Box<Session>) {
         if !session.listed && session.has_work() {
             session.listed = true;
             self.with_work.push(session.channel);

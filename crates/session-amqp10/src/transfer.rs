@@ -23,6 +23,17 @@ use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_session::fan_out::{FanOut, FannedOut};
 
+/// A message on its way in, with its address.
+struct Arriving<'a> {
+    destination: &'a Destination,
+    exchange: &'a [u8],
+    key: &'a [u8],
+    complete: &'a Complete<'a>,
+    message: &'a Incoming<'a>,
+    /// Generation of the snapshot when the message came: an older route is looked up again.
+    generation: u64,
+}
+
 /// One of [`Connection::flush_run`] and [`Connection::flush_run_in_parts`].
 type Flush = fn(&mut Connection, &mut Session, u32, &mut Publisher, Now);
 
@@ -142,14 +153,17 @@ impl Connection {
         }
         let (exchange, key) = match address_of(destination, &message) {
             Ok(found) => found,
-            Err(failure) => return self.misaddressed(session, handle, publisher, destination, complete, failure, now),
+            Err(failure) if matches!(destination, Destination::Anonymous) => {
+                return self.misaddressed(session, handle, publisher, complete, failure, now);
+            }
+            Err(failure) => return Err(failure),
         };
         let (exchange, key) = (exchange.as_bytes(), key.as_bytes());
         let generation = self.client.broker.registry.generation();
         let goes_on = complete.transaction.is_none() && publisher.run.goes_on_with(&message, generation);
         if !goes_on {
-            let address = (exchange, key);
-            if !self.turn_to(session, handle, publisher, destination, complete, &message, address, generation, now)? {
+            let arriving = Arriving { destination, exchange, key, complete, message: &message, generation };
+            if !self.turn_to(session, handle, publisher, &arriving, now)? {
                 return Ok(());
             }
         }
@@ -185,23 +199,19 @@ impl Connection {
 
     /// Finds the way of a message that doesn't simply follow the one before it, and makes the link's run take it. False
     /// if the message is finished by that: it was refused, reached no queue, or waits in its transaction.
-    #[allow(clippy::too_many_arguments)]
     fn turn_to(
         &mut self,
         session: &mut Session,
         handle: u32,
         publisher: &mut Publisher,
-        destination: &Destination,
-        complete: &Complete<'_>,
-        message: &Incoming<'_>,
-        (exchange, key): (&[u8], &[u8]),
-        generation: u64,
+        arriving: &Arriving<'_>,
         now: Now,
     ) -> Result<bool> {
+        let Arriving { destination, exchange, key, complete, message, generation } = *arriving;
         let route = match self.route(exchange, key, message) {
             Ok(route) => route,
             Err(failure) if matches!(destination, Destination::Anonymous) => {
-                self.misaddressed(session, handle, publisher, destination, complete, failure, now)?;
+                self.misaddressed(session, handle, publisher, complete, failure, now)?;
                 return Ok(false);
             }
             Err(failure) => {
@@ -303,18 +313,16 @@ impl Connection {
 
     /// Handles a message without a destination on an anonymous terminus. It is rejected; if the client settled it, so
     /// that it would never know, the link ends instead (anonymous terminus, 2.2.2).
-    #[allow(clippy::too_many_arguments)]
     fn misaddressed(
         &mut self,
         session: &mut Session,
         handle: u32,
         publisher: &mut Publisher,
-        destination: &Destination,
         complete: &Complete<'_>,
         mut failure: Failure,
         now: Now,
     ) -> Result<()> {
-        if failure.scope != Scope::Link || !matches!(destination, Destination::Anonymous) {
+        if failure.scope != Scope::Link {
             return Err(failure);
         }
         if complete.settled {

@@ -3,7 +3,7 @@
 use leveret_amqp10::value::MapRef;
 use leveret_model::Arguments;
 
-use super::connection::{Connection, Phase};
+use super::connection::Connection;
 use super::link::Link;
 use super::session::Session;
 use leveret_broker::inquiry::Inquiry;
@@ -16,11 +16,8 @@ pub(super) fn arguments(properties: MapRef<'_>) -> Arguments {
 }
 
 impl Connection {
-    /// Answers an inquiry, if the connection is open.
-    pub(crate) fn answer_inquiry(&mut self, inquiry: &Inquiry, now: Now) {
-        if self.phase != Phase::Running {
-            return;
-        }
+    /// The connection as listings show it.
+    pub(crate) fn describe_connection(&self, inquiry: &Inquiry, now: Now) -> ConnectionView {
         let sessions: Vec<SessionView> = self
             .sessions
             .iter()
@@ -28,15 +25,15 @@ impl Connection {
             .map(|session| self.describe_session(session))
             .collect();
         let is_blocked = self.client.broker.alarms.publishing_blocked();
-        inquiry.answer(ConnectionView {
+        ConnectionView {
             frame_max: self.frame_max_out.min(self.frame_max_in),
-            timeout_s: self.idle_in / SECOND,
+            timeout_s: self.client.input_every / SECOND,
             client_properties: if inquiry.is_brief() { Arguments::default() } else { self.client_properties.clone() },
             container_id: Some(self.container.clone()),
             pending_frames: self.responses.len() + sessions.iter().map(|session| session.pending).sum::<usize>(),
             sessions,
             ..self.client.view(is_blocked, now)
-        });
+        }
     }
 
     fn describe_session(&self, session: &Session) -> SessionView {

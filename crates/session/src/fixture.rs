@@ -2,29 +2,18 @@
 
 use std::sync::Arc;
 
+use leveret_broker::authenticate::Anybody;
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::{Authenticate, Broker, Now, Settings};
+use leveret_broker::{Broker, Now, Settings};
 use leveret_log::{MemoryDisk, Options};
-use leveret_model::{Command, DeclareQueue, Topology};
-
-struct Nobody;
-
-impl Authenticate for Nobody {
-    fn authenticate(&self, _: &Topology, _: &str, _: &[u8], _: bool) -> Result<String, String> {
-        Err("nobody may".to_owned())
-    }
-
-    fn recognise(&self, _: &Topology, _: &str, _: bool) -> Result<String, String> {
-        Err("nobody may".to_owned())
-    }
-}
+use leveret_model::{Command, DeclareQueue};
 
 /// A durable queue in a broker of its own, on an in-memory disk.
 pub(crate) fn queue() -> QueueRef {
     let now = Now { monotonic: 0, wall_ms: 0 };
     let (disk, counters) = (MemoryDisk::new(), vec![Arc::default()]);
     let (broker, _) =
-        Broker::recover(&disk, Options::default(), Settings::default(), Vec::new(), Arc::new(Nobody), counters, now)
+        Broker::recover(&disk, Options::default(), Settings::default(), Vec::new(), Arc::new(Anybody), counters, now)
             .expect("an empty disk");
     let declare = DeclareQueue {
         vhost: "/".into(),

@@ -9,6 +9,7 @@
 
 pub mod client_connection;
 pub mod confirms;
+pub mod driven;
 pub mod fan_out;
 #[cfg(test)]
 mod fixture;

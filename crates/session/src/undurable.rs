@@ -184,7 +184,10 @@ mod tests {
         undurable.note(written(12), &os, 100);
         undurable.note(durable(13), &synced, 100);
         undurable.note_confirm(&durable(13).into(), &synced);
-        assert_eq!(undurable.runs.of(StreamId::LOCAL).synced.len(), 1);
+        let runs = &mut undurable.runs.of(StreamId::LOCAL).synced;
+        let synced_runs: Vec<_> = runs.drain().collect();
+        assert_eq!(synced_runs.len(), 1);
+        synced_runs.iter().for_each(|(place, queue)| runs.note(*place, queue, 100));
         assert!(undurable.apply(&reached(13, 13), &mut TurnBudget::unlimited()));
         // Nor is anything added if all queues only have to be written.
         undurable.note(written(14), &os, 100);

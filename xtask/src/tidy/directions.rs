@@ -11,7 +11,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("routing", &["model", "message"]),
     ("queue", &["message", "metrics", "model"]),
     ("log", &[]),
-    ("broker", &["amqp091", "message", "routing", "queue", "model", "log", "metrics"]),
+    ("broker", &["message", "routing", "queue", "model", "log", "metrics"]),
     ("session", &["broker", "message", "queue", "model", "log", "metrics"]),
     ("session-amqp091", &["session", "broker", "amqp091", "message", "routing", "queue", "model", "log", "metrics"]),
     ("session-amqp10", &["session", "broker", "amqp10", "message", "routing", "queue", "model", "log", "metrics"]),
@@ -27,9 +27,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 /// Additional dependencies permitted in a crate's tests.
 const TESTS_MAY_USE: &[(&str, &[&str])] = &[
-    ("broker", &["amqp10"]),
-    // Sessions without sockets, of all protocols.
-    ("session", &["session-amqp091", "session-amqp10", "amqp091", "amqp10", "strict-client"]),
+    // Sessions without sockets, of all protocols, and the headers of their messages in routing.
+    ("session", &["session-amqp091", "session-amqp10", "amqp091", "amqp10", "strict-client", "routing"]),
     // For its power cuts: the files that a start writes before the log must survive them as well.
     ("node", &["strict-client", "sim", "session-amqp091", "session-amqp10"]),
     // A protocol of its own.

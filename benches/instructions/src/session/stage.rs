@@ -3,13 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use leveret_broker::authenticate::Anybody;
 use leveret_broker::ticket::StreamId;
-use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Protocol, Settings, Wake};
+use leveret_broker::{Broker, Connection, Now, Peer, Protocol, Settings, Wake};
 use leveret_log::{Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
-use leveret_model::{
-    Arguments, Bind, Command, DeclareQueue, DestinationName, PutUser, SetPermissions, Topology, Value,
-};
+use leveret_model::{Arguments, Bind, Command, DeclareQueue, DestinationName, PutUser, SetPermissions, Value};
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
 
@@ -21,18 +20,6 @@ use crate::{NOW_MS, QUEUE};
 const READ_MAX: usize = 32 << 10;
 /// Waits of the log for more records up to this long end at once, in nanoseconds.
 const COMPANY_NS: u64 = 10_000_000;
-
-struct Anybody;
-
-impl Authenticate for Anybody {
-    fn authenticate(&self, _: &Topology, _: &str, _: &[u8], _: bool) -> Result<String, String> {
-        Ok("guest".into())
-    }
-
-    fn recognise(&self, _: &Topology, name: &str, _: bool) -> Result<String, String> {
-        Ok(name.to_owned())
-    }
-}
 
 /// A waker without effect: all connections are polled in turn.
 pub(crate) struct Nobody;

@@ -203,11 +203,6 @@ impl<Q: Apply> Runs<Q> {
     pub fn drain(&mut self) -> impl Iterator<Item = (Place, Arc<Q>)> {
         self.0.drain(..).map(|unapplied| (unapplied.last, unapplied.queue))
     }
-
-    /// Number of entries.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
 }
 
 /// Runs of all streams.

@@ -46,6 +46,16 @@ struct Doubt {
     is_readable: bool,
 }
 
+/// The place of a record in the log.
+struct Place<'a> {
+    /// The bytes of its batch.
+    bytes: &'a Bytes,
+    run: &'a Run,
+    /// Index in the run.
+    index: u64,
+    position: Position,
+}
+
 pub(super) struct Replaying<'a> {
     disk: &'a dyn Disk,
     options: &'a Options,
@@ -406,7 +416,8 @@ impl<'a> Replaying<'a> {
             }
             for (i, record) in (0..).zip(batch.records_left(run, bytes)) {
                 let Some(record) = record else { continue };
-                self.replay_record(run, i, position + i, &record, bytes, report, replay);
+                let place = Place { bytes, run, index: i, position: position + i };
+                self.replay_record(&place, &record, report, replay);
             }
         }
         let is_whole = batch.faults.is_empty() && bytes.len() as u64 == header.padded_bytes();
@@ -423,18 +434,9 @@ impl<'a> Replaying<'a> {
         self.closed = header.flags & FLAG_CLOSING != 0;
     }
 
-    /// Replays the record with index `i` of a run.
-    #[expect(clippy::too_many_arguments)]
-    fn replay_record(
-        &mut self,
-        run: &Run,
-        i: u64,
-        position: Position,
-        record: &Record<'_>,
-        bytes: &Bytes,
-        report: &mut Report,
-        replay: &mut dyn Replay,
-    ) {
+    /// Replays a record.
+    fn replay_record(&mut self, place: &Place<'_>, record: &Record<'_>, report: &mut Report, replay: &mut dyn Replay) {
+        let Place { bytes, run, index, position } = *place;
         let covered = self.covered.get(&run.log).copied().unwrap_or_default();
         let covered = match covered {
             _ if planted!(ReplayTwice) => Covered::default(),
@@ -445,7 +447,7 @@ impl<'a> Replaying<'a> {
         };
         let is_new = match run.kind {
             // All messages of a reference record came into their log together.
-            RecordKind::Message | RecordKind::References => run.first + i >= covered.next,
+            RecordKind::Message | RecordKind::References => run.first + index >= covered.next,
             // The state of its log says nothing about the group's other logs.
             RecordKind::GroupCommit => true,
             _ => position > covered.position,
@@ -456,7 +458,7 @@ impl<'a> Replaying<'a> {
         report.replayed += 1;
         match run.kind {
             RecordKind::Message => {
-                let number = run.first + i;
+                let number = run.first + index;
                 if let Some(slot) = record.group {
                     let payload = bytes.slice_ref(record.payload);
                     self.groups.message(slot, position, (run.log, number, payload), report);

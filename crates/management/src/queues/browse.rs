@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use leveret_broker::direct::{PlainMessage, plain};
+use leveret_broker::direct::PlainMessage;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_model::Action;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ async fn messages(api: &Api, queue: &QueueRef, offset: u64, count: usize) -> Res
     let mut stored: HashMap<u64, PlainMessage> = HashMap::new();
     for peeked in broker.peek(queue, offset, count) {
         let message = match &peeked.held {
-            Some((batch, index)) => Some(plain(batch, *index, peeked.redelivered)),
+            Some((batch, index)) => Some(broker.plain(batch, *index, peeked.redelivered)),
             None => {
                 if !stored.contains_key(&peeked.number) {
                     stored = read(api, queue, peeked.number).await?;
@@ -80,7 +80,7 @@ pub(super) async fn read(api: &Api, queue: &QueueRef, from: u64) -> Result<HashM
     let mut messages = HashMap::new();
     for (first, batch) in runs {
         for at in 0..batch.len() {
-            messages.insert(first + at as u64, plain(&batch, at as u32, false));
+            messages.insert(first + at as u64, api.broker().plain(&batch, at as u32, false));
         }
     }
     Ok(messages)

@@ -6,7 +6,7 @@ use leveret_message::Batch;
 
 use crate::Nanos;
 use crate::answers::QueueState;
-use crate::contents::READ_AHEAD_BYTES;
+use crate::contents::{Held, READ_AHEAD_BYTES};
 use crate::effects::Effects;
 use crate::ledger_queue::ClassicQueue;
 use crate::stored_reads::StoredRead;
@@ -73,7 +73,8 @@ impl ClassicQueue {
                 (true, None) => run = Some(number),
                 (false, Some(start)) => {
                     let index = (start - first) as u32;
-                    self.contents.insert(start, batch.clone(), index, (number - start) as u32, true, now);
+                    let count = (number - start) as u32;
+                    self.contents.insert(start, Held::new(batch.clone(), index, count, true, now));
                     run = None;
                 }
                 _ => {}

@@ -15,6 +15,11 @@ impl Fanout {
         self.targets.remove(target);
     }
 
+    /// Number of targets, which every message goes to.
+    pub(crate) fn len(&self) -> usize {
+        self.targets.len()
+    }
+
     pub(crate) fn matches<'a>(&'a self, visit: &mut dyn FnMut(&'a RouteTarget)) {
         self.targets.for_each(visit);
     }

@@ -2,6 +2,7 @@
 //! that is left of a turn. Each protocol's connection holds one and adds its own states.
 
 mod login;
+mod shown_wait;
 mod topology;
 mod view;
 
@@ -12,6 +13,7 @@ use leveret_model::{ConnectionId, QueueId};
 use leveret_queue::{Taken, WaitReason, Watermarks};
 use smallvec::SmallVec;
 
+use self::shown_wait::ShownWait;
 use crate::pace::Pace;
 use crate::undurable::Undurable;
 use leveret_broker::bodies::Unwritten;
@@ -70,6 +72,10 @@ pub struct ClientConnection {
     pub last_input: Nanos,
     /// Monotonic time of the last output, in nanoseconds.
     pub last_output: Nanos,
+    /// The client is silent for at most so long, in nanoseconds; 0 is any time.
+    pub input_every: Nanos,
+    /// We are silent for at most so long, in nanoseconds; 0 is any time.
+    pub output_every: Nanos,
     /// Monotonic time, in nanoseconds, at which the handshake or the answer to our close is due.
     pub deadline: Option<Nanos>,
     /// Keys of consumers whose queues have messages for them.
@@ -93,6 +99,8 @@ pub struct ClientConnection {
     pub registered: Registered,
     /// Events from the outbox that didn't fit into the budget of earlier turns.
     pub events: VecDeque<Event>,
+    /// The wait of its publishes that listings show.
+    shown_wait: Option<ShownWait>,
     /// The watermarks of each stream when publishes were last applied.
     reached: SmallVec<[Watermarks; 1]>,
     /// Whether all publishes up to there are in their queues.
@@ -133,6 +141,8 @@ impl ClientConnection {
             account: Account::default(),
             last_input: now.monotonic,
             last_output: now.monotonic,
+            input_every: 0,
+            output_every: 0,
             deadline: Some(deadline),
             scheduled: VecDeque::new(),
             starved: Vec::new(),
@@ -144,6 +154,7 @@ impl ClientConnection {
             waits_for_log: false,
             registered: Registered::default(),
             events: VecDeque::new(),
+            shown_wait: None,
             reached,
             is_applied: false,
             pace: Pace::default(),

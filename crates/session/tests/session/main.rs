@@ -10,6 +10,7 @@ mod allocations;
 mod consuming;
 mod fan_out;
 mod frame_max;
+mod headers;
 mod inquiries;
 mod limits;
 mod login;

@@ -1,31 +1,18 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use leveret_broker::authenticate::Anybody;
 use leveret_broker::ticket::StreamId;
-use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Protocol, Settings, Wake};
+use leveret_broker::{Broker, Connection, Now, Peer, Protocol, Settings, Wake};
 use leveret_log::{Disk, Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
-use leveret_model::{Command, PutUser, SetPermissions, Topology};
+use leveret_model::{Command, PutUser, SetPermissions};
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
 use leveret_strict_client::amqp091::{Client, Event, Options as ClientOptions};
 
 /// Turns after which a stage that isn't quiet never will be.
 pub(crate) const TURNS_MAX: usize = 10_000;
-
-/// Accepts every user name without a password check.
-struct Anybody;
-
-impl Authenticate for Anybody {
-    fn authenticate(&self, _: &Topology, _: &str, response: &[u8], _: bool) -> Result<String, String> {
-        let name = response.split(|byte| *byte == 0).nth(1).unwrap_or_default();
-        String::from_utf8(name.to_vec()).map_err(|error| error.to_string())
-    }
-
-    fn recognise(&self, _: &Topology, name: &str, _: bool) -> Result<String, String> {
-        Ok(name.to_owned())
-    }
-}
 
 /// A notifier that does nothing: the stage polls every connection in turn, so no wake-ups are needed.
 pub(crate) struct Nobody;
