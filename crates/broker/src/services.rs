@@ -32,4 +32,6 @@ pub struct Services {
     pub first_number: u64,
     /// See [`crate::Settings::strict_compat`].
     pub strict_compat: bool,
+    /// See [`crate::Settings::answers_late`].
+    pub answers_late: bool,
 }

@@ -6,6 +6,7 @@ use leveret_amqp091::{ContentHeader, Frame, FrameKind, HEADER_OVERHEAD, Method, 
 use leveret_queue::Signal;
 use rustc_hash::FxHashMap;
 
+use super::asked::Questions;
 use super::channel::{ByQueue, Channel};
 use super::content::Incoming;
 use super::contents::Contents;
@@ -70,6 +71,7 @@ pub(crate) struct Session {
     pub(crate) acks: ByQueue,
     pub(super) unfinished: VecDeque<Unfinished>,
     pub(crate) held: Held,
+    pub(super) questions: Questions,
     /// Number of channels in transaction mode (`tx.select`).
     pub(crate) transactions: u32,
     /// Bytes of memory that wait for `tx.commit`.
@@ -101,6 +103,7 @@ impl Session {
             acks: ByQueue::default(),
             unfinished: VecDeque::new(),
             held: Held::No,
+            questions: Questions::default(),
             transactions: 0,
             transaction_bytes: 0,
             confirming: Vec::new(),
@@ -152,6 +155,7 @@ impl Session {
         has_content
             || !self.client.events.is_empty()
             || self.is_ending()
+            || self.takes_answers()
             || (self.delivers() && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
             || (!(self.client.starved.is_empty() && self.replies.is_empty())
                 && self.client.output.is_empty()
@@ -200,6 +204,10 @@ impl Session {
                     break;
                 }
             };
+            if self.questions.hold(&frame) {
+                self.held = Held::Asked;
+                break;
+            }
             if self.is_held_by_alarm(&frame) {
                 self.hold_for_alarm(now);
                 break;
@@ -346,6 +354,7 @@ impl Session {
             return;
         }
         self.durable_work(now);
+        self.take_answers(now);
         if self.delivers() {
             self.wake_more(now);
             self.deliver(now);
@@ -361,15 +370,10 @@ impl Session {
         match event {
             Event::Queue(Signal::Scheduled(key)) => self.client.scheduled.push_back(key),
             Event::Queue(Signal::Cancelled(key)) => self.cancelled(key),
-            Event::Queue(Signal::Loaded(_)) if matches!(self.held, Held::Get { .. }) => {
-                if let Held::Get { channel, queue, no_ack } = std::mem::take(&mut self.held)
-                    && let Err(error) = self.try_get(channel, queue, no_ack, now)
-                {
-                    self.fail(channel, error, now);
-                }
-            }
-            // The consumer that asked is gone; and consumers of this protocol have no link credit.
-            Event::Queue(Signal::Loaded(_) | Signal::Drained { .. }) => {}
+            Event::Queue(Signal::Loaded(key)) => self.loaded(key),
+            Event::Queue(Signal::Answered(key)) => self.answered(key),
+            // Consumers of this protocol have no link credit.
+            Event::Queue(Signal::Drained { .. }) => {}
             // The connection checks in this turn whether its body is there.
             Event::Body => {}
             Event::Durable(stream) => self.client.registered.notified(stream, false),

@@ -9,6 +9,7 @@ use leveret_queue::Signal;
 use rustc_hash::FxHashMap;
 
 use super::answers::Answers;
+use super::asked::Questions;
 use super::closing::FailedLink;
 use super::coordinator::Transactions;
 use super::deliver::Waking;
@@ -24,10 +25,11 @@ use super::sessions::Sessions;
 use super::unconfirmed::Due;
 use leveret_broker::outbox::Event;
 use leveret_broker::settings::TURN_BYTES_MAX;
-use leveret_broker::ticket::{Awaited, Ticket};
+use leveret_broker::ticket::Awaited;
 use leveret_broker::time::{Nanos, Now};
 use leveret_broker::turn_budget::{CONSUMER, CONTROL, EVENT};
 use leveret_session::client_connection::ClientConnection;
+use leveret_session::gone::GoneAt;
 
 /// The state of a connection (2.4.6 and 5.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +92,11 @@ pub(crate) struct Connection {
     /// The error of our close, to be sent when everything has ended.
     pub(super) close_due: Option<Failure>,
     pub(super) leaving: Leaving,
-    /// The ticket from which on the queues are gone that are deleted with ending links and sessions.
-    pub(super) gone_at: Ticket,
+    /// The time from which on the queues are gone that are deleted with ending links and sessions.
+    pub(super) gone_at: GoneAt,
+    /// The queues that have to be gone before the frame at the head of the input is handled again, if they answer later.
+    pub(super) going: GoneAt,
+    pub(super) questions: Questions,
     pub(super) waking: Vec<Waking>,
     /// A queue that is being declared for the held attach.
     pub(crate) declaring: Option<Arc<str>>,
@@ -128,7 +133,9 @@ impl Connection {
             ended: VecDeque::new(),
             close_due: None,
             leaving: Leaving::default(),
-            gone_at: Ticket::default(),
+            gone_at: GoneAt::default(),
+            going: GoneAt::default(),
+            questions: Questions::default(),
             waking: Vec::new(),
             declaring: None,
             due: Vec::new(),
@@ -206,7 +213,7 @@ impl Connection {
             if let Err(failure) = self.frame(frame.kind, frame.channel, frame.body, now) {
                 self.fail(failure, now);
             }
-            if matches!(self.held, Held::Again { .. } | Held::NextTurn) {
+            if matches!(self.held, Held::Again { .. } | Held::NextTurn | Held::Asked) {
                 // The frame is handled again when the data it needs is there, or with a new turn's budget.
                 break;
             }
@@ -252,6 +259,7 @@ impl Connection {
         // Frames that come with every message bypass the enumeration, whose largest variant would be moved each time.
         if self.phase == Phase::Running
             && let Some((transfer, payload)) = Transfer::decode_plain(body)
+            && !self.questions.hold(channel, transfer.handle)
             && let Some(mut session) = self.sessions.take(channel)
         {
             let result = match session.ending {
@@ -283,8 +291,8 @@ impl Connection {
                     self.held = Held::NextTurn;
                     return Ok(());
                 }
-                let ticket = std::mem::take(&mut self.gone_at);
-                if self.waits_for(ticket) {
+                let gone_at = std::mem::take(&mut self.gone_at);
+                if self.waits_for(gone_at) {
                     return Ok(());
                 }
                 self.send_close(None);
@@ -321,18 +329,19 @@ impl Connection {
             self.sessions.put(session);
             return Ok(());
         }
+        if handle_of(&performative).is_some_and(|handle| self.questions.hold(channel, handle)) {
+            self.held = Held::Asked;
+            self.sessions.put(session);
+            return Ok(());
+        }
         if !matches!(performative, Performative::Transfer(_) | Performative::Disposition(_)) {
             self.client.budget.spend(CONTROL);
         }
         if matches!(performative, Performative::Attach(_)) {
             self.client.budget.spend(CONSUMER);
         }
-        let handle = match &performative {
-            Performative::Transfer(transfer) => Some(transfer.handle),
-            Performative::Attach(attach) => Some(attach.handle),
-            Performative::Flow(flow) => flow.handle,
-            _ => None,
-        };
+        // A link that can't be detached isn't detached for that.
+        let handle = handle_of(&performative).filter(|_| !matches!(performative, Performative::Detach(_)));
         let result = match performative {
             Performative::Transfer(transfer) => self.transfer(&mut session, &transfer, payload, now),
             Performative::Disposition(disposition) => self.disposition(&mut session, &disposition, now),
@@ -345,8 +354,8 @@ impl Connection {
                     self.sessions.put(session);
                     return Ok(());
                 }
-                let ticket = std::mem::take(&mut self.gone_at);
-                if self.waits_for(ticket) {
+                let gone_at = std::mem::take(&mut self.gone_at);
+                if self.waits_for(gone_at) {
                     self.sessions.put(session);
                     return Ok(());
                 }
@@ -443,6 +452,7 @@ impl Connection {
                 self.drained(key, delivery_count, available)
             }
             Event::Queue(Signal::Cancelled(key)) => self.queue_gone(key, now),
+            Event::Queue(Signal::Answered(key)) => self.answered(key, now),
             Event::Queue(Signal::Loaded(_)) => {}
             Event::Alarm => self.set_alarm(self.client.broker.alarms.publishing_blocked()),
             Event::Reply(reply) => self.deliver_replies(&reply, now),
@@ -473,7 +483,8 @@ impl Connection {
     /// Registers for a wake-up at the next positions that this connection waits for.
     fn register(&mut self) {
         let held = match self.held {
-            Held::Again { ticket } => Some(Awaited::durable(ticket)),
+            // Without a ticket it waits for the answers of queues first.
+            Held::Again { ticket } if !ticket.is_nothing() => Some(Awaited::durable(ticket)),
             _ => None,
         };
         let (responses, discharges) = (self.next_response_awaited(), self.transactions.awaited());
@@ -492,5 +503,16 @@ impl Connection {
     /// The permit for an action of this connection's user in its vhost.
     pub(crate) fn authorize(&self, action: Action<'_>) -> core::result::Result<Permit, Refused> {
         self.client.authorize(action)
+    }
+}
+
+/// The link that a frame names.
+fn handle_of(performative: &Performative<'_>) -> Option<u32> {
+    match performative {
+        Performative::Transfer(transfer) => Some(transfer.handle),
+        Performative::Attach(attach) => Some(attach.handle),
+        Performative::Flow(flow) => flow.handle,
+        Performative::Detach(detach) => Some(detach.handle),
+        _ => None,
     }
 }

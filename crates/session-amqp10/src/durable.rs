@@ -28,11 +28,11 @@ impl Connection {
         self.answer_discharges();
         self.answer_requests(now);
         let goes_on = match self.held {
-            Held::Again { ticket } => self.client.broker.streams.is_durable(ticket),
+            Held::Again { ticket } => self.going.ticket().is_some() && self.client.broker.streams.is_durable(ticket),
             Held::LogRoom => !self.publishes_wait(),
             Held::Upload => self.client.unwritten.is_low(),
             Held::Body { channel, handle } => self.body_is_written(channel, handle, now),
-            Held::No | Held::NextTurn => false,
+            Held::No | Held::NextTurn | Held::Asked => false,
         };
         if goes_on {
             self.client.broker.registry.publish();

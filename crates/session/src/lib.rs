@@ -12,6 +12,7 @@ pub mod confirms;
 pub mod fan_out;
 #[cfg(test)]
 mod fixture;
+pub mod gone;
 pub mod transaction;
 pub mod undurable;
 
