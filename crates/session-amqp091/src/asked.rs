@@ -88,7 +88,10 @@ impl Session {
 
     /// Notes that the question with this key has an answer.
     pub(super) fn answered(&mut self, key: u64) {
-        if let Ok(channel) = u16::try_from(key) {
+        // The channel that asked may be gone.
+        if let Ok(channel) = u16::try_from(key)
+            && self.questions.waiting.contains_key(&channel)
+        {
             self.questions.signalled.push_back(channel);
         }
     }
@@ -99,7 +102,6 @@ impl Session {
         match self.questions.waiting.get_mut(&channel) {
             Some(Question::Get { state: Getting::Asked { is_loaded, .. }, .. }) => *is_loaded = true,
             Some(Question::Get { state: Getting::Reading, .. }) => self.questions.signalled.push_back(channel),
-            // The channel that asked is gone.
             _ => {}
         }
     }
@@ -202,5 +204,6 @@ impl Session {
     pub(super) fn abandon_questions(&mut self, now: Now) {
         let channels: Vec<u16> = self.questions.waiting.keys().copied().collect();
         channels.into_iter().for_each(|channel| self.abandon_question(channel, now));
+        self.questions.signalled.clear();
     }
 }

@@ -126,3 +126,82 @@ fn put<T>(place: &Mutex<State<T>>, answer: T) {
         State::Answered(_) | State::Over => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// Counts signals.
+    #[derive(Default)]
+    struct Bell(AtomicU64);
+
+    impl Link for Bell {
+        fn signal(&self, signal: Signal) {
+            assert_eq!(signal, Signal::Answered(7));
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn rings(bell: &Bell) -> u64 {
+        bell.0.swap(0, Ordering::Relaxed)
+    }
+
+    #[test]
+    fn an_asker_is_signalled_once_whichever_end_is_first() {
+        for asks_first in [true, false] {
+            let bell = Arc::new(Bell::default());
+            let (place, answer) = later::<u32>();
+            if asks_first {
+                answer.notify(bell.clone(), 7);
+                assert_eq!((rings(&bell), answer.take()), (0, None));
+                place.answer(5);
+            } else {
+                place.answer(5);
+                answer.notify(bell.clone(), 7);
+            }
+            assert_eq!((rings(&bell), answer.take(), answer.take()), (1, Some(5), None));
+        }
+    }
+
+    #[test]
+    fn a_function_gets_the_answer_whichever_end_is_first() {
+        for asks_first in [true, false] {
+            let got = Arc::new(AtomicU64::new(0));
+            let note = got.clone();
+            let note = move |answer| note.store(answer, Ordering::Relaxed);
+            let (place, answer) = later::<u64>();
+            if asks_first {
+                // The asker had an answer signalled, and goes.
+                answer.notify(Arc::new(Bell::default()), 7);
+                answer.then(note);
+                place.answer(5);
+            } else {
+                place.answer(5);
+                answer.then(note);
+            }
+            assert_eq!(got.load(Ordering::Relaxed), 5);
+        }
+    }
+
+    #[test]
+    fn a_queue_that_is_gone_answers_with_nothing() {
+        let bell = Arc::new(Bell::default());
+        let (place, answer) = later::<Option<u32>>();
+        answer.notify(bell.clone(), 7);
+        drop(place);
+        assert_eq!((rings(&bell), answer.take()), (1, Some(None)));
+    }
+
+    #[test]
+    fn an_asker_that_has_gone_is_not_signalled() {
+        let bell = Arc::new(Bell::default());
+        let (place, answer) = later::<Arc<u32>>();
+        answer.notify(bell.clone(), 7);
+        drop(answer);
+        let message = Arc::new(1);
+        place.answer(message.clone());
+        assert_eq!((rings(&bell), Arc::strong_count(&message)), (0, 1), "the answer is dropped");
+    }
+}

@@ -612,6 +612,9 @@ impl QueueHandle {
     /// A client declared it again, which is a use for `x-expires`. Returns the numbers of ready messages and consumers.
     pub(crate) fn declared_again(&self, now: Nanos) -> (u64, usize) {
         let mut queue = self.inner.lock();
+        if *queue.state() == QueueState::Deleted {
+            return (0, 0);
+        }
         queue.used(now);
         queue.size()
     }

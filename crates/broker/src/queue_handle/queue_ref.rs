@@ -35,8 +35,8 @@ enum Where {
     Here(LocalQueue),
 }
 
-/// The identity of a queue as a key of maps. It is unique among queues that exist at the same time: whoever keeps it keeps the
-/// queue, too.
+/// The identity of a queue as a key of maps. It is unique among queues that exist at the same time: an entry with it has to keep
+/// its queue, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct QueueKey(usize);
 

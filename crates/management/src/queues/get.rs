@@ -1,7 +1,5 @@
 //! Getting messages over HTTP.
 
-use std::sync::Arc;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use leveret_broker::GetOutcome;
@@ -11,7 +9,7 @@ use leveret_broker::settlement::Settlement;
 use leveret_broker::ticket::Ticket;
 use leveret_model::Action;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::mpsc;
 
 use crate::api::Api;
 use crate::call::{Call, HandlerResult, json};
@@ -52,22 +50,26 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
     let clock = call.api.node().clock();
     let mut taken = Taken { api: &call.api, queue, held: Vec::new(), asked: None };
     while (shown.len() as u64) < count && bytes < ANSWER_BYTES_MAX {
-        let signalled = Arc::new(Notify::new());
-        let waker = signalled.clone();
-        let mut got = broker.get_directly(queue, move || waker.notify_one(), clock.monotonic());
+        let (signal, mut signals) = mpsc::unbounded_channel();
+        let signal = move || drop(signal.send(()));
+        let mut got = broker.get_directly(queue, signal, clock.monotonic());
+        let mut is_loaded = false;
         if let Got::Later(answer) = got {
             taken.asked = Some(answer);
             got = loop {
-                signalled.notified().await;
-                if let Some(outcome) = taken.asked.as_ref().and_then(|answer| answer.take()) {
-                    taken.asked = None;
-                    break broker.got(outcome);
+                signals.recv().await;
+                match taken.asked.as_ref().and_then(Later::take) {
+                    Some(outcome) => break broker.got(outcome),
+                    // The queue had read a message before its answer was here.
+                    None => is_loaded = true,
                 }
             };
+            taken.asked = None;
         }
         match got {
             Got::Empty => break,
-            Got::Wait | Got::Later(_) => signalled.notified().await,
+            Got::Wait | Got::Later(_) if is_loaded => {}
+            Got::Wait | Got::Later(_) => drop(signals.recv().await),
             Got::Message(mut message, hold, left) => {
                 taken.held.push(hold);
                 if message.in_file {

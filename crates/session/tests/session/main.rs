@@ -11,6 +11,8 @@ mod consuming;
 mod fan_out;
 mod frame_max;
 mod inquiries;
+mod late_answers;
+mod late_answers_amqp10;
 mod limits;
 mod login;
 mod many_commands;
