@@ -6,7 +6,6 @@ use rustc_hash::FxHashMap;
 use super::connection::Connection;
 use super::held::Held;
 use leveret_broker::queue_handle::Later;
-use leveret_broker::time::Now;
 
 /// The question of a link.
 pub(crate) enum Question {
@@ -57,7 +56,7 @@ impl Questions {
 
 impl Connection {
     /// Handles answers of queues that came for the link with this key, for management requests or for links that ended.
-    pub(crate) fn answered(&mut self, key: u64, now: Now) {
+    pub(crate) fn answered(&mut self, key: u64) {
         if let Some(&(channel, handle)) = self.links.get(&key)
             && let Some((drain, echo, state)) = self.questions.take_credit(channel, handle)
             && let Some(mut session) = self.sessions.take(channel)
@@ -70,11 +69,6 @@ impl Connection {
             && let Some(gone_at) = self.going.ticket()
         {
             *ticket = ticket.or_later(gone_at);
-        }
-        if self.held == Held::Asked {
-            // The frame is looked at again.
-            self.held = Held::No;
-            self.client.last_input = now.monotonic;
         }
     }
 }

@@ -213,7 +213,7 @@ impl Connection {
             if let Err(failure) = self.frame(frame.kind, frame.channel, frame.body, now) {
                 self.fail(failure, now);
             }
-            if matches!(self.held, Held::Again { .. } | Held::NextTurn | Held::Asked) {
+            if matches!(self.held, Held::Again { .. } | Held::NextTurn | Held::Asked { .. }) {
                 // The frame is handled again when the data it needs is there, or with a new turn's budget.
                 break;
             }
@@ -329,8 +329,8 @@ impl Connection {
             self.sessions.put(session);
             return Ok(());
         }
-        if handle_of(&performative).is_some_and(|handle| self.questions.hold(channel, handle)) {
-            self.held = Held::Asked;
+        if let Some(handle) = handle_of(&performative).filter(|handle| self.questions.hold(channel, *handle)) {
+            self.held = Held::Asked { channel, handle };
             self.sessions.put(session);
             return Ok(());
         }
@@ -452,7 +452,7 @@ impl Connection {
                 self.drained(key, delivery_count, available)
             }
             Event::Queue(Signal::Cancelled(key)) => self.queue_gone(key, now),
-            Event::Queue(Signal::Answered(key)) => self.answered(key, now),
+            Event::Queue(Signal::Answered(key)) => self.answered(key),
             Event::Queue(Signal::Loaded(_)) => {}
             Event::Alarm => self.set_alarm(self.client.broker.alarms.publishing_blocked()),
             Event::Reply(reply) => self.deliver_replies(&reply, now),

@@ -32,7 +32,8 @@ impl Connection {
             Held::LogRoom => !self.publishes_wait(),
             Held::Upload => self.client.unwritten.is_low(),
             Held::Body { channel, handle } => self.body_is_written(channel, handle, now),
-            Held::No | Held::NextTurn | Held::Asked => false,
+            Held::Asked { channel, handle } => !self.questions.hold(channel, handle),
+            Held::No | Held::NextTurn => false,
         };
         if goes_on {
             self.client.broker.registry.publish();
