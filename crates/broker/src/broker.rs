@@ -26,7 +26,7 @@ use crate::names::Names;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::peer::Peer;
 use crate::protocol::{Protocol, ProtocolTotals, Protocols, Spoken};
-use crate::queue_handle::{Asked, QueueRef, later};
+use crate::queue_handle::{QueueAnswer, QueueRef, later};
 use crate::queue_metrics::QueueMetrics;
 use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
@@ -290,13 +290,13 @@ impl Broker {
     pub fn delete_if_unused(
         self: &Arc<Self>,
         queue: &QueueRef,
-        left: Asked<Option<usize>>,
+        left: QueueAnswer<Option<usize>>,
         counters: &Counters,
         now: Now,
-    ) -> Asked<Ticket> {
+    ) -> QueueAnswer<Ticket> {
         match left {
-            Asked::Now(left) => Asked::Now(self.delete_with_last(queue.info(), left, counters, now)),
-            Asked::Later(left) => {
+            QueueAnswer::Now(left) => QueueAnswer::Now(self.delete_with_last(queue.info(), left, counters, now)),
+            QueueAnswer::Later(left) => {
                 let (place, gone_at) = later();
                 // Not the broker itself: a question that is never asked would keep it.
                 let (broker, info) = (Arc::downgrade(self), queue.info().clone());
@@ -305,7 +305,7 @@ impl Broker {
                         place.answer(broker.delete_with_last(&info, left, broker.core_counters(), now));
                     }
                 });
-                Asked::Later(gone_at)
+                QueueAnswer::Later(gone_at)
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::broker::Broker;
 use crate::expiration::time_to_live_ms;
 use crate::field_tables;
 use crate::headers::MessageHeaders;
-use crate::queue_handle::{Asked, Later, QueueRef};
+use crate::queue_handle::{Later, QueueAnswer, QueueRef};
 use crate::route::{self, Publisher};
 use crate::settlement::Settlement;
 use crate::ticket::Ticket;
@@ -204,8 +204,8 @@ impl Broker {
     pub fn get_directly(&self, queue: &QueueRef, loaded: impl Fn() + Send + Sync + 'static, now: Nanos) -> Got {
         let link: Arc<dyn Link> = Arc::new(Loaded(Box::new(loaded)));
         match queue.get(false, &link, 0, now) {
-            Asked::Now(outcome) => self.got(outcome),
-            Asked::Later(later) => {
+            QueueAnswer::Now(outcome) => self.got(outcome),
+            QueueAnswer::Later(later) => {
                 later.notify(link, 0);
                 Got::Later(later)
             }

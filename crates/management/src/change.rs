@@ -1,7 +1,7 @@
 //! Changes of the control plane: a response is sent once they are durable and published.
 
 use leveret_broker::DeleteIf;
-use leveret_broker::queue_handle::Asked;
+use leveret_broker::queue_handle::QueueAnswer;
 use leveret_broker::wait_for::WaitFor;
 use leveret_model::{Command, DeleteQueue, Outcome, Permit};
 use tokio::sync::oneshot;
@@ -59,10 +59,10 @@ impl Api {
     ///
     /// # Errors
     /// The node stops.
-    pub(crate) async fn answer<T: Send + 'static>(&self, asked: Asked<T>) -> Result<T, Error> {
+    pub(crate) async fn answer<T: Send + 'static>(&self, asked: QueueAnswer<T>) -> Result<T, Error> {
         match asked {
-            Asked::Now(answer) => Ok(answer),
-            Asked::Later(later) => {
+            QueueAnswer::Now(answer) => Ok(answer),
+            QueueAnswer::Later(later) => {
                 let (done, answered) = oneshot::channel();
                 later.then(move |answer| {
                     let _ = done.send(answer);

@@ -15,7 +15,7 @@ use super::error::{ProtocolError, Result, precondition};
 use super::held::Held;
 use super::publish::short;
 use super::session::{Phase, Session};
-use leveret_broker::queue_handle::{Asked, QueueRef};
+use leveret_broker::queue_handle::{QueueAnswer, QueueRef};
 use leveret_broker::reply_to::is_volatile;
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
@@ -62,8 +62,8 @@ impl Session {
         }
         let link: Arc<dyn Link> = self.client.outbox.clone();
         match queue.get(no_ack, &link, u64::from(channel), now.monotonic) {
-            Asked::Now(outcome) => self.got(channel, queue, no_ack, outcome, now),
-            Asked::Later(answer) => {
+            QueueAnswer::Now(outcome) => self.got(channel, queue, no_ack, outcome, now),
+            QueueAnswer::Later(answer) => {
                 let state = Getting::Asked { answer, is_loaded: false };
                 self.ask(channel, Question::Get { queue, no_ack, state });
                 Ok(())

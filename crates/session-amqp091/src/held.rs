@@ -121,6 +121,14 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
+    /// The channel that ends with it.
+    pub(super) fn ends(&self) -> Option<u16> {
+        match self {
+            Self::ChannelCloseOk { channel } => Some(*channel),
+            _ => None,
+        }
+    }
+
     /// The channel that the answer is sent on.
     fn channel(&self) -> Option<u16> {
         match self {

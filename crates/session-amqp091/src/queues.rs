@@ -12,7 +12,7 @@ use super::error::Result;
 use super::held::Answer;
 use super::reply_to::is_reply_name;
 use super::session::Session;
-use leveret_broker::queue_handle::Asked;
+use leveret_broker::queue_handle::QueueAnswer;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 
@@ -50,7 +50,7 @@ impl Session {
         let staged = self.client.broker.registry.staged_snapshot();
         let size = match staged.queue(&self.client.vhost, &name) {
             Some(queue) => queue.declared_again(now.monotonic),
-            None => Asked::Now((0, 0)),
+            None => QueueAnswer::Now((0, 0)),
         };
         self.channel(channel)?.last_queue = Some(name.clone());
         let declared = Declared { queue: name, nowait: declare.nowait, ticket: submitted.ticket };
@@ -59,10 +59,10 @@ impl Session {
     }
 
     /// Answers a declaration once its queue has given its numbers of messages and consumers.
-    fn declared_with(&mut self, channel: u16, declared: Declared, size: Asked<(u64, usize)>) {
+    fn declared_with(&mut self, channel: u16, declared: Declared, size: QueueAnswer<(u64, usize)>) {
         match size {
-            Asked::Now(size) => self.declared(channel, declared, size),
-            Asked::Later(answer) => self.ask(channel, Question::Declare { declared, answer }),
+            QueueAnswer::Now(size) => self.declared(channel, declared, size),
+            QueueAnswer::Later(answer) => self.ask(channel, Question::Declare { declared, answer }),
         }
     }
 
@@ -154,8 +154,8 @@ impl Session {
         // Purging a failed queue is allowed: unreadable messages may be dropped.
         let queue = self.known_queue(&name, Action::Consume(&name))?;
         match queue.purge(now.monotonic) {
-            Asked::Now(purged) => self.purged(channel, purge.nowait, purged),
-            Asked::Later(answer) => self.ask(channel, Question::Purge { nowait: purge.nowait, answer }),
+            QueueAnswer::Now(purged) => self.purged(channel, purge.nowait, purged),
+            QueueAnswer::Later(answer) => self.ask(channel, Question::Purge { nowait: purge.nowait, answer }),
         }
         Ok(())
     }

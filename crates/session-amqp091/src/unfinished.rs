@@ -44,7 +44,6 @@ pub(crate) struct Settling {
 /// A channel that is ending and that frames no longer reach: its consumers are removed, its deliveries requeued in
 /// place.
 pub(crate) struct EndingChannel {
-    number: u16,
     channel: Box<Channel>,
     /// Keys of its consumers.
     consumers: btree_map::IntoIter<Arc<[u8]>, u64>,
@@ -92,7 +91,7 @@ impl Session {
                 self.unfinished.push_front(unfinished);
                 return;
             }
-            let (number, gone_at, answer) = match unfinished {
+            let (gone_at, answer) = match unfinished {
                 Unfinished::FanOut(run, fan_out) => {
                     self.fanned_out(run, *fan_out);
                     continue;
@@ -104,10 +103,11 @@ impl Session {
                     }
                     continue;
                 }
-                Unfinished::Channel(EndingChannel { number, gone_at, answer, .. }) => (number, gone_at, answer),
-                Unfinished::Connection(EndingConnection { gone_at, answer, .. }) => (0, gone_at, answer),
+                Unfinished::Channel(EndingChannel { gone_at, answer, .. })
+                | Unfinished::Connection(EndingConnection { gone_at, answer, .. }) => (gone_at, answer),
             };
             if let Some(answer) = answer.filter(|_| self.phase == Phase::Running && !self.client.gone) {
+                let number = answer.ends().unwrap_or(0);
                 self.answer_when_gone(number, gone_at, answer);
             }
         }
@@ -139,11 +139,11 @@ impl Session {
     pub(super) fn begin_end_of_channel(&mut self, number: u16, answer: Option<Answer>, now: Now) {
         self.finish_settling(number, now);
         let Some(channel) = self.channels.remove(&number) else { return };
-        let ending = self.ending_channel(number, channel, answer);
+        let ending = self.ending_channel(channel, answer);
         self.begin_work(Unfinished::Channel(ending), now);
     }
 
-    fn ending_channel(&mut self, number: u16, mut channel: Box<Channel>, answer: Option<Answer>) -> EndingChannel {
+    fn ending_channel(&mut self, mut channel: Box<Channel>, answer: Option<Answer>) -> EndingChannel {
         self.tx_end(&mut channel);
         if let Some(reply) = channel.reply.take() {
             self.forget_reply_consumer(&reply);
@@ -157,7 +157,7 @@ impl Session {
             self.client.counters.channels_closed.add(1);
         }
         let consumers = std::mem::take(&mut channel.consumers).into_iter();
-        EndingChannel { number, channel, consumers, gone_at: GoneAt::default(), answer }
+        EndingChannel { channel, consumers, gone_at: GoneAt::default(), answer }
     }
 
     /// Requeues deliveries and removes consumers, each queue's in one step. True if none is left.
@@ -212,7 +212,7 @@ impl Session {
         while !self.client.budget.is_spent() {
             let next = left.channel.take().or_else(|| {
                 self.client.budget.spend(CONSUMER);
-                left.channels.next().map(|(number, channel)| self.ending_channel(number, channel, None))
+                left.channels.next().map(|(_, channel)| self.ending_channel(channel, None))
             });
             let Some(mut channel) = next else { break };
             let is_done = self.end_channel_part(&mut channel, now);

@@ -9,7 +9,7 @@ use super::error::{Failure, Result};
 use super::link::Link;
 use super::management::ResponseGrant;
 use super::session::Session;
-use leveret_broker::queue_handle::Asked;
+use leveret_broker::queue_handle::QueueAnswer;
 use leveret_broker::time::Now;
 
 /// The link part of a flow that we send as the link's sender.
@@ -52,14 +52,14 @@ impl Connection {
                 let seen = flow.delivery_count.unwrap_or(0);
                 let credit = flow.link_credit.unwrap_or(0);
                 match consumer.queue.grant(consumer.id, seen, credit, flow.drain, now.monotonic) {
-                    Asked::Now(state) => self.granted(session, handle, flow.drain, flow.echo, state),
-                    Asked::Later(answer) if flow.drain || flow.echo => {
+                    QueueAnswer::Now(state) => self.granted(session, handle, flow.drain, flow.echo, state),
+                    QueueAnswer::Later(answer) if flow.drain || flow.echo => {
                         answer.notify(self.client.outbox.clone(), consumer.key);
                         let question = Question::Credit { drain: flow.drain, echo: flow.echo, answer };
                         self.questions.ask(session.channel, handle, question);
                     }
                     // The client doesn't ask for the state.
-                    Asked::Later(_) => {}
+                    QueueAnswer::Later(_) => {}
                 }
             }
             Link::Publisher(publisher) => {

@@ -10,7 +10,7 @@ use leveret_queue::{Link, Signal};
 use parking_lot::Mutex;
 
 /// An answer, or the place where it will be.
-pub enum Asked<T> {
+pub enum QueueAnswer<T> {
     /// The answer.
     Now(T),
     /// It comes later.

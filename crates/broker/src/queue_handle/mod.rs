@@ -45,7 +45,7 @@ mod shown;
 pub(crate) mod tests;
 
 pub(crate) use asked::later;
-pub use asked::{Asked, Later};
+pub use asked::{Later, QueueAnswer};
 pub use leveret_queue::NoConsumer;
 pub use moves::Reason;
 pub(crate) use moves::Waiting;
@@ -633,7 +633,7 @@ impl QueueHandle {
     pub(crate) fn answer_late<T: Default + Send + 'static>(
         self: &Arc<Self>,
         call: impl FnOnce(&Arc<Self>) -> T + Send + 'static,
-    ) -> Asked<T> {
+    ) -> QueueAnswer<T> {
         let (place, later) = later();
         let queue = Arc::downgrade(self);
         let answer = move || {
@@ -642,7 +642,7 @@ impl QueueHandle {
             }
         };
         self.deferred.ask(self, Box::new(answer));
-        Asked::Later(later)
+        QueueAnswer::Later(later)
     }
 }
 

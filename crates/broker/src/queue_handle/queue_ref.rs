@@ -1,7 +1,7 @@
 //! A queue as everything outside this module refers to it, wherever it is.
 //!
 //! Callers make calls and know no lock. A queue elsewhere will be another variant of [`Where`]: its calls are the arms that the
-//! compiler then misses here. Five calls return [`Asked`], since only a queue on this node can answer them at once.
+//! compiler then misses here. Five calls return [`QueueAnswer`], since only a queue on this node can answer them at once.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use leveret_queue::{
     Outcome, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, Taken, TurnEnd, WaitReason,
 };
 
-use super::asked::{Asked, Later};
+use super::asked::{Later, QueueAnswer};
 use super::{LocalQueue, NoConsumer, Published, Reason};
 use crate::bodies::BodyOwner;
 use crate::group::Group;
@@ -135,9 +135,9 @@ impl QueueRef {
     /// Takes one message that isn't on its way to a consumer. With [`GetOutcome::Wait`], `link` gets
     /// [`Loaded`](leveret_queue::Signal::Loaded) with `key` when it should ask again. An asker that doesn't want its answer any
     /// more calls [`QueueRef::give_back`].
-    pub fn get(&self, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> Asked<GetOutcome> {
+    pub fn get(&self, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> QueueAnswer<GetOutcome> {
         pass!(self, queue => match queue.answers_late() {
-            false => Asked::Now(queue.get(automatic_ack, link, key, now)),
+            false => QueueAnswer::Now(queue.get(automatic_ack, link, key, now)),
             true => {
                 let link = link.clone();
                 queue.answer_late(move |queue| queue.get(automatic_ack, &link, key, now))
@@ -205,9 +205,9 @@ impl QueueRef {
     }
 
     /// Removes all ready messages. The answer is how many, and the ticket that its publication waits for.
-    pub fn purge(&self, now: Nanos) -> Asked<(u64, Ticket)> {
+    pub fn purge(&self, now: Nanos) -> QueueAnswer<(u64, Ticket)> {
         pass!(self, queue => match queue.answers_late() {
-            false => Asked::Now(queue.purge(now)),
+            false => QueueAnswer::Now(queue.purge(now)),
             true => queue.answer_late(move |queue| queue.purge(now)),
         })
     }
@@ -221,9 +221,9 @@ impl QueueRef {
     }
 
     /// Removes a consumer. The answer is how many are left; `None` if it didn't exist.
-    pub fn cancel(&self, id: ConsumerId, now: Nanos) -> Asked<Option<usize>> {
+    pub fn cancel(&self, id: ConsumerId, now: Nanos) -> QueueAnswer<Option<usize>> {
         pass!(self, queue => match queue.answers_late() {
-            false => Asked::Now(queue.cancel(id, now)),
+            false => QueueAnswer::Now(queue.cancel(id, now)),
             true => queue.answer_late(move |queue| queue.cancel(id, now)),
         })
     }
@@ -237,10 +237,10 @@ impl QueueRef {
         held: &[(Option<ConsumerId>, Vec<Run>)],
         failed: bool,
         now: Nanos,
-    ) -> Asked<Option<usize>> {
+    ) -> QueueAnswer<Option<usize>> {
         let is_asked = !consumers.is_empty() && self.info().auto_delete;
         pass!(self, queue => match queue.answers_late() && is_asked {
-            false => Asked::Now(queue.leave(consumers, held, failed, now).filter(|_| is_asked)),
+            false => QueueAnswer::Now(queue.leave(consumers, held, failed, now).filter(|_| is_asked)),
             true => {
                 let (consumers, held) = (consumers.to_vec(), held.to_vec());
                 queue.answer_late(move |queue| queue.leave(&consumers, &held, failed, now))
@@ -267,18 +267,18 @@ impl QueueRef {
         link_credit: u32,
         drain: bool,
         now: Nanos,
-    ) -> Asked<Option<CreditState>> {
+    ) -> QueueAnswer<Option<CreditState>> {
         let flow = Flow::Credit { delivery_count, link_credit, drain };
         pass!(self, queue => match queue.answers_late() {
-            false => Asked::Now(queue.grant(id, flow, now)),
+            false => QueueAnswer::Now(queue.grant(id, flow, now)),
             true => queue.answer_late(move |queue| queue.grant(id, flow, now)),
         })
     }
 
     /// A client declared it again, which is a use for `x-expires`. The answer is the numbers of ready messages and consumers.
-    pub fn declared_again(&self, now: Nanos) -> Asked<(u64, usize)> {
+    pub fn declared_again(&self, now: Nanos) -> QueueAnswer<(u64, usize)> {
         pass!(self, queue => match queue.answers_late() {
-            false => Asked::Now(queue.declared_again(now)),
+            false => QueueAnswer::Now(queue.declared_again(now)),
             true => queue.answer_late(move |queue| queue.declared_again(now)),
         })
     }
@@ -440,7 +440,7 @@ impl QueueRef {
     }
 }
 
-impl waits::Target for QueueRef {
+impl waits::RunTarget for QueueRef {
     #[inline]
     fn is_same(&self, other: &Self) -> bool {
         Self::is_same(self, other)

@@ -120,7 +120,7 @@ impl<T> InOrder<T> {
 }
 
 /// A queue that runs are published to.
-pub trait Target: Clone {
+pub trait RunTarget: Clone {
     /// Whether both are the same queue.
     fn is_same(&self, other: &Self) -> bool;
 
@@ -147,7 +147,7 @@ impl<Q> Default for Runs<Q> {
     }
 }
 
-impl<Q: Target> Runs<Q> {
+impl<Q: RunTarget> Runs<Q> {
     /// Adds a run of `bytes` bytes for `queue`.
     pub fn note(&mut self, place: Place, queue: &Q, bytes: u64) {
         match self.0.back_mut() {
@@ -240,7 +240,7 @@ impl<Q> Default for RunsByStream<Q> {
     }
 }
 
-impl<Q: Target> RunsByStream<Q> {
+impl<Q: RunTarget> RunsByStream<Q> {
     /// Adds a run of `bytes` bytes for `queue`.
     pub fn note(&mut self, awaited: Awaited, queue: &Q, bytes: u64) {
         let OfStream { synced, written } = self.0.of(awaited.stream());

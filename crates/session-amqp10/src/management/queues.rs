@@ -11,7 +11,7 @@ use super::refusal::{Refusal, Result, Status};
 use super::request;
 use super::response::{Body, Done, message_count};
 use crate::connection::Connection;
-use leveret_broker::queue_handle::Asked;
+use leveret_broker::queue_handle::QueueAnswer;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
@@ -94,8 +94,8 @@ impl Connection {
         };
         let node = &self.client.broker.settings.node_name;
         let body = match queue.declared_again(now.monotonic) {
-            Asked::Now(size) => Body::Value(describe(node, queue.info(), size)),
-            Asked::Later(answer) => Body::Declared { node: node.clone(), queue: queue.info().clone(), answer },
+            QueueAnswer::Now(size) => Body::Value(describe(node, queue.info(), size)),
+            QueueAnswer::Later(answer) => Body::Declared { node: node.clone(), queue: queue.info().clone(), answer },
         };
         let status = if created { Status::Created } else { Status::Ok };
         Ok(Done { status, body, wait: submitted.ticket.into() })
@@ -136,8 +136,8 @@ impl Connection {
             ));
         };
         let (body, ticket) = match queue.purge(now.monotonic) {
-            Asked::Now((count, ticket)) => (Body::Value(message_count(count)), ticket),
-            Asked::Later(answer) => (Body::Purged(answer), Ticket::default()),
+            QueueAnswer::Now((count, ticket)) => (Body::Value(message_count(count)), ticket),
+            QueueAnswer::Later(answer) => (Body::Purged(answer), Ticket::default()),
         };
         Ok(Done { status: Status::Ok, body, wait: WaitFor::all([ticket.into(), staged.into()]) })
     }

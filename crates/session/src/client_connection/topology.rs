@@ -1,7 +1,7 @@
 //! A client's permissions in its vhost, and the queues that it looks up and declares there.
 
 use leveret_broker::Now;
-use leveret_broker::queue_handle::{Asked, QueueRef};
+use leveret_broker::queue_handle::{QueueAnswer, QueueRef};
 use leveret_broker::registry::Submitted;
 use leveret_model::{Action, Command, DeclareQueue, Outcome, Permit, Refused, authorize};
 
@@ -46,7 +46,7 @@ impl ClientConnection {
 
     /// Deletes an auto-delete queue with its last consumer, unless it has a new one by then; `left` is the number of
     /// consumers that are left.
-    pub fn delete_if_unused(&self, queue: &QueueRef, left: Asked<Option<usize>>, now: Now) -> GoneAt {
+    pub fn delete_if_unused(&self, queue: &QueueRef, left: QueueAnswer<Option<usize>>, now: Now) -> GoneAt {
         self.broker.delete_if_unused(queue, left, &self.counters, now).into()
     }
 }

@@ -124,7 +124,7 @@ fn a_deleted_queue_answers_as_one_that_is_gone() {
 }
 
 #[test]
-fn a_got_message_returns_if_its_connection_is_cut_before_the_answer() {
+fn a_got_message_returns_if_its_client_is_cut_before_the_answer() {
     let (mut stage, link) = stage(3);
     ask(&mut stage, link, "get");
     stage.links[link].connection.disconnected(stage.now);
@@ -133,7 +133,7 @@ fn a_got_message_returns_if_its_connection_is_cut_before_the_answer() {
 }
 
 #[test]
-fn a_got_message_returns_if_its_connection_is_cut_after_the_answer() {
+fn a_got_message_returns_if_its_client_is_cut_after_the_answer() {
     let (mut stage, link) = stage(3);
     ask(&mut stage, link, "get");
     stage.holds_answers = false;
@@ -187,7 +187,7 @@ fn last_consumer() -> (Stage, usize) {
 }
 
 #[test]
-fn the_end_of_a_last_consumer_is_answered_when_its_queue_is_gone() {
+fn a_last_consumer_s_end_is_answered_when_its_queue_is_gone() {
     for is_cancel in [true, false] {
         let (mut stage, link) = last_consumer();
         match is_cancel {
@@ -205,7 +205,7 @@ fn the_end_of_a_last_consumer_is_answered_when_its_queue_is_gone() {
 }
 
 #[test]
-fn a_connection_is_closed_when_its_last_consumer_s_queue_is_gone() {
+fn a_close_is_answered_when_the_last_consumer_s_queue_is_gone() {
     let (mut stage, link) = last_consumer();
     stage.links[link].client.close("done");
     stage.settle();

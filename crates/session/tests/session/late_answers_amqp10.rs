@@ -115,7 +115,7 @@ fn a_session_that_ends_gets_no_late_state() {
 }
 
 #[test]
-fn a_detach_is_answered_when_the_queue_of_a_last_consumer_is_gone() {
+fn a_detach_is_answered_when_the_last_consumer_s_queue_is_gone() {
     let (mut stage, mut client) = stage();
     client.client.detach(CHANNEL, RECEIVER, true, None);
     client.run(&mut stage);
