@@ -26,6 +26,7 @@ use crate::names::Names;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::peer::Peer;
 use crate::protocol::{Protocol, ProtocolTotals, Protocols, Spoken};
+use crate::queue_handle::{QueueAnswer, QueueRef, later};
 use crate::queue_metrics::QueueMetrics;
 use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
@@ -193,6 +194,7 @@ impl Broker {
                 first_number: settings.first_number,
                 strict_compat: settings.strict_compat,
                 standing_delay_target: settings.standing_delay_target,
+                answers_late: settings.answers_late,
             },
             replies.clone(),
             now,
@@ -281,6 +283,40 @@ impl Broker {
         let ticket = self.submit_deletion(queue, condition, counters, now);
         self.publish_later(ticket);
         ticket
+    }
+
+    /// Deletes an auto-delete queue with its last consumer, unless it has a new one by then; `left` is the number of consumers
+    /// that are left, `None` if none was removed. The answer is the ticket from which on the queue is gone, as of
+    /// [`Broker::delete_queue`]. The queue is deleted even if nobody waits for that any more.
+    pub fn delete_if_unused(
+        self: &Arc<Self>,
+        queue: &QueueRef,
+        left: QueueAnswer<Option<usize>>,
+        counters: &Counters,
+        now: Now,
+    ) -> QueueAnswer<Ticket> {
+        match left {
+            QueueAnswer::Now(left) => QueueAnswer::Now(self.delete_with_last(queue.info(), left, counters, now)),
+            QueueAnswer::Later(left) => {
+                let (place, gone_at) = later();
+                // Not the broker itself: a question that is never asked would keep it.
+                let (broker, info) = (Arc::downgrade(self), queue.info().clone());
+                left.then(move |left| {
+                    if let Some(broker) = broker.upgrade() {
+                        place.answer(broker.delete_with_last(&info, left, broker.core_counters(), now));
+                    }
+                });
+                QueueAnswer::Later(gone_at)
+            }
+        }
+    }
+
+    fn delete_with_last(self: &Arc<Self>, queue: &Queue, left: Option<usize>, counters: &Counters, now: Now) -> Ticket {
+        if left != Some(0) || !queue.auto_delete {
+            return Ticket::default();
+        }
+        let condition = DeleteIf { unused: true, ..DeleteIf::default() };
+        self.delete_queue(queue, condition, counters, now)
     }
 
     /// Deletes some exclusive queues of a connection that ends, with ids from `next` on, and advances `next`. They are gone

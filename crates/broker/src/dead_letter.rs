@@ -19,7 +19,7 @@ use crate::broker::Broker;
 use crate::deferred::{LetterRuns, Moving, Refused, Targets, Work};
 use crate::group::Group;
 use crate::headers::MessageHeaders;
-use crate::queue_handle::QueueRef;
+use crate::queue_handle::LocalQueue;
 use crate::registry::Snapshot;
 use crate::streams::Waiter;
 use crate::ticket::{Awaited, Ticket};
@@ -56,7 +56,8 @@ impl Broker {
                     self.deferred.tell_more(core, ended);
                 }
             }
-            Some(Work::Deleted(queues)) => queues.iter().for_each(|queue| self.registry.finish_deletion(queue)),
+            Some(Work::Deleted(queues)) => queues.iter().for_each(|queue| queue.delete()),
+            Some(Work::Asked(question)) => question(),
             None => {}
         }
         self.streams.announce();
@@ -71,7 +72,7 @@ impl Broker {
             || snapshot.queues.values().any(|queue| queue.info().options.dead_letter.is_some() && queue.moving() > 0)
     }
 
-    fn move_dead_letters(&self, queue: &QueueRef, now: Now) {
+    fn move_dead_letters(&self, queue: &LocalQueue, now: Now) {
         let DeadTurn::Move(runs) = queue.dead_turn() else { return };
         let mut letters = Letters::new(self, queue, now);
         for DeadRun { batch, index, count, reason, .. } in &runs {
@@ -118,7 +119,7 @@ impl Broker {
         }
         let (ticket, queues) = group.close(Wait::Confirm);
         for queue in queues.into_iter().filter(|_| !ticket.is_nothing()) {
-            self.streams.notify(ticket.into(), Waiter::Queue(queue));
+            self.streams.notify(ticket.into(), queue.waiter());
         }
     }
 
@@ -138,7 +139,7 @@ impl Broker {
 struct Letters<'a> {
     broker: &'a Broker,
     snapshot: Arc<Snapshot>,
-    queue: &'a QueueRef,
+    queue: &'a LocalQueue,
     options: Option<&'a DeadLetterOptions>,
     now: Now,
     /// Scratch space for one dead letter at a time: its targets depend on its new headers.
@@ -152,7 +153,7 @@ struct Letters<'a> {
 }
 
 impl<'a> Letters<'a> {
-    fn new(broker: &'a Broker, queue: &'a QueueRef, now: Now) -> Self {
+    fn new(broker: &'a Broker, queue: &'a LocalQueue, now: Now) -> Self {
         Self {
             broker,
             snapshot: broker.registry.snapshot_full(),
@@ -190,7 +191,7 @@ impl<'a> Letters<'a> {
         let persistent = letter.message(0).view().envelope.durable;
         let same = self.persistent == persistent
             && self.targets.len() == targets.len()
-            && self.targets.iter().zip(&targets).all(|(a, b)| Arc::ptr_eq(a, b));
+            && self.targets.iter().zip(&targets).all(|(a, b)| a.is_same(b));
         if !same || self.builder.is_full() {
             self.end_run();
             self.targets = targets;
@@ -246,7 +247,7 @@ impl<'a> Letters<'a> {
                 let synced = published.awaited.synced();
                 wait.and(synced);
                 if !synced.is_nothing() {
-                    self.broker.streams.notify(synced, Waiter::Queue(target.clone()));
+                    self.broker.streams.notify(synced, target.waiter());
                 }
                 false
             });

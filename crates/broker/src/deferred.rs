@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::outbox::Wake;
-use crate::queue_handle::{QueueHandle, QueueRef};
+use crate::queue_handle::{LocalQueue, QueueHandle, QueueRef};
 use crate::time::Nanos;
 use crate::turn_budget::DELETED_QUEUES;
 
@@ -24,7 +24,7 @@ const REFUSED_BYTES_MAX: u64 = 16 << 20;
 
 /// Messages that a queue refused (`x-overflow=reject-publish-dlx`): they never became part of it.
 pub(crate) struct Refused {
-    pub queue: QueueRef,
+    pub queue: LocalQueue,
     pub batch: Arc<Batch>,
     pub index: u32,
     pub count: u32,
@@ -45,7 +45,7 @@ pub(crate) type LetterRuns = Vec<(Targets, bool, Arc<Batch>)>;
 /// Dead letters of a turn that all targets in other commit streams have already: the remaining step is one group of their
 /// queue's stream.
 pub(crate) struct Moving {
-    pub queue: QueueRef,
+    pub queue: LocalQueue,
     /// Dead letters for targets of the same stream.
     pub runs: LetterRuns,
     /// Number of dead letters that were routed nowhere.
@@ -57,25 +57,31 @@ pub(crate) struct Moving {
 /// One piece of work.
 pub(crate) enum Work {
     /// This queue has dead letters.
-    DeadLetters(QueueRef),
+    DeadLetters(LocalQueue),
     /// A timer of this queue is due.
-    Due(QueueRef),
+    Due(LocalQueue),
     Refused(Refused),
     Moving(Moving),
     /// Consumers have to be notified that their queue is gone.
     Ended(Ended),
     /// Deleted queues that are in no snapshot any more.
     Deleted(Vec<QueueRef>),
+    /// A call whose answer comes late.
+    Asked(Question),
 }
+
+/// A call that answers its asker.
+pub(crate) type Question = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
 struct Waiting {
-    queues: VecDeque<QueueRef>,
+    queues: VecDeque<LocalQueue>,
     refused: VecDeque<Refused>,
     refused_bytes: u64,
     moving: VecDeque<Moving>,
     ended: VecDeque<Ended>,
     deleted: Vec<QueueRef>,
+    asked: VecDeque<Question>,
     /// Whether no work can be done before the core is woken.
     blocked: bool,
     /// Whether the last turn was for timers: timers and other work alternate, so that neither starves.
@@ -85,7 +91,7 @@ struct Waiting {
 impl Waiting {
     fn has_any(&self) -> bool {
         let is_empty = self.queues.is_empty() && self.refused.is_empty() && self.ended.is_empty();
-        !(is_empty && self.deleted.is_empty() && self.moving.is_empty())
+        !(is_empty && self.deleted.is_empty() && self.moving.is_empty() && self.asked.is_empty())
     }
 }
 
@@ -148,28 +154,28 @@ impl Deferred {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    fn home(&self, queue: &QueueRef) -> usize {
-        let id = queue.info().id.0;
+    fn home(&self, queue: QueueId) -> usize {
+        let id = queue.0;
         (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % self.cores.len()
     }
 
     /// Requests a move of dead letters of `queue`. Further requests have no effect until its turn.
-    pub(crate) fn request(&self, queue: &QueueRef) {
-        let core = self.home(queue);
+    pub(crate) fn request(&self, queue: &LocalQueue) {
+        let core = self.home(queue.info().id);
         self.cores[core].waiting.lock().queues.push_back(queue.clone());
         self.wake_if_able(core);
     }
 
     /// Continues a move whose condition is reached.
     pub(crate) fn go_on(&self, moving: Moving) {
-        let core = self.home(&moving.queue);
+        let core = self.home(moving.queue.info().id);
         self.cores[core].waiting.lock().moving.push_back(moving);
         self.wake_if_able(core);
     }
 
     /// Has many consumers of `queue` notified that it is gone.
-    pub(crate) fn tell(&self, queue: &QueueRef, ended: Ended) {
-        let core = self.home(queue);
+    pub(crate) fn tell(&self, queue: &LocalQueue, ended: Ended) {
+        let core = self.home(queue.info().id);
         self.tell_more(core, ended);
         self.wake_if_able(core);
     }
@@ -185,16 +191,23 @@ impl Deferred {
             return;
         }
         let mut by_core = vec![Vec::new(); self.cores.len()];
-        queues.into_iter().for_each(|queue| by_core[self.home(&queue)].push(queue));
+        queues.into_iter().for_each(|queue| by_core[self.home(queue.info().id)].push(queue));
         for (core, queues) in by_core.into_iter().enumerate().filter(|(_, queues)| !queues.is_empty()) {
             self.cores[core].waiting.lock().deleted.extend(queues);
             self.wake_if_able(core);
         }
     }
 
+    /// Has the home core of `queue` make a call that answers its asker. Calls of one queue are made in order.
+    pub(crate) fn ask(&self, queue: &LocalQueue, question: Question) {
+        let core = self.home(queue.info().id);
+        self.cores[core].waiting.lock().asked.push_back(question);
+        self.wake_if_able(core);
+    }
+
     /// Has messages dead-lettered that a queue refused.
     pub(crate) fn refuse(&self, refused: Refused) {
-        let core = self.home(&refused.queue);
+        let core = self.home(refused.queue.info().id);
         let mut waiting = self.cores[core].waiting.lock();
         let bytes = waiting.refused_bytes + refused.bytes();
         if bytes > REFUSED_BYTES_MAX {
@@ -216,8 +229,8 @@ impl Deferred {
     }
 
     /// Sets a deadline for `queue`, unless an earlier one is set.
-    pub(crate) fn at(&self, deadline: Nanos, queue: &QueueRef) {
-        let core = self.home(queue);
+    pub(crate) fn at(&self, deadline: Nanos, queue: &LocalQueue) {
+        let core = self.home(queue.info().id);
         let id = queue.info().id;
         let is_next = {
             let mut timers = self.cores[core].timers.lock();
@@ -235,8 +248,8 @@ impl Deferred {
     }
 
     /// Forgets a queue that is gone.
-    pub(crate) fn forget(&self, queue: &QueueRef) {
-        self.cores[self.home(queue)].timers.lock().remove(queue.info().id);
+    pub(crate) fn forget(&self, queue: &LocalQueue) {
+        self.cores[self.home(queue.info().id)].timers.lock().remove(queue.info().id);
     }
 
     /// The next time when a core has work: it is woken for anything sooner, and when it is no longer blocked.
@@ -248,7 +261,7 @@ impl Deferred {
     }
 
     /// The next queue of a core with a due timer.
-    fn due(&self, core: usize, now: Nanos) -> Option<QueueRef> {
+    fn due(&self, core: usize, now: Nanos) -> Option<LocalQueue> {
         let mut timers = self.cores[core].timers.lock();
         loop {
             let entry = timers.queues.first_entry().filter(|first| first.key().0 <= now)?;
@@ -281,6 +294,9 @@ impl Deferred {
         let mut waiting = self.cores[core].waiting.lock();
         if let Some(ended) = waiting.ended.pop_front() {
             return Some(Work::Ended(ended));
+        }
+        if let Some(question) = waiting.asked.pop_front() {
+            return Some(Work::Asked(question));
         }
         if !waiting.deleted.is_empty() {
             let left = waiting.deleted.len().saturating_sub(DELETED_QUEUES);

@@ -13,11 +13,9 @@ use leveret_queue::{GetOutcome, Link, Outcome, Peeked, Run, Signal};
 use crate::broker::Broker;
 use crate::headers::MessageHeaders;
 use crate::protocol::{Encoded, Spoken};
-use crate::queue_handle::QueueRef;
-use crate::reads::Purpose;
+use crate::queue_handle::{Later, QueueAnswer, QueueRef};
 use crate::route::{self, Publisher};
 use crate::settlement::Settlement;
-use crate::streams::Waiter;
 use crate::ticket::Ticket;
 use crate::time::{Nanos, Now};
 use crate::wait_for::WaitFor;
@@ -64,6 +62,8 @@ pub enum Got {
     Empty,
     /// It is being read from disk: ask again when called back.
     Wait,
+    /// The queue answers later, see [`Broker::got`]. An asker that doesn't wait any more calls [`QueueRef::give_back`].
+    Later(Later<GetOutcome>),
 }
 
 /// A message that was got and has to be settled or requeued.
@@ -86,12 +86,12 @@ pub struct PublishedDirectly {
     pub wait: WaitFor,
 }
 
-/// A link that calls a function when the message that a get waits for is in memory.
+/// A link that calls a function when the message that a get waits for is in memory, or its answer is there.
 struct Loaded(Box<dyn Fn() + Send + Sync>);
 
 impl Link for Loaded {
     fn signal(&self, signal: Signal) {
-        if let Signal::Loaded(_) = signal {
+        if let Signal::Loaded(_) | Signal::Answered(_) = signal {
             (self.0)();
         }
     }
@@ -157,7 +157,7 @@ impl Broker {
             published.wait.and(came.awaited.synced());
             gone += usize::from(came.is_gone);
             if !came.awaited.is_nothing() {
-                self.streams.notify(came.awaited.synced(), Waiter::Queue(queue.clone()));
+                self.streams.notify(came.awaited.synced(), queue.waiter());
             }
         }
         published.routed = gone < route.queues.len() || !route.replies.is_empty();
@@ -183,11 +183,22 @@ impl Broker {
         self.count(spoken, &vhost.into(), &news, &mut sizes);
     }
 
-    /// Takes one message out of a queue, to be passed to [`Broker::dispose`]. If it has to be read from disk first, `loaded` is
-    /// called once it is read.
+    /// Takes one message out of a queue, to be passed to [`Broker::dispose`]. If it has to be read from disk first, or the queue
+    /// answers later, `loaded` is called once it is read or there.
     pub fn get_directly(&self, queue: &QueueRef, loaded: impl Fn() + Send + Sync + 'static, now: Nanos) -> Got {
         let link: Arc<dyn Link> = Arc::new(Loaded(Box::new(loaded)));
         match queue.get(false, &link, 0, now) {
+            QueueAnswer::Now(outcome) => self.got(outcome),
+            QueueAnswer::Later(later) => {
+                later.notify(link, 0);
+                Got::Later(later)
+            }
+        }
+    }
+
+    /// The result of a get whose answer came later.
+    pub fn got(&self, outcome: GetOutcome) -> Got {
+        match outcome {
             GetOutcome::Empty => Got::Empty,
             GetOutcome::Wait => Got::Wait,
             GetOutcome::Message(taken, left) => {
@@ -226,7 +237,7 @@ impl Broker {
         from: u64,
         read: impl Fn(Result<Vec<(u64, Arc<Batch>)>, String>) + Send + Sync + 'static,
     ) {
-        self.reads.request(queue.clone(), from, Purpose::Peeking(Arc::new(read)));
+        queue.read(from, Arc::new(read));
     }
 
     /// The message at this index of a batch.

@@ -12,9 +12,9 @@ use leveret_queue::{GroupPlace, Place};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use crate::queue_handle::{QueueRef, Waiting};
+use crate::queue_handle::{LocalQueue, QueueRef, Waiting};
 use crate::shared_messages::SharedMessages;
-use crate::streams::{Record, StreamRef, Waiter};
+use crate::streams::{Record, StreamRef};
 use crate::ticket::Ticket;
 
 /// From this number of queues on, a set is used to look up known queues.
@@ -27,11 +27,11 @@ pub struct Group {
     id: Option<GroupId>,
     place: Arc<GroupPlace>,
     /// Queues that got messages in it.
-    queues: SmallVec<[QueueRef; 4]>,
+    queues: SmallVec<[LocalQueue; 4]>,
     /// The same queues by their logs, once there are many.
     touched: FxHashSet<LogId>,
     /// Queues whose dead letters it moves, with the answers that wait until it is durable.
-    moving: Vec<(QueueRef, Vec<Waiting>)>,
+    moving: Vec<(LocalQueue, Vec<Waiting>)>,
     /// Ranges of the shared log that a queue releases when the group takes effect.
     released: Vec<(Arc<SharedMessages>, u64, u64)>,
 }
@@ -65,7 +65,7 @@ impl Group {
     }
 
     /// Notes that `queue` got messages.
-    pub(crate) fn touch(&mut self, queue: &QueueRef) {
+    pub(crate) fn touch(&mut self, queue: &LocalQueue) {
         let is_new = match self.queues.len() < SEARCHED_MAX {
             true => !self.queues.iter().any(|other| Arc::ptr_eq(other, queue)),
             false => {
@@ -86,13 +86,14 @@ impl Group {
     }
 
     /// Notes that it moves dead letters of `queue`; `waiting` waits for it and for earlier moves.
-    pub(crate) fn moves(&mut self, queue: &QueueRef, waiting: Vec<Waiting>) {
+    pub(crate) fn moves(&mut self, queue: &LocalQueue, waiting: Vec<Waiting>) {
         self.moving.push((queue.clone(), waiting));
     }
 
     /// Closes it. Returns the ticket of its answer, and the queues that have to be applied when that is reached.
     pub fn close(mut self, wait: Wait) -> (Ticket, SmallVec<[QueueRef; 4]>) {
-        (self.commit_records(wait), std::mem::take(&mut self.queues))
+        let ticket = self.commit_records(wait);
+        (ticket, std::mem::take(&mut self.queues).into_iter().map(QueueRef::from).collect())
     }
 
     fn commit_records(&mut self, wait: Wait) -> Ticket {
@@ -115,7 +116,7 @@ impl Drop for Group {
         if self.id.is_some() || !self.moving.is_empty() {
             let ticket = self.commit_records(Wait::Lazy);
             for queue in std::mem::take(&mut self.queues) {
-                self.stream.notify(ticket.into(), Waiter::Queue(queue));
+                self.stream.notify(ticket.into(), QueueRef::from(queue).waiter());
             }
         }
     }

@@ -13,7 +13,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::bodies::{Bodies, BodyPin, BodyRead};
 use crate::outbox::Wake;
-use crate::queue_handle::QueueRef;
+use crate::queue_handle::LocalQueue;
 use crate::settings::WHOLE_BODIES_BYTES_MAX;
 use crate::streams::StreamRef;
 use crate::time::Now;
@@ -24,7 +24,7 @@ pub const READ_BYTES: usize = 256 << 10;
 /// Requests for reads of stored messages.
 #[derive(Default)]
 pub struct Reads {
-    requests: Mutex<VecDeque<(QueueRef, u64, Purpose)>>,
+    requests: Mutex<VecDeque<(LocalQueue, u64, Purpose)>>,
     dead: Arc<Mutex<DeadBodies>>,
     wake: RwLock<Option<Arc<dyn Wake>>>,
 }
@@ -35,7 +35,7 @@ struct DeadBodies {
     /// Dead letters that were read, with their bytes.
     read: Vec<(Weak<Batch>, u64)>,
     /// Requests that wait until others are moved.
-    waiting: VecDeque<(QueueRef, u64)>,
+    waiting: VecDeque<(LocalQueue, u64)>,
 }
 
 impl DeadBodies {
@@ -80,7 +80,7 @@ enum Work {
 }
 
 struct QueueRead {
-    queue: QueueRef,
+    queue: LocalQueue,
     from: u64,
     purpose: Purpose,
     bodies: Arc<Bodies>,
@@ -94,7 +94,7 @@ impl Reads {
     }
 
     /// Requests the stored messages of `queue` from number `from` on.
-    pub fn request(&self, queue: QueueRef, from: u64, purpose: Purpose) {
+    pub(crate) fn request(&self, queue: LocalQueue, from: u64, purpose: Purpose) {
         self.requests.lock().push_back((queue, from, purpose));
         if let Some(wake) = &*self.wake.read() {
             wake.wake();
@@ -112,7 +112,7 @@ impl Reads {
         Some(ReadJob(Work::Queue(QueueRead { queue, from, purpose, bodies, dead })))
     }
 
-    fn next_request(&self) -> Option<(QueueRef, u64, Purpose)> {
+    fn next_request(&self) -> Option<(LocalQueue, u64, Purpose)> {
         let mut dead = self.dead.lock();
         let is_full = dead.is_full();
         if !is_full && let Some((queue, from)) = dead.waiting.pop_front() {
@@ -224,7 +224,7 @@ impl Ahead {
 
 /// A read of a queue's messages, some of which are stored in its own log and some in the shared one.
 struct Gathering<'a> {
-    queue: &'a QueueRef,
+    queue: &'a LocalQueue,
     purpose: &'a Purpose,
     bodies: &'a Arc<Bodies>,
     disk: &'a dyn Disk,
@@ -236,7 +236,7 @@ struct Gathering<'a> {
 
 /// Messages of a queue from number `from` on, until [`READ_BYTES`] are found, or another read of one of the logs is needed.
 fn stored(
-    queue: &QueueRef,
+    queue: &LocalQueue,
     mut from: u64,
     purpose: &Purpose,
     bodies: &Arc<Bodies>,

@@ -185,7 +185,7 @@ impl Registry {
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
             let handle = QueueHandle::open(info.clone(), recovered(info), &services, epoch_ms, now);
             handle.announce();
-            queues.insert(info.id, handle);
+            queues.insert(info.id, QueueRef::from(handle));
         }
         let exchanges = topology.vhosts().flat_map(|vhost| topology.exchanges(vhost));
         let exchanges = exchanges.map(|exchange| (exchange.id, Arc::default())).collect();
@@ -367,8 +367,9 @@ impl Registry {
                 Change::QueueDeclared(info) => {
                     let recovered = Recovered::none(self.services.first_number);
                     let handle = QueueHandle::open(info.clone(), recovered, &self.services, self.epoch_ms, now);
-                    declared.push(handle.clone());
-                    next.queues.insert(info.id, handle);
+                    let queue = QueueRef::from(handle);
+                    declared.push(queue.clone());
+                    next.queues.insert(info.id, queue);
                 }
                 Change::QueueDeleted(info) => deleted.extend(next.queues.remove(&info.id)),
                 Change::ExchangeDeclared(exchange) => {
@@ -445,7 +446,7 @@ impl Registry {
             }
         }
         self.services.deferred.delete(left);
-        deleted.iter().for_each(|queue| self.finish_deletion(queue));
+        deleted.iter().for_each(QueueRef::delete);
     }
 
     /// Drops every staged change behind `kept`, the last place that its stream keeps: their records never become durable.
@@ -508,14 +509,6 @@ impl Registry {
             let old = self.published.swap(next);
             drop(staged);
             drop(old);
-        }
-    }
-
-    /// Deletes a queue that is in no snapshot any more, with its log.
-    pub(crate) fn finish_deletion(&self, queue: &QueueRef) {
-        queue.delete();
-        if queue.info().is_logged() {
-            queue.stream().forget(queue.log_id());
         }
     }
 

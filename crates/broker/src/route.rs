@@ -107,7 +107,7 @@ impl Route {
     }
 
     fn has_queues(&self, queues: &[QueueRef]) -> bool {
-        self.queues.len() == queues.len() && self.queues.iter().zip(queues).all(|(one, other)| Arc::ptr_eq(one, other))
+        self.queues.len() == queues.len() && self.queues.iter().zip(queues).all(|(one, other)| one.is_same(other))
     }
 
     /// Whether it is the route of a message with the same exchange and key, with or without headers.

@@ -35,4 +35,6 @@ pub struct Services {
     pub strict_compat: bool,
     /// See [`crate::Settings::standing_delay_target`].
     pub standing_delay_target: Nanos,
+    /// See [`crate::Settings::answers_late`].
+    pub answers_late: bool,
 }

@@ -106,6 +106,9 @@ pub struct Settings {
     pub body_piece_bytes: usize,
     /// Number of the first message of a new queue. A simulation starts close to where the encoding of sets of numbers changes.
     pub first_number: u64,
+    /// Whether every queue gives the answers of [`crate::queue_handle::QueueAnswer`] later, as one on another node does. Set by tests
+    /// and simulations only.
+    pub answers_late: bool,
 }
 
 /// The link credit of a sending AMQP 1.0 client.
@@ -174,6 +177,7 @@ impl Default for Settings {
             body_file_from: 256 << 10,
             body_piece_bytes: leveret_log::BODY_PIECE_BYTES,
             first_number: 0,
+            answers_late: false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Changes of the control plane: a response is sent once they are durable and published.
 
 use leveret_broker::DeleteIf;
+use leveret_broker::queue_handle::QueueAnswer;
 use leveret_broker::wait_for::WaitFor;
 use leveret_model::{Command, DeleteQueue, Outcome, Permit};
 use tokio::sync::oneshot;
@@ -52,6 +53,23 @@ impl Api {
         self.broker().count_queues(declared.count() as u64, created as u64, 0);
         self.durable(ticket).await?;
         Ok(outcomes)
+    }
+
+    /// The answer of a queue, at once or later.
+    ///
+    /// # Errors
+    /// The node stops.
+    pub(crate) async fn answer<T: Send + 'static>(&self, asked: QueueAnswer<T>) -> Result<T, Error> {
+        match asked {
+            QueueAnswer::Now(answer) => Ok(answer),
+            QueueAnswer::Later(later) => {
+                let (done, answered) = oneshot::channel();
+                later.then(move |answer| {
+                    let _ = done.send(answer);
+                });
+                answered.await.map_err(|_| Error::Unavailable("the node stops".to_owned()))
+            }
+        }
     }
 
     /// Waits until this is on disk, and its changes are published.

@@ -57,11 +57,12 @@ pub enum TurnEnd {
 }
 
 /// The result of a get.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub enum GetOutcome {
     /// One message, and the number of messages that remain ready.
     Message(Taken, u64),
     /// Nothing is ready.
+    #[default]
     Empty,
     /// The message is being read from disk; [`crate::Signal::Loaded`] tells when to ask again.
     Wait,

@@ -121,6 +121,8 @@ pub enum Signal {
     Cancelled(u64),
     /// The message that a `get` with this key waited for is in memory now.
     Loaded(u64),
+    /// The answer to the question with this key is there.
+    Answered(u64),
     /// The drain of a consumer with link credit is over: its credit is used up.
     Drained {
         /// The consumer's key.

@@ -11,7 +11,7 @@ use super::content::Incoming;
 use super::reply_to::ReplyConsumer;
 use super::sources::{Source, Sources};
 use super::transaction::Tx;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueKey, QueueRef};
 use leveret_broker::quota::Account;
 use leveret_broker::stats::{Stat, Stats};
 use leveret_broker::time::Nanos;
@@ -294,8 +294,8 @@ pub(crate) struct OfQueue {
 #[derive(Default)]
 pub(crate) struct ByQueue {
     queues: Vec<OfQueue>,
-    /// Index of each entry, by the address of the queue that it keeps.
-    places: FxHashMap<usize, usize>,
+    /// Index of each entry, by the queue that it keeps.
+    places: FxHashMap<QueueKey, usize>,
 }
 
 impl ByQueue {
@@ -306,7 +306,7 @@ impl ByQueue {
     /// The entry of this queue, which is added if it is missing.
     pub(super) fn of(&mut self, queue: &QueueRef) -> &mut OfQueue {
         let queues = &mut self.queues;
-        let at = *self.places.entry(Arc::as_ptr(queue).addr()).or_insert_with(|| {
+        let at = *self.places.entry(queue.key()).or_insert_with(|| {
             queues.push(OfQueue { queue: queue.clone(), settled: Vec::new(), ended: Vec::new() });
             queues.len() - 1
         });

@@ -30,7 +30,7 @@ impl Session {
         if !hard {
             self.told().channel_failed(number, &self.cause("channel", &error));
             self.confirm_durable(now);
-            self.withhold_answer(number);
+            self.withhold_answer(number, now);
             self.begin_end_of_channel(number, None, now);
             self.channels.insert(number, Box::new(Channel::closing()));
             let close = channel::Close {

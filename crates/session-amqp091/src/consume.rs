@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_amqp091::{Method, ReplyCode, ShortStr, encode_method, method::basic};
 use leveret_model::{Action, Refused};
-use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeleteIf};
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
 
 use super::arguments;
 use super::deliver::Consumer;
@@ -16,9 +16,9 @@ use super::session::Session;
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
 use leveret_broker::quota::Kind;
 use leveret_broker::reply_to::REPLY_TO;
-use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONSUMER;
+use leveret_session::gone::GoneAt;
 
 impl Session {
     /// `basic.qos`. A global prefetch is handled as one per consumer, as RabbitMQ 4.3 does by default.
@@ -141,16 +141,16 @@ impl Session {
         let key = self.channel(channel)?.consumers.get(tag).copied();
         // An auto-delete queue is deleted with its last consumer: a client that knows that the consumer has ended must
         // not find it.
-        let mut ticket = Ticket::default();
+        let mut gone_at = GoneAt::default();
         if let Some(consumer) = key.and_then(|key| self.forget_consumer(key)) {
             let left = consumer.queue.cancel(consumer.id, now.monotonic);
-            ticket = self.delete_if_unused(&consumer.queue, left, now);
+            gone_at = self.client.delete_if_unused(&consumer.queue, left, now);
         }
         let answer = match cancel.nowait {
             true => Answer::Nothing,
             false => Answer::BasicCancelOk { channel, tag: tag.into() },
         };
-        self.answer_when_durable(ticket, answer);
+        self.answer_when_gone(channel, gone_at, answer);
         Ok(())
     }
 
@@ -163,15 +163,6 @@ impl Session {
             channel.end_source(consumer.source);
         }
         Some(consumer)
-    }
-
-    /// Deletes an auto-delete queue with its last consumer, unless there is a new one by now.
-    pub(super) fn delete_if_unused(&self, queue: &QueueRef, left: Option<usize>, now: Now) -> Ticket {
-        if left != Some(0) || !queue.info().auto_delete {
-            return Ticket::default();
-        }
-        let condition = DeleteIf { unused: true, ..DeleteIf::default() };
-        self.client.broker.delete_queue(queue.info(), condition, &self.client.counters, now)
     }
 
     /// Handles a consumer that the broker ended, since its queue is gone.

@@ -193,7 +193,12 @@ impl Session {
         let stored = message.view();
         let Some(file) = message.file else { return Ok(true) };
         let reader = content.reader.get_or_insert_with(|| {
-            BodyReader::Pieces(Pieces::new(file, &self.client.broker.bodies, &content.queue, &self.client.outbox))
+            BodyReader::Pieces(Pieces::new(
+                file,
+                &self.client.broker.bodies,
+                content.queue.body_owner(),
+                &self.client.outbox,
+            ))
         });
         match reader {
             BodyReader::Pieces(pieces) => {

@@ -9,12 +9,13 @@ use leveret_message::deliver::{to_amqp091, within};
 use leveret_model::Action;
 use leveret_queue::{GetOutcome, Link};
 
+use super::asked::{Getting, Question};
 use super::contents::Lead;
 use super::error::{ProtocolError, Result, precondition};
 use super::held::Held;
 use super::publish::short;
 use super::session::{Phase, Session};
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueAnswer, QueueRef};
 use leveret_broker::reply_to::is_volatile;
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
@@ -36,7 +37,7 @@ impl Session {
             && !matches!(Method::decode(frame.payload), Ok(Method::QueueDeclare(declare)) if !declare.passive)
     }
 
-    /// `basic.get`. If the message has to be read from disk, input is blocked meanwhile.
+    /// `basic.get`. If the message has to be read from disk, the channel waits meanwhile.
     pub(crate) fn get(&mut self, channel: u16, get: &basic::Get<'_>, now: Now) -> Result<()> {
         let name = self.queue_name(channel, get.queue)?;
         if is_volatile(name.as_bytes()) {
@@ -46,7 +47,7 @@ impl Session {
         self.try_get(channel, queue, get.no_ack, now)
     }
 
-    /// Answers a get, or blocks input until that is possible.
+    /// Answers a get, or has the channel wait until that is possible.
     pub(crate) fn try_get(&mut self, channel: u16, queue: QueueRef, no_ack: bool, now: Now) -> Result<()> {
         let max = self.client.broker.settings.unsettled_per_channel_max;
         if !no_ack
@@ -60,9 +61,28 @@ impl Session {
             )));
         }
         let link: Arc<dyn Link> = self.client.outbox.clone();
-        let taken = match queue.get(no_ack, &link, 0, now.monotonic) {
+        match queue.get(no_ack, &link, u64::from(channel), now.monotonic) {
+            QueueAnswer::Now(outcome) => self.got(channel, queue, no_ack, outcome, now),
+            QueueAnswer::Later(answer) => {
+                let state = Getting::Asked { answer, is_loaded: false };
+                self.ask(channel, Question::Get { queue, no_ack, state });
+                Ok(())
+            }
+        }
+    }
+
+    /// Handles the answer of the queue.
+    pub(super) fn got(
+        &mut self,
+        channel: u16,
+        queue: QueueRef,
+        no_ack: bool,
+        outcome: GetOutcome,
+        now: Now,
+    ) -> Result<()> {
+        let (taken, left) = match outcome {
             GetOutcome::Wait => {
-                self.held = Held::Get { channel, queue, no_ack };
+                self.ask(channel, Question::Get { queue, no_ack, state: Getting::Reading });
                 return Ok(());
             }
             GetOutcome::Empty => {
@@ -74,7 +94,6 @@ impl Session {
             }
             GetOutcome::Message(taken, left) => (taken, left),
         };
-        let (taken, left) = taken;
         let stat = if no_ack {
             self.client.counters.get_no_ack.add(1);
             Stat::GetNoAck

@@ -29,8 +29,8 @@ pub(crate) enum Held {
     Content,
     /// The client asks for the contents of a queue, and its own publishes aren't in their queues yet.
     OwnPublishes,
-    /// A message is being read from disk for `basic.get`.
-    Get { channel: u16, queue: QueueRef, no_ack: bool },
+    /// The next frame belongs to a channel that waits for its queue.
+    Asked,
 }
 
 impl Session {
@@ -56,11 +56,12 @@ impl Session {
 
     /// Drops the pending answer on a channel that the broker closes: earlier requests of the client aren't answered any
     /// more. Input is still only unblocked when the change that it waits for is durable.
-    pub(crate) fn withhold_answer(&mut self, number: u16) {
-        match &mut self.held {
-            Held::Get { channel, .. } if *channel == number => self.held = Held::No,
-            Held::Durable { answer, .. } if answer.channel() == Some(number) => *answer = Answer::Nothing,
-            _ => {}
+    pub(crate) fn withhold_answer(&mut self, number: u16, now: Now) {
+        self.abandon_question(number, now);
+        if let Held::Durable { answer, .. } = &mut self.held
+            && answer.channel() == Some(number)
+        {
+            *answer = Answer::Nothing;
         }
     }
 }
@@ -115,6 +116,14 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
+    /// The channel that ends with it.
+    pub(super) fn ends(&self) -> Option<u16> {
+        match self {
+            Self::ChannelCloseOk { channel } => Some(*channel),
+            _ => None,
+        }
+    }
+
     /// The channel that the answer is sent on.
     fn channel(&self) -> Option<u16> {
         match self {

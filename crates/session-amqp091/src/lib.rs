@@ -5,6 +5,7 @@
 mod acknowledge;
 mod amqplain;
 mod arguments;
+mod asked;
 mod blocked;
 mod channel;
 mod closing;

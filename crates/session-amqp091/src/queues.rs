@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use leveret_amqp091::{Method, encode_method, method::queue};
+use leveret_amqp091::method::queue;
 use leveret_model::{Action, Bind, Command, DeclareQueue, DeleteQueue, DestinationName, Permit, Resource};
 use leveret_queue::DeleteIf;
 
 use super::arguments;
+use super::asked::{Declared, Question};
 use super::error::Result;
 use super::held::Answer;
-use super::publish::short;
 use super::reply_to::is_reply_name;
 use super::session::Session;
+use leveret_broker::queue_handle::QueueAnswer;
+use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 
 fn clamp(count: u64) -> u32 {
@@ -46,21 +48,36 @@ impl Session {
         };
         let submitted = self.client.declare_queue(permit, declared, now)?;
         let staged = self.client.broker.registry.staged_snapshot();
-        let existing = staged.queue(&self.client.vhost, &name).map(|queue| queue.declared_again(now.monotonic));
-        let (messages, consumers) = existing.unwrap_or_default();
+        let size = match staged.queue(&self.client.vhost, &name) {
+            Some(queue) => queue.declared_again(now.monotonic),
+            None => QueueAnswer::Now((0, 0)),
+        };
         self.channel(channel)?.last_queue = Some(name.clone());
-        let answer = if declare.nowait {
-            Answer::Nothing
-        } else {
-            Answer::QueueDeclareOk {
-                channel,
-                queue: name,
-                messages: clamp(messages),
-                consumers: clamp(consumers as u64),
+        let declared = Declared { queue: name, nowait: declare.nowait, ticket: submitted.ticket };
+        self.declared_with(channel, declared, size);
+        Ok(())
+    }
+
+    /// Answers a declaration once its queue has given its numbers of messages and consumers.
+    fn declared_with(&mut self, channel: u16, declared: Declared, size: QueueAnswer<(u64, usize)>) {
+        match size {
+            QueueAnswer::Now(size) => self.declared(channel, declared, size),
+            QueueAnswer::Later(answer) => self.ask(channel, Question::Declare { declared, answer }),
+        }
+    }
+
+    pub(super) fn declared(&mut self, channel: u16, declared: Declared, (messages, consumers): (u64, usize)) {
+        let Declared { queue, nowait, ticket } = declared;
+        let answer = match nowait {
+            true => Answer::Nothing,
+            false => {
+                Answer::QueueDeclareOk { channel, queue, messages: clamp(messages), consumers: clamp(consumers as u64) }
             }
         };
-        self.answer_when_durable(submitted.ticket, answer);
-        Ok(())
+        match ticket.is_nothing() {
+            true => self.answer(answer),
+            false => self.answer_when_durable(ticket, answer),
+        }
     }
 
     fn queue_declare_passive(
@@ -73,16 +90,10 @@ impl Session {
         let name = if given.is_empty() { self.queue_name(channel, declare.queue)? } else { given.into() };
         let action = Action::DeclareQueue { queue: &name, dead_letter_exchange: None };
         let queue = self.usable_queue(&name, action)?;
-        let (messages, consumers) = queue.declared_again(now.monotonic);
+        let size = queue.declared_again(now.monotonic);
         self.channel(channel)?.last_queue = Some(name.clone());
-        if !declare.nowait {
-            let answer = queue::DeclareOk {
-                queue: short(name.as_bytes()),
-                message_count: clamp(messages),
-                consumer_count: clamp(consumers as u64),
-            };
-            encode_method(self.out(channel), channel, &Method::QueueDeclareOk(answer));
-        }
+        let declared = Declared { queue: name, nowait: declare.nowait, ticket: Ticket::default() };
+        self.declared_with(channel, declared, size);
         Ok(())
     }
 
@@ -142,11 +153,19 @@ impl Session {
         let name = self.queue_name(channel, purge.queue)?;
         // Purging a failed queue is allowed: unreadable messages may be dropped.
         let queue = self.known_queue(&name, Action::Consume(&name))?;
-        let (count, ticket) = queue.purge(now.monotonic);
-        let answer =
-            if purge.nowait { Answer::Nothing } else { Answer::QueuePurgeOk { channel, messages: clamp(count) } };
-        self.answer_when_durable(ticket, answer);
+        match queue.purge(now.monotonic) {
+            QueueAnswer::Now(purged) => self.purged(channel, purge.nowait, purged),
+            QueueAnswer::Later(answer) => self.ask(channel, Question::Purge { nowait: purge.nowait, answer }),
+        }
         Ok(())
+    }
+
+    pub(super) fn purged(&mut self, channel: u16, nowait: bool, (count, ticket): (u64, Ticket)) {
+        let answer = match nowait {
+            true => Answer::Nothing,
+            false => Answer::QueuePurgeOk { channel, messages: clamp(count) },
+        };
+        self.answer_when_durable(ticket, answer);
     }
 
     /// `queue.delete`. One that doesn't exist counts as deleted.

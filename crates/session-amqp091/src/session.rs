@@ -8,6 +8,7 @@ use leveret_amqp091::{
 use leveret_queue::{Signal, WaitReason};
 use rustc_hash::FxHashMap;
 
+use super::asked::Questions;
 use super::channel::{ByQueue, Channel};
 use super::content::Incoming;
 use super::contents::Contents;
@@ -73,6 +74,7 @@ pub(crate) struct Session {
     pub(crate) acks: ByQueue,
     pub(super) unfinished: VecDeque<Unfinished>,
     pub(crate) held: Held,
+    pub(super) questions: Questions,
     /// Number of channels in transaction mode (`tx.select`).
     pub(crate) transactions: u32,
     /// Bytes of memory that wait for `tx.commit`.
@@ -103,6 +105,7 @@ impl Session {
             acks: ByQueue::default(),
             unfinished: VecDeque::new(),
             held: Held::No,
+            questions: Questions::default(),
             transactions: 0,
             transaction_bytes: 0,
             confirming: Vec::new(),
@@ -277,6 +280,7 @@ impl Steps for Session {
     fn has_work(&self) -> bool {
         let has_content = self.contents.is_ready() && self.client.output.len() < TURN_BYTES_MAX;
         has_content
+            || self.takes_answers()
             || (self.delivers() && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
             || (!(self.client.starved.is_empty() && self.replies.is_empty())
                 && self.client.output.is_empty()
@@ -305,6 +309,10 @@ impl Steps for Session {
                 return driven::Frame::Broken;
             }
         };
+        if self.questions.hold(&frame) {
+            self.held = Held::Asked;
+            return driven::Frame::Waits;
+        }
         if self.is_held_by_alarm(&frame) {
             self.hold_for_alarm(now);
             return driven::Frame::Waits;
@@ -342,19 +350,14 @@ impl Steps for Session {
         true
     }
 
-    fn signal(&mut self, signal: Signal, now: Now) {
+    fn signal(&mut self, signal: Signal, _: Now) {
         match signal {
             Signal::Scheduled(key) => self.client.scheduled.push_back(key),
             Signal::Cancelled(key) => self.cancelled(key),
-            Signal::Loaded(_) if matches!(self.held, Held::Get { .. }) => {
-                if let Held::Get { channel, queue, no_ack } = std::mem::take(&mut self.held)
-                    && let Err(error) = self.try_get(channel, queue, no_ack, now)
-                {
-                    self.fail(channel, error, now);
-                }
-            }
-            // The consumer that asked is gone; and consumers of this protocol have no link credit.
-            Signal::Loaded(_) | Signal::Drained { .. } => {}
+            Signal::Loaded(key) => self.loaded(key),
+            Signal::Answered(key) => self.answered(key),
+            // Consumers of this protocol have no link credit.
+            Signal::Drained { .. } => {}
         }
     }
 
@@ -390,6 +393,7 @@ impl Steps for Session {
     }
 
     fn deliver(&mut self, now: Now) {
+        self.take_answers(now);
         if self.delivers() {
             self.wake_more(now);
             self.serve_consumers(now);

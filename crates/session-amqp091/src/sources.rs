@@ -1,11 +1,9 @@
 //! The consumers and queues that a channel's deliveries came from.
 
-use std::sync::Arc;
-
 use leveret_queue::ConsumerId;
 use rustc_hash::FxHashMap;
 
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueKey, QueueRef};
 
 /// Below this number of entries, unused ones aren't looked for: it wouldn't pay.
 const SWEEP_MIN: usize = 64;
@@ -24,8 +22,8 @@ pub(crate) struct Sources {
     entries: Vec<Option<Entry>>,
     /// Indexes that are unused.
     free: Vec<u32>,
-    /// Index of each queue read by `basic.get`, by the address of the queue that its entry keeps.
-    queues: FxHashMap<usize, u32>,
+    /// Index of each queue read by `basic.get`, by the queue that its entry keeps.
+    queues: FxHashMap<QueueKey, u32>,
     /// Number of entries above which unused ones are looked for.
     sweep_above: usize,
 }
@@ -50,12 +48,12 @@ impl Sources {
 
     /// The index of a queue that `basic.get` reads from; it is added if it is new.
     pub(super) fn queue(&mut self, queue: &QueueRef) -> u32 {
-        let address = Arc::as_ptr(queue).addr();
-        if let Some(index) = self.queues.get(&address) {
+        let key = queue.key();
+        if let Some(index) = self.queues.get(&key) {
             return *index;
         }
         let index = self.add(Source { queue: queue.clone(), consumer: None }, true);
-        self.queues.insert(address, index);
+        self.queues.insert(key, index);
         index
     }
 
@@ -86,7 +84,7 @@ impl Sources {
         if let Some(Entry { source, .. }) = self.entries.get_mut(index as usize).and_then(Option::take) {
             self.free.push(index);
             if source.consumer.is_none() {
-                self.queues.remove(&Arc::as_ptr(&source.queue).addr());
+                self.queues.remove(&source.queue.key());
             }
         }
     }

@@ -15,10 +15,10 @@ use super::publish::RunOnItsWay;
 use super::session::{Phase, Session};
 use leveret_broker::quota::Kind;
 use leveret_broker::settlement::Settlement;
-use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::{CONSUMER, TurnBudget};
 use leveret_session::fan_out::FanOut;
+use leveret_session::gone::GoneAt;
 
 /// A piece of work that was begun and isn't finished.
 pub(crate) enum Unfinished {
@@ -47,8 +47,8 @@ pub(crate) struct EndingChannel {
     channel: Box<Channel>,
     /// Keys of its consumers.
     consumers: btree_map::IntoIter<Arc<[u8]>, u64>,
-    /// The ticket from which on the queues that are deleted with it are gone.
-    gone_at: Ticket,
+    /// The time from which on the queues that are deleted with it are gone.
+    gone_at: GoneAt,
     /// The answer to the client. None if the broker closed the channel, as its close was sent already.
     answer: Option<Answer>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct EndingChannel {
 /// A connection that is ending with everything that it owns.
 pub(crate) struct EndingConnection {
     answer: Option<Answer>,
-    gone_at: Ticket,
+    gone_at: GoneAt,
     /// None until earlier unfinished work is done.
     left: Option<Remains>,
 }
@@ -107,7 +107,8 @@ impl Session {
                 | Unfinished::Connection(EndingConnection { gone_at, answer, .. }) => (gone_at, answer),
             };
             if let Some(answer) = answer.filter(|_| self.phase == Phase::Running && !self.client.gone) {
-                self.answer_when_durable(gone_at, answer);
+                let number = answer.ends().unwrap_or(0);
+                self.answer_when_gone(number, gone_at, answer);
             }
         }
     }
@@ -156,7 +157,7 @@ impl Session {
             self.client.counters.channels_closed.add(1);
         }
         let consumers = std::mem::take(&mut channel.consumers).into_iter();
-        EndingChannel { channel, consumers, gone_at: Ticket::default(), answer }
+        EndingChannel { channel, consumers, gone_at: GoneAt::default(), answer }
     }
 
     /// Requeues deliveries and removes consumers, each queue's in one step. True if none is left.
@@ -179,7 +180,7 @@ impl Session {
         for OfQueue { queue, settled, ended } in by_queue.take() {
             // As RabbitMQ counts: a delivery that the client got and never settled has failed.
             let left = queue.leave(&ended, &settled, true, now.monotonic);
-            ending.gone_at = ending.gone_at.or_later(self.delete_if_unused(&queue, left, now));
+            ending.gone_at.and(self.client.delete_if_unused(&queue, left, now));
         }
         is_done
     }
@@ -189,8 +190,9 @@ impl Session {
         self.run.give_up_file();
         self.flush_run(now);
         self.flush_acks(now);
+        self.abandon_questions(now);
         self.begin_work(
-            Unfinished::Connection(EndingConnection { answer, gone_at: Ticket::default(), left: None }),
+            Unfinished::Connection(EndingConnection { answer, gone_at: GoneAt::default(), left: None }),
             now,
         );
     }
@@ -214,14 +216,14 @@ impl Session {
             });
             let Some(mut channel) = next else { break };
             let is_done = self.end_channel_part(&mut channel, now);
-            ending.gone_at = ending.gone_at.or_later(channel.gone_at);
+            ending.gone_at.and(std::mem::take(&mut channel.gone_at));
             left.channel = Some(channel).filter(|_| !is_done);
         }
         while !self.client.budget.is_spent()
             && let Some(next) = &mut left.exclusive_queues
         {
             match self.client.delete_exclusive_queues(next, now) {
-                Some(gone_at) => ending.gone_at = ending.gone_at.or_later(gone_at),
+                Some(gone_at) => ending.gone_at.and(gone_at),
                 None => left.exclusive_queues = None,
             }
         }

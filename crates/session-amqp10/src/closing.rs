@@ -5,7 +5,7 @@ use leveret_amqp10::{
     performative::{Close, Detach, End},
 };
 
-use leveret_queue::{DeleteIf, Run};
+use leveret_queue::Run;
 
 use super::connection::{Connection, Phase};
 use super::consumer::Consumer;
@@ -16,9 +16,9 @@ use super::pending::Pending;
 use super::rejection::with_error;
 use super::session::Session;
 use leveret_broker::quota::Kind;
-use leveret_broker::ticket::Ticket;
 use leveret_broker::time::{Nanos, Now, SECOND};
 use leveret_broker::turn_budget::{CONSUMER, TurnBudget};
+use leveret_session::gone::GoneAt;
 
 /// How long a client may take to answer our `close`.
 const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
@@ -203,8 +203,8 @@ impl Connection {
             let what = format_args!("the client detached link {handle} of session {}", session.channel);
             self.told().refused(what, error.condition.as_str(), error.description.unwrap_or_default());
         }
-        let ticket = self.leave_link(session, handle, *link, unsettled, now);
-        if self.waits_for(ticket) {
+        let gone_at = self.leave_link(session, handle, *link, unsettled, now);
+        if self.waits_for(gone_at) {
             session.put(handle, Box::new(Link::Left));
             return Ok(());
         }
@@ -232,19 +232,22 @@ impl Connection {
         self.sessions.put(session);
     }
 
-    /// Whether the answer to the frame at the head of the input has to wait until this ticket is durable. The frame is
+    /// Whether the answer to the frame at the head of the input has to wait until these queues are gone. The frame is
     /// handled again then.
-    pub(crate) fn waits_for(&mut self, ticket: Ticket) -> bool {
-        if !self.client.broker.streams.is_durable(ticket) {
-            self.hold(ticket);
-            return true;
+    pub(crate) fn waits_for(&mut self, mut gone_at: GoneAt) -> bool {
+        let ticket = gone_at.ticket();
+        if ticket.is_some_and(|ticket| self.client.broker.streams.is_durable(ticket)) {
+            self.client.broker.registry.publish();
+            return false;
         }
-        self.client.broker.registry.publish();
-        false
+        gone_at.notify(&self.client.outbox, 0);
+        self.hold(ticket.unwrap_or_default());
+        self.going = gone_at;
+        true
     }
 
     /// Ends a link: its `unsettled` deliveries are requeued in place, messages that it received are handed on. Returns
-    /// the ticket from which on the queue is gone that is deleted with it.
+    /// the time from which on the queue is gone that is deleted with it.
     pub(super) fn leave_link(
         &mut self,
         session: &mut Session,
@@ -252,9 +255,10 @@ impl Connection {
         link: Link,
         unsettled: Vec<Run>,
         now: Now,
-    ) -> Ticket {
+    ) -> GoneAt {
         self.count_link_gone(&link);
-        let mut ticket = Ticket::default();
+        self.questions.forget(session.channel, handle);
+        let mut gone_at = GoneAt::default();
         match link {
             Link::Publisher(mut publisher) => {
                 self.flush_run(session, handle, &mut publisher, now);
@@ -265,7 +269,7 @@ impl Connection {
                 if let super::publisher::Destination::Queue(queue) = &publisher.destination {
                     queue.unwatch(publisher.key);
                     if publisher.dynamic {
-                        ticket = self.delete_queue(queue.info(), DeleteIf::default(), now);
+                        gone_at = self.delete_queue(queue.info(), now).into();
                     }
                 }
             }
@@ -283,11 +287,10 @@ impl Connection {
                 }
                 self.links.remove(&consumer.key);
                 let left = consumer.queue.cancel(consumer.id, now.monotonic);
-                let unused = !consumer.dynamic;
-                if consumer.dynamic || (left == Some(0) && consumer.queue.info().auto_delete) {
-                    let condition = DeleteIf { unused, ..DeleteIf::default() };
-                    ticket = self.delete_queue(consumer.queue.info(), condition, now);
-                }
+                gone_at = match consumer.dynamic {
+                    true => self.delete_queue(consumer.queue.info(), now).into(),
+                    false => self.client.delete_if_unused(&consumer.queue, left, now),
+                };
             }
             Link::Coordinator(coordinator) => self.leave_coordinator(&coordinator, now),
             Link::Replies(replies) => {
@@ -297,7 +300,7 @@ impl Connection {
             Link::Requests(_) | Link::Left | Link::Detached => {}
             Link::Responses(responses) => self.leave_responses(session, handle, &responses),
         }
-        ticket
+        gone_at
     }
 
     fn count_link_gone(&mut self, link: &Link) {

@@ -11,6 +11,7 @@ use leveret_queue::Signal;
 use rustc_hash::FxHashMap;
 
 use super::answers::Answers;
+use super::asked::Questions;
 use super::closing::FailedLink;
 use super::coordinator::Transactions;
 use super::deliver::Waking;
@@ -27,13 +28,14 @@ use super::unconfirmed::Due;
 use leveret_broker::inquiry::Inquiry;
 use leveret_broker::reply::Reply;
 use leveret_broker::settings::TURN_BYTES_MAX;
-use leveret_broker::ticket::{Awaited, Ticket};
+use leveret_broker::ticket::Awaited;
 use leveret_broker::time::{Now, SECOND};
 use leveret_broker::turn_budget::{CONSUMER, CONTROL};
 use leveret_broker::views::ConnectionView;
 use leveret_broker::wait_for::WaitFor;
 use leveret_session::client_connection::ClientConnection;
 use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
+use leveret_session::gone::GoneAt;
 
 /// The state of a connection (2.4.6 and 5.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,8 +93,11 @@ pub(crate) struct Connection {
     /// The error of our close, to be sent when everything has ended.
     pub(super) close_due: Option<Failure>,
     pub(super) leaving: Leaving,
-    /// The ticket from which on the queues are gone that are deleted with ending links and sessions.
-    pub(super) gone_at: Ticket,
+    /// The time from which on the queues are gone that are deleted with ending links and sessions.
+    pub(super) gone_at: GoneAt,
+    /// The queues that have to be gone before the frame at the head of the input is handled again, if they answer later.
+    pub(super) going: GoneAt,
+    pub(super) questions: Questions,
     pub(super) waking: Vec<Waking>,
     /// A queue that is being declared for the held attach.
     pub(crate) declaring: Option<Arc<str>>,
@@ -126,7 +131,9 @@ impl Connection {
             ended: VecDeque::new(),
             close_due: None,
             leaving: Leaving::default(),
-            gone_at: Ticket::default(),
+            gone_at: GoneAt::default(),
+            going: GoneAt::default(),
+            questions: Questions::default(),
             waking: Vec::new(),
             declaring: None,
             due: Vec::new(),
@@ -164,6 +171,7 @@ impl Connection {
         // Frames that come with every message bypass the enumeration, whose largest variant would be moved each time.
         if self.phase == Phase::Running
             && let Some((transfer, payload)) = Transfer::decode_plain(body)
+            && !self.questions.hold(channel, transfer.handle)
             && let Some(mut session) = self.sessions.take(channel)
         {
             let result = match session.ending {
@@ -195,8 +203,8 @@ impl Connection {
                     self.held = Held::NextTurn;
                     return Ok(());
                 }
-                let ticket = std::mem::take(&mut self.gone_at);
-                if self.waits_for(ticket) {
+                let gone_at = std::mem::take(&mut self.gone_at);
+                if self.waits_for(gone_at) {
                     return Ok(());
                 }
                 self.send_close(None);
@@ -233,18 +241,19 @@ impl Connection {
             self.sessions.put(session);
             return Ok(());
         }
+        if let Some(handle) = handle_of(&performative).filter(|handle| self.questions.hold(channel, *handle)) {
+            self.held = Held::Asked { channel, handle };
+            self.sessions.put(session);
+            return Ok(());
+        }
         if !matches!(performative, Performative::Transfer(_) | Performative::Disposition(_)) {
             self.client.budget.spend(CONTROL);
         }
         if matches!(performative, Performative::Attach(_)) {
             self.client.budget.spend(CONSUMER);
         }
-        let handle = match &performative {
-            Performative::Transfer(transfer) => Some(transfer.handle),
-            Performative::Attach(attach) => Some(attach.handle),
-            Performative::Flow(flow) => flow.handle,
-            _ => None,
-        };
+        // A link that can't be detached isn't detached for that.
+        let handle = handle_of(&performative).filter(|_| !matches!(performative, Performative::Detach(_)));
         let result = match performative {
             Performative::Transfer(transfer) => self.transfer(&mut session, &transfer, payload, now),
             Performative::Disposition(disposition) => self.disposition(&mut session, &disposition, now),
@@ -257,8 +266,8 @@ impl Connection {
                     self.sessions.put(session);
                     return Ok(());
                 }
-                let ticket = std::mem::take(&mut self.gone_at);
-                if self.waits_for(ticket) {
+                let gone_at = std::mem::take(&mut self.gone_at);
+                if self.waits_for(gone_at) {
                     self.sessions.put(session);
                     return Ok(());
                 }
@@ -389,7 +398,7 @@ impl Steps for Connection {
         }
         match self.held {
             // The frame is handled again when the data it needs is there, or with a new turn's budget.
-            Held::Again { .. } | Held::NextTurn => driven::Frame::Waits,
+            Held::Again { .. } | Held::NextTurn | Held::Asked { .. } => driven::Frame::Waits,
             _ => driven::Frame::Used(length),
         }
     }
@@ -414,6 +423,7 @@ impl Steps for Connection {
             Signal::Scheduled(key) => self.client.scheduled.push_back(key),
             Signal::Drained { key, delivery_count, available } => self.drained(key, delivery_count, available),
             Signal::Cancelled(key) => self.queue_gone(key, now),
+            Signal::Answered(key) => self.answered(key),
             Signal::Loaded(_) => {}
         }
     }
@@ -508,7 +518,8 @@ impl Steps for Connection {
 
     fn register(&mut self) {
         let held = match self.held {
-            Held::Again { ticket } => Some(Awaited::durable(ticket)),
+            // Without a ticket it waits for the answers of queues first.
+            Held::Again { ticket } if !ticket.is_nothing() => Some(Awaited::durable(ticket)),
             _ => None,
         };
         let (responses, discharges) = (self.next_response_awaited(), self.transactions.awaited());
@@ -529,5 +540,16 @@ impl Steps for Connection {
             Held::Again { ticket } => Some(ticket.into()),
             _ => None,
         }
+    }
+}
+
+/// The link that a frame names.
+fn handle_of(performative: &Performative<'_>) -> Option<u32> {
+    match performative {
+        Performative::Transfer(transfer) => Some(transfer.handle),
+        Performative::Attach(attach) => Some(attach.handle),
+        Performative::Flow(flow) => flow.handle,
+        Performative::Detach(detach) => Some(detach.handle),
+        _ => None,
     }
 }

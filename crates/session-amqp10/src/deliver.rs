@@ -189,7 +189,8 @@ impl Connection {
     ) -> Option<Failure> {
         let message = taken.batch.message((taken.index + at) as usize);
         if let Some(file) = message.file {
-            let reader = Pieces::new(file, &self.client.broker.bodies, &consumer.queue, &self.client.outbox);
+            let reader =
+                Pieces::new(file, &self.client.broker.bodies, consumer.queue.body_owner(), &self.client.outbox);
             let reader = BodyReader::Pieces(reader);
             // This is the last message that was taken.
             session.pending.push_back(Pending::Large { handle, taken: taken.rest(at), reader });

@@ -21,10 +21,11 @@ impl Connection {
     /// Unblocks input if what it waits for has been reached.
     pub(crate) fn end_reached_hold(&mut self, now: Now) {
         let goes_on = match self.held {
-            Held::Again { ticket } => self.client.broker.streams.is_durable(ticket),
+            Held::Again { ticket } => self.going.ticket().is_some() && self.client.broker.streams.is_durable(ticket),
             Held::LogRoom => !self.publishes_wait(),
             Held::Upload => self.client.unwritten.is_low(),
             Held::Body { channel, handle } => self.body_is_written(channel, handle, now),
+            Held::Asked { channel, handle } => !self.questions.hold(channel, handle),
             Held::No | Held::NextTurn => false,
         };
         if goes_on {

@@ -139,10 +139,9 @@ impl Connection {
         Ok(Some(name))
     }
 
-    /// Deletes a queue that has to be deleted with its link, its last consumer or its connection, if the condition
-    /// holds. Returns the ticket from which on it is gone.
-    pub(crate) fn delete_queue(&self, queue: &Queue, condition: DeleteIf, now: Now) -> Ticket {
-        self.client.broker.delete_queue(queue, condition, &self.client.counters, now)
+    /// Deletes the queue of a dynamic terminus with its link. Returns the ticket from which on it is gone.
+    pub(crate) fn delete_queue(&self, queue: &Queue, now: Now) -> Ticket {
+        self.client.broker.delete_queue(queue, DeleteIf::default(), &self.client.counters, now)
     }
 }
 

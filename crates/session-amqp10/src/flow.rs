@@ -3,11 +3,13 @@
 use leveret_amqp10::{Performative, Serial, condition, encode_performative, performative::Flow};
 use leveret_queue::CreditState;
 
+use super::asked::Question;
 use super::connection::Connection;
 use super::error::{Failure, Result};
 use super::link::Link;
 use super::management::ResponseGrant;
 use super::session::Session;
+use leveret_broker::queue_handle::QueueAnswer;
 use leveret_broker::time::Now;
 
 /// The link part of a flow that we send as the link's sender.
@@ -49,12 +51,15 @@ impl Connection {
                 // A receiver that hasn't seen our attach doesn't know our first delivery-count (2.6.7).
                 let seen = flow.delivery_count.unwrap_or(0);
                 let credit = flow.link_credit.unwrap_or(0);
-                let state = consumer.queue.grant(consumer.id, seen, credit, flow.drain, now.monotonic);
-                // Its queue is gone and the link is about to be detached: there is no state left to send.
-                let Some(state) = state else { return Ok(()) };
-                // A drain that finds messages ends with a signal, after the last of them.
-                if (flow.drain && state.credit == 0) || (!flow.drain && flow.echo) {
-                    self.send_link_state(session, LinkState::new(handle, &state, flow.drain));
+                match consumer.queue.grant(consumer.id, seen, credit, flow.drain, now.monotonic) {
+                    QueueAnswer::Now(state) => self.granted(session, handle, flow.drain, flow.echo, state),
+                    QueueAnswer::Later(answer) if flow.drain || flow.echo => {
+                        answer.notify(self.client.outbox.clone(), consumer.key);
+                        let question = Question::Credit { drain: flow.drain, echo: flow.echo, answer };
+                        self.questions.ask(session.channel, handle, question);
+                    }
+                    // The client doesn't ask for the state.
+                    QueueAnswer::Later(_) => {}
                 }
             }
             Link::Publisher(publisher) => {
@@ -88,6 +93,24 @@ impl Connection {
             Link::Left | Link::Detached => {}
         }
         Ok(())
+    }
+
+    /// Handles the state of a consumer's link after a flow of the client: sends it, if the client asked for it.
+    #[inline]
+    pub(crate) fn granted(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        drain: bool,
+        echo: bool,
+        state: Option<CreditState>,
+    ) {
+        // Its queue is gone and the link is about to be detached: there is no state left to send.
+        let Some(state) = state else { return };
+        // A drain that finds messages ends with a signal, after the last of them.
+        if (drain && state.credit == 0) || (!drain && echo) {
+            self.send_link_state(session, LinkState::new(handle, &state, drain));
+        }
     }
 
     /// Finishes a drain of the client: everything available was sent.

@@ -1,7 +1,5 @@
 //! Blocked input: the connection isn't read until the event that it waits for.
 
-use std::sync::Arc;
-
 use leveret_queue::WaitReason;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -23,6 +21,9 @@ pub(crate) enum Held {
     Again { ticket: Ticket },
     /// The frame at its head has more to do than fits in one turn. It is handled again in the next one.
     NextTurn,
+    /// The frame at its head names this link, which waits for its queue. It is handled once the queue has answered, or the
+    /// link has ended.
+    Asked { channel: u16, handle: u32 },
     /// Too many bytes of incoming bodies are on their way to their files; the disk has to catch up.
     Upload,
     /// The body of the last message of this link is being written to a file of its own.
@@ -64,7 +65,7 @@ impl Connection {
             _ => None,
         });
         let mut seen = FxHashSet::default();
-        publishers.flat_map(targets).filter(|queue| seen.insert(Arc::as_ptr(queue))).cloned().collect()
+        publishers.flat_map(targets).filter(|queue| seen.insert(queue.key())).cloned().collect()
     }
 }
 

@@ -32,7 +32,7 @@ impl Leaving {
 
 impl Connection {
     /// Ends as much of what a session owns as the turn may. True if nothing is left; then [`Connection::gone_at`] has
-    /// the ticket from which on its queues are gone.
+    /// the time from which on its queues are gone.
     pub(crate) fn leave_session(&mut self, session: &mut Session, now: Now) -> bool {
         if session.left {
             return true;
@@ -71,13 +71,13 @@ impl Connection {
             };
             self.client.budget.spend(2 * CONSUMER);
             let gone_at = self.leave_link(session, handle, *link, Vec::new(), now);
-            self.gone_at = self.gone_at.or_later(gone_at);
+            self.gone_at.and(gone_at);
         }
         false
     }
 
     /// Ends as much of what the connection owns as the turn may. True if nothing is left; then [`Connection::gone_at`]
-    /// has the ticket from which on its queues are gone.
+    /// has the time from which on its queues are gone.
     pub(crate) fn leave(&mut self, now: Now) -> bool {
         self.flush_runs(now);
         if !self.leaving.is_under_way() {
@@ -112,7 +112,7 @@ impl Connection {
                 return true;
             };
             self.leaving = Leaving::Queues { next };
-            self.gone_at = self.gone_at.or_later(gone_at);
+            self.gone_at.and(gone_at);
         }
         false
     }

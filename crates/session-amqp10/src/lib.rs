@@ -8,6 +8,7 @@
 
 mod address;
 mod answers;
+mod asked;
 mod assembly;
 mod attach;
 mod closing;

@@ -13,6 +13,7 @@ pub mod driven;
 pub mod fan_out;
 #[cfg(test)]
 mod fixture;
+pub mod gone;
 pub mod pace;
 pub mod transaction;
 pub mod undurable;

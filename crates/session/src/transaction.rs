@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use crate::undurable::Undurable;
 use leveret_broker::group::Group;
 use leveret_broker::outbox::Outbox;
-use leveret_broker::queue_handle::{QueueRef, RECORD_RUNS_MAX, Reason};
+use leveret_broker::queue_handle::{QueueKey, QueueRef, RECORD_RUNS_MAX, Reason};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
@@ -44,8 +44,8 @@ struct Settling {
 pub struct Transaction {
     publishes: Vec<Publishing>,
     settles: Vec<Settling>,
-    /// Index of each entry of `settling`, by the address of the queue that it keeps.
-    settling: FxHashMap<(usize, Option<ConsumerId>, Settlement), usize>,
+    /// Index of each entry of `settles`, by the queue that it keeps.
+    settling: FxHashMap<(QueueKey, Option<ConsumerId>, Settlement), usize>,
     bytes: u64,
     log_bytes: u64,
 }
@@ -92,7 +92,7 @@ impl Transaction {
     /// Settles messages that a consumer holds. Messages with the same settlement are one step of the commit, however
     /// many calls they take: each step is a record of the log, or a move of dead letters that the answer waits for.
     pub fn settle(&mut self, queue: &QueueRef, consumer: Option<ConsumerId>, runs: Vec<Run>, settlement: Settlement) {
-        let key = (Arc::as_ptr(queue).addr(), consumer, settlement);
+        let key = (queue.key(), consumer, settlement);
         match self.settling.get(&key) {
             Some(at) => runs.into_iter().for_each(|run| push_run(&mut self.settles[*at].runs, run)),
             None => {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use leveret_queue::Watermarks;
 
 use leveret_broker::allowance::Allowance;
-use leveret_broker::queue_handle::{Published, QueueHandle, QueueRef};
+use leveret_broker::queue_handle::{Published, QueueRef};
+use leveret_broker::streams::Streams;
 use leveret_broker::streams::waits::RunsByStream;
-use leveret_broker::streams::{Streams, Waiter};
 use leveret_broker::ticket::{Awaited, StreamId};
 use leveret_broker::turn_budget::TurnBudget;
 use leveret_broker::wait_for::WaitFor;
@@ -19,7 +19,7 @@ const BEHIND_WEIGHT: u64 = 16;
 
 /// The publishes of one connection that aren't durable yet.
 pub struct Undurable {
-    runs: RunsByStream<QueueHandle>,
+    runs: RunsByStream<QueueRef>,
     bytes: u64,
     allowance: Arc<Allowance>,
 }
@@ -108,7 +108,7 @@ impl Undurable {
     /// Hands the entries to their commit streams when the connection is closed, since they still have to be applied.
     pub fn hand_over(&mut self, streams: &Streams) {
         for (ticket, queue) in self.runs.drain() {
-            streams.notify(ticket.into(), Waiter::Queue(queue));
+            streams.notify(ticket.into(), queue.waiter());
         }
     }
 }

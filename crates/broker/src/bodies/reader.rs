@@ -153,18 +153,13 @@ pub struct Pieces {
 
 impl Pieces {
     /// Begins to read a body of a message in `queue`. `outbox` gets [`Event::Body`] for each result.
-    pub fn new(
-        body: &FileBody,
-        bodies: &Arc<Bodies>,
-        queue: &Arc<impl BodyOwner + 'static>,
-        outbox: &Arc<Outbox>,
-    ) -> Self {
+    pub fn new(body: &FileBody, bodies: &Arc<Bodies>, queue: Arc<dyn BodyOwner>, outbox: &Arc<Outbox>) -> Self {
         let pin = BodyPin::of(body);
         let mut pieces = Self {
             left: pin.length(),
             pin,
             bodies: bodies.clone(),
-            queue: queue.clone(),
+            queue,
             outbox: outbox.clone(),
             place: 0,
             asked: None,

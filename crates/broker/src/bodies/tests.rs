@@ -3,7 +3,7 @@ use leveret_message::FileBody;
 
 use super::*;
 use crate::partial::PartialMessages;
-use crate::queue_handle::QueueRef;
+use crate::queue_handle::LocalQueue;
 use crate::queue_handle::tests::Fixture;
 use crate::settings::{Settings, UNWRITTEN_BYTES_MAX};
 
@@ -20,7 +20,7 @@ fn outbox() -> Arc<Outbox> {
 }
 
 /// A queue that would fail if a body couldn't be read.
-fn queue() -> QueueRef {
+fn queue() -> LocalQueue {
     Fixture::new().queue
 }
 
@@ -84,7 +84,7 @@ fn a_body_is_written_before_it_is_complete_and_read_in_pieces() {
     assert!(file.is_written());
     assert_eq!(disk.content(&FILES.name(1)).map(|file| file[512..512 + whole.len()] == whole[..]), Some(true));
 
-    let mut pieces = Pieces::new(&file.body(), &bodies, &queue(), &outbox);
+    let mut pieces = Pieces::new(&file.body(), &bodies, queue(), &outbox);
     let mut received = Vec::new();
     while pieces.left() > 0 {
         assert!(pieces.available() <= 2 * BODY_PIECE_BYTES);
@@ -104,7 +104,7 @@ fn a_file_exists_until_its_last_reader_is_done() {
     let file = bodies.write(&bytes(3 * BODY_PIECE_BYTES).into(), &outbox());
     run_all(&bodies, &disk);
     let body: FileBody = file.body();
-    let mut pieces = Pieces::new(&body, &bodies, &queue(), &outbox());
+    let mut pieces = Pieces::new(&body, &bodies, queue(), &outbox());
     drop(body);
     bodies.remove(file.keep());
     run_all(&bodies, &disk);
@@ -126,7 +126,7 @@ fn a_damaged_piece_is_reported_after_the_pieces_before_it() {
     damaged[512 + BODY_PIECE_BYTES + 9] ^= 1;
     disk.put(&FILES.name(1), damaged);
     let queue = queue();
-    let mut pieces = Pieces::new(&file.body(), &bodies, &queue, &outbox());
+    let mut pieces = Pieces::new(&file.body(), &bodies, queue.clone(), &outbox());
     for _ in 0..3 {
         run_all(&bodies, &disk);
         pieces.look();
@@ -145,7 +145,7 @@ fn whole_bodies_beyond_the_limit_wait_until_others_are_dropped() {
     let length = crate::settings::WHOLE_BODIES_BYTES_MAX as usize / 2 + 1;
     let file = bodies.write(&bytes(length).into(), &outbox);
     run_all(&bodies, &disk);
-    let pieces = Pieces::new(&file.body(), &bodies, &queue(), &outbox);
+    let pieces = Pieces::new(&file.body(), &bodies, queue(), &outbox);
     let (mut one, mut two) = (pieces.whole(), pieces.whole());
     run_all(&bodies, &disk);
     assert!(one.look().is_some_and(|body| body.is_ok_and(|body| body.len() == length)));

@@ -11,7 +11,7 @@ use crate::streams::Record;
 
 impl QueueHandle {
     /// Its live state for a checkpoint.
-    pub fn live_state(self: &Arc<Self>, durable: Place) -> Option<LiveState> {
+    pub(crate) fn live_state(self: &Arc<Self>, durable: Place) -> Option<LiveState> {
         self.with(|queue, effects| {
             // The state has to contain every durable message.
             queue.apply(Watermarks::synced(durable), effects);
@@ -26,7 +26,7 @@ impl QueueHandle {
     }
 
     /// Records for a clean stop which messages may have been delivered.
-    pub fn record_delivered(&self) {
+    pub(crate) fn record_delivered(&self) {
         if !self.info.is_logged() {
             return;
         }

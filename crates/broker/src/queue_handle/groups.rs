@@ -17,7 +17,7 @@ use crate::time::Nanos;
 impl QueueHandle {
     /// Offers messages as part of a group; returns how many, from the first on, the queue accepted. Persistent ones become part
     /// of the queue when the group is durable; volatile ones at once, or behind pending messages.
-    pub fn publish_in(
+    pub(crate) fn publish_in(
         self: &Arc<Self>,
         group: &mut Group,
         batch: &Arc<Batch>,
@@ -50,7 +50,7 @@ impl QueueHandle {
 
     /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
     /// dead-lettered: moves of dead letters are groups of their own.
-    pub fn settle_in(
+    pub(crate) fn settle_in(
         self: &Arc<Self>,
         group: &mut Group,
         id: Option<ConsumerId>,

@@ -35,15 +35,21 @@ use crate::time::Nanos;
 use crate::told::category;
 use crate::wait_for::WaitFor;
 
+mod asked;
 mod checkpoint;
 mod groups;
 mod moves;
+mod queue_ref;
 mod shown;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use asked::later;
+pub use asked::{Later, QueueAnswer};
 pub use leveret_queue::NoConsumer;
-pub use moves::{Reason, Waiting};
+pub use moves::Reason;
+pub(crate) use moves::Waiting;
+pub use queue_ref::{QueueKey, QueueRef};
 
 /// Maximum number of runs in one record of the log, so that it doesn't exceed the largest record.
 pub const RECORD_RUNS_MAX: usize = 4096;
@@ -71,8 +77,8 @@ impl Published {
     }
 }
 
-/// A queue of the broker.
-pub struct QueueHandle {
+/// A queue on this node. Everything outside knows it by a [`QueueRef`].
+pub(crate) struct QueueHandle {
     info: Arc<QueueInfo>,
     log_id: LogId,
     inner: Mutex<Queue>,
@@ -87,6 +93,8 @@ pub struct QueueHandle {
     shared: Arc<SharedMessages>,
     /// Whether it is in the list of its home core.
     is_deferred: AtomicBool,
+    /// See [`crate::Settings::answers_late`].
+    answers_late: bool,
     moves: moves::Moves,
     deleted_messages: AtomicU64,
     /// The ticket of its deletion, once it is closed; written under its lock.
@@ -97,19 +105,19 @@ pub struct QueueHandle {
     watchers: Mutex<BTreeMap<u64, Arc<dyn Link>>>,
 }
 
-/// A shared queue.
-pub type QueueRef = Arc<QueueHandle>;
+/// A queue on this node, shared.
+pub(crate) type LocalQueue = Arc<QueueHandle>;
 
 impl QueueHandle {
     /// Creates a queue of the type that it was declared with, with its recovered state. `epoch_ms` is the wall time of
     /// monotonic zero, in milliseconds since the Unix epoch.
-    pub fn open(
+    pub(crate) fn open(
         info: Arc<QueueInfo>,
         recovered: Recovered,
         services: &Services,
         epoch_ms: u64,
         now: Nanos,
-    ) -> QueueRef {
+    ) -> LocalQueue {
         services.shared.restore(&recovered.references);
         // Messages from before a restart may exist although new ones aren't logged.
         let is_logged = info.durability(services.durability) != Durability::Memory || !recovered.ledger.is_empty();
@@ -141,6 +149,7 @@ impl QueueHandle {
             deferred,
             shared,
             is_deferred: AtomicBool::new(false),
+            answers_late: services.answers_late,
             moves: moves::Moves::default(),
             deleted_messages: AtomicU64::new(0),
             closed_at: Mutex::default(),
@@ -149,22 +158,22 @@ impl QueueHandle {
     }
 
     /// Its declaration.
-    pub fn info(&self) -> &Arc<QueueInfo> {
+    pub(crate) fn info(&self) -> &Arc<QueueInfo> {
         &self.info
     }
 
     /// The commit stream that it belongs to.
-    pub fn stream(&self) -> &StreamRef {
+    pub(crate) fn stream(&self) -> &StreamRef {
         &self.stream
     }
 
     /// Its log.
-    pub fn log_id(&self) -> LogId {
+    pub(crate) fn log_id(&self) -> LogId {
         self.log_id
     }
 
     /// The meaning of a confirm.
-    pub fn durability(&self) -> Durability {
+    pub(crate) fn durability(&self) -> Durability {
         self.durability
     }
 
@@ -281,7 +290,7 @@ impl QueueHandle {
 
     /// Offers `count` messages of a batch from `index` on. With `shared`, the batch is stored in the shared log from that
     /// number on, for this queue among others.
-    pub fn publish(
+    pub(crate) fn publish(
         self: &Arc<Self>,
         batch: &Arc<Batch>,
         index: u32,
@@ -353,7 +362,7 @@ impl QueueHandle {
     }
 
     /// Applies all messages that are durable, or written if that is enough for this queue.
-    pub fn apply(self: &Arc<Self>) {
+    pub(crate) fn apply(self: &Arc<Self>) {
         let reached = self.stream.watermarks();
         self.with(|queue, effects| match self.durability {
             Durability::Os => queue.apply(reached, effects),
@@ -362,7 +371,7 @@ impl QueueHandle {
     }
 
     /// See [`Queue::take`].
-    pub fn take(
+    pub(crate) fn take(
         self: &Arc<Self>,
         id: ConsumerId,
         messages: u32,
@@ -374,14 +383,14 @@ impl QueueHandle {
     }
 
     /// See [`Queue::get`].
-    pub fn get(self: &Arc<Self>, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> GetOutcome {
+    pub(crate) fn get(self: &Arc<Self>, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> GetOutcome {
         self.with(|queue, effects| queue.get(automatic_ack, link, key, now, effects)).unwrap_or(GetOutcome::Empty)
     }
 
     /// Removes messages for good. This takes effect at once, and becomes durable with the log's lazy flush or as soon as
     /// possible. Dropped messages go to the dead-letter exchange, if the queue has one; if the queue failed, after a restart.
     /// Returns the ticket to wait for; `None` if nothing was logged.
-    pub fn settle(
+    pub(crate) fn settle(
         self: &Arc<Self>,
         id: Option<ConsumerId>,
         runs: &[Run],
@@ -405,7 +414,7 @@ impl QueueHandle {
 
     /// Acknowledges messages of many consumers together: one lock, one record for up to [`RECORD_RUNS_MAX`] runs, and one
     /// scheduling of consumers.
-    pub fn acknowledge(self: &Arc<Self>, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos) {
+    pub(crate) fn acknowledge(self: &Arc<Self>, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos) {
         self.with(|queue, effects| {
             queue.acknowledge(settled, now, effects);
             let mut runs: Vec<Run> = Vec::new();
@@ -418,7 +427,7 @@ impl QueueHandle {
 
     /// Removes consumers and requeues the messages they hold; `failed` counts these deliveries as failed. Returns how many
     /// consumers are left.
-    pub fn leave(
+    pub(crate) fn leave(
         self: &Arc<Self>,
         consumers: &[ConsumerId],
         held: &[(Option<ConsumerId>, Vec<Run>)],
@@ -435,7 +444,7 @@ impl QueueHandle {
     /// Rejects messages for a client that waits for an answer: they go to the dead-letter exchange, if the queue has one, or
     /// leave for good. Returns the condition of the answer; `outbox` is notified when a move that it needs is durable. There is
     /// no answer if the queue failed: the messages are in its log, and ready again after a restart.
-    pub fn reject(
+    pub(crate) fn reject(
         self: &Arc<Self>,
         id: Option<ConsumerId>,
         runs: &[Run],
@@ -461,7 +470,7 @@ impl QueueHandle {
     }
 
     /// Puts messages back into their places; `failed` counts their delivery as failed.
-    pub fn requeue(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos) {
+    pub(crate) fn requeue(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos) {
         if is_planted(Bug::LoseRequeued) {
             return;
         }
@@ -469,7 +478,7 @@ impl QueueHandle {
     }
 
     /// Removes all ready messages; returns how many, and the ticket that the answer waits for.
-    pub fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Ticket) {
+    pub(crate) fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Ticket) {
         let purged = self.with(|queue, effects| {
             let (count, runs) = queue.purge(now, effects);
             (count, self.log_settles(queue, &runs, SettleReason::Purged, Wait::Confirm).unwrap_or_default())
@@ -481,7 +490,7 @@ impl QueueHandle {
     ///
     /// # Errors
     /// [`NoConsumer`] is the reason why it can't be added.
-    pub fn add_consumer(
+    pub(crate) fn add_consumer(
         self: &Arc<Self>,
         id: ConsumerId,
         options: ConsumerOptions,
@@ -513,40 +522,32 @@ impl QueueHandle {
     }
 
     /// Removes a consumer. Returns how many are left; `None` if it didn't exist.
-    pub fn cancel(self: &Arc<Self>, id: ConsumerId, now: Nanos) -> Option<usize> {
+    pub(crate) fn cancel(self: &Arc<Self>, id: ConsumerId, now: Nanos) -> Option<usize> {
         self.with(|queue, effects| queue.cancel(id, now, effects)).flatten()
     }
 
     /// The consumer's connection can, or can't, take more bytes.
-    pub fn set_room(self: &Arc<Self>, id: ConsumerId, room: bool, now: Nanos) {
+    pub(crate) fn set_room(self: &Arc<Self>, id: ConsumerId, room: bool, now: Nanos) {
         self.with(|queue, effects| queue.flow(id, Flow::Room(room), now, effects));
     }
 
     /// The consumer's session can, or can't, send more transfers.
-    pub fn set_window(self: &Arc<Self>, id: ConsumerId, open: bool, now: Nanos) {
+    pub(crate) fn set_window(self: &Arc<Self>, id: ConsumerId, open: bool, now: Nanos) {
         self.with(|queue, effects| queue.flow(id, Flow::Window(open), now, effects));
     }
 
     /// See [`Flow::Credit`]. `None` if the consumer is gone.
-    pub fn grant(
-        self: &Arc<Self>,
-        id: ConsumerId,
-        delivery_count: u32,
-        link_credit: u32,
-        drain: bool,
-        now: Nanos,
-    ) -> Option<CreditState> {
-        let flow = Flow::Credit { delivery_count, link_credit, drain };
+    pub(crate) fn grant(self: &Arc<Self>, id: ConsumerId, flow: Flow, now: Nanos) -> Option<CreditState> {
         self.with(|queue, effects| queue.flow(id, flow, now, effects)).flatten()
     }
 
     /// Registers `link` to be signalled with `key` when the queue is gone.
-    pub fn watch(&self, key: u64, link: Arc<dyn Link>) {
+    pub(crate) fn watch(&self, key: u64, link: Arc<dyn Link>) {
         self.watchers.lock().insert(key, link);
     }
 
     /// Removes that registration.
-    pub fn unwatch(&self, key: u64) {
+    pub(crate) fn unwatch(&self, key: u64) {
         self.watchers.lock().remove(&key);
     }
 
@@ -557,22 +558,22 @@ impl QueueHandle {
     }
 
     /// Notes that a publisher is held back for this reason.
-    pub fn publisher_held(self: &Arc<Self>, reason: WaitReason, now: Nanos) {
+    pub(crate) fn publisher_held(self: &Arc<Self>, reason: WaitReason, now: Nanos) {
         self.with(|queue, _| queue.publisher_held(reason, now));
     }
 
     /// Notes that a publisher that was held back for this reason continues.
-    pub fn publisher_released(self: &Arc<Self>, reason: WaitReason) {
+    pub(crate) fn publisher_released(self: &Arc<Self>, reason: WaitReason) {
         self.with(|queue, _| queue.publisher_released(reason));
     }
 
     /// Passes on stored messages that were requested.
-    pub fn loaded(self: &Arc<Self>, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
+    pub(crate) fn loaded(self: &Arc<Self>, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
         self.with(|queue, effects| queue.loaded(read, runs, now, effects));
     }
 
     /// Fails the queue.
-    pub fn fail(self: &Arc<Self>, reason: String) {
+    pub(crate) fn fail(self: &Arc<Self>, reason: String) {
         self.with(|queue, effects| queue.fail(reason, effects));
     }
 
@@ -591,7 +592,7 @@ impl QueueHandle {
     }
 
     /// Its deletion is durable: notifies consumers, and frees its memory.
-    pub fn delete(self: &Arc<Self>) {
+    pub(crate) fn delete(self: &Arc<Self>) {
         let deleted = self.with(|queue, effects| {
             queue.references_mut().release(0, u64::MAX, |first, last| self.shared.release(first, last));
             queue.delete(effects)
@@ -607,12 +608,12 @@ impl QueueHandle {
     }
 
     /// Number of ready messages that were deleted with the queue.
-    pub fn deleted_messages(&self) -> u64 {
+    pub(crate) fn deleted_messages(&self) -> u64 {
         self.deleted_messages.load(Ordering::Relaxed)
     }
 
     /// See [`Queue::run_timers`].
-    pub fn run_timers(self: &Arc<Self>, now: Nanos, most: u64) -> bool {
+    pub(crate) fn run_timers(self: &Arc<Self>, now: Nanos, most: u64) -> bool {
         self.with(|queue, effects| queue.run_timers(now, most, effects)).unwrap_or(false)
     }
 
@@ -622,10 +623,39 @@ impl QueueHandle {
     }
 
     /// A client declared it again, which is a use for `x-expires`. Returns the numbers of ready messages and consumers.
-    pub fn declared_again(&self, now: Nanos) -> (u64, usize) {
+    pub(crate) fn declared_again(&self, now: Nanos) -> (u64, usize) {
         let mut queue = self.inner.lock();
+        if *queue.state() == QueueState::Deleted {
+            return (0, 0);
+        }
         queue.used(now);
         queue.size()
+    }
+
+    /// Requests a read of stored messages from number `from` on.
+    pub(crate) fn request_read(self: &Arc<Self>, from: u64, purpose: Purpose) {
+        self.reads.request(self.clone(), from, purpose);
+    }
+
+    /// Whether it answers all calls later that a queue elsewhere would answer later.
+    pub(crate) fn answers_late(&self) -> bool {
+        self.answers_late
+    }
+
+    /// Makes a call in a turn of the home core, and answers then.
+    pub(crate) fn answer_late<T: Default + Send + 'static>(
+        self: &Arc<Self>,
+        call: impl FnOnce(&Arc<Self>) -> T + Send + 'static,
+    ) -> QueueAnswer<T> {
+        let (place, later) = later();
+        let queue = Arc::downgrade(self);
+        let answer = move || {
+            if let Some(queue) = queue.upgrade() {
+                place.answer(call(&queue));
+            }
+        };
+        self.deferred.ask(self, Box::new(answer));
+        QueueAnswer::Later(later)
     }
 }
 

@@ -21,7 +21,7 @@ pub enum Reason {
 }
 
 /// An answer that waits.
-pub struct Waiting {
+pub(crate) struct Waiting {
     /// Number of the queue's dead letters that have to be moved first.
     through: u64,
     group: Arc<GroupPlace>,

@@ -8,7 +8,7 @@ use leveret_model::{Arguments, DeadLetterOptions, Durability, Home, Queue, Queue
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{DeadTurn, GetOutcome, Ledger, Link, MemoryBudget, Outcome, QueueState, Run, Signal};
 
-use super::{QueueHandle, QueueRef, Reason};
+use super::{LocalQueue, QueueHandle, Reason};
 use crate::bodies::Bodies;
 use crate::deferred::Deferred;
 use crate::group::Group;
@@ -32,7 +32,7 @@ impl Wake for Nobody {
 
 /// A queue with a dead-letter exchange on a disk in memory, and a connection.
 pub(crate) struct Fixture {
-    pub(crate) queue: QueueRef,
+    pub(crate) queue: LocalQueue,
     commit: Arc<LocalStream>,
     reads: Arc<Reads>,
     bodies: Arc<Bodies>,
@@ -78,6 +78,7 @@ impl Fixture {
             first_number: 0,
             strict_compat: false,
             standing_delay_target: 0,
+            answers_late: false,
         };
         let queue = QueueHandle::open(Arc::new(info), leveret_queue::Recovered::default(), &services, 0, 0);
         Self { queue, commit, reads, bodies, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }

@@ -2,12 +2,10 @@
 //! connection.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use leveret_queue::{Place, Watermarks};
 use smallvec::SmallVec;
 
-use super::Apply;
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::turn_budget::{APPLY, TurnBudget};
 use crate::wait_for::WaitFor;
@@ -121,6 +119,15 @@ impl<T> InOrder<T> {
     }
 }
 
+/// A queue that runs are published to.
+pub trait RunTarget: Clone {
+    /// Whether both are the same queue.
+    fn is_same(&self, other: &Self) -> bool;
+
+    /// Applies all messages that are durable, or written if that is enough for this queue.
+    fn apply(&self);
+}
+
 /// Runs of messages that were published to queues of one stream and wait for the same watermark: durable or written. Places
 /// never go back, so a queue of runs is sufficient.
 pub struct Runs<Q>(VecDeque<Unapplied<Q>>);
@@ -130,7 +137,7 @@ struct Unapplied<Q> {
     first: Place,
     /// Place of its last run.
     last: Place,
-    queue: Arc<Q>,
+    queue: Q,
     bytes: u64,
 }
 
@@ -140,12 +147,12 @@ impl<Q> Default for Runs<Q> {
     }
 }
 
-impl<Q: Apply> Runs<Q> {
+impl<Q: RunTarget> Runs<Q> {
     /// Adds a run of `bytes` bytes for `queue`.
-    pub fn note(&mut self, place: Place, queue: &Arc<Q>, bytes: u64) {
+    pub fn note(&mut self, place: Place, queue: &Q, bytes: u64) {
         match self.0.back_mut() {
             Some(last)
-                if Arc::ptr_eq(&last.queue, queue)
+                if last.queue.is_same(queue)
                     && last.last.number() + ENTRY_PLACES_MAX > place.number()
                     && last.bytes < ENTRY_BYTES =>
             {
@@ -158,7 +165,7 @@ impl<Q: Apply> Runs<Q> {
     }
 
     /// As [`Runs::note`] without bytes, unless a later place is waited for already.
-    pub fn note_later(&mut self, place: Place, queue: &Arc<Q>) {
+    pub fn note_later(&mut self, place: Place, queue: &Q) {
         if self.0.back().is_none_or(|last| last.last.is_before(place)) {
             self.note(place, queue, 0);
         }
@@ -168,23 +175,23 @@ impl<Q: Apply> Runs<Q> {
     /// Returns their bytes, and whether that was all.
     fn apply(&mut self, reached: Watermarks, written: bool, budget: &mut TurnBudget) -> (u64, bool) {
         let mut bytes = 0;
-        let mut applied: Option<Arc<Q>> = None;
+        let mut applied: Option<Q> = None;
         while let Some(unapplied) = self.0.pop_front_if(|first| reached.have(first.last, written)) {
             bytes += unapplied.bytes;
-            if !applied.as_ref().is_some_and(|last| Arc::ptr_eq(last, &unapplied.queue)) {
+            if !applied.as_ref().is_some_and(|last| last.is_same(&unapplied.queue)) {
                 if applied.is_some() && budget.is_spent() {
                     bytes -= unapplied.bytes;
                     self.0.push_front(unapplied);
                     return (bytes, false);
                 }
-                unapplied.queue.clone().apply();
+                unapplied.queue.apply();
                 budget.spend(APPLY);
                 applied = Some(unapplied.queue);
             }
         }
         // A run is only confirmed once it is in its queue, even if later runs of its entry aren't reached yet.
         if let Some(unapplied) = self.0.front().filter(|unapplied| reached.have(unapplied.first, written)) {
-            unapplied.queue.clone().apply();
+            unapplied.queue.apply();
         }
         (bytes, true)
     }
@@ -200,7 +207,7 @@ impl<Q: Apply> Runs<Q> {
     }
 
     /// Removes and returns all, with the places of their last runs.
-    pub fn drain(&mut self) -> impl Iterator<Item = (Place, Arc<Q>)> {
+    pub fn drain(&mut self) -> impl Iterator<Item = (Place, Q)> {
         self.0.drain(..).map(|unapplied| (unapplied.last, unapplied.queue))
     }
 }
@@ -228,9 +235,9 @@ impl<Q> Default for RunsByStream<Q> {
     }
 }
 
-impl<Q: Apply> RunsByStream<Q> {
+impl<Q: RunTarget> RunsByStream<Q> {
     /// Adds a run of `bytes` bytes for `queue`.
-    pub fn note(&mut self, awaited: Awaited, queue: &Arc<Q>, bytes: u64) {
+    pub fn note(&mut self, awaited: Awaited, queue: &Q, bytes: u64) {
         let OfStream { synced, written } = self.0.of(awaited.stream());
         let runs = if awaited.is_written() { written } else { synced };
         runs.note(awaited.place(), queue, bytes);
@@ -274,7 +281,7 @@ impl<Q: Apply> RunsByStream<Q> {
     }
 
     /// Removes and returns all, with the tickets of their last runs.
-    pub fn drain(&mut self) -> impl Iterator<Item = (Ticket, Arc<Q>)> {
+    pub fn drain(&mut self) -> impl Iterator<Item = (Ticket, Q)> {
         self.0.0.iter_mut().flat_map(|(stream, runs)| {
             let stream = *stream;
             let runs = runs.synced.drain().chain(runs.written.drain());

@@ -1,16 +1,15 @@
 //! Getting messages over HTTP.
 
-use std::sync::Arc;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use leveret_broker::GetOutcome;
 use leveret_broker::direct::{Got, Held, PlainMessage};
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{Later, QueueRef};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::ticket::Ticket;
 use leveret_model::Action;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::mpsc;
 
 use crate::api::Api;
 use crate::call::{Call, HandlerResult, json};
@@ -49,13 +48,30 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
     snapshot.topology.usable_queue(vhost, name, None)?;
     let (mut shown, mut bytes) = (Vec::new(), 0);
     let clock = call.api.node().clock();
-    let mut taken = Taken { api: &call.api, queue, held: Vec::new() };
+    let mut taken = Taken { api: &call.api, queue, held: Vec::new(), asked: None };
     while (shown.len() as u64) < count && bytes < ANSWER_BYTES_MAX {
-        let loaded = Arc::new(Notify::new());
-        let waker = loaded.clone();
-        match broker.get_directly(queue, move || waker.notify_one(), clock.monotonic()) {
+        let (signal, mut signals) = mpsc::unbounded_channel();
+        let signal = move || {
+            let _ = signal.send(());
+        };
+        let mut got = broker.get_directly(queue, signal, clock.monotonic());
+        let mut is_loaded = false;
+        if let Got::Later(answer) = got {
+            taken.asked = Some(answer);
+            got = loop {
+                signals.recv().await;
+                match taken.asked.as_ref().and_then(Later::take) {
+                    Some(outcome) => break broker.got(outcome),
+                    // The queue had read a message before its answer was here.
+                    None => is_loaded = true,
+                }
+            };
+            taken.asked = None;
+        }
+        match got {
             Got::Empty => break,
-            Got::Wait => loaded.notified().await,
+            Got::Wait | Got::Later(_) if is_loaded => {}
+            Got::Wait | Got::Later(_) => drop(signals.recv().await),
             Got::Message(mut message, hold, left) => {
                 taken.held.push(hold);
                 if message.in_file {
@@ -81,6 +97,8 @@ struct Taken<'a> {
     api: &'a Api,
     queue: &'a QueueRef,
     held: Vec<Held>,
+    /// The answer to a get that hasn't come.
+    asked: Option<Later<GetOutcome>>,
 }
 
 impl Taken<'_> {
@@ -92,6 +110,9 @@ impl Taken<'_> {
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
+        if let Some(answer) = self.asked.take() {
+            self.queue.give_back(answer, false, self.api.node().clock().monotonic());
+        }
         if !self.held.is_empty() {
             self.dispose(Settlement::Requeue { failed: false });
         }

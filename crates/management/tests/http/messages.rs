@@ -54,6 +54,22 @@ fn browsing_changes_nothing_and_getting_does() {
 }
 
 #[test]
+fn a_queue_that_answers_later_is_got_from_and_purged() {
+    let stage = HttpStage::with_late_answers();
+    assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
+    ["one", "two", "three"].iter().for_each(|payload| publish(&stage, payload));
+    let get = |mode: &str| {
+        let body = json!({"count": 2, "ackmode": mode, "encoding": "auto"}).to_string();
+        stage.ask("POST", "/api/queues/%2F/q/get", &body).1
+    };
+    assert_eq!(payloads(&get("ack_requeue_true")), [("one", false), ("two", false)]);
+    assert_eq!(payloads(&get("ack_requeue_false")), [("one", true), ("two", true)]);
+    assert_eq!(stage.ask("DELETE", "/api/queues/%2F/q/contents", "").0, 204);
+    assert_eq!(payloads(&get("ack_requeue_false")), []);
+    stage.node.stop("test");
+}
+
+#[test]
 fn a_message_without_a_queue_is_not_routed() {
     let stage = HttpStage::new();
     let body = r#"{"properties": {}, "routing_key": "none", "payload": "x", "payload_encoding": "string"}"#;

@@ -38,15 +38,20 @@ impl HttpStage {
 
     /// As [`HttpStage::new`], with more settings.
     pub(crate) fn with_all(settings: &[&str]) -> Self {
-        Self::start(settings, MetricsOptions::default())
+        Self::start(settings, MetricsOptions::default(), false)
+    }
+
+    /// As [`HttpStage::new`], but queues answer later, as those of another node do.
+    pub(crate) fn with_late_answers() -> Self {
+        Self::start(&[], MetricsOptions::default(), true)
     }
 
     /// As [`HttpStage::new`], with other settings of the metrics.
     pub(crate) fn with_metrics(options: MetricsOptions) -> Self {
-        Self::start(&[], options)
+        Self::start(&[], options, false)
     }
 
-    fn start(settings: &[&str], pages: MetricsOptions) -> Self {
+    fn start(settings: &[&str], pages: MetricsOptions, answers_late: bool) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let mut config = Config::default();
         config.set("cores=1").expect("is a key");
@@ -54,11 +59,12 @@ impl HttpStage {
             config.set(setting).expect("is a key");
         }
         let lock = DirectoryLock::acquire(directory.path()).expect("the directory is free");
-        let options = NodeOptions::new(
+        let mut options = NodeOptions::new(
             &config,
             vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)],
             Arc::new(|text| panic!("{text}")),
         );
+        options.broker.answers_late = answers_late;
         let (mut node, _) = Node::start(lock, options).expect("starts");
         let now = node.handle().clock().now();
         node.handle().broker().bootstrap(users(), now).expect("users are made");

@@ -1,6 +1,7 @@
 //! Messages that leave or come back: settle, requeue, purge.
 
 use crate::Nanos;
+use crate::answers::QueueState;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Run, push_run};
@@ -120,6 +121,10 @@ impl ClassicQueue {
     /// Removes all ready messages except those on their way to a consumer. Returns how many, and the runs to be logged; one of
     /// the runs has the bytes of all.
     pub fn purge(&mut self, now: Nanos, effects: &mut Effects) -> (u64, Vec<Run>) {
+        if self.state == QueueState::Deleted {
+            // Its messages were deleted with it.
+            return (0, Vec::new());
+        }
         let staying = self.on_their_way_in_memory();
         let stay = staying.messages;
         let purged = self.ready.messages() - stay;

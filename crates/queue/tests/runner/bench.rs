@@ -210,6 +210,7 @@ impl Bench {
             Signal::Scheduled(key) => format!("signal {}: take", name(key)),
             Signal::Cancelled(key) => format!("signal {}: cancelled", name(key)),
             Signal::Loaded(_) => "signal the get: try again".to_owned(),
+            Signal::Answered(_) => unreachable!("a machine answers at once"),
             Signal::Drained { key, delivery_count, available } => {
                 let text = format!("signal {}: drained, count {delivery_count}, {available} available", name(key));
                 if let Some((_, seen)) = self.consumers.get_mut(&key) {

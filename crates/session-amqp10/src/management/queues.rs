@@ -1,7 +1,5 @@
 //! `/queues/:queue` and `/queues/:queue/messages`.
 
-use std::sync::Arc;
-
 use leveret_amqp10::value::{OwnedArray, OwnedMap, OwnedValue};
 use leveret_model::{Action, Arguments, DeclareQueue, DeleteQueue, Outcome, Permit, Queue, RefusedKind, Resource};
 use leveret_queue::DeleteIf;
@@ -13,6 +11,8 @@ use super::refusal::{Refusal, Result, Status};
 use super::request;
 use super::response::{Body, Done, message_count};
 use crate::connection::Connection;
+use leveret_broker::queue_handle::QueueAnswer;
+use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 
@@ -59,7 +59,8 @@ impl Connection {
             let text = format!("queue '{name}' in vhost '{}' not found", self.client.vhost);
             return Err(Refusal::Answer(Status::NotFound, text));
         };
-        let body = self.describe(queue.info(), queue.counts());
+        let node = self.client.broker.settings.node_name.as_str();
+        let body = Body::Value(describe(node, queue.info(), queue.counts()));
         Ok(Done { status: Status::Ok, body, wait: ticket.into() })
     }
 
@@ -91,7 +92,11 @@ impl Connection {
             // Another connection deleted it in between.
             return Err(Refusal::bad_request(format!("no queue '{name}' in vhost '{}'", self.client.vhost)));
         };
-        let body = self.describe(queue.info(), queue.declared_again(now.monotonic));
+        let node = &self.client.broker.settings.node_name;
+        let body = match queue.declared_again(now.monotonic) {
+            QueueAnswer::Now(size) => Body::Value(describe(node, queue.info(), size)),
+            QueueAnswer::Later(answer) => Body::Declared { node: node.clone(), queue: queue.info().clone(), answer },
+        };
         let status = if created { Status::Created } else { Status::Ok };
         Ok(Done { status, body, wait: submitted.ticket.into() })
     }
@@ -130,8 +135,10 @@ impl Connection {
                 format!("no queue '{name}' in vhost '{}'", self.client.vhost),
             ));
         };
-        let (count, ticket) = queue.purge(now.monotonic);
-        let body = Body::Value(message_count(count));
+        let (body, ticket) = match queue.purge(now.monotonic) {
+            QueueAnswer::Now((count, ticket)) => (Body::Value(message_count(count)), ticket),
+            QueueAnswer::Later(answer) => (Body::Purged(answer), Ticket::default()),
+        };
         Ok(Done { status: Status::Ok, body, wait: WaitFor::all([ticket.into(), staged.into()]) })
     }
 
@@ -155,22 +162,22 @@ impl Connection {
             .push("replicas", OwnedValue::Array(OwnedArray::default()));
         Body::Value(OwnedValue::Map(map))
     }
+}
 
-    fn describe(&self, queue: &Arc<Queue>, (messages, consumers): (u64, usize)) -> Body {
-        let node = self.client.broker.settings.node_name.as_str();
-        let replicas = OwnedArray::new(vec![OwnedValue::from(node)]).expect("items of one type");
-        let mut map = OwnedMap::default();
-        map.push("leader", node)
-            .push("message_count", messages)
-            .push("consumer_count", u32::try_from(consumers).unwrap_or(u32::MAX))
-            .push("name", &*queue.name)
-            .push("vhost", &*queue.vhost)
-            .push("durable", queue.durable)
-            .push("auto_delete", queue.auto_delete)
-            .push("exclusive", queue.is_exclusive())
-            .push("type", queue.queue_type().name())
-            .push("arguments", arguments::to_map(&queue.arguments))
-            .push("replicas", OwnedValue::Array(replicas));
-        Body::Value(OwnedValue::Map(map))
-    }
+/// A queue of the node with this name, and its numbers of ready messages and consumers.
+pub(super) fn describe(node: &str, queue: &Queue, (messages, consumers): (u64, usize)) -> OwnedValue {
+    let replicas = OwnedArray::new(vec![OwnedValue::from(node)]).expect("items of one type");
+    let mut map = OwnedMap::default();
+    map.push("leader", node)
+        .push("message_count", messages)
+        .push("consumer_count", u32::try_from(consumers).unwrap_or(u32::MAX))
+        .push("name", &*queue.name)
+        .push("vhost", &*queue.vhost)
+        .push("durable", queue.durable)
+        .push("auto_delete", queue.auto_delete)
+        .push("exclusive", queue.is_exclusive())
+        .push("type", queue.queue_type().name())
+        .push("arguments", arguments::to_map(&queue.arguments))
+        .push("replicas", OwnedValue::Array(replicas));
+    OwnedValue::Map(map)
 }

@@ -6,6 +6,7 @@ use super::pair::PairName;
 use super::request::Request;
 use super::response::Response;
 use super::responses::Waiting;
+use crate::asked::Question;
 use crate::assembly::Assembly;
 use crate::connection::Connection;
 use crate::error::{Failure, Result};
@@ -78,8 +79,14 @@ impl Connection {
             };
             let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
             let key = responses.key;
-            let response = self.respond(complete.payload.bytes(), now)?;
-            self.responses.push_back(Waiting { key, response });
+            let mut response = self.respond(complete.payload.bytes(), now)?;
+            let mut asks = None;
+            if !response.is_answered() {
+                response.notify(&self.client.outbox, key);
+                self.questions.ask(session.channel, transfer.handle, Question::Request);
+                asks = Some((session.channel, transfer.handle));
+            }
+            self.responses.push_back(Waiting { key, asks, response });
             requests.unanswered += 1;
         }
         requests.top_up();

@@ -1,13 +1,17 @@
 //! A response as a message (HTTP over AMQP, 5).
 
+use std::sync::Arc;
+
 use leveret_amqp10::{
     message::{MapSection, MessageId, Properties, write_map_section, write_value_raw},
     value::{EncodedMap, OwnedMap, OwnedValue, Value},
 };
-use leveret_model::Refused;
+use leveret_model::{Queue, Refused};
 
+use super::queues::describe;
 use super::refusal::{Refusal, Result, Status};
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::outbox::Outbox;
+use leveret_broker::queue_handle::{Later, QueueRef};
 use leveret_broker::ticket::Ticket;
 use leveret_broker::wait_for::WaitFor;
 
@@ -27,6 +31,14 @@ pub(super) enum Body {
     Value(OwnedValue),
     /// The number of messages that these queues had when they were deleted, known once the deletion is durable.
     Deleted(Vec<QueueRef>),
+    /// The number of messages that a queue purges, with the ticket that the response waits for.
+    Purged(Later<(u64, Ticket)>),
+    /// The description of a queue on this node by name, once it has given its numbers of messages and consumers.
+    Declared {
+        node: String,
+        queue: Arc<Queue>,
+        answer: Later<(u64, usize)>,
+    },
 }
 
 impl Done {
@@ -68,7 +80,34 @@ impl Response {
         Self { wait, content: Content::Message { head, body } }
     }
 
-    /// The message, once it may be sent.
+    /// Whether it waits for no queue any more. The answer of a queue becomes part of it.
+    pub(super) fn is_answered(&mut self) -> bool {
+        let Content::Message { body, .. } = &mut self.content else { return true };
+        let value = match &*body {
+            Body::Value(_) | Body::Deleted(_) => return true,
+            Body::Purged(answer) => answer.take().map(|(count, ticket)| {
+                self.wait.and(ticket.into());
+                message_count(count)
+            }),
+            Body::Declared { node, queue, answer } => answer.take().map(|size| describe(node, queue, size)),
+        };
+        let is_answered = value.is_some();
+        if let Some(value) = value {
+            *body = Body::Value(value);
+        }
+        is_answered
+    }
+
+    /// Has `outbox` signalled when the queue answers that it waits for.
+    pub(super) fn notify(&self, outbox: &Arc<Outbox>, key: u64) {
+        match &self.content {
+            Content::Message { body: Body::Purged(answer), .. } => answer.notify(outbox.clone(), key),
+            Content::Message { body: Body::Declared { answer, .. }, .. } => answer.notify(outbox.clone(), key),
+            Content::Message { .. } | Content::Access(_) => {}
+        }
+    }
+
+    /// The message, once it may be sent. A queue that it waits for has answered.
     ///
     /// # Errors
     /// The refusal that ends the session instead.
@@ -80,6 +119,7 @@ impl Response {
         let value = match body {
             Body::Value(value) => value,
             Body::Deleted(queues) => message_count(queues.iter().map(|queue| queue.deleted_messages()).sum()),
+            Body::Purged(_) | Body::Declared { .. } => OwnedValue::Null,
         };
         write_value_raw(&mut message, |out| value.encode(out));
         Ok(message)

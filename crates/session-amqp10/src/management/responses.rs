@@ -13,6 +13,7 @@ use crate::flow::{INITIAL_DELIVERY_COUNT, LinkState};
 use crate::link::Link;
 use crate::pending::{Pending, Rest};
 use crate::session::Session;
+use leveret_broker::streams::Streams;
 use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
 
@@ -33,7 +34,16 @@ pub(crate) struct Responses {
 pub(crate) struct Waiting {
     /// [`Responses::key`] of its link.
     pub key: u64,
+    /// The channel and handle of the request's link, which takes no other request before the queue has answered that this
+    /// one asked.
+    pub asks: Option<(u16, u32)>,
     pub response: Response,
+}
+
+impl Waiting {
+    fn is_due(&mut self, streams: &Streams) -> bool {
+        self.asks.is_none() && streams.have(&self.response.wait)
+    }
 }
 
 impl Responses {
@@ -76,11 +86,22 @@ impl Connection {
         }
     }
 
+    /// Takes over the answers of queues that requests asked.
+    pub(crate) fn take_request_answers(&mut self) {
+        for waiting in self.responses.iter_mut().filter(|waiting| waiting.asks.is_some()) {
+            if waiting.response.is_answered()
+                && let Some((channel, handle)) = waiting.asks.take()
+            {
+                self.questions.forget_request(channel, handle);
+            }
+        }
+    }
+
     /// Sends the responses whose changes became durable.
     pub(crate) fn answer_requests(&mut self, now: Now) {
         let streams = self.client.broker.streams.clone();
         let mut published = false;
-        while let Some(waiting) = self.responses.pop_front_if(|waiting| streams.have(&waiting.response.wait)) {
+        while let Some(waiting) = self.responses.pop_front_if(|waiting| waiting.is_due(&streams)) {
             if !waiting.response.wait.is_nothing() && !std::mem::replace(&mut published, true) {
                 self.client.broker.registry.publish();
             }

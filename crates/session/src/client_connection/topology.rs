@@ -1,11 +1,12 @@
 //! A client's permissions in its vhost, and the queues that it looks up and declares there.
 
 use leveret_broker::Now;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueAnswer, QueueRef};
 use leveret_broker::registry::Submitted;
 use leveret_model::{Action, Command, DeclareQueue, Outcome, Permit, Refused, authorize};
 
 use super::ClientConnection;
+use crate::gone::GoneAt;
 
 impl ClientConnection {
     /// The permit for an action of this connection's user in its vhost.
@@ -41,5 +42,11 @@ impl ClientConnection {
         }
         self.has_exclusive_queues |= is_exclusive;
         Ok(submitted)
+    }
+
+    /// Deletes an auto-delete queue with its last consumer, unless it has a new one by then; `left` is the number of
+    /// consumers that are left.
+    pub fn delete_if_unused(&self, queue: &QueueRef, left: QueueAnswer<Option<usize>>, now: Now) -> GoneAt {
+        self.broker.delete_if_unused(queue, left, &self.counters, now).into()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use leveret_amqp10::Performative;
 use leveret_broker::{Connection, Peer};
-use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, SessionOptions};
+use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, Response, SessionOptions};
 
 use crate::stage::{Nobody, Stage, TURNS_MAX};
 
@@ -19,6 +19,8 @@ pub(crate) struct Client10 {
     pub(crate) events: Vec<Event>,
     /// The address of the source that the broker made.
     pub(crate) address: Option<String>,
+    /// The responses to management requests that it got.
+    pub(crate) responses: Vec<Response>,
     /// Bytes that the connection didn't take yet.
     unread: Vec<u8>,
 }
@@ -41,6 +43,7 @@ impl Client10 {
             connection: stage.broker.accept(&stage.broker.protocols, peer, Arc::new(Nobody), 0, stage.now),
             events: Vec::new(),
             address: None,
+            responses: Vec::new(),
             unread: Vec::new(),
         };
         this.run(stage);
@@ -74,6 +77,12 @@ impl Client10 {
         let used = self.client.receive(&answers, &mut self.events).expect("the broker keeps to the specification");
         assert_eq!(used, answers.len());
         for event in &self.events[before..] {
+            if let Event::Delivered(delivery) = event
+                && let Ok(response) = Response::parse(self.client.bytes(delivery.payload))
+                && response.id != 0
+            {
+                self.responses.push(response);
+            }
             if let Event::Attached { attach, .. } = event
                 && let Ok((Performative::Attach(attach), _)) = Performative::decode(self.client.bytes(*attach))
                 && let Some(address) = attach.source.and_then(|source| source.address)

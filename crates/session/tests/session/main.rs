@@ -12,6 +12,8 @@ mod fan_out;
 mod frame_max;
 mod headers;
 mod inquiries;
+mod late_answers;
+mod late_answers_amqp10;
 mod limits;
 mod login;
 mod many_commands;

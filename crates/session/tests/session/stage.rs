@@ -103,6 +103,8 @@ pub(crate) struct Stage {
     pub(crate) links: Vec<Link>,
     /// Reads of stored messages so far.
     pub(crate) reads: usize,
+    /// Whether queues' late answers wait, and all other work that is left for their home core.
+    pub(crate) holds_answers: bool,
     disk: MemoryDisk,
     peers: u16,
 }
@@ -121,7 +123,7 @@ impl Stage {
         let (broker, _) =
             Broker::recover(&disk, Options::default(), settings, protocols, Arc::new(Anybody), counters, now)
                 .expect("an empty disk");
-        let mut stage = Self { broker, now, links: Vec::new(), reads: 0, disk, peers: 0 };
+        let mut stage = Self { broker, now, links: Vec::new(), reads: 0, holds_answers: false, disk, peers: 0 };
         stage.command(Command::CreateVhost { name: "/".into() });
         stage.user("guest");
         stage
@@ -257,7 +259,7 @@ impl Stage {
             self.reads += 1;
             worked = true;
         }
-        if self.broker.deferred.has_work(0, self.now.monotonic) {
+        if !self.holds_answers && self.broker.deferred.has_work(0, self.now.monotonic) {
             self.broker.deferred_turn(0, self.now);
             worked = true;
         }

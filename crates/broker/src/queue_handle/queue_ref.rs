@@ -1,0 +1,458 @@
+//! A queue as everything outside this module refers to it, wherever it is.
+//!
+//! Callers make calls and know no lock. A queue elsewhere will be another variant of [`Where`]: its calls are the arms that the
+//! compiler then misses here. Five calls return [`QueueAnswer`], since only a queue on this node can answer them at once.
+
+use std::sync::Arc;
+
+use leveret_log::{LiveState, LogId, Wait};
+use leveret_message::Batch;
+use leveret_model::{Durability, Queue as QueueInfo};
+use leveret_queue::{
+    ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Flow, GetOutcome, Link, NotDeleted,
+    Outcome, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, Taken, TurnEnd, WaitReason,
+};
+
+use super::asked::{Later, QueueAnswer};
+use super::{LocalQueue, NoConsumer, Published, Reason};
+use crate::bodies::BodyOwner;
+use crate::group::Group;
+use crate::outbox::Outbox;
+use crate::reads::{Peek, Purpose};
+use crate::streams::{StreamRef, Waiter, waits};
+use crate::ticket::Ticket;
+use crate::time::Nanos;
+use crate::wait_for::WaitFor;
+
+/// A queue, cheap to clone.
+#[derive(Clone)]
+pub struct QueueRef(Where);
+
+/// The place of a queue.
+#[derive(Clone)]
+enum Where {
+    /// On this node.
+    Here(LocalQueue),
+}
+
+/// The identity of a queue as a key of maps. It is unique among queues that exist at the same time: an entry with it has to keep
+/// its queue, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct QueueKey(usize);
+
+/// One match for each call.
+macro_rules! pass {
+    ($queue:expr, $here:ident => $call:expr) => {
+        match &$queue.0 {
+            Where::Here($here) => $call,
+        }
+    };
+}
+
+impl From<LocalQueue> for QueueRef {
+    fn from(queue: LocalQueue) -> Self {
+        Self(Where::Here(queue))
+    }
+}
+
+impl QueueRef {
+    /// Whether both are the same queue. A queue that was deleted and declared again is another one.
+    #[inline]
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Where::Here(one), Where::Here(other)) => Arc::ptr_eq(one, other),
+        }
+    }
+
+    /// Its key in maps.
+    #[inline]
+    pub fn key(&self) -> QueueKey {
+        pass!(self, queue => QueueKey(Arc::as_ptr(queue).addr()))
+    }
+
+    /// Its declaration.
+    #[inline]
+    pub fn info(&self) -> &Arc<QueueInfo> {
+        pass!(self, queue => queue.info())
+    }
+
+    /// The commit stream that it belongs to.
+    #[inline]
+    pub fn stream(&self) -> &StreamRef {
+        pass!(self, queue => queue.stream())
+    }
+
+    /// The meaning of a confirm.
+    pub fn durability(&self) -> Durability {
+        pass!(self, queue => queue.durability())
+    }
+
+    /// Offers `count` messages of a batch from `index` on. With `shared`, the batch is stored in the shared log from that
+    /// number on, for this queue among others.
+    #[inline]
+    pub fn publish(
+        &self,
+        batch: &Arc<Batch>,
+        index: u32,
+        count: u32,
+        persistent: bool,
+        shared: Option<u64>,
+        now: Nanos,
+    ) -> Published {
+        pass!(self, queue => queue.publish(batch, index, count, persistent, shared, now))
+    }
+
+    /// Offers messages as part of a group; returns how many, from the first on, the queue accepted. Persistent ones become part
+    /// of the queue when the group is durable; volatile ones at once, or behind pending messages.
+    pub fn publish_in(
+        &self,
+        group: &mut Group,
+        batch: &Arc<Batch>,
+        index: u32,
+        count: u32,
+        persistent: bool,
+        now: Nanos,
+    ) -> u32 {
+        pass!(self, queue => queue.publish_in(group, batch, index, count, persistent, now))
+    }
+
+    /// Applies all messages that are durable, or written if that is enough for this queue.
+    pub fn apply(&self) {
+        pass!(self, queue => queue.apply());
+    }
+
+    /// Has a commit stream apply the queue, in place of a publisher that is gone.
+    pub fn waiter(&self) -> Waiter {
+        pass!(self, queue => Waiter::Queue(queue.clone()))
+    }
+
+    /// See [`leveret_queue::Queue::take`].
+    #[inline]
+    pub fn take(&self, id: ConsumerId, messages: u32, bytes: u64, now: Nanos, out: &mut Vec<Taken>) -> TurnEnd {
+        pass!(self, queue => queue.take(id, messages, bytes, now, out))
+    }
+
+    /// Takes one message that isn't on its way to a consumer. With [`GetOutcome::Wait`], `link` gets
+    /// [`Loaded`](leveret_queue::Signal::Loaded) with `key` when it should ask again. An asker that doesn't want its answer any
+    /// more calls [`QueueRef::give_back`].
+    pub fn get(&self, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> QueueAnswer<GetOutcome> {
+        pass!(self, queue => match queue.answers_late() {
+            false => QueueAnswer::Now(queue.get(automatic_ack, link, key, now)),
+            true => {
+                let link = link.clone();
+                queue.answer_late(move |queue| queue.get(automatic_ack, &link, key, now))
+            }
+        })
+    }
+
+    /// Returns the message of a get whose asker is gone to its place, when the answer comes. One that the queue hands out
+    /// acknowledged has left it.
+    pub fn give_back(&self, answer: Later<GetOutcome>, automatic_ack: bool, now: Nanos) {
+        let queue = self.clone();
+        answer.then(move |outcome| {
+            if let GetOutcome::Message(taken, _) = outcome
+                && !automatic_ack
+            {
+                queue.requeue(None, &[taken.run()], false, now);
+            }
+        });
+    }
+
+    /// Removes messages for good. This takes effect at once, and becomes durable with the log's lazy flush or as soon as
+    /// possible. Dropped messages go to the dead-letter exchange, if the queue has one; if the queue failed, after a restart.
+    /// Returns the ticket to wait for; `None` if nothing was logged.
+    pub fn settle(
+        &self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outcome: Outcome,
+        wait: Wait,
+        now: Nanos,
+    ) -> Option<Ticket> {
+        pass!(self, queue => queue.settle(id, runs, outcome, wait, now))
+    }
+
+    /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
+    /// dead-lettered: moves of dead letters are groups of their own.
+    pub fn settle_in(&self, group: &mut Group, id: Option<ConsumerId>, runs: &[Run], outcome: Outcome, now: Nanos) {
+        pass!(self, queue => queue.settle_in(group, id, runs, outcome, now));
+    }
+
+    /// Acknowledges messages of many consumers together: one lock, one record for up to [`super::RECORD_RUNS_MAX`] runs, and
+    /// one scheduling of consumers.
+    #[inline]
+    pub fn acknowledge(&self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos) {
+        pass!(self, queue => queue.acknowledge(settled, now));
+    }
+
+    /// Rejects messages for a client that waits for an answer: they go to the dead-letter exchange, if the queue has one, or
+    /// leave for good. Returns the condition of the answer; `outbox` is notified when a move that it needs is durable. There is
+    /// no answer if the queue failed: the messages are in its log, and ready again after a restart.
+    pub fn reject(
+        &self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outbox: &Arc<Outbox>,
+        reason: Reason,
+        now: Nanos,
+    ) -> WaitFor {
+        pass!(self, queue => queue.reject(id, runs, outbox, reason, now))
+    }
+
+    /// Puts messages back into their places; `failed` counts their delivery as failed.
+    pub fn requeue(&self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos) {
+        pass!(self, queue => queue.requeue(id, runs, failed, now));
+    }
+
+    /// Removes all ready messages. The answer is how many, and the ticket that its publication waits for.
+    pub fn purge(&self, now: Nanos) -> QueueAnswer<(u64, Ticket)> {
+        pass!(self, queue => match queue.answers_late() {
+            false => QueueAnswer::Now(queue.purge(now)),
+            true => queue.answer_late(move |queue| queue.purge(now)),
+        })
+    }
+
+    /// Adds a consumer.
+    ///
+    /// # Errors
+    /// [`NoConsumer`] is the reason why it can't be added.
+    pub fn add_consumer(&self, id: ConsumerId, options: ConsumerOptions, now: Nanos) -> Result<(), NoConsumer> {
+        pass!(self, queue => queue.add_consumer(id, options, now))
+    }
+
+    /// Removes a consumer. The answer is how many are left; `None` if it didn't exist.
+    pub fn cancel(&self, id: ConsumerId, now: Nanos) -> QueueAnswer<Option<usize>> {
+        pass!(self, queue => match queue.answers_late() {
+            false => QueueAnswer::Now(queue.cancel(id, now)),
+            true => queue.answer_late(move |queue| queue.cancel(id, now)),
+        })
+    }
+
+    /// Removes consumers and requeues the messages they hold; `failed` counts these deliveries as failed. The answer is how
+    /// many consumers are left, as far as that decides on the queue's deletion: `None` if no consumer was removed, or the queue
+    /// isn't deleted with its last one.
+    pub fn leave(
+        &self,
+        consumers: &[ConsumerId],
+        held: &[(Option<ConsumerId>, Vec<Run>)],
+        failed: bool,
+        now: Nanos,
+    ) -> QueueAnswer<Option<usize>> {
+        let is_asked = !consumers.is_empty() && self.info().auto_delete;
+        pass!(self, queue => match queue.answers_late() && is_asked {
+            false => QueueAnswer::Now(queue.leave(consumers, held, failed, now).filter(|_| is_asked)),
+            true => {
+                let (consumers, held) = (consumers.to_vec(), held.to_vec());
+                queue.answer_late(move |queue| queue.leave(&consumers, &held, failed, now))
+            }
+        })
+    }
+
+    /// The consumer's connection can, or can't, take more bytes.
+    pub fn set_room(&self, id: ConsumerId, room: bool, now: Nanos) {
+        pass!(self, queue => queue.set_room(id, room, now));
+    }
+
+    /// The consumer's session can, or can't, send more transfers.
+    pub fn set_window(&self, id: ConsumerId, open: bool, now: Nanos) {
+        pass!(self, queue => queue.set_window(id, open, now));
+    }
+
+    /// Sets a consumer's link credit, see [`Flow::Credit`]. The answer is `None` if the consumer is gone.
+    #[inline]
+    pub fn grant(
+        &self,
+        id: ConsumerId,
+        delivery_count: u32,
+        link_credit: u32,
+        drain: bool,
+        now: Nanos,
+    ) -> QueueAnswer<Option<CreditState>> {
+        let flow = Flow::Credit { delivery_count, link_credit, drain };
+        pass!(self, queue => match queue.answers_late() {
+            false => QueueAnswer::Now(queue.grant(id, flow, now)),
+            true => queue.answer_late(move |queue| queue.grant(id, flow, now)),
+        })
+    }
+
+    /// A client declared it again, which is a use for `x-expires`. The answer is the numbers of ready messages and consumers.
+    pub fn declared_again(&self, now: Nanos) -> QueueAnswer<(u64, usize)> {
+        pass!(self, queue => match queue.answers_late() {
+            false => QueueAnswer::Now(queue.declared_again(now)),
+            true => queue.answer_late(move |queue| queue.declared_again(now)),
+        })
+    }
+
+    /// Registers `link` to be signalled with `key` when the queue is gone.
+    pub fn watch(&self, key: u64, link: Arc<dyn Link>) {
+        pass!(self, queue => queue.watch(key, link));
+    }
+
+    /// Removes that registration.
+    pub fn unwatch(&self, key: u64) {
+        pass!(self, queue => queue.unwatch(key));
+    }
+
+    /// Notes that a publisher is held back for this reason.
+    pub fn publisher_held(&self, reason: WaitReason, now: Nanos) {
+        pass!(self, queue => queue.publisher_held(reason, now));
+    }
+
+    /// Notes that a publisher that was held back for this reason continues.
+    pub fn publisher_released(&self, reason: WaitReason) {
+        pass!(self, queue => queue.publisher_released(reason));
+    }
+
+    /// The queue to a reader of its messages' bodies.
+    pub fn body_owner(&self) -> Arc<dyn BodyOwner> {
+        pass!(self, queue => queue.clone())
+    }
+
+    /// Number of ready messages that were deleted with the queue.
+    pub fn deleted_messages(&self) -> u64 {
+        pass!(self, queue => queue.deleted_messages())
+    }
+
+    /// Closes the queue for good if `condition` holds; `log` appends the record of its deletion under the lock, and returns its
+    /// ticket.
+    pub(crate) fn close(
+        &self,
+        condition: DeleteIf,
+        now: Nanos,
+        log: impl FnOnce() -> Ticket,
+    ) -> Result<Ticket, NotDeleted> {
+        pass!(self, queue => queue.close(condition, now, log))
+    }
+
+    /// Takes back [`close`](Self::close): the record of the deletion is withdrawn.
+    pub(crate) fn reopen(&self) {
+        pass!(self, queue => queue.reopen());
+    }
+
+    /// Its deletion is durable: notifies consumers, and frees its memory and its log.
+    pub(crate) fn delete(&self) {
+        pass!(self, queue => {
+            queue.delete();
+            if queue.info().is_logged() {
+                queue.stream().forget(queue.log_id());
+            }
+        });
+    }
+
+    /// Fails the queue.
+    pub fn fail(&self, reason: String) {
+        pass!(self, queue => queue.fail(reason));
+    }
+
+    /// Announces its next deadline to its home core.
+    pub(crate) fn announce(&self) {
+        pass!(self, queue => queue.announce());
+    }
+
+    /// Whether its persistent messages are logged.
+    pub(crate) fn is_durable(&self) -> bool {
+        pass!(self, queue => queue.is_durable())
+    }
+
+    /// Whether any of its messages are stored in this log.
+    pub(crate) fn reads_from(&self, log: LogId) -> bool {
+        pass!(self, queue => queue.reads_from(log))
+    }
+
+    /// Its live state for a checkpoint.
+    pub(crate) fn live_state(&self, durable: Place) -> Option<LiveState> {
+        pass!(self, queue => queue.live_state(durable))
+    }
+
+    /// Records for a clean stop which messages may have been delivered.
+    pub(crate) fn record_delivered(&self) {
+        pass!(self, queue => queue.record_delivered());
+    }
+
+    /// Number of messages in flight to the dead-letter exchange.
+    pub(crate) fn moving(&self) -> u64 {
+        pass!(self, queue => queue.moving())
+    }
+
+    /// Reads stored messages from number `from` on, and passes them to `peek`.
+    pub(crate) fn read(&self, from: u64, peek: Peek) {
+        pass!(self, queue => queue.request_read(from, Purpose::Peeking(peek)));
+    }
+}
+
+/// As listings show it.
+impl QueueRef {
+    /// The queue as a listing shows it.
+    pub fn status(&self) -> QueueStatus {
+        pass!(self, queue => queue.status())
+    }
+
+    /// Its gauges after the last call, read without its lock.
+    pub fn gauges(&self) -> QueueGauges {
+        pass!(self, queue => queue.gauges())
+    }
+
+    /// Its counts, with rates; `None` if nothing has been counted at all.
+    pub fn counts_if_any(&self) -> Option<QueueCounts> {
+        pass!(self, queue => queue.counts_if_any())
+    }
+
+    /// The count of one kind; `None` if nothing has been counted at all.
+    pub fn counted(&self, count: Count) -> Option<u64> {
+        pass!(self, queue => queue.counted(count))
+    }
+
+    /// One consumer as a listing shows it; `None` if it is gone.
+    pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
+        pass!(self, queue => queue.consumer_status(id))
+    }
+
+    /// See [`leveret_queue::Queue::peek`].
+    pub fn peek(&self, offset: u64, count: usize) -> Vec<Peeked> {
+        pass!(self, queue => queue.peek(offset, count))
+    }
+
+    /// The property `timestamp` of the next message, in seconds since the Unix epoch; `None` while the message is only on disk.
+    pub fn head_timestamp(&self) -> Option<u64> {
+        pass!(self, queue => queue.head_timestamp())
+    }
+
+    /// Ready messages and consumers.
+    pub fn counts(&self) -> (u64, usize) {
+        pass!(self, queue => queue.counts())
+    }
+
+    /// Whether it is running, failed or deleted.
+    pub fn state(&self) -> QueueState {
+        pass!(self, queue => queue.state())
+    }
+
+    /// Checks that the queue hasn't failed.
+    ///
+    /// # Errors
+    /// The text for clients, see [`QueueRef::crashed`].
+    pub fn check_runs(&self) -> Result<(), String> {
+        match self.state() {
+            QueueState::Failed(reason) => Err(self.crashed(&reason)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The text for clients that need a queue that has failed, in RabbitMQ's words.
+    pub fn crashed(&self, reason: &str) -> String {
+        let info = self.info();
+        format!("queue '{}' in vhost '{}' has crashed and failed to restart: {reason}", info.name, info.vhost)
+    }
+}
+
+impl waits::RunTarget for QueueRef {
+    #[inline]
+    fn is_same(&self, other: &Self) -> bool {
+        Self::is_same(self, other)
+    }
+
+    #[inline]
+    fn apply(&self) {
+        Self::apply(self);
+    }
+}

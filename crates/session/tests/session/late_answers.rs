@@ -1,0 +1,248 @@
+//! Queues that answer later, as those of another node do: methods of AMQP 0-9-1.
+
+use leveret_amqp091::FieldTable;
+use leveret_broker::Settings;
+use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+
+use crate::stage::{Stage, Told};
+
+/// The methods whose queue answers later.
+const METHODS: [&str; 5] = ["get", "purge", "declare", "look", "cancel"];
+
+/// A stage whose queues answer later, and a client with the channels 1 and 2. The queue `q` has this many messages, and the
+/// consumer `tag`, which gets none.
+fn stage(messages: usize) -> (Stage, usize) {
+    let mut stage = Stage::with(Settings { answers_late: true, ..Settings::default() });
+    let link = stage.connect();
+    let client = &mut stage.links[link].client;
+    client.open_channel(2);
+    client.declare_queue(1, b"q", QueueDeclare::default(), &FieldTable::new());
+    client.qos(1, 1, false);
+    client.consume(1, b"q", b"tag", Consume::default(), &FieldTable::new());
+    // The consumer holds this one.
+    for _ in 0..=messages {
+        client.publish(1, b"", b"q", false, &[0, 0], b"x");
+    }
+    stage.settle();
+    stage.links[link].told();
+    stage.holds_answers = true;
+    (stage, link)
+}
+
+fn ask(stage: &mut Stage, link: usize, method: &str) {
+    let client = &mut stage.links[link].client;
+    let look = QueueDeclare { passive: true, ..QueueDeclare::default() };
+    match method {
+        "get" => client.get(1, b"q", false),
+        "purge" => client.purge_queue(1, b"q"),
+        "declare" => client.declare_queue(1, b"q", QueueDeclare::default(), &FieldTable::new()),
+        "look" => client.declare_queue(1, b"q", look, &FieldTable::new()),
+        _ => client.cancel(1, b"tag"),
+    }
+    stage.settle();
+}
+
+fn answer(stage: &mut Stage) {
+    stage.holds_answers = false;
+    stage.settle();
+}
+
+/// The answers that a client got, as text.
+fn told(stage: &mut Stage, link: usize) -> Vec<String> {
+    let text = |told| match told {
+        Told::Event(Event::GetEmpty { .. }) => "empty".to_owned(),
+        Told::Event(Event::Removed { method, message_count, .. }) => format!("{method} {message_count}"),
+        Told::Event(Event::QueueDeclared { message_count, consumer_count, .. }) => {
+            format!("declared {message_count} {consumer_count}")
+        }
+        Told::Event(Event::CancelOk { .. }) => "cancelled".to_owned(),
+        Told::Event(Event::Got { message_count, .. }) => format!("got {message_count}"),
+        Told::Event(Event::Reply { method, .. }) => method.to_owned(),
+        other => format!("{other:?}"),
+    };
+    stage.links[link].told().into_iter().map(text).collect()
+}
+
+fn counts(stage: &Stage, queue: &str) -> Option<(u64, usize)> {
+    stage.broker.registry.snapshot().queue("/", queue).map(|queue| queue.counts())
+}
+
+#[test]
+fn late_answers_of_a_channel_keep_the_order_of_its_methods() {
+    let (mut stage, link) = stage(3);
+    METHODS.iter().for_each(|method| ask(&mut stage, link, method));
+    ask(&mut stage, link, "get");
+    assert_eq!(told(&mut stage, link), [""; 0]);
+    answer(&mut stage);
+    let expected = ["got 2", "queue.purge-ok 2", "declared 0 1", "declared 0 1", "cancelled", "empty"];
+    assert_eq!(told(&mut stage, link), expected);
+}
+
+#[test]
+fn other_channels_go_on_while_one_waits_for_its_queue() {
+    for method in METHODS {
+        let (mut stage, link) = stage(3);
+        ask(&mut stage, link, method);
+        let client = &mut stage.links[link].client;
+        client.bind_queue(2, b"q", b"amq.direct", b"k", &FieldTable::new());
+        client.publish(2, b"", b"q", false, &[0, 0], b"more");
+        client.confirm_select(2);
+        stage.settle();
+        assert_eq!(told(&mut stage, link), ["queue.bind-ok", "confirm.select-ok"], "{method}");
+        answer(&mut stage);
+        let expected = match method {
+            "get" => "got 3",
+            "purge" => "queue.purge-ok 4",
+            "declare" | "look" => "declared 4 1",
+            _ => "cancelled",
+        };
+        assert_eq!(told(&mut stage, link), [expected], "{method}");
+    }
+}
+
+#[test]
+fn a_deleted_queue_answers_as_one_that_is_gone() {
+    for method in METHODS {
+        let (mut stage, link) = stage(3);
+        ask(&mut stage, link, method);
+        let other = stage.connect();
+        stage.links[other].client.delete_queue(1, b"q");
+        stage.settle();
+        assert_eq!(told(&mut stage, other), ["queue.delete-ok 3"]);
+        answer(&mut stage);
+        let expected = match method {
+            "get" => "empty",
+            "purge" => "queue.purge-ok 0",
+            "declare" | "look" => "declared 0 0",
+            _ => "cancelled",
+        };
+        let told = told(&mut stage, link);
+        assert_eq!(told.last().map(String::as_str), Some(expected), "{method}: {told:?}");
+        let cancels = told.iter().filter(|told| told.contains("ConsumerCancelled")).count();
+        assert_eq!(cancels, usize::from(method != "cancel"), "{told:?}");
+    }
+}
+
+#[test]
+fn a_got_message_returns_if_its_client_is_cut_before_the_answer() {
+    let (mut stage, link) = stage(3);
+    ask(&mut stage, link, "get");
+    stage.links[link].connection.disconnected(stage.now);
+    answer(&mut stage);
+    assert_eq!(counts(&stage, "q"), Some((4, 0)), "with the one that its consumer held");
+}
+
+#[test]
+fn a_got_message_returns_if_its_client_is_cut_after_the_answer() {
+    let (mut stage, link) = stage(3);
+    ask(&mut stage, link, "get");
+    stage.holds_answers = false;
+    stage.other_work();
+    assert_eq!(counts(&stage, "q"), Some((2, 1)), "it was handed out");
+    stage.links[link].connection.disconnected(stage.now);
+    stage.settle();
+    assert_eq!(counts(&stage, "q"), Some((4, 0)));
+}
+
+#[test]
+fn questions_of_a_cut_connection_are_answered_and_forgotten() {
+    for method in METHODS {
+        let (mut stage, link) = stage(3);
+        ask(&mut stage, link, method);
+        stage.links[link].connection.disconnected(stage.now);
+        stage.settle();
+        assert!(stage.links[link].connection.is_finished(), "{method}");
+        answer(&mut stage);
+        let left = if method == "purge" { 0 } else { 4 };
+        assert_eq!(counts(&stage, "q"), Some((left, 0)), "{method}");
+    }
+}
+
+#[test]
+fn a_queue_declared_by_a_cut_connection_is_published() {
+    let (mut stage, link) = stage(0);
+    stage.links[link].client.declare_queue(1, b"new", QueueDeclare::default(), &FieldTable::new());
+    while stage.links[link].step(stage.now) {}
+    stage.links[link].connection.disconnected(stage.now);
+    answer(&mut stage);
+    assert_eq!(counts(&stage, "new"), Some((0, 0)));
+}
+
+/// A client with the only consumer of an auto-delete queue.
+fn last_consumer() -> (Stage, usize) {
+    let (mut stage, link) = stage(0);
+    stage.holds_answers = false;
+    let client = &mut stage.links[link].client;
+    client.declare_queue(
+        2,
+        b"passing",
+        QueueDeclare { auto_delete: true, ..QueueDeclare::default() },
+        &FieldTable::new(),
+    );
+    client.consume(2, b"passing", b"last", Consume::default(), &FieldTable::new());
+    stage.settle();
+    stage.links[link].told();
+    stage.holds_answers = true;
+    (stage, link)
+}
+
+#[test]
+fn a_last_consumer_s_end_is_answered_when_its_queue_is_gone() {
+    for is_cancel in [true, false] {
+        let (mut stage, link) = last_consumer();
+        match is_cancel {
+            true => stage.links[link].client.cancel(2, b"last"),
+            false => stage.links[link].client.close_channel(2),
+        }
+        stage.settle();
+        assert_eq!(told(&mut stage, link), [""; 0]);
+        ask(&mut stage, link, "get");
+        answer(&mut stage);
+        let expected = if is_cancel { "cancelled" } else { "channel.close-ok" };
+        assert_eq!(told(&mut stage, link), [expected, "empty"]);
+        assert_eq!(counts(&stage, "passing"), None);
+    }
+}
+
+#[test]
+fn a_close_is_answered_when_the_last_consumer_s_queue_is_gone() {
+    let (mut stage, link) = last_consumer();
+    stage.links[link].client.close("done");
+    stage.settle();
+    assert_eq!(told(&mut stage, link), [""; 0]);
+    answer(&mut stage);
+    assert_eq!(stage.links[link].told(), [Told::Event(Event::ConnectionCloseOk)]);
+    assert!(stage.links[link].connection.is_finished());
+    assert_eq!(counts(&stage, "passing"), None);
+}
+
+#[test]
+fn a_cut_connection_s_auto_delete_queue_is_deleted() {
+    let (mut stage, link) = last_consumer();
+    stage.links[link].connection.disconnected(stage.now);
+    stage.settle();
+    assert_eq!(counts(&stage, "passing"), Some((0, 1)));
+    answer(&mut stage);
+    assert_eq!(counts(&stage, "passing"), None);
+}
+
+#[test]
+fn a_get_of_a_stored_message_is_answered_once_it_is_read() {
+    const MESSAGES: usize = 2_000;
+    for answers_late in [false, true] {
+        let mut stage = Stage::with(Settings { queue_memory_bytes: 1, answers_late, ..Settings::default() });
+        let link = stage.connect();
+        let client = &mut stage.links[link].client;
+        client.declare_queue(1, b"q", QueueDeclare { durable: true, ..QueueDeclare::default() }, &FieldTable::new());
+        for _ in 0..MESSAGES {
+            client.publish(1, b"", b"q", false, &[0x10, 0, 2], &[7; 100]);
+        }
+        stage.settle();
+        stage.links[link].told();
+        (0..=MESSAGES).for_each(|_| stage.links[link].client.get(1, b"q", true));
+        stage.settle();
+        let expected = (0..MESSAGES).rev().map(|left| format!("got {left}")).chain(["empty".to_owned()]);
+        assert!(told(&mut stage, link).into_iter().eq(expected));
+        assert!(stage.reads > 0);
+    }
+}
