@@ -51,7 +51,9 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
     let mut taken = Taken { api: &call.api, queue, held: Vec::new(), asked: None };
     while (shown.len() as u64) < count && bytes < ANSWER_BYTES_MAX {
         let (signal, mut signals) = mpsc::unbounded_channel();
-        let signal = move || drop(signal.send(()));
+        let signal = move || {
+            let _ = signal.send(());
+        };
         let mut got = broker.get_directly(queue, signal, clock.monotonic());
         let mut is_loaded = false;
         if let Got::Later(answer) = got {
@@ -69,7 +71,9 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
         match got {
             Got::Empty => break,
             Got::Wait | Got::Later(_) if is_loaded => {}
-            Got::Wait | Got::Later(_) => drop(signals.recv().await),
+            Got::Wait | Got::Later(_) => {
+                signals.recv().await;
+            }
             Got::Message(mut message, hold, left) => {
                 taken.held.push(hold);
                 if message.in_file {
