@@ -71,7 +71,9 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
         match got {
             Got::Empty => break,
             Got::Wait | Got::Later(_) if is_loaded => {}
-            Got::Wait | Got::Later(_) => drop(signals.recv().await),
+            Got::Wait | Got::Later(_) => {
+                signals.recv().await;
+            }
             Got::Message(mut message, hold, left) => {
                 taken.held.push(hold);
                 if message.in_file {
