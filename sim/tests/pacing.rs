@@ -25,7 +25,7 @@ const TARGET: u64 = 2 * MS;
 /// Rates and delays are judged from here on.
 const WARM_UP: u64 = 400 * MS;
 const END: u64 = 1_000 * MS;
-/// What stands is looked at in parts of this length, and rates in longer ones.
+/// Lengths are looked at in parts of this duration, and rates in longer ones.
 const PART: u64 = 20 * MS;
 const LONG_PART: u64 = 100 * MS;
 
@@ -214,7 +214,7 @@ impl Scene {
     }
 }
 
-/// What a run shows after its warm-up: messages per second of each publisher and of the consumer in all and in the worst long
+/// The results of a run after its warm-up: messages per second of each publisher and of the consumer in all and in the worst long
 /// part, and the time that messages stood in all but the worst tenth of the parts.
 struct Shown {
     sent: Vec<u64>,

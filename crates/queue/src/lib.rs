@@ -58,7 +58,7 @@ pub use gauges::{QueueGauges, Waits};
 pub use group::{GroupPlace, Placement};
 pub use kept::{Kept, KeptError};
 pub use ledger::{Conservation, Ledger, Outcome};
-pub use pacing::Slot;
+pub use pacing::PublishSlot;
 pub use place::{LatestPlace, Place, Watermarks};
 pub use queue::Queue;
 pub use shared::{References, SharedCounts};

@@ -39,14 +39,14 @@ const HOPELESS_WINDOWS: u32 = 25;
 /// Time after which a queue that paced in vain is looked at again.
 const LET_GO: Nanos = 1_000_000_000;
 
-/// What stands is a backlog from so many times the goal on.
+/// Standing messages are a backlog from so many times the goal on.
 const BACKLOG: u128 = 10;
 
 const SECOND: u64 = 1_000_000_000;
 
 /// The slot of a published message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Slot {
+pub struct PublishSlot {
     /// Monotonic nanoseconds at which the message is paid for: its publisher gets credit or confirm no earlier. 0 if the
     /// publisher isn't paced.
     pub at: Nanos,
@@ -54,7 +54,7 @@ pub struct Slot {
     pub burst: u32,
 }
 
-impl Slot {
+impl PublishSlot {
     /// Whether the publisher has to wait for it.
     #[inline]
     pub fn is_after(self, now: Nanos) -> bool {
@@ -163,16 +163,16 @@ impl Pacing {
     }
 
     /// Notes that messages were published while `ready` were ready. Returns the slot of the last of them.
-    pub(crate) fn arrived(&mut self, count: u64, ready: u64, now: Nanos) -> Slot {
+    pub(crate) fn arrived(&mut self, count: u64, ready: u64, now: Nanos) -> PublishSlot {
         self.window.arrived += count;
         self.window.least = self.window.least.min(ready);
         self.look(now);
-        let State::Paced(paced) = &mut self.state else { return Slot::default() };
+        let State::Paced(paced) = &mut self.state else { return PublishSlot::default() };
         let from = paced.last_slot.max(now.saturating_sub(BURST)).min(now + AHEAD_MAX);
         paced.last_slot = from + (u128::from(count) * u128::from(SECOND) / u128::from(paced.rate)) as u64;
         paced.is_felt |= paced.last_slot > now;
         let burst = u128::from(paced.rate) * u128::from(BURST) / u128::from(SECOND);
-        Slot { at: paced.last_slot, burst: u32::try_from(burst).unwrap_or(u32::MAX).max(1) }
+        PublishSlot { at: paced.last_slot, burst: u32::try_from(burst).unwrap_or(u32::MAX).max(1) }
     }
 
     /// Notes that consumers took messages, and that `ready` are left.
@@ -278,7 +278,7 @@ mod tests {
         /// Number of messages that the publisher may have unpaid.
         window: u64,
         read_again: Nanos,
-        /// What the rates left over, in messages times nanoseconds.
+        /// The rest of each rate that made no whole message, in messages times nanoseconds.
         left: [u64; 2],
     }
 
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_slows_no_publisher_that_is_slower_than_its_consumers() {
+    fn a_backlog_slows_no_publisher_slower_than_its_consumers() {
         let mut bench = Bench::new(1000);
         bench.run(1000, 400_000, 0);
         let (sent, taken) = bench.run(500, 100_000, 400_000);

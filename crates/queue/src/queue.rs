@@ -23,7 +23,7 @@ use crate::gauges::QueueGauges;
 use crate::group::Placement;
 use crate::ledger::Outcome;
 use crate::ledger_queue::ClassicQueue;
-use crate::pacing::Slot;
+use crate::pacing::PublishSlot;
 use crate::place::{Place, Watermarks};
 use crate::shared::References;
 use crate::status::{ConsumerStatus, QueueStatus};
@@ -73,7 +73,7 @@ impl Queue {
 
     /// The slot of the last of `count` messages that are being published; the queue's publishers are paced by it.
     #[inline]
-    pub fn slot(&mut self, count: u32, now: Nanos) -> Slot {
+    pub fn slot(&mut self, count: u32, now: Nanos) -> PublishSlot {
         pass!(self, queue => queue.slot(count, now))
     }
 

@@ -10,7 +10,7 @@ use leveret_amqp10::{
     value::EncodedMap,
 };
 use leveret_model::Action;
-use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Slot};
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, PublishSlot};
 
 use super::address;
 use super::assembly::Assembly;
@@ -148,7 +148,7 @@ impl Connection {
             assembly: Assembly::new(settle_mode, self.client.partial.clone()),
             run: PublishRun::default(),
             unconfirmed: Unconfirmed::default(),
-            slot: Slot::default(),
+            slot: PublishSlot::default(),
             own_rate: OwnRate::default(),
             flow_due: true,
             dynamic: target.dynamic,

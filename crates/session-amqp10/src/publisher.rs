@@ -6,7 +6,7 @@ use std::sync::Arc;
 use leveret_amqp10::{Serial, performative::Transfer};
 use leveret_message::BatchBuilder;
 use leveret_message::incoming::Incoming;
-use leveret_queue::Slot;
+use leveret_queue::PublishSlot;
 
 use super::assembly::{Assembly, Complete};
 use super::error::Result;
@@ -131,7 +131,7 @@ pub(crate) struct Publisher {
     pub run: PublishRun,
     pub unconfirmed: Unconfirmed,
     /// The slot of its last message, if its queue's publishers are paced.
-    pub slot: Slot,
+    pub slot: PublishSlot,
     pub own_rate: OwnRate,
     /// The client has to be sent a flow with its credit.
     pub flow_due: bool,

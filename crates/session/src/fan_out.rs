@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use leveret_message::Batch;
-use leveret_queue::Slot;
+use leveret_queue::PublishSlot;
 
 use crate::client_connection::ClientConnection;
 use leveret_broker::bodies::BodyFile;
@@ -54,7 +54,7 @@ pub struct FanOut {
     wait: WaitFor,
     refusing: Option<usize>,
     gone: usize,
-    slot: Slot,
+    slot: PublishSlot,
 }
 
 /// The result of a run that was offered to all its queues.
@@ -72,7 +72,7 @@ pub struct FannedOut {
     /// The disk had no room for the body.
     pub is_refused: bool,
     /// The slot of its last message, if the publishers of its only queue are paced. Several queues pace nobody.
-    pub slot: Slot,
+    pub slot: PublishSlot,
     /// All its queues are being deleted, and no requester waits for it. It is handled as if it had come a moment later.
     pub reached_nobody: bool,
 }
@@ -104,7 +104,7 @@ impl FanOut {
             wait: WaitFor::default(),
             refusing: None,
             gone: 0,
-            slot: Slot::default(),
+            slot: PublishSlot::default(),
         }
     }
 
@@ -150,7 +150,7 @@ impl FanOut {
     /// Finishes a run that all queues were offered: requesters that wait for it get it, and it is counted.
     pub fn end(self, client: &mut ClientConnection) -> FannedOut {
         let Self { route, batch, is_refused, accepted, wait, refusing, gone, slot, .. } = self;
-        let slot = if route.queues.len() == 1 { slot } else { Slot::default() };
+        let slot = if route.queues.len() == 1 { slot } else { PublishSlot::default() };
         if let Some(last) = route.queues.last().filter(|_| !is_refused) {
             client.undurable.note_confirm(&wait, last);
         }

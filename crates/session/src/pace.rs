@@ -1,7 +1,7 @@
-//! What the pacing of queues holds back of a connection, see [`leveret_queue::Slot`].
+//! The part of a connection that the pacing of queues holds back, see [`leveret_queue::PublishSlot`].
 
 use leveret_broker::time::Nanos;
-use leveret_queue::Slot;
+use leveret_queue::PublishSlot;
 
 /// Time after the last slot that a publisher waited for until listings show it as free again.
 const SHOWN: Nanos = 100_000_000;
@@ -33,7 +33,7 @@ impl Default for Pace {
 impl Pace {
     /// Notes the slot of a message that was published. Without credit, a client that doesn't wait for confirms either is
     /// slowed down by reading its input later.
-    pub fn published(&mut self, slot: Slot, waits_for_confirms: bool, now: Nanos) {
+    pub fn published(&mut self, slot: PublishSlot, waits_for_confirms: bool, now: Nanos) {
         self.burst = if slot.at == 0 { usize::MAX } else { slot.burst as usize };
         if slot.is_after(now) {
             self.granted(slot, now);
@@ -43,7 +43,7 @@ impl Pace {
     }
 
     /// Notes the slot of a message that was sent with credit.
-    pub fn granted(&mut self, slot: Slot, now: Nanos) {
+    pub fn granted(&mut self, slot: PublishSlot, now: Nanos) {
         if slot.is_after(now) {
             self.last = self.last.max(slot.at);
         }
@@ -105,7 +105,7 @@ pub struct OwnRate {
 
 impl OwnRate {
     /// The slot of `count` messages that were just published: that of their queue, or an earlier one.
-    pub fn slot(&mut self, slot: Slot, count: u32, now: Nanos) -> Slot {
+    pub fn slot(&mut self, slot: PublishSlot, count: u32, now: Nanos) -> PublishSlot {
         if slot.at == 0 {
             self.measure(count, now);
             return slot;
@@ -115,7 +115,7 @@ impl OwnRate {
         }
         let half = (self.per_second / 2).max(1);
         self.last = self.last.max(now.saturating_sub(OWN_BURST)) + u64::from(count) * SECOND / half;
-        Slot { at: slot.at.min(self.last), ..slot }
+        PublishSlot { at: slot.at.min(self.last), ..slot }
     }
 
     fn measure(&mut self, count: u32, now: Nanos) {
@@ -141,22 +141,22 @@ mod tests {
     const MS: Nanos = 1_000_000;
 
     #[test]
-    fn publishers_without_confirms_are_read_later_and_others_are_not() {
-        let slot = Slot { at: 103 * MS, burst: 10 };
+    fn publishers_without_confirms_are_read_later_than_others() {
+        let slot = PublishSlot { at: 103 * MS, burst: 10 };
         let mut pace = Pace::default();
         pace.published(slot, false, 100 * MS);
         assert!(pace.holds_input() && pace.is_shown());
         assert_eq!(pace.next_turn(), Some(103 * MS));
         pace.pass(103 * MS);
         assert!(!pace.holds_input());
-        pace.published(Slot { at: 150 * MS, burst: 10 }, false, 103 * MS);
+        pace.published(PublishSlot { at: 150 * MS, burst: 10 }, false, 103 * MS);
         assert_eq!(pace.next_turn(), Some(108 * MS), "at most five milliseconds");
 
         let mut pace = Pace::default();
         pace.published(slot, true, 100 * MS);
         assert!(!pace.holds_input(), "its confirms come later");
         assert_eq!(pace.next_turn(), Some(103 * MS));
-        pace.published(Slot { at: 122 * MS, burst: 10 }, true, 100 * MS);
+        pace.published(PublishSlot { at: 122 * MS, burst: 10 }, true, 100 * MS);
         assert!(pace.holds_input(), "it has too many unconfirmed");
         assert_eq!(pace.next_turn(), Some(102 * MS));
     }
@@ -164,24 +164,24 @@ mod tests {
     #[test]
     fn a_publisher_keeps_half_of_the_rate_that_it_had() {
         let mut own = OwnRate::default();
-        let late = |now| Slot { at: now + 50 * MS, burst: 10 };
+        let late = |now| PublishSlot { at: now + 50 * MS, burst: 10 };
         assert_eq!(own.slot(late(0), 10, 0), late(0), "its rate is unknown");
         for ms in 1..=100 {
-            assert_eq!(own.slot(Slot::default(), 10, ms * MS), Slot::default());
+            assert_eq!(own.slot(PublishSlot::default(), 10, ms * MS), PublishSlot::default());
         }
         let now = 100 * MS;
         let first = own.slot(late(now), 10, now).at;
         assert!(first <= now, "the first ones are those that it might have sent before");
         let second = own.slot(late(now), 100, now).at - first;
         assert!((19 * MS..=21 * MS).contains(&second), "5,000 in a second: {second}");
-        let soon = Slot { at: now + MS, burst: 10 };
+        let soon = PublishSlot { at: now + MS, burst: 10 };
         assert_eq!(own.slot(soon, 100, now), soon);
     }
 
     #[test]
     fn listings_show_it_until_some_time_after_the_last_slot() {
         let mut pace = Pace::default();
-        pace.granted(Slot { at: 103 * MS, burst: 10 }, 100 * MS);
+        pace.granted(PublishSlot { at: 103 * MS, burst: 10 }, 100 * MS);
         pace.wake_at(102 * MS);
         assert_eq!(pace.next_turn(), Some(102 * MS));
         pace.pass(150 * MS);

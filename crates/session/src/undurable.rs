@@ -115,7 +115,7 @@ impl Undurable {
 
 #[cfg(test)]
 mod tests {
-    use leveret_queue::{Place, Slot};
+    use leveret_queue::{Place, PublishSlot};
 
     use super::*;
     use crate::fixture::queue;
@@ -151,7 +151,7 @@ mod tests {
             awaited: written(position),
             is_behind,
             is_gone: false,
-            slot: Slot::default(),
+            slot: PublishSlot::default(),
         };
         undurable.note_published(published(10, false), &os, 300 << 10);
         assert!(!undurable.is_full());

@@ -15,8 +15,8 @@ use leveret_model::{Durability, Queue as QueueInfo};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, DeleteIf, Effects, Flow, GetOutcome, LatestPlace, Link, NotDeleted,
-    Outcome, Place, Placement, Queue, QueueState, Recovered, Rejection, Run, Signal, Slot, StoredRead, Surroundings,
-    Taken, TurnEnd, WaitReason, Watermarks, push_run,
+    Outcome, Place, Placement, PublishSlot, Queue, QueueState, Recovered, Rejection, Run, Signal, StoredRead,
+    Surroundings, Taken, TurnEnd, WaitReason, Watermarks, push_run,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -68,12 +68,18 @@ pub struct Published {
     /// published after the deletion. Their confirm waits until the deletion is durable.
     pub is_gone: bool,
     /// The slot of the last message, if the queue's publishers are paced.
-    pub slot: Slot,
+    pub slot: PublishSlot,
 }
 
 impl Published {
     fn none() -> Self {
-        Self { accepted: 0, awaited: Awaited::default(), is_behind: false, is_gone: false, slot: Slot::default() }
+        Self {
+            accepted: 0,
+            awaited: Awaited::default(),
+            is_behind: false,
+            is_gone: false,
+            slot: PublishSlot::default(),
+        }
     }
 }
 

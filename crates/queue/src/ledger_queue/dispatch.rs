@@ -135,7 +135,7 @@ impl ClassicQueue {
         if self.ready.messages() == 0 {
             self.emptied = now;
         }
-        self.pace_taken(u64::from(at_first - left), now);
+        self.pace_taken(at_first - left, now);
         self.read_ahead(effects);
         let more = self.ready.messages() > 0 && !blocked;
         let stays = self.consumers.end_turn(id, at_first - left, self.ready.messages(), more, now);

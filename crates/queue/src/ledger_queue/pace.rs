@@ -2,13 +2,13 @@
 
 use crate::Nanos;
 use crate::ledger_queue::ClassicQueue;
-use crate::pacing::{Pacing, Slot};
+use crate::pacing::{Pacing, PublishSlot};
 
 impl ClassicQueue {
     /// The slot of the last of `count` messages that are being published.
-    pub fn slot(&mut self, count: u32, now: Nanos) -> Slot {
+    pub fn slot(&mut self, count: u32, now: Nanos) -> PublishSlot {
         let ready = self.ready.messages();
-        self.pacing.as_mut().map_or(Slot::default(), |pacing| pacing.arrived(u64::from(count), ready, now))
+        self.pacing.as_mut().map_or(PublishSlot::default(), |pacing| pacing.arrived(u64::from(count), ready, now))
     }
 
     /// Notes that a consumer took messages.

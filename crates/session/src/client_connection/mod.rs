@@ -105,7 +105,7 @@ pub struct ClientConnection {
     reached: SmallVec<[Watermarks; 1]>,
     /// Whether all publishes up to there are in their queues.
     is_applied: bool,
-    /// What the pacing of queues holds back.
+    /// The publishes that the pacing of queues holds back.
     pub pace: Pace,
     /// The budget that is left of this turn.
     pub budget: TurnBudget,
