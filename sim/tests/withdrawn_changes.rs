@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leveret_broker::ticket::StreamId;
-use leveret_model::{Command, DeclareQueue, DeleteQueue, Outcome, Permit};
+use leveret_model::{Command, CommandOutcome, DeclareQueue, DeleteQueue, Permit};
 use leveret_queue::{DeleteIf, QueueState};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::world::{World, small_log};
@@ -23,7 +23,7 @@ fn declare(name: &str, durable: bool) -> Command {
 
 fn submit(world: &World, command: Command) {
     let submitted = world.broker.registry.submit(Permit::system(), command, world.clock.nanos());
-    assert!(!matches!(submitted.expect("it is allowed").outcome, Outcome::Absent));
+    assert!(!matches!(submitted.expect("it is allowed").outcome, CommandOutcome::Absent));
 }
 
 fn names(world: &World) -> Vec<String> {

@@ -100,7 +100,7 @@ fn run_all(args: &BenchArgs, files: &Files<'_>) -> Result<(Results, Option<Bench
     if !args.json {
         println!("{}", Machine::here());
     }
-    let mut run = Run { is_quiet: args.json, of_two: targets.len() > 1, ..Run::default() };
+    let mut run = BenchRun { is_quiet: args.json, of_two: targets.len() > 1, ..BenchRun::default() };
     for load in &loads {
         // Once for all rounds: a broker that has just created or deleted thousands of queues still has background
         // work.
@@ -130,7 +130,7 @@ fn run_all(args: &BenchArgs, files: &Files<'_>) -> Result<(Results, Option<Bench
 
 /// The results so far.
 #[derive(Default)]
-struct Run {
+struct BenchRun {
     results: Results,
     first_error: Option<BenchError>,
     /// Whether nothing is printed before the end.
@@ -139,7 +139,7 @@ struct Run {
     of_two: bool,
 }
 
-impl Run {
+impl BenchRun {
     /// Runs an action; its failure is a void round.
     fn take<T>(
         &mut self,

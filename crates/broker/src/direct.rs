@@ -8,7 +8,7 @@ use leveret_message::headers::Headers;
 use leveret_message::{Batch, BatchBuilder, Envelope, Overlay, StoredMessage};
 use leveret_metrics::{Sizes, Totals};
 use leveret_model::{Arguments, Refused, RefusedKind};
-use leveret_queue::{GetOutcome, Link, Outcome, Peeked, Run, Signal};
+use leveret_queue::{Departure, GetOutcome, Link, Peeked, Run, Signal};
 
 use crate::broker::Broker;
 use crate::headers::MessageHeaders;
@@ -57,7 +57,7 @@ pub struct PlainMessage {
 /// The result of a get.
 pub enum Got {
     /// A message, its handle for settling, and the number of messages left.
-    Message(PlainMessage, Held, u64),
+    Message(PlainMessage, HeldGet, u64),
     /// Nothing is ready.
     Empty,
     /// It is being read from disk: ask again when called back.
@@ -68,9 +68,9 @@ pub enum Got {
 
 /// A message that was got and has to be settled or requeued.
 #[derive(Debug, Clone, Copy)]
-pub struct Held(Run);
+pub struct HeldGet(Run);
 
-impl Held {
+impl HeldGet {
     /// Its number in the queue.
     pub fn number(&self) -> u64 {
         self.0.first
@@ -203,17 +203,17 @@ impl Broker {
             GetOutcome::Wait => Got::Wait,
             GetOutcome::Message(taken, left) => {
                 let message = self.plain(&taken.batch, taken.index, taken.redelivered);
-                Got::Message(message, Held(taken.run()), left)
+                Got::Message(message, HeldGet(taken.run()), left)
             }
         }
     }
 
     /// Settles or requeues messages that were got from a queue. Returns the ticket to wait for.
-    pub fn dispose(&self, queue: &QueueRef, held: &[Held], settlement: Settlement, now: Nanos) -> Ticket {
+    pub fn dispose(&self, queue: &QueueRef, held: &[HeldGet], settlement: Settlement, now: Nanos) -> Ticket {
         let runs: Vec<Run> = held.iter().map(|held| held.0).collect();
         let ticket = match settlement {
-            Settlement::Acknowledge => queue.settle(None, &runs, Outcome::Settled, Wait::Confirm, now),
-            Settlement::Reject => queue.settle(None, &runs, Outcome::Dropped, Wait::Confirm, now),
+            Settlement::Acknowledge => queue.settle(None, &runs, Departure::Settled, Wait::Confirm, now),
+            Settlement::Reject => queue.settle(None, &runs, Departure::Dropped, Wait::Confirm, now),
             Settlement::Requeue { failed } => {
                 queue.requeue(None, &runs, failed, now);
                 None

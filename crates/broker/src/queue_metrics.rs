@@ -43,12 +43,12 @@ impl Deaths {
     }
 }
 
-struct Chunk([Place; CHUNK]);
+struct Chunk([QueueLine; CHUNK]);
 
 /// The gauges of one queue: 64 bytes, a cache line. Stores are relaxed: only the queue writes them, under its lock.
 #[derive(Default)]
 #[repr(align(64))]
-struct Place {
+struct QueueLine {
     ready: AtomicU64,
     ready_bytes: AtomicU64,
     unacknowledged: AtomicU64,
@@ -67,7 +67,7 @@ const DURABILITY: u32 = 0xff;
 const COUNTED: u32 = 1 << 8;
 const FAILED: u32 = 1 << 9;
 
-impl Place {
+impl QueueLine {
     fn read(&self) -> QueueGauges {
         let long = |gauge: &AtomicU64| gauge.load(Ordering::Relaxed);
         let short = |gauge: &AtomicU32| u64::from(gauge.load(Ordering::Relaxed));
@@ -141,7 +141,7 @@ impl OwnPlace {
         self.place().kind.store(0, Ordering::Relaxed);
     }
 
-    fn place(&self) -> &Place {
+    fn place(&self) -> &QueueLine {
         &self.chunk.0[self.at.1]
     }
 }
@@ -223,7 +223,7 @@ impl QueueMetrics {
         let mut chunks = self.chunks.write();
         let at = free.pop().unwrap_or_else(|| {
             let chunk = chunks.len();
-            chunks.push(Arc::new(Chunk(std::array::from_fn(|_| Place::default()))));
+            chunks.push(Arc::new(Chunk(std::array::from_fn(|_| QueueLine::default()))));
             free.extend((1..CHUNK).rev().map(|place| (chunk, place)));
             (chunk, 0)
         });
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_place_is_one_cache_line() {
-        assert_eq!(size_of::<Place>(), 64);
+        assert_eq!(size_of::<QueueLine>(), 64);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use leveret_log::{LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleR
 use leveret_message::stored;
 use leveret_model::{Model, QueueId};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
-use leveret_queue::{Expiry, Kept, KeptError, Ledger, Outcome, References};
+use leveret_queue::{Departure, Expiry, Kept, KeptError, Ledger, References};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
@@ -200,17 +200,17 @@ impl Replay for Recovered {
         if let Ok((_, body)) = stored::lengths(payload)
             && let Some(log) = self.logs.get_mut(&log)
         {
-            log.ledger.settle(number, number, body as u64, Outcome::Dropped);
+            log.ledger.settle(number, number, body as u64, Departure::Dropped);
         }
     }
 
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]) {
         let outcome = match reason {
-            SettleReason::Purged => Outcome::Purged,
-            SettleReason::Expired => Outcome::Expired,
-            SettleReason::Acknowledged => Outcome::Settled,
-            SettleReason::DeadLettered => Outcome::DeadLettered,
-            _ => Outcome::Dropped,
+            SettleReason::Purged => Departure::Purged,
+            SettleReason::Expired => Departure::Expired,
+            SettleReason::Acknowledged => Departure::Settled,
+            SettleReason::DeadLettered => Departure::DeadLettered,
+            _ => Departure::Dropped,
         };
         let ledger = &mut self.logs.entry(log).or_default().ledger;
         for range in ranges {

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, Wait};
 use leveret_model::{
-    Change, Command, ConnectionId, DeleteQueue, ExchangeId, JoinedRecords, Model, Outcome, Permit, Queue, QueueId,
-    Refused, Topology,
+    Change, Command, CommandOutcome, ConnectionId, DeleteQueue, ExchangeId, JoinedRecords, Model, Permit, Queue,
+    QueueId, Refused, Topology,
 };
 use leveret_queue::{DeleteIf, NotDeleted, Place, Recovered, Watermarks};
 use leveret_routing::Router;
@@ -129,7 +129,7 @@ struct Next {
 /// Commands that were executed on a copy.
 struct Tried {
     model: Model,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<CommandOutcome>,
     record: Option<Vec<u8>>,
     next: Option<Next>,
 }
@@ -137,7 +137,7 @@ struct Tried {
 /// The result of a submitted command.
 pub struct Submitted {
     /// The outcome, as returned by the model.
-    pub outcome: Outcome,
+    pub outcome: CommandOutcome,
     /// The answer waits until this is durable.
     pub ticket: Ticket,
     /// Queues that this command deletes.
@@ -257,7 +257,7 @@ impl Registry {
         let mut staged = self.staged.lock();
         let queue = staged.latest.queue(&command.vhost, &command.name).cloned();
         if id.is_some() && queue.as_ref().map(|queue| queue.info().id) != id {
-            return Ok(Submitted { outcome: Outcome::Absent, ticket: Ticket::default(), deleted: Vec::new() });
+            return Ok(Submitted { outcome: CommandOutcome::Absent, ticket: Ticket::default(), deleted: Vec::new() });
         }
         let (vhost, name) = (command.vhost.clone(), command.name.clone());
         let command = Command::DeleteQueue(command);
@@ -292,7 +292,7 @@ impl Registry {
         permit: &Permit,
         commands: &[Command],
         now: Nanos,
-    ) -> Result<(Vec<Outcome>, Ticket), (usize, Refused)> {
+    ) -> Result<(Vec<CommandOutcome>, Ticket), (usize, Refused)> {
         let before = self.staged.lock().model.topology();
         let tell = || {
             commands
@@ -338,7 +338,7 @@ impl Registry {
     }
 
     /// Replaces the newest state by the copy on which commands were executed.
-    fn take_over(&self, mut staged: MutexGuard<'_, Staged>, tried: Tried) -> (Vec<Outcome>, Ticket) {
+    fn take_over(&self, mut staged: MutexGuard<'_, Staged>, tried: Tried) -> (Vec<CommandOutcome>, Ticket) {
         staged.model = tried.model;
         let ticket = self.log(&mut staged, tried.record.as_deref());
         self.stage(staged, tried.next, ticket);

@@ -4,7 +4,7 @@
 use crate::config::Config;
 use crate::error::{ConfigError, Warning};
 use crate::grammar::Assignment;
-use crate::logging::Place;
+use crate::logging::LogPlace;
 use crate::plugins::EnabledPlugins;
 use crate::suggest;
 
@@ -177,14 +177,14 @@ impl Config {
     /// Applies `RABBITMQ_LOGS`: `-` for standard output, `-stderr`, `syslog:`, `journald:`, or a file.
     fn log_to(&mut self, value: &str) -> Result<Option<String>, String> {
         self.log.only = Some(match value {
-            "-" => Place::Stdout,
-            "-stderr" => Place::Stderr,
-            _ if value.starts_with("syslog:") => Place::Syslog,
-            _ if value.starts_with("journald:") => Place::Journald,
+            "-" => LogPlace::Stdout,
+            "-stderr" => LogPlace::Stderr,
+            _ if value.starts_with("syslog:") => LogPlace::Syslog,
+            _ if value.starts_with("journald:") => LogPlace::Journald,
             _ if value.starts_with("exchange:") => {
                 return Ok(Some(format!("RABBITMQ_LOGS={value} isn't built yet and has no effect")));
             }
-            file => Place::File(file.to_owned()),
+            file => LogPlace::File(file.to_owned()),
         });
         Ok(None)
     }

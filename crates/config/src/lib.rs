@@ -39,7 +39,7 @@ pub use interceptors::Interceptors;
 pub use keys::{KeyDoc, KeyState, documented, is_secret};
 pub use logging::{
     CategoryLog, ConsoleLog, Facility, FieldMap, FileLog, Format, JournaldField, JournaldFields, JournaldLog,
-    LevelFormat, Levels, LogCategory, LogLevel, LogPlaces, Logging, Output, Period, Piece, Place, Rotation,
+    LevelFormat, Levels, LogCategory, LogLevel, LogPlace, LogPlaces, Logging, Output, Period, Piece, Rotation,
     RotationDate, Syslog, SyslogLog, SyslogProtocol, Target, TimeFormat, Transport,
 };
 pub use plugins::EnabledPlugins;

@@ -1,6 +1,6 @@
 //! Environment variables with RabbitMQ's names, and rabbitmq-env.conf.
 
-use leveret_config::{Config, Place, Variable, environment_file};
+use leveret_config::{Config, LogPlace, Variable, environment_file};
 
 fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -30,7 +30,7 @@ fn variables_stand_for_keys_and_win_over_files() {
     {
         expected.set(assignment).expect("is right");
     }
-    expected.log.only = Some(Place::Stdout);
+    expected.log.only = Some(LogPlace::Stdout);
     expected.node_name = Some("rabbit@my-host.local".to_owned());
     assert_eq!(config, expected);
     let told: Vec<String> = warnings.expect("are right").iter().map(ToString::to_string).collect();

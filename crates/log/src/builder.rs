@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::disk::{self, Disk};
 use crate::error::DiskError;
-use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, Run};
+use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, RecordRun};
 use crate::format::record::{self, Head, RECORD_HEADER_BYTES, RecordKind};
 use crate::format::{Identity, RUN_BYTES_MAX, SECTOR, pad};
 use crate::types::{LogId, Payload, Position};
@@ -25,7 +25,7 @@ pub(crate) struct Builder {
     seed: u32,
     inline_below: usize,
     data: Vec<u8>,
-    runs: Vec<Run>,
+    runs: Vec<RecordRun>,
     references: Vec<Reference>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Builder {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     data: Vec<u8>,
-    runs: Vec<Run>,
+    runs: Vec<RecordRun>,
 }
 
 impl Memory {
@@ -118,7 +118,7 @@ impl Builder {
     }
 
     /// Appends the messages of a run of another batch, whose records are valid; they leave their groups.
-    pub(crate) fn copy_run(&mut self, run: &Run, records: &[u8]) {
+    pub(crate) fn copy_run(&mut self, run: &RecordRun, records: &[u8]) {
         let at = self.data.len();
         self.data.extend_from_slice(records);
         let mut rest = &mut self.data[at..];
@@ -174,7 +174,7 @@ impl Builder {
                 return;
             }
         }
-        self.runs.push(Run {
+        self.runs.push(RecordRun {
             log,
             first: number,
             offset: u32::try_from(offset).expect("batches are below 4 GiB"),
@@ -197,7 +197,7 @@ impl Builder {
 #[derive(Debug)]
 pub(crate) struct Sealed {
     pub header: BatchHeader,
-    pub runs: Vec<Run>,
+    pub runs: Vec<RecordRun>,
     seed: u32,
     data: Vec<u8>,
     references: Vec<Reference>,

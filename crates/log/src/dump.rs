@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use crate::checkpoint;
 use crate::disk::{self, Disk};
 use crate::error::StorageError;
-use crate::format::batch::{BatchHeader, Run};
+use crate::format::batch::{BatchHeader, RecordRun};
 use crate::format::batch_check::Batch;
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::format::record::{RECORD_HEADER_BYTES, Record, RecordKind};
@@ -162,7 +162,8 @@ fn dump_batch(
 ) -> ControlFlow<()> {
     visit(Dumped::Batch { offset, header: batch.header })?;
     let whole = batch.runs.iter().zip(batch.positions.iter().copied());
-    let mut runs: Vec<(&Run, Position)> = whole.chain(batch.faulty.iter().map(|(run, first)| (run, *first))).collect();
+    let mut runs: Vec<(&RecordRun, Position)> =
+        whole.chain(batch.faulty.iter().map(|(run, first)| (run, *first))).collect();
     runs.sort_unstable_by_key(|(run, _)| run.offset);
     let table_is_whole = batch.faults.iter().all(|fault| fault.log.is_some() || fault.unknown == 0);
     for (run, first) in runs {

@@ -5,7 +5,7 @@ use std::mem;
 use rustc_hash::FxHashMap;
 
 use crate::format::RUN_BYTES_MAX;
-use crate::format::batch::{BatchHeader, RUN_BYTES, Run};
+use crate::format::batch::{BatchHeader, RUN_BYTES, RecordRun};
 use crate::format::record::{RECORD_HEADER_BYTES, RecordKind};
 use crate::format::segment_index::{LogIndex, Point};
 use crate::types::LogId;
@@ -59,7 +59,7 @@ impl FileIndex {
     }
 
     /// Adds a batch that is in the file at `offset`.
-    pub(crate) fn note(&mut self, offset: u64, header: &BatchHeader, runs: &[Run]) {
+    pub(crate) fn note(&mut self, offset: u64, header: &BatchHeader, runs: &[RecordRun]) {
         let records_at = offset + header.prefix_bytes();
         debug_assert_eq!(
             header.prefix_bytes() as usize,
@@ -70,7 +70,7 @@ impl FileIndex {
         }
     }
 
-    pub(crate) fn note_run(&mut self, batch: u64, records_at: u64, row: usize, run: &Run) {
+    pub(crate) fn note_run(&mut self, batch: u64, records_at: u64, row: usize, run: &RecordRun) {
         let log = self.logs.entry(run.log).or_default();
         if matches!(run.kind, RecordKind::Message | RecordKind::References) {
             log.reached = log.reached.max(Some(run.last()));
@@ -134,7 +134,7 @@ mod tests {
         let mut index = FileIndex::default();
         let log = LogId(7);
         for row in 0..100 {
-            let run = Run {
+            let run = RecordRun {
                 log,
                 first: row * 10 + 1,
                 offset: row as u32 * 16_384,
@@ -163,7 +163,7 @@ mod tests {
         [1, 5, 8].into_iter().for_each(|number| breaks.add(LogId(2), number));
         let mut index = FileIndex::of_segment(breaks);
         for (row, (log, first)) in [(1, 1), (2, 5), (1, 11), (1, 25), (2, 1), (1, 31), (2, 8)].into_iter().enumerate() {
-            let run = Run {
+            let run = RecordRun {
                 log: LogId(log),
                 first,
                 offset: row as u32 * 100,
@@ -184,7 +184,7 @@ mod tests {
     fn references_reach_a_number_and_are_no_messages() {
         let mut index = FileIndex::default();
         let log = LogId(1);
-        let run = Run { log, first: 7, offset: 0, length: 36, count: 50, kind: RecordKind::References };
+        let run = RecordRun { log, first: 7, offset: 0, length: 36, count: 50, kind: RecordKind::References };
         index.note_run(512, 1000, 0, &run);
         assert_eq!(index.reached(log), Some(56));
         assert_eq!(index.log(log).unwrap(), &LogIndex::default());
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn settles_touch_a_log_without_messages() {
         let mut index = FileIndex::default();
-        let run = Run { log: LogId(1), first: 0, offset: 0, length: 36, count: 1, kind: RecordKind::Settle };
+        let run = RecordRun { log: LogId(1), first: 0, offset: 0, length: 36, count: 1, kind: RecordKind::Settle };
         index.note_run(512, 1000, 0, &run);
         assert_eq!(index.log(LogId(1)).unwrap().messages, 0);
         assert!(index.log(LogId(2)).is_none());

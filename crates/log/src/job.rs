@@ -28,7 +28,7 @@ pub struct JobId(pub(crate) u64);
 /// The next step of a lane.
 #[derive(Debug)]
 pub enum Next {
-    /// Run this, then call [`crate::Log::complete`].
+    /// RecordRun this, then call [`crate::Log::complete`].
     Run(JobId, Job),
     /// No job before this time, unless something is appended or completed first.
     At(Nanos),

@@ -378,7 +378,7 @@ impl Log {
         }
     }
 
-    /// Stops cleanly: appends the closing record. Run the commit lane until it is idle, and append nothing
+    /// Stops cleanly: appends the closing record. RecordRun the commit lane until it is idle, and append nothing
     /// afterwards.
     pub fn close(&mut self, now: Nanos) {
         if self.closing {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::disk::Disk;
 use crate::error::ReadError;
-use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, Run};
+use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, RecordRun};
 use crate::format::record::{self, RECORD_HEADER_BYTES, RecordKind};
 use crate::format::segment_index::{LogIndex, Point};
 use crate::format::{Identity, RUN_BYTES_MAX};
@@ -136,7 +136,7 @@ impl Reading<'_> {
             while row < header.runs {
                 let at = batch + BATCH_HEADER_BYTES as u64 + row as u64 * RUN_BYTES as u64;
                 let bytes = self.table(at, RUN_BYTES)?;
-                let Some(run) = Run::decode(&bytes, seed, header.record_bytes) else {
+                let Some(run) = RecordRun::decode(&bytes, seed, header.record_bytes) else {
                     if plan.known.is_faulty(batch) {
                         row += 1;
                         continue;
@@ -160,7 +160,7 @@ impl Reading<'_> {
     }
 
     /// Takes the messages of a run. Returns whether more messages are wanted.
-    fn run(&mut self, run: &Run, at: u64, seed: u32) -> Result<bool, ReadError> {
+    fn run(&mut self, run: &RecordRun, at: u64, seed: u32) -> Result<bool, ReadError> {
         let plan = self.plan;
         let chunk = plan.max_bytes.clamp(TABLE_CHUNK, RECORD_CHUNK_MAX);
         let bytes = self

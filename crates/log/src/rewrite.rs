@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
     use crate::format::Identity;
-    use crate::format::batch::Run;
+    use crate::format::batch::RecordRun;
     use crate::format::record::RecordKind;
     use crate::index::FileIndex;
     use crate::store::NewSegment;
@@ -234,7 +234,7 @@ mod tests {
         let mut index = FileIndex::of_segment(breaks);
         for (row, (log, number)) in content.iter().enumerate() {
             let (offset, length) = (row as u32 * 40_000, 40_000);
-            let run = Run { log: *log, first: *number, offset, length, count: 1, kind: RecordKind::Message };
+            let run = RecordRun { log: *log, first: *number, offset, length, count: 1, kind: RecordKind::Message };
             index.note_run(512, 600, row, &run);
         }
         let identity = Identity::segment(1, 0, id);

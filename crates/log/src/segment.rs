@@ -9,7 +9,7 @@ use crate::builder::{Builder, Memory};
 use crate::disk::{self, Disk};
 use crate::error::DiskError;
 use crate::format::Identity;
-use crate::format::batch::Run;
+use crate::format::batch::RecordRun;
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::format::segment_index::{self, FOOTER_BYTES, Footer};
 use crate::index::{Breaks, FileIndex};
@@ -80,7 +80,7 @@ impl SegmentWriter {
     pub(crate) fn push_run(
         &mut self,
         disk: &dyn Disk,
-        run: &Run,
+        run: &RecordRun,
         records: &[u8],
         batch_bytes: u64,
     ) -> Result<(), DiskError> {

@@ -3,7 +3,7 @@
 use leveret_broker::DeleteIf;
 use leveret_broker::queue_handle::QueueAnswer;
 use leveret_broker::wait_for::WaitFor;
-use leveret_model::{Command, DeleteQueue, Outcome, Permit};
+use leveret_model::{Command, CommandOutcome, DeleteQueue, Permit};
 use tokio::sync::oneshot;
 
 use crate::api::Api;
@@ -14,10 +14,10 @@ impl Api {
     ///
     /// # Errors
     /// It is refused, or the node stops.
-    pub(crate) async fn submit(&self, permit: Permit, command: Command) -> Result<Outcome, Error> {
+    pub(crate) async fn submit(&self, permit: Permit, command: Command) -> Result<CommandOutcome, Error> {
         let declares = matches!(command, Command::DeclareQueue(_));
         let submitted = self.broker().registry.submit(permit, command, self.node().clock().monotonic())?;
-        let created = declares && submitted.outcome == Outcome::Created;
+        let created = declares && submitted.outcome == CommandOutcome::Created;
         self.broker().count_queues(u64::from(declares), u64::from(created), submitted.deleted.len() as u64);
         self.durable(submitted.ticket).await?;
         Ok(submitted.outcome)
@@ -43,13 +43,17 @@ impl Api {
     ///
     /// # Errors
     /// One is refused, or the node stops.
-    pub(crate) async fn submit_all(&self, permit: &Permit, commands: Vec<Command>) -> Result<Vec<Outcome>, Error> {
+    pub(crate) async fn submit_all(
+        &self,
+        permit: &Permit,
+        commands: Vec<Command>,
+    ) -> Result<Vec<CommandOutcome>, Error> {
         let now = self.node().clock().monotonic();
         let declares: Vec<bool> = commands.iter().map(|command| matches!(command, Command::DeclareQueue(_))).collect();
         let submitted = self.broker().registry.submit_all(permit, &commands, now);
         let (outcomes, ticket) = submitted.map_err(|(_, refused)| refused)?;
         let declared = declares.iter().zip(&outcomes).filter(|(declares, _)| **declares);
-        let created = declared.clone().filter(|(_, outcome)| **outcome == Outcome::Created).count();
+        let created = declared.clone().filter(|(_, outcome)| **outcome == CommandOutcome::Created).count();
         self.broker().count_queues(declared.count() as u64, created as u64, 0);
         self.durable(ticket).await?;
         Ok(outcomes)

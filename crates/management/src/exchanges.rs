@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leveret_broker::exchange_counters::ExchangeCounters;
 use leveret_broker::registry::Snapshot;
 use leveret_model::{
-    Action, Command, DeclareExchange, DeleteExchange, Exchange, ExchangeType, Outcome, without_line_ends,
+    Action, Command, CommandOutcome, DeclareExchange, DeleteExchange, Exchange, ExchangeType, without_line_ends,
 };
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
         internal: fields::flag(&body, "internal")?,
         arguments: arguments.clone(),
     });
-    created(call.api.submit(permit, command).await? == Outcome::Created)
+    created(call.api.submit(permit, command).await? == CommandOutcome::Created)
 }
 
 /// DELETE, optionally only if it has no bindings.

@@ -48,7 +48,7 @@ pub enum Change {
 
 /// The result of a command, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CommandOutcome {
     /// The object was created.
     Created,
     /// The object already existed and was equal: nothing changed.
@@ -66,7 +66,7 @@ pub enum Outcome {
 #[must_use]
 pub struct Submitted {
     /// The result in one word.
-    pub outcome: Outcome,
+    pub outcome: CommandOutcome,
     /// The changes, in order. Empty for `Exists` and `Absent`.
     pub changes: Vec<Change>,
     /// The record to log before the result is reported; `None` if nothing survives a restart.

@@ -35,7 +35,7 @@ mod vhost_defaults;
 pub use arguments::{ARGUMENT_DEPTH_MAX, Arguments};
 pub use authorize::{Action, Permit, Resource, authorize, authorize_local};
 pub use binding::{Binding, Destination, TOPIC_HASHES_MAX};
-pub use change::{Change, Outcome, Submitted};
+pub use change::{Change, CommandOutcome, Submitted};
 pub use command::{
     Bind, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, DestinationName, PutUser,
     SetPermissions, SetTopicPermissions,

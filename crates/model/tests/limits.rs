@@ -1,11 +1,11 @@
 //! Limits on declared objects, and the counts behind them.
 
 use leveret_model::{
-    Arguments, Bind, Command, ConnectionId, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue,
-    DestinationName, Limits, Model, Outcome, Permit, Refused, RefusedKind,
+    Arguments, Bind, Command, CommandOutcome, ConnectionId, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue,
+    DestinationName, Limits, Model, Permit, Refused, RefusedKind,
 };
 
-fn submit(model: &mut Model, command: Command) -> Result<Outcome, Refused> {
+fn submit(model: &mut Model, command: Command) -> Result<CommandOutcome, Refused> {
     let submitted = model.submit(Permit::system(), command)?;
     let topology = model.topology();
     let vhosts: Vec<_> = topology.vhosts().cloned().collect();
@@ -103,7 +103,7 @@ fn a_limit_refuses_only_new_objects() {
         bindings_per_vhost: 1,
         ..Limits::default()
     });
-    let refused = |outcome: Result<Outcome, Refused>| {
+    let refused = |outcome: Result<CommandOutcome, Refused>| {
         let refused = outcome.expect_err("it is at its limit");
         assert_eq!(refused.kind, RefusedKind::LimitReached);
         refused.text

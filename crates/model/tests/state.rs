@@ -1,9 +1,9 @@
 //! The changes that commands make, their records, and the replay of these.
 
 use leveret_model::{
-    Action, Arguments, Bind, Binding, Change, Command, ConnectionId, DeclareExchange, DeclareQueue, DeleteExchange,
-    DeleteQueue, DestinationName, JoinedRecords, Model, Outcome, Permit, PutUser, QueueId, RefusedKind, Resource,
-    SetPermissions, Submitted, Topology, Value, authorize,
+    Action, Arguments, Bind, Binding, Change, Command, CommandOutcome, ConnectionId, DeclareExchange, DeclareQueue,
+    DeleteExchange, DeleteQueue, DestinationName, JoinedRecords, Model, Permit, PutUser, QueueId, RefusedKind,
+    Resource, SetPermissions, Submitted, Topology, Value, authorize,
 };
 
 fn submit(model: &mut Model, command: Command) -> Submitted {
@@ -95,11 +95,11 @@ fn ends(sign: &str, binding: &Binding) -> String {
 fn an_equal_redeclaration_changes_and_logs_nothing() {
     let mut model = Model::new();
     let first = submit(&mut model, Command::DeclareQueue(queue("q", true)));
-    assert_eq!(first.outcome, Outcome::Created);
+    assert_eq!(first.outcome, CommandOutcome::Created);
     assert!(first.record.is_some());
     let generation = model.topology().generation();
     let again = submit(&mut model, Command::DeclareQueue(queue("q", true)));
-    assert_eq!((again.outcome, again.changes.len(), again.record), (Outcome::Exists, 0, None));
+    assert_eq!((again.outcome, again.changes.len(), again.record), (CommandOutcome::Exists, 0, None));
     assert_eq!(model.topology().generation(), generation);
 }
 
@@ -205,7 +205,7 @@ fn deletion_of_auto_delete_exchanges_cascades() {
     let last = submit(&mut model, delete_queue("r"));
     assert_eq!(kinds(&last), ["-b -> r", "-queue r", "-a -> b", "-exchange b", "-kept -> a", "-exchange a"]);
     let unbound = Command::Unbind(bind("kept", to_exchange("a")));
-    assert_eq!(submit(&mut model, unbound).outcome, Outcome::Absent);
+    assert_eq!(submit(&mut model, unbound).outcome, CommandOutcome::Absent);
     assert!(model.topology().exchange("/", "kept").is_some());
 }
 

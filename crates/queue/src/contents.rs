@@ -87,7 +87,7 @@ impl MemoryBudget {
 
 /// Consecutive messages of one batch.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldBatch {
     pub batch: Arc<Batch>,
     pub index: u32,
     pub count: u32,
@@ -99,7 +99,7 @@ pub(crate) struct Held {
     memory: u64,
 }
 
-impl Held {
+impl HeldBatch {
     /// `count` messages of a batch, from `index` on, none of which is settled.
     pub(crate) fn new(batch: Arc<Batch>, index: u32, count: u32, durable: bool, submitted: Nanos) -> Self {
         let memory = batch.memory() as u64 * u64::from(count) / (batch.len() as u64).max(1) + ENTRY_BYTES;
@@ -113,7 +113,7 @@ impl Held {
 
 #[derive(Debug)]
 pub(crate) struct Contents {
-    held: BTreeMap<u64, Held>,
+    held: BTreeMap<u64, HeldBatch>,
     bytes: u64,
     /// Unsettled messages of volatile entries, and of durable ones.
     left: [u64; 2],
@@ -159,7 +159,7 @@ impl Contents {
     }
 
     /// Holds messages that just became part of the queue, or leaves them on disk.
-    pub(crate) fn admit(&mut self, first: u64, held: Held, demand: impl Fn() -> Demand) {
+    pub(crate) fn admit(&mut self, first: u64, held: HeldBatch, demand: impl Fn() -> Demand) {
         if held.durable {
             if self.spilled_from.is_some() {
                 return;
@@ -173,7 +173,7 @@ impl Contents {
     }
 
     /// Holds messages that are needed now.
-    pub(crate) fn insert(&mut self, first: u64, held: Held) {
+    pub(crate) fn insert(&mut self, first: u64, held: HeldBatch) {
         self.bytes += held.memory;
         self.left[usize::from(held.durable)] += u64::from(held.count);
         self.budget.take(held.memory);
@@ -185,7 +185,7 @@ impl Contents {
         }
     }
 
-    pub(crate) fn release(&mut self, held: &Held) {
+    pub(crate) fn release(&mut self, held: &HeldBatch) {
         self.bytes -= held.memory;
         self.left[usize::from(held.durable)] -= u64::from(held.left);
         self.budget.give_back(held.memory);
@@ -195,7 +195,7 @@ impl Contents {
     }
 
     /// The entry that holds `number`.
-    pub(crate) fn find(&self, number: u64) -> Option<(u64, &Held)> {
+    pub(crate) fn find(&self, number: u64) -> Option<(u64, &HeldBatch)> {
         let (first, held) = self.held.range(..=number).next_back()?;
         (number < held.end(*first)).then_some((*first, held))
     }
@@ -254,12 +254,12 @@ impl Contents {
             }
             let batch = Arc::new(builder.finish());
             let count = batch.len() as u32;
-            self.insert(first, Held::new(batch, 0, count, old.durable, old.submitted));
+            self.insert(first, HeldBatch::new(batch, 0, count, old.durable, old.submitted));
         }
     }
 
     /// The held volatile messages: first number and entry.
-    pub(crate) fn volatile(&self) -> impl Iterator<Item = (u64, &Held)> {
+    pub(crate) fn volatile(&self) -> impl Iterator<Item = (u64, &HeldBatch)> {
         self.held.iter().filter(|(_, held)| !held.durable).map(|(first, held)| (*first, held))
     }
 
@@ -301,8 +301,8 @@ mod tests {
     fn memory_returns_to_the_budget() {
         let budget = Arc::new(MemoryBudget::new(1 << 20));
         let mut contents = Contents::new(budget.clone());
-        contents.admit(1, Held::new(batch(10), 0, 10, false, 0), || Demand::Nobody);
-        contents.admit(11, Held::new(batch(5), 0, 5, true, 0), || Demand::Nobody);
+        contents.admit(1, HeldBatch::new(batch(10), 0, 10, false, 0), || Demand::Nobody);
+        contents.admit(11, HeldBatch::new(batch(5), 0, 5, true, 0), || Demand::Nobody);
         assert!(budget.used() > 0);
         assert_eq!((contents.messages(), contents.volatile_messages()), (15, 10));
         contents.settled(1, 4, |number| number > 4);
@@ -318,8 +318,8 @@ mod tests {
     fn live_messages_are_counted_as_they_come_and_go() {
         let mut contents = Contents::new(Arc::new(MemoryBudget::new(1 << 20)));
         let counted = |contents: &Contents| (contents.messages(), contents.volatile_messages());
-        contents.admit(1, Held::new(batch(10), 0, 10, true, 0), || Demand::Now);
-        contents.admit(11, Held::new(batch(100), 0, 100, false, 0), || Demand::Now);
+        contents.admit(1, HeldBatch::new(batch(10), 0, 10, true, 0), || Demand::Now);
+        contents.admit(11, HeldBatch::new(batch(100), 0, 100, false, 0), || Demand::Now);
         assert_eq!(counted(&contents), (110, 100));
         contents.settled(11, 20, |number| number > 20);
         assert_eq!(counted(&contents), (100, 90));
@@ -336,9 +336,9 @@ mod tests {
     fn memory_of_volatile_messages_is_counted() {
         let budget = Arc::new(MemoryBudget::new(1 << 20).with_volatile_limit(10_000));
         let mut contents = Contents::new(budget.clone());
-        contents.admit(1, Held::new(batch(1_000), 0, 1_000, true, 0), || Demand::Now);
+        contents.admit(1, HeldBatch::new(batch(1_000), 0, 1_000, true, 0), || Demand::Now);
         assert!(!budget.is_volatile_full());
-        contents.admit(1_001, Held::new(batch(1_000), 0, 1_000, false, 0), || Demand::Now);
+        contents.admit(1_001, HeldBatch::new(batch(1_000), 0, 1_000, false, 0), || Demand::Now);
         assert!(budget.is_volatile_full());
         contents.settled(1_001, 1_990, |number| number > 1_990);
         assert!(!budget.is_volatile_full());
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn survivors_are_copied_out_of_a_nearly_dead_batch() {
         let mut contents = Contents::new(Arc::new(MemoryBudget::new(1 << 20)));
-        contents.admit(100, Held::new(batch(100), 0, 100, false, 0), || Demand::Nobody);
+        contents.admit(100, HeldBatch::new(batch(100), 0, 100, false, 0), || Demand::Nobody);
         let before = contents.bytes();
         contents.settled(100, 149, |_| true);
         assert_eq!(contents.bytes(), before);
@@ -369,13 +369,13 @@ mod tests {
         let mut contents = Contents::new(Arc::new(MemoryBudget::new(0)));
         let mut number = 0;
         while contents.spilled_from.is_none() {
-            contents.admit(number, Held::new(batch(100), 0, 100, true, 0), || Demand::Now);
+            contents.admit(number, HeldBatch::new(batch(100), 0, 100, true, 0), || Demand::Now);
             number += 100;
         }
         assert!(contents.bytes() <= QUEUE_BYTES_MIN + 20_000);
         let spilled = contents.spilled_from.unwrap();
         assert!(contents.find(spilled).is_none());
-        contents.admit(number, Held::new(batch(1), 0, 1, false, 0), || Demand::Nobody);
+        contents.admit(number, HeldBatch::new(batch(1), 0, 1, false, 0), || Demand::Nobody);
         assert!(contents.find(number).is_some(), "volatile messages are always held");
     }
 
@@ -384,7 +384,7 @@ mod tests {
         let held = |demand: Demand| {
             let mut contents = Contents::new(Arc::new(MemoryBudget::new(1 << 30)));
             for number in 0.. {
-                contents.admit(number * 1_000, Held::new(batch(1_000), 0, 1_000, true, 0), || demand);
+                contents.admit(number * 1_000, HeldBatch::new(batch(1_000), 0, 1_000, true, 0), || demand);
                 if contents.spilled_from.is_some() {
                     break;
                 }
@@ -400,7 +400,7 @@ mod tests {
         let mut queues: Vec<_> = (0..1_000).map(|_| Contents::new(budget.clone())).collect();
         for number in 0..100 {
             for contents in &mut queues {
-                contents.admit(number, Held::new(batch(20), 0, 20, true, 0), || Demand::Nobody);
+                contents.admit(number, HeldBatch::new(batch(20), 0, 20, true, 0), || Demand::Nobody);
             }
         }
         let (used, heads) = (budget.used(), queues.iter().map(Contents::bytes).max().unwrap_or(0) * 1_000);

@@ -35,7 +35,7 @@ impl Conservation {
 
 /// How a message leaves a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Departure {
     /// Acknowledged by its consumer.
     Settled,
     /// Rejected or dropped, for good.
@@ -142,7 +142,7 @@ impl Ledger {
 
     /// Removes numbers, and `bytes` of bodies; returns how many were live. Settling twice changes nothing, nor does
     /// settling a number that was lost in a crash before it was recorded.
-    pub fn settle(&mut self, first: u64, last: u64, bytes: u64, outcome: Outcome) -> u64 {
+    pub fn settle(&mut self, first: u64, last: u64, bytes: u64, outcome: Departure) -> u64 {
         let removed = self.take_out(first, last, outcome);
         if removed > 0 {
             self.bytes = if self.is_empty() { 0 } else { self.bytes.saturating_sub(bytes) };
@@ -150,7 +150,7 @@ impl Ledger {
         removed
     }
 
-    fn take_out(&mut self, first: u64, last: u64, outcome: Outcome) -> u64 {
+    fn take_out(&mut self, first: u64, last: u64, outcome: Departure) -> u64 {
         let first = first.max(self.low);
         let last = last.min(self.next.saturating_sub(1));
         if self.low >= self.next || first > last {
@@ -170,11 +170,11 @@ impl Ledger {
             inserted
         };
         match outcome {
-            Outcome::Settled => self.counters.settled += removed,
-            Outcome::Dropped => self.counters.dropped += removed,
-            Outcome::Purged => self.counters.purged += removed,
-            Outcome::Expired => self.counters.expired += removed,
-            Outcome::DeadLettered => self.counters.dead_lettered += removed,
+            Departure::Settled => self.counters.settled += removed,
+            Departure::Dropped => self.counters.dropped += removed,
+            Departure::Purged => self.counters.purged += removed,
+            Departure::Expired => self.counters.expired += removed,
+            Departure::DeadLettered => self.counters.dead_lettered += removed,
         }
         removed
     }
@@ -309,7 +309,7 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.accept(0, 1000, 12_000);
         for number in 0..1000 {
-            assert_eq!(ledger.settle(number, number, 12, Outcome::Settled), 1);
+            assert_eq!(ledger.settle(number, number, 12, Departure::Settled), 1);
             assert_eq!(ledger.hole_count, 0);
         }
         assert!(ledger.is_empty());
@@ -320,10 +320,10 @@ mod tests {
     fn settling_twice_counts_once() {
         let mut ledger = Ledger::default();
         ledger.accept(0, 10, 0);
-        assert_eq!(ledger.settle(3, 5, 0, Outcome::Settled), 3);
-        assert_eq!(ledger.settle(3, 5, 0, Outcome::Settled), 0);
-        assert_eq!(ledger.settle(0, 9, 0, Outcome::Dropped), 7);
-        assert_eq!(ledger.settle(0, 9, 0, Outcome::Dropped), 0);
+        assert_eq!(ledger.settle(3, 5, 0, Departure::Settled), 3);
+        assert_eq!(ledger.settle(3, 5, 0, Departure::Settled), 0);
+        assert_eq!(ledger.settle(0, 9, 0, Departure::Dropped), 7);
+        assert_eq!(ledger.settle(0, 9, 0, Departure::Dropped), 0);
         assert_eq!(ledger.counters().settled, 3);
         assert_eq!(ledger.counters().dropped, 7);
     }
@@ -335,8 +335,8 @@ mod tests {
         assert_eq!(live(&ledger), [5, 6]);
         ledger.accept(10, 1, 0);
         assert_eq!(live(&ledger), [5, 6, 10]);
-        assert_eq!(ledger.settle(0, 4, 0, Outcome::Settled), 0);
-        assert_eq!(ledger.settle(7, 9, 0, Outcome::Settled), 0);
+        assert_eq!(ledger.settle(0, 4, 0, Departure::Settled), 0);
+        assert_eq!(ledger.settle(7, 9, 0, Departure::Settled), 0);
         assert_eq!(ledger.len(), 3);
     }
 
@@ -361,7 +361,7 @@ mod tests {
                     plain.extend(first..first + count);
                     accepted += count;
                 } else {
-                    let removed = ledger.settle(at, at + count - 1, 0, Outcome::Settled);
+                    let removed = ledger.settle(at, at + count - 1, 0, Departure::Settled);
                     let before = plain.len();
                     plain.retain(|number| *number < at || *number >= at + count);
                     prop_assert_eq!(removed as usize, before - plain.len());

@@ -57,7 +57,7 @@ pub use expiry::{Expiry, ExpiryStateError};
 pub use gauges::{QueueGauges, Waits};
 pub use group::{GroupPlace, Placement};
 pub use kept::{Kept, KeptError};
-pub use ledger::{Conservation, Ledger, Outcome};
+pub use ledger::{Conservation, Departure, Ledger};
 pub use pacing::PublishSlot;
 pub use place::{LatestPlace, Place, Watermarks};
 pub use queue::Queue;

@@ -6,6 +6,10 @@
 //! standing, however large its bursts are. While more than the target stands, publishers get slots at the rate of the
 //! consumers: a published message is paid for when its slot comes. Sessions give credit and confirms back then.
 //!
+//! Once publishers are paced, messages that consumers hold unsettled count as standing, too: a client with large credit keeps
+//! thousands in its own buffers. Some consumers need what they hold, since they work on many messages at once. Their rate
+//! falls when they are given less; then so much is left to them.
+//!
 //! Publishers keep at least half of their rate. A queue whose consumers take less than half of what arrives holds nobody
 //! back, since storing what consumers can't take now is what a queue is for. That is looked at again every second.
 
@@ -42,6 +46,9 @@ const LET_GO: Nanos = 1_000_000_000;
 
 /// Standing messages are a backlog from so many times the goal on.
 const BACKLOG: u128 = 10;
+
+/// Consumers that lose this share of their rate, 1 in 16, hold too few messages.
+const STARVED: u64 = 16;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -99,11 +106,13 @@ struct Window {
     taken: u64,
     /// The least number of ready messages.
     least: u64,
+    /// The least number of ready and unsettled messages.
+    least_held: u64,
 }
 
 impl Window {
     fn beginning(now: Nanos) -> Self {
-        Self { began: now, arrived: 0, taken: 0, least: u64::MAX }
+        Self { began: now, arrived: 0, taken: 0, least: u64::MAX, least_held: u64::MAX }
     }
 }
 
@@ -131,6 +140,10 @@ struct Paced {
     hopeless: u32,
     /// Consecutive windows in which nothing stood.
     empty: u32,
+    /// The highest rate of the consumers.
+    best: u64,
+    /// Number of unsettled messages that consumers need for that rate.
+    needed: u64,
 }
 
 /// The pacing of one queue's publishers.
@@ -140,7 +153,11 @@ pub(crate) struct Pacing {
     target: Nanos,
     window: Window,
     arrivals: Rate,
+    /// The rate at which consumers are done with messages.
     takes: Rate,
+    /// Unsettled messages at the last take, and at the begin of the window.
+    unsettled: u64,
+    unsettled_before: u64,
     state: State,
 }
 
@@ -151,6 +168,8 @@ impl Pacing {
             window: Window::beginning(now),
             arrivals: Rate::default(),
             takes: Rate::default(),
+            unsettled: 0,
+            unsettled_before: 0,
             state: State::Free { until: 0 },
         }
     }
@@ -176,10 +195,12 @@ impl Pacing {
         PublishSlot { at: paced.last_slot, burst: u32::try_from(burst).unwrap_or(u32::MAX).max(1) }
     }
 
-    /// Notes that consumers took messages, and that `ready` are left.
-    pub(crate) fn taken(&mut self, count: u64, ready: u64, now: Nanos) {
+    /// Notes that consumers took messages, that `ready` are left, and that consumers hold `unsettled`.
+    pub(crate) fn taken(&mut self, count: u64, ready: u64, unsettled: u64, now: Nanos) {
         self.window.taken += count;
+        self.unsettled = unsettled;
         self.window.least = self.window.least.min(ready);
+        self.window.least_held = self.window.least_held.min(ready + unsettled);
         self.look(now);
     }
 
@@ -194,7 +215,8 @@ impl Pacing {
             *self = Self::new(self.target, now);
             return;
         }
-        self.takes.note(window.taken, elapsed);
+        let before = std::mem::replace(&mut self.unsettled_before, self.unsettled);
+        self.takes.note((window.taken + before).saturating_sub(self.unsettled), elapsed);
         let takes = self.takes.per_second.max(1);
         let is_standing = u128::from(window.least) * u128::from(SECOND) > u128::from(self.target) * u128::from(takes);
         match &mut self.state {
@@ -213,11 +235,13 @@ impl Pacing {
                         quiet: 0,
                         hopeless: 0,
                         empty: 0,
+                        best: takes,
+                        needed: 0,
                     });
                 }
             }
             State::Paced(paced) => {
-                paced.correct(window.least, takes, self.target, now);
+                paced.correct(&window, takes, self.target, now);
                 paced.quiet = if paced.is_felt { 0 } else { paced.quiet + 1 };
                 paced.is_felt = false;
                 paced.hopeless = if is_standing && takes <= paced.floor { paced.hopeless + 1 } else { 0 };
@@ -235,22 +259,37 @@ impl Pacing {
 impl Paced {
     /// Sets the rate of the next window: that of the consumers, and a little less or more, so that half of the target stands.
     /// If nothing stands, consumers may be able to take more than they are given, and the rate grows ever faster.
-    fn correct(&mut self, least: u64, takes: u64, target: Nanos, now: Nanos) {
-        self.empty = if least == 0 { self.empty + 1 } else { 0 };
+    fn correct(&mut self, window: &Window, takes: u64, target: Nanos, now: Nanos) {
+        let (takes, standing) = self.standing(window, takes);
+        self.empty = if standing == 0 { self.empty + 1 } else { 0 };
         // Slots that are given stay: a change is felt when they have passed, and a hastier one would overshoot.
         let time = CORRECTION + 2 * self.last_slot.saturating_sub(now);
         let goal = u128::from(takes) * u128::from(target / 2) / u128::from(SECOND);
         let per_second = |messages: u128| (messages * u128::from(SECOND) / u128::from(time)) as u64;
-        let least = u128::from(least);
-        let rate = if least > goal {
+        let standing = u128::from(standing);
+        let rate = if standing > goal {
             // A little too much goes slowly, so that the rate is even; a backlog goes as fast as publishers' floor lets it.
-            let most = if least > BACKLOG * goal { takes / 2 } else { takes / 5 };
-            takes.saturating_sub(per_second(least - goal).min(most))
+            let most = if standing > BACKLOG * goal { takes / 2 } else { takes / 5 };
+            takes.saturating_sub(per_second(standing - goal).min(most))
         } else {
             let growth = (takes / 20) << self.empty.min(4);
-            takes + per_second(goal - least).min(growth).max(growth * u64::from(least == 0))
+            takes + per_second(goal - standing).min(growth).max(growth * u64::from(standing == 0))
         };
         self.rate = rate.max(self.floor);
+    }
+
+    /// The rate of the consumers, and the number of messages that stand in the queue and in their clients.
+    fn standing(&mut self, window: &Window, takes: u64) -> (u64, u64) {
+        self.best = self.best.max(takes);
+        if window.least > 0 {
+            // They have all that they want.
+            self.best = takes;
+        } else if takes < self.best - self.best / STARVED {
+            // They hold too little to keep their rate: it comes back with what they need.
+            self.needed = self.needed.max(window.least_held + window.least_held / STARVED);
+            return (self.best, 0);
+        }
+        (takes, window.least_held.saturating_sub(self.needed))
     }
 }
 
@@ -264,8 +303,22 @@ mod tests {
     const TARGET: Nanos = 2 * MS;
     const STEP: Nanos = 100_000;
 
+    /// The way in which a client works.
+    #[derive(Clone, Copy)]
+    enum Work {
+        /// It takes and settles a message when it has done the one before.
+        AtOnce,
+        /// One message after the other, with so many in its buffer.
+        Buffer(u64),
+        /// So many messages at the same time, each for a millisecond.
+        Parallel(u64),
+    }
+
     /// A queue between a publisher and a consumer of fixed rates, in steps of 0.1 ms.
     struct Bench {
+        work: Work,
+        /// The messages in the client's buffer: the times at which they came to the queue and to the client.
+        held: VecDeque<(Nanos, Nanos)>,
         pacing: Pacing,
         now: Nanos,
         /// The times at which the ready messages came.
@@ -286,6 +339,8 @@ mod tests {
     impl Bench {
         fn new(window: u64) -> Self {
             Self {
+                work: Work::AtOnce,
+                held: VecDeque::new(),
                 pacing: Pacing::new(TARGET, 0),
                 now: 0,
                 ready: VecDeque::new(),
@@ -324,11 +379,25 @@ mod tests {
                     (0..count).for_each(|_| self.ready.push_back(self.now));
                     self.sent += count;
                 }
-                let count = self.due(1, consumer).min(self.ready.len() as u64);
-                self.delays.extend(self.ready.drain(..count as usize).map(|at| self.now - at));
-                self.taken += count;
+                let due = self.due(1, consumer);
+                let done = match self.work {
+                    Work::Parallel(_) => self.held.iter().take_while(|(_, taken)| taken + MS <= self.now).count(),
+                    _ => self.held.len().min(due as usize),
+                };
+                self.delays.extend(self.held.drain(..done).map(|(at, _)| self.now - at));
+                self.taken += done as u64;
+                let most = match self.work {
+                    Work::AtOnce => due,
+                    Work::Buffer(most) | Work::Parallel(most) => most - self.held.len() as u64,
+                };
+                let count = most.min(self.ready.len() as u64);
+                self.held.extend(self.ready.drain(..count as usize).map(|at| (at, self.now)));
+                if let Work::AtOnce = self.work {
+                    self.delays.extend(self.held.drain(..).map(|(at, _)| self.now - at));
+                    self.taken += count;
+                }
                 if count > 0 {
-                    self.pacing.taken(count, self.ready.len() as u64, self.now);
+                    self.pacing.taken(count, self.ready.len() as u64, self.held.len() as u64, self.now);
                 }
             }
             ((self.sent - sent) * 1000 / ms, (self.taken - taken) * 1000 / ms)
@@ -355,6 +424,29 @@ mod tests {
                 assert!(sent <= consumer * 101 / 100, "{publisher}/{consumer}, {window}: {sent}");
                 assert!(p99 <= 2 * TARGET, "{publisher}/{consumer}, {window}: p99 {p99}");
             }
+        }
+    }
+
+    #[test]
+    fn messages_in_the_buffers_of_clients_stand_too() {
+        for (credit, window) in [(200, 1000), (5000, 1000), (5000, 5000)] {
+            let mut bench = Bench { work: Work::Buffer(credit), ..Bench::new(window) };
+            bench.run(1000, 440_000, 400_000);
+            bench.p99();
+            let (_, taken) = bench.run(1000, 440_000, 400_000);
+            let p99 = bench.p99();
+            assert!(taken >= 380_000, "{credit}, {window}: {taken}");
+            assert!(p99 <= 2 * TARGET, "{credit}, {window}: p99 {p99}");
+        }
+    }
+
+    #[test]
+    fn consumers_that_work_on_many_at_once_keep_them() {
+        for (parallel, publisher) in [(100, 110_000), (1000, 1_100_000), (20, 30_000)] {
+            let mut bench = Bench { work: Work::Parallel(parallel), ..Bench::new(5000) };
+            let (_, most) = bench.run(500, publisher, 0);
+            let (_, taken) = bench.run(1500, publisher, 0);
+            assert!(taken >= most * 93 / 100, "{parallel}: {taken} of {most}");
         }
     }
 

@@ -21,7 +21,7 @@ use crate::dead_letter::DeadTurn;
 use crate::effects::{Effects, Link, Run, Taken};
 use crate::gauges::QueueGauges;
 use crate::group::Placement;
-use crate::ledger::Outcome;
+use crate::ledger::Departure;
 use crate::ledger_queue::ClassicQueue;
 use crate::pacing::PublishSlot;
 use crate::place::{Place, Watermarks};
@@ -163,7 +163,7 @@ impl Queue {
         &mut self,
         id: Option<ConsumerId>,
         runs: &[Run],
-        outcome: Outcome,
+        outcome: Departure,
         now: Nanos,
         effects: &mut Effects,
     ) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
-    DeadTurn, Effects, GetOutcome, Ledger, Link, MemoryBudget, Outcome, Place, Queue, Recovered, Rejection, Run,
+    DeadTurn, Departure, Effects, GetOutcome, Ledger, Link, MemoryBudget, Place, Queue, Recovered, Rejection, Run,
     Signal, StoredRead, Taken, Watermarks,
 };
 
@@ -62,7 +62,7 @@ fn a_purge_leaves_unacknowledged_bytes_on_replay_too() {
     let mut replayed = Ledger::default();
     replayed.accept(1, 3, 90);
     for run in &runs {
-        replayed.settle(run.first, run.last, run.bytes, Outcome::Purged);
+        replayed.settle(run.first, run.last, run.bytes, Departure::Purged);
     }
     assert_eq!((replayed.len(), replayed.bytes()), (1, 20));
     assert_eq!(live(&queue), (replayed.live_set(), 20));
@@ -83,7 +83,7 @@ fn dead_letters_moved_in_turns_leave_with_their_own_bytes() {
         queue.loaded(StoredRead::DeadLetters, vec![(first, batch(lengths, true))], 0, &mut Effects::default());
         assert!(matches!(queue.dead_turn(&mut Effects::default()), DeadTurn::Move(_)));
         for run in queue.moved(0, &mut Effects::default()) {
-            replayed.settle(run.first, run.last, run.bytes, Outcome::DeadLettered);
+            replayed.settle(run.first, run.last, run.bytes, Departure::DeadLettered);
         }
         assert_eq!(live(&queue), (replayed.live_set(), replayed.bytes()));
         assert_eq!(replayed.bytes(), if first == 0 { 2 } else { 0 });

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Expiry, GetOutcome, Kept, Ledger, Link,
-    MemoryBudget, Outcome, Place, Placement, Queue, QueueState, Recovered, Run, Signal, Surroundings, Taken,
-    Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, Expiry, GetOutcome, Kept, Ledger,
+    Link, MemoryBudget, Place, Placement, Queue, QueueState, Recovered, Run, Signal, Surroundings, Taken, Watermarks,
 };
 use proptest::prelude::*;
 use roaring::RoaringTreemap;
@@ -224,7 +223,7 @@ fn a_delivered_message_expires_when_it_is_requeued() {
     let run = Run { first: 0, last: 2, bytes: 30, durable: false };
     let settled = Run { last: 0, bytes: 10, ..run };
     let back = Run { first: 1, bytes: 20, ..run };
-    rig.with(|queue, effects| queue.settle(Some(ConsumerId(1)), &[settled], Outcome::Settled, 0, effects));
+    rig.with(|queue, effects| queue.settle(Some(ConsumerId(1)), &[settled], Departure::Settled, 0, effects));
     rig.with(|queue, effects| queue.requeue(Some(ConsumerId(1)), &[back], false, 0, effects));
     assert_eq!(rig.expired.len(), 2);
     assert_eq!(rig.queue.size().0, 0);

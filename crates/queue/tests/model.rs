@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Effects, Flow, GetOutcome, Link,
-    MemoryBudget, Outcome, Place, Placement, Queue, QueueGauges, Recovered, Run, Signal, StoredRead, TurnEnd,
-    WaitReason, Waits, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Flow, GetOutcome, Link,
+    MemoryBudget, Place, Placement, Queue, QueueGauges, Recovered, Run, Signal, StoredRead, TurnEnd, WaitReason, Waits,
+    Watermarks,
 };
 use proptest::prelude::*;
 
@@ -435,7 +435,7 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
                     let run = Rig::run(number, durable, rig.size);
                     rig.gone += 1;
                     rig.with(|queue, effects| {
-                        queue.settle(Some(ConsumerId(id as u64)), &[run], Outcome::Settled, 0, effects);
+                        queue.settle(Some(ConsumerId(id as u64)), &[run], Departure::Settled, 0, effects);
                     });
                     rig.store.remove(&number);
                 }
@@ -683,7 +683,7 @@ fn consumers_take_turns() {
         rig.take(id, 10);
         let (number, _, durable) = rig.reference.held[id].pop_front().unwrap();
         rig.with(|queue, effects| {
-            queue.settle(Some(ConsumerId(id as u64)), &[Rig::run(number, durable, 10)], Outcome::Settled, 0, effects);
+            queue.settle(Some(ConsumerId(id as u64)), &[Rig::run(number, durable, 10)], Departure::Settled, 0, effects);
         });
         served[id] += 1;
     }

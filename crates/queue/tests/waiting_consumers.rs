@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, GetOutcome, Link, MemoryBudget, Outcome, Place,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, GetOutcome, Link, MemoryBudget, Place,
     Placement, Queue, Recovered, Signal, Surroundings, Taken, Watermarks,
 };
 
@@ -208,7 +208,7 @@ fn a_message_does_not_expire_on_its_way_to_a_waiting_consumer() {
     rig.now_ms = 2_001;
     rig.with(|queue, effects| {
         let run = leveret_queue::Run { first: 1, last: 1, bytes: 10, durable: true };
-        queue.settle(Some(ConsumerId(1)), &[run], Outcome::Settled, 2_001 * MS, effects);
+        queue.settle(Some(ConsumerId(1)), &[run], Departure::Settled, 2_001 * MS, effects);
     });
     assert_eq!(rig.queue.status().conservation.settled, 1);
 }

@@ -10,7 +10,7 @@ use leveret_queue::GetOutcome;
 use rustc_hash::FxHashMap;
 
 use super::error::Result;
-use super::held::{Answer, Held};
+use super::held::{Answer, InputHold};
 use super::session::Session;
 use leveret_broker::queue_handle::{Later, QueueRef};
 use leveret_broker::ticket::Ticket;
@@ -108,7 +108,7 @@ impl Session {
 
     /// Whether answers that came may be handled: each of them may block input itself.
     pub(super) fn takes_answers(&self) -> bool {
-        self.questions.are_signalled() && matches!(self.held, Held::No | Held::Asked)
+        self.questions.are_signalled() && matches!(self.held, InputHold::No | InputHold::Asked)
     }
 
     /// Handles the answers that came, as far as the turn allows.
@@ -124,7 +124,7 @@ impl Session {
     fn take_answer(&mut self, channel: u16, now: Now) {
         let Some(question) = self.questions.waiting.remove(&channel) else { return };
         // The frame that stopped the input is looked at again.
-        self.held = Held::No;
+        self.held = InputHold::No;
         let result = match question {
             Question::Get { queue, no_ack, state } => self.take_got(channel, queue, no_ack, state, now),
             Question::Purge { nowait, answer } => match answer.take() {
@@ -188,8 +188,8 @@ impl Session {
     /// Ends the wait of a channel that ends, without an answer to its client.
     pub(super) fn abandon_question(&mut self, channel: u16, now: Now) {
         let Some(question) = self.questions.waiting.remove(&channel) else { return };
-        if matches!(self.held, Held::Asked) {
-            self.held = Held::No;
+        if matches!(self.held, InputHold::Asked) {
+            self.held = InputHold::No;
         }
         match question {
             Question::Get { queue, no_ack, state: Getting::Asked { answer, .. } } => {

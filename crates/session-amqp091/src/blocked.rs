@@ -4,7 +4,7 @@
 use leveret_amqp091::{Frame, FrameKind, Method, ShortStr, encode_method, method::connection};
 use leveret_queue::WaitReason;
 
-use super::held::Held;
+use super::held::InputHold;
 use super::session::{Phase, Session};
 use leveret_broker::time::Now;
 
@@ -45,12 +45,12 @@ impl Session {
         self.alarm = self.client.broker.alarms.publishing_blocked();
         if self.alarm {
             // The log may have blocked publishes before the alarm came, since the disk is full.
-            if let Held::Publishes { .. } = self.held {
+            if let InputHold::Publishes { .. } = self.held {
                 self.tell_blocked();
             }
             return;
         }
-        if let Held::Publishes { reason: WaitReason::Alarm } = self.held {
+        if let InputHold::Publishes { reason: WaitReason::Alarm } = self.held {
             self.end_hold();
         }
         if std::mem::take(&mut self.told_blocked) && self.phase == Phase::Running {

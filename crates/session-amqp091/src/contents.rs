@@ -16,7 +16,7 @@ use leveret_queue::Taken;
 
 use super::deliver::CLASS_BASIC;
 use super::error::ProtocolError;
-use super::held::Held;
+use super::held::InputHold;
 use super::publish::short;
 use super::session::Session;
 use leveret_broker::bodies::{BodyReader, Pieces};
@@ -234,7 +234,7 @@ impl Session {
             }
         }
         if matches!(lead, Lead::GetOk { .. }) {
-            self.held = Held::No;
+            self.held = InputHold::No;
         }
         content.lead = None;
         Ok(true)
@@ -264,7 +264,7 @@ impl Session {
         // Contents behind it have delivery tags that count a delivery that the client never gets.
         for lost in std::iter::once(content).chain(self.contents.take(channel)) {
             if matches!(lost.lead, Some((Lead::GetOk { .. }, ..))) {
-                self.held = Held::No;
+                self.held = InputHold::No;
             }
             copy_close(&lost.behind, self.frame_max, self.client.output.buffer());
         }

@@ -6,7 +6,7 @@ use leveret_amqp091::{
 };
 use leveret_queue::{WaitReason, Watermarks};
 
-use super::held::{Answer, Held};
+use super::held::{Answer, InputHold};
 use super::publish::short;
 use super::session::{Phase, Session};
 use leveret_broker::planted::{Bug, is_planted};
@@ -19,21 +19,21 @@ impl Session {
     /// Answers, or unblocks input, if what it waits for has been reached.
     pub(crate) fn end_reached_hold(&mut self, now: Now) {
         match &self.held {
-            Held::Durable { wait, .. } if wait.is_reached(&self.client.applied()) => {
-                let Held::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
+            InputHold::Durable { wait, .. } if wait.is_reached(&self.client.applied()) => {
+                let InputHold::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
                 self.client.broker.registry.publish();
                 self.answer(answer);
             }
-            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } if !self.publishes_wait() => {
+            InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } if !self.publishes_wait() => {
                 self.end_hold();
             }
-            Held::OwnPublishes if self.client.undurable.is_empty() => {
+            InputHold::OwnPublishes if self.client.undurable.is_empty() => {
                 self.end_hold();
             }
-            Held::Upload if self.client.unwritten.is_low() => {
+            InputHold::Upload if self.client.unwritten.is_low() => {
                 self.end_hold();
             }
-            Held::Body if !self.run.is_pending() => {
+            InputHold::Body if !self.run.is_pending() => {
                 self.end_hold();
                 self.flush_in_parts(now);
             }
@@ -98,7 +98,7 @@ impl Session {
             self.client.broker.registry.publish();
             self.answer(answer);
         } else {
-            self.held = Held::Durable { wait, answer };
+            self.held = InputHold::Durable { wait, answer };
         }
     }
 

@@ -12,7 +12,7 @@ use leveret_queue::{GetOutcome, Link};
 use super::asked::{Getting, Question};
 use super::contents::Lead;
 use super::error::{ProtocolError, Result, precondition};
-use super::held::Held;
+use super::held::InputHold;
 use super::publish::short;
 use super::session::{Phase, Session};
 use leveret_broker::queue_handle::{QueueAnswer, QueueRef};
@@ -118,7 +118,7 @@ impl Session {
                 entry.report(&mut self.client.account);
             }
             self.begin_content(channel, Lead::GetOk { left }, tag, taken, &queue);
-            self.held = Held::Content;
+            self.held = InputHold::Content;
             return Ok(());
         }
         let message = taken.batch.message(taken.index as usize).view();

@@ -12,7 +12,7 @@ use leveret_broker::wait_for::WaitFor;
 
 /// The reason why the connection's input is blocked. There is one at a time, since input is handled in order.
 #[derive(Default)]
-pub(crate) enum Held {
+pub(crate) enum InputHold {
     /// Input isn't blocked.
     #[default]
     No,
@@ -35,8 +35,8 @@ pub(crate) enum Held {
 
 impl Session {
     /// Blocks input; listings show it if it waits for a body file.
-    pub(crate) fn hold(&mut self, held: Held, now: Now) {
-        if matches!(held, Held::Upload | Held::Body) {
+    pub(crate) fn hold(&mut self, held: InputHold, now: Now) {
+        if matches!(held, InputHold::Upload | InputHold::Body) {
             self.client.show_wait(WaitReason::BodyFile, SmallVec::new(), now);
         }
         self.held = held;
@@ -45,11 +45,11 @@ impl Session {
     /// Blocks publishes; listings and these queues show it.
     pub(crate) fn hold_publishes(&mut self, reason: WaitReason, queues: SmallVec<[QueueRef; 2]>, now: Now) {
         self.client.show_wait(reason, queues, now);
-        self.held = Held::Publishes { reason };
+        self.held = InputHold::Publishes { reason };
     }
 
     /// Unblocks input; queues that showed the wait no longer do.
-    pub(crate) fn end_hold(&mut self) -> Held {
+    pub(crate) fn end_hold(&mut self) -> InputHold {
         self.client.hide_wait();
         std::mem::take(&mut self.held)
     }
@@ -58,7 +58,7 @@ impl Session {
     /// more. Input is still only unblocked when the change that it waits for is durable.
     pub(crate) fn withhold_answer(&mut self, number: u16, now: Now) {
         self.abandon_question(number, now);
-        if let Held::Durable { answer, .. } = &mut self.held
+        if let InputHold::Durable { answer, .. } = &mut self.held
             && answer.channel() == Some(number)
         {
             *answer = Answer::Nothing;

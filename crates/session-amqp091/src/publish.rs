@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use super::content::{Body, Incoming, Publish, Received, Whole, WholeBody};
 use super::error::{ProtocolError, Result, not_implemented, precondition};
-use super::held::Held;
+use super::held::InputHold;
 use super::session::{Phase, Session};
 use super::unfinished::Unfinished;
 use leveret_broker::bodies::BodyFile;
@@ -353,12 +353,12 @@ impl Session {
             BodyRef::File(file) => {
                 self.run.builder.push_file(&message, file.body());
                 self.run.file = Some(*file);
-                self.hold(Held::Body, now);
+                self.hold(InputHold::Body, now);
             }
             BodyRef::Whole(bytes) if bytes.len() >= leveret_message::batch::INLINE_BELOW => {
                 if to_file {
                     self.run.file = Some(self.client.broker.bodies.write(&bytes, &self.client.outbox));
-                    self.hold(Held::Body, now);
+                    self.hold(InputHold::Body, now);
                 }
                 self.run.builder.push_large(&message, bytes);
             }

@@ -15,7 +15,7 @@ use super::contents::Contents;
 use super::deliver::Consumer;
 use super::error::{ProtocolError, Result, no_channel};
 use super::handshake::ClientProperties;
-use super::held::Held;
+use super::held::InputHold;
 use super::publish::{Arriving, BodyRef, PublishRun};
 use super::unfinished::Unfinished;
 use leveret_broker::inquiry::Inquiry;
@@ -73,7 +73,7 @@ pub(crate) struct Session {
     /// Acknowledgements that came in one read and are handed to their queues together.
     pub(crate) acks: ByQueue,
     pub(super) unfinished: VecDeque<Unfinished>,
-    pub(crate) held: Held,
+    pub(crate) held: InputHold,
     pub(super) questions: Questions,
     /// Number of channels in transaction mode (`tx.select`).
     pub(crate) transactions: u32,
@@ -104,7 +104,7 @@ impl Session {
             run: PublishRun::default(),
             acks: ByQueue::default(),
             unfinished: VecDeque::new(),
-            held: Held::No,
+            held: InputHold::No,
             questions: Questions::default(),
             transactions: 0,
             transaction_bytes: 0,
@@ -249,7 +249,7 @@ impl Steps for Session {
     }
 
     fn is_held(&self) -> bool {
-        !matches!(self.held, Held::No)
+        !matches!(self.held, InputHold::No)
     }
 
     fn is_ending(&self) -> bool {
@@ -294,7 +294,7 @@ impl Steps for Session {
 
     fn frame(&mut self, input: &[u8], now: Now) -> driven::Frame {
         if self.client.unwritten.is_full() {
-            self.hold(Held::Upload, now);
+            self.hold(InputHold::Upload, now);
             return driven::Frame::Waits;
         }
         if self.phase == Phase::Running && self.publishes_wait() {
@@ -310,7 +310,7 @@ impl Steps for Session {
             }
         };
         if self.questions.hold(&frame) {
-            self.held = Held::Asked;
+            self.held = InputHold::Asked;
             return driven::Frame::Waits;
         }
         if self.is_held_by_alarm(&frame) {
@@ -320,7 +320,7 @@ impl Steps for Session {
         if self.asks_for_contents(&frame) {
             self.flush_run(now);
             if !self.client.undurable.is_empty() {
-                self.hold(Held::OwnPublishes, now);
+                self.hold(InputHold::OwnPublishes, now);
                 return driven::Frame::Waits;
             }
         }
@@ -427,9 +427,9 @@ impl Steps for Session {
         let streams = &self.client.broker.streams;
         let (awaited, wants_room) = match &self.held {
             // If there is no position yet, the connection is notified when a move of dead letters gets one.
-            Held::Durable { wait, .. } => (wait.next_awaited(&|stream| streams.reached(stream)), false),
-            Held::No => (None, self.client.waits_for_log),
-            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } => (None, true),
+            InputHold::Durable { wait, .. } => (wait.next_awaited(&|stream| streams.reached(stream)), false),
+            InputHold::No => (None, self.client.waits_for_log),
+            InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } => (None, true),
             _ => (None, false),
         };
         self.client.register(awaited, wants_room);
@@ -443,7 +443,7 @@ impl Steps for Session {
         self.begin_end(None, now);
         self.phase = Phase::Finished;
         match self.end_hold() {
-            Held::Durable { wait, .. } if !wait.is_moving() => Some(wait),
+            InputHold::Durable { wait, .. } if !wait.is_moving() => Some(wait),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use leveret_queue::CreditState;
 use rustc_hash::FxHashMap;
 
 use super::connection::Connection;
-use super::held::Held;
+use super::held::InputHold;
 use leveret_broker::queue_handle::Later;
 
 /// The question of a link.
@@ -65,7 +65,7 @@ impl Connection {
             self.sessions.put(session);
         }
         self.take_request_answers();
-        if let Held::Again { ticket } = &mut self.held
+        if let InputHold::Again { ticket } = &mut self.held
             && let Some(gone_at) = self.going.ticket()
         {
             *ticket = ticket.or_later(gone_at);

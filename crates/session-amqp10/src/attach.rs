@@ -19,7 +19,7 @@ use super::consumer::Consumer;
 use super::error::{Failure, Result, Scope};
 use super::flow::INITIAL_DELIVERY_COUNT;
 use super::grant::Grant;
-use super::held::Held;
+use super::held::InputHold;
 use super::link::Link;
 use super::publisher::{Destination, PublishRun, Publisher};
 use super::replies::VOLATILE_QUEUE;
@@ -386,7 +386,7 @@ impl Connection {
 
     /// Holds the frame, which is handled again when `ticket` is durable.
     pub(crate) fn hold(&mut self, ticket: Ticket) {
-        self.held = Held::Again { ticket };
+        self.held = InputHold::Again { ticket };
     }
 }
 

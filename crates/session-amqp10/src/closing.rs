@@ -10,7 +10,7 @@ use leveret_queue::Run;
 use super::connection::{Connection, Phase};
 use super::consumer::Consumer;
 use super::error::{Failure, Result, Scope};
-use super::held::Held;
+use super::held::InputHold;
 use super::link::Link;
 use super::pending::Pending;
 use super::rejection::with_error;
@@ -196,7 +196,7 @@ impl Connection {
         if !is_done {
             // The frame is handled again in the next turn, which ends the rest.
             session.put(handle, link);
-            self.held = Held::NextTurn;
+            self.held = InputHold::NextTurn;
             return Ok(());
         }
         if let Some(error) = detach.error.as_ref().filter(|_| !matches!(*link, Link::Left)) {

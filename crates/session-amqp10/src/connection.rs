@@ -17,7 +17,7 @@ use super::coordinator::Transactions;
 use super::deliver::Waking;
 use super::disposition::Settlements;
 use super::error::{Failure, Result, Scope};
-use super::held::Held;
+use super::held::InputHold;
 use super::leaving::Leaving;
 use super::link::Link;
 use super::management::Waiting;
@@ -83,7 +83,7 @@ pub(crate) struct Connection {
     /// Responses to management requests that wait.
     pub(crate) responses: VecDeque<Waiting>,
     pub(crate) transactions: Transactions,
-    pub(crate) held: Held,
+    pub(crate) held: InputHold,
     /// The client maintains the node, and stays connected while it is in maintenance.
     pub(crate) ignores_maintenance: bool,
     /// Links that we detach and whose deliveries aren't all settled yet.
@@ -125,7 +125,7 @@ impl Connection {
             answers: Answers::default(),
             responses: VecDeque::new(),
             transactions: Transactions::default(),
-            held: Held::No,
+            held: InputHold::No,
             ignores_maintenance: false,
             failed_links: VecDeque::new(),
             ended: VecDeque::new(),
@@ -200,7 +200,7 @@ impl Connection {
                     self.told().closed_with(error.condition.as_str(), text);
                 }
                 if !self.leave(now) {
-                    self.held = Held::NextTurn;
+                    self.held = InputHold::NextTurn;
                     return Ok(());
                 }
                 let gone_at = std::mem::take(&mut self.gone_at);
@@ -242,7 +242,7 @@ impl Connection {
             return Ok(());
         }
         if let Some(handle) = handle_of(&performative).filter(|handle| self.questions.hold(channel, *handle)) {
-            self.held = Held::Asked { channel, handle };
+            self.held = InputHold::Asked { channel, handle };
             self.sessions.put(session);
             return Ok(());
         }
@@ -262,7 +262,7 @@ impl Connection {
             Performative::Detach(detach) => self.detached(&mut session, &detach, now),
             Performative::End(_) => {
                 if !self.leave_session(&mut session, now) {
-                    self.held = Held::NextTurn;
+                    self.held = InputHold::NextTurn;
                     self.sessions.put(session);
                     return Ok(());
                 }
@@ -342,7 +342,7 @@ impl Steps for Connection {
     }
 
     fn is_held(&self) -> bool {
-        !matches!(self.held, Held::No)
+        !matches!(self.held, InputHold::No)
     }
 
     fn is_ending(&self) -> bool {
@@ -364,7 +364,7 @@ impl Steps for Connection {
 
     fn has_work(&self) -> bool {
         // If the socket is full, it wakes the task once it has room.
-        self.held == Held::NextTurn
+        self.held == InputHold::NextTurn
             || (self.phase == Phase::Running && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
             || (self.unfinished && self.client.output.len() < TURN_BYTES_MAX)
             || (!self.client.starved.is_empty() && self.client.output.is_empty())
@@ -378,11 +378,11 @@ impl Steps for Connection {
         }
         if self.phase == Phase::Running && self.publishes_wait() {
             self.flush_runs(now);
-            self.held = Held::LogRoom;
+            self.held = InputHold::LogRoom;
             return driven::Frame::Waits;
         }
         if self.client.unwritten.is_full() {
-            self.held = Held::Upload;
+            self.held = InputHold::Upload;
             return driven::Frame::Waits;
         }
         let (frame, length) = match decode_frame(input, self.frame_max_in) {
@@ -398,7 +398,7 @@ impl Steps for Connection {
         }
         match self.held {
             // The frame is handled again when the data it needs is there, or with a new turn's budget.
-            Held::Again { .. } | Held::NextTurn | Held::Asked { .. } => driven::Frame::Waits,
+            InputHold::Again { .. } | InputHold::NextTurn | InputHold::Asked { .. } => driven::Frame::Waits,
             _ => driven::Frame::Used(length),
         }
     }
@@ -410,9 +410,9 @@ impl Steps for Connection {
     }
 
     fn go_on(&mut self, now: Now) -> bool {
-        let is_held_by_end = self.held == Held::NextTurn;
+        let is_held_by_end = self.held == InputHold::NextTurn;
         if is_held_by_end {
-            self.held = Held::No;
+            self.held = InputHold::No;
         }
         self.go_on_ending(now);
         !is_held_by_end
@@ -519,12 +519,12 @@ impl Steps for Connection {
     fn register(&mut self) {
         let held = match self.held {
             // Without a ticket it waits for the answers of queues first.
-            Held::Again { ticket } if !ticket.is_nothing() => Some(Awaited::durable(ticket)),
+            InputHold::Again { ticket } if !ticket.is_nothing() => Some(Awaited::durable(ticket)),
             _ => None,
         };
         let (responses, discharges) = (self.next_response_awaited(), self.transactions.awaited());
         let awaited = self.answers.awaited().chain(responses).chain(discharges).chain(held);
-        let wants_room = matches!(self.held, Held::LogRoom) || self.client.waits_for_log;
+        let wants_room = matches!(self.held, InputHold::LogRoom) || self.client.waits_for_log;
         self.client.register(awaited, wants_room);
     }
 
@@ -537,7 +537,7 @@ impl Steps for Connection {
         self.phase = Phase::Finished;
         self.client.hide_wait();
         match std::mem::take(&mut self.held) {
-            Held::Again { ticket } => Some(ticket.into()),
+            InputHold::Again { ticket } => Some(ticket.into()),
             _ => None,
         }
     }

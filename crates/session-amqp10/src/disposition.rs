@@ -6,13 +6,13 @@ use leveret_amqp10::{
     DeliveryState, Performative, Role, Serial, condition, encode_performative, performative::Disposition,
 };
 use leveret_log::Wait;
-use leveret_queue::{ConsumerId, Outcome, QueueState, Run, push_run};
+use leveret_queue::{ConsumerId, Departure, QueueState, Run, push_run};
 use rustc_hash::FxHashMap;
 
 use super::answers::Answer;
 use super::connection::Connection;
 use super::error::{Failure, Result};
-use super::held::Held;
+use super::held::InputHold;
 use super::link::Link;
 use super::session::Session;
 use super::transacted::Settled;
@@ -147,7 +147,7 @@ impl Connection {
         let (settled, is_done) = session.unsettled.settle(first, last, &mut self.client.budget);
         if !is_done {
             // Deliveries settled so far are no longer there when the frame is handled again.
-            self.held = Held::NextTurn;
+            self.held = InputHold::NextTurn;
         }
         session.unsettled.report(&mut self.client.account);
         if let Some(transaction) = transaction {
@@ -192,7 +192,7 @@ impl Connection {
             let wait_for = match settlement {
                 Settlement::Acknowledge => {
                     self.client.counters.acked.add(count);
-                    match queue.settle(Some(consumer), &runs, Outcome::Settled, wait, now) {
+                    match queue.settle(Some(consumer), &runs, Departure::Settled, wait, now) {
                         Some(ticket) => ticket.into(),
                         // The queue failed during this very call: the messages are in its log, and come back after a
                         // restart.
@@ -206,7 +206,7 @@ impl Connection {
                     queue.reject(Some(consumer), &runs, &self.client.outbox, Reason::Settlement, now)
                 }
                 Settlement::Reject => {
-                    queue.settle(Some(consumer), &runs, Outcome::Dropped, wait, now);
+                    queue.settle(Some(consumer), &runs, Departure::Dropped, wait, now);
                     WaitFor::default()
                 }
                 Settlement::Requeue { failed } => {

@@ -8,11 +8,11 @@ use leveret_queue::Watermarks;
 
 use super::connection::Connection;
 use super::grant::Pace;
-use super::held::Held;
+use super::held::InputHold;
 use super::link::Link;
 use super::rejection;
 use super::session::Session;
-use super::unconfirmed::{Due, Outcome, merge};
+use super::unconfirmed::{Due, PublishOutcome, merge};
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::time::Now;
 use leveret_session::driven::Steps;
@@ -21,16 +21,18 @@ impl Connection {
     /// Unblocks input if what it waits for has been reached.
     pub(crate) fn end_reached_hold(&mut self, now: Now) {
         let goes_on = match self.held {
-            Held::Again { ticket } => self.going.ticket().is_some() && self.client.broker.streams.is_durable(ticket),
-            Held::LogRoom => !self.publishes_wait(),
-            Held::Upload => self.client.unwritten.is_low(),
-            Held::Body { channel, handle } => self.body_is_written(channel, handle, now),
-            Held::Asked { channel, handle } => !self.questions.hold(channel, handle),
-            Held::No | Held::NextTurn => false,
+            InputHold::Again { ticket } => {
+                self.going.ticket().is_some() && self.client.broker.streams.is_durable(ticket)
+            }
+            InputHold::LogRoom => !self.publishes_wait(),
+            InputHold::Upload => self.client.unwritten.is_low(),
+            InputHold::Body { channel, handle } => self.body_is_written(channel, handle, now),
+            InputHold::Asked { channel, handle } => !self.questions.hold(channel, handle),
+            InputHold::No | InputHold::NextTurn => false,
         };
         if goes_on {
             self.client.broker.registry.publish();
-            self.held = Held::No;
+            self.held = InputHold::No;
             // The broker didn't read, so the client isn't to blame for the silence.
             self.client.last_input = now.monotonic;
         }
@@ -91,7 +93,7 @@ impl Connection {
         }
         merge(&mut due);
         for Due { first, last, outcome } in due.drain(..) {
-            if outcome == Outcome::Accepted {
+            if outcome == PublishOutcome::Accepted {
                 self.client.counters.confirmed.add(u64::from(last.since(first)) + 1);
             }
             self.send_outcome(session.channel, first, last, &outcome);
@@ -100,7 +102,7 @@ impl Connection {
     }
 
     /// Sends the client the outcome of its messages.
-    pub(crate) fn send_outcome(&mut self, channel: u16, first: Serial, last: Serial, outcome: &Outcome) {
+    pub(crate) fn send_outcome(&mut self, channel: u16, first: Serial, last: Serial, outcome: &PublishOutcome) {
         // A function, as a closure can't be generic over the lifetime.
         fn disposition(first: Serial, last: Serial, state: DeliveryState<'_>) -> Performative<'_> {
             Performative::Disposition(Disposition {
@@ -118,16 +120,16 @@ impl Connection {
             });
         };
         match outcome {
-            Outcome::Accepted => {
+            PublishOutcome::Accepted => {
                 let accepted = disposition(first, last, DeliveryState::Accepted);
                 encode_performative(self.client.output.buffer(), channel, &accepted);
             }
-            Outcome::Released => {
+            PublishOutcome::Released => {
                 let released = disposition(first, last, DeliveryState::Released);
                 encode_performative(self.client.output.buffer(), channel, &released);
             }
-            Outcome::Rejected { queue, reason } => rejection::with_refusal(queue, reason, rejected),
-            Outcome::Unroutable(failure) => rejection::with_error(failure, rejected),
+            PublishOutcome::Rejected { queue, reason } => rejection::with_refusal(queue, reason, rejected),
+            PublishOutcome::Unroutable(failure) => rejection::with_error(failure, rejected),
         }
     }
 }

@@ -13,7 +13,7 @@ use leveret_session::driven::Steps;
 
 /// The reason why the connection's input is blocked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum InputHold {
     /// Input isn't blocked.
     #[default]
     No,
@@ -50,7 +50,7 @@ impl Connection {
             None
         } else if self.client.broker.alarms.publishing_blocked() {
             Some(WaitReason::Alarm)
-        } else if matches!(self.held, Held::Upload | Held::Body { .. }) {
+        } else if matches!(self.held, InputHold::Upload | InputHold::Body { .. }) {
             Some(WaitReason::BodyFile)
         } else {
             let for_log = self.publishes_wait().then(|| self.client.log_wait().0);

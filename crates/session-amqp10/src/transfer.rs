@@ -12,11 +12,11 @@ use super::address;
 use super::assembly::{Address, Complete, LargeMessage, Payload};
 use super::connection::Connection;
 use super::error::{Failure, Result, Scope};
-use super::held::Held;
+use super::held::InputHold;
 use super::link::Link;
 use super::publisher::{Collected, Destination, PublishRun, Publisher, WideRun};
 use super::session::Session;
-use super::unconfirmed::Outcome;
+use super::unconfirmed::PublishOutcome;
 use leveret_broker::headers::MessageHeaders;
 use leveret_broker::route::{self, Route};
 use leveret_broker::time::Now;
@@ -186,7 +186,7 @@ impl Connection {
                 false => publisher.run.builder.push_large(&stored, body),
             }
             publisher.run.file = Some(Box::new(file));
-            self.held = Held::Body { channel: session.channel, handle };
+            self.held = InputHold::Body { channel: session.channel, handle };
         } else {
             publisher.run.builder.push_message(&stored);
         }
@@ -216,7 +216,7 @@ impl Connection {
             }
             Err(failure) => {
                 if !complete.settled {
-                    self.send_outcome(session.channel, complete.id, complete.id, &Outcome::Released);
+                    self.send_outcome(session.channel, complete.id, complete.id, &PublishOutcome::Released);
                 }
                 return Err(failure);
             }
@@ -239,7 +239,7 @@ impl Connection {
             // Earlier messages keep their place in the order of outcomes.
             self.flush_run(session, handle, publisher, now);
             let (id, settled) = (complete.id, complete.settled);
-            publisher.unconfirmed.add(id, 1, settled, WaitFor::default(), &Outcome::Released, now.monotonic);
+            publisher.unconfirmed.add(id, 1, settled, WaitFor::default(), &PublishOutcome::Released, now.monotonic);
             session.note_confirming(handle);
             return Ok(false);
         }
@@ -280,7 +280,7 @@ impl Connection {
         publisher.run.builder.push_file(&stored, file.body());
         publisher.run.file = Some(Box::new(file));
         publisher.run.messages.push(Collected { id: complete.id, settled: complete.settled });
-        self.held = Held::Body { channel: session.channel, handle };
+        self.held = InputHold::Body { channel: session.channel, handle };
         Ok(())
     }
 
@@ -330,7 +330,7 @@ impl Connection {
             return Err(failure);
         }
         self.flush_run(session, handle, publisher, now);
-        let outcome = Outcome::Unroutable(Arc::new(failure));
+        let outcome = PublishOutcome::Unroutable(Arc::new(failure));
         publisher.unconfirmed.add(complete.id, 1, false, WaitFor::default(), &outcome, now.monotonic);
         session.note_confirming(handle);
         Ok(())
@@ -429,16 +429,16 @@ impl Connection {
         publisher.slot = publisher.own_rate.slot(fanned_out.slot, messages.len() as u32, now.monotonic);
         self.client.pace.granted(publisher.slot, now.monotonic);
         let &FannedOut { ref route, accepted, ref wait, refusing, is_refused, reached_nobody, .. } = fanned_out;
-        let refused = refusing.map_or(Outcome::Accepted, |at| {
+        let refused = refusing.map_or(PublishOutcome::Accepted, |at| {
             let queue = &route.queues[at];
             let reason = match queue.state() {
                 _ if is_refused => "disk full",
                 leveret_queue::QueueState::Running => "maxlen",
                 _ => "unavailable",
             };
-            Outcome::Rejected { queue: queue.info().name.clone(), reason }
+            PublishOutcome::Rejected { queue: queue.info().name.clone(), reason }
         });
-        let reached = if reached_nobody { Outcome::Released } else { Outcome::Accepted };
+        let reached = if reached_nobody { PublishOutcome::Released } else { PublishOutcome::Accepted };
         let (taken, others) = messages.split_at(accepted as usize);
         for (messages, outcome) in [(taken, &reached), (others, &refused)] {
             for alike in messages.chunk_by(|before, next| before.is_followed_by(next)) {

@@ -13,7 +13,7 @@ use leveret_broker::wait_for::WaitFor;
 
 /// The outcome of a published message (3.4).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum PublishOutcome {
     /// Every queue that it was routed to has it.
     Accepted,
     /// No queue matched.
@@ -31,12 +31,12 @@ pub(crate) enum Outcome {
 
 /// Consecutive delivery-ids with the same outcome.
 #[derive(Debug, Clone)]
-struct Run {
+struct OutcomeRun {
     first: Serial,
     count: u32,
     /// The client settled them itself: no disposition is sent, but they count until they are stored.
     settled: bool,
-    outcome: Outcome,
+    outcome: PublishOutcome,
     since: Nanos,
 }
 
@@ -45,13 +45,13 @@ struct Run {
 pub(crate) struct Due {
     pub first: Serial,
     pub last: Serial,
-    pub outcome: Outcome,
+    pub outcome: PublishOutcome,
 }
 
 /// The messages of one link that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Unconfirmed {
-    runs: InOrder<Run>,
+    runs: InOrder<OutcomeRun>,
     count: u32,
 }
 
@@ -73,7 +73,7 @@ impl Unconfirmed {
         count: u32,
         settled: bool,
         wait: WaitFor,
-        outcome: &Outcome,
+        outcome: &PublishOutcome,
         now: Nanos,
     ) {
         self.count += count;
@@ -86,7 +86,7 @@ impl Unconfirmed {
             {
                 run.count += count;
             }
-            _ => self.runs.push(wait, Run { first, count, settled, outcome: outcome.clone(), since: now }),
+            _ => self.runs.push(wait, OutcomeRun { first, count, settled, outcome: outcome.clone(), since: now }),
         }
     }
 
@@ -145,7 +145,14 @@ mod tests {
         let mut link = Unconfirmed::default();
         let mut due = Vec::new();
         for at in 0..10 {
-            link.add(Serial(u32::MAX - 4).add(at), 1, false, durable(5 + u64::from(at / 5)), &Outcome::Accepted, 100);
+            link.add(
+                Serial(u32::MAX - 4).add(at),
+                1,
+                false,
+                durable(5 + u64::from(at / 5)),
+                &PublishOutcome::Accepted,
+                100,
+            );
         }
         assert_eq!(link.take_due(&at(4), 200, &mut due), None);
         assert_eq!(link.take_due(&at(5), 200, &mut due), Some(100));
@@ -153,17 +160,17 @@ mod tests {
         assert_eq!((due[0].first, due[0].last), (Serial(u32::MAX - 4), Serial(u32::MAX)));
         link.take_due(&at(6), 200, &mut due);
         merge(&mut due);
-        assert_eq!(due, [Due { first: Serial(u32::MAX - 4), last: Serial(4), outcome: Outcome::Accepted }]);
+        assert_eq!(due, [Due { first: Serial(u32::MAX - 4), last: Serial(4), outcome: PublishOutcome::Accepted }]);
     }
 
     #[test]
     fn messages_are_noted_together_as_one_by_one() {
         let (mut together, mut single) = (Unconfirmed::default(), Unconfirmed::default());
         for (first, count, place) in [(u32::MAX - 1, 3, 1), (1, 2, 1), (3, 4, 2), (10, 2, 2)] {
-            together.add(Serial(first), count, false, durable(place), &Outcome::Accepted, 0);
+            together.add(Serial(first), count, false, durable(place), &PublishOutcome::Accepted, 0);
             for at in 0..count {
                 let id = Serial(first).add(at);
-                single.add(id, 1, false, durable(place), &Outcome::Accepted, 0);
+                single.add(id, 1, false, durable(place), &PublishOutcome::Accepted, 0);
             }
         }
         assert_eq!((together.count(), together.runs.len()), (single.count(), single.runs.len()));
@@ -179,9 +186,9 @@ mod tests {
         let (mut a, mut b) = (Unconfirmed::default(), Unconfirmed::default());
         for at in 0..10 {
             let link = if at % 2 == 0 { &mut a } else { &mut b };
-            link.add(Serial(at), 1, at == 4, durable(1), &Outcome::Accepted, 0);
+            link.add(Serial(at), 1, at == 4, durable(1), &PublishOutcome::Accepted, 0);
         }
-        b.add(Serial(10), 1, false, WaitFor::default(), &Outcome::Released, 0);
+        b.add(Serial(10), 1, false, WaitFor::default(), &PublishOutcome::Released, 0);
         let mut due = Vec::new();
         a.take_due(&at(1), 0, &mut due);
         b.take_due(&at(1), 0, &mut due);
@@ -195,7 +202,7 @@ mod tests {
         let mut due = Vec::new();
         let mut link = Unconfirmed::default();
         for at in 0..1000u32 {
-            link.add(Serial(at.wrapping_mul(0x5555_5555)), 1, false, durable(1), &Outcome::Accepted, 0);
+            link.add(Serial(at.wrapping_mul(0x5555_5555)), 1, false, durable(1), &PublishOutcome::Accepted, 0);
         }
         link.take_due(&at(1), 0, &mut due);
         merge(&mut due);

@@ -11,7 +11,7 @@ use leveret_broker::time::Nanos;
 use leveret_broker::wait_for::WaitFor;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
+struct ConfirmRun {
     first: u64,
     last: u64,
     accepted: bool,
@@ -38,10 +38,10 @@ pub struct Confirms {
     ahead: BTreeMap<u64, u64>,
     count_ahead: u64,
     /// The rest of a run that is answered one by one, since some publishes before it are unanswered.
-    one_by_one: Option<Run>,
-    waits: InOrder<Run>,
+    one_by_one: Option<ConfirmRun>,
+    waits: InOrder<ConfirmRun>,
     /// Publishes to a queue whose publishers are paced, by the time from which they may be answered.
-    paced: BTreeMap<(Nanos, u64), (WaitFor, Run)>,
+    paced: BTreeMap<(Nanos, u64), (WaitFor, ConfirmRun)>,
 }
 
 impl Confirms {
@@ -56,7 +56,7 @@ impl Confirms {
             Some((other, run)) if run.last + 1 == first && run.accepted == accepted && other.is_same(&wait) => {
                 run.last = self.published;
             }
-            _ => self.waits.push(wait, Run { first, last: self.published, accepted }),
+            _ => self.waits.push(wait, ConfirmRun { first, last: self.published, accepted }),
         }
     }
 
@@ -66,7 +66,7 @@ impl Confirms {
         if count > 0 {
             let first = self.published + 1;
             self.published += count;
-            self.paced.insert((at, first), (wait, Run { first, last: self.published, accepted: true }));
+            self.paced.insert((at, first), (wait, ConfirmRun { first, last: self.published, accepted: true }));
         }
     }
 
@@ -76,7 +76,7 @@ impl Confirms {
     }
 
     /// A paced publish whose time has come.
-    fn pop_paced(&mut self, reached: &impl Fn(StreamId) -> Watermarks, now: Nanos) -> Option<Run> {
+    fn pop_paced(&mut self, reached: &impl Fn(StreamId) -> Watermarks, now: Nanos) -> Option<ConfirmRun> {
         let mut due = self.paced.iter().take_while(|((at, _), _)| *at <= now);
         let (key, _) = due.find(|(_, (wait, _))| wait.is_reached(reached))?;
         let key = *key;
@@ -94,7 +94,9 @@ impl Confirms {
             Some(run) => run,
             None => {
                 let mut run = self.waits.pop(reached)?;
-                let joins = |run: Run| move |next: &Run| next.first == run.last + 1 && next.accepted == run.accepted;
+                let joins = |run: ConfirmRun| {
+                    move |next: &ConfirmRun| next.first == run.last + 1 && next.accepted == run.accepted
+                };
                 while let Some(next) = self.waits.pop_if(reached, joins(run)) {
                     run.last = next.last;
                 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use leveret_log::Wait;
 use leveret_message::Batch;
-use leveret_queue::{ConsumerId, Outcome, QueueState, Run, push_run};
+use leveret_queue::{ConsumerId, Departure, QueueState, Run, push_run};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -122,13 +122,13 @@ impl Transaction {
         for settling in self.settles {
             let Settling { queue, consumer, runs, settlement } = settling;
             let outcome = match settlement {
-                Settlement::Acknowledge => Outcome::Settled,
+                Settlement::Acknowledge => Departure::Settled,
                 // The move of its dead letters is a group of its own, which must not be written before this one.
                 Settlement::Reject if queue.info().options.dead_letter.is_some() => {
                     deaths.push((queue, consumer, runs));
                     continue;
                 }
-                Settlement::Reject => Outcome::Dropped,
+                Settlement::Reject => Departure::Dropped,
                 Settlement::Requeue { failed } => {
                     requeues.push((queue, consumer, runs, failed));
                     continue;

@@ -4,7 +4,7 @@
 use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_strict_client::amqp091::QueueDeclare;
 
-use super::peer::{CONSUME, Held, PUBLISH, Peer, Request};
+use super::peer::{CONSUME, HeldMessage, PUBLISH, Peer, Request};
 use crate::ledger::{Ledger, Object, Presence};
 use crate::peer::length;
 use crate::topology::{self, QUEUES, keeps_backlog, may_be_drained, some_queue, some_route, some_source};
@@ -156,7 +156,7 @@ fn settle(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
     let choice = world.random.below(peer.held.len() as u64) as usize;
     let multiple = world.random.below(2) == 0;
     let tag = peer.held[choice].tag;
-    let mut settled: Vec<Held> = Vec::new();
+    let mut settled: Vec<HeldMessage> = Vec::new();
     peer.held.retain(|held| {
         let hit = held.tag == tag || multiple && held.tag <= tag;
         if hit {

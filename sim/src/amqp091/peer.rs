@@ -45,7 +45,7 @@ pub enum Request {
 
 /// A delivery that isn't settled.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct HeldMessage {
     /// Its tag.
     pub tag: u64,
     /// The queue that it came from.
@@ -78,7 +78,7 @@ pub struct Peer {
     requests: [VecDeque<Request>; 3],
     unconfirmed: BTreeMap<u64, MessageId>,
     /// Deliveries that it has to settle.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldMessage>,
     /// Its consumers by tag.
     pub consumers: BTreeMap<Vec<u8>, Consumer>,
     tags_given: u32,
@@ -276,7 +276,7 @@ impl Peer {
         if consumer.no_ack {
             ledger.settle(&consumer.queue, id, consumer.since);
         } else {
-            self.held.push(Held { tag: received.tag, queue: consumer.queue.clone(), id });
+            self.held.push(HeldMessage { tag: received.tag, queue: consumer.queue.clone(), id });
         }
         Ok(())
     }
@@ -290,7 +290,7 @@ impl Peer {
         if no_ack {
             ledger.settle(&queue, id, asked);
         } else {
-            self.held.push(Held { tag: received.tag, queue, id });
+            self.held.push(HeldMessage { tag: received.tag, queue, id });
         }
         Ok(())
     }

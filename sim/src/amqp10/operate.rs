@@ -5,7 +5,7 @@ use leveret_strict_client::amqp10::{Send, SessionOptions};
 
 use super::message;
 use super::peer::Peer;
-use super::session::{Held, Link, LinkEnd, Receiver, Sender, Stage, Wish};
+use super::session::{HeldDelivery, Link, LinkEnd, Receiver, Sender, Stage, Wish};
 use super::transact::transact;
 use crate::ledger::Ledger;
 use crate::peer::{UNLIMITED, length};
@@ -182,7 +182,7 @@ fn settle(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) ->
             first -= 1;
         }
     }
-    let settled: Vec<Held> = session.held.drain(first..=choice).collect();
+    let settled: Vec<HeldDelivery> = session.held.drain(first..=choice).collect();
     let asks = world.random.below(2) == 0;
     let (wish, outcome) = match world.random.below(12) {
         0 => (Wish::Return, Some(Outcome::Released)),

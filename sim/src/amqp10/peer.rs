@@ -4,7 +4,7 @@ use leveret_amqp10::{Role, Serial};
 use leveret_strict_client::amqp10::{Event, Options, PeerError, State};
 
 use super::operate::operate;
-use super::session::{Held, LinkEnd, Session, Stage, Wish, ids};
+use super::session::{HeldDelivery, LinkEnd, Session, Stage, Wish, ids};
 use super::{End, Heard, Received};
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Stamp};
@@ -233,7 +233,7 @@ impl Peer {
             ledger.settle(queue, message, receiver.since);
         } else {
             let (id, handle) = (received.delivery_id, received.handle);
-            session.held.push(Held { id, handle, queue: queue.clone(), message });
+            session.held.push(HeldDelivery { id, handle, queue: queue.clone(), message });
         }
         Ok(())
     }

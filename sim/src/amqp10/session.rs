@@ -35,7 +35,7 @@ pub(super) enum Wish {
 
 /// A delivery for which the client hasn't sent an outcome.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct HeldDelivery {
     pub id: Serial,
     pub handle: u32,
     pub queue: String,
@@ -88,9 +88,9 @@ pub(super) struct Session {
     pub links: BTreeMap<u32, Link>,
     /// Handle and message of publishes that aren't answered, by delivery-id.
     pub unconfirmed: BTreeMap<u32, (u32, MessageId)>,
-    pub held: Vec<Held>,
+    pub held: Vec<HeldDelivery>,
     /// Unsettled dispositions that aren't answered, by delivery-id.
-    pub asked: BTreeMap<u32, (Held, Wish)>,
+    pub asked: BTreeMap<u32, (HeldDelivery, Wish)>,
     pub transaction: Option<Transaction>,
 }
 
@@ -168,7 +168,7 @@ impl Session {
     }
 
     /// Whether the outcome of a delivery waits for the end of a transaction.
-    fn is_in_transaction(&self, held: &Held) -> bool {
+    fn is_in_transaction(&self, held: &HeldDelivery) -> bool {
         let settled = self.transaction.iter().flat_map(|transaction| &transaction.settled);
         settled.into_iter().any(|(other, _)| other.id == held.id && other.handle == held.handle)
     }
@@ -190,7 +190,7 @@ impl Session {
     pub(super) fn rest(&self, link: usize, world: &mut World, shown: &Shown) -> Result<(), Failure> {
         let stuck = |what: String| Err(Failure::new(Check::Answered, format!("nothing moves any more; {what}")));
         // Messages that can't be moved, since the queue for them has stopped, aren't settled.
-        let waits = |held: &Held, wish: &Wish| {
+        let waits = |held: &HeldDelivery, wish: &Wish| {
             *wish == Wish::Reject && dead_letters_of(&held.queue).is_some_and(|dead| world.failed.contains(&dead))
         };
         let mut asked = self.asked.values();

@@ -7,7 +7,7 @@ use leveret_amqp10::{Role, Serial, Source, TargetArchetype};
 use leveret_strict_client::amqp10::{Send, State};
 
 use super::peer::Peer;
-use super::session::{Held, Link, LinkEnd, Session, Stage, Wish};
+use super::session::{HeldDelivery, Link, LinkEnd, Session, Stage, Wish};
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Stamp};
 use crate::tally::Tally;
@@ -31,9 +31,9 @@ pub(super) struct Transaction {
     /// Its publisher's number in the ledger: messages of a transaction only keep their order among themselves.
     pub publisher: u64,
     pub published: Vec<MessageId>,
-    pub settled: Vec<(Held, Wish)>,
+    pub settled: Vec<(HeldDelivery, Wish)>,
     /// Deliveries whose link the broker detached: their outcomes came before that, or had no effect.
-    pub unsure: Vec<(Held, Wish)>,
+    pub unsure: Vec<(HeldDelivery, Wish)>,
 }
 
 impl Transaction {

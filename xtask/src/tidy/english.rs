@@ -27,9 +27,7 @@ const COMMON_NAMES: &[(&str, &str)] = &[
     ("Client", TERM),
     ("Consumer", TERM),
     ("Delivery", TERM),
-    ("Held", "until the sessions name what they hold back"),
     ("Link", TERM),
-    ("Outcome", "until model, queue and session-amqp10 have names of their own"),
     ("Peer", TERM),
     ("Session", TERM),
 ];

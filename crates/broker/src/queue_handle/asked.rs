@@ -21,7 +21,7 @@ pub enum QueueAnswer<T> {
 pub struct Later<T>(Arc<Mutex<State<T>>>);
 
 /// The queue's end of an answer that comes later. If it is dropped without an answer, the queue is gone.
-pub(crate) struct Place<T: Default>(Option<Arc<Mutex<State<T>>>>);
+pub(crate) struct AnswerPlace<T: Default>(Option<Arc<Mutex<State<T>>>>);
 
 enum State<T> {
     /// Nobody is to be notified yet.
@@ -37,9 +37,9 @@ enum State<T> {
 }
 
 /// Both ends of an answer that comes later.
-pub(crate) fn later<T: Default>() -> (Place<T>, Later<T>) {
+pub(crate) fn later<T: Default>() -> (AnswerPlace<T>, Later<T>) {
     let state = Arc::new(Mutex::new(State::Open));
-    (Place(Some(state.clone())), Later(state))
+    (AnswerPlace(Some(state.clone())), Later(state))
 }
 
 impl<T> Later<T> {
@@ -93,7 +93,7 @@ impl<T> Drop for Later<T> {
     }
 }
 
-impl<T: Default> Place<T> {
+impl<T: Default> AnswerPlace<T> {
     /// Answers. The caller holds no lock.
     pub(crate) fn answer(mut self, answer: T) {
         if let Some(state) = self.0.take() {
@@ -102,7 +102,7 @@ impl<T: Default> Place<T> {
     }
 }
 
-impl<T: Default> Drop for Place<T> {
+impl<T: Default> Drop for AnswerPlace<T> {
     fn drop(&mut self) {
         if let Some(state) = self.0.take() {
             put(&state, T::default());

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use leveret_log::SettleReason;
 use leveret_message::{Batch, Reason};
 use leveret_model::Overflow;
-use leveret_queue::{ConsumerId, DeadTurn, Outcome, Place, Placement, Queue, Run};
+use leveret_queue::{ConsumerId, DeadTurn, Departure, Place, Placement, Queue, Run};
 
 use super::{QueueHandle, Waiting, durable_ranges, reason_of};
 use crate::deferred::Refused;
@@ -55,12 +55,12 @@ impl QueueHandle {
         group: &mut Group,
         id: Option<ConsumerId>,
         runs: &[Run],
-        outcome: Outcome,
+        outcome: Departure,
         now: Nanos,
     ) {
         self.with(|queue, effects| {
             queue.settle(id, runs, outcome, now, effects);
-            if outcome == Outcome::Dropped {
+            if outcome == Departure::Dropped {
                 self.count_dropped(Reason::Rejected, runs);
             }
             self.log_settles_in(queue, group, runs, reason_of(outcome));

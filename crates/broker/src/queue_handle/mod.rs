@@ -14,8 +14,8 @@ use leveret_message::{Batch, Reason as Death};
 use leveret_model::{Durability, Queue as QueueInfo};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, CreditState, DeleteIf, Effects, Flow, GetOutcome, LatestPlace, Link, NotDeleted,
-    Outcome, Place, Placement, PublishSlot, Queue, QueueState, Recovered, Rejection, Run, Signal, StoredRead,
+    ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace, Link,
+    NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, Recovered, Rejection, Run, Signal, StoredRead,
     Surroundings, Taken, TurnEnd, WaitReason, Watermarks, push_run,
 };
 use parking_lot::Mutex;
@@ -400,12 +400,12 @@ impl QueueHandle {
         self: &Arc<Self>,
         id: Option<ConsumerId>,
         runs: &[Run],
-        outcome: Outcome,
+        outcome: Departure,
         wait: Wait,
         now: Nanos,
     ) -> Option<Ticket> {
         self.with(|queue, effects| {
-            let is_rejection = outcome == Outcome::Dropped;
+            let is_rejection = outcome == Departure::Dropped;
             if is_rejection && queue.reject(id, runs, now, effects) != Rejection::NoDeadLetters {
                 return None;
             }
@@ -467,7 +467,7 @@ impl QueueHandle {
                 }
                 Rejection::NoDeadLetters => {}
             }
-            queue.settle(id, runs, Outcome::Dropped, now, effects);
+            queue.settle(id, runs, Departure::Dropped, now, effects);
             self.count_dropped(Death::Rejected, runs);
             let ticket = self.log_settles(queue, runs, SettleReason::Rejected, Wait::Confirm);
             Some(ticket.unwrap_or_default().into())
@@ -692,12 +692,12 @@ fn has_failed(queue: &Queue) -> bool {
 }
 
 /// The reason that is recorded for an outcome.
-fn reason_of(outcome: Outcome) -> SettleReason {
+fn reason_of(outcome: Departure) -> SettleReason {
     match outcome {
-        Outcome::Settled => SettleReason::Acknowledged,
-        Outcome::Dropped => SettleReason::Rejected,
-        Outcome::Purged => SettleReason::Purged,
-        Outcome::Expired => SettleReason::Expired,
-        Outcome::DeadLettered => SettleReason::DeadLettered,
+        Departure::Settled => SettleReason::Acknowledged,
+        Departure::Dropped => SettleReason::Rejected,
+        Departure::Purged => SettleReason::Purged,
+        Departure::Expired => SettleReason::Expired,
+        Departure::DeadLettered => SettleReason::DeadLettered,
     }
 }

@@ -9,8 +9,8 @@ use leveret_log::{LiveState, LogId, Wait};
 use leveret_message::Batch;
 use leveret_model::{Durability, Queue as QueueInfo};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Flow, GetOutcome, Link, NotDeleted,
-    Outcome, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, Taken, TurnEnd, WaitReason,
+    ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Departure, Flow, GetOutcome, Link,
+    NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, Taken, TurnEnd, WaitReason,
 };
 
 use super::asked::{Later, QueueAnswer};
@@ -165,7 +165,7 @@ impl QueueRef {
         &self,
         id: Option<ConsumerId>,
         runs: &[Run],
-        outcome: Outcome,
+        outcome: Departure,
         wait: Wait,
         now: Nanos,
     ) -> Option<Ticket> {
@@ -174,7 +174,7 @@ impl QueueRef {
 
     /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
     /// dead-lettered: moves of dead letters are groups of their own.
-    pub fn settle_in(&self, group: &mut Group, id: Option<ConsumerId>, runs: &[Run], outcome: Outcome, now: Nanos) {
+    pub fn settle_in(&self, group: &mut Group, id: Option<ConsumerId>, runs: &[Run], outcome: Departure, now: Nanos) {
         pass!(self, queue => queue.settle_in(group, id, runs, outcome, now));
     }
 

@@ -6,7 +6,7 @@ use leveret_log::{BodyFiles, Lane, MemoryDisk, Next, Options, Wait};
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{Arguments, DeadLetterOptions, Durability, Home, Queue, QueueId, QueueOptions, QueueType};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
-use leveret_queue::{DeadTurn, GetOutcome, Ledger, Link, MemoryBudget, Outcome, QueueState, Run, Signal};
+use leveret_queue::{DeadTurn, Departure, GetOutcome, Ledger, Link, MemoryBudget, QueueState, Run, Signal};
 
 use super::{LocalQueue, QueueHandle, Reason};
 use crate::bodies::Bodies;
@@ -212,12 +212,12 @@ fn a_failed_queue_keeps_rejected_messages() {
         let runs = stage.take(2, true);
         stage.queue.fail("damaged".into());
         let ticket = stage.queue.reject(None, &runs[..1], &stage.outbox, reason, 0);
-        assert_eq!(stage.queue.settle(None, &runs[1..], Outcome::Dropped, Wait::Confirm, 0), None);
+        assert_eq!(stage.queue.settle(None, &runs[1..], Departure::Dropped, Wait::Confirm, 0), None);
         assert_eq!(stage.found(), 2, "neither in its queue nor where dead letters go");
         assert_eq!(ticket.first_awaited(), None, "answered, and back after a restart");
         let is_closed = stage.told().iter().any(|event| matches!(event, Event::Close(_)));
         assert_eq!(is_closed, reason == Reason::Transaction);
-        stage.queue.settle(None, &runs, Outcome::Settled, Wait::Confirm, 0);
+        stage.queue.settle(None, &runs, Departure::Settled, Wait::Confirm, 0);
         assert_eq!(stage.found(), 0, "acknowledged ones are done with");
     }
 }
@@ -253,12 +253,12 @@ fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
 fn a_checkpoint_after_recovery_contains_the_replayed_state() {
     let stage = Fixture::new();
     let taken = stage.take(3, true);
-    stage.queue.settle(None, &taken[1..2], Outcome::Settled, Wait::Confirm, 0);
+    stage.queue.settle(None, &taken[1..2], Departure::Settled, Wait::Confirm, 0);
     stage.sync();
     let end = stage.commit.watermarks().durable;
     let mut ledger = Ledger::default();
     ledger.accept(0, 3, 12);
-    ledger.settle(1, 1, 4, Outcome::Settled);
+    ledger.settle(1, 1, 4, Departure::Settled);
     let recovered = leveret_queue::Recovered { ledger, redelivered_below: 3, ..leveret_queue::Recovered::default() };
     let again = QueueHandle::open(stage.queue.info().clone(), recovered, &stage.services, 0, 0);
     let state = again.live_state(end).expect("it is there");

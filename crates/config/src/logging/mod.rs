@@ -24,7 +24,7 @@ pub struct Logging {
     /// `log.dir`: directory of log files whose name isn't a path.
     pub directory: Option<String>,
     /// `RABBITMQ_LOGS`: the only output, which overrides the keys.
-    pub only: Option<Place>,
+    pub only: Option<LogPlace>,
     /// `log.level`: level of outputs without a level of their own.
     pub level: LogLevel,
     /// `log.console.*`.
@@ -56,7 +56,7 @@ impl Default for Logging {
 
 /// A log destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum LogPlace {
     /// Standard output.
     Stdout,
     /// Standard error.

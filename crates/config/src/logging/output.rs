@@ -1,4 +1,4 @@
-use super::{CategoryLog, Format, JournaldFields, LogCategory, LogLevel, Logging, Place, Rotation, Syslog};
+use super::{CategoryLog, Format, JournaldFields, LogCategory, LogLevel, LogPlace, Logging, Rotation, Syslog};
 
 /// Default places of log files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,21 +122,21 @@ impl Logging {
             Some(place) => found.push(place.clone()),
             None => {
                 if is_on(self.console.enabled, self.console.level) {
-                    found.push(if self.console.stderr { Place::Stderr } else { Place::Stdout });
+                    found.push(if self.console.stderr { LogPlace::Stderr } else { LogPlace::Stdout });
                 }
                 if is_on(self.syslog.enabled, self.syslog.level) {
-                    found.push(Place::Syslog);
+                    found.push(LogPlace::Syslog);
                 }
                 if is_on(self.journald.enabled, self.journald.level) {
-                    found.push(Place::Journald);
+                    found.push(LogPlace::Journald);
                 }
-                let file = || Place::File(places.file.clone());
+                let file = || LogPlace::File(places.file.clone());
                 match &self.file.name {
-                    Some(Some(name)) => found.push(Place::File(name.clone())),
+                    Some(Some(name)) => found.push(LogPlace::File(name.clone())),
                     Some(None) => {}
                     None if named(self.file.level) => found.push(file()),
                     None if found.is_empty() && self.console.enabled.is_none() => {
-                        found.push(if places.is_installed { file() } else { Place::Stdout });
+                        found.push(if places.is_installed { file() } else { LogPlace::Stdout });
                     }
                     None if found.is_empty() && places.is_installed => found.push(file()),
                     None => {}
@@ -147,19 +147,19 @@ impl Logging {
         found.into_iter().map(|place| self.output(place, level, &directory)).collect()
     }
 
-    fn output(&self, place: Place, level: LogLevel, directory: &str) -> Output {
+    fn output(&self, place: LogPlace, level: LogLevel, directory: &str) -> Output {
         let colors = self.console.colors;
         let (target, own, format) = match place {
-            Place::Stdout => (Target::Stdout { colors }, self.console.level, &self.console.format),
-            Place::Stderr => (Target::Stderr { colors }, self.console.level, &self.console.format),
-            Place::File(name) => {
+            LogPlace::Stdout => (Target::Stdout { colors }, self.console.level, &self.console.format),
+            LogPlace::Stderr => (Target::Stderr { colors }, self.console.level, &self.console.format),
+            LogPlace::File(name) => {
                 let target = Target::File { path: path(directory, &name), rotation: self.file.rotation };
                 (target, self.file.level, &self.file.format)
             }
-            Place::Syslog => {
+            LogPlace::Syslog => {
                 (Target::Syslog(Box::new(self.syslog.server.clone())), self.syslog.level, &self.syslog.format)
             }
-            Place::Journald => {
+            LogPlace::Journald => {
                 (Target::Journald(self.journald.fields.clone()), self.journald.level, &self.console.format)
             }
         };

@@ -136,7 +136,7 @@ impl BatchHeader {
 
 /// A row of the run table: consecutive records of one log and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct RecordRun {
     /// The log of the records.
     pub log: LogId,
     /// Number of the first message, 0 for kinds without numbers.
@@ -151,7 +151,7 @@ pub struct Run {
     pub kind: RecordKind,
 }
 
-impl Run {
+impl RecordRun {
     /// Number of the last message.
     #[must_use]
     pub fn last(&self) -> u64 {
@@ -182,12 +182,12 @@ impl Run {
 
     /// The row in these bytes, if it is valid and lies within a batch of `record_bytes`.
     #[must_use]
-    pub fn decode(bytes: &[u8], seed: u32, record_bytes: u64) -> Option<Run> {
+    pub fn decode(bytes: &[u8], seed: u32, record_bytes: u64) -> Option<RecordRun> {
         let bytes = bytes.get(..RUN_BYTES)?;
         if u32_at(bytes, RUN_BYTES - 4) != crc32c::crc32c_append(seed, &bytes[..RUN_BYTES - 4]) {
             return None;
         }
-        let run = Run {
+        let run = RecordRun {
             log: LogId(u64_at(bytes, 0)),
             first: u64_at(bytes, 8),
             offset: u32_at(bytes, 16),
@@ -246,16 +246,16 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_of_a_run_is_found() {
-        let run = Run { log: LogId(9), first: 12, offset: 100, length: 200, count: 3, kind: RecordKind::Message };
+        let run = RecordRun { log: LogId(9), first: 12, offset: 100, length: 200, count: 3, kind: RecordKind::Message };
         assert_eq!(run.last(), 14);
         let bytes = run.encode(5);
-        assert_eq!(Run::decode(&bytes, 5, 300), Some(run));
-        assert_eq!(Run::decode(&bytes, 5, 299), None);
-        assert_eq!(Run::decode(&bytes, 6, 300), None);
+        assert_eq!(RecordRun::decode(&bytes, 5, 300), Some(run));
+        assert_eq!(RecordRun::decode(&bytes, 5, 299), None);
+        assert_eq!(RecordRun::decode(&bytes, 6, 300), None);
         for bit in 0..bytes.len() * 8 {
             let mut bytes = bytes;
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Run::decode(&bytes, 5, 300), None);
+            assert_eq!(RecordRun::decode(&bytes, 5, 300), None);
         }
     }
 }

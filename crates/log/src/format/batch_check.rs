@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, Run};
+use super::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, RecordRun};
 use super::record::{self, RECORD_HEADER_BYTES, Record, RecordKind};
 use super::{Identity, is_zero};
 use crate::types::{LogId, Position};
@@ -28,13 +28,13 @@ pub struct Batch {
     /// The header.
     pub header: BatchHeader,
     /// The runs in which every record is valid.
-    pub runs: Vec<Run>,
+    pub runs: Vec<RecordRun>,
     /// The row in the table of each of these runs.
     pub rows: Vec<u32>,
     /// The position of the first record of each of these runs.
     pub positions: Vec<Position>,
     /// The runs with an invalid record, each with the position of its first record.
-    pub faulty: Vec<(Run, Position)>,
+    pub faulty: Vec<(RecordRun, Position)>,
     /// All damage found.
     pub faults: Vec<Fault>,
     seed: u32,
@@ -47,7 +47,7 @@ impl Batch {
     }
 
     /// The records of one valid run.
-    pub fn records_of<'a>(&self, run: &Run, bytes: &'a [u8]) -> impl Iterator<Item = Record<'a>> + use<'a> {
+    pub fn records_of<'a>(&self, run: &RecordRun, bytes: &'a [u8]) -> impl Iterator<Item = Record<'a>> + use<'a> {
         let seed = self.seed;
         let mut rest = &bytes[run_range(&self.header, run)];
         std::iter::from_fn(move || {
@@ -63,7 +63,11 @@ impl Batch {
 
 impl Batch {
     /// The records of a faulty run, `None` for each invalid one.
-    pub(crate) fn records_left<'a>(&self, run: &Run, bytes: &'a [u8]) -> impl Iterator<Item = Option<Record<'a>>> {
+    pub(crate) fn records_left<'a>(
+        &self,
+        run: &RecordRun,
+        bytes: &'a [u8],
+    ) -> impl Iterator<Item = Option<Record<'a>>> {
         let (seed, kind) = (self.seed, run.kind);
         let mut rest = &bytes[run_range(&self.header, run)];
         (0..run.records()).map(move |_| match record::split(rest, seed) {
@@ -79,7 +83,7 @@ impl Batch {
     }
 }
 
-fn run_range(header: &BatchHeader, run: &Run) -> Range<usize> {
+fn run_range(header: &BatchHeader, run: &RecordRun) -> Range<usize> {
     let start = header.prefix_bytes() as usize + run.offset as usize;
     start..start + run.length as usize
 }
@@ -103,7 +107,7 @@ pub fn check(bytes: &[u8], identity: &Identity) -> Option<Batch> {
     let mut gap = false;
     for row in 0..header.runs as usize {
         let at = BATCH_HEADER_BYTES + row * RUN_BYTES;
-        let decoded = Run::decode(&bytes[at..], seed, header.record_bytes);
+        let decoded = RecordRun::decode(&bytes[at..], seed, header.record_bytes);
         let Some(run) = decoded.filter(|run| run.offset as u64 == end || gap && run.offset as u64 > end) else {
             gap = true;
             let reason = "a row of the run table is wrong";
@@ -170,7 +174,7 @@ struct BadRecords {
 
 /// Finds the invalid records: if the lengths still lead through the run, these are those with wrong checksums;
 /// otherwise all from the first on.
-fn check_run(bytes: &[u8], run: &Run, seed: u32) -> Result<(), BadRecords> {
+fn check_run(bytes: &[u8], run: &RecordRun, seed: u32) -> Result<(), BadRecords> {
     let mut bad: Option<BadRecords> = None;
     let mut at = 0;
     for i in 0..run.records() {
@@ -207,13 +211,13 @@ fn check_run(bytes: &[u8], run: &Run, seed: u32) -> Result<(), BadRecords> {
 
 /// The valid rows of the run table of a batch whose header can't be read. The flag is true if they follow each other
 /// without a gap and end at most a sector before `length`.
-pub(crate) fn runs_behind_bad_header(bytes: &[u8], identity: &Identity, sequence: u64) -> (Vec<Run>, bool) {
+pub(crate) fn runs_behind_bad_header(bytes: &[u8], identity: &Identity, sequence: u64) -> (Vec<RecordRun>, bool) {
     let seed = identity.batch_seed(sequence);
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<RecordRun> = Vec::new();
     let mut end = 0;
     while let Some(run) = bytes
         .get(BATCH_HEADER_BYTES + runs.len() * RUN_BYTES..)
-        .and_then(|row| Run::decode(row, seed, bytes.len() as u64))
+        .and_then(|row| RecordRun::decode(row, seed, bytes.len() as u64))
     {
         if run.offset as u64 != end {
             return (runs, false);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::format::batch::Run;
+use crate::format::batch::RecordRun;
 use crate::format::batch_check::Fault;
 use crate::format::record::RecordKind;
 use crate::types::LogId;
@@ -74,7 +74,7 @@ impl Damage {
     }
 
     /// Adds the logs and messages of all these runs.
-    pub(crate) fn with_runs(mut self, runs: &[Run]) -> Damage {
+    pub(crate) fn with_runs(mut self, runs: &[RecordRun]) -> Damage {
         let mut logs: Vec<LogId> = runs.iter().map(|run| run.log).collect();
         logs.sort_unstable();
         logs.dedup();

@@ -10,7 +10,7 @@ use super::groups::OpenGroups;
 use super::{Covered, Cut, Damage, Hit, Replay, Report, give_up_reserve};
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
-use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, FLAG_CLOSING, FLAG_RESTART, Run};
+use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, FLAG_CLOSING, FLAG_RESTART, RecordRun};
 use crate::format::batch_check::{self, Batch};
 use crate::format::closed::Closed;
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
@@ -41,16 +41,16 @@ struct Doubt {
     /// The batch, if its header is valid.
     batch: Option<(Batch, Bytes)>,
     /// Otherwise its run table, if that is whole.
-    runs: Option<Vec<Run>>,
+    runs: Option<Vec<RecordRun>>,
     /// All of it could be read. Unreadable bytes aren't the result of a power cut.
     is_readable: bool,
 }
 
 /// The place of a record in the log.
-struct Place<'a> {
+struct RecordPlace<'a> {
     /// The bytes of its batch.
     bytes: &'a Bytes,
-    run: &'a Run,
+    run: &'a RecordRun,
     /// Index in the run.
     index: u64,
     position: Position,
@@ -416,7 +416,7 @@ impl<'a> Replaying<'a> {
             }
             for (i, record) in (0..).zip(batch.records_left(run, bytes)) {
                 let Some(record) = record else { continue };
-                let place = Place { bytes, run, index: i, position: position + i };
+                let place = RecordPlace { bytes, run, index: i, position: position + i };
                 self.replay_record(&place, &record, report, replay);
             }
         }
@@ -435,8 +435,14 @@ impl<'a> Replaying<'a> {
     }
 
     /// Replays a record.
-    fn replay_record(&mut self, place: &Place<'_>, record: &Record<'_>, report: &mut Report, replay: &mut dyn Replay) {
-        let Place { bytes, run, index, position } = *place;
+    fn replay_record(
+        &mut self,
+        place: &RecordPlace<'_>,
+        record: &Record<'_>,
+        report: &mut Report,
+        replay: &mut dyn Replay,
+    ) {
+        let RecordPlace { bytes, run, index, position } = *place;
         let covered = self.covered.get(&run.log).copied().unwrap_or_default();
         let covered = match covered {
             _ if planted!(ReplayTwice) => Covered::default(),

@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 use crate::checkpoint::{CheckpointWriter, Plan};
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, Operation, ReadError};
-use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, Run};
+use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, RecordRun};
 use crate::format::file_header::FILE_HEADER_BYTES;
 use crate::format::record::{self, RECORD_HEADER_BYTES, RecordKind};
 use crate::format::segment_index::LogIndex;
@@ -304,7 +304,8 @@ impl Worker {
         let length = header.runs as usize * RUN_BYTES;
         let Some(table) = self.table(disk, at + BATCH_HEADER_BYTES as u64, length)? else { return Ok(None) };
         let seed = identity.batch_seed(header.sequence);
-        let is_right = table.chunks_exact(RUN_BYTES).all(|row| Run::decode(row, seed, header.record_bytes).is_some());
+        let is_right =
+            table.chunks_exact(RUN_BYTES).all(|row| RecordRun::decode(row, seed, header.record_bytes).is_some());
         Ok(is_right.then_some(Batch { header, seed, table, row: 0 }))
     }
 
@@ -320,7 +321,7 @@ impl Worker {
 
     fn copy_row(&mut self, disk: &dyn Disk, batch: &Batch) -> Result<(), DiskError> {
         let row = &batch.table[batch.row as usize * RUN_BYTES..];
-        let Some(run) = Run::decode(row, batch.seed, batch.header.record_bytes) else {
+        let Some(run) = RecordRun::decode(row, batch.seed, batch.header.record_bytes) else {
             let at = self.offset + BATCH_HEADER_BYTES as u64 + batch.row as u64 * RUN_BYTES as u64;
             self.damage(at..at + RUN_BYTES as u64, None, "a row of a run table is wrong");
             return Ok(());
@@ -365,13 +366,13 @@ impl Worker {
     }
 
     /// Whether every message of a run is live, as in a queue without consumers.
-    fn keeps_all_of(&self, run: &Run) -> bool {
+    fn keeps_all_of(&self, run: &RecordRun) -> bool {
         let mut numbers = run.first..=run.last();
         self.states[&run.log].live.contains_range(numbers.clone()) && !numbers.any(|number| self.is_lost(run, number))
     }
 
     /// Whether a planted fault loses this message.
-    fn is_lost(&self, run: &Run, number: u64) -> bool {
+    fn is_lost(&self, run: &RecordRun, number: u64) -> bool {
         let is_last = number == run.last();
         if planted!(RetireOneTooFew) && is_last && number > run.first {
             return true;
@@ -383,7 +384,7 @@ impl Worker {
     }
 
     /// The records of a run, valid if some read returns them so; `None` if they are unreadable.
-    fn records(&mut self, disk: &dyn Disk, at: u64, run: &Run, seed: u32) -> Result<Option<Records>, DiskError> {
+    fn records(&mut self, disk: &dyn Disk, at: u64, run: &RecordRun, seed: u32) -> Result<Option<Records>, DiskError> {
         let length = run.length as usize;
         let mut best = None;
         for _ in 0..READS_MAX {
@@ -410,7 +411,7 @@ impl Worker {
     }
 
     /// As [`Worker::keep`] for all messages of a run, without a look-up for each.
-    fn keep_run(&mut self, disk: &dyn Disk, run: &Run, records: &[u8]) -> Result<(), DiskError> {
+    fn keep_run(&mut self, disk: &dyn Disk, run: &RecordRun, records: &[u8]) -> Result<(), DiskError> {
         self.copied.messages += u64::from(run.count);
         self.copied.bytes += (records.len() - run.count as usize * RECORD_HEADER_BYTES) as u64;
         self.losses.kept(run.log, run.first..=run.last());

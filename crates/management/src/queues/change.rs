@@ -1,7 +1,7 @@
 //! Declaring, deleting and purging queues.
 
 use leveret_broker::DeleteIf;
-use leveret_model::{Action, Command, DeclareQueue, DeleteQueue, Outcome, without_line_ends};
+use leveret_model::{Action, Command, CommandOutcome, DeclareQueue, DeleteQueue, without_line_ends};
 use serde_json::{Value, json};
 
 use crate::call::{Call, HandlerResult, no_content, put as created};
@@ -25,7 +25,7 @@ pub(crate) async fn declare(call: Call) -> HandlerResult {
         connection: None,
         arguments: arguments.clone(),
     });
-    created(call.api.submit(permit, command).await? == Outcome::Created)
+    created(call.api.submit(permit, command).await? == CommandOutcome::Created)
 }
 
 /// DELETE, optionally only if it is unused or empty.

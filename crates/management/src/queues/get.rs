@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use leveret_broker::GetOutcome;
-use leveret_broker::direct::{Got, Held, PlainMessage};
+use leveret_broker::direct::{Got, HeldGet, PlainMessage};
 use leveret_broker::queue_handle::{Later, QueueRef};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::ticket::Ticket;
@@ -98,7 +98,7 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
 struct Taken<'a> {
     api: &'a Api,
     queue: &'a QueueRef,
-    held: Vec<Held>,
+    held: Vec<HeldGet>,
     /// The answer to a get that hasn't come.
     asked: Option<Later<GetOutcome>>,
 }

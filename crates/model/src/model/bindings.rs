@@ -3,12 +3,12 @@ use std::sync::Arc;
 
 use super::Model;
 use crate::{
-    Bind, Binding, BindingsBetween, Change, Destination, DestinationName, Exchange, ExchangeId, Outcome, Refused,
-    binding,
+    Bind, Binding, BindingsBetween, Change, CommandOutcome, Destination, DestinationName, Exchange, ExchangeId,
+    Refused, binding,
 };
 
 impl Model {
-    pub(super) fn bind(&mut self, command: Bind) -> Result<(Outcome, Vec<Change>), Refused> {
+    pub(super) fn bind(&mut self, command: Bind) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         check_default(&command)?;
         let (vhost, source) = (&command.vhost, &command.source);
         let exchange =
@@ -28,25 +28,25 @@ impl Model {
         let logged = exchange.durable && destination_logged;
         let binding = Arc::new(made(&exchange, destination, command, logged));
         if self.topology.has_binding(&binding) {
-            return Ok((Outcome::Exists, Vec::new()));
+            return Ok((CommandOutcome::Exists, Vec::new()));
         }
         self.limits.check_binding(&self.topology, &binding.vhost)?;
         self.topology.insert_binding(binding.clone());
-        Ok((Outcome::Created, vec![Change::Bound(binding)]))
+        Ok((CommandOutcome::Created, vec![Change::Bound(binding)]))
     }
 
     /// Deletes a binding. As in RabbitMQ, it is no error if the binding or one of its ends doesn't exist.
-    pub(super) fn unbind(&mut self, command: Bind) -> Result<(Outcome, Vec<Change>), Refused> {
+    pub(super) fn unbind(&mut self, command: Bind) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         check_default(&command)?;
         let Some(binding) = self.find(command)? else {
-            return Ok((Outcome::Absent, Vec::new()));
+            return Ok((CommandOutcome::Absent, Vec::new()));
         };
         self.topology.remove_binding(&binding);
         let removed = [BindingsBetween::from(binding)];
         let sources = sources_of(&removed);
         let mut changes = removed.map(Change::Unbound).into();
         self.auto_delete(sources, &mut changes);
-        Ok((Outcome::Deleted, changes))
+        Ok((CommandOutcome::Deleted, changes))
     }
 
     fn find(&self, command: Bind) -> Result<Option<Arc<Binding>>, Refused> {

@@ -4,8 +4,8 @@ use crate::exchange::PREDECLARED;
 use crate::id::TRANSIENT;
 use crate::record::{self, Effect, RecordError, Snapshot};
 use crate::{
-    Change, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Exchange, ExchangeId, ExchangeType,
-    Home, LimitOwner, Limits, Outcome, Permit, PutUser, Queue, QueueId, QueueOptions, Refused, RefusedKind,
+    Change, Command, CommandOutcome, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Exchange, ExchangeId,
+    ExchangeType, Home, LimitOwner, Limits, Permit, PutUser, Queue, QueueId, QueueOptions, Refused, RefusedKind,
     SetPermissions, Submitted, Topology, User,
 };
 use crate::{Pattern, Permission, queue_arguments};
@@ -201,9 +201,9 @@ impl Model {
         self.topology.generation += 1;
     }
 
-    fn create_vhost(&mut self, name: Arc<str>) -> Result<(Outcome, Vec<Change>), Refused> {
+    fn create_vhost(&mut self, name: Arc<str>) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         if self.topology.vhost(&name).is_some() {
-            return Ok((Outcome::Exists, Vec::new()));
+            return Ok((CommandOutcome::Exists, Vec::new()));
         }
         check_name("vhost", &name)?;
         self.limits.check_vhost(&self.topology, &name)?;
@@ -224,10 +224,10 @@ impl Model {
             self.topology.insert_exchange(exchange.clone());
             changes.push(Change::ExchangeDeclared(exchange));
         }
-        Ok((Outcome::Created, changes))
+        Ok((CommandOutcome::Created, changes))
     }
 
-    fn delete_vhost(&mut self, name: &str) -> Result<(Outcome, Vec<Change>), Refused> {
+    fn delete_vhost(&mut self, name: &str) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         let shared = self.topology.vhost(name).cloned().ok_or_else(|| Refused::no_vhost(name))?;
         if self.topology.vhost_settings(name).is_some_and(|settings| settings.protected_from_deletion) {
             let text = format!("Refusing to delete virtual host '{name}' because it is protected from deletion");
@@ -245,10 +245,10 @@ impl Model {
         changes.extend(self.limits_dropped(LimitOwner::Vhost(shared.clone())));
         self.topology.remove_vhost(name);
         changes.push(Change::VhostDeleted(shared));
-        Ok((Outcome::Deleted, changes))
+        Ok((CommandOutcome::Deleted, changes))
     }
 
-    fn put_user(&mut self, command: PutUser) -> Result<(Outcome, Vec<Change>), Refused> {
+    fn put_user(&mut self, command: PutUser) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         check_name("user", &command.name)?;
         let user = User {
             name: command.name,
@@ -257,18 +257,18 @@ impl Model {
             tags: command.tags,
         };
         let outcome = match self.topology.user(&user.name) {
-            Some(current) if **current == user => return Ok((Outcome::Exists, Vec::new())),
-            Some(_) => Outcome::Updated,
-            None => Outcome::Created,
+            Some(current) if **current == user => return Ok((CommandOutcome::Exists, Vec::new())),
+            Some(_) => CommandOutcome::Updated,
+            None => CommandOutcome::Created,
         };
         let user = Arc::new(user);
         self.topology.insert_user(user.clone());
         Ok((outcome, vec![Change::UserPut(user)]))
     }
 
-    fn delete_user(&mut self, name: &str) -> (Outcome, Vec<Change>) {
+    fn delete_user(&mut self, name: &str) -> (CommandOutcome, Vec<Change>) {
         let Some(user) = self.topology.user(name).cloned() else {
-            return (Outcome::Absent, Vec::new());
+            return (CommandOutcome::Absent, Vec::new());
         };
         let permissions = self.topology.permissions().filter(|permission| permission.user == user.name);
         let mut changes: Vec<Change> =
@@ -278,10 +278,10 @@ impl Model {
         changes.extend(self.limits_dropped(LimitOwner::User(user.name.clone())));
         self.topology.remove_user(name);
         changes.push(Change::UserDeleted(user));
-        (Outcome::Deleted, changes)
+        (CommandOutcome::Deleted, changes)
     }
 
-    fn set_permissions(&mut self, command: SetPermissions) -> Result<(Outcome, Vec<Change>), Refused> {
+    fn set_permissions(&mut self, command: SetPermissions) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         let SetPermissions { user, vhost, configure, write, read } = command;
         if self.topology.user(&user).is_none() {
             return Err(Refused::not_found(format!("no user '{user}'")));
@@ -298,27 +298,27 @@ impl Model {
             vhost,
         });
         let outcome = match self.topology.permission(&permission.user, &permission.vhost) {
-            Some(current) if *current == permission => return Ok((Outcome::Exists, Vec::new())),
-            Some(_) => Outcome::Updated,
-            None => Outcome::Created,
+            Some(current) if *current == permission => return Ok((CommandOutcome::Exists, Vec::new())),
+            Some(_) => CommandOutcome::Updated,
+            None => CommandOutcome::Created,
         };
         self.topology.insert_permission(permission.clone());
         Ok((outcome, vec![Change::PermissionsSet(permission)]))
     }
 
-    fn clear_permissions(&mut self, user: &str, vhost: &str) -> (Outcome, Vec<Change>) {
+    fn clear_permissions(&mut self, user: &str, vhost: &str) -> (CommandOutcome, Vec<Change>) {
         let Some(permission) = self.topology.permission(user, vhost).cloned() else {
-            return (Outcome::Absent, Vec::new());
+            return (CommandOutcome::Absent, Vec::new());
         };
         self.topology.remove_permission(user, vhost);
-        (Outcome::Deleted, vec![Change::PermissionsCleared(permission)])
+        (CommandOutcome::Deleted, vec![Change::PermissionsCleared(permission)])
     }
 
     fn declare_exchange(
         &mut self,
         permit: &Permit,
         command: DeclareExchange,
-    ) -> Result<(Outcome, Vec<Change>), Refused> {
+    ) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         let DeclareExchange { vhost, name, kind, durable, auto_delete, internal, arguments } = command;
         if name.is_empty() {
             return Err(Refused::default_exchange());
@@ -344,7 +344,7 @@ impl Model {
             const ALTERNATE: &str = "alternate-exchange";
             let (current, received) = (current.arguments.get(ALTERNATE), arguments.get(ALTERNATE));
             queue_arguments::equivalent("exchange", &vhost, &name, ALTERNATE, current, received)?;
-            return Ok((Outcome::Exists, Vec::new()));
+            return Ok((CommandOutcome::Exists, Vec::new()));
         }
         if name.starts_with("amq.") {
             return Err(Refused::reserved("exchange", &name));
@@ -365,10 +365,10 @@ impl Model {
         let exchange =
             Arc::new(Exchange { id, vhost, name, kind, durable, auto_delete, internal, arguments, declared_by });
         self.topology.insert_exchange(exchange.clone());
-        Ok((Outcome::Created, vec![Change::ExchangeDeclared(exchange)]))
+        Ok((CommandOutcome::Created, vec![Change::ExchangeDeclared(exchange)]))
     }
 
-    fn delete_exchange(&mut self, command: &DeleteExchange) -> Result<(Outcome, Vec<Change>), Refused> {
+    fn delete_exchange(&mut self, command: &DeleteExchange) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         let DeleteExchange { vhost, name, if_unused } = command;
         if name.is_empty() {
             return Err(Refused::default_exchange());
@@ -377,17 +377,21 @@ impl Model {
             return Err(Refused::system_exchange(vhost, name));
         }
         let Some(exchange) = self.topology.exchange(vhost, name).cloned() else {
-            return Ok((Outcome::Absent, Vec::new()));
+            return Ok((CommandOutcome::Absent, Vec::new()));
         };
         if *if_unused && self.topology.bindings_of_source(vhost, name).next().is_some() {
             return Err(Refused::precondition(format!("exchange '{name}' in vhost '{vhost}' in use")));
         }
         let mut changes = Vec::new();
         self.drop_exchange(exchange, &mut changes);
-        Ok((Outcome::Deleted, changes))
+        Ok((CommandOutcome::Deleted, changes))
     }
 
-    fn declare_queue(&mut self, permit: &Permit, command: DeclareQueue) -> Result<(Outcome, Vec<Change>), Refused> {
+    fn declare_queue(
+        &mut self,
+        permit: &Permit,
+        command: DeclareQueue,
+    ) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         let DeclareQueue { vhost, name, server_named, durable, auto_delete, exclusive, connection, arguments } =
             command;
         if name.starts_with("amq.") && !server_named {
@@ -416,7 +420,7 @@ impl Model {
             }
             let received = queue_arguments::complete(&arguments);
             queue_arguments::check_equivalent(&vhost, &name, &current.arguments, &received)?;
-            return Ok((Outcome::Exists, Vec::new()));
+            return Ok((CommandOutcome::Exists, Vec::new()));
         }
         check_name("queue", &name)?;
         queue_arguments::check(&vhost, &name, &arguments)?;
@@ -441,13 +445,17 @@ impl Model {
             declared_by: permit.user().cloned().unwrap_or_default(),
         });
         self.topology.insert_queue(queue.clone());
-        Ok((Outcome::Created, vec![Change::QueueDeclared(queue)]))
+        Ok((CommandOutcome::Created, vec![Change::QueueDeclared(queue)]))
     }
 
-    fn delete_queue(&mut self, permit: &Permit, command: &DeleteQueue) -> Result<(Outcome, Vec<Change>), Refused> {
+    fn delete_queue(
+        &mut self,
+        permit: &Permit,
+        command: &DeleteQueue,
+    ) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         let DeleteQueue { vhost, name, connection } = command;
         let Some(queue) = self.topology.queue(vhost, name).cloned() else {
-            return Ok((Outcome::Absent, Vec::new()));
+            return Ok((CommandOutcome::Absent, Vec::new()));
         };
         if !permit.is_system() {
             self.topology.usable_queue(vhost, name, *connection)?;
@@ -457,7 +465,7 @@ impl Model {
         let mut changes: Vec<Change> = removed.into_iter().map(Change::Unbound).collect();
         changes.push(Change::QueueDeleted(queue));
         self.auto_delete(sources, &mut changes);
-        Ok((Outcome::Deleted, changes))
+        Ok((CommandOutcome::Deleted, changes))
     }
 
     fn queue_id(&mut self, logged: bool) -> QueueId {

@@ -5,13 +5,17 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Model, check_name};
-use crate::{Change, LimitOwner, LimitValues, Outcome, QueueType, Refused, RefusedKind, VhostSettings};
+use crate::{Change, CommandOutcome, LimitOwner, LimitValues, QueueType, Refused, RefusedKind, VhostSettings};
 
 /// Largest JSON of a global parameter in bytes, because a record holds it.
 const PARAMETER_BYTES_MAX: usize = 32 << 10;
 
 impl Model {
-    pub(super) fn set_vhost(&mut self, name: &str, settings: VhostSettings) -> Result<(Outcome, Vec<Change>), Refused> {
+    pub(super) fn set_vhost(
+        &mut self,
+        name: &str,
+        settings: VhostSettings,
+    ) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         let name = self.topology.vhost(name).cloned().ok_or_else(|| Refused::no_vhost(name))?;
         if QueueType::parse(&settings.default_queue_type).is_none() {
             return Err(Refused::precondition(format!("{} is not a valid queue type", settings.default_queue_type)));
@@ -23,11 +27,11 @@ impl Model {
             )));
         }
         if self.topology.vhost_settings(&name).is_some_and(|current| **current == settings) {
-            return Ok((Outcome::Exists, Vec::new()));
+            return Ok((CommandOutcome::Exists, Vec::new()));
         }
         let settings = Arc::new(settings);
         self.topology.set_vhost(&name, settings.clone());
-        Ok((Outcome::Updated, vec![Change::VhostSet(name, settings)]))
+        Ok((CommandOutcome::Updated, vec![Change::VhostSet(name, settings)]))
     }
 
     pub(super) fn set_limit(
@@ -35,7 +39,7 @@ impl Model {
         owner: LimitOwner,
         name: Arc<str>,
         value: Option<i64>,
-    ) -> Result<(Outcome, Vec<Change>), Refused> {
+    ) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         let known = match &owner {
             LimitOwner::Vhost(vhost) => self.topology.vhost(vhost).is_some(),
             LimitOwner::User(user) => self.topology.user(user).is_some(),
@@ -54,10 +58,10 @@ impl Model {
             None => values.remove(&name),
         };
         if before == value {
-            let outcome = if value.is_some() { Outcome::Exists } else { Outcome::Absent };
+            let outcome = if value.is_some() { CommandOutcome::Exists } else { CommandOutcome::Absent };
             return Ok((outcome, Vec::new()));
         }
-        let outcome = if value.is_some() { Outcome::Updated } else { Outcome::Deleted };
+        let outcome = if value.is_some() { CommandOutcome::Updated } else { CommandOutcome::Deleted };
         self.topology.set_limits(&owner, values.clone());
         Ok((outcome, vec![Change::LimitsSet(owner, values)]))
     }
@@ -66,7 +70,7 @@ impl Model {
         &mut self,
         name: Arc<str>,
         value: Value,
-    ) -> Result<(Outcome, Vec<Change>), Refused> {
+    ) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         check_name("global parameter", &name)?;
         let bytes = value.to_string().len();
         if bytes > PARAMETER_BYTES_MAX {
@@ -75,21 +79,21 @@ impl Model {
             return Err(Refused::new(RefusedKind::PreconditionFailed, text));
         }
         let outcome = match self.topology.global_parameter(&name) {
-            Some(current) if **current == value => return Ok((Outcome::Exists, Vec::new())),
-            Some(_) => Outcome::Updated,
-            None => Outcome::Created,
+            Some(current) if **current == value => return Ok((CommandOutcome::Exists, Vec::new())),
+            Some(_) => CommandOutcome::Updated,
+            None => CommandOutcome::Created,
         };
         let value = Arc::new(value);
         self.topology.set_global_parameter(&name, Some(value.clone()));
         Ok((outcome, vec![Change::GlobalParameter(name, Some(value))]))
     }
 
-    pub(super) fn delete_global_parameter(&mut self, name: Arc<str>) -> (Outcome, Vec<Change>) {
+    pub(super) fn delete_global_parameter(&mut self, name: Arc<str>) -> (CommandOutcome, Vec<Change>) {
         if self.topology.global_parameter(&name).is_none() {
-            return (Outcome::Absent, Vec::new());
+            return (CommandOutcome::Absent, Vec::new());
         }
         self.topology.set_global_parameter(&name, None);
-        (Outcome::Deleted, vec![Change::GlobalParameter(name, None)])
+        (CommandOutcome::Deleted, vec![Change::GlobalParameter(name, None)])
     }
 
     /// Refuses a new queue in a vhost that has reached its limit.

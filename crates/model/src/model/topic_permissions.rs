@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::Model;
-use crate::{Change, Outcome, Refused, SetTopicPermissions, TopicPermission};
+use crate::{Change, CommandOutcome, Refused, SetTopicPermissions, TopicPermission};
 
 impl Model {
     pub(super) fn set_topic_permissions(
         &mut self,
         command: SetTopicPermissions,
-    ) -> Result<(Outcome, Vec<Change>), Refused> {
+    ) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         let SetTopicPermissions { user, vhost, exchange, write, read } = command;
         if self.topology.user(&user).is_none() {
             return Err(Refused::not_found(format!("no user '{user}'")));
@@ -23,9 +23,9 @@ impl Model {
         let permission = Arc::new(TopicPermission::new(user, vhost, exchange, &write, &read)?);
         let current = self.topology.topic_permission(&permission.user, &permission.vhost, &permission.exchange);
         let outcome = match current {
-            Some(current) if *current == permission => return Ok((Outcome::Exists, Vec::new())),
-            Some(_) => Outcome::Updated,
-            None => Outcome::Created,
+            Some(current) if *current == permission => return Ok((CommandOutcome::Exists, Vec::new())),
+            Some(_) => CommandOutcome::Updated,
+            None => CommandOutcome::Created,
         };
         self.topology.insert_topic_permission(permission.clone());
         Ok((outcome, vec![Change::TopicPermissionSet(permission)]))
@@ -36,17 +36,17 @@ impl Model {
         user: &str,
         vhost: &str,
         exchange: Option<&str>,
-    ) -> (Outcome, Vec<Change>) {
+    ) -> (CommandOutcome, Vec<Change>) {
         let meant = |permission: &&Arc<TopicPermission>| {
             *permission.vhost == *vhost && exchange.is_none_or(|exchange| *permission.exchange == *exchange)
         };
         let cleared: Vec<_> = self.topology.topic_permissions_of(user).filter(meant).cloned().collect();
         if cleared.is_empty() {
-            return (Outcome::Absent, Vec::new());
+            return (CommandOutcome::Absent, Vec::new());
         }
         for permission in &cleared {
             self.topology.remove_topic_permission(user, vhost, &permission.exchange);
         }
-        (Outcome::Deleted, cleared.into_iter().map(Change::TopicPermissionCleared).collect())
+        (CommandOutcome::Deleted, cleared.into_iter().map(Change::TopicPermissionCleared).collect())
     }
 }

@@ -140,7 +140,7 @@ struct Seat {
 pub(crate) struct Guest {
     stream: std::net::TcpStream,
     address: SocketAddr,
-    place: Place,
+    place: SeatTaken,
     broker: Arc<Broker>,
     protocols: Protocols,
     foreword: Foreword,
@@ -270,7 +270,7 @@ async fn accept(listener: std::net::TcpListener, guests: Guests) {
                 }
                 let seat = &seats[choose(&seats)];
                 seat.core.load.connected();
-                let place = Place { core: seat.core.clone(), _member: member };
+                let place = SeatTaken { core: seat.core.clone(), _member: member };
                 let foreword = Foreword { proxy_protocol: sockets.proxy_protocol, tls: tls.clone() };
                 let (broker, protocols) = (broker.clone(), protocols.clone());
                 let guest = Guest { stream, address, place, broker, protocols, foreword };
@@ -288,12 +288,12 @@ fn choose(seats: &[Seat]) -> usize {
 }
 
 /// A connection's place on its core, released when dropped.
-struct Place {
+struct SeatTaken {
     core: Arc<Core>,
     _member: super::population::Member,
 }
 
-impl Drop for Place {
+impl Drop for SeatTaken {
     fn drop(&mut self) {
         self.core.load.disconnected();
     }

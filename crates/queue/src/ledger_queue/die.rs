@@ -9,7 +9,7 @@ use crate::answers::{QueueState, Rejection};
 use crate::consumer_id::ConsumerId;
 use crate::dead_letter::DeadTurn;
 use crate::effects::{Effects, Run};
-use crate::ledger::Outcome;
+use crate::ledger::Departure;
 use crate::ledger_queue::ClassicQueue;
 
 impl ClassicQueue {
@@ -21,7 +21,7 @@ impl ClassicQueue {
     /// Removes messages that are neither ready nor unacknowledged any more from the ledger; they wait to be moved.
     pub(super) fn die(&mut self, run: Run, reason: Reason, effects: &mut Effects) {
         let dropped = self.dead.admit(run, reason, &self.contents);
-        self.depart(run.first, run.last, run.bytes, Outcome::DeadLettered);
+        self.depart(run.first, run.last, run.bytes, Departure::DeadLettered);
         self.ledger.had_nowhere_to_go(dropped);
         self.release(run.first, run.last);
         effects.dead_letters = true;

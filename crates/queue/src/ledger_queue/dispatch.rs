@@ -5,7 +5,7 @@ use crate::answers::TurnEnd;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Run, Taken, push_run};
-use crate::ledger::Outcome;
+use crate::ledger::Departure;
 use crate::ledger_queue::ClassicQueue;
 
 /// The result of [`ClassicQueue::ready_run`].
@@ -159,7 +159,7 @@ impl ClassicQueue {
         let last = taken.first + u64::from(taken.count) - 1;
         self.leave_ready(taken.first, last, size);
         if automatic {
-            self.depart(taken.first, last, size, Outcome::Settled);
+            self.depart(taken.first, last, size, Departure::Settled);
             if taken.durable {
                 push_run(&mut effects.settled, Run { first: taken.first, last, bytes: size, durable: true });
             }

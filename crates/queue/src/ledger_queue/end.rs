@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::answers::QueueState;
 use crate::dead_letter::DeadLetters;
 use crate::effects::Effects;
-use crate::ledger::Outcome;
+use crate::ledger::Departure;
 use crate::ledger_queue::ClassicQueue;
 
 impl ClassicQueue {
@@ -51,7 +51,7 @@ impl ClassicQueue {
         }
         for (number, bytes) in lost {
             self.ready.lose(number, bytes);
-            self.depart(number, number, bytes, Outcome::Dropped);
+            self.depart(number, number, bytes, Departure::Dropped);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::Nanos;
 use crate::answers::QueueState;
 use crate::effects::{Effects, Run, Taken, push_run};
 use crate::expiry::Due;
-use crate::ledger::Outcome;
+use crate::ledger::Departure;
 use crate::ledger_queue::ClassicQueue;
 
 impl ClassicQueue {
@@ -131,7 +131,7 @@ impl ClassicQueue {
         if self.has_dead_letters() {
             self.die(run, Reason::Expired, effects);
         } else {
-            self.depart(number, number, bytes, Outcome::Expired);
+            self.depart(number, number, bytes, Departure::Expired);
             self.release(number, number);
             push_run(&mut effects.expired, run);
         }

@@ -6,7 +6,7 @@ use leveret_message::Batch;
 
 use crate::Nanos;
 use crate::answers::QueueState;
-use crate::contents::{Held, READ_AHEAD_BYTES};
+use crate::contents::{HeldBatch, READ_AHEAD_BYTES};
 use crate::effects::Effects;
 use crate::ledger_queue::ClassicQueue;
 use crate::stored_reads::StoredRead;
@@ -74,7 +74,7 @@ impl ClassicQueue {
                 (false, Some(start)) => {
                     let index = (start - first) as u32;
                     let count = (number - start) as u32;
-                    self.contents.insert(start, Held::new(batch.clone(), index, count, true, now));
+                    self.contents.insert(start, HeldBatch::new(batch.clone(), index, count, true, now));
                     run = None;
                 }
                 _ => {}

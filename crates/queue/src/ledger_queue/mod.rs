@@ -32,7 +32,7 @@ use crate::answers::{QueueState, Submission};
 use crate::beginning::{Recovered, Surroundings};
 use crate::clock::Clock;
 use crate::consumers::Consumers;
-use crate::contents::{BEHIND_BYTES, Contents, Demand, Held};
+use crate::contents::{BEHIND_BYTES, Contents, Demand, HeldBatch};
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::DeadLetters;
 use crate::effects::Effects;
@@ -251,7 +251,7 @@ impl ClassicQueue {
                 _ if consumers.any_able() => Demand::Now,
                 _ => Demand::Later,
             };
-            self.contents.admit(first, Held::new(batch, index, count, durable, pending.submitted), demand);
+            self.contents.admit(first, HeldBatch::new(batch, index, count, durable, pending.submitted), demand);
         }
     }
 

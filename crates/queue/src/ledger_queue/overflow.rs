@@ -3,7 +3,7 @@
 use leveret_message::{Batch, Reason};
 
 use crate::effects::{Effects, Run, push_run};
-use crate::ledger::Outcome;
+use crate::ledger::Departure;
 use crate::ledger_queue::ClassicQueue;
 use crate::limits::{self, Length};
 
@@ -127,7 +127,7 @@ impl ClassicQueue {
             if self.has_dead_letters() {
                 self.die(run, Reason::MaxLen, effects);
             } else {
-                self.depart(number, number, bytes, Outcome::Dropped);
+                self.depart(number, number, bytes, Departure::Dropped);
                 self.release(number, number);
                 push_run(&mut effects.drops, run);
             }

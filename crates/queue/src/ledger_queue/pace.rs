@@ -17,7 +17,7 @@ impl ClassicQueue {
             return;
         }
         let pacing = self.pacing.get_or_insert_with(|| Box::new(Pacing::new(self.standing_delay_target, now)));
-        pacing.taken(count, self.ready.messages(), now);
+        pacing.taken(count, self.ready.messages(), self.ready.unacknowledged().messages, now);
     }
 
     /// Lets publishers go when there is no consumer that takes messages.

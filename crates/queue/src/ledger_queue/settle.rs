@@ -5,7 +5,7 @@ use crate::answers::QueueState;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Run, push_run};
-use crate::ledger::Outcome;
+use crate::ledger::Departure;
 use crate::ledger_queue::ClassicQueue;
 use crate::planted::{Bug, is_planted};
 
@@ -16,7 +16,7 @@ impl ClassicQueue {
         &mut self,
         id: Option<ConsumerId>,
         runs: &[Run],
-        outcome: Outcome,
+        outcome: Departure,
         now: Nanos,
         effects: &mut Effects,
     ) {
@@ -27,13 +27,13 @@ impl ClassicQueue {
     /// Like [`ClassicQueue::settle`], for acknowledged messages of many consumers: schedules consumers only once.
     pub fn acknowledge(&mut self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos, effects: &mut Effects) {
         for (id, runs) in settled {
-            self.settle_some(*id, runs, Outcome::Settled, now);
+            self.settle_some(*id, runs, Departure::Settled, now);
         }
         self.schedule(effects);
     }
 
-    fn settle_some(&mut self, id: Option<ConsumerId>, runs: &[Run], outcome: Outcome, now: Nanos) {
-        if outcome == Outcome::Settled {
+    fn settle_some(&mut self, id: Option<ConsumerId>, runs: &[Run], outcome: Departure, now: Nanos) {
+        if outcome == Departure::Settled {
             self.count(Count::Ack, runs.iter().map(Run::count).sum(), now);
         }
         let mut count = 0;
@@ -63,7 +63,7 @@ impl ClassicQueue {
     }
 
     /// Removes messages from the ledger, and everything known about each.
-    pub(super) fn depart(&mut self, first: u64, last: u64, bytes: u64, outcome: Outcome) {
+    pub(super) fn depart(&mut self, first: u64, last: u64, bytes: u64, outcome: Departure) {
         self.ledger.settle(first, last, bytes, outcome);
         self.failures.forget(first, last);
         self.clock.forget(first, last);
@@ -144,7 +144,7 @@ impl ClassicQueue {
             self.contents.spilled_from = None;
         }
         for run in &runs {
-            self.depart(run.first, run.last, run.bytes, Outcome::Purged);
+            self.depart(run.first, run.last, run.bytes, Departure::Purged);
             self.release(run.first, run.last);
         }
         if let Some(run) = runs.get_mut(with_bytes) {

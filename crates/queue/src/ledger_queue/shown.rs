@@ -3,7 +3,7 @@
 use crate::answers::QueueState;
 use crate::consumer::{Consumer, ConsumerFlow};
 use crate::consumer_id::ConsumerId;
-use crate::contents::Held;
+use crate::contents::HeldBatch;
 use crate::counts::{Count, QueueCounts};
 use crate::gauges::{QueueGauges, Waits};
 use crate::ledger_queue::ClassicQueue;
@@ -50,7 +50,7 @@ impl ClassicQueue {
 
     /// Body bytes of the live messages that don't survive a restart.
     fn volatile_bytes(&self) -> u64 {
-        let bytes = |(first, held): (u64, &Held)| -> u64 {
+        let bytes = |(first, held): (u64, &HeldBatch)| -> u64 {
             let live = (0..held.count).filter(|at| self.ledger.is_live(first + u64::from(*at)));
             live.map(|at| u64::from(held.batch.body_length((held.index + at) as usize))).sum()
         };

@@ -219,7 +219,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ledger::Outcome;
+    use crate::ledger::Departure;
 
     #[test]
     fn messages_added_and_released_in_order_are_one_stretch() {
@@ -248,8 +248,8 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.accept(3, 5, 0);
         ledger.accept(20, 4, 0);
-        ledger.settle(4, 5, 0, Outcome::Settled);
-        ledger.settle(20, 23, 0, Outcome::Settled);
+        ledger.settle(4, 5, 0, Departure::Settled);
+        ledger.settle(20, 23, 0, Departure::Settled);
         let mut bytes = Vec::new();
         references.encode(&mut bytes, 24);
         bytes.push(9);

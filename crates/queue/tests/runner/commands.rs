@@ -6,9 +6,9 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions, Value};
 use leveret_queue::{
-    Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, DeleteIf, Flow, GetOutcome, Kept,
-    Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, Outcome, Place, Placement, Queue, QueueState, Recovered,
-    Rejection, Run, Taken, TurnEnd, WaitReason, Watermarks, push_run,
+    Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, DeleteIf, Departure, Flow,
+    GetOutcome, Kept, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, Place, Placement, Queue, QueueState,
+    Recovered, Rejection, Run, Taken, TurnEnd, WaitReason, Watermarks, push_run,
 };
 
 use super::bench::{Bench, Delivery, EPOCH_MS};
@@ -222,7 +222,7 @@ impl Bench {
             _ => {
                 for (id, runs) in &settled {
                     if queue.reject(*id, runs, now, effects) == Rejection::NoDeadLetters {
-                        queue.settle(*id, runs, Outcome::Dropped, now, effects);
+                        queue.settle(*id, runs, Departure::Dropped, now, effects);
                     }
                 }
             }

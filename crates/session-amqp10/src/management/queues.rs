@@ -1,7 +1,9 @@
 //! `/queues/:queue` and `/queues/:queue/messages`.
 
 use leveret_amqp10::value::{OwnedArray, OwnedMap, OwnedValue};
-use leveret_model::{Action, Arguments, DeclareQueue, DeleteQueue, Outcome, Permit, Queue, RefusedKind, Resource};
+use leveret_model::{
+    Action, Arguments, CommandOutcome, DeclareQueue, DeleteQueue, Permit, Queue, RefusedKind, Resource,
+};
 use leveret_queue::DeleteIf;
 
 use super::arguments;
@@ -86,7 +88,7 @@ impl Connection {
             arguments,
         };
         let submitted = self.client.declare_queue(permit, declared, now).map_err(Refusal::of_model)?;
-        let created = submitted.outcome == Outcome::Created;
+        let created = submitted.outcome == CommandOutcome::Created;
         let (snapshot, _) = self.client.broker.registry.staged();
         let Some(queue) = snapshot.queue(&self.client.vhost, name) else {
             // Another connection deleted it in between.

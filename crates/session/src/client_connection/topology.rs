@@ -3,7 +3,7 @@
 use leveret_broker::Now;
 use leveret_broker::queue_handle::{QueueAnswer, QueueRef};
 use leveret_broker::registry::Submitted;
-use leveret_model::{Action, Command, DeclareQueue, Outcome, Permit, Refused, authorize};
+use leveret_model::{Action, Command, CommandOutcome, DeclareQueue, Permit, Refused, authorize};
 
 use super::ClientConnection;
 use crate::gone::GoneAt;
@@ -37,7 +37,7 @@ impl ClientConnection {
         let is_exclusive = declare.exclusive;
         let submitted = self.broker.registry.submit(permit, Command::DeclareQueue(declare), now.monotonic)?;
         self.counters.queues_declared.increment();
-        if submitted.outcome == Outcome::Created {
+        if submitted.outcome == CommandOutcome::Created {
             self.counters.queues_created.increment();
         }
         self.has_exclusive_queues |= is_exclusive;

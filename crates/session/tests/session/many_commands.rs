@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use leveret_broker::ticket::{StreamId, Ticket};
-use leveret_model::{Command, DeclareQueue, Outcome, Permit};
+use leveret_model::{Command, CommandOutcome, DeclareQueue, Permit};
 
 use crate::stage::Stage;
 
@@ -30,7 +30,7 @@ fn commands_in_one_record_survive_a_crash_all_or_none() {
     let commands: Vec<Command> = (0..100).map(|n| declare(format!("q{n}"), true)).collect();
     let (outcomes, ticket) =
         registry.submit_all(&Permit::system(), &commands, stage.now.monotonic).expect("all are taken");
-    assert_eq!(outcomes, [Outcome::Created; 100]);
+    assert_eq!(outcomes, [CommandOutcome::Created; 100]);
     assert_eq!(ticket, Ticket::new(StreamId::LOCAL, before.next()));
 
     // One of the commands is refused: none takes effect.
@@ -52,7 +52,7 @@ fn commands_of_several_threads_are_all_carried_out() {
                     (0..25).map(|n| declare(format!("{thread}-{turn}-{n}"), n % 2 == 0)).collect();
                 let (outcomes, _) =
                     broker.registry.submit_all(&Permit::system(), &commands, now).expect("all are taken");
-                assert_eq!(outcomes, [Outcome::Created; 25]);
+                assert_eq!(outcomes, [CommandOutcome::Created; 25]);
                 broker.registry.submit(Permit::system(), declare(format!("{thread}-{turn}"), false), now).expect("one");
             }
         })
