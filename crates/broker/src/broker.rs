@@ -571,6 +571,9 @@ impl Broker {
         let log = self.log(stream);
         log.set_time(now.monotonic);
         loop {
+            if log.is_broken() {
+                return Err(StorageError::Panicked);
+            }
             match log.next_job(lane, now.monotonic) {
                 Next::Run(id, Job::Live { logs }) => {
                     let live = self.live_states(log, &logs);
@@ -594,6 +597,9 @@ impl Broker {
     ) -> Result<(), StorageError> {
         let log = self.log(stream);
         log.set_time(now.monotonic);
+        if log.is_broken() {
+            return Err(StorageError::Panicked);
+        }
         for error in log.complete(id, result, now.monotonic)? {
             for queue in self.registry.staged_snapshot().queues.values() {
                 if queue.stream().id() == stream && queue.reads_from(error.log) {

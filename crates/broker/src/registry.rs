@@ -6,9 +6,10 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, Wait};
@@ -118,6 +119,35 @@ impl Staged {
     }
 }
 
+/// The locked state. If its holder panics, the model may be half changed, and nothing goes on with it.
+struct LockedStaged<'a> {
+    staged: MutexGuard<'a, Staged>,
+    registry: &'a Registry,
+    was_panicking: bool,
+}
+
+impl Deref for LockedStaged<'_> {
+    type Target = Staged;
+
+    fn deref(&self) -> &Staged {
+        &self.staged
+    }
+}
+
+impl DerefMut for LockedStaged<'_> {
+    fn deref_mut(&mut self) -> &mut Staged {
+        &mut self.staged
+    }
+}
+
+impl Drop for LockedStaged<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() && !self.was_panicking {
+            self.registry.services.streams.local().give_up();
+        }
+    }
+}
+
 /// A snapshot in the making.
 struct Next {
     snapshot: Arc<Snapshot>,
@@ -210,6 +240,10 @@ impl Registry {
         }
     }
 
+    fn lock(&self) -> LockedStaged<'_> {
+        LockedStaged { staged: self.staged.lock(), registry: self, was_panicking: thread::panicking() }
+    }
+
     /// The current snapshot.
     pub fn snapshot(&self) -> arc_swap::Guard<Arc<Snapshot>> {
         self.published.load()
@@ -231,7 +265,7 @@ impl Registry {
     /// # Errors
     /// [`Refused`] in RabbitMQ's words; nothing has changed then.
     pub fn submit(&self, permit: Permit, command: Command, now: Nanos) -> Result<Submitted, Refused> {
-        let mut staged = self.staged.lock();
+        let mut staged = self.lock();
         let told = changes::lines(&staged.model.topology(), &command);
         let submitted = staged.model.submit(permit, command)?;
         told.iter().for_each(|line| tracing::info!("{line}"));
@@ -254,7 +288,7 @@ impl Registry {
         id: Option<QueueId>,
         now: Nanos,
     ) -> Result<Submitted, Refused> {
-        let mut staged = self.staged.lock();
+        let mut staged = self.lock();
         let queue = staged.latest.queue(&command.vhost, &command.name).cloned();
         if id.is_some() && queue.as_ref().map(|queue| queue.info().id) != id {
             return Ok(Submitted { outcome: CommandOutcome::Absent, ticket: Ticket::default(), deleted: Vec::new() });
@@ -293,7 +327,7 @@ impl Registry {
         commands: &[Command],
         now: Nanos,
     ) -> Result<(Vec<CommandOutcome>, Ticket), (usize, Refused)> {
-        let before = self.staged.lock().model.topology();
+        let before = self.lock().model.topology();
         let tell = || {
             commands
                 .iter()
@@ -302,17 +336,17 @@ impl Registry {
         };
         for _ in 0..TRIES {
             let (version, model, latest) = {
-                let staged = self.staged.lock();
+                let staged = self.lock();
                 (staged.version, staged.model.clone(), staged.latest.clone())
             };
             let tried = self.try_all(model, &latest, permit, commands, now)?;
-            let staged = self.staged.lock();
+            let staged = self.lock();
             if staged.version == version {
                 tell();
                 return Ok(self.take_over(staged, tried));
             }
         }
-        let staged = self.staged.lock();
+        let staged = self.lock();
         let tried = self.try_all(staged.model.clone(), &staged.latest, permit, commands, now)?;
         tell();
         Ok(self.take_over(staged, tried))
@@ -338,7 +372,7 @@ impl Registry {
     }
 
     /// Replaces the newest state by the copy on which commands were executed.
-    fn take_over(&self, mut staged: MutexGuard<'_, Staged>, tried: Tried) -> (Vec<CommandOutcome>, Ticket) {
+    fn take_over(&self, mut staged: LockedStaged<'_>, tried: Tried) -> (Vec<CommandOutcome>, Ticket) {
         staged.model = tried.model;
         let ticket = self.log(&mut staged, tried.record.as_deref());
         self.stage(staged, tried.next, ticket);
@@ -398,7 +432,7 @@ impl Registry {
     }
 
     /// Makes a snapshot the newest one; it is published when `ticket` is durable. Returns the queues that it deletes.
-    fn stage(&self, mut staged: MutexGuard<'_, Staged>, next: Option<Next>, ticket: Ticket) -> Vec<QueueRef> {
+    fn stage(&self, mut staged: LockedStaged<'_>, next: Option<Next>, ticket: Ticket) -> Vec<QueueRef> {
         let Some(Next { snapshot, declared, deleted, is_large }) = next else { return Vec::new() };
         staged.latest = snapshot.clone();
         let (model, record) = (staged.model.clone(), staged.last_record);
@@ -426,7 +460,7 @@ impl Registry {
         let reached = self.services.streams.local().watermarks();
         let (mut deleted, mut left) = (Vec::new(), Vec::new());
         {
-            let mut staged = self.staged.lock();
+            let mut staged = self.lock();
             let mut newest = None;
             let mut is_large = false;
             while let Some(mut due) = staged.unpublished.pop_front_if(|next| reached.have(next.ticket.place(), false)) {
@@ -455,7 +489,7 @@ impl Registry {
     pub fn withdraw(&self, kept: Place) {
         self.publish();
         let dropped = {
-            let mut staged = self.staged.lock();
+            let mut staged = self.lock();
             let is_kept = |change: &&Unpublished| Watermarks::synced(kept).have(change.record, false);
             let count = staged.unpublished.iter().take_while(is_kept).count();
             let dropped = staged.unpublished.split_off(count);
@@ -497,7 +531,7 @@ impl Registry {
     /// like [`free_retired`](Self::free_retired); concurrent declarations wait for a part of it at most.
     pub fn tidy_routes(&self) {
         loop {
-            let mut staged = self.staged.lock();
+            let mut staged = self.lock();
             if staged.latest.router.is_tidy() || !staged.unpublished.is_empty() {
                 return;
             }
@@ -514,24 +548,24 @@ impl Registry {
 
     /// The snapshot with all staged changes.
     pub fn staged_snapshot(&self) -> Arc<Snapshot> {
-        self.staged.lock().latest.clone()
+        self.lock().latest.clone()
     }
 
     /// The snapshot with all staged changes, and the ticket after which it is the published one: answers based on it have to
     /// wait for that.
     pub fn staged(&self) -> (Arc<Snapshot>, Ticket) {
-        let staged = self.staged.lock();
+        let staged = self.lock();
         (staged.latest.clone(), staged.last_unpublished())
     }
 
     /// The objects with all staged changes.
     pub fn staged_topology(&self) -> Topology {
-        self.staged.lock().latest.topology.clone()
+        self.lock().latest.topology.clone()
     }
 
     /// The encoded model for a checkpoint, with the place of its last record.
     pub fn model_snapshot(&self) -> (Vec<u8>, Place) {
-        let staged = self.staged.lock();
+        let staged = self.lock();
         (staged.model.snapshot(), staged.last_record)
     }
 

@@ -81,6 +81,11 @@ pub enum StorageError {
         "storage failed: {0}; nothing after the last confirmed message is promised, and the node must be restarted on a healthy disk"
     )]
     Disk(#[from] DiskError),
+    /// A thread panicked while it changed the log or the model, which may be half changed.
+    #[error(
+        "a thread panicked while it changed the log or the objects of the node (see the lines before); the node stops"
+    )]
+    Panicked,
     /// Checkpoints exist, but none can be read.
     #[error("storage is damaged: {file}: {reason}; restore the data directory or start on an empty one")]
     Checkpoint {

@@ -3,15 +3,17 @@
 //! Lock order is queue, then log. The log's lock is never held during a disk operation: disk threads request a job, run it, and
 //! report.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::thread;
 
 use leveret_log::{
     DiskError, Done, Event as LogEvent, GroupId, Job, JobId, Lane, Log, LogId, Next, Position, ReadError, ReadPlan,
     StorageError, Wait,
 };
 use leveret_queue::{LatestPlace, Place, WaitReason, Watermarks};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::{CommitStream, Record, Waiter};
 use crate::allowance::Allowance;
@@ -36,6 +38,8 @@ pub struct LocalStream {
     /// The time of the latest call with a time, for appends in between.
     clock: AtomicU64,
     room: AtomicBool,
+    /// A thread panicked while it changed what the node depends on: nothing is written any more.
+    broken: AtomicBool,
     disk_full: AtomicBool,
     /// Smoothed duration of a sync.
     sync_time: AtomicU64,
@@ -62,6 +66,7 @@ impl LocalStream {
             written: LatestPlace::new(durable),
             clock: AtomicU64::new(0),
             room: AtomicBool::new(log.room()),
+            broken: AtomicBool::new(false),
             disk_full: AtomicBool::new(log.is_out_of_space()),
             sync_time: AtomicU64::new(0),
             defers_syncs: AtomicBool::new(false),
@@ -104,10 +109,24 @@ impl LocalStream {
         self.disk_full.load(Ordering::Relaxed)
     }
 
+    /// Locks the log.
+    fn lock(&self) -> LockedLog<'_> {
+        LockedLog { log: self.log.lock(), stream: self, was_panicking: thread::panicking() }
+    }
+
+    /// Whether the node has to stop, see [`CommitStream::give_up`].
+    pub fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
     /// Calls the log under its lock.
+    ///
+    /// # Panics
+    /// If the node is about to stop after a panic, since the log may be half changed.
     fn with_log<R>(&self, call: impl FnOnce(&mut Log, Nanos) -> R) -> R {
         let now = self.clock.load(Ordering::Relaxed);
-        let mut log = self.log.lock();
+        let mut log = self.lock();
+        assert!(!self.is_broken(), "the node stops after a panic");
         let result = call(&mut log, now);
         if !log.room() {
             self.room.store(false, Ordering::Relaxed);
@@ -137,12 +156,12 @@ impl LocalStream {
 
     /// Reads the log.
     pub fn inspect<R>(&self, call: impl FnOnce(&Log) -> R) -> R {
-        call(&self.log.lock())
+        call(&self.lock())
     }
 
     /// Has the log synced up to `place`, which may have been appended only to be written.
     fn hurry(&self, place: Place) {
-        let mut log = self.log.lock();
+        let mut log = self.lock();
         log.hurry(place.number());
         let is_due = log.commit_waiting();
         drop(log);
@@ -185,7 +204,7 @@ impl LocalStream {
 
     /// The next job for a disk thread.
     pub fn next_job(&self, lane: Lane, now: Nanos) -> Next {
-        let mut log = self.log.lock();
+        let mut log = self.lock();
         let next = log.next_job(lane, now);
         // The commit lane may have found that it needs a file that the other lane creates. A retirement that begins to wait for
         // records allows the commit lane to continue in one more file.
@@ -203,7 +222,7 @@ impl LocalStream {
 
     /// The next small write, for the thread that was woken for it, if it still exists.
     pub fn next_small_write(&self, now: Nanos) -> Option<(JobId, Job)> {
-        self.log.lock().next_small_write(now)
+        self.lock().next_small_write(now)
     }
 
     /// A job is done. Returns its messages that couldn't be read back: they are lost, and their queue has to fail.
@@ -216,7 +235,7 @@ impl LocalStream {
         result: Result<Done, DiskError>,
         now: Nanos,
     ) -> Result<Vec<ReadError>, StorageError> {
-        let mut log = self.log.lock();
+        let mut log = self.lock();
         let events = log.complete(id, result, now)?;
         let room = log.room();
         // Under the lock, like appends: if two lanes report at once, the later check of the log decides.
@@ -270,6 +289,35 @@ fn waiting(log: &Log, now: Nanos) -> u8 {
     }
 }
 
+/// The locked log. If its holder panics, the log may be half changed, and nothing goes on with it.
+struct LockedLog<'a> {
+    log: MutexGuard<'a, Log>,
+    stream: &'a LocalStream,
+    was_panicking: bool,
+}
+
+impl Deref for LockedLog<'_> {
+    type Target = Log;
+
+    fn deref(&self) -> &Log {
+        &self.log
+    }
+}
+
+impl DerefMut for LockedLog<'_> {
+    fn deref_mut(&mut self) -> &mut Log {
+        &mut self.log
+    }
+}
+
+impl Drop for LockedLog<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() && !self.was_panicking {
+            self.stream.give_up();
+        }
+    }
+}
+
 impl CommitStream for LocalStream {
     fn id(&self) -> StreamId {
         self.id
@@ -304,7 +352,7 @@ impl CommitStream for LocalStream {
     }
 
     fn appended(&self) -> Place {
-        Place::new(self.log.lock().appended())
+        Place::new(self.lock().appended())
     }
 
     fn notify(&self, awaited: Awaited, waiter: Waiter) {
@@ -324,6 +372,12 @@ impl CommitStream for LocalStream {
         self.waiters.lock().push((awaited, waiter));
     }
 
+    fn give_up(&self) {
+        self.broken.store(true, Ordering::Relaxed);
+        // Its thread sees that, and ends the process.
+        self.wake_writer();
+    }
+
     fn announce(&self) {
         if self.unannounced.load(Ordering::Relaxed) != NOTHING {
             self.wake_for(self.unannounced.swap(NOTHING, Ordering::AcqRel));
@@ -339,7 +393,7 @@ impl CommitStream for LocalStream {
     }
 
     fn plan_read(&self, log: LogId, from: u64, bytes: usize) -> Option<ReadPlan> {
-        self.log.lock().plan_read(log, from, bytes)
+        self.lock().plan_read(log, from, bytes)
     }
 
     fn forget(&self, log: LogId) {

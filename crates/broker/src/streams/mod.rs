@@ -65,6 +65,10 @@ pub trait CommitStream: Send + Sync {
     /// already, the notification comes with the next place that is.
     fn notify_later(&self, awaited: Awaited, waiter: Waiter);
 
+    /// A thread panicked while it changed something that everything depends on, the log or the model: nothing is written any
+    /// more, so that nothing is confirmed, and the process ends.
+    fn give_up(&self);
+
     /// Starts the processing of records appended since the last call.
     fn announce(&self);
 

@@ -1,4 +1,5 @@
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -52,17 +53,17 @@ impl DiskThreads {
                 Jobs { broker, disk, clock, lane, sync_delay }.run(signal, draining, &fatal);
             }
         };
-        let commit = Worker::start("leveret-commit", lane(Lane::Commit, sync_delay))?;
+        let commit = Worker::start("leveret-commit", fatal, lane(Lane::Commit, sync_delay))?;
         broker.set_lane_wake(Lane::Commit, commit.signal.clone());
         broker.set_small_write_wake(Arc::new(SmallWrites::new(broker, disk, clock, commit.signal.clone(), fatal)));
-        let background = Worker::start("leveret-retire", lane(Lane::Background, Duration::ZERO))?;
+        let background = Worker::start("leveret-retire", fatal, lane(Lane::Background, Duration::ZERO))?;
         broker.set_lane_wake(Lane::Background, background.signal.clone());
-        let (writing, body_disk, fatal) = (broker.clone(), disk.clone(), fatal.clone());
-        let bodies = Worker::start("leveret-bodies", move |signal, draining| {
+        let (writing, body_disk, ends) = (broker.clone(), disk.clone(), fatal.clone());
+        let bodies = Worker::start("leveret-bodies", fatal, move |signal, draining| {
             while !draining.load(Ordering::Acquire) {
                 while let Some(job) = writing.next_body_job() {
                     if let Err(error) = job.run(&*body_disk) {
-                        return fatal(&leveret_log::StorageError::Disk(error).to_string());
+                        return ends(&leveret_log::StorageError::Disk(error).to_string());
                     }
                 }
                 signal.wait(None);
@@ -70,7 +71,7 @@ impl DiskThreads {
         })?;
         broker.set_body_wake(bodies.signal.clone());
         let (reading, disk) = (broker.clone(), disk.clone());
-        let read = Worker::start("leveret-read", move |signal, draining| {
+        let read = Worker::start("leveret-read", fatal, move |signal, draining| {
             while !draining.load(Ordering::Acquire) {
                 while let Some(job) = reading.next_read() {
                     job.run(&*disk, clock.now());
@@ -95,10 +96,21 @@ impl DiskThreads {
 }
 
 impl Worker {
-    fn start(name: &str, work: impl FnOnce(&Signal, &AtomicBool) + Send + 'static) -> io::Result<Self> {
+    /// Starts a thread. If it panics, the node stops: nothing would be written, and nobody would notice.
+    fn start(
+        name: &'static str,
+        fatal: &Fatal,
+        work: impl FnOnce(&Signal, &AtomicBool) + Send + 'static,
+    ) -> io::Result<Self> {
         let (signal, draining) = (Arc::new(Signal::default()), Arc::new(AtomicBool::new(false)));
-        let (waiting, ending) = (signal.clone(), draining.clone());
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || work(&waiting, &ending))?;
+        let (waiting, ending, fatal) = (signal.clone(), draining.clone(), fatal.clone());
+        let whole = move || {
+            let work = AssertUnwindSafe(|| work(&waiting, &ending));
+            if catch_unwind(work).is_err() {
+                fatal(&format!("the thread {name} panicked (see the lines before); the node stops"));
+            }
+        };
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(whole)?;
         Ok(Self { signal, draining, thread: Some(thread) })
     }
 
