@@ -61,6 +61,7 @@ pub mod turn_budget;
 pub mod unauthenticated;
 pub mod views;
 pub mod wait_for;
+mod whole;
 
 pub use alarms::{AlarmSource, Alarms};
 pub use authenticate::Authenticate;

@@ -6,10 +6,9 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::ops::{Deref, DerefMut, Range};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, Wait};
@@ -31,6 +30,7 @@ use crate::ticket::Ticket;
 use crate::time::{Nanos, Now};
 use crate::told::changes;
 use crate::turn_budget::DELETED_QUEUES;
+use crate::whole::whole;
 
 /// An immutable snapshot of everything that routing and lookups need.
 #[derive(Clone)]
@@ -116,35 +116,6 @@ impl Staged {
     /// The ticket of the last change that isn't published.
     fn last_unpublished(&self) -> Ticket {
         self.unpublished.back().map_or(Ticket::default(), |last| last.ticket)
-    }
-}
-
-/// The locked state. If its holder panics, the model may be half changed, and nothing goes on with it.
-struct LockedStaged<'a> {
-    staged: MutexGuard<'a, Staged>,
-    registry: &'a Registry,
-    was_panicking: bool,
-}
-
-impl Deref for LockedStaged<'_> {
-    type Target = Staged;
-
-    fn deref(&self) -> &Staged {
-        &self.staged
-    }
-}
-
-impl DerefMut for LockedStaged<'_> {
-    fn deref_mut(&mut self) -> &mut Staged {
-        &mut self.staged
-    }
-}
-
-impl Drop for LockedStaged<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() && !self.was_panicking {
-            self.registry.services.streams.local().give_up();
-        }
     }
 }
 
@@ -240,8 +211,9 @@ impl Registry {
         }
     }
 
-    fn lock(&self) -> LockedStaged<'_> {
-        LockedStaged { staged: self.staged.lock(), registry: self, was_panicking: thread::panicking() }
+    /// Changes the model or the snapshots. A panic in between stops the node, since they may be half changed.
+    fn whole<R>(&self, change: impl FnOnce() -> R) -> R {
+        whole(|| self.services.streams.local().give_up(), change)
     }
 
     /// The current snapshot.
@@ -265,14 +237,16 @@ impl Registry {
     /// # Errors
     /// [`Refused`] in RabbitMQ's words; nothing has changed then.
     pub fn submit(&self, permit: Permit, command: Command, now: Nanos) -> Result<Submitted, Refused> {
-        let mut staged = self.lock();
-        let told = changes::lines(&staged.model.topology(), &command);
-        let submitted = staged.model.submit(permit, command)?;
-        told.iter().for_each(|line| tracing::info!("{line}"));
-        let ticket = self.log(&mut staged, submitted.record.as_deref());
-        let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
-        let deleted = self.stage(staged, next, ticket);
-        Ok(Submitted { outcome: submitted.outcome, ticket, deleted })
+        self.whole(|| {
+            let mut staged = self.staged.lock();
+            let told = changes::lines(&staged.model.topology(), &command);
+            let submitted = staged.model.submit(permit, command)?;
+            told.iter().for_each(|line| tracing::info!("{line}"));
+            let ticket = self.log(&mut staged, submitted.record.as_deref());
+            let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
+            let deleted = self.stage(staged, next, ticket);
+            Ok(Submitted { outcome: submitted.outcome, ticket, deleted })
+        })
     }
 
     /// Deletes a queue if `condition` holds; checking and closing it is one step. With `id`, only the queue with that id is
@@ -288,32 +262,38 @@ impl Registry {
         id: Option<QueueId>,
         now: Nanos,
     ) -> Result<Submitted, Refused> {
-        let mut staged = self.lock();
-        let queue = staged.latest.queue(&command.vhost, &command.name).cloned();
-        if id.is_some() && queue.as_ref().map(|queue| queue.info().id) != id {
-            return Ok(Submitted { outcome: CommandOutcome::Absent, ticket: Ticket::default(), deleted: Vec::new() });
-        }
-        let (vhost, name) = (command.vhost.clone(), command.name.clone());
-        let command = Command::DeleteQueue(command);
-        let told = changes::lines(&staged.model.topology(), &command);
-        let mut model = staged.model.clone();
-        let submitted = model.submit(permit, command)?;
-        let record = submitted.record.as_deref();
-        let ticket = match queue.filter(|_| condition.any()) {
-            None => self.log(&mut staged, record),
-            Some(queue) => queue.close(condition, now, || self.log(&mut staged, record)).map_err(|reason| {
-                let why = match reason {
-                    NotDeleted::NotEmpty => "not empty",
-                    NotDeleted::InUse | NotDeleted::Used => "in use",
-                };
-                Refused::precondition(format!("queue '{name}' in vhost '{vhost}' {why}"))
-            })?,
-        };
-        told.iter().for_each(|line| tracing::info!("{line}"));
-        staged.model = model;
-        let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
-        let deleted = self.stage(staged, next, ticket);
-        Ok(Submitted { outcome: submitted.outcome, ticket, deleted })
+        self.whole(|| {
+            let mut staged = self.staged.lock();
+            let queue = staged.latest.queue(&command.vhost, &command.name).cloned();
+            if id.is_some() && queue.as_ref().map(|queue| queue.info().id) != id {
+                return Ok(Submitted {
+                    outcome: CommandOutcome::Absent,
+                    ticket: Ticket::default(),
+                    deleted: Vec::new(),
+                });
+            }
+            let (vhost, name) = (command.vhost.clone(), command.name.clone());
+            let command = Command::DeleteQueue(command);
+            let told = changes::lines(&staged.model.topology(), &command);
+            let mut model = staged.model.clone();
+            let submitted = model.submit(permit, command)?;
+            let record = submitted.record.as_deref();
+            let ticket = match queue.filter(|_| condition.any()) {
+                None => self.log(&mut staged, record),
+                Some(queue) => queue.close(condition, now, || self.log(&mut staged, record)).map_err(|reason| {
+                    let why = match reason {
+                        NotDeleted::NotEmpty => "not empty",
+                        NotDeleted::InUse | NotDeleted::Used => "in use",
+                    };
+                    Refused::precondition(format!("queue '{name}' in vhost '{vhost}' {why}"))
+                })?,
+            };
+            told.iter().for_each(|line| tracing::info!("{line}"));
+            staged.model = model;
+            let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
+            let deleted = self.stage(staged, next, ticket);
+            Ok(Submitted { outcome: submitted.outcome, ticket, deleted })
+        })
     }
 
     /// Validates and stages commands as one change: either all of them or, if one is refused, none, even after a crash. The
@@ -327,29 +307,31 @@ impl Registry {
         commands: &[Command],
         now: Nanos,
     ) -> Result<(Vec<CommandOutcome>, Ticket), (usize, Refused)> {
-        let before = self.lock().model.topology();
-        let tell = || {
-            commands
-                .iter()
-                .flat_map(|command| changes::lines(&before, command))
-                .for_each(|line| tracing::info!("{line}"))
-        };
-        for _ in 0..TRIES {
-            let (version, model, latest) = {
-                let staged = self.lock();
-                (staged.version, staged.model.clone(), staged.latest.clone())
+        self.whole(|| {
+            let before = self.staged.lock().model.topology();
+            let tell = || {
+                commands
+                    .iter()
+                    .flat_map(|command| changes::lines(&before, command))
+                    .for_each(|line| tracing::info!("{line}"))
             };
-            let tried = self.try_all(model, &latest, permit, commands, now)?;
-            let staged = self.lock();
-            if staged.version == version {
-                tell();
-                return Ok(self.take_over(staged, tried));
+            for _ in 0..TRIES {
+                let (version, model, latest) = {
+                    let staged = self.staged.lock();
+                    (staged.version, staged.model.clone(), staged.latest.clone())
+                };
+                let tried = self.try_all(model, &latest, permit, commands, now)?;
+                let staged = self.staged.lock();
+                if staged.version == version {
+                    tell();
+                    return Ok(self.take_over(staged, tried));
+                }
             }
-        }
-        let staged = self.lock();
-        let tried = self.try_all(staged.model.clone(), &staged.latest, permit, commands, now)?;
-        tell();
-        Ok(self.take_over(staged, tried))
+            let staged = self.staged.lock();
+            let tried = self.try_all(staged.model.clone(), &staged.latest, permit, commands, now)?;
+            tell();
+            Ok(self.take_over(staged, tried))
+        })
     }
 
     fn try_all(
@@ -372,7 +354,7 @@ impl Registry {
     }
 
     /// Replaces the newest state by the copy on which commands were executed.
-    fn take_over(&self, mut staged: LockedStaged<'_>, tried: Tried) -> (Vec<CommandOutcome>, Ticket) {
+    fn take_over(&self, mut staged: MutexGuard<'_, Staged>, tried: Tried) -> (Vec<CommandOutcome>, Ticket) {
         staged.model = tried.model;
         let ticket = self.log(&mut staged, tried.record.as_deref());
         self.stage(staged, tried.next, ticket);
@@ -432,7 +414,7 @@ impl Registry {
     }
 
     /// Makes a snapshot the newest one; it is published when `ticket` is durable. Returns the queues that it deletes.
-    fn stage(&self, mut staged: LockedStaged<'_>, next: Option<Next>, ticket: Ticket) -> Vec<QueueRef> {
+    fn stage(&self, mut staged: MutexGuard<'_, Staged>, next: Option<Next>, ticket: Ticket) -> Vec<QueueRef> {
         let Some(Next { snapshot, declared, deleted, is_large }) = next else { return Vec::new() };
         staged.latest = snapshot.clone();
         let (model, record) = (staged.model.clone(), staged.last_record);
@@ -457,62 +439,68 @@ impl Registry {
     /// Publishes every durable change, and carries out its deletions. If a change deletes many queues, most are left to their
     /// home cores.
     pub fn publish(&self) {
-        let reached = self.services.streams.local().watermarks();
-        let (mut deleted, mut left) = (Vec::new(), Vec::new());
-        {
-            let mut staged = self.lock();
-            let mut newest = None;
-            let mut is_large = false;
-            while let Some(mut due) = staged.unpublished.pop_front_if(|next| reached.have(next.ticket.place(), false)) {
-                let passed_over = newest.replace(due.snapshot);
-                left.extend(due.deleted.drain(due.deleted.len().min(DELETED_QUEUES)..));
-                deleted.extend(due.deleted);
-                is_large |= due.is_large;
-                staged.committed = due.model;
-                staged.committed_record = due.record;
-                self.retire(passed_over, is_large);
+        self.whole(|| {
+            let reached = self.services.streams.local().watermarks();
+            let (mut deleted, mut left) = (Vec::new(), Vec::new());
+            {
+                let mut staged = self.staged.lock();
+                let mut newest = None;
+                let mut is_large = false;
+                while let Some(mut due) =
+                    staged.unpublished.pop_front_if(|next| reached.have(next.ticket.place(), false))
+                {
+                    let passed_over = newest.replace(due.snapshot);
+                    left.extend(due.deleted.drain(due.deleted.len().min(DELETED_QUEUES)..));
+                    deleted.extend(due.deleted);
+                    is_large |= due.is_large;
+                    staged.committed = due.model;
+                    staged.committed_record = due.record;
+                    self.retire(passed_over, is_large);
+                }
+                if let Some(snapshot) = newest {
+                    let generation = snapshot.generation;
+                    let old = self.published.swap(snapshot);
+                    self.generation.store(generation, Ordering::Release);
+                    self.retire(Some(old), is_large);
+                }
             }
-            if let Some(snapshot) = newest {
-                let generation = snapshot.generation;
-                let old = self.published.swap(snapshot);
-                self.generation.store(generation, Ordering::Release);
-                self.retire(Some(old), is_large);
-            }
-        }
-        self.services.deferred.delete(left);
-        deleted.iter().for_each(QueueRef::delete);
+            self.services.deferred.delete(left);
+            deleted.iter().for_each(QueueRef::delete);
+        })
     }
 
     /// Drops every staged change behind `kept`, the last place that its stream keeps: their records never become durable.
     /// Staging goes on from what is left, without giving an id twice. Queues that they declared fail, queues that they closed
     /// are open again. The stream itself answers for those who wait for the records.
     pub fn withdraw(&self, kept: Place) {
-        self.publish();
-        let dropped = {
-            let mut staged = self.lock();
-            let is_kept = |change: &&Unpublished| Watermarks::synced(kept).have(change.record, false);
-            let count = staged.unpublished.iter().take_while(is_kept).count();
-            let dropped = staged.unpublished.split_off(count);
-            if dropped.is_empty() {
-                return;
-            }
-            let staged = &mut *staged;
-            let (mut model, latest, record) = match staged.unpublished.back() {
-                Some(last) => (last.model.clone(), last.snapshot.clone(), last.record),
-                None => (staged.committed.clone(), self.snapshot_full(), staged.committed_record),
+        self.whole(|| {
+            self.publish();
+            let dropped = {
+                let mut staged = self.staged.lock();
+                let is_kept = |change: &&Unpublished| Watermarks::synced(kept).have(change.record, false);
+                let count = staged.unpublished.iter().take_while(is_kept).count();
+                let dropped = staged.unpublished.split_off(count);
+                if dropped.is_empty() {
+                    return;
+                }
+                let staged = &mut *staged;
+                let (mut model, latest, record) = match staged.unpublished.back() {
+                    Some(last) => (last.model.clone(), last.snapshot.clone(), last.record),
+                    None => (staged.committed.clone(), self.snapshot_full(), staged.committed_record),
+                };
+                model.continue_ids_of(&staged.model);
+                (staged.model, staged.latest, staged.last_record) = (model, latest, record);
+                // A change that was tried on a copy of the dropped state is tried again.
+                staged.version += 1;
+                dropped
             };
-            model.continue_ids_of(&staged.model);
-            (staged.model, staged.latest, staged.last_record) = (model, latest, record);
-            // A change that was tried on a copy of the dropped state is tried again.
-            staged.version += 1;
-            dropped
-        };
-        for change in dropped {
-            change.deleted.iter().for_each(|queue| queue.reopen());
-            for queue in change.declared {
-                queue.fail("the record of its declaration was withdrawn".to_owned());
+            for change in dropped {
+                change.deleted.iter().for_each(|queue| queue.reopen());
+                for queue in change.declared {
+                    queue.fail("the record of its declaration was withdrawn".to_owned());
+                }
             }
-        }
+        })
     }
 
     fn retire(&self, old: Option<Arc<Snapshot>>, is_large: bool) {
@@ -531,7 +519,7 @@ impl Registry {
     /// like [`free_retired`](Self::free_retired); concurrent declarations wait for a part of it at most.
     pub fn tidy_routes(&self) {
         loop {
-            let mut staged = self.lock();
+            let mut staged = self.staged.lock();
             if staged.latest.router.is_tidy() || !staged.unpublished.is_empty() {
                 return;
             }
@@ -548,24 +536,24 @@ impl Registry {
 
     /// The snapshot with all staged changes.
     pub fn staged_snapshot(&self) -> Arc<Snapshot> {
-        self.lock().latest.clone()
+        self.staged.lock().latest.clone()
     }
 
     /// The snapshot with all staged changes, and the ticket after which it is the published one: answers based on it have to
     /// wait for that.
     pub fn staged(&self) -> (Arc<Snapshot>, Ticket) {
-        let staged = self.lock();
+        let staged = self.staged.lock();
         (staged.latest.clone(), staged.last_unpublished())
     }
 
     /// The objects with all staged changes.
     pub fn staged_topology(&self) -> Topology {
-        self.lock().latest.topology.clone()
+        self.staged.lock().latest.topology.clone()
     }
 
     /// The encoded model for a checkpoint, with the place of its last record.
     pub fn model_snapshot(&self) -> (Vec<u8>, Place) {
-        let staged = self.lock();
+        let staged = self.staged.lock();
         (staged.model.snapshot(), staged.last_record)
     }
 

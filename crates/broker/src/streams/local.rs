@@ -3,17 +3,15 @@
 //! Lock order is queue, then log. The log's lock is never held during a disk operation: disk threads request a job, run it, and
 //! report.
 
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::thread;
 
 use leveret_log::{
     DiskError, Done, Event as LogEvent, GroupId, Job, JobId, Lane, Log, LogId, Next, Position, ReadError, ReadPlan,
     StorageError, Wait,
 };
 use leveret_queue::{LatestPlace, Place, WaitReason, Watermarks};
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, RwLock};
 
 use super::{CommitStream, Record, Waiter};
 use crate::allowance::Allowance;
@@ -21,6 +19,7 @@ use crate::outbox::{Event, Wake};
 use crate::planted::{Bug, is_planted};
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::Nanos;
+use crate::whole::whole;
 
 const NOTHING: u8 = 0;
 /// A write that [`Log::next_small_write`] returns.
@@ -109,11 +108,6 @@ impl LocalStream {
         self.disk_full.load(Ordering::Relaxed)
     }
 
-    /// Locks the log.
-    fn lock(&self) -> LockedLog<'_> {
-        LockedLog { log: self.log.lock(), stream: self, was_panicking: thread::panicking() }
-    }
-
     /// Whether the node has to stop, see [`CommitStream::give_up`].
     pub fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
@@ -125,9 +119,9 @@ impl LocalStream {
     /// If the node is about to stop after a panic, since the log may be half changed.
     fn with_log<R>(&self, call: impl FnOnce(&mut Log, Nanos) -> R) -> R {
         let now = self.clock.load(Ordering::Relaxed);
-        let mut log = self.lock();
+        let mut log = self.log.lock();
         assert!(!self.is_broken(), "the node stops after a panic");
-        let result = call(&mut log, now);
+        let result = whole(|| self.give_up(), || call(&mut log, now));
         if !log.room() {
             self.room.store(false, Ordering::Relaxed);
         }
@@ -156,12 +150,12 @@ impl LocalStream {
 
     /// Reads the log.
     pub fn inspect<R>(&self, call: impl FnOnce(&Log) -> R) -> R {
-        call(&self.lock())
+        call(&self.log.lock())
     }
 
     /// Has the log synced up to `place`, which may have been appended only to be written.
     fn hurry(&self, place: Place) {
-        let mut log = self.lock();
+        let mut log = self.log.lock();
         log.hurry(place.number());
         let is_due = log.commit_waiting();
         drop(log);
@@ -204,7 +198,7 @@ impl LocalStream {
 
     /// The next job for a disk thread.
     pub fn next_job(&self, lane: Lane, now: Nanos) -> Next {
-        let mut log = self.lock();
+        let mut log = self.log.lock();
         let next = log.next_job(lane, now);
         // The commit lane may have found that it needs a file that the other lane creates. A retirement that begins to wait for
         // records allows the commit lane to continue in one more file.
@@ -222,7 +216,8 @@ impl LocalStream {
 
     /// The next small write, for the thread that was woken for it, if it still exists.
     pub fn next_small_write(&self, now: Nanos) -> Option<(JobId, Job)> {
-        self.lock().next_small_write(now)
+        let mut log = self.log.lock();
+        whole(|| self.give_up(), || log.next_small_write(now))
     }
 
     /// A job is done. Returns its messages that couldn't be read back: they are lost, and their queue has to fail.
@@ -235,8 +230,8 @@ impl LocalStream {
         result: Result<Done, DiskError>,
         now: Nanos,
     ) -> Result<Vec<ReadError>, StorageError> {
-        let mut log = self.lock();
-        let events = log.complete(id, result, now)?;
+        let mut log = self.log.lock();
+        let events = whole(|| self.give_up(), || log.complete(id, result, now))?;
         let room = log.room();
         // Under the lock, like appends: if two lanes report at once, the later check of the log decides.
         let had_room = self.room.swap(room, Ordering::Relaxed);
@@ -289,35 +284,6 @@ fn waiting(log: &Log, now: Nanos) -> u8 {
     }
 }
 
-/// The locked log. If its holder panics, the log may be half changed, and nothing goes on with it.
-struct LockedLog<'a> {
-    log: MutexGuard<'a, Log>,
-    stream: &'a LocalStream,
-    was_panicking: bool,
-}
-
-impl Deref for LockedLog<'_> {
-    type Target = Log;
-
-    fn deref(&self) -> &Log {
-        &self.log
-    }
-}
-
-impl DerefMut for LockedLog<'_> {
-    fn deref_mut(&mut self) -> &mut Log {
-        &mut self.log
-    }
-}
-
-impl Drop for LockedLog<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() && !self.was_panicking {
-            self.stream.give_up();
-        }
-    }
-}
-
 impl CommitStream for LocalStream {
     fn id(&self) -> StreamId {
         self.id
@@ -352,7 +318,7 @@ impl CommitStream for LocalStream {
     }
 
     fn appended(&self) -> Place {
-        Place::new(self.lock().appended())
+        Place::new(self.log.lock().appended())
     }
 
     fn notify(&self, awaited: Awaited, waiter: Waiter) {
@@ -393,7 +359,7 @@ impl CommitStream for LocalStream {
     }
 
     fn plan_read(&self, log: LogId, from: u64, bytes: usize) -> Option<ReadPlan> {
-        self.lock().plan_read(log, from, bytes)
+        self.log.lock().plan_read(log, from, bytes)
     }
 
     fn forget(&self, log: LogId) {
