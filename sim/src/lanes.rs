@@ -43,8 +43,8 @@ pub struct DiskLane {
     doing: Doing,
     /// Factor by which it is slower than a good disk.
     slowness: u64,
-    /// No job takes long.
-    is_quick: bool,
+    /// The duration of a sync, if it is a constant.
+    sync: Option<Nanos>,
     /// The log that the jobs belong to.
     stream: StreamId,
 }
@@ -54,7 +54,7 @@ impl DiskLane {
     #[must_use]
     pub fn new(stream: StreamId, lane: Lane, slowness: u64) -> Self {
         let source = Source::Lane(lane);
-        Self { source, wake: Arc::default(), at: Some(0), doing: Doing::Nothing, slowness, is_quick: false, stream }
+        Self { source, wake: Arc::default(), at: Some(0), doing: Doing::Nothing, slowness, sync: None, stream }
     }
 
     /// The lane for small writes of `commit`.
@@ -62,13 +62,12 @@ impl DiskLane {
     pub fn small_writes(commit: &Self) -> Self {
         let source = Source::SmallWrites { lane: commit.wake.clone() };
         let (slowness, stream) = (commit.slowness, commit.stream);
-        Self { source, wake: Arc::default(), at: None, doing: Doing::Nothing, slowness, is_quick: false, stream }
+        Self { source, wake: Arc::default(), at: None, doing: Doing::Nothing, slowness, sync: None, stream }
     }
 
-    /// From now on no job takes long.
-    pub fn quicken(&mut self) {
-        self.slowness = 1;
-        self.is_quick = true;
+    /// From now on syncs take at most this time, or exactly this if it is over a millisecond.
+    pub fn quicken(&mut self, sync: Nanos) {
+        self.sync = Some(sync);
     }
 
     /// The time of its next step; none before it is woken.
@@ -113,9 +112,10 @@ impl DiskLane {
             }
             Doing::Job(id, job) => {
                 let result = job.run(disk);
-                let took = match self.is_quick {
-                    true => duration(&job, random).min(500_000),
-                    false => duration(&job, random) * self.slowness,
+                let took = match self.sync {
+                    Some(sync) if sync > 1_000_000 && matches!(job, Job::Sync { .. }) => sync,
+                    Some(sync) => duration(&job, random).min(sync),
+                    None => duration(&job, random) * self.slowness,
                 };
                 self.doing = Doing::Result(id, result, clock.nanos() + took);
             }

@@ -100,7 +100,7 @@ pub struct World {
     pub is_gentle: bool,
     /// Most publishes only have to be written: batch after batch waits for no sync.
     pub is_rarely_synced: bool,
-    /// Disk and sockets are good ones.
+    /// Sockets are good ones.
     is_quick: bool,
     /// Queues that stopped by themselves, since the disk didn't return their data.
     pub failed: BTreeSet<String>,
@@ -240,10 +240,11 @@ impl World {
         Ok((world, report))
     }
 
-    /// From now on disk and sockets are good ones, so that rates and delays mean something.
-    pub fn quicken(&mut self) {
+    /// From now on sockets are good ones, and syncs take at most this time in nanoseconds, or exactly this if it is over a
+    /// millisecond: rates and delays mean something.
+    pub fn quicken(&mut self, sync: u64) {
         self.is_quick = true;
-        self.lanes.iter_mut().for_each(DiskLane::quicken);
+        self.lanes.iter_mut().for_each(|lane| lane.quicken(sync));
     }
 
     fn note_report(&mut self, report: &Report) {

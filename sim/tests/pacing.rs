@@ -142,9 +142,9 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(seed: u64, publishers: &[(Way, u64)], consumer: u64) -> Result<Self, Failure> {
+    fn new(seed: u64, sync: u64, publishers: &[(Way, u64)], consumer: u64) -> Result<Self, Failure> {
         let (mut world, _) = World::start(Arc::new(SimDisk::new()), leveret_log::Options::default(), seed)?;
-        world.quicken();
+        world.quicken(sync);
         let script = Script::start(&mut world)?;
         let client = &mut world.links[script.link].amqp091().client;
         let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
@@ -227,9 +227,10 @@ fn rate(count: u64, time: u64) -> u64 {
     count * 1_000_000_000 / time
 }
 
-fn run(seed: u64, publishers: &[(Way, u64)], consumer: u64) -> Shown {
+/// Runs publishers with their rates, and a consumer with its rate. A sync takes `sync` nanoseconds.
+fn run(seed: u64, sync: u64, publishers: &[(Way, u64)], consumer: u64) -> Shown {
     let run = || -> Result<Shown, Failure> {
-        let mut scene = Scene::new(seed, publishers, consumer)?;
+        let mut scene = Scene::new(seed, sync, publishers, consumer)?;
         let begin = scene.world.clock.nanos().next_multiple_of(LONG_PART);
         scene.run(begin + WARM_UP)?;
         let (sent, taken): (Vec<_>, _) = (scene.publishers.iter().map(|one| one.sent).collect(), scene.taken);
@@ -251,13 +252,14 @@ fn run(seed: u64, publishers: &[(Way, u64)], consumer: u64) -> Shown {
     run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"))
 }
 
+const QUICK: u64 = MS / 2;
 const WAYS: [Way; 3] = [Way::Confirms(100), Way::Blind, Way::Credit];
 
 #[test]
 fn a_queue_stays_short_at_the_rate_of_the_slower_side() {
     for way in WAYS {
         for (publisher, consumer) in [(11_000, 10_000), (15_000, 10_000), (10_000, 10_000), (10_000, 15_000)] {
-            let shown = run(1, &[(way, publisher)], consumer);
+            let shown = run(1, QUICK, &[(way, publisher)], consumer);
             let Shown { taken, taken_at_worst, standing, .. } = shown;
             let slower = publisher.min(consumer);
             let found = format!("{way:?}, {publisher}/{consumer}: {taken}/s, {taken_at_worst}/s, {standing} ns");
@@ -272,7 +274,7 @@ fn a_queue_stays_short_at_the_rate_of_the_slower_side() {
 #[test]
 fn a_consumer_slower_than_half_holds_nobody_back() {
     for way in WAYS {
-        let shown = run(2, &[(way, 10_000)], 3_000);
+        let shown = run(2, QUICK, &[(way, 10_000)], 3_000);
         assert!(shown.sent[0] >= 9_500, "{way:?}: {}", shown.sent[0]);
     }
 }
@@ -280,7 +282,7 @@ fn a_consumer_slower_than_half_holds_nobody_back() {
 #[test]
 fn paced_publishers_of_a_queue_starve_nobody() {
     let publishers = [(Way::Confirms(20), 5_000), (Way::Confirms(100), 5_000), (Way::Credit, 5_000)];
-    let shown = run(3, &publishers, 10_000);
+    let shown = run(3, QUICK, &publishers, 10_000);
     println!("{:?}, {} taken, {} ns", shown.sent, shown.taken, shown.standing);
     assert!(shown.taken >= 9_500, "{}", shown.taken);
     assert!(shown.standing <= 2 * TARGET, "{}", shown.standing);
@@ -288,8 +290,35 @@ fn paced_publishers_of_a_queue_starve_nobody() {
 }
 
 #[test]
+fn a_slow_disk_costs_no_rate() {
+    for way in [Way::Confirms(1000), Way::Credit] {
+        let shown = run(5, 10 * MS, &[(way, 11_000)], 10_000);
+        assert!(shown.taken >= 9_500, "{way:?}: {}", shown.taken);
+    }
+}
+
+#[test]
+fn many_publishers_without_confirms_are_paced_together() {
+    let shown = run(6, QUICK, &[(Way::Blind, 1_500); 8], 10_000);
+    println!("{:?}, {} taken, {} ns", shown.sent, shown.taken, shown.standing);
+    assert!(shown.taken >= 9_500, "{}", shown.taken);
+    assert!(shown.standing <= 2 * TARGET, "{}", shown.standing);
+}
+
+#[test]
+fn a_paced_queue_that_comes_to_rest_shows_it() {
+    let mut scene = Scene::new(7, QUICK, &[(Way::Credit, 11_000)], 10_000).unwrap();
+    let begin = scene.world.clock.nanos();
+    scene.run(begin + WARM_UP).unwrap();
+    assert!(waits(&scene).contains(&WaitReason::Pacing), "{:?}", waits(&scene));
+    scene.publishers.clear();
+    scene.run(begin + WARM_UP + 200 * MS).unwrap();
+    assert!(!waits(&scene).contains(&WaitReason::Pacing));
+}
+
+#[test]
 fn a_queue_whose_consumer_goes_lets_its_publishers_go() {
-    let mut scene = Scene::new(4, &[(Way::Confirms(100), 11_000)], 10_000).unwrap();
+    let mut scene = Scene::new(4, QUICK, &[(Way::Confirms(100), 11_000)], 10_000).unwrap();
     let begin = scene.world.clock.nanos();
     scene.run(begin + WARM_UP).unwrap();
     assert!(waits(&scene).contains(&WaitReason::Pacing), "{:?}", waits(&scene));

@@ -19,7 +19,7 @@ use crate::broker::Broker;
 use crate::deferred::{LetterRuns, Moving, Refused, Targets, Work};
 use crate::group::Group;
 use crate::headers::MessageHeaders;
-use crate::queue_handle::LocalQueue;
+use crate::queue_handle::{Audience, LocalQueue};
 use crate::registry::Snapshot;
 use crate::streams::Waiter;
 use crate::ticket::{Awaited, Ticket};
@@ -243,7 +243,8 @@ impl<'a> Letters<'a> {
                     return true;
                 }
                 let count = batch.len() as u32;
-                let published = target.publish(batch, 0, count, *persistent, None, self.now.monotonic);
+                let published =
+                    target.publish(batch, 0, count, *persistent, Audience::Several(None), self.now.monotonic);
                 let synced = published.awaited.synced();
                 wait.and(synced);
                 if !synced.is_nothing() {

@@ -13,7 +13,7 @@ use leveret_queue::{Departure, GetOutcome, Link, Peeked, Run, Signal};
 use crate::broker::Broker;
 use crate::headers::MessageHeaders;
 use crate::protocol::{Encoded, Spoken};
-use crate::queue_handle::{Later, QueueAnswer, QueueRef};
+use crate::queue_handle::{Audience, Later, QueueAnswer, QueueRef};
 use crate::route::{self, Publisher};
 use crate::settlement::Settlement;
 use crate::ticket::Ticket;
@@ -153,7 +153,7 @@ impl Broker {
         let mut published = PublishedDirectly { routed: true, wait: WaitFor::default() };
         let mut gone = 0;
         for queue in &route.queues {
-            let came = queue.publish(&batch, 0, 1, persistent, shared, now.monotonic);
+            let came = queue.publish(&batch, 0, 1, persistent, Audience::Several(shared), now.monotonic);
             published.wait.and(came.awaited.synced());
             gone += usize::from(came.is_gone);
             if !came.awaited.is_nothing() {

@@ -492,10 +492,11 @@ impl Registry {
                 (staged.model, staged.latest, staged.last_record) = (model, latest, record);
                 // A change that was tried on a copy of the dropped state is tried again.
                 staged.version += 1;
+                // Before anybody else can close them again.
+                dropped.iter().flat_map(|change| &change.deleted).for_each(|queue| queue.reopen());
                 dropped
             };
             for change in dropped {
-                change.deleted.iter().for_each(|queue| queue.reopen());
                 for queue in change.declared {
                     queue.fail("the record of its declaration was withdrawn".to_owned());
                 }

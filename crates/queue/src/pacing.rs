@@ -60,6 +60,8 @@ pub struct PublishSlot {
     pub at: Nanos,
     /// Number of messages that a publisher may send at once while it is paced.
     pub burst: u32,
+    /// Messages per second of all the queue's publishers.
+    pub per_second: u64,
 }
 
 impl PublishSlot {
@@ -158,6 +160,7 @@ pub(crate) struct Pacing {
     /// Unsettled messages at the last take, and at the begin of the window.
     unsettled: u64,
     unsettled_before: u64,
+    is_announced: bool,
     state: State,
 }
 
@@ -170,6 +173,7 @@ impl Pacing {
             takes: Rate::default(),
             unsettled: 0,
             unsettled_before: 0,
+            is_announced: false,
             state: State::Free { until: 0 },
         }
     }
@@ -182,17 +186,40 @@ impl Pacing {
         }
     }
 
-    /// Notes that messages were published while `ready` were ready. Returns the slot of the last of them.
-    pub(crate) fn arrived(&mut self, count: u64, ready: u64, now: Nanos) -> PublishSlot {
+    /// Notes that messages arrived while `ready` were ready.
+    pub(crate) fn arrived(&mut self, count: u64, ready: u64, now: Nanos) {
         self.window.arrived += count;
         self.window.least = self.window.least.min(ready);
         self.look(now);
+    }
+
+    /// The slot of the last of `count` messages that have [`arrived`](Self::arrived).
+    pub(crate) fn slot(&mut self, count: u64, now: Nanos) -> PublishSlot {
         let State::Paced(paced) = &mut self.state else { return PublishSlot::default() };
-        let from = paced.last_slot.max(now.saturating_sub(BURST)).min(now + AHEAD_MAX);
-        paced.last_slot = from + (u128::from(count) * u128::from(SECOND) / u128::from(paced.rate)) as u64;
+        let needed = (u128::from(count) * u128::from(SECOND) / u128::from(paced.rate)) as u64;
+        let from = paced.last_slot.max(now.saturating_sub(BURST));
+        paced.last_slot = (from + needed).min(now + AHEAD_MAX);
         paced.is_felt |= paced.last_slot > now;
+        // The more publishers wait for their slots, the less each of them sends at once.
+        let ahead = paced.last_slot.saturating_sub(now);
         let burst = u128::from(paced.rate) * u128::from(BURST) / u128::from(SECOND);
-        PublishSlot { at: paced.last_slot, burst: u32::try_from(burst).unwrap_or(u32::MAX).max(1) }
+        let burst = burst * u128::from(BURST) / u128::from(BURST + ahead);
+        let burst = u32::try_from(burst).unwrap_or(u32::MAX).max(1);
+        PublishSlot { at: paced.last_slot, burst, per_second: paced.rate }
+    }
+
+    /// The time at which [`look`](Self::look) is due if nothing happens until then, once for each time; `None` unless
+    /// publishers are paced.
+    pub(crate) fn announce(&mut self) -> Option<Nanos> {
+        let State::Paced(_) = self.state else { return None };
+        let is_known = std::mem::replace(&mut self.is_announced, true);
+        (!is_known).then_some(self.window.began + WINDOW_MAX)
+    }
+
+    /// The announced time has come.
+    pub(crate) fn due(&mut self, now: Nanos) {
+        self.is_announced = false;
+        self.look(now);
     }
 
     /// Notes that consumers took messages, that `ready` are left, and that consumers hold `unsettled`.
@@ -212,7 +239,13 @@ impl Pacing {
         }
         let window = std::mem::replace(&mut self.window, Window::beginning(now));
         if window.taken < TAKEN_MIN {
-            *self = Self::new(self.target, now);
+            let until = match self.state {
+                State::Free { until } => until,
+                State::Paced(_) => 0,
+            };
+            self.state = State::Free { until };
+            (self.arrivals, self.takes) = (Rate::default(), Rate::default());
+            self.unsettled_before = self.unsettled;
             return;
         }
         let before = std::mem::replace(&mut self.unsettled_before, self.unsettled);
@@ -225,7 +258,9 @@ impl Pacing {
                 self.arrivals.note(window.arrived, elapsed);
                 let is_known = self.takes.windows >= WINDOWS_MIN && self.arrivals.windows >= WINDOWS_MIN;
                 let arrivals = self.arrivals.per_second;
-                if is_standing && is_known && until <= now && takes >= arrivals / 2 {
+                // A queue that gets shorter fast enough by itself needs nothing.
+                let is_shrinking = arrivals < takes - takes / 16;
+                if is_standing && is_known && until <= now && takes >= arrivals / 2 && !is_shrinking {
                     self.state = State::Paced(Paced {
                         since: now,
                         floor: (arrivals / 2).max(1),
@@ -371,7 +406,8 @@ mod tests {
                 }
                 let count = self.due(0, publisher).min(self.window.saturating_sub(self.slots.len() as u64));
                 if count > 0 && self.read_again <= self.now {
-                    let slot = self.pacing.arrived(count, self.ready.len() as u64, self.now);
+                    self.pacing.arrived(count, self.ready.len() as u64, self.now);
+                    let slot = self.pacing.slot(count, self.now);
                     self.read_again = slot.read_again(true, self.now);
                     if slot.is_after(self.now) {
                         (0..count).for_each(|_| self.slots.push_back(slot.at));

@@ -71,7 +71,13 @@ impl Queue {
         pass!(self, queue => queue.submit(batch, index, count, now))
     }
 
-    /// The slot of the last of `count` messages that are being published; the queue's publishers are paced by it.
+    /// Notes messages that are being published.
+    #[inline]
+    pub fn arrived(&mut self, count: u32, now: Nanos) {
+        pass!(self, queue => queue.arrived(count, now));
+    }
+
+    /// The slot of the last of `count` messages that have [`arrived`](Self::arrived), for a publisher that waits for it.
     #[inline]
     pub fn slot(&mut self, count: u32, now: Nanos) -> PublishSlot {
         pass!(self, queue => queue.slot(count, now))

@@ -13,8 +13,11 @@ use super::error::Result;
 use super::held::{Answer, InputHold};
 use super::session::Session;
 use leveret_broker::queue_handle::{Later, QueueRef};
+
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
+use leveret_broker::turn_budget::CONTROL;
+use leveret_session::driven::Steps;
 use leveret_session::gone::GoneAt;
 
 /// A method that waits for its queue.
@@ -106,9 +109,11 @@ impl Session {
         }
     }
 
-    /// Whether answers that came may be handled: each of them may block input itself.
+    /// Whether answers that came may be handled: each of them may block input itself, or add a message to the output, which
+    /// the client has to read before.
     pub(super) fn takes_answers(&self) -> bool {
-        self.questions.are_signalled() && matches!(self.held, InputHold::No | InputHold::Asked)
+        let is_free = matches!(self.held, InputHold::No | InputHold::Asked);
+        self.questions.are_signalled() && is_free && !self.has_full_output()
     }
 
     /// Handles the answers that came, as far as the turn allows.
@@ -123,6 +128,7 @@ impl Session {
 
     fn take_answer(&mut self, channel: u16, now: Now) {
         let Some(question) = self.questions.waiting.remove(&channel) else { return };
+        self.client.budget.spend(CONTROL);
         // The frame that stopped the input is looked at again.
         self.held = InputHold::No;
         let result = match question {

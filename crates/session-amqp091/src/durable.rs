@@ -68,7 +68,7 @@ impl Session {
                 };
                 encode_method(contents.out(output, *number), *number, &method);
             }
-            if let Some(at) = confirms.next_paced().filter(|at| *at > now.monotonic) {
+            if let Some(at) = confirms.next_paced(now.monotonic) {
                 pace.wake_at(at);
             }
             let unanswered = confirms.unanswered();

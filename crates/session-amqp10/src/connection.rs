@@ -364,7 +364,11 @@ impl Steps for Connection {
 
     fn has_work(&self) -> bool {
         // If the socket is full, it wakes the task once it has room.
+        // A link whose question is forgotten, since it failed, is asked nothing any more.
+        let is_asked_in_vain =
+            matches!(self.held, InputHold::Asked { channel, handle } if !self.questions.hold(channel, handle));
         self.held == InputHold::NextTurn
+            || is_asked_in_vain
             || (self.phase == Phase::Running && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
             || (self.unfinished && self.client.output.len() < TURN_BYTES_MAX)
             || (!self.client.starved.is_empty() && self.client.output.is_empty())

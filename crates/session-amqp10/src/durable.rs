@@ -21,9 +21,15 @@ impl Connection {
     /// Unblocks input if what it waits for has been reached.
     pub(crate) fn end_reached_hold(&mut self, now: Now) {
         let goes_on = match self.held {
-            InputHold::Again { ticket } => {
-                self.going.ticket().is_some() && self.client.broker.streams.is_durable(ticket)
-            }
+            InputHold::Again { ticket } => match self.going.ticket() {
+                Some(gone_at) => {
+                    // An answer may be there before its signal.
+                    let ticket = ticket.or_later(gone_at);
+                    self.held = InputHold::Again { ticket };
+                    self.client.broker.streams.is_durable(ticket)
+                }
+                None => false,
+            },
             InputHold::LogRoom => !self.publishes_wait(),
             InputHold::Upload => self.client.unwritten.is_low(),
             InputHold::Body { channel, handle } => self.body_is_written(channel, handle, now),

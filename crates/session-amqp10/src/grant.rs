@@ -88,13 +88,21 @@ impl Grant {
     /// sent a flow.
     #[must_use]
     pub(crate) fn top_up(&mut self, unconfirmed: u32, pace: Pace) -> bool {
-        self.top_up_to(self.limit_at(pace), unconfirmed)
+        let limit = self.limit_at(pace);
+        if self.is_held_back(limit, limit, unconfirmed) {
+            self.held_back |= self.credit <= limit / 2;
+            return false;
+        }
+        self.give(limit, limit, unconfirmed)
     }
 
-    /// Like [`top_up`](Self::top_up), with no more than `burst` messages at once: the link's queue paces its publishers.
+    /// Like [`top_up`](Self::top_up), with credit for no more than `burst` messages at once: the link's queue paces its
+    /// publishers. As many messages as usual may be on their way to the disk.
     #[must_use]
     pub(crate) fn top_up_paced(&mut self, unconfirmed: u32, pace: Pace, burst: u32) -> bool {
-        self.top_up_to(self.limit_at(pace).min(burst), unconfirmed)
+        let limit = self.limit_at(pace);
+        let credit_max = limit.min(burst);
+        !self.is_held_back(limit, credit_max, unconfirmed) && self.give(limit, credit_max, unconfirmed)
     }
 
     fn limit_at(&self, pace: Pace) -> u32 {
@@ -104,19 +112,18 @@ impl Grant {
         }
     }
 
-    fn top_up_to(&mut self, limit: u32, unconfirmed: u32) -> bool {
-        if self.credit > limit / 2 {
-            return false;
+    /// Whether nothing is granted now.
+    fn is_held_back(&self, limit: u32, credit_max: u32, unconfirmed: u32) -> bool {
+        if self.credit > credit_max / 2 {
+            return true;
         }
-        let most = self.on_their_way_max(limit);
-        if unconfirmed >= limit || unconfirmed + self.credit >= most {
-            self.held_back = true;
-            // No message is on its way whose confirm could bring the next grant: one message is always allowed.
-            if unconfirmed > 0 || self.credit > 0 {
-                return false;
-            }
-        }
-        let credit = limit.min(most.saturating_sub(unconfirmed)).max(1);
+        let is_full = unconfirmed >= limit || unconfirmed + self.credit >= self.on_their_way_max(limit);
+        // If no message is on its way whose confirm could bring the next grant, one message is always allowed.
+        is_full && (unconfirmed > 0 || self.credit > 0)
+    }
+
+    fn give(&mut self, limit: u32, credit_max: u32, unconfirmed: u32) -> bool {
+        let credit = credit_max.min(self.on_their_way_max(limit).saturating_sub(unconfirmed)).max(1);
         let more = credit > self.credit;
         self.credit = self.credit.max(credit);
         more

@@ -28,6 +28,9 @@ pub struct Confirm {
     pub accepted: bool,
 }
 
+/// Number of paced publishes that are looked at for one that is durable: they are in order by time, and nearly by place.
+const DUE_LOOKED_AT: usize = 64;
+
 /// The unanswered publishes of one channel.
 #[derive(Debug, Default)]
 pub struct Confirms {
@@ -70,14 +73,14 @@ impl Confirms {
         }
     }
 
-    /// The time at which the next paced publish may be answered.
-    pub fn next_paced(&self) -> Option<Nanos> {
-        self.paced.first_key_value().map(|((at, _), _)| *at)
+    /// The next time at which a paced publish may be answered. Those that are due already wait for the disk.
+    pub fn next_paced(&self, now: Nanos) -> Option<Nanos> {
+        self.paced.range((now + 1, 0)..).next().map(|((at, _), _)| *at)
     }
 
     /// A paced publish whose time has come.
     fn pop_paced(&mut self, reached: &impl Fn(StreamId) -> Watermarks, now: Nanos) -> Option<ConfirmRun> {
-        let mut due = self.paced.iter().take_while(|((at, _), _)| *at <= now);
+        let mut due = self.paced.iter().take_while(|((at, _), _)| *at <= now).take(DUE_LOOKED_AT);
         let (key, _) = due.find(|(_, (wait, _))| wait.is_reached(reached))?;
         let key = *key;
         self.paced.remove(&key).map(|(_, run)| run)
@@ -244,7 +247,7 @@ mod tests {
         confirms.publish(1, durable(2), true);
         confirms.publish_paced(1, durable(3), 200);
         confirms.publish(2, durable(4), true);
-        assert_eq!((confirms.unanswered(), confirms.next_paced()), (6, Some(100)));
+        assert_eq!((confirms.unanswered(), confirms.next_paced(0)), (6, Some(100)));
         let one = |sequence, multiple| Some(Confirm { sequence, multiple, accepted: true });
         let is_durable = at(4);
         assert_eq!(confirms.next(&is_durable, 50), one(3, false));
@@ -253,9 +256,9 @@ mod tests {
         assert_eq!(confirms.next(&is_durable, 50), None);
         assert_eq!(confirms.next(&at(0), 150), None, "it isn't durable");
         assert_eq!(confirms.next(&is_durable, 150), one(2, true));
-        assert_eq!((confirms.unanswered(), confirms.next_paced()), (1, Some(200)));
+        assert_eq!((confirms.unanswered(), confirms.next_paced(150)), (1, Some(200)));
         assert_eq!(confirms.next(&is_durable, 200), one(4, false));
-        assert_eq!((confirms.unanswered(), confirms.next_paced()), (0, None));
+        assert_eq!((confirms.unanswered(), confirms.next_paced(200)), (0, None));
         confirms.publish(1, durable(4), true);
         assert_eq!(confirms.next(&is_durable, 200), one(7, false));
     }

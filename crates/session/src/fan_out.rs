@@ -13,7 +13,7 @@ use leveret_queue::PublishSlot;
 use crate::client_connection::ClientConnection;
 use leveret_broker::bodies::BodyFile;
 use leveret_broker::planted::{Bug, is_planted};
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{Audience, QueueRef};
 use leveret_broker::route::Route;
 use leveret_broker::shared_messages::REFERENCE_BYTES;
 use leveret_broker::time::Nanos;
@@ -120,12 +120,16 @@ impl FanOut {
         let count = batch.len() as u32;
         // For a single queue, the bytes of a read already bound the work.
         let cost = if queues.len() > 1 { cost(count) } else { 0 };
+        let audience = match (queues.len(), *shared) {
+            (1, None) => Audience::Alone,
+            (_, shared) => Audience::Several(shared),
+        };
         let begin = self.next;
         while let Some(queue) = queues.get(self.next) {
             if self.next > begin && client.budget.is_spent() {
                 return false;
             }
-            let published = queue.publish(batch, 0, count, *persistent, *shared, now);
+            let published = queue.publish(batch, 0, count, *persistent, audience, now);
             self.gone += usize::from(published.is_gone);
             self.slot = published.slot;
             if published.accepted < self.accepted {
@@ -150,7 +154,6 @@ impl FanOut {
     /// Finishes a run that all queues were offered: requesters that wait for it get it, and it is counted.
     pub fn end(self, client: &mut ClientConnection) -> FannedOut {
         let Self { route, batch, is_refused, accepted, wait, refusing, gone, slot, .. } = self;
-        let slot = if route.queues.len() == 1 { slot } else { PublishSlot::default() };
         if let Some(last) = route.queues.last().filter(|_| !is_refused) {
             client.undurable.note_confirm(&wait, last);
         }

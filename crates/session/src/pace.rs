@@ -10,6 +10,8 @@ const SHOWN: Nanos = 100_000_000;
 const OWN_WINDOW: Nanos = 10_000_000;
 /// A publisher may be ahead of its own slots by this time.
 const OWN_BURST: Nanos = 2_000_000;
+/// A new publisher has this part, 1 in 4, of the rate of all.
+const NEW_SHARE: u64 = 4;
 const SECOND: u64 = 1_000_000_000;
 
 /// The pacing of one connection's publishes.
@@ -79,7 +81,7 @@ impl Pace {
             self.wake = None;
         }
         if self.last + SHOWN <= now {
-            self.last = 0;
+            (self.last, self.burst) = (0, usize::MAX);
         }
     }
 
@@ -99,7 +101,7 @@ pub struct OwnRate {
     count: u64,
     /// Messages per second while it wasn't paced; 0 if unknown.
     per_second: u64,
-    /// Its last slot at half of that rate.
+    /// Its last slot.
     last: Nanos,
 }
 
@@ -110,12 +112,13 @@ impl OwnRate {
             self.measure(count, now);
             return slot;
         }
-        if self.per_second == 0 {
-            return slot;
-        }
-        let half = (self.per_second / 2).max(1);
-        self.last = self.last.max(now.saturating_sub(OWN_BURST)) + u64::from(count) * SECOND / half;
-        PublishSlot { at: slot.at.min(self.last), ..slot }
+        // One that came while the others were paced already begins with a part of their rate.
+        let had = if self.per_second == 0 { slot.per_second / NEW_SHARE } else { self.per_second };
+        let half = (had / 2).max(1);
+        let own = self.last.max(now.saturating_sub(OWN_BURST)) + u64::from(count) * SECOND / half;
+        // Its queue's slot: time in which it sent more than half isn't held against it.
+        self.last = own.min(slot.at);
+        PublishSlot { at: self.last, ..slot }
     }
 
     fn measure(&mut self, count: u32, now: Nanos) {
@@ -142,21 +145,21 @@ mod tests {
 
     #[test]
     fn publishers_without_confirms_are_read_later_than_others() {
-        let slot = PublishSlot { at: 103 * MS, burst: 10 };
+        let slot = PublishSlot { at: 103 * MS, burst: 10, per_second: 1000 };
         let mut pace = Pace::default();
         pace.published(slot, false, 100 * MS);
         assert!(pace.holds_input() && pace.is_shown());
         assert_eq!(pace.next_turn(), Some(103 * MS));
         pace.pass(103 * MS);
         assert!(!pace.holds_input());
-        pace.published(PublishSlot { at: 150 * MS, burst: 10 }, false, 103 * MS);
+        pace.published(PublishSlot { at: 150 * MS, burst: 10, per_second: 1000 }, false, 103 * MS);
         assert_eq!(pace.next_turn(), Some(108 * MS), "at most five milliseconds");
 
         let mut pace = Pace::default();
         pace.published(slot, true, 100 * MS);
         assert!(!pace.holds_input(), "its confirms come later");
         assert_eq!(pace.next_turn(), Some(103 * MS));
-        pace.published(PublishSlot { at: 122 * MS, burst: 10 }, true, 100 * MS);
+        pace.published(PublishSlot { at: 122 * MS, burst: 10, per_second: 1000 }, true, 100 * MS);
         assert!(pace.holds_input(), "it has too many unconfirmed");
         assert_eq!(pace.next_turn(), Some(102 * MS));
     }
@@ -164,8 +167,9 @@ mod tests {
     #[test]
     fn a_publisher_keeps_half_of_the_rate_that_it_had() {
         let mut own = OwnRate::default();
-        let late = |now| PublishSlot { at: now + 50 * MS, burst: 10 };
-        assert_eq!(own.slot(late(0), 10, 0), late(0), "its rate is unknown");
+        let late = |now| PublishSlot { at: now + 50 * MS, burst: 10, per_second: 1000 };
+        assert_eq!(own.slot(late(0), 1, 0).at, 8 * MS, "its rate is unknown: half of a quarter of the queue's");
+        let mut own = OwnRate::default();
         for ms in 1..=100 {
             assert_eq!(own.slot(PublishSlot::default(), 10, ms * MS), PublishSlot::default());
         }
@@ -174,14 +178,19 @@ mod tests {
         assert!(first <= now, "the first ones are those that it might have sent before");
         let second = own.slot(late(now), 100, now).at - first;
         assert!((19 * MS..=21 * MS).contains(&second), "5,000 in a second: {second}");
-        let soon = PublishSlot { at: now + MS, burst: 10 };
+        for ms in 100..60_000 {
+            own.slot(PublishSlot { at: ms * MS + 1, ..late(0) }, 10, ms * MS);
+        }
+        let now = 60_000 * MS;
+        assert!(own.slot(late(now), 10, now).at <= now + 12 * MS, "time at more than half isn't held against it");
+        let soon = PublishSlot { at: now + MS, burst: 10, per_second: 1000 };
         assert_eq!(own.slot(soon, 100, now), soon);
     }
 
     #[test]
     fn listings_show_it_until_some_time_after_the_last_slot() {
         let mut pace = Pace::default();
-        pace.granted(PublishSlot { at: 103 * MS, burst: 10 }, 100 * MS);
+        pace.granted(PublishSlot { at: 103 * MS, burst: 10, per_second: 1000 }, 100 * MS);
         pace.wake_at(102 * MS);
         assert_eq!(pace.next_turn(), Some(102 * MS));
         pace.pass(150 * MS);

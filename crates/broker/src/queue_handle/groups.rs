@@ -40,6 +40,7 @@ impl QueueHandle {
                 Placement::Volatile
             };
             queue.submitted(submission, batch.clone(), index, placement, now, effects);
+            queue.arrived(submission.accepted, now);
             submission.accepted
         });
         group.touch(self);

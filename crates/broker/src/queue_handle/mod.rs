@@ -83,6 +83,15 @@ impl Published {
     }
 }
 
+/// The queues that get a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// This queue alone: it paces the publisher.
+    Alone,
+    /// Other queues, too, or a publisher that can't be paced; with the message's number if it is in the shared log.
+    Several(Option<u64>),
+}
+
 /// A queue on this node. Everything outside knows it by a [`QueueRef`].
 pub(crate) struct QueueHandle {
     info: Arc<QueueInfo>,
@@ -294,17 +303,21 @@ impl QueueHandle {
         }
     }
 
-    /// Offers `count` messages of a batch from `index` on. With `shared`, the batch is stored in the shared log from that
-    /// number on, for this queue among others.
+    /// Offers `count` messages of a batch from `index` on. A batch in the shared log is stored there from its number on, for
+    /// this queue among others.
     pub(crate) fn publish(
         self: &Arc<Self>,
         batch: &Arc<Batch>,
         index: u32,
         count: u32,
         persistent: bool,
-        shared: Option<u64>,
+        audience: Audience,
         now: Nanos,
     ) -> Published {
+        let shared = match audience {
+            Audience::Alone => None,
+            Audience::Several(shared) => shared,
+        };
         let shared = shared.filter(|_| persistent && self.is_durable()).map(|first| first + u64::from(index));
         let mut referred = 0;
         let published = self.with(|queue, effects| {
@@ -347,7 +360,12 @@ impl QueueHandle {
             let ticket = Ticket::new(self.stream.id(), queue.pending_place());
             let awaited = if written { Awaited::written(ticket) } else { Awaited::durable(ticket) };
             let (accepted, is_behind) = (submission.accepted, queue.is_behind());
-            Published { accepted, awaited, is_behind, is_gone: false, slot: queue.slot(accepted, now) }
+            queue.arrived(accepted, now);
+            let slot = match audience {
+                Audience::Alone => queue.slot(accepted, now),
+                Audience::Several(_) => PublishSlot::default(),
+            };
+            Published { accepted, awaited, is_behind, is_gone: false, slot }
         });
         let published = published.unwrap_or_else(Published::none);
         if let Some(first) = shared.filter(|_| referred < count) {

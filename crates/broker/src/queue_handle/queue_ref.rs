@@ -14,7 +14,7 @@ use leveret_queue::{
 };
 
 use super::asked::{Later, QueueAnswer};
-use super::{LocalQueue, NoConsumer, Published, Reason};
+use super::{Audience, LocalQueue, NoConsumer, Published, Reason};
 use crate::bodies::BodyOwner;
 use crate::group::Group;
 use crate::outbox::Outbox;
@@ -96,10 +96,10 @@ impl QueueRef {
         index: u32,
         count: u32,
         persistent: bool,
-        shared: Option<u64>,
+        audience: Audience,
         now: Nanos,
     ) -> Published {
-        pass!(self, queue => queue.publish(batch, index, count, persistent, shared, now))
+        pass!(self, queue => queue.publish(batch, index, count, persistent, audience, now))
     }
 
     /// Offers messages as part of a group; returns how many, from the first on, the queue accepted. Persistent ones become part

@@ -13,6 +13,7 @@ use crate::bodies::Bodies;
 use crate::deferred::Deferred;
 use crate::group::Group;
 use crate::outbox::{Event, Outbox, Wake};
+use crate::queue_handle::Audience;
 use crate::queue_metrics::QueueSums;
 use crate::reads::Reads;
 use crate::recovery::Recovered;
@@ -90,7 +91,7 @@ impl Fixture {
         for _ in 0..count {
             builder.push(&Envelope { durable: persistent, ..Envelope::default() }, b"\0\0", b"body");
         }
-        self.queue.publish(&Arc::new(builder.finish()), 0, count, persistent, None, 0);
+        self.queue.publish(&Arc::new(builder.finish()), 0, count, persistent, Audience::Alone, 0);
         self.sync();
         self.queue.apply();
         let link: Arc<dyn Link> = self.outbox.clone();

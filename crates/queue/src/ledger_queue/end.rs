@@ -57,6 +57,7 @@ impl ClassicQueue {
 
     fn stop(&mut self, effects: &mut Effects) {
         self.consumers.cancel_all(effects);
+        self.pacing = None;
         self.reads.signal_getters(effects);
         self.contents.clear();
         self.reads.unblock();

@@ -21,10 +21,14 @@ impl ClassicQueue {
 
     /// The next deadline, if it is sooner than the one announced before.
     pub fn announce_deadline(&mut self) -> Option<Nanos> {
-        if !self.clock.has_deadlines() || self.state != QueueState::Running {
+        if self.state != QueueState::Running {
             return None;
         }
-        self.clock.announce(self.consumers.len() > 0)
+        let pacing = self.pacing.as_mut().and_then(|pacing| pacing.announce());
+        if !self.clock.has_deadlines() {
+            return pacing;
+        }
+        [pacing, self.clock.announce(self.consumers.len() > 0)].into_iter().flatten().min()
     }
 
     /// The time when the queue expires if it isn't used until then.
@@ -62,6 +66,9 @@ impl ClassicQueue {
         self.clock.forget_announced();
         if self.state != QueueState::Running {
             return false;
+        }
+        if let Some(pacing) = &mut self.pacing {
+            pacing.due(now);
         }
         let now_ms = self.clock.wall_ms(now);
         let mut left = most;

@@ -5,10 +5,17 @@ use crate::ledger_queue::ClassicQueue;
 use crate::pacing::{Pacing, PublishSlot};
 
 impl ClassicQueue {
-    /// The slot of the last of `count` messages that are being published.
-    pub fn slot(&mut self, count: u32, now: Nanos) -> PublishSlot {
+    /// Notes messages that are being published.
+    pub fn arrived(&mut self, count: u32, now: Nanos) {
         let ready = self.ready.messages();
-        self.pacing.as_mut().map_or(PublishSlot::default(), |pacing| pacing.arrived(u64::from(count), ready, now))
+        if let Some(pacing) = &mut self.pacing {
+            pacing.arrived(u64::from(count), ready, now);
+        }
+    }
+
+    /// The slot of the last of `count` messages that have [`arrived`](Self::arrived), for a publisher that waits for it.
+    pub fn slot(&mut self, count: u32, now: Nanos) -> PublishSlot {
+        self.pacing.as_mut().map_or(PublishSlot::default(), |pacing| pacing.slot(u64::from(count), now))
     }
 
     /// Notes that a consumer took messages.

@@ -88,6 +88,7 @@ impl ClassicQueue {
         for id in consumers {
             self.consumers.remove(*id);
         }
+        self.end_pacing();
         if !consumers.is_empty() {
             self.changed = now;
             self.used(now);

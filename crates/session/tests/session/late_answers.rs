@@ -246,3 +246,32 @@ fn a_get_of_a_stored_message_is_answered_once_it_is_read() {
         assert!(stage.reads > 0);
     }
 }
+
+#[test]
+fn a_client_that_does_not_read_gets_no_more_than_fits() {
+    const CHANNELS: u16 = 60;
+    const BODY: usize = 100_000;
+    for answers_late in [false, true] {
+        let mut stage = Stage::with(Settings { answers_late, ..Settings::default() });
+        let link = stage.connect();
+        let client = &mut stage.links[link].client;
+        client.declare_queue(1, b"q", QueueDeclare::default(), &FieldTable::new());
+        for channel in 2..=CHANNELS {
+            client.open_channel(channel);
+        }
+        for _ in 0..CHANNELS {
+            client.publish(1, b"", b"q", false, &[0, 0], &vec![7; BODY]);
+        }
+        stage.settle();
+        stage.links[link].told();
+        stage.links[link].reads = false;
+        (1..=CHANNELS).for_each(|channel| stage.links[link].client.get(channel, b"q", true));
+        stage.settle();
+        let waits = stage.links[link].connection.output().len();
+        assert!((1 << 20..(1 << 20) + 2 * BODY).contains(&waits), "late {answers_late}: {waits} bytes");
+        stage.links[link].reads = true;
+        stage.settle();
+        let got = told(&mut stage, link);
+        assert_eq!(got.iter().filter(|told| told.starts_with("got")).count(), usize::from(CHANNELS));
+    }
+}
