@@ -242,6 +242,7 @@ impl<S: Steps> Session for Driven<S> {
         client.pace.pass(now.monotonic);
         let delivers = self.0.go_on(now);
         let client = self.0.client_mut();
+        let has_earlier_events = !client.events.is_empty();
         client.outbox.drain_after(&mut client.events);
         while !self.0.client().budget.is_spent()
             && let Some(event) = self.0.client_mut().events.pop_front()
@@ -250,6 +251,10 @@ impl<S: Steps> Session for Driven<S> {
             self.event(event, now);
         }
         let client = self.0.client_mut();
+        if has_earlier_events {
+            // Those in the outbox weren't taken, and have woken this connection already: it isn't woken again for them.
+            client.outbox.drain_after(&mut client.events);
+        }
         if client.gone {
             // Work that ended in this turn may have published; those runs still have to be applied.
             client.hand_over();
