@@ -19,6 +19,7 @@
 #include <proton/delivery.h>
 #include <proton/link.h>
 #include <proton/proactor.h>
+#include <proton/sasl.h>
 #include <proton/session.h>
 #include <proton/transport.h>
 
@@ -162,7 +163,9 @@ int main(int argc, char **argv) {
   char address[PN_MAX_ADDR];
   pn_proactor_addr(address, sizeof address, argv[2], argv[3]);
   pn_proactor_t *proactor = pn_proactor();
-  pn_proactor_connect2(proactor, NULL, NULL, address);
+  pn_transport_t *transport = pn_transport();
+  pn_sasl_allowed_mechs(pn_sasl(transport), "ANONYMOUS");
+  pn_proactor_connect2(proactor, NULL, transport, address);
   for (bool goes_on = true; goes_on;) {
     pn_event_batch_t *events = pn_proactor_wait(proactor);
     for (pn_event_t *event; goes_on && (event = pn_event_batch_next(events));) goes_on = handle(event);
