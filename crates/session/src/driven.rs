@@ -252,7 +252,7 @@ impl<S: Steps> Session for Driven<S> {
         }
         let client = self.0.client_mut();
         if has_earlier_events {
-            // Those in the outbox weren't taken, and have woken this connection already: it isn't woken again for them.
+            // Later ones in the outbox weren't taken, and have woken this connection already: it isn't woken again for them.
             client.outbox.drain_after(&mut client.events);
         }
         if client.gone {
