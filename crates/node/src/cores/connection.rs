@@ -6,11 +6,11 @@ use std::task::{Context, Poll, ready};
 
 use leveret_broker::{Broker, Connection, Nanos, Now, Peer, Protocols};
 use tokio::io::ReadBuf;
-use tokio::time::{Sleep, sleep_until};
 use tracing::debug;
 
 use super::Core;
 use super::linger::Linger;
+use super::precise::PreciseTimer;
 use super::stream::Stream;
 use super::timers::Alarm;
 use super::wake::TaskWake;
@@ -39,8 +39,8 @@ pub(crate) struct ConnectionTask {
     held_back: bool,
     /// The deadline that is armed in the core's wheel.
     armed: Option<Nanos>,
-    /// The next turn of a paced publisher, to the millisecond, and its timer.
-    pace: Option<(Nanos, Pin<Box<Sleep>>)>,
+    /// The timer for the next turn of a paced publisher.
+    pace: PreciseTimer,
     last_words: Option<LastWords>,
     lingering: Option<Linger>,
     disconnected: bool,
@@ -89,7 +89,7 @@ impl ConnectionTask {
             kept: Vec::new(),
             held_back: false,
             armed: None,
-            pace: None,
+            pace: PreciseTimer::default(),
             last_words: None,
             lingering: None,
             disconnected: false,
@@ -252,15 +252,7 @@ impl ConnectionTask {
 
     /// Paced publishers wait for milliseconds, for which the core's wheel is too coarse.
     fn arm_pace(&mut self, cx: &mut Context<'_>) {
-        let Some(at) = self.connection.next_pace() else {
-            self.pace = None;
-            return;
-        };
-        if self.pace.as_ref().is_none_or(|(armed, _)| *armed != at) {
-            self.pace = Some((at, Box::pin(sleep_until(self.core.clock.instant(at).into()))));
-        }
-        if self.pace.as_mut().is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready()) {
-            self.pace = None;
+        if self.pace.is_due(self.connection.next_pace(), &self.core.clock, cx) {
             cx.waker().wake_by_ref();
         }
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use leveret_broker::{Broker, Nanos};
-use tokio::time::{Sleep, sleep_until};
 
 use super::Core;
+use super::precise::PreciseTimer;
 use super::wake::TaskWake;
 
 /// Deadlines of queues within this time share one wake-up: at most 200 wake-ups a second, and no message expires later
@@ -20,8 +20,7 @@ const TICK_NS: Nanos = 5_000_000;
 pub(crate) struct DeferredTask {
     core: Arc<Core>,
     broker: Arc<Broker>,
-    /// The timer, and the time at which it wakes the task.
-    sleep: Option<(Nanos, Pin<Box<Sleep>>)>,
+    timer: PreciseTimer,
 }
 
 impl DeferredTask {
@@ -30,24 +29,14 @@ impl DeferredTask {
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
         let wake = Arc::new(TaskWake::new(waker, core.mailbox.clone()));
         broker.deferred.set_wake(core.index, wake);
-        Self { core, broker, sleep: None }.await;
+        Self { core, broker, timer: PreciseTimer::default() }.await;
     }
 
     /// Arms the wake-up for the next due work. True if something is due already.
     fn arm(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(deadline) = self.broker.deferred.next_deadline(self.core.index) else {
-            self.sleep = None;
-            return false;
-        };
-        let at = deadline.div_ceil(TICK_NS).saturating_mul(TICK_NS);
-        if self.sleep.as_ref().is_none_or(|(armed, _)| *armed != at) {
-            self.sleep = Some((at, Box::pin(sleep_until(self.core.clock.instant(at).into()))));
-        }
-        let is_due = self.sleep.as_mut().is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());
-        if is_due {
-            self.sleep = None;
-        }
-        is_due
+        let deadline = self.broker.deferred.next_deadline(self.core.index);
+        let at = deadline.map(|deadline| deadline.div_ceil(TICK_NS).saturating_mul(TICK_NS));
+        self.timer.is_due(at, &self.core.clock, cx)
     }
 }
 

@@ -10,6 +10,7 @@ mod load;
 mod mailbox;
 mod pause;
 mod population;
+mod precise;
 mod proxy;
 mod stream;
 mod timers;
