@@ -332,33 +332,32 @@ impl World {
     /// # Errors
     /// A broken rule.
     pub fn step(&mut self) -> Result<bool, Failure> {
+        self.step_before(u64::MAX)
+    }
+
+    /// Makes one step before `limit`, in nanoseconds of the clock. False if nothing can move until then; the clock is there
+    /// afterwards.
+    ///
+    /// # Errors
+    /// A broken rule.
+    pub fn step_until(&mut self, limit: u64) -> Result<bool, Failure> {
+        let has_moved = self.step_before(limit)?;
+        if !has_moved {
+            self.pass_time(limit);
+        }
+        Ok(has_moved)
+    }
+
+    fn step_before(&mut self, limit: u64) -> Result<bool, Failure> {
         if self.stopped.is_some() {
             return Ok(false);
         }
         self.clock.advance(self.random.below(4_000));
         if !self.can_act() {
-            let Some(next) = self.next_time() else { return Ok(false) };
+            let Some(next) = self.next_time().filter(|at| *at < limit) else { return Ok(false) };
             self.pass_time(next);
             if !self.can_act() {
                 return Ok(true);
-            }
-        }
-        self.act_once()?;
-        Ok(true)
-    }
-
-    /// Makes one step no later than `limit`, in nanoseconds of the clock. False if nothing can move until then; the clock is
-    /// there afterwards.
-    ///
-    /// # Errors
-    /// A broken rule.
-    pub fn step_until(&mut self, limit: u64) -> Result<bool, Failure> {
-        self.clock.advance(self.random.below(4_000));
-        if !self.can_act() {
-            let next = self.next_time().filter(|at| *at < limit);
-            self.pass_time(next.unwrap_or(limit));
-            if next.is_none() || !self.can_act() {
-                return Ok(next.is_some());
             }
         }
         self.act_once()?;

@@ -125,22 +125,14 @@ fn simple<'a>(map: MapRef<'a>, name: &str) -> Option<Header<'a>> {
 
 impl<'a> From<leveret_amqp091::Value<'a>> for Header<'a> {
     fn from(value: leveret_amqp091::Value<'a>) -> Self {
-        use leveret_amqp091::Value;
-        match value {
-            Value::Void => Self::Void,
-            Value::Bool(value) => Self::Bool(value),
-            Value::I8(value) => Self::Integer(value.into()),
-            Value::U8(value) => Self::Integer(value.into()),
-            Value::I16(value) => Self::Integer(value.into()),
-            Value::U16(value) => Self::Integer(value.into()),
-            Value::I32(value) => Self::Integer(value.into()),
-            Value::U32(value) => Self::Integer(value.into()),
-            Value::I64(value) => Self::Integer(value.into()),
-            Value::F32(value) => Self::Double(value.into()),
-            Value::F64(value) => Self::Double(value),
-            Value::Timestamp(seconds) => Self::Timestamp(i128::from(seconds) * 1000),
-            Value::LongString(bytes) | Value::Bytes(bytes) => Self::Bytes(bytes),
-            Value::Decimal(_) | Value::Array(_) | Value::Table(_) => Self::Complex(value.into()),
+        match Field::from(value) {
+            Field::Void => Self::Void,
+            Field::Bool(value) => Self::Bool(value),
+            Field::Integer(value) => Self::Integer(value.into()),
+            Field::Double(value) => Self::Double(value),
+            Field::Timestamp(seconds) => Self::Timestamp(i128::from(seconds) * 1000),
+            Field::String(bytes) | Field::Bytes(bytes) => Self::Bytes(bytes),
+            complex @ (Field::Decimal { .. } | Field::Array(_) | Field::Table(_)) => Self::Complex(complex),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The part of a connection that the pacing of queues holds back, see [`leveret_queue::PublishSlot`].
 
-use leveret_broker::time::Nanos;
+use leveret_broker::time::{Nanos, SECOND};
 use leveret_queue::PublishSlot;
 
 /// Time after the last slot that a publisher waited for until listings show it as free again.
@@ -12,7 +12,6 @@ const OWN_WINDOW: Nanos = 10_000_000;
 const OWN_BURST: Nanos = 2_000_000;
 /// A new publisher has this part, 1 in 4, of the rate of all.
 const NEW_SHARE: u64 = 4;
-const SECOND: u64 = 1_000_000_000;
 
 /// The pacing of one connection's publishes.
 #[derive(Debug)]

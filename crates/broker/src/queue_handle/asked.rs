@@ -24,7 +24,7 @@ pub struct Later<T>(Arc<Mutex<State<T>>>);
 pub(crate) struct AnswerPlace<T: Default>(Option<Arc<Mutex<State<T>>>>);
 
 enum State<T> {
-    /// Nobody is to be notified yet.
+    /// No link is to be notified yet.
     Open,
     /// This link is signalled with this key.
     Notify(Arc<dyn Link>, u64),
