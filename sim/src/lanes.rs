@@ -65,7 +65,7 @@ impl DiskLane {
         Self { source, wake: Arc::default(), at: None, doing: Doing::Nothing, slowness, sync: None, stream }
     }
 
-    /// From now on syncs take at most this time, or exactly this if it is over a millisecond.
+    /// From now on syncs take this time, and other jobs at most as long.
     pub fn quicken(&mut self, sync: Nanos) {
         self.sync = Some(sync);
     }
@@ -113,7 +113,7 @@ impl DiskLane {
             Doing::Job(id, job) => {
                 let result = job.run(disk);
                 let took = match self.sync {
-                    Some(sync) if sync > 1_000_000 && matches!(job, Job::Sync { .. }) => sync,
+                    Some(sync) if matches!(job, Job::Sync { .. }) => sync,
                     Some(sync) => duration(&job, random).min(sync),
                     None => duration(&job, random) * self.slowness,
                 };

@@ -240,8 +240,7 @@ impl World {
         Ok((world, report))
     }
 
-    /// From now on sockets are good ones, and syncs take at most this time in nanoseconds, or exactly this if it is over a
-    /// millisecond: rates and delays mean something.
+    /// From now on sockets are good ones, and syncs take this time in nanoseconds: rates and delays mean something.
     pub fn quicken(&mut self, sync: u64) {
         self.is_quick = true;
         self.lanes.iter_mut().for_each(|lane| lane.quicken(sync));

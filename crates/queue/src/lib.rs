@@ -58,7 +58,7 @@ pub use gauges::{QueueGauges, Waits};
 pub use group::{GroupPlace, Placement};
 pub use kept::{Kept, KeptError};
 pub use ledger::{Conservation, Departure, Ledger};
-pub use pacing::PublishSlot;
+pub use pacing::{PublishSlot, SmoothRate};
 pub use place::{LatestPlace, Place, Watermarks};
 pub use queue::Queue;
 pub use shared::{References, SharedCounts};

@@ -87,16 +87,22 @@ impl PublishSlot {
 
 /// Messages per second, smoothed over windows.
 #[derive(Debug, Clone, Copy, Default)]
-struct Rate {
+pub struct SmoothRate {
     per_second: u64,
     windows: u32,
 }
 
-impl Rate {
-    fn note(&mut self, count: u64, elapsed: Nanos) {
+impl SmoothRate {
+    /// Notes a window with this many messages, of this length in nanoseconds.
+    pub fn note(&mut self, count: u64, elapsed: Nanos) {
         let measured = (u128::from(count) * u128::from(SECOND) / u128::from(elapsed.max(1))) as u64;
         self.per_second = if self.windows == 0 { measured } else { (self.per_second * 3 + measured) / 4 };
         self.windows = self.windows.saturating_add(1);
+    }
+
+    /// The rate; 0 if none is known.
+    pub fn per_second(self) -> u64 {
+        self.per_second
     }
 }
 
@@ -154,9 +160,9 @@ pub(crate) struct Pacing {
     /// The longest standing delay that is tolerated.
     target: Nanos,
     window: Window,
-    arrivals: Rate,
+    arrivals: SmoothRate,
     /// The rate at which consumers are done with messages.
-    takes: Rate,
+    takes: SmoothRate,
     /// Unsettled messages at the last take, and at the begin of the window.
     unsettled: u64,
     unsettled_before: u64,
@@ -169,8 +175,8 @@ impl Pacing {
         Self {
             target,
             window: Window::beginning(now),
-            arrivals: Rate::default(),
-            takes: Rate::default(),
+            arrivals: SmoothRate::default(),
+            takes: SmoothRate::default(),
             unsettled: 0,
             unsettled_before: 0,
             is_announced: false,
@@ -244,7 +250,7 @@ impl Pacing {
                 State::Paced(_) => 0,
             };
             self.state = State::Free { until };
-            (self.arrivals, self.takes) = (Rate::default(), Rate::default());
+            (self.arrivals, self.takes) = (SmoothRate::default(), SmoothRate::default());
             self.unsettled_before = self.unsettled;
             return;
         }
@@ -283,7 +289,7 @@ impl Pacing {
                 let is_over = paced.quiet >= QUIET_WINDOWS;
                 let is_hopeless = paced.hopeless >= HOPELESS_WINDOWS;
                 if is_over || is_hopeless {
-                    self.arrivals = Rate::default();
+                    self.arrivals = SmoothRate::default();
                     self.state = State::Free { until: if is_hopeless { now + LET_GO } else { 0 } };
                 }
             }

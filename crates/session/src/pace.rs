@@ -1,7 +1,7 @@
 //! The part of a connection that the pacing of queues holds back, see [`leveret_queue::PublishSlot`].
 
 use leveret_broker::time::{Nanos, SECOND};
-use leveret_queue::PublishSlot;
+use leveret_queue::{PublishSlot, SmoothRate};
 
 /// Time after the last slot that a publisher waited for until listings show it as free again.
 const SHOWN: Nanos = 100_000_000;
@@ -98,8 +98,8 @@ pub struct OwnRate {
     /// Begin of the measurement, and the messages since.
     began: Nanos,
     count: u64,
-    /// Messages per second while it wasn't paced; 0 if unknown.
-    per_second: u64,
+    /// Its rate while it wasn't paced.
+    rate: SmoothRate,
     /// Its last slot.
     last: Nanos,
 }
@@ -112,7 +112,10 @@ impl OwnRate {
             return slot;
         }
         // One that came while the others were paced already begins with a part of their rate.
-        let had = if self.per_second == 0 { slot.per_second / NEW_SHARE } else { self.per_second };
+        let had = match self.rate.per_second() {
+            0 => slot.per_second / NEW_SHARE,
+            known => known,
+        };
         let half = (had / 2).max(1);
         let own = self.last.max(now.saturating_sub(OWN_BURST)) + u64::from(count) * SECOND / half;
         // Its queue's slot: time in which it sent more than half isn't held against it.
@@ -129,9 +132,10 @@ impl OwnRate {
         if elapsed < OWN_WINDOW {
             return;
         }
-        let measured = self.count.saturating_mul(SECOND) / elapsed;
-        let is_new = self.per_second == 0 || elapsed > 10 * OWN_WINDOW;
-        self.per_second = if is_new { measured } else { (3 * self.per_second + measured) / 4 };
+        if self.rate.per_second() == 0 || elapsed > 10 * OWN_WINDOW {
+            self.rate = SmoothRate::default();
+        }
+        self.rate.note(self.count, elapsed);
         (self.began, self.count) = (now, 0);
     }
 }
