@@ -138,7 +138,7 @@ impl Offline {
         self.messages
     }
 
-    fn topology(&self) -> Topology {
+    fn topology(&self) -> &Topology {
         self.recovered.model.topology()
     }
 }
@@ -242,7 +242,7 @@ impl Survivors for Offline {
             let log = LogId::SHARED;
             states.push(LiveState { log, next, position, live: shared.clone(), state, ..LiveState::default() });
         }
-        let topology = self.topology();
+        let topology = self.topology().clone();
         let logged = topology.vhosts().flat_map(|vhost| topology.queues(vhost)).filter(|queue| queue.is_logged());
         for queue in logged {
             let log = LogId(queue.id.0);
