@@ -11,10 +11,10 @@ use crate::browser::Browser;
 use crate::consumer::Consumer;
 use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Taken};
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::ready::Numbers;
 
-impl ClassicQueue {
+impl LedgerQueue {
     pub(super) fn ready_numbers(&self) -> Numbers<'_> {
         self.ready.numbers(&self.ledger)
     }

@@ -4,10 +4,10 @@ use roaring::RoaringTreemap;
 
 use crate::answers::Checkpoint;
 use crate::kept;
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 use crate::planted::{Bug, is_planted};
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// The queue's checkpoint: live durable messages and other state, as applied so far.
     pub fn checkpoint(&self) -> Checkpoint {
         let (live, bytes) = self.durable_live();

@@ -6,9 +6,9 @@ use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Run, Taken, push_run};
 use crate::ledger::Departure;
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 
-/// The result of [`ClassicQueue::ready_run`].
+/// The result of [`LedgerQueue::ready_run`].
 pub(crate) enum ReadyRun {
     /// Messages, and the time when they were submitted.
     Found(Taken, Nanos),
@@ -18,7 +18,7 @@ pub(crate) enum ReadyRun {
     None,
 }
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// Removes numbers from the ready ones; they are consecutive and either all returned or all new.
     pub(super) fn leave_ready(&mut self, first: u64, last: u64, bytes: u64) {
         self.clock.no_longer_awaited(first, last);

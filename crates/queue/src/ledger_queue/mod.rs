@@ -1,7 +1,7 @@
-//! The classic queue: one member, ledger and dispatcher behind one lock.
+//! A queue whose messages leave when they are settled: ledger and dispatcher behind one lock. Classic queues are one.
 //!
-//! The caller holds the lock, appends the messages that [`ClassicQueue::submit`] accepted to the log, and reports the
-//! position with [`ClassicQueue::submitted`]; [`ClassicQueue::apply`] is idempotent and in order.
+//! The caller holds the lock, appends the messages that [`LedgerQueue::submit`] accepted to the log, and reports the
+//! position with [`LedgerQueue::submitted`]; [`LedgerQueue::apply`] is idempotent and in order.
 
 mod browse;
 mod checkpoint;
@@ -48,8 +48,8 @@ use crate::shared::References;
 use crate::stored_reads::StoredReads;
 use crate::wait::WaitReason;
 
-/// A classic queue.
-pub struct ClassicQueue {
+/// A queue of ledger and dispatcher.
+pub struct LedgerQueue {
     options: QueueOptions,
     /// Whether its persistent messages are logged.
     durable: bool,
@@ -83,7 +83,7 @@ pub struct ClassicQueue {
     counts: QueueCounts,
 }
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// A queue with the state that recovery found in its log. If `durable`, its persistent messages are logged.
     pub fn new(
         options: QueueOptions,

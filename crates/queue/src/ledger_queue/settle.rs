@@ -6,10 +6,10 @@ use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Departure;
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 use crate::planted::{Bug, is_planted};
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// Removes messages for good: acknowledged, or rejected without requeue. The caller has to log durable runs under the same
     /// lock.
     pub fn settle(
@@ -24,7 +24,7 @@ impl ClassicQueue {
         self.schedule(effects);
     }
 
-    /// Like [`ClassicQueue::settle`], for acknowledged messages of many consumers: schedules consumers only once.
+    /// Like [`LedgerQueue::settle`], for acknowledged messages of many consumers: schedules consumers only once.
     pub fn acknowledge(&mut self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos, effects: &mut Effects) {
         for (id, runs) in settled {
             self.settle_some(*id, runs, Departure::Settled, now);
@@ -76,7 +76,7 @@ impl ClassicQueue {
         self.drop_excess(effects);
     }
 
-    /// Removes consumers and requeues the messages they hold, as [`ClassicQueue::requeue`] does. None of them gets these again.
+    /// Removes consumers and requeues the messages they hold, as [`LedgerQueue::requeue`] does. None of them gets these again.
     pub fn leave(
         &mut self,
         consumers: &[ConsumerId],
