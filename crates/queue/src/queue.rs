@@ -59,8 +59,10 @@ impl Queue {
         now: Nanos,
     ) -> Self {
         match options.queue_type {
-            QueueType::Classic => Self::Ledger(LedgerQueue::new(options, durable, recovered, surroundings, now)),
-            QueueType::Quorum | QueueType::Stream => unreachable!("the model refuses {:?} queues", options.queue_type),
+            QueueType::Classic | QueueType::Quorum => {
+                Self::Ledger(LedgerQueue::new(options, durable, recovered, surroundings, now))
+            }
+            QueueType::Stream => unreachable!("the model refuses {:?} queues", options.queue_type),
         }
     }
 

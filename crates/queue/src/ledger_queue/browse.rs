@@ -93,8 +93,8 @@ impl LedgerQueue {
         };
         let is_new = number >= self.ready.cursor();
         let last = is_new.then(|| self.ledger.live_run(number).map_or(number, |(_, last)| last));
-        let (count, redelivered, failures) = self.ready.alike(number, last, room.min(most), &self.failures);
-        Some(Taken { batch: batch.clone(), index, count: count as u32, first: number, redelivered, failures, durable })
+        let (count, redelivered, attempts) = self.ready.alike(number, last, room.min(most), &self.attempts);
+        Some(Taken { batch: batch.clone(), index, count: count as u32, first: number, redelivered, attempts, durable })
     }
 
     /// A read requested by [`Effects::browse_reads`] has finished: stored messages in ascending order, each run with

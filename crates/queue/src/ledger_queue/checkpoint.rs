@@ -51,6 +51,7 @@ impl LedgerQueue {
             // The checkpoint still counts them as live.
             due.insert_range(run.first..=run.last);
         }
-        kept::encode(&self.references, self.ledger.next(), self.clock.encode(&due))
+        let attempts = self.rules.logs_attempts.then_some(&self.attempts);
+        kept::encode(attempts, &self.references, self.ledger.next(), self.clock.encode(&due))
     }
 }

@@ -67,8 +67,8 @@ impl LedgerQueue {
     pub(super) fn ready_run(&self, most: u64) -> ReadyRun {
         let Some((number, last)) = self.ready_numbers().first_run() else { return ReadyRun::None };
         let Some((start, held)) = self.contents.find(number) else { return ReadyRun::NotLoaded(number) };
-        let (count, redelivered, failures) =
-            self.ready.alike(number, last, most.min(held.end(start) - number), &self.failures);
+        let (count, redelivered, attempts) =
+            self.ready.alike(number, last, most.min(held.end(start) - number), &self.attempts);
         ReadyRun::Found(
             Taken {
                 batch: held.batch.clone(),
@@ -76,7 +76,7 @@ impl LedgerQueue {
                 count: count as u32,
                 first: number,
                 redelivered,
-                failures,
+                attempts,
                 durable: held.durable,
             },
             held.submitted,

@@ -2,6 +2,7 @@
 
 use crate::Nanos;
 use crate::answers::QueueState;
+use crate::attempts::push_attempts;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Run, push_run};
@@ -65,7 +66,7 @@ impl LedgerQueue {
     /// Removes messages from the ledger, and everything known about each.
     pub(super) fn depart(&mut self, first: u64, last: u64, bytes: u64, outcome: Departure) {
         self.ledger.settle(first, last, bytes, outcome);
-        self.failures.forget(first, last);
+        self.attempts.forget(first, last);
         self.clock.forget(first, last);
     }
 
@@ -105,11 +106,11 @@ impl LedgerQueue {
         let mut count = 0;
         for run in runs {
             count += run.count();
-            let failures = &mut self.failures;
-            self.ready.put_back(run, &self.ledger, |number| {
-                if failed {
-                    failures.add(number);
-                }
+            let (attempts, logs) = (&mut self.attempts, self.rules.logs_attempts && run.durable);
+            self.ready.put_back(run, &self.ledger, |number| match logs {
+                true => push_attempts(&mut effects.attempts, number, attempts.come_back(number, failed)),
+                false if failed => attempts.fail(number),
+                false => {}
             });
             self.ready.hand_back(run.count(), run.bytes);
         }
