@@ -263,6 +263,7 @@ impl Survivors for Offline {
                 references: found.references,
                 attempts: found.attempts,
                 priorities: found.priorities,
+                parked: found.parked,
             };
             self.messages += live.len();
             let state = kept.encode(next);

@@ -1,5 +1,7 @@
 //! Kinds of control records, which the log has beside messages and settles.
 
+use leveret_queue::Run;
+
 /// In a queue's log: the numbers that were handed out before a clean stop. A little-endian number; all lower numbers may have
 /// been delivered.
 pub const CONTROL_DELIVERED_BELOW: u8 = 1;
@@ -7,6 +9,27 @@ pub const CONTROL_DELIVERED_BELOW: u8 = 1;
 /// In a queue's log: how often messages were delivered, and how often that failed. Runs as in
 /// [`leveret_queue::AttemptRun::encode`].
 pub const CONTROL_ATTEMPTS: u8 = 2;
+
+/// In a queue's log: messages that were parked, as [`encode_parked`] writes them.
+pub const CONTROL_PARKED: u8 = 3;
+
+/// Bytes of a run of parked messages: first number, last number, body bytes of all.
+const PARKED_RUN_BYTES: usize = 24;
+
+/// The payload of a record about parked messages.
+pub(crate) fn encode_parked(runs: &[Run]) -> Vec<u8> {
+    runs.iter().flat_map(|run| [run.first, run.last, run.bytes]).flat_map(u64::to_le_bytes).collect()
+}
+
+/// The runs of a record about parked messages. `None` if its length isn't that of whole runs.
+pub(crate) fn decode_parked(payload: &[u8]) -> Option<Vec<Run>> {
+    let (runs, rest) = payload.as_chunks::<PARKED_RUN_BYTES>();
+    let runs = runs.iter().map(|run| {
+        let number = |at: usize| u64::from_le_bytes(*run[at..].first_chunk().expect("a run is long enough"));
+        Run { first: number(0), last: number(8), bytes: number(16), durable: true }
+    });
+    rest.is_empty().then(|| runs.collect())
+}
 
 /// In the metadata log: a model command.
 pub const CONTROL_MODEL_COMMAND: u8 = 1;

@@ -4,11 +4,11 @@ use leveret_log::{LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleR
 use leveret_message::stored;
 use leveret_model::{Model, QueueId};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
-use leveret_queue::{AttemptRun, Attempts, Departure, Expiry, Kept, KeptError, Ledger, Priorities, References};
+use leveret_queue::{AttemptRun, Attempts, Departure, Expiry, Kept, KeptError, Ledger, Parked, Priorities, References};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
-use crate::records::{CONTROL_ATTEMPTS, CONTROL_DELIVERED_BELOW, CONTROL_MODEL_COMMAND};
+use crate::records::{CONTROL_ATTEMPTS, CONTROL_DELIVERED_BELOW, CONTROL_MODEL_COMMAND, CONTROL_PARKED, decode_parked};
 use crate::shared_messages::RecoveredShared;
 
 /// A data directory that this version can't read.
@@ -69,6 +69,7 @@ struct RecoveredLog {
     references: References,
     attempts: Attempts,
     priorities: Priorities,
+    parked: Parked,
 }
 
 /// The state that is built from the replay of the log.
@@ -99,6 +100,7 @@ impl Recovered {
         let redelivered_below = if clean { log.delivered_below.min(log.ledger.next()) } else { log.ledger.next() };
         log.references.keep_live(&log.ledger);
         log.attempts.keep(|number| log.ledger.is_live(number));
+        log.parked.keep(|number| log.ledger.is_live(number));
         log.priorities.keep(|number| log.ledger.is_live(number));
         leveret_queue::Recovered {
             ledger: log.ledger,
@@ -107,6 +109,7 @@ impl Recovered {
             references: log.references,
             attempts: log.attempts,
             priorities: log.priorities,
+            parked: log.parked,
         }
     }
 
@@ -153,8 +156,8 @@ impl Replay for Recovered {
         }
         let ledger = Ledger::restore(state.next, &state.live, state.bytes);
         match Kept::decode(&state.state) {
-            Ok(Kept { expiry, references, attempts, priorities }) => {
-                let log = RecoveredLog { ledger, delivered_below: 0, expiry, references, attempts, priorities };
+            Ok(Kept { expiry, references, attempts, priorities, parked }) => {
+                let log = RecoveredLog { ledger, delivered_below: 0, expiry, references, attempts, priorities, parked };
                 self.logs.insert(state.log, log);
             }
             Err(error) => self.fail(RecoveryError::Kept { log: state.log, error }),
@@ -243,6 +246,12 @@ impl Replay for Recovered {
         {
             let attempts = &mut self.logs.entry(log).or_default().attempts;
             runs.iter().for_each(|run| attempts.replay(run));
+        } else if log != LogId::METADATA
+            && kind == CONTROL_PARKED
+            && let Some(runs) = decode_parked(payload)
+        {
+            let parked = &mut self.logs.entry(log).or_default().parked;
+            runs.iter().for_each(|run| parked.add(run));
         } else {
             self.fail(RecoveryError::UnknownControl { log, kind });
         }
@@ -255,6 +264,7 @@ mod tests {
     use leveret_queue::AttemptCounts;
 
     use super::*;
+    use crate::records::encode_parked;
 
     const QUEUE: LogId = LogId(7);
 
@@ -282,6 +292,17 @@ mod tests {
         let attempts = recovered.take(QueueId(QUEUE.0), false).attempts;
         let counts = [1, 2, 3].map(|number| attempts.of(number));
         assert_eq!(counts.map(|counts| (counts.acquired, counts.failed)), [(1, 1), (2, 1), (0, 0)]);
+    }
+
+    #[test]
+    fn parked_messages_stay_parked_until_they_leave() {
+        let mut recovered = with_messages(4);
+        let run = |first, last, bytes| leveret_queue::Run { first, last, bytes, durable: true };
+        recovered.control(QUEUE, CONTROL_PARKED, &encode_parked(&[run(1, 2, 8), run(4, 4, 4)]));
+        recovered.settle(QUEUE, SettleReason::Dropped, &[SettleRange { first: 2, last: 2, bytes: 4 }]);
+        recovered.check().expect("all is of this version");
+        let parked = recovered.take(QueueId(QUEUE.0), false).parked;
+        assert_eq!((parked.numbers().collect::<Vec<_>>(), parked.bytes()), (vec![1, 4], 8));
     }
 
     #[test]

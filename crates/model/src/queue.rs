@@ -153,15 +153,23 @@ pub struct QueueOptions {
     pub expires_ms: Option<u64>,
     /// The meaning of a confirm; `None` for the node's setting.
     pub durability: Option<Durability>,
+    /// Failed deliveries of a message after which it isn't delivered again; `None` if there is no limit.
+    pub delivery_limit: Option<u64>,
+    /// Most messages at this limit that a queue without dead-letter exchange keeps aside; `None` for the default.
+    pub parked_max: Option<u64>,
     /// Dead-lettering of messages that are rejected, expire or exceed a limit; without it they are dropped.
     pub dead_letter: Option<DeadLetterOptions>,
 }
 
+/// Failed deliveries of a message that a quorum queue without `x-delivery-limit` allows, as in RabbitMQ.
+const DELIVERY_LIMIT_DEFAULT: u64 = 20;
+
 impl QueueOptions {
     /// Reads these arguments, which were checked when the queue was declared.
     pub fn effective(arguments: &Arguments) -> Self {
-        let mut options =
-            QueueOptions { queue_type: queue_arguments::queue_type(arguments), ..QueueOptions::default() };
+        let queue_type = queue_arguments::queue_type(arguments);
+        let delivery_limit = (queue_type == QueueType::Quorum).then_some(DELIVERY_LIMIT_DEFAULT);
+        let mut options = QueueOptions { queue_type, delivery_limit, ..QueueOptions::default() };
         let mut routing_key = None;
         for (key, value) in arguments.iter() {
             let limit = || value.as_int().and_then(|n| u64::try_from(n).ok());
@@ -170,6 +178,9 @@ impl QueueOptions {
                 "x-max-length-bytes" => options.max_length_bytes = limit(),
                 "x-message-ttl" => options.message_ttl_ms = limit(),
                 "x-expires" => options.expires_ms = limit(),
+                // Another value than an integer is as if there were none.
+                "x-delivery-limit" if value.as_int().is_some() => options.delivery_limit = limit(),
+                "x-parked-max" => options.parked_max = limit(),
                 "x-durability" => options.durability = value.as_str().and_then(Durability::parse),
                 "x-overflow" => options.overflow = value.as_str().and_then(Overflow::parse).unwrap_or_default(),
                 "x-dead-letter-exchange" => {

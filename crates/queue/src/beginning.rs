@@ -7,6 +7,7 @@ use crate::attempts::Attempts;
 use crate::contents::MemoryBudget;
 use crate::expiry::Expiry;
 use crate::ledger::Ledger;
+use crate::parked::Parked;
 use crate::priorities::Priorities;
 use crate::shared::References;
 
@@ -23,6 +24,8 @@ pub struct Recovered {
     pub references: References,
     /// How often they were delivered, and how often that failed.
     pub attempts: Attempts,
+    /// The parked ones among them.
+    pub parked: Parked,
     /// Their priorities.
     pub priorities: Priorities,
 }

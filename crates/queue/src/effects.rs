@@ -176,6 +176,10 @@ pub struct Effects {
     pub settled: Vec<Run>,
     /// Messages that came back, with counts that have to be logged.
     pub attempts: Vec<AttemptRun>,
+    /// Messages that were set aside at their delivery limit: to be logged as parked.
+    pub parked: Vec<Run>,
+    /// Messages beyond a delivery limit, or too many parked ones: to be logged as dropped.
+    pub over_limit: Vec<Run>,
     /// Messages that expired: to be logged as expired.
     pub expired: Vec<Run>,
     /// The time at which [`crate::Queue::run_timers`] has to be called.
@@ -207,6 +211,8 @@ impl Effects {
             && self.settled.is_empty()
             && self.expired.is_empty()
             && self.attempts.is_empty()
+            && self.parked.is_empty()
+            && self.over_limit.is_empty()
             && self.deadline.is_none()
             && self.read.is_none()
             && self.browse_reads.is_empty()

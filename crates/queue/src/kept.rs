@@ -5,11 +5,12 @@
 //! | none, no bytes at all | nothing |
 //! | 3 | times only: see [`crate::expiry`] |
 //! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches, then the content of version 3 or nothing |
-//! | 4 | 1 byte version, two tallies (how often messages came back, how often that counted as failed), priorities, then the content of version 2 or 3, or nothing |
+//! | 4 | 1 byte version, two tallies (how often messages came back, how often that counted as failed), priorities, parked messages, then the content of version 2 or 3, or nothing |
 //!
 //! A tally is 4 bytes length of a set, the set of messages counted once (portable 64-bit roaring), 4 bytes number of others, and
 //! 8 bytes number and 4 bytes count of each. Priorities are 1 byte number of priorities, and for each 1 byte priority, 4 bytes
-//! length of a set, and the set of messages. A stretch is its first number, its last number, and the number of its first message in the shared log.
+//! length of a set, and the set of messages. Parked messages are 4 bytes number of messages, and for each 8 bytes number and 4
+//! bytes length of its body. A stretch is its first number, its last number, and the number of its first message in the shared log.
 
 use roaring::RoaringTreemap;
 use thiserror::Error;
@@ -17,6 +18,7 @@ use thiserror::Error;
 use crate::attempts::Attempts;
 use crate::expiry::{Expiry, ExpiryStateError};
 use crate::number_set::NumberSet;
+use crate::parked::Parked;
 use crate::priorities::Priorities;
 use crate::shared::References;
 
@@ -34,6 +36,8 @@ pub struct Kept {
     pub references: References,
     /// How often its messages were delivered, and how often that failed.
     pub attempts: Attempts,
+    /// The parked ones among them.
+    pub parked: Parked,
     /// Their priorities.
     pub priorities: Priorities,
 }
@@ -59,16 +63,17 @@ impl Kept {
     /// [`KeptError`] if they are of another version or length.
     pub fn decode(bytes: &[u8]) -> Result<Self, KeptError> {
         let length = bytes.len();
-        let (mut attempts, mut priorities) = (Attempts::default(), Priorities::default());
+        let (mut attempts, mut priorities, mut parked) = <(Attempts, Priorities, Parked)>::default();
         let (mut references, mut rest) = (References::default(), bytes);
         if let Some((&QUORUM, bytes)) = rest.split_first() {
             (attempts, rest) = Attempts::decode(bytes).ok_or(KeptError::Quorum(length))?;
             (priorities, rest) = Priorities::decode(rest).ok_or(KeptError::Quorum(length))?;
+            (parked, rest) = Parked::decode(rest).ok_or(KeptError::Quorum(length))?;
         }
         if let Some((&REFERENCES, bytes)) = rest.split_first() {
             (references, rest) = References::decode(bytes).ok_or(KeptError::References(length))?;
         }
-        Ok(Self { expiry: Expiry::decode(rest)?, references, attempts, priorities })
+        Ok(Self { expiry: Expiry::decode(rest)?, references, attempts, parked, priorities })
     }
 }
 
@@ -76,19 +81,24 @@ impl Kept {
     /// Encodes the state of a queue whose numbers are below `next`, for a checkpoint.
     pub fn encode(&self, next: u64) -> Vec<u8> {
         let levels = self.priorities.0.iter().map(|(priority, numbers)| (*priority, numbers));
-        let quorum = encode_quorum(&self.attempts, levels);
+        let quorum = encode_quorum(&self.attempts, levels, &self.parked);
         encode(quorum, &self.references, next, self.expiry.encode(&RoaringTreemap::new()))
     }
 }
 
 /// Encodes the part of a quorum queue's state that other queues don't have; empty if there is nothing in it.
-pub(crate) fn encode_quorum<'a>(attempts: &Attempts, levels: impl Iterator<Item = (u8, &'a NumberSet)>) -> Vec<u8> {
+pub(crate) fn encode_quorum<'a>(
+    attempts: &Attempts,
+    levels: impl Iterator<Item = (u8, &'a NumberSet)>,
+    parked: &Parked,
+) -> Vec<u8> {
     let mut levels = levels.peekable();
     let mut out = Vec::new();
-    if !attempts.is_empty() || levels.peek().is_some() {
+    if !attempts.is_empty() || levels.peek().is_some() || !parked.is_empty() {
         out.push(QUORUM);
         attempts.encode(&mut out);
         Priorities::encode(levels, &mut out);
+        parked.encode(&mut out);
     }
     out
 }

@@ -381,6 +381,21 @@ impl Queue {
         pass!(self, queue => queue.counted_of(what))
     }
 
+    /// Deletes the parked ones of these messages. Returns their runs, which have to be logged.
+    pub fn drop_parked(&mut self, first: u64, last: u64) -> Vec<Run> {
+        pass!(self, queue => queue.drop_parked(first, last))
+    }
+
+    /// At most `count` parked messages, after the first `offset`, the lowest number first.
+    pub fn peek_parked(&self, offset: u64, count: usize) -> Vec<Peeked> {
+        pass!(self, queue => queue.peek_parked(offset, count))
+    }
+
+    /// Number and body bytes of the parked messages: those that came to their delivery limit.
+    pub fn parked(&self) -> (u64, u64) {
+        pass!(self, queue => queue.parked())
+    }
+
     /// At most `count` ready messages, after the first `offset`, in the order in which they would be delivered.
     pub fn peek(&self, offset: u64, count: usize) -> Vec<Peeked> {
         pass!(self, queue => queue.peek(offset, count))

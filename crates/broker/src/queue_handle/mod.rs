@@ -27,7 +27,7 @@ use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
 use crate::queue_metrics::OwnPlace;
 use crate::reads::{Purpose, Reads};
-use crate::records::CONTROL_ATTEMPTS;
+use crate::records::{CONTROL_ATTEMPTS, CONTROL_PARKED, encode_parked};
 use crate::services::Services;
 use crate::shared_messages::SharedMessages;
 use crate::streams::{Apply, Record, StreamRef};
@@ -232,6 +232,10 @@ impl QueueHandle {
                     self.log_settles(&mut queue, &effects.expired, SettleReason::Expired, Wait::Lazy);
                 }
                 self.log_attempts(&effects.attempts);
+                self.log_parked(&effects.parked);
+                if !effects.over_limit.is_empty() {
+                    self.log_settles(&mut queue, &effects.over_limit, SettleReason::Dropped, Wait::Lazy);
+                }
                 effects.deadline = queue.announce_deadline();
                 result
             }));
@@ -248,6 +252,7 @@ impl QueueHandle {
         };
         self.count_dropped(Death::MaxLen, &effects.drops);
         self.count_dropped(Death::Expired, &effects.expired);
+        self.count_dropped(Death::DeliveryLimit, &effects.over_limit);
         if fails {
             self.fail_moves();
             self.tell_watchers();
@@ -300,6 +305,15 @@ impl QueueHandle {
         for runs in runs.chunks(RECORD_RUNS_MAX) {
             let payload = AttemptRun::encode(runs);
             let record = Record::Control { log: self.log_id, kind: CONTROL_ATTEMPTS, payload: &payload };
+            self.last_record.set(self.stream.append(record, Wait::Lazy).place());
+        }
+    }
+
+    /// Logs that messages were parked. Nobody waits for it.
+    fn log_parked(&self, runs: &[Run]) {
+        for runs in runs.chunks(RECORD_RUNS_MAX) {
+            let payload = encode_parked(runs);
+            let record = Record::Control { log: self.log_id, kind: CONTROL_PARKED, payload: &payload };
             self.last_record.set(self.stream.append(record, Wait::Lazy).place());
         }
     }

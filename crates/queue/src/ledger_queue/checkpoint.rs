@@ -53,7 +53,7 @@ impl LedgerQueue {
             due.insert_range(run.first..=run.last);
         }
         let quorum = match self.rules.logs_attempts {
-            true => kept::encode_quorum(&self.attempts, self.ready.priorities()),
+            true => kept::encode_quorum(&self.attempts, self.ready.priorities(), &self.parked),
             false => Vec::new(),
         };
         kept::encode(quorum, &self.references, self.ledger.next(), self.clock.encode(&due))

@@ -14,7 +14,8 @@ impl LedgerQueue {
         if condition.unused && self.consumers.len() > 0 {
             return Err(NotDeleted::InUse);
         }
-        if condition.empty && self.ready.messages() + self.pending.length().messages > 0 {
+        let messages = self.ready.messages() + self.pending.length().messages + self.parked.len();
+        if condition.empty && messages > 0 {
             return Err(NotDeleted::NotEmpty);
         }
         if condition.expired && self.unused_at().is_none_or(|at| at > now) {

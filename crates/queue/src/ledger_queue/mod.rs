@@ -16,6 +16,7 @@ mod get;
 mod loading;
 mod overflow;
 mod pace;
+mod park;
 mod peek;
 mod ready;
 mod rules;
@@ -44,6 +45,7 @@ use crate::held::HeldPublishers;
 use crate::ledger::Ledger;
 use crate::limits::Refusals;
 use crate::pacing::Pacing;
+use crate::parked::Parked;
 use crate::pending::{Pending, PendingMessages};
 use crate::place::{Place, Watermarks};
 use crate::shared::References;
@@ -72,6 +74,7 @@ pub struct LedgerQueue {
     reads: StoredReads,
     consumers: Consumers,
     attempts: Attempts,
+    parked: Parked,
     clock: Clock,
     /// The messages that are stored in the shared log.
     references: References,
@@ -95,7 +98,7 @@ impl LedgerQueue {
         surroundings: Surroundings,
         now: Nanos,
     ) -> Self {
-        let Recovered { mut ledger, redelivered_below, expiry, references, attempts, priorities } = recovered;
+        let Recovered { mut ledger, redelivered_below, expiry, references, attempts, parked, priorities } = recovered;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(options.queue_type);
         let priorities = rules.has_priorities.then_some(priorities.0);
@@ -115,12 +118,13 @@ impl LedgerQueue {
             pacing: None,
             is_closed: false,
             pending: PendingMessages::new(ledger.next()),
-            ready: ReadyMessages::new(&ledger, redelivered_below, priorities),
+            ready: ReadyMessages::new(&ledger, redelivered_below, priorities, &parked),
             ledger,
             contents,
             reads: StoredReads::default(),
             consumers: Consumers::default(),
             attempts,
+            parked,
             references,
             dead: DeadLetters::default(),
             emptied: now,

@@ -22,7 +22,7 @@ impl LedgerQueue {
         found
     }
 
-    fn peeked(&self, number: u64, redelivered: bool) -> Peeked {
+    pub(super) fn peeked(&self, number: u64, redelivered: bool) -> Peeked {
         let held = self.contents.find(number);
         let held = held.filter(|(first, held)| !held.batch.is_in_file((held.index + (number - first) as u32) as usize));
         let held = held.map(|(first, held)| (held.batch.clone(), held.index + (number - first) as u32));

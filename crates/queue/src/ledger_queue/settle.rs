@@ -105,8 +105,18 @@ impl LedgerQueue {
 
     fn put_back(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
         let mut count = 0;
+        let mut back = Vec::new();
         for run in runs {
             count += run.count();
+            if failed && self.options.delivery_limit.is_some() {
+                let (stays, over) = self.over_limit(run);
+                over.iter().for_each(|run| self.end_attempts(run, effects));
+                back.extend(stays);
+            } else {
+                back.push(*run);
+            }
+        }
+        for run in &back {
             let (attempts, logs) = (&mut self.attempts, self.rules.logs_attempts && run.durable);
             self.ready.put_back(run, &self.ledger, |number| match logs {
                 true => push_attempts(&mut effects.attempts, number, attempts.come_back(number, failed)),
@@ -115,7 +125,7 @@ impl LedgerQueue {
             });
             self.ready.hand_back(run.count(), run.bytes);
         }
-        for run in runs {
+        for run in &back {
             self.expire_returned(run, effects);
         }
         self.credit_back(id, count, now);

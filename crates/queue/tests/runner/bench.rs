@@ -14,7 +14,8 @@
 //! | `ack NAME...`, `reject NAME...`, `requeue NAME... [failed]` | settles deliveries |
 //! | `cancel ID`, `leave ID [failed]` | ends a consumer; `leave` gives back what it holds |
 //! | `room ID yes/no`, `window ID yes/no`, `credit ID N [drain] [seen=N]` | what a consumer can take |
-//! | `purge`, `peek`, `status` | |
+//! | `purge`, `peek`, `parked`, `status` | |
+//! | `drop-parked NAME...` | deletes messages at their delivery limit |
 //! | `load [N] [nothing]` | the reads that were asked for are done, with N messages each |
 //! | `move [nowhere]`, `stay` | a turn of dead letters |
 //! | `time MS` | time passes, and the timers run if they are due |
@@ -143,7 +144,8 @@ impl Bench {
                 words.end()?;
                 self.restart(clean)
             }
-            "purge" | "peek" | "status" | "delete" | "stay" | "withdraw" => {
+            "drop-parked" => self.drop_parked(words),
+            "purge" | "peek" | "parked" | "status" | "delete" | "stay" | "withdraw" => {
                 words.end()?;
                 self.plain(command)
             }
@@ -173,8 +175,14 @@ impl Bench {
             effects.ended.tell();
         }
         let mut caused = Vec::new();
-        for (what, runs) in [("dropped", &effects.drops), ("settled", &effects.settled), ("expired", &effects.expired)]
-        {
+        let logged = [
+            ("dropped", &effects.drops),
+            ("settled", &effects.settled),
+            ("expired", &effects.expired),
+            ("parked", &effects.parked),
+            ("dropped at the limit", &effects.over_limit),
+        ];
+        for (what, runs) in logged {
             if !runs.is_empty() {
                 caused.push(format!("log {what}: {}", self.names_of(runs)));
             }
@@ -225,6 +233,11 @@ impl Bench {
         self.names.get(&number).map_or("?", String::as_str)
     }
 
+    pub(super) fn number_of(&self, name: &str) -> Result<u64, String> {
+        let found = self.names.iter().find(|(_, known)| *known == name);
+        found.map(|(number, _)| *number).ok_or_else(|| format!("there was no message `{name}`"))
+    }
+
     pub(super) fn names_of(&self, runs: &[Run]) -> String {
         let numbers = runs.iter().flat_map(|run| run.first..=run.last);
         numbers.map(|number| self.name(number)).collect::<Vec<_>>().join(" ")
@@ -249,7 +262,8 @@ impl Bench {
         let ready: BTreeSet<u64> = queue.peek(0, usize::MAX).into_iter().map(|peeked| peeked.number).collect();
         let conservation = status.conservation;
         let left = conservation.accepted - conservation.gone();
-        if left != status.ready + status.unacknowledged {
+        let (parked, _) = queue.parked();
+        if left != status.ready + status.unacknowledged + parked {
             return Err(format!("{left} messages should be left: {status:?}"));
         }
         if ready.len() as u64 != status.ready || self.held.len() as u64 != status.unacknowledged {

@@ -373,6 +373,17 @@ impl Bench {
             .1)
     }
 
+    pub(super) fn drop_parked(&mut self, words: Words<'_>) -> Answers {
+        let mut answers = Vec::new();
+        for name in words.names()? {
+            let number = self.number_of(name)?;
+            let (runs, caused) = self.with(|queue, _| queue.drop_parked(number, number))?;
+            answers.push(format!("log dropped: {}", self.names_of(&runs)));
+            answers.extend(caused);
+        }
+        Ok(answers)
+    }
+
     /// Commands without arguments.
     pub(super) fn plain(&mut self, command: &str) -> Answers {
         let now = self.now();
@@ -404,8 +415,11 @@ impl Bench {
                 answers.extend(self.with(|queue, _| queue.dead_stay())?.1);
                 Ok(answers)
             }
-            "peek" => {
-                let peeked = self.queue().peek(0, usize::MAX);
+            "peek" | "parked" => {
+                let peeked = match command {
+                    "peek" => self.queue().peek(0, usize::MAX),
+                    _ => self.queue().peek_parked(0, usize::MAX),
+                };
                 let text = |redelivered| if redelivered { " (redelivered)" } else { "" };
                 let shown: Vec<String> = peeked
                     .iter()
@@ -419,6 +433,7 @@ impl Bench {
 
     fn status(&mut self) -> Vec<String> {
         let status = self.queue().status();
+        let (parked, _) = self.queue().parked();
         let mut answers = Vec::new();
         match status.state {
             QueueState::Running => {}
@@ -437,6 +452,7 @@ impl Bench {
             ("pending", status.pending),
             ("moving", status.moving),
             ("volatile", status.volatile),
+            ("parked", parked),
             ("refused", status.refused),
         ]);
         let gone = status.conservation;
@@ -459,7 +475,7 @@ impl Bench {
         let queue = self.queue();
         let Checkpoint { next, live, bytes, state, .. } = queue.checkpoint();
         let redelivered_below = if clean { queue.delivered_below() } else { next };
-        let Kept { expiry, references, attempts, priorities } =
+        let Kept { expiry, references, attempts, parked, priorities } =
             Kept::decode(&state).map_err(|error| error.to_string())?;
         let ledger = Ledger::restore(next, &live, bytes);
         self.held.clear();
@@ -467,7 +483,7 @@ impl Bench {
         self.deadline_ms = None;
         self.store.retain(|number, _| live.contains(*number));
         let mut answers =
-            self.begin(Recovered { ledger, redelivered_below, expiry, references, attempts, priorities })?;
+            self.begin(Recovered { ledger, redelivered_below, expiry, references, attempts, parked, priorities })?;
         let peeked = self.plain("peek")?;
         answers.insert(0, format!("back: {}", peeked.join("")));
         Ok(answers)

@@ -10,6 +10,7 @@ use std::ops::Bound;
 
 use super::returns::Returns;
 use crate::number_set::NumberSet;
+use crate::parked::Parked;
 use crate::priorities::{PRIORITY_DEFAULT, PRIORITY_MAX};
 
 /// From this many on, numbers that were set aside are forgotten once nothing of the default priority is ready.
@@ -46,13 +47,17 @@ pub(crate) enum Lane<'a> {
 }
 
 impl Lanes {
-    /// The lanes of a queue after a restart: all messages are ready, and these have a priority of their own.
-    pub(crate) fn recovered(priorities: BTreeMap<u8, NumberSet>) -> Self {
+    /// The lanes of a queue after a restart: all messages but the parked ones are ready, and these have a priority of their own.
+    pub(crate) fn recovered(priorities: BTreeMap<u8, NumberSet>, parked: &Parked) -> Self {
         let mut lanes = Self::default();
         for (priority, numbers) in priorities {
             for number in numbers.iter() {
                 lanes.admit(number, priority);
             }
+        }
+        for number in parked.numbers() {
+            lanes.take_out(number);
+            lanes.aside.insert(number);
         }
         lanes
     }

@@ -16,6 +16,7 @@ use crate::effects::Run;
 use crate::ledger::Ledger;
 use crate::limits::Length;
 use crate::number_set::NumberSet;
+use crate::parked::Parked;
 
 /// The ready messages of a queue.
 #[derive(Debug)]
@@ -34,14 +35,22 @@ pub(crate) struct ReadyMessages {
 
 impl ReadyMessages {
     /// All live messages are ready; those below `redelivered_below` may have been delivered before. In a queue with priorities,
-    /// these are the messages that have another one than the default.
-    pub(crate) fn new(ledger: &Ledger, redelivered_below: u64, priorities: Option<BTreeMap<u8, NumberSet>>) -> Self {
+    /// these are the messages that have another one than the default. Parked messages aren't ready.
+    pub(crate) fn new(
+        ledger: &Ledger,
+        redelivered_below: u64,
+        priorities: Option<BTreeMap<u8, NumberSet>>,
+        parked: &Parked,
+    ) -> Self {
         Self {
             cursor: 0,
             returned: NumberSet::default(),
-            lanes: priorities.map(|priorities| Box::new(Lanes::recovered(priorities))),
+            lanes: priorities.map(|priorities| Box::new(Lanes::recovered(priorities, parked))),
             redelivered_below,
-            length: Length { messages: ledger.len(), bytes: ledger.bytes() },
+            length: Length {
+                messages: ledger.len() - parked.len(),
+                bytes: ledger.bytes().saturating_sub(parked.bytes()),
+            },
             unacknowledged: Length::default(),
         }
     }

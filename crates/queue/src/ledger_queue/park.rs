@@ -1,0 +1,85 @@
+//! Messages at their delivery limit: they are dead-lettered or, without an exchange for that, parked.
+
+use leveret_message::Reason;
+
+use crate::answers::Peeked;
+use crate::attempts::push_attempts;
+use crate::effects::{Effects, Run, push_run};
+use crate::ledger::Departure;
+use crate::ledger_queue::LedgerQueue;
+
+/// Messages that a queue without `x-parked-max` parks; for another one, the oldest is dropped.
+const PARKED_MAX: u64 = 100_000;
+
+impl LedgerQueue {
+    /// Splits messages whose delivery failed into those that come back and those for which it was one failure too many. Where
+    /// only the size of all is known, each counts with the average.
+    pub(super) fn over_limit(&self, run: &Run) -> (Vec<Run>, Vec<Run>) {
+        let Some(limit) = self.options.delivery_limit.filter(|_| self.rules.logs_attempts) else {
+            return (vec![*run], Vec::new());
+        };
+        let (mut back, mut over) = (Vec::new(), Vec::new());
+        let (mut left, mut bytes) = (run.count(), run.bytes);
+        for number in run.first..=run.last {
+            let size = bytes / left;
+            bytes -= size;
+            left -= 1;
+            let failed = u64::from(self.attempts.of(number).failed) + 1;
+            let runs = if failed > limit { &mut over } else { &mut back };
+            push_run(runs, Run { first: number, last: number, bytes: size, durable: run.durable });
+        }
+        (back, over)
+    }
+
+    /// Messages that a consumer had for the last time leave for the dead-letter exchange, or are parked.
+    pub(super) fn end_attempts(&mut self, run: &Run, effects: &mut Effects) {
+        self.ready.hand_back(run.count(), run.bytes);
+        for number in (run.first..=run.last).filter(|number| self.ledger.is_live(*number)) {
+            push_attempts(&mut effects.attempts, number, self.attempts.come_back(number, true));
+        }
+        if self.has_dead_letters() {
+            self.die(*run, Reason::DeliveryLimit, effects);
+        } else if self.strict_compat {
+            self.depart(run.first, run.last, run.bytes, Departure::Dropped);
+            self.release(run.first, run.last);
+            push_run(&mut effects.over_limit, *run);
+        } else {
+            self.park(run, effects);
+        }
+    }
+
+    fn park(&mut self, run: &Run, effects: &mut Effects) {
+        self.clock.forget(run.first, run.last);
+        self.release(run.first, run.last);
+        self.parked.add(run);
+        push_run(&mut effects.parked, *run);
+        while self.parked.len() > self.options.parked_max.unwrap_or(PARKED_MAX)
+            && let Some(oldest) = self.parked.oldest()
+        {
+            for run in self.parked.remove(oldest..=oldest) {
+                self.depart(run.first, run.last, run.bytes, Departure::Dropped);
+                push_run(&mut effects.over_limit, run);
+            }
+        }
+    }
+
+    /// Deletes the parked ones of these messages. Returns their runs, which have to be logged.
+    pub fn drop_parked(&mut self, first: u64, last: u64) -> Vec<Run> {
+        let runs = self.parked.remove(first..=last);
+        for run in &runs {
+            self.depart(run.first, run.last, run.bytes, Departure::Dropped);
+        }
+        runs
+    }
+
+    /// At most `count` parked messages, after the first `offset`, the lowest number first.
+    pub fn peek_parked(&self, offset: u64, count: usize) -> Vec<Peeked> {
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        self.parked.numbers().skip(offset).take(count).map(|number| self.peeked(number, true)).collect()
+    }
+
+    /// Number and body bytes of the parked messages.
+    pub fn parked(&self) -> (u64, u64) {
+        (self.parked.len(), self.parked.bytes())
+    }
+}

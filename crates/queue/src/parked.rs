@@ -1,0 +1,127 @@
+//! Messages of a quorum queue that came to their delivery limit and have no dead-letter exchange: they are set aside, so that
+//! none is lost in silence. They stay live in the ledger, and in the log.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use crate::effects::{Run, push_run};
+
+/// Bytes of an encoded message: its number, then the length of its body.
+const ENTRY_BYTES: usize = 12;
+
+/// The parked messages of a queue.
+#[derive(Debug, Default)]
+pub struct Parked {
+    /// Length of each body, by number.
+    messages: BTreeMap<u64, u32>,
+    bytes: u64,
+}
+
+impl Parked {
+    /// Number of messages.
+    pub fn len(&self) -> u64 {
+        self.messages.len() as u64
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Body bytes of all.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The lowest number.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        self.messages.first_key_value().map(|(number, _)| *number)
+    }
+
+    /// The numbers, the lowest first.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.messages.keys().copied()
+    }
+
+    /// Adds the messages of a run. Where their sizes aren't known one by one, each counts with the average.
+    pub fn add(&mut self, run: &Run) {
+        let (mut left, mut bytes) = (run.count(), run.bytes);
+        for number in run.first..=run.last {
+            let size = bytes / left;
+            bytes -= size;
+            left -= 1;
+            self.insert(number, u32::try_from(size).unwrap_or(u32::MAX));
+        }
+    }
+
+    fn insert(&mut self, number: u64, size: u32) {
+        let before = self.messages.insert(number, size);
+        self.bytes += u64::from(size);
+        self.bytes -= u64::from(before.unwrap_or(0));
+    }
+
+    /// Removes the ones among these. Returns their runs.
+    pub fn remove(&mut self, range: RangeInclusive<u64>) -> Vec<Run> {
+        let mut runs = Vec::new();
+        for (number, size) in self.messages.extract_if(range, |_, _| true) {
+            self.bytes -= u64::from(size);
+            push_run(&mut runs, Run { first: number, last: number, bytes: u64::from(size), durable: true });
+        }
+        runs
+    }
+
+    /// Keeps these messages only.
+    pub fn keep(&mut self, live: impl Fn(u64) -> bool) {
+        self.messages.retain(|number, _| live(*number));
+        self.bytes = self.messages.values().map(|size| u64::from(*size)).sum();
+    }
+
+    /// Appends to `out`: 4 bytes number of messages, and for each 8 bytes number and 4 bytes length of its body.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&(self.messages.len() as u32).to_le_bytes());
+        for (number, size) in &self.messages {
+            out.extend_from_slice(&number.to_le_bytes());
+            out.extend_from_slice(&size.to_le_bytes());
+        }
+    }
+
+    /// Decodes parked messages at the beginning of `bytes`, and returns them with the rest. `None` if they aren't whole.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (count, bytes) = bytes.split_first_chunk()?;
+        let length = (u32::from_le_bytes(*count) as usize).checked_mul(ENTRY_BYTES)?;
+        let (entries, rest) = bytes.split_at_checked(length)?;
+        let mut parked = Self::default();
+        for entry in entries.as_chunks::<ENTRY_BYTES>().0 {
+            let (number, size) = entry.split_at(8);
+            let number = u64::from_le_bytes(number.try_into().expect("8 bytes"));
+            parked.insert(number, u32::from_le_bytes(size.try_into().expect("4 bytes")));
+        }
+        Some((parked, rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_add_up_and_survive_a_checkpoint() {
+        let mut parked = Parked::default();
+        parked.add(&Run { first: 5, last: 7, bytes: 100, durable: true });
+        parked.add(&Run { first: 9, last: 9, bytes: 3, durable: true });
+        assert_eq!((parked.len(), parked.bytes()), (4, 103));
+        let mut bytes = Vec::new();
+        parked.encode(&mut bytes);
+        for end in 0..bytes.len() {
+            assert!(Parked::decode(&bytes[..end]).is_none());
+        }
+        let (mut again, rest) = Parked::decode(&bytes).expect("it is whole");
+        assert_eq!((again.bytes(), rest.len()), (103, 0));
+        let runs = again.remove(6..=9);
+        assert_eq!(runs.iter().map(Run::count).sum::<u64>(), 3);
+        let left = 103 - runs.iter().map(|run| run.bytes).sum::<u64>();
+        assert_eq!((again.numbers().collect::<Vec<_>>(), again.bytes()), (vec![5], left));
+        parked.keep(|number| number == 9);
+        assert_eq!(parked.bytes(), 3);
+    }
+}
