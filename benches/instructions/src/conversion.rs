@@ -57,7 +57,7 @@ pub(crate) fn amqp10_to_amqp091() -> u64 {
     let batch = builder.finish();
     count(|| {
         for at in 0..batch.len() {
-            let converted = to_amqp091(&black_box(&batch).message(at).view(), None);
+            let converted = to_amqp091(&black_box(&batch).message(at).view(), &Delivery::default());
             assert_eq!(black_box(converted).body.len(), BODY.len());
         }
     });

@@ -5,7 +5,7 @@ use leveret_model::{Durability, Limits};
 
 pub use crate::names::NameSecret;
 use crate::quota::QuotaLimits;
-use crate::time::{Nanos, Now};
+use crate::time::Nanos;
 
 /// Limits and identity. Defaults are RabbitMQ's.
 #[derive(Debug, Clone)]
@@ -179,14 +179,6 @@ impl Default for Settings {
             first_number: 0,
             answers_late: false,
         }
-    }
-}
-
-impl Settings {
-    /// The wall time of a delivery, in milliseconds since the Unix epoch, if deliveries contain it.
-    #[inline]
-    pub fn sent_ms(&self, now: Now) -> Option<u64> {
-        self.sent_time.then_some(now.wall_ms)
     }
 }
 

@@ -19,6 +19,10 @@ pub const TIMESTAMP_IN_MS: &str = "timestamp_in_ms";
 
 /// The time at which the message was sent to this receiver, in both protocols.
 pub const X_OPT_SENT_TIME: &str = "x-opt-rabbitmq-sent-time";
+/// Number of earlier deliveries from a quorum queue.
+pub const X_ACQUIRED_COUNT: &str = "x-acquired-count";
+/// How many of these failed.
+pub const X_DELIVERY_COUNT: &str = "x-delivery-count";
 /// The node that received the message, in both protocols.
 pub const X_ROUTED_BY: &str = "x-routed-by";
 

@@ -58,8 +58,8 @@ fn pieces_make_the_same_message_as_the_whole() {
         let head = StoredMessage { body: &[], ..whole };
         let (length, start) = (body.len() as u32, &body[..body.len().min(100)]);
 
-        let expected = to_amqp091(&whole, None);
-        match file_to_amqp091(&head, None, length, start) {
+        let expected = to_amqp091(&whole, &Delivery::default());
+        match file_to_amqp091(&head, &Delivery::default(), length, start) {
             Some((properties, range)) => {
                 assert_eq!(properties, expected.properties);
                 assert_eq!(body[range.start as usize..range.end as usize], expected.body[..]);

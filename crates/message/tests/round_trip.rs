@@ -181,7 +181,7 @@ proptest! {
         let payload = payload_of(&stored);
         let incoming = incoming::amqp10(&payload).unwrap();
         let again = incoming.stored(b"exchange", b"key", NOW_MS, Overlay::default());
-        let back = to_amqp091(&again, None);
+        let back = to_amqp091(&again, &Delivery::default());
         prop_assert_eq!(&back.properties, &properties, "{:?}", Properties::decode(&back.properties));
         prop_assert_eq!(&*back.body, &message.body[..]);
     }
@@ -212,7 +212,7 @@ proptest! {
             let sections = Sections::parse(&sent).unwrap();
             prop_assert_eq!(sections.bare, view.body);
             prop_assert!(payload.ends_with(sections.bare));
-            let converted = to_amqp091(&view, None);
+            let converted = to_amqp091(&view, &Delivery::default());
             Properties::decode(&converted.properties).unwrap();
             Headers::stored(&view).lookup("x-first-death-queue");
         }

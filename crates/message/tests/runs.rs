@@ -68,7 +68,7 @@ fn all_kinds() -> Batch {
 fn a_run_is_what_its_messages_are_alone() {
     let batch = all_kinds();
     for (redelivered, sent_time) in [(false, false), (true, true)] {
-        let delivery = Delivery { redelivered, delivery_count: 3, now_ms: NOW_MS, sent_time };
+        let delivery = Delivery { redelivered, delivery_count: 3, now_ms: NOW_MS, sent_time, ..Delivery::default() };
         let alone = |index: usize| {
             let mut out = Vec::new();
             to_amqp10(&batch.message(index).view(), &delivery, &mut out);

@@ -14,7 +14,7 @@ use leveret_message::StoredMessage;
 use leveret_message::deliver::{file_to_amqp091, to_amqp091, within};
 use leveret_queue::Taken;
 
-use super::deliver::CLASS_BASIC;
+use super::deliver::{CLASS_BASIC, delivery_of};
 use super::error::ProtocolError;
 use super::held::InputHold;
 use super::publish::short;
@@ -187,8 +187,8 @@ impl Session {
     /// Sends the method and the header, if the data that they depend on has been read.
     fn begin(&mut self, content: &mut Content, now: Now) -> Result<bool, Failure> {
         let properties_max = self.properties_max();
-        let sent_ms = self.client.broker.settings.sent_ms(now);
         let Some((lead, tag, taken)) = &content.lead else { return Ok(true) };
+        let delivery = delivery_of(taken, &self.client.broker.settings, now);
         let message = taken.batch.message(taken.index as usize);
         let stored = message.view();
         let Some(file) = message.file else { return Ok(true) };
@@ -207,7 +207,7 @@ impl Session {
                     return Err(Failure::Body(reason.to_owned()));
                 }
                 let Some(start) = pieces.start() else { return Ok(false) };
-                match file_to_amqp091(&stored, sent_ms, file.length, start) {
+                match file_to_amqp091(&stored, &delivery, file.length, start) {
                     Some((properties, range)) => {
                         let properties = within(&stored, properties, properties_max).map_err(Failure::Header)?;
                         let out = self.client.output.buffer();
@@ -225,7 +225,7 @@ impl Session {
                 let Some(body) = whole.look() else { return Ok(false) };
                 let body = body.map_err(|reason| Failure::Body(reason.to_owned()))?;
                 let stored = StoredMessage { body, ..stored };
-                let converted = to_amqp091(&stored, sent_ms);
+                let converted = to_amqp091(&stored, &delivery);
                 let properties = within(&stored, converted.properties, properties_max).map_err(Failure::Header)?;
                 let out = self.client.output.buffer();
                 encode_lead(out, content.channel, lead, *tag, taken.redelivered, &stored);

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use leveret_amqp091::{encode_content_body, encode_deliver, encode_header};
 use leveret_message::StoredMessage;
-use leveret_message::deliver::{to_amqp091, within};
+use leveret_message::deliver::{Delivery, to_amqp091, within};
 use leveret_queue::{ConsumerId, Taken, TurnEnd};
 
 use super::contents::Lead;
 use super::error::ProtocolError;
 use super::session::Session;
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
+use leveret_broker::settings::{Settings, TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::{CONSUMER, WOKEN_FIRST, WOKEN_MAX};
@@ -38,8 +38,7 @@ pub(crate) struct Recipient<'a> {
     pub frame_max: u32,
     /// Largest size of a message's properties, in bytes.
     pub properties_max: usize,
-    /// Wall time in milliseconds since the Unix epoch, if it is sent along.
-    pub sent_ms: Option<u64>,
+    pub delivery: Delivery,
 }
 
 /// One `basic.deliver` with its content.
@@ -50,16 +49,27 @@ pub(crate) fn encode_delivery(
     out: &mut Vec<u8>,
     to: &Recipient<'_>,
     delivery_tag: u64,
-    redelivered: bool,
     message: &StoredMessage<'_>,
 ) -> Result<(), usize> {
     let envelope = &message.envelope;
-    let content = to_amqp091(message, to.sent_ms);
+    let content = to_amqp091(message, &to.delivery);
     let properties = within(message, content.properties, to.properties_max)?;
+    let redelivered = to.delivery.redelivered;
     encode_deliver(out, to.channel, to.tag, delivery_tag, redelivered, envelope.exchange, envelope.routing_key);
     encode_header(out, to.channel, CLASS_BASIC, content.body.len() as u64, &properties);
     encode_content_body(out, to.channel, &content.body, to.frame_max);
     Ok(())
+}
+
+/// The part of messages that belongs to their delivery.
+pub(crate) fn delivery_of(taken: &Taken, settings: &Settings, now: Now) -> Delivery {
+    Delivery {
+        redelivered: taken.redelivered,
+        delivery_count: taken.attempts.failed,
+        acquired_count: taken.attempts.acquired,
+        now_ms: now.wall_ms,
+        sent_time: settings.sent_time,
+    }
 }
 
 impl Session {
@@ -167,9 +177,9 @@ impl Session {
         let Some(consumer) = self.consumers.get(&key) else { return };
         let Some(channel) = self.channels.get_mut(&consumer.channel) else { return };
         let out = self.client.output.buffer();
-        let sent_ms = self.client.broker.settings.sent_ms(now);
+        let delivery = delivery_of(&taken, &self.client.broker.settings, now);
         let frame_max = self.frame_max;
-        let to = Recipient { channel: consumer.channel, tag: &consumer.tag, frame_max, properties_max, sent_ms };
+        let to = Recipient { channel: consumer.channel, tag: &consumer.tag, frame_max, properties_max, delivery };
         let mut in_file = None;
         let mut too_large = None;
         for at in 0..taken.count {
@@ -182,7 +192,7 @@ impl Session {
                 continue;
             }
             let message = taken.batch.message((taken.index + at) as usize).view();
-            let encoded = encode_delivery(out, &to, tag, taken.redelivered, &message);
+            let encoded = encode_delivery(out, &to, tag, &message);
             if !consumer.no_ack {
                 // A message that can't be encoded has failed all the same: it is requeued with its channel.
                 channel.delivered(tag, consumer.source, &taken, at);

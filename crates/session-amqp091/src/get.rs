@@ -11,6 +11,7 @@ use leveret_queue::{GetOutcome, Link};
 
 use super::asked::{Getting, Question};
 use super::contents::Lead;
+use super::deliver::delivery_of;
 use super::error::{ProtocolError, Result, precondition};
 use super::held::InputHold;
 use super::publish::short;
@@ -129,7 +130,7 @@ impl Session {
             routing_key: short(message.envelope.routing_key),
             message_count: u32::try_from(left).unwrap_or(u32::MAX),
         };
-        let content = to_amqp091(&message, self.client.broker.settings.sent_ms(now));
+        let content = to_amqp091(&message, &delivery_of(&taken, &self.client.broker.settings, now));
         let properties = within(&message, content.properties, properties_max)
             .map_err(|bytes| ProtocolError::header_too_large(bytes, frame_max))?;
         let out = self.out(channel);

@@ -7,7 +7,7 @@ use leveret_amqp091::{HEADER_OVERHEAD, Properties, ShortStr};
 use leveret_broker::expiration::time_to_live_ms;
 use leveret_broker::protocol::{Encoded, PlainForm};
 use leveret_broker::{Broker, Now};
-use leveret_message::deliver::{Amqp091, to_amqp091};
+use leveret_message::deliver::{Amqp091, Delivery, to_amqp091};
 use leveret_message::{Encoding, Envelope, StoredMessage};
 use leveret_model::{Arguments, Refused, RefusedKind, Value};
 
@@ -34,7 +34,7 @@ impl PlainForm for Amqp091Protocol {
     }
 
     fn show<'a>(&self, message: &StoredMessage<'a>) -> (Arguments, Cow<'a, [u8]>) {
-        let Amqp091 { properties, body } = to_amqp091(message, None);
+        let Amqp091 { properties, body } = to_amqp091(message, &Delivery::default());
         (shown(&properties), body)
     }
 }

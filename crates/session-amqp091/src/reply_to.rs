@@ -12,6 +12,7 @@ use super::session::Session;
 use leveret_broker::reply_to::{REPLY_TO, Registration, is_volatile};
 use leveret_broker::settings::TURN_BYTES_MAX;
 use leveret_broker::time::Now;
+use leveret_message::deliver::Delivery;
 
 /// A channel's consumer of answers.
 pub(crate) struct ReplyConsumer {
@@ -146,12 +147,13 @@ impl Session {
             let Some(channel) = self.channels.get_mut(&number).filter(|channel| owner(channel)) else { continue };
             let Some(consumer) = &channel.reply else { continue };
             let tag = consumer.tag.clone();
-            let sent_ms = self.client.broker.settings.sent_ms(now);
-            let to = Recipient { channel: number, tag: &tag, frame_max, properties_max, sent_ms };
+            let sent_time = self.client.broker.settings.sent_time;
+            let delivery = Delivery { now_ms: now.wall_ms, sent_time, ..Delivery::default() };
+            let to = Recipient { channel: number, tag: &tag, frame_max, properties_max, delivery };
             let out = self.contents.out(&mut self.client.output, number);
             for at in 0..reply.batch.len() {
                 let message = reply.batch.message(at).view();
-                if let Err(bytes) = encode_delivery(out, &to, channel.next_tag(), false, &message) {
+                if let Err(bytes) = encode_delivery(out, &to, channel.next_tag(), &message) {
                     return self.fail(number, ProtocolError::header_too_large(bytes, frame_max), now);
                 }
             }

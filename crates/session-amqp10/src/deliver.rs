@@ -149,6 +149,7 @@ impl Connection {
         let mut run = Amqp10Run::new(Delivery {
             redelivered: taken.redelivered,
             delivery_count: taken.attempts.failed,
+            acquired_count: taken.attempts.acquired,
             now_ms: now.wall_ms,
             sent_time: self.client.broker.settings.sent_time,
         });

@@ -114,6 +114,7 @@ fn read_start(reader: BodyReader, taken: &Taken, sent_time: bool, now: Now) -> R
     let context = Delivery {
         redelivered: taken.redelivered,
         delivery_count: taken.attempts.failed,
+        acquired_count: taken.attempts.acquired,
         now_ms: now.wall_ms,
         sent_time,
     };

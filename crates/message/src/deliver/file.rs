@@ -18,12 +18,12 @@ use crate::stored::StoredMessage;
 /// whole.
 pub fn file_to_amqp091<'a>(
     message: &StoredMessage<'a>,
-    sent_ms: Option<u64>,
+    delivery: &Delivery,
     length: u32,
     start: &'a [u8],
 ) -> Option<(Cow<'a, [u8]>, Range<u64>)> {
     if message.encoding == Encoding::Amqp091 {
-        let Amqp091 { properties, .. } = super::to_amqp091(message, sent_ms);
+        let Amqp091 { properties, .. } = super::to_amqp091(message, delivery);
         return Some((properties, 0..u64::from(length)));
     }
     let (bare, before) = Sections::parse_start(start)?;
@@ -32,7 +32,7 @@ pub fn file_to_amqp091<'a>(
         FileBody::Bytes(range) => (range, false),
         FileBody::Section(range) => (range, true),
     };
-    Some((Cow::Owned(properties_of(&hub, sent_ms, is_encoded)), range))
+    Some((Cow::Owned(properties_of(&hub, delivery, is_encoded)), range))
 }
 
 /// Appends the bytes that precede the file's bytes for a receiver over AMQP 1.0. `start` is the beginning of the

@@ -37,7 +37,7 @@ pub struct Amqp091<'a> {
 /// The property `timestamp` for a receiver over AMQP 0-9-1, in seconds since the Unix epoch. If the message was
 /// published over AMQP 1.0, its body has to be present.
 pub fn timestamp(message: &StoredMessage<'_>) -> Option<u64> {
-    stamps::Stamps::of(&message.overlay, None).timestamp().or_else(|| match message.encoding {
+    stamps::Stamps::of(&message.overlay, &Delivery::default()).timestamp().or_else(|| match message.encoding {
         Encoding::Amqp091 => Properties::decode(message.properties).ok()?.timestamp,
         Encoding::Amqp10 => {
             Sections::parse(message.body).ok()?.properties?.creation_time.and_then(amqp091::value::seconds)
@@ -45,15 +45,26 @@ pub fn timestamp(message: &StoredMessage<'_>) -> Option<u64> {
     })
 }
 
-/// The fields of a message's header that belong to this delivery (AMQP 1.0, 3.2.1).
+/// The part of a message that belongs to one delivery of it: fields of its header (AMQP 1.0, 3.2.1), and annotations or headers
+/// that its receiver gets beside the publisher's.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Delivery {
     /// Whether it was delivered before.
     pub redelivered: bool,
     /// Number of failed attempts before this one.
     pub delivery_count: u32,
+    /// Number of attempts before this one, if its queue counts all: `x-acquired-count`, with `x-delivery-count` beside it.
+    pub acquired_count: u32,
     /// Wall time in milliseconds since the Unix epoch, from which the remaining time to live is counted.
     pub now_ms: u64,
     /// Whether the receiver gets the time of sending (`message_interceptors.outgoing.timestamp.enabled`).
     pub sent_time: bool,
+}
+
+impl Delivery {
+    /// Whether the receiver gets more than the publisher's headers or annotations.
+    #[inline]
+    fn adds_headers(&self) -> bool {
+        self.sent_time || self.acquired_count > 0
+    }
 }

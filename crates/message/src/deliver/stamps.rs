@@ -1,9 +1,13 @@
-//! Stamps of a message in the form in which receivers get them: time of receipt, receiving node, and time of sending.
+//! Stamps of a message in the form in which receivers get them: time of receipt, receiving node, time of sending, and how often it
+//! was delivered before.
 
 use leveret_amqp10::Value;
 use leveret_amqp091::FieldValue;
 
-use crate::annotations::{TIMESTAMP_IN_MS, X_OPT_RECEIVED_TIME, X_OPT_SENT_TIME, X_ROUTED_BY};
+use super::Delivery;
+use crate::annotations::{
+    TIMESTAMP_IN_MS, X_ACQUIRED_COUNT, X_DELIVERY_COUNT, X_OPT_RECEIVED_TIME, X_OPT_SENT_TIME, X_ROUTED_BY,
+};
 use crate::overlay::{Overlay, ReceivedStamp};
 
 /// The stamps of one delivery.
@@ -12,23 +16,29 @@ pub(super) struct Stamps<'a> {
     received: Option<ReceivedStamp>,
     routed_by: Option<&'a [u8]>,
     sent_ms: Option<u64>,
+    acquired_count: u32,
+    delivery_count: u32,
 }
 
 impl<'a> Stamps<'a> {
-    /// The stamps of a message. `sent_ms` is the time of sending in milliseconds since the Unix epoch, if the
-    /// receiver gets it.
+    /// The stamps of a message in one delivery.
     #[inline]
-    pub(super) fn of(overlay: &Overlay<'a>, sent_ms: Option<u64>) -> Self {
-        if overlay.is_empty() {
-            return Self { sent_ms, ..Self::default() };
-        }
-        Self { received: overlay.received(), routed_by: overlay.routed_by(), sent_ms }
+    pub(super) fn of(overlay: &Overlay<'a>, delivery: &Delivery) -> Self {
+        let sent_ms = delivery.sent_time.then_some(delivery.now_ms);
+        let acquired_count = delivery.acquired_count;
+        // A queue that doesn't count all attempts shows none.
+        let delivery_count = if acquired_count > 0 { delivery.delivery_count } else { 0 };
+        let (received, routed_by) = match overlay.is_empty() {
+            true => (None, None),
+            false => (overlay.received(), overlay.routed_by()),
+        };
+        Self { received, routed_by, sent_ms, acquired_count, delivery_count }
     }
 
     /// Whether there are none.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.received.is_none() && self.routed_by.is_none() && self.sent_ms.is_none()
+        self.received.is_none() && self.routed_by.is_none() && self.sent_ms.is_none() && self.acquired_count == 0
     }
 
     /// Whether a stamp replaces a publisher's annotation of this name.
@@ -37,6 +47,8 @@ impl<'a> Stamps<'a> {
             X_OPT_RECEIVED_TIME => self.header().is_some(),
             X_ROUTED_BY => self.routed_by.is_some(),
             X_OPT_SENT_TIME => self.sent_ms.is_some(),
+            X_ACQUIRED_COUNT => self.acquired_count > 0,
+            X_DELIVERY_COUNT => self.delivery_count > 0,
             _ => false,
         }
     }
@@ -58,6 +70,9 @@ impl<'a> Stamps<'a> {
         if let Some(ms) = self.sent_ms {
             add(X_OPT_SENT_TIME, time(ms));
         }
+        for (name, count) in self.counts() {
+            add(name, FieldValue::I64(count));
+        }
     }
 
     /// Passes annotations of AMQP 1.0 to `add`.
@@ -72,6 +87,15 @@ impl<'a> Stamps<'a> {
             // A long in RabbitMQ, unlike the time of receipt.
             add(X_OPT_SENT_TIME, Value::Long(ms as i64));
         }
+        for (name, count) in self.counts() {
+            add(name, Value::Long(count));
+        }
+    }
+
+    /// The counts of earlier deliveries that aren't zero.
+    fn counts(&self) -> impl Iterator<Item = (&'static str, i64)> {
+        let counts = [(X_ACQUIRED_COUNT, self.acquired_count), (X_DELIVERY_COUNT, self.delivery_count)];
+        counts.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name, i64::from(count)))
     }
 
     fn header(&self) -> Option<u64> {

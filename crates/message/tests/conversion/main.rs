@@ -20,7 +20,7 @@ fn delivered(message: &MessageRef<'_>, receiver: Receiver, delivery: &Delivery) 
     let message = message.view();
     match receiver {
         Receiver::Amqp091 => {
-            let delivered = to_amqp091(&message, delivery.sent_time.then_some(delivery.now_ms));
+            let delivered = to_amqp091(&message, delivery);
             view::amqp091(&delivered.properties, &delivered.body)
         }
         Receiver::Amqp10 => {
@@ -62,7 +62,13 @@ fn receive(case: &Case, stamps: &Stamps, receiver: Receiver, died: bool, sent_ti
         builder.push_dead_letter(&batch.message(0), &letter);
         batch = builder.finish();
     }
-    let delivery = Delivery { redelivered: died, delivery_count: u32::from(died), now_ms: NOW_MS, sent_time };
+    let delivery = Delivery {
+        redelivered: died,
+        delivery_count: u32::from(died),
+        now_ms: NOW_MS,
+        sent_time,
+        ..Delivery::default()
+    };
     delivered(&batch.message(0), receiver, &delivery)
 }
 

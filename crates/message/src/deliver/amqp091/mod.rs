@@ -12,8 +12,8 @@ use std::borrow::Cow;
 use leveret_amqp10::message::BodyRef;
 use leveret_amqp091::Properties;
 
-use super::Amqp091;
 use super::stamps::Stamps;
+use super::{Amqp091, Delivery};
 use crate::envelope::Encoding;
 use crate::hub::{Body, Message};
 use crate::stored::StoredMessage;
@@ -22,26 +22,25 @@ pub(super) use properties::write as properties_of;
 pub use within::within;
 
 /// The message for a receiver over AMQP 0-9-1: borrowed if it was published over it, never died and has no stamps.
-/// `sent_ms` is the wall time in milliseconds since the Unix epoch, if the receiver gets it.
 #[inline]
-pub fn to_amqp091<'a>(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Amqp091<'a> {
+pub fn to_amqp091<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Amqp091<'a> {
     match message.encoding {
         Encoding::Amqp091 => {
-            let properties = match message.overlay.is_empty() && sent_ms.is_none() {
+            let properties = match message.overlay.is_empty() && !delivery.adds_headers() {
                 true => Cow::Borrowed(message.properties),
-                false => with_overlay(message, sent_ms),
+                false => with_overlay(message, delivery),
             };
             Amqp091 { properties, body: Cow::Borrowed(message.body) }
         }
-        Encoding::Amqp10 => convert(message, sent_ms),
+        Encoding::Amqp10 => convert(message, delivery),
     }
 }
 
 /// Properties of a message with stamps, or of a dead letter, whose history is added to the headers and whose
 /// expiration is removed.
 #[cold]
-fn with_overlay<'a>(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Cow<'a, [u8]> {
-    let (history, stamps) = (message.overlay.deaths(), Stamps::of(&message.overlay, sent_ms));
+fn with_overlay<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Cow<'a, [u8]> {
+    let (history, stamps) = (message.overlay.deaths(), Stamps::of(&message.overlay, delivery));
     if history.is_none() && stamps.is_empty() {
         return Cow::Borrowed(message.properties);
     }
@@ -67,13 +66,13 @@ fn with_overlay<'a>(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Cow<'a
 }
 
 #[cold]
-fn convert<'a>(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Amqp091<'a> {
+fn convert<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Amqp091<'a> {
     // It was checked when the message was received.
     let Some((hub, body)) = Message::read(message) else {
         return Amqp091 { properties: Cow::Borrowed(&[0, 0]), body: Cow::Borrowed(message.body) };
     };
     let (body, is_encoded) = bytes_of(body);
-    Amqp091 { properties: Cow::Owned(properties_of(&hub, sent_ms, is_encoded)), body }
+    Amqp091 { properties: Cow::Owned(properties_of(&hub, delivery, is_encoded)), body }
 }
 
 /// The bytes of data sections. Other sections are left encoded, and the flag is true then.

@@ -19,6 +19,7 @@ use super::{deaths, message_id, value};
 use crate::annotations::{
     TIMESTAMP_IN_MS, X_BASIC_TYPE, X_CC, X_DEATH, X_EXCHANGE, X_OPT_DEATHS, X_OPT_RECEIVED_TIME, X_ROUTING_KEY,
 };
+use crate::deliver::Delivery;
 use crate::deliver::stamps::Stamps;
 use crate::hub::{Entries, Message, ReplyTo, TYPE_AMQP10, Value};
 
@@ -30,11 +31,10 @@ const X_BASIC: &str = "x-basic-";
 const X_MESSAGE_ID: &str = "x-message-id";
 const X_CORRELATION_ID: &str = "x-correlation-id";
 
-/// Encodes property flags and list. `is_encoded` is set if the body is left as sections. `sent_ms` is the wall time
-/// in milliseconds since the Unix epoch, if the receiver gets it.
-pub(in crate::deliver) fn write(message: &Message<'_>, sent_ms: Option<u64>, is_encoded: bool) -> Vec<u8> {
+/// Encodes property flags and list. `is_encoded` is set if the body is left as sections.
+pub(in crate::deliver) fn write(message: &Message<'_>, delivery: &Delivery, is_encoded: bool) -> Vec<u8> {
     let mut pairs = Pairs::default();
-    let stamps = Stamps::of(&message.overlay, sent_ms);
+    let stamps = Stamps::of(&message.overlay, delivery);
     stamps.add_headers(|name, value| pairs.push(name.as_bytes(), value));
     if let Some(deaths) = message.overlay.deaths() {
         deaths::add_headers(&deaths, &mut pairs);

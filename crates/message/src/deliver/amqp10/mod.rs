@@ -49,7 +49,7 @@ pub(super) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out:
         delivery_count: delivery.delivery_count,
     };
     header.encode(out);
-    let stamps = Stamps::of(&message.overlay, delivery.sent_time.then_some(delivery.now_ms));
+    let stamps = Stamps::of(&message.overlay, delivery);
     let hub = match message.encoding {
         Encoding::Amqp10 => {
             annotations::write_stored(message, &stamps, out);
