@@ -147,6 +147,31 @@ ARGS = {
 for name, values in ARGS.items():
     for value in values:
         scenario(f"argument {name}={compact(value)}", queue(**Q, arguments={name: value}))
+# Only refusals: queues of this type can't be declared yet.
+QUORUM_ARGS = {
+ "x-max-priority": [5, -1], "x-queue-mode": ["lazy"], "x-queue-version": [2, "2"], "x-queue-master-locator": ["min-masters", 5], "x-max-age": ["1h"],
+ "x-stream-max-segment-size-bytes": [1000], "x-stream-filter-size-bytes": [16], "x-initial-cluster-size": [3],
+ "x-overflow": ["none", 5], "x-dead-letter-strategy": ["none", "", 5, True], "x-dead-letter-exchange": [5], "x-dead-letter-routing-key": [5, "k"],
+ "x-quorum-initial-group-size": [0, -1, "3", True, None], "x-max-in-memory-length": [-1, "x"], "x-max-in-memory-bytes": [-1, "x"],
+ "x-consumer-timeout": [-1, "x"], "x-consumer-disconnected-timeout": [-1, "x"], "x-single-active-consumer": ["true", 1],
+ "x-queue-leader-locator": ["none", 5], "x-expires": [0, -1, "5", {"long": 315360000001}], "x-message-ttl": [-1, "5", {"long": 315360000001}],
+ "x-max-length": [-1, "5", True], "x-max-length-bytes": [-1, "5"],
+}
+def quorum(**args): return {"x-queue-type": "quorum", **args}
+for name, values in QUORUM_ARGS.items():
+    for value in values:
+        scenario(f"quorum argument {name}={compact(value)}", queue(**Q, arguments=quorum(**{name: value})))
+for properties in (dict(durable=False), dict(exclusive=True), dict(auto_delete=True), dict(durable=False, exclusive=True), dict(durable=False, exclusive=True, auto_delete=True)):
+    scenario(f"quorum property {compact(properties)}", queue(**{**Q, **properties}, arguments=quorum()))
+scenario("quorum wrong value and exclusive", queue(**Q, exclusive=True, arguments=quorum(**{"x-quorum-initial-group-size": 0})))
+scenario("quorum refused argument and not durable", queue(queue="q", arguments=quorum(**{"x-max-priority": 5})))
+scenario("quorum server-named", queue(queue="", durable=True, arguments=quorum()))
+scenario("quorum server-named and wrong value", queue(queue="", durable=True, arguments=quorum(**{"x-dead-letter-strategy": "none"})))
+scenario("quorum reserved name", queue(queue="amq.x", durable=True, arguments=quorum()))
+scenario("quorum redeclares classic with an argument", queue(**Q), queue(**Q, arguments=quorum(**{"x-delivery-limit": 3})))
+scenario("quorum redeclares classic, exclusive", queue(**Q), queue(**Q, exclusive=True, arguments=quorum()))
+scenario("queue redeclare leader locator changed", queue(**Q, arguments={"x-queue-leader-locator": "client-local"}), queue(**Q, arguments={"x-queue-leader-locator": "balanced"}))
+scenario("queue redeclare leader locator missing", queue(**Q, arguments={"x-queue-leader-locator": "client-local"}), queue(**Q))
 scenario("argument dead letter key without exchange", queue(**Q, arguments={"x-dead-letter-routing-key": "k"}))
 scenario("argument dlx inequivalent", queue(**Q, arguments={"x-dead-letter-exchange": "a"}), queue(**Q, arguments={"x-dead-letter-exchange": "b"}))
 for args in ({"x-priority": "a"}, {"x-priority": 5}, {"x-stream-offset": "first"}, {"x-unknown": 5}, {"x-cancel-on-ha-failover": True}, {"x-credit": 5}, {"x-consumer-timeout": 1000}):

@@ -195,6 +195,10 @@ impl QueueOptions {
         if let Some(dead_letter) = &mut options.dead_letter {
             dead_letter.routing_key = routing_key;
         }
+        // RabbitMQ accepts this overflow for quorum queues and gives them the default one.
+        if options.queue_type == QueueType::Quorum && options.overflow == Overflow::RejectPublishDlx {
+            options.overflow = Overflow::DropHead;
+        }
         options
     }
 }
@@ -223,5 +227,7 @@ mod tests {
         assert_eq!(options.overflow, Overflow::RejectPublishDlx);
         let dead_letter = options.dead_letter.expect("the default exchange is one");
         assert_eq!((&*dead_letter.exchange, dead_letter.routing_key.as_deref()), ("", Some("dead")));
+        let quorum = arguments.with("x-queue-type", Value::from("quorum"));
+        assert_eq!(QueueOptions::effective(&quorum).overflow, Overflow::DropHead);
     }
 }

@@ -7,7 +7,7 @@ pub enum QueueType {
     /// Not replicated: one node has it.
     #[default]
     Classic,
-    /// Replicated, with one leader. Only the name is known; a declaration is refused.
+    /// Replicated, with one leader. A declaration is checked as RabbitMQ checks it, and then refused.
     Quorum,
     /// A log that consumers read and that settlements don't shorten. Only the name is known; a declaration is
     /// refused.

@@ -2,13 +2,14 @@ use std::sync::Arc;
 
 use crate::exchange::PREDECLARED;
 use crate::id::TRANSIENT;
+use crate::queue_arguments::{self, Properties};
 use crate::record::{self, Effect, RecordError, Snapshot};
 use crate::{
     Change, Command, CommandOutcome, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Exchange, ExchangeId,
     ExchangeType, Home, LimitOwner, Limits, Permit, PutUser, Queue, QueueId, QueueOptions, Refused, RefusedKind,
     SetPermissions, Submitted, Topology, User,
 };
-use crate::{Pattern, Permission, queue_arguments};
+use crate::{Pattern, Permission};
 
 mod bindings;
 mod settings;
@@ -423,7 +424,8 @@ impl Model {
             return Ok((CommandOutcome::Exists, Vec::new()));
         }
         check_name("queue", &name)?;
-        queue_arguments::check(&vhost, &name, &arguments)?;
+        let properties = Properties { server_named, durable, auto_delete, exclusive };
+        queue_arguments::check(&vhost, &name, properties, &arguments)?;
         if !durable || exclusive {
             queue_arguments::check_durability(&vhost, &name, &arguments)?;
         }

@@ -1,6 +1,6 @@
 //! Every argument that RabbitMQ 4.3 knows for queues of any type, and the checks of their values.
 
-use crate::{Durability, Overflow, QueueType, Value};
+use crate::{Durability, Overflow, QueueType, Refused, Value};
 
 /// An argument, and the check of its value for supported queue types that take it.
 pub(super) struct Known {
@@ -14,14 +14,26 @@ pub(super) enum Wrong {
     Type(&'static str),
 }
 
+impl Wrong {
+    /// The refusal of the argument `key` of this queue.
+    pub(super) fn refused(self, key: &str, vhost: &str, queue: &str) -> Refused {
+        Refused::precondition(match self {
+            Wrong::Reason(reason) => format!("invalid arg '{key}' for queue '{queue}' in vhost '{vhost}': {reason}"),
+            Wrong::Type(name) => {
+                format!("invalid type '{name}' for arg '{key}' in queue '{queue}' in vhost '{vhost}'")
+            }
+        })
+    }
+}
+
 /// All known arguments by name. A queue whose type doesn't take one of these refuses it; other arguments are accepted
 /// and ignored.
 pub(super) const KNOWN: &[Known] = &[
-    known("x-consumer-disconnected-timeout", any),
-    known("x-consumer-timeout", any),
+    known("x-consumer-disconnected-timeout", not_negative),
+    known("x-consumer-timeout", not_negative),
     known("x-dead-letter-exchange", name),
     known("x-dead-letter-routing-key", routing_key),
-    known("x-dead-letter-strategy", any),
+    known("x-dead-letter-strategy", strategy),
     known("x-delayed-retry-max", any),
     known("x-delayed-retry-min", any),
     known("x-delayed-retry-type", any),
@@ -30,8 +42,8 @@ pub(super) const KNOWN: &[Known] = &[
     known("x-expires", expires),
     known("x-initial-cluster-size", any),
     known("x-max-age", any),
-    known("x-max-in-memory-bytes", any),
-    known("x-max-in-memory-length", any),
+    known("x-max-in-memory-bytes", not_negative),
+    known("x-max-in-memory-length", not_negative),
     known("x-max-length", not_negative),
     known("x-max-length-bytes", not_negative),
     known("x-max-priority", priority),
@@ -42,7 +54,7 @@ pub(super) const KNOWN: &[Known] = &[
     known("x-queue-mode", any),
     known("x-queue-type", queue_type),
     known("x-queue-version", version),
-    known("x-quorum-initial-group-size", any),
+    known("x-quorum-initial-group-size", positive),
     known("x-single-active-consumer", boolean),
     known("x-stream-filter-size-bytes", any),
     known("x-stream-max-segment-size-bytes", any),
@@ -103,6 +115,13 @@ pub(super) fn not_negative(value: &Value) -> Result<(), Wrong> {
     }
 }
 
+pub(super) fn positive(value: &Value) -> Result<(), Wrong> {
+    match value.as_int() {
+        Some(0) => Err(Wrong::Reason("{value_zero,0}".to_owned())),
+        _ => not_negative(value),
+    }
+}
+
 /// RabbitMQ's longest time to live and longest expiry, ten years.
 const TIMER_MS_MAX: i64 = 315_360_000_000;
 
@@ -115,10 +134,8 @@ pub(super) fn milliseconds(value: &Value) -> Result<(), Wrong> {
 }
 
 pub(super) fn expires(value: &Value) -> Result<(), Wrong> {
-    match value.as_int() {
-        Some(0) => Err(Wrong::Reason("{value_zero,0}".to_owned())),
-        _ => milliseconds(value),
-    }
+    positive(value)?;
+    milliseconds(value)
 }
 
 pub(super) fn priority(value: &Value) -> Result<(), Wrong> {
@@ -134,6 +151,14 @@ pub(super) fn overflow(value: &Value) -> Result<(), Wrong> {
     match value.as_str().and_then(Overflow::parse) {
         Some(_) => Ok(()),
         None => Err(Wrong::Reason("invalid_overflow".to_owned())),
+    }
+}
+
+pub(super) fn strategy(value: &Value) -> Result<(), Wrong> {
+    string(value)?;
+    match value.as_str() {
+        Some("at-most-once" | "at-least-once") => Ok(()),
+        _ => Err(Wrong::Reason("invalid_dlx_strategy".to_owned())),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod classic;
 mod common;
+mod quorum;
 
 use std::fmt::Display;
 
@@ -13,6 +14,18 @@ use crate::{Arguments, Durability, QueueType, Refused, RefusedKind, Value};
 struct Table {
     queue_type: QueueType,
     arguments: &'static [(&'static str, State)],
+    /// The arguments that a redeclaration has to repeat. The first that differs is named.
+    compared: &'static [&'static str],
+}
+
+/// The properties of a declaration. Not all types of queues take all of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Properties {
+    /// Whether the broker may have generated the name.
+    pub(crate) server_named: bool,
+    pub(crate) durable: bool,
+    pub(crate) auto_delete: bool,
+    pub(crate) exclusive: bool,
 }
 
 /// How far an argument is supported.
@@ -27,11 +40,12 @@ enum State {
 }
 
 impl Table {
-    /// The table of a type; `None` if queues of this type can't be declared.
+    /// The table of a type; `None` if its arguments aren't checked, because no such queue can be declared.
     fn of(queue_type: QueueType) -> Option<&'static Self> {
         match queue_type {
             QueueType::Classic => Some(&classic::TABLE),
-            QueueType::Quorum | QueueType::Stream => None,
+            QueueType::Quorum => Some(&quorum::TABLE),
+            QueueType::Stream => None,
         }
     }
 
@@ -43,57 +57,26 @@ impl Table {
 
 const QUEUE_TYPE: &str = "x-queue-type";
 
-/// The arguments that a redeclaration has to repeat.
-const COMPARED: &[&str] = &[
-    "x-expires",
-    "x-message-ttl",
-    "x-dead-letter-exchange",
-    "x-dead-letter-routing-key",
-    "x-max-length",
-    "x-max-length-bytes",
-    "x-max-priority",
-    "x-overflow",
-    "x-queue-mode",
-    "x-queue-version",
-    "x-single-active-consumer",
-    "x-queue-type",
-    "x-durability",
-];
-
-/// Checks whether a queue can be declared with these arguments. Arguments that RabbitMQ refuses come first, with its
-/// error texts, then those that are known but not supported.
-pub(crate) fn check(vhost: &str, queue: &str, arguments: &Arguments) -> Result<(), Refused> {
+/// Checks whether a queue can be declared with these properties and arguments. RabbitMQ's refusals come first, in its
+/// order and with its error texts, then a type or an argument that is known but not supported.
+pub(crate) fn check(vhost: &str, queue: &str, properties: Properties, arguments: &Arguments) -> Result<(), Refused> {
     arguments.check_depth()?;
     let place = format!("for queue '{queue}' in vhost '{vhost}'");
-    // An unsupported type is refused by name, before any argument that only that type takes.
     let queue_type = queue_type(arguments);
+    let type_not_built = || Err(not_built("queue argument", QUEUE_TYPE, queue_type.name(), &place));
     let Some(table) = Table::of(queue_type) else {
-        return Err(not_built("queue argument", QUEUE_TYPE, queue_type.name(), &place));
+        return type_not_built();
     };
-    for (key, value) in arguments.iter() {
-        let Some(known) = known(key) else { continue };
-        match table.state(key) {
-            Some(State::Withdrawn(text)) => return Err(Refused::new(RefusedKind::InternalError, text)),
-            None => return Err(other_type(key, &place, table.queue_type)),
-            Some(State::Working | State::NotYet(_)) => {}
-        }
-        match (known.check)(value) {
-            Ok(()) => {}
-            Err(Wrong::Reason(reason)) => {
-                return Err(Refused::precondition(format!("invalid arg '{key}' {place}: {reason}")));
-            }
-            Err(Wrong::Type(name)) => {
-                return Err(Refused::precondition(format!(
-                    "invalid type '{name}' for arg '{key}' in queue '{queue}' in vhost '{vhost}'"
-                )));
-            }
-        }
+    if queue_type == QueueType::Quorum {
+        quorum::check_name(queue, properties)?;
     }
-    let dead_letters = arguments.get("x-dead-letter-exchange").is_some();
-    if arguments.get("x-dead-letter-routing-key").is_some() && !dead_letters {
-        return Err(Refused::precondition(format!(
-            "invalid arg 'x-dead-letter-routing-key' {place}: routing_key_but_no_dlx_defined"
-        )));
+    check_values(vhost, queue, table, arguments)?;
+    if queue_type == QueueType::Quorum {
+        quorum::check_properties(vhost, queue, properties)?;
+        quorum::check_durability(arguments).map_err(|wrong| wrong.refused("x-durability", vhost, queue))?;
+    }
+    if !queue_type.is_built() {
+        return type_not_built();
     }
     for (key, value) in arguments.iter() {
         if let Some(State::NotYet(asks)) = table.state(key)
@@ -105,14 +88,37 @@ pub(crate) fn check(vhost: &str, queue: &str, arguments: &Arguments) -> Result<(
     Ok(())
 }
 
-/// Checks whether a redeclaration of an existing queue has equivalent arguments.
+/// Checks whether queues of this type take these arguments with these values.
+fn check_values(vhost: &str, queue: &str, table: &Table, arguments: &Arguments) -> Result<(), Refused> {
+    let place = format!("for queue '{queue}' in vhost '{vhost}'");
+    for (key, value) in arguments.iter() {
+        let Some(known) = known(key) else { continue };
+        match table.state(key) {
+            Some(State::Withdrawn(text)) => return Err(Refused::new(RefusedKind::InternalError, text)),
+            None => return Err(other_type(key, &place, table.queue_type)),
+            Some(State::Working | State::NotYet(_)) => {}
+        }
+        (known.check)(value).map_err(|wrong| wrong.refused(key, vhost, queue))?;
+    }
+    let dead_letters = arguments.get("x-dead-letter-exchange").is_some();
+    if arguments.get("x-dead-letter-routing-key").is_some() && !dead_letters {
+        return Err(Refused::precondition(format!(
+            "invalid arg 'x-dead-letter-routing-key' {place}: routing_key_but_no_dlx_defined"
+        )));
+    }
+    Ok(())
+}
+
+/// Checks whether a redeclaration of an existing queue has equivalent arguments. The type of the existing queue says
+/// which of them are compared.
 pub(crate) fn check_equivalent(
     vhost: &str,
     queue: &str,
     current: &Arguments,
     received: &Arguments,
 ) -> Result<(), Refused> {
-    for key in COMPARED {
+    let compared = Table::of(queue_type(current)).map_or(&[QUEUE_TYPE][..], |table| table.compared);
+    for key in compared {
         equivalent("queue", vhost, queue, key, current.get(key), received.get(key))?;
     }
     Ok(())
@@ -218,8 +224,10 @@ mod tests {
     use super::common::NAME_BYTES_MAX;
     use super::*;
 
+    const DURABLE: Properties = Properties { server_named: false, durable: true, auto_delete: false, exclusive: false };
+
     fn refused(key: &str, value: Value) -> Option<Refused> {
-        check("/", "q", &Arguments::from_iter([(key, value)])).err()
+        check("/", "q", DURABLE, &Arguments::from_iter([(key, value)])).err()
     }
 
     #[test]
@@ -227,7 +235,7 @@ mod tests {
         let long = "n".repeat(NAME_BYTES_MAX + 1);
         let key = |text: &str| {
             let arguments = [("x-dead-letter-exchange", Value::from("x")), ("x-dead-letter-routing-key", text.into())];
-            check("/", "q", &Arguments::from_iter(arguments))
+            check("/", "q", DURABLE, &Arguments::from_iter(arguments))
         };
         assert!(key(&long[1..]).is_ok());
         let refused = [key(&long).err(), refused("x-dead-letter-exchange", Value::from(long.as_str()))];
@@ -286,8 +294,9 @@ mod tests {
         for table in QueueType::ALL.into_iter().filter_map(Table::of) {
             assert!(table.arguments.is_sorted_by(|a, b| a.0 < b.0), "{:?}", table.queue_type);
             assert!(table.arguments.iter().all(|(name, _)| known(name).is_some()), "{:?}", table.queue_type);
-            assert!(Table::of(table.queue_type).is_some() == table.queue_type.is_built());
+            assert!(table.compared.iter().all(|name| table.state(name).is_some()), "{:?}", table.queue_type);
         }
+        assert!(QueueType::ALL.into_iter().all(|queue_type| !queue_type.is_built() || Table::of(queue_type).is_some()));
     }
 
     #[test]
