@@ -200,6 +200,9 @@ impl Replay for Recovered {
         log.ledger.accept(first, count, record.body_bytes);
         log.references.add(first, count, record.shared);
         log.expiry.arrived(first, count, record.received_ms, log.ledger.low());
+        for (place, priority) in record.priorities() {
+            log.priorities.note(first + place, priority);
+        }
         for (place, body_bytes, expiry_ms) in record.times() {
             log.expiry.expires(first + place, expiry_ms, body_bytes);
         }

@@ -61,6 +61,7 @@ impl Queue {
     /// otherwise.
     pub fn durability(&self, default: Durability) -> Durability {
         match self.is_logged() {
+            true if self.queue_type == QueueType::Quorum => Durability::Synced,
             true => self.options.durability.unwrap_or(default),
             false => Durability::Memory,
         }

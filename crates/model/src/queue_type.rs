@@ -7,7 +7,7 @@ pub enum QueueType {
     /// Not replicated: one node has it.
     #[default]
     Classic,
-    /// Replicated, with one leader. A declaration is checked as RabbitMQ checks it, and then refused.
+    /// Always durable and flushed to disk, with counted deliveries and priorities. Of one member so far.
     Quorum,
     /// A log that consumers read and that settlements don't shorten. Only the name is known; a declaration is
     /// refused.
@@ -43,7 +43,7 @@ impl QueueType {
 
     /// Whether queues of this type can be declared.
     pub fn is_built(self) -> bool {
-        self == QueueType::Classic
+        self != QueueType::Stream
     }
 }
 

@@ -31,7 +31,7 @@ impl QueueHandle {
             if submission.accepted == 0 {
                 return 0;
             }
-            let placement = if persistent && self.is_durable() {
+            let placement = if (persistent || self.is_always_persistent()) && self.is_durable() {
                 let (log, first, count) = (self.log_id, submission.first, submission.accepted);
                 let record = Record::Messages { log, first, batch, index, count, instead: None };
                 self.last_record.set(group.append(record).place());

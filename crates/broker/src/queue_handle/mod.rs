@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leveret_log::{LogId, SettleRange, SettleReason, Wait};
 use leveret_message::{Batch, Reason as Death};
-use leveret_model::{Durability, Queue as QueueInfo};
+use leveret_model::{Durability, Queue as QueueInfo, QueueType};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
     AttemptRun, ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace,
@@ -193,6 +193,16 @@ impl QueueHandle {
         self.durability
     }
 
+    /// Whether it keeps messages on disk that aren't persistent, too.
+    fn is_always_persistent(&self) -> bool {
+        self.info.queue_type == QueueType::Quorum
+    }
+
+    /// Whether it delivers by priority, so that records have to say it.
+    fn has_priorities(&self) -> bool {
+        self.info.queue_type == QueueType::Quorum
+    }
+
     /// Whether its persistent messages are logged.
     pub(crate) fn is_durable(&self) -> bool {
         self.durability != Durability::Memory
@@ -339,6 +349,7 @@ impl QueueHandle {
         audience: Audience,
         now: Nanos,
     ) -> Published {
+        let persistent = persistent || self.is_always_persistent();
         let shared = match audience {
             Audience::Alone => None,
             Audience::Several(shared) => shared,
@@ -364,7 +375,7 @@ impl QueueHandle {
                         self.stream.append(Record::Messages { log, first, batch, index, count, instead: None }, wait)
                     }
                     Some(shared) => {
-                        let payload = &encode_reference(batch, index, count, shared);
+                        let payload = &encode_reference(batch, index, count, shared, self.has_priorities());
                         let messages = u16::try_from(count).expect("a batch holds fewer messages");
                         self.stream.append(Record::References { log, first, messages, payload }, wait)
                     }

@@ -6,8 +6,8 @@ use crate::queue_arguments::{self, Properties};
 use crate::record::{self, Effect, RecordError, Snapshot};
 use crate::{
     Change, Command, CommandOutcome, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Exchange, ExchangeId,
-    ExchangeType, Home, LimitOwner, Limits, Permit, PutUser, Queue, QueueId, QueueOptions, Refused, RefusedKind,
-    SetPermissions, Submitted, Topology, User,
+    ExchangeType, Home, LimitOwner, Limits, Permit, PutUser, Queue, QueueId, QueueOptions, QueueType, Refused,
+    RefusedKind, SetPermissions, Submitted, Topology, User,
 };
 use crate::{Pattern, Permission};
 
@@ -408,6 +408,12 @@ impl Model {
             }
             (false, _) => None,
         };
+        // Only a queue that fits each type gets the default one of its vhost.
+        let default_type = match durable && !auto_delete && !exclusive {
+            true => self.topology.default_queue_type(&vhost),
+            false => QueueType::Classic,
+        };
+        let arguments = queue_arguments::complete(&arguments, default_type);
         if let Some(current) = self.topology.queue(&vhost, &name) {
             if current.exclusive_owner != owner {
                 return Err(Refused::locked(&vhost, &name));
@@ -419,8 +425,7 @@ impl Model {
                     return Err(inequivalent("queue", &vhost, &name, key, &received, &current));
                 }
             }
-            let received = queue_arguments::complete(&arguments);
-            queue_arguments::check_equivalent(&vhost, &name, &current.arguments, &received)?;
+            queue_arguments::check_equivalent(&vhost, &name, &current.arguments, &arguments)?;
             return Ok((CommandOutcome::Exists, Vec::new()));
         }
         check_name("queue", &name)?;
@@ -429,7 +434,6 @@ impl Model {
         if !durable || exclusive {
             queue_arguments::check_durability(&vhost, &name, &arguments)?;
         }
-        let arguments = queue_arguments::complete(&arguments);
         self.limits.check_queue(&self.topology, &vhost, &name, owner)?;
         self.check_queue_limit(&vhost, &name)?;
         let options = QueueOptions::effective(&arguments);

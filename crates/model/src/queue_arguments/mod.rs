@@ -125,9 +125,9 @@ pub(crate) fn check_equivalent(
 }
 
 /// The arguments as stored with a queue: with its type, which RabbitMQ adds too.
-pub(crate) fn complete(arguments: &Arguments) -> Arguments {
-    match arguments.get(QUEUE_TYPE).and_then(Value::as_str) {
-        None | Some("") => arguments.with(QUEUE_TYPE, Value::from(QueueType::default().name())),
+pub(crate) fn complete(arguments: &Arguments, default_type: QueueType) -> Arguments {
+    match arguments.get(QUEUE_TYPE).map(Value::as_str) {
+        None | Some(Some("")) => arguments.with(QUEUE_TYPE, Value::from(default_type.name())),
         Some(_) => arguments.clone(),
     }
 }
@@ -250,7 +250,7 @@ mod tests {
         for (key, value) in [
             ("x-max-priority", Value::Int(10)),
             ("x-single-active-consumer", Value::Bool(true)),
-            ("x-queue-type", Value::from("quorum")),
+            ("x-queue-type", Value::from("stream")),
         ] {
             let refused = refused(key, value.clone()).unwrap_or_else(|| panic!("{key} is accepted"));
             assert_eq!(refused.kind, RefusedKind::NotImplemented, "{key}");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Topology;
+use crate::QueueType;
 use crate::vhost::{LimitOwner, LimitValues, VhostSettings, limit_of};
 
 impl Topology {
@@ -51,6 +52,12 @@ impl Topology {
     /// All global parameters of the cluster, by name.
     pub fn global_parameters(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Value>)> {
         self.global_parameters.iter()
+    }
+
+    /// The type of the vhost's queues that are declared without one.
+    pub(crate) fn default_queue_type(&self, vhost: &str) -> QueueType {
+        let named = self.vhost_settings(vhost).and_then(|settings| QueueType::parse(&settings.default_queue_type));
+        named.unwrap_or_default()
     }
 
     pub(crate) fn set_vhost(&mut self, vhost: &str, settings: Arc<VhostSettings>) {

@@ -4,9 +4,12 @@
 //! | offset | size | field |
 //! |---|---|---|
 //! | 0 | 8 | number of the first in the shared log |
-//! | 8 | 8 | when the last of them was received, in milliseconds since the Unix epoch |
+//! | 8 | 8 | when the last of them was received, in milliseconds since the Unix epoch; bit 63: priorities follow |
 //! | 16 | 8 | sum of their body bytes |
-//! | 24 | | for each with a time to live of its own: |
+//! | 24 | | if priorities follow, 4 bytes number of messages with one, and for each of these: |
+//! | | 4 | its place among them, from 0 |
+//! | | 1 | its priority |
+//! | | | then for each with a time to live of its own: |
 //! | | 4 | its place among them, from 0 |
 //! | | 4 | its body bytes |
 //! | | 8 | when it expires, in milliseconds since the Unix epoch |
@@ -16,6 +19,9 @@ use thiserror::Error;
 
 const HEAD: usize = 24;
 const TIME: usize = 16;
+const PRIORITY: usize = 5;
+/// In the time of receipt, whose upper 16 bits are zero otherwise.
+const HAS_PRIORITIES: u64 = 1 << 63;
 
 /// Bytes that are no reference record: disk corruption, since only this crate writes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -36,18 +42,29 @@ pub struct ReferenceRecord<'a> {
     pub received_ms: u64,
     /// Sum of their body bytes.
     pub body_bytes: u64,
+    priorities: &'a [u8],
     times: &'a [u8],
 }
 
 /// Encodes the payload of a record about `count` messages of `batch` from `index` on, stored in the shared log from `shared`
-/// on.
-pub fn encode_reference(batch: &Batch, index: u32, count: u32, shared: u64) -> Vec<u8> {
+/// on. Only a queue that delivers by priority needs `with_priorities`.
+pub fn encode_reference(batch: &Batch, index: u32, count: u32, shared: u64, with_priorities: bool) -> Vec<u8> {
+    let with_priorities = with_priorities && batch.any_priority();
     let (index, count) = (index as usize, count as usize);
     let times = (index..index + count).map(|at| batch.times(at));
     let received_ms = times.clone().map(|(received_ms, _)| received_ms).max().unwrap_or(0);
     let mut out = Vec::with_capacity(HEAD);
-    for field in [shared, received_ms, batch.body_bytes(index, count)] {
+    let flags = if with_priorities { HAS_PRIORITIES } else { 0 };
+    for field in [shared, received_ms | flags, batch.body_bytes(index, count)] {
         out.extend_from_slice(&field.to_le_bytes());
+    }
+    if with_priorities {
+        let given = (index..index + count).map(|at| batch.priority(at));
+        out.extend_from_slice(&(given.clone().flatten().count() as u32).to_le_bytes());
+        for (place, priority) in (0u32..).zip(given).filter_map(|(place, priority)| Some((place, priority?))) {
+            out.extend_from_slice(&place.to_le_bytes());
+            out.push(priority);
+        }
     }
     if batch.any_expiry() {
         for (place, (_, expiry_ms)) in (0u32..).zip(times).filter(|(_, (_, expiry_ms))| *expiry_ms != 0) {
@@ -66,13 +83,29 @@ impl<'a> ReferenceRecord<'a> {
     /// [`ReferenceError`] if the payload isn't valid.
     pub fn decode(payload: &'a [u8], messages: u64) -> Result<Self, ReferenceError> {
         let error = ReferenceError { length: payload.len(), messages };
-        let (head, times) = payload.split_at_checked(HEAD).ok_or(error)?;
-        let record =
-            Self { shared: u64_at(head, 0), received_ms: u64_at(head, 8), body_bytes: u64_at(head, 16), times };
+        let (head, mut times) = payload.split_at_checked(HEAD).ok_or(error)?;
+        let mut priorities: &[u8] = &[];
+        if u64_at(head, 8) & HAS_PRIORITIES != 0 {
+            let (count, rest) = times.split_first_chunk().ok_or(error)?;
+            let length = (u32::from_le_bytes(*count) as usize).checked_mul(PRIORITY).ok_or(error)?;
+            (priorities, times) = rest.split_at_checked(length).ok_or(error)?;
+        }
+        let received_ms = u64_at(head, 8) & !HAS_PRIORITIES;
+        let record = Self { shared: u64_at(head, 0), received_ms, body_bytes: u64_at(head, 16), priorities, times };
         let right = times.len() % TIME == 0
             && record.times().all(|(place, ..)| place < messages)
+            && record.priorities().all(|(place, _)| place < messages)
             && record.shared.checked_add(messages).is_some();
         right.then_some(record).ok_or(error)
+    }
+
+    /// For each message with a priority: its index from 0, and the priority.
+    pub fn priorities(&self) -> impl Iterator<Item = (u64, u8)> + use<'a> {
+        self.priorities
+            .as_chunks::<PRIORITY>()
+            .0
+            .iter()
+            .map(|&[a, b, c, d, priority]| (u64::from(u32::from_le_bytes([a, b, c, d])), priority))
     }
 
     /// For each message with a time to live of its own: its index from 0, its body bytes, and its expiry time in milliseconds
@@ -101,17 +134,21 @@ mod tests {
     fn a_reference_record_is_decoded_as_encoded() {
         let mut builder = BatchBuilder::default();
         for (at, expiry_ms) in [0, 7_000, 0, 9_000].into_iter().enumerate() {
-            let envelope = Envelope { received_ms: 1_000 + at as u64, expiry_ms, ..Envelope::default() };
+            let priority = (at > 1).then_some(at as u8);
+            let envelope = Envelope { received_ms: 1_000 + at as u64, expiry_ms, priority, ..Envelope::default() };
             builder.push(&envelope, b"\0\0", &vec![0; 10 + at]);
         }
         let batch = builder.finish();
-        let payload = encode_reference(&batch, 1, 3, 77);
-        let record = ReferenceRecord::decode(&payload, 3).unwrap();
-        assert_eq!((record.shared, record.received_ms, record.body_bytes), (77, 1_003, 36));
-        assert_eq!(record.times().collect::<Vec<_>>(), [(0, 11, 7_000), (2, 13, 9_000)]);
-        assert!(ReferenceRecord::decode(&payload, 2).is_err(), "a place behind the last");
-        for end in [0, 23, 25, payload.len() - 1] {
-            assert!(ReferenceRecord::decode(&payload[..end], 3).is_err());
+        for (with_priorities, priorities) in [(false, vec![]), (true, vec![(1, 2), (2, 3)])] {
+            let payload = encode_reference(&batch, 1, 3, 77, with_priorities);
+            let record = ReferenceRecord::decode(&payload, 3).unwrap();
+            assert_eq!((record.shared, record.received_ms, record.body_bytes), (77, 1_003, 36));
+            assert_eq!(record.priorities().collect::<Vec<_>>(), priorities);
+            assert_eq!(record.times().collect::<Vec<_>>(), [(0, 11, 7_000), (2, 13, 9_000)]);
+            assert!(ReferenceRecord::decode(&payload, 2).is_err(), "a place behind the last");
+            for end in [0, 23, 25, payload.len() - 1] {
+                assert!(ReferenceRecord::decode(&payload[..end], 3).is_err());
+            }
         }
     }
 }
