@@ -3,6 +3,7 @@
 use crate::content::Content;
 use crate::ledger::{Message, MessageId};
 use crate::random::Random;
+use crate::topology;
 
 /// Bytes that every body has: its id.
 pub const LENGTH_MIN: usize = 8;
@@ -74,6 +75,10 @@ pub fn difference(message: &Message, queue: &str, received: &Content) -> Option<
     }
     if received.has_died != has_died {
         return Some("history of deaths");
+    }
+    let counts = topology::is_quorum(queue);
+    if received.acquired > 0 && !(counts && received.redelivered) {
+        return Some("count of deliveries");
     }
     if received.has_more {
         return Some("properties, which are more than were given");

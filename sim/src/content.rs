@@ -15,6 +15,8 @@ pub struct Content {
     pub message_id: Option<String>,
     /// It has a history of deaths.
     pub has_died: bool,
+    /// How often it was delivered before, if its queue counts that.
+    pub acquired: i64,
     /// It carries something that no publisher of a simulation gave it.
     pub has_more: bool,
     /// The body.

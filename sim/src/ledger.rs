@@ -47,6 +47,8 @@ pub struct Target {
     pub gone: Option<Stamp>,
     /// A client received it from there.
     pub seen: bool,
+    /// How often it had been delivered, as its last receiver of this life was told.
+    pub acquired: Option<i64>,
     /// It came, or will come, as a dead letter.
     pub origin: Option<Origin>,
 }
@@ -446,6 +448,7 @@ impl Ledger {
             message.published = 0;
             for target in message.targets.values_mut() {
                 target.excused = None;
+                target.acquired = None;
                 target.gone = Some(0);
                 target.certain = false;
                 if let Some(origin) = &mut target.origin {

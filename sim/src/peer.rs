@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::failure::Failure;
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
 use crate::quiet::Shown;
-use crate::topology::dead_letters_of;
+use crate::topology::{self, dead_letters_of};
 use crate::world::World;
 use crate::{body, content::Content, failure::Check, tally::Tally};
 
@@ -67,6 +67,13 @@ pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut
     let target = &mut ledger.messages[id as usize].targets.get_mut(queue).expect("found above");
     if std::mem::replace(&mut target.seen, true) && !received.redelivered && !may_be_late {
         let detail = format!("message {id} of queue {queue} was delivered before and isn't flagged");
+        return Err(Failure::new(Check::Redelivered, detail));
+    }
+    let before = target.acquired.replace(received.acquired);
+    if topology::is_quorum(queue)
+        && let Some(before) = before.filter(|before| *before >= received.acquired)
+    {
+        let detail = format!("message {id} of queue {queue}: {} earlier deliveries after {before}", received.acquired);
         return Err(Failure::new(Check::Redelivered, detail));
     }
     tally.add("dead letters delivered", target.origin.is_some().into());

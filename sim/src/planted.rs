@@ -67,6 +67,7 @@ pub const BUGS: &[(&str, Bug)] = &[
     ("concurrency", Bug::Broker(broker::Bug::LoseRoom)),
     ("concurrency", Bug::Broker(broker::Bug::ApplyBeforeDurable)),
     ("concurrency", Bug::Queue(queue::Bug::ApplyOutOfOrder)),
+    ("deliveries", Bug::Queue(queue::Bug::ForgetAttempt)),
     ("limits", Bug::Log(log::Bug::SpendReserve)),
     ("limits", Bug::Queue(queue::Bug::WidenWindow)),
     ("limits", Bug::Queue(queue::Bug::DriftBytes)),

@@ -31,6 +31,15 @@ pub fn is_written_only(queue: &str) -> bool {
     queue.ends_with("-os")
 }
 
+/// Whether this is a quorum queue: those of every second owner are, apart from the queues that keep their backlog.
+#[must_use]
+pub fn is_quorum(queue: &str) -> bool {
+    let owner_and_number = queue.strip_prefix('q').and_then(|rest| rest.split_once('-'));
+    owner_and_number.is_some_and(|(owner, number)| {
+        owner.parse::<usize>().is_ok_and(|owner| owner % 2 == 1) && matches!(number, "1" | "2" | "dead")
+    })
+}
+
 /// The fanout exchange of an owner.
 #[must_use]
 pub fn exchange(owner: usize) -> String {

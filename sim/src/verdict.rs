@@ -148,8 +148,10 @@ fn contents(
         if !ids.insert(id) {
             return Err(Failure::new(Check::NoDuplicate, format!("message {id} is twice in queue {queue}")));
         }
-        // Dead letters come in the order in which they died.
+        // Dead letters come in the order in which they died, and a quorum queue delivers messages in the order in which they
+        // came back.
         if target.origin.is_none()
+            && !(topology::is_quorum(queue) && content.redelivered)
             && let Some(before) = last.insert(message.publisher, id).filter(|before| *before > id)
         {
             let detail = format!("queue {queue}: message {id} behind {before} of the same publisher");
@@ -190,14 +192,15 @@ fn losses(
             }
         }
         let confirmed = message.confirmed.is_some_and(|confirmed| confirmed <= at);
-        match (message.persistent, confirmed, is_there) {
+        let persistent = message.persistent || topology::is_quorum(queue);
+        match (persistent, confirmed, is_there) {
             (true, false, true) => tally.hit("unconfirmed messages that survived"),
             (true, false, false) => tally.hit("unconfirmed messages lost"),
             (false, _, false) => tally.hit("volatile messages lost"),
             _ => {}
         }
         let excused = target.excused.is_some_and(|from| from <= at);
-        if is_there || !present || !confirmed || !message.persistent || !target.certain || excused {
+        if is_there || !present || !confirmed || !persistent || !target.certain || excused {
             continue;
         }
         if topology::is_written_only(queue) && !ledger.kept_power {

@@ -4,6 +4,7 @@
 //! quorum queue counts both and logs them: a message that no consumer can process comes to its delivery limit, however often the
 //! node restarts.
 
+use crate::planted::{Bug, is_planted};
 use crate::tally::Tally;
 
 /// Counts of the live messages that have one.
@@ -88,7 +89,10 @@ impl Attempts {
 
     /// The message came back from a consumer. Returns its new counts.
     pub(crate) fn come_back(&mut self, number: u64, failed: bool) -> AttemptCounts {
-        let acquired = self.acquired.add(number);
+        let acquired = match is_planted(Bug::ForgetAttempt) {
+            false => self.acquired.add(number),
+            true => self.acquired.of(number),
+        };
         AttemptCounts { acquired, failed: if failed { self.failed.add(number) } else { self.failed.of(number) } }
     }
 

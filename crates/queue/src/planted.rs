@@ -20,6 +20,8 @@ pub enum Bug {
     WidenWindow,
     /// An acknowledgement is carried out twice.
     SettleTwice,
+    /// A delivery that came back isn't counted.
+    ForgetAttempt,
 }
 
 thread_local! {

@@ -118,7 +118,12 @@ impl End {
         let persistent = properties.delivery_mode.take() == Some(2);
         let message_id = properties.message_id.take().map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
         let headers = properties.headers.take();
-        let has_died = headers.is_some_and(|headers| headers.iter().any(|(name, _)| name.as_bytes() == b"x-death"));
+        let has_died = headers.is_some_and(|headers| headers.lookup("x-death").is_some());
+        let count =
+            |name| headers.and_then(|headers| headers.lookup(name)).and_then(|count| count.as_i64()).unwrap_or(0);
+        let (acquired, failed) = (count("x-acquired-count"), count("x-delivery-count"));
+        let counts = usize::from(acquired > 0) + usize::from(failed > 0);
+        let has_more_headers = headers.is_some_and(|headers| !has_died && headers.iter().count() > counts);
         let content = Content {
             redelivered: delivery.redelivered,
             exchange: bytes(delivery.exchange),
@@ -126,7 +131,8 @@ impl End {
             persistent,
             message_id,
             has_died,
-            has_more: properties != Properties::default() || headers.is_some() && !has_died,
+            acquired,
+            has_more: properties != Properties::default() || has_more_headers || failed > acquired,
             body: bytes(delivery.body),
         };
         Ok(Received {

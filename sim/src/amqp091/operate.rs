@@ -61,6 +61,11 @@ fn arguments(queue: &str) -> FieldTable {
     if topology::is_written_only(queue) {
         arguments.insert("x-durability", text("os"));
     }
+    if topology::is_quorum(queue) {
+        arguments.insert("x-queue-type", text("quorum"));
+        // Connections drop so often that messages would come to the default limit.
+        arguments.insert("x-delivery-limit", FieldValue::I32(-1));
+    }
     if let Some(dead) = topology::dead_letters_of(queue) {
         arguments.insert("x-dead-letter-exchange", text(""));
         arguments.insert("x-dead-letter-routing-key", text(&dead));

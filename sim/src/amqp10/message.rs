@@ -45,8 +45,14 @@ pub fn decode(payload: &[u8]) -> Option<Content> {
         Some(_) => return None,
     };
     let has_died = annotations.lookup("x-opt-deaths").is_some();
-    // Exchange and routing key are the only annotations of a message that hasn't died.
-    let is_plain = has_died || annotations.len() == 2;
+    let count = |name: &str| match annotations.lookup(name) {
+        Some(Value::Long(count)) => count,
+        _ => 0,
+    };
+    let (acquired, failed) = (count("x-acquired-count"), count("x-delivery-count"));
+    let counts = usize::from(acquired > 0) + usize::from(failed > 0);
+    // Exchange and routing key are the only other annotations of a message that hasn't died.
+    let is_plain = has_died || annotations.len() == 2 + counts;
     Some(Content {
         redelivered: !header.first_acquirer,
         exchange: text("x-exchange"),
@@ -54,7 +60,9 @@ pub fn decode(payload: &[u8]) -> Option<Content> {
         persistent: header.durable == Some(true),
         message_id,
         has_died,
+        acquired,
         has_more: !is_plain
+            || failed > acquired
             || properties != Properties::default()
             || sections.delivery_annotations.is_some()
             || sections.application_properties.is_some()
