@@ -140,8 +140,9 @@ impl Consumers {
         self.levels.len() > 1
     }
 
-    pub(crate) fn add(&mut self, id: ConsumerId, options: ConsumerOptions, now: Nanos) {
-        if options.exclusive {
+    /// Adds a consumer. An `exclusive` one keeps others away.
+    pub(crate) fn add(&mut self, id: ConsumerId, options: ConsumerOptions, exclusive: bool, now: Nanos) {
+        if exclusive {
             self.exclusive = Some(id);
         }
         self.links += usize::from(options.flow.is_credit());

@@ -73,7 +73,7 @@ impl Session {
         }
         let queue = self.usable_queue(&name, Action::Consume(&name))?;
         let options = arguments::arguments(consume.arguments)?;
-        leveret_model::check_consumer_arguments(&self.client.vhost, &name, &options)?;
+        leveret_model::check_consumer_arguments(&self.client.vhost, &name, queue.info().queue_type(), &options)?;
         let tag = self.free_consumer_tag(channel, consume.consumer_tag)?;
         self.take_consumer(channel)?;
         let id = ConsumerId(self.client.broker.fresh_id());

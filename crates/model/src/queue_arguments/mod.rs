@@ -159,17 +159,25 @@ pub(crate) fn equivalent(
     Err(Refused::precondition(format!("inequivalent arg '{key}' for {kind} '{name}' in vhost '{vhost}': {differs}")))
 }
 
-/// Checks the arguments of a consumer of a classic queue.
+/// Checks the arguments of a consumer of a queue of this type.
 ///
 /// # Errors
 /// An argument is wrong, or known but not supported; unknown ones are accepted.
-pub fn check_consumer_arguments(vhost: &str, queue: &str, arguments: &Arguments) -> Result<(), Refused> {
+pub fn check_consumer_arguments(
+    vhost: &str,
+    queue: &str,
+    queue_type: QueueType,
+    arguments: &Arguments,
+) -> Result<(), Refused> {
     let place = format!("for queue '{queue}' in vhost '{vhost}'");
     for (key, value) in arguments.iter() {
         match key {
-            "x-stream-offset" | "x-consumer-timeout" => {
-                return Err(other_type(key, &place, QueueType::Classic));
+            "x-consumer-timeout" if queue_type == QueueType::Quorum => {
+                common::not_negative(value).map_err(|wrong| wrong.refused(key, vhost, queue))?;
+                return Err(not_built("consumer argument", key, value, &place));
             }
+            "x-stream-filter" if queue_type == QueueType::Quorum => return Err(other_type(key, &place, queue_type)),
+            "x-stream-offset" | "x-consumer-timeout" => return Err(other_type(key, &place, queue_type)),
             "x-priority" => {
                 if let Err(Wrong::Reason(reason)) = common::integer(value) {
                     return Err(Refused::precondition(format!("invalid arg '{key}' {place}: {reason}")));
@@ -297,6 +305,26 @@ mod tests {
             assert!(table.compared.iter().all(|name| table.state(name).is_some()), "{:?}", table.queue_type);
         }
         assert!(QueueType::ALL.into_iter().all(|queue_type| !queue_type.is_built() || Table::of(queue_type).is_some()));
+    }
+
+    #[test]
+    fn consumers_of_each_type_have_their_arguments() {
+        let check = |queue_type, key: &'static str, value: Value| {
+            let checked = check_consumer_arguments("/", "q", queue_type, &Arguments::from_iter([(key, value)]));
+            checked.map_err(|refused| (refused.kind, refused.text))
+        };
+        let wrong = |text: &str| Err((RefusedKind::PreconditionFailed, text.to_owned()));
+        for queue_type in [QueueType::Classic, QueueType::Quorum] {
+            assert_eq!(check(queue_type, "x-priority", Value::Int(-5)), Ok(()));
+            assert_eq!(check(queue_type, "x-unknown", Value::Int(-5)), Ok(()));
+            let label = queue_type.label();
+            let text = format!("invalid arg 'x-stream-offset' for queue 'q' in vhost '/' of queue type {label}");
+            assert_eq!(check(queue_type, "x-stream-offset", Value::from("first")), wrong(&text));
+        }
+        let timeout = |value| check(QueueType::Quorum, "x-consumer-timeout", value);
+        let text = "invalid arg 'x-consumer-timeout' for queue 'q' in vhost '/': {value_negative,-1}";
+        assert_eq!(timeout(Value::Int(-1)), wrong(text));
+        assert_eq!(timeout(Value::Int(1000)).unwrap_err().0, RefusedKind::NotImplemented);
     }
 
     #[test]

@@ -19,11 +19,12 @@ impl LedgerQueue {
         if self.is_closed {
             return Err(NoConsumer::Gone);
         }
-        if self.consumers.exclusive().is_some() || (options.exclusive && self.consumers.len() > 0) {
+        let exclusive = options.exclusive && self.rules.has_exclusive_consumers;
+        if self.consumers.exclusive().is_some() || (exclusive && self.consumers.len() > 0) {
             return Err(NoConsumer::Exclusive);
         }
         self.changed = now;
-        self.consumers.add(id, options, now);
+        self.consumers.add(id, options, exclusive, now);
         self.schedule(effects);
         Ok(())
     }

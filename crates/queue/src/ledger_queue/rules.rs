@@ -9,14 +9,16 @@ pub(crate) struct Rules {
     pub(crate) logs_attempts: bool,
     /// Messages are delivered by their priorities, and those that came back in the order in which they did.
     pub(crate) has_priorities: bool,
+    /// An exclusive consumer keeps others away. RabbitMQ ignores the flag for quorum queues.
+    pub(crate) has_exclusive_consumers: bool,
 }
 
 impl Rules {
     /// The rules of queues of this type.
     pub(crate) fn of(queue_type: QueueType) -> Self {
         match queue_type {
-            QueueType::Classic => Self { logs_attempts: false, has_priorities: false },
-            QueueType::Quorum => Self { logs_attempts: true, has_priorities: true },
+            QueueType::Classic => Self { logs_attempts: false, has_priorities: false, has_exclusive_consumers: true },
+            QueueType::Quorum => Self { logs_attempts: true, has_priorities: true, has_exclusive_consumers: false },
             QueueType::Stream => unreachable!("a stream is another machine"),
         }
     }
