@@ -1,29 +1,33 @@
 //! Moves dead letters out of the queue in which they died, through its dead-letter exchange, into other queues.
 //!
-//! Each turn is one group of the log: after a crash, a message is either in the queue it came from or in its target queues.
+//! Each move is one group of the log: after a crash, a message is either in the queue it came from or in its target queues. A
+//! move takes as many messages as have about as many targets as a turn has work for. A single message with more targets gets to
+//! them in several turns, with the group open; the queue it came from is left last, so that no failure in between loses it.
 //! Queues of another commit stream get it first, and it leaves its queue once they have it. After a crash it may be in both,
 //! but never in none. Nothing is locked while messages are routed. A queue that gets dead letters and passes them on does so in
 //! a turn of its own, so a loop of exchanges doesn't keep a core busy.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_log::Wait;
 use leveret_message::headers::Headers;
-use leveret_message::{Batch, BatchBuilder, DeadLetter, MessageRef, Reason, deaths};
+use leveret_message::{BatchBuilder, DeadLetter, MessageRef, Reason, deaths};
 use leveret_model::DeadLetterOptions;
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{DeadRun, DeadTurn, QueueState};
 use leveret_routing::Routes;
 
 use crate::broker::Broker;
-use crate::deferred::{LetterRuns, Moving, Refused, Targets, Work};
+use crate::deferred::{LetterRun, Moving, Refused, Targets, Work};
 use crate::group::Group;
 use crate::headers::MessageHeaders;
-use crate::queue_handle::{Audience, LocalQueue};
+use crate::queue_handle::{Audience, LocalQueue, PublishedIn};
 use crate::registry::Snapshot;
 use crate::streams::Waiter;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Now;
+use crate::turn_budget::{ENQUEUE, QUEUE_RUN, TurnBudget};
 use crate::wait_for::WaitFor;
 
 impl Broker {
@@ -32,7 +36,8 @@ impl Broker {
         if !self.deferred.has_work(core, now.monotonic) {
             return false;
         }
-        if let Some(full) = self.streams.all().iter().find(|stream| !stream.has_room()) {
+        let full = self.streams.all().iter().find(|stream| !stream.has_room());
+        if let Some(full) = full.filter(|_| !self.deferred.has_open_move(core)) {
             // The log has no room because of records that aren't durable yet.
             self.deferred.block(core);
             let (all, broker) = (Ticket::new(full.id(), full.appended()), self.clone());
@@ -41,13 +46,13 @@ impl Broker {
         }
         match self.deferred.next(core, TURN_MESSAGES_MAX, now.monotonic) {
             Some(Work::DeadLetters(queue)) => {
-                self.move_dead_letters(&queue, now);
+                self.move_dead_letters(core, &queue, now);
                 self.reads.dead_letters_left();
             }
             Some(Work::Due(queue)) => self.run_timers(&queue, now),
-            Some(Work::Refused(refused)) => self.move_refused(&refused, now),
+            Some(Work::Refused(refused)) => self.move_refused(core, refused, now),
             Some(Work::Moving(moving)) => {
-                self.finish_move(moving, now);
+                self.go_on_moving(core, moving, now);
                 self.reads.dead_letters_left();
             }
             Some(Work::Ended(mut ended)) => {
@@ -68,70 +73,106 @@ impl Broker {
     /// after it.
     pub fn has_dead_letters(&self) -> bool {
         let snapshot = self.registry.snapshot_full();
-        self.deferred.has_refused()
+        self.deferred.has_letters()
             || snapshot.queues.values().any(|queue| queue.info().options.dead_letter.is_some() && queue.moving() > 0)
     }
 
-    fn move_dead_letters(&self, queue: &LocalQueue, now: Now) {
-        let DeadTurn::Move(runs) = queue.dead_turn() else { return };
+    fn move_dead_letters(&self, core: usize, queue: &LocalQueue, now: Now) {
+        let DeadTurn::Move(mut runs) = queue.dead_turn() else { return };
         let mut letters = Letters::new(self, queue, now);
-        for DeadRun { batch, index, count, reason, .. } in &runs {
-            for at in *index..*index + *count {
-                letters.push(&batch.message(at as usize), *reason);
-            }
-        }
+        let is_whole = letters.push_runs(&mut runs);
         if letters.has_stopped_target() {
             // The queue would refuse them, and they would be lost.
             return queue.dead_stay();
         }
+        if !is_whole {
+            queue.dead_turn_is(&runs);
+        }
         let (runs_here, dropped, wait) = letters.publish_elsewhere();
         let reasons = runs.iter().map(|run| (run.reason, run.count)).collect();
-        let moving = Moving { queue: queue.clone(), runs: runs_here, dropped, reasons };
+        let moving = Moving::new(queue, runs_here, Some(dropped), reasons);
         if self.streams.have(&wait) {
-            return self.finish_move(moving, now);
+            return self.go_on_moving(core, moving, now);
         }
         // Until then the queue has no other turn.
         let deferred = self.deferred.clone();
         self.streams.when_reached(wait, Box::new(move || deferred.go_on(moving)));
     }
 
-    /// All targets in other streams have these dead letters.
-    fn finish_move(&self, moving: Moving, now: Now) {
-        let Moving { queue, runs, dropped, reasons } = moving;
-        if queue.state() != QueueState::Running {
+    fn move_refused(&self, core: usize, refused: Refused, now: Now) {
+        let Refused { queue, batch, index, count } = refused;
+        let mut letters = Letters::new(self, &queue, now);
+        let all = DeadRun { batch, index, count, first: 0, reason: Reason::MaxLen, durable: false };
+        let mut runs = vec![all];
+        letters.push_runs(&mut runs);
+        let DeadRun { batch, count: moved, .. } = runs.remove(0);
+        if moved < count {
+            let rest = Refused { queue: queue.clone(), batch, index: index + moved, count: count - moved };
+            self.deferred.refuse_more(core, rest);
+        }
+        let (runs, ..) = letters.publish_elsewhere();
+        self.go_on_moving(core, Moving::new(&queue, runs, None, vec![(Reason::MaxLen, moved)]), now);
+    }
+
+    /// All targets in other streams have these dead letters: the others get them, as many as the turn allows.
+    fn go_on_moving(&self, core: usize, mut moving: Moving, now: Now) {
+        let is_gone = moving.group.is_none() && moving.dropped.is_some();
+        if is_gone && moving.queue.state() != QueueState::Running {
             // It has failed meanwhile: its messages on disk die again after a restart.
             return;
         }
-        let mut group = Group::new(queue.stream());
-        queue.moved(&mut group, dropped);
-        self.close_move(group, &runs, now);
-        for (reason, count) in reasons {
+        let mut group = moving.group.take().unwrap_or_else(|| Group::new(moving.queue.stream()));
+        match self.reach_targets(&mut moving, &mut group, now) {
+            true => self.end_move(moving, group),
+            false => self.deferred.move_more(core, Moving { group: Some(group), ..moving }),
+        }
+    }
+
+    /// Publishes dead letters to the next targets in the group's stream, to one at least. True if none is left.
+    fn reach_targets(&self, moving: &mut Moving, group: &mut Group, now: Now) -> bool {
+        let mut budget = TurnBudget::new(self.settings.turn_work_max);
+        while let Some((targets, persistent, batch)) = moving.runs.front() {
+            let count = batch.len() as u32;
+            while let Some(target) = targets.get(moving.reached) {
+                if budget.is_spent() {
+                    return false;
+                }
+                let PublishedIn { accepted, ticket } =
+                    target.publish_in(group, batch, 0, count, *persistent, now.monotonic);
+                moving.is_refused |= accepted < count && matches!(target.state(), QueueState::Failed(_));
+                if !ticket.is_nothing() {
+                    self.streams.notify(ticket.into(), target.waiter());
+                }
+                moving.reached += 1;
+                budget.spend(QUEUE_RUN + count * ENQUEUE);
+            }
+            moving.runs.pop_front();
+            moving.reached = 0;
+        }
+        true
+    }
+
+    /// All targets have the dead letters: these leave their queue with the end of the group.
+    fn end_move(&self, moving: Moving, mut group: Group) {
+        let Moving { queue, is_refused, dropped, reasons, .. } = moving;
+        let has_moved = match dropped {
+            None => true,
+            // It failed or was deleted meanwhile: messages on disk may die again after a restart.
+            Some(_) if queue.state() != QueueState::Running => false,
+            // The failed target lacks them. Other targets may get them twice, but none is lost.
+            Some(_) if is_refused => {
+                queue.dead_stay();
+                false
+            }
+            Some(dropped) => {
+                queue.moved(&mut group, dropped);
+                true
+            }
+        };
+        group.close(Wait::Confirm);
+        for (reason, count) in reasons.into_iter().filter(|_| has_moved) {
             self.queue_metrics.dead_lettered.add(reason, u64::from(count));
         }
-    }
-
-    /// Publishes dead letters to queues of the group's stream, and closes it.
-    fn close_move(&self, mut group: Group, runs: &[(Targets, bool, Arc<Batch>)], now: Now) {
-        for (targets, persistent, batch) in runs {
-            for target in targets {
-                target.publish_in(&mut group, batch, 0, batch.len() as u32, *persistent, now.monotonic);
-            }
-        }
-        let (ticket, queues) = group.close(Wait::Confirm);
-        for queue in queues.into_iter().filter(|_| !ticket.is_nothing()) {
-            self.streams.notify(ticket.into(), queue.waiter());
-        }
-    }
-
-    fn move_refused(&self, refused: &Refused, now: Now) {
-        let Refused { queue, batch, index, count } = refused;
-        let mut letters = Letters::new(self, queue, now);
-        for at in *index..*index + *count {
-            letters.push(&batch.message(at as usize), Reason::MaxLen);
-        }
-        let (runs, ..) = letters.publish_elsewhere();
-        self.close_move(Group::new(queue.stream()), &runs, now);
-        self.queue_metrics.dead_lettered.add(Reason::MaxLen, u64::from(*count));
     }
 }
 
@@ -147,7 +188,9 @@ struct Letters<'a> {
     builder: BatchBuilder,
     targets: Targets,
     persistent: bool,
-    runs: LetterRuns,
+    runs: VecDeque<LetterRun>,
+    /// Number of targets of all dead letters so far.
+    target_count: usize,
     /// Number of dead letters that were routed nowhere.
     dropped: u64,
 }
@@ -164,9 +207,28 @@ impl<'a> Letters<'a> {
             builder: BatchBuilder::default(),
             targets: Targets::new(),
             persistent: false,
-            runs: Vec::new(),
+            runs: VecDeque::new(),
+            target_count: 0,
             dropped: 0,
         }
+    }
+
+    /// Adds the messages of these runs until they have as many targets as a turn has work for, and cuts the runs to that. True
+    /// if all were added.
+    fn push_runs(&mut self, runs: &mut Vec<DeadRun>) -> bool {
+        let targets_max = (self.broker.settings.turn_work_max / QUEUE_RUN) as usize;
+        for at in 0..runs.len() {
+            for taken in 0..runs[at].count {
+                if self.target_count >= targets_max.max(1) {
+                    runs[at].count = taken;
+                    runs.truncate(at + usize::from(taken > 0));
+                    return false;
+                }
+                let DeadRun { batch, index, reason, .. } = &runs[at];
+                self.push(&batch.message((index + taken) as usize), *reason);
+            }
+        }
+        true
     }
 
     fn push(&mut self, message: &MessageRef<'_>, reason: Reason) {
@@ -184,6 +246,7 @@ impl<'a> Letters<'a> {
         self.letter.push_dead_letter(message, &death);
         let letter = self.letter.finish();
         let targets = self.route(&letter.message(0), &options.exchange);
+        self.target_count += targets.len();
         if targets.is_empty() {
             self.dropped += 1;
             return;
@@ -227,13 +290,13 @@ impl<'a> Letters<'a> {
     fn end_run(&mut self) {
         if !self.builder.is_empty() {
             let targets = std::mem::take(&mut self.targets);
-            self.runs.push((targets, self.persistent, Arc::new(self.builder.finish())));
+            self.runs.push_back((targets, self.persistent, Arc::new(self.builder.finish())));
         }
     }
 
     /// Publishes dead letters to queues of other streams than that of their own queue. Returns the others, the number routed
     /// nowhere, and the condition under which the queues of other streams have theirs.
-    fn publish_elsewhere(mut self) -> (LetterRuns, u64, WaitFor) {
+    fn publish_elsewhere(mut self) -> (VecDeque<LetterRun>, u64, WaitFor) {
         self.end_run();
         let here = self.queue.stream().id();
         let mut wait = WaitFor::default();

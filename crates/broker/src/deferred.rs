@@ -14,6 +14,7 @@ use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::group::Group;
 use crate::outbox::Wake;
 use crate::queue_handle::{LocalQueue, QueueHandle, QueueRef};
 use crate::time::Nanos;
@@ -39,19 +40,37 @@ impl Refused {
 /// Queues that dead letters go to.
 pub(crate) type Targets = SmallVec<[QueueRef; 2]>;
 
-/// Dead letters in runs with the same targets, and whether they are persistent.
-pub(crate) type LetterRuns = Vec<(Targets, bool, Arc<Batch>)>;
+/// Dead letters with the same targets, and whether they are persistent.
+pub(crate) type LetterRun = (Targets, bool, Arc<Batch>);
 
-/// Dead letters of a turn that all targets in other commit streams have already: the remaining step is one group of their
-/// queue's stream.
+/// Dead letters of a turn that all targets in other commit streams have already: what remains is one group of their queue's
+/// stream, which may take several turns.
 pub(crate) struct Moving {
     pub queue: LocalQueue,
-    /// Dead letters for targets of the same stream.
-    pub runs: LetterRuns,
-    /// Number of dead letters that were routed nowhere.
-    pub dropped: u64,
+    /// Dead letters for targets of the same stream that don't have them yet.
+    pub runs: VecDeque<LetterRun>,
+    /// Number of targets of the first run that have it.
+    pub reached: usize,
+    /// The group, once it is open.
+    pub group: Option<Group>,
+    /// A target failed and refused its dead letters.
+    pub is_refused: bool,
+    /// Number of dead letters that were routed nowhere; `None` if their queue never accepted them.
+    pub dropped: Option<u64>,
     /// Number of messages by reason of death.
     pub reasons: Vec<(Reason, u32)>,
+}
+
+impl Moving {
+    /// The dead letters `runs` of this queue, none of which has been published.
+    pub(crate) fn new(
+        queue: &LocalQueue,
+        runs: VecDeque<LetterRun>,
+        dropped: Option<u64>,
+        reasons: Vec<(Reason, u32)>,
+    ) -> Self {
+        Self { queue: queue.clone(), runs, reached: 0, group: None, is_refused: false, dropped, reasons }
+    }
 }
 
 /// One piece of work.
@@ -173,6 +192,16 @@ impl Deferred {
         self.wake_if_able(core);
     }
 
+    /// Leaves the rest of a move, whose group is open, for a core's next turn: nothing else opens a group there before.
+    pub(crate) fn move_more(&self, core: usize, moving: Moving) {
+        self.cores[core].waiting.lock().moving.push_front(moving);
+    }
+
+    /// Whether a core has a move whose group is open. It mustn't wait for anything, since confirms wait for it.
+    pub(crate) fn has_open_move(&self, core: usize) -> bool {
+        self.cores[core].waiting.lock().moving.front().is_some_and(|moving| moving.group.is_some())
+    }
+
     /// Has many consumers of `queue` notified that it is gone.
     pub(crate) fn tell(&self, queue: &LocalQueue, ended: Ended) {
         let core = self.home(queue.info().id);
@@ -218,6 +247,13 @@ impl Deferred {
         waiting.refused.push_back(refused);
         drop(waiting);
         self.wake_if_able(core);
+    }
+
+    /// Leaves refused messages for a core's next turn, before all others.
+    pub(crate) fn refuse_more(&self, core: usize, refused: Refused) {
+        let mut waiting = self.cores[core].waiting.lock();
+        waiting.refused_bytes += refused.bytes();
+        waiting.refused.push_front(refused);
     }
 
     fn wake_if_able(&self, core: usize) {
@@ -273,9 +309,10 @@ impl Deferred {
         }
     }
 
-    /// Whether refused messages still wait.
-    pub(crate) fn has_refused(&self) -> bool {
-        self.cores.iter().any(|core| !core.waiting.lock().refused.is_empty())
+    /// Whether refused messages still wait, or dead letters are being moved.
+    pub(crate) fn has_letters(&self) -> bool {
+        let has_any = |waiting: &Waiting| !(waiting.refused.is_empty() && waiting.moving.is_empty());
+        self.cores.iter().any(|core| has_any(&core.waiting.lock()))
     }
 
     /// Unblocks a core and wakes it.

@@ -347,7 +347,7 @@ impl Steps for Connection {
 
     fn is_ending(&self) -> bool {
         let is_leaving = self.leaving.is_under_way() || !self.ended.is_empty() || !self.failed_links.is_empty();
-        is_leaving || !self.fan_outs.is_empty()
+        is_leaving || !self.fan_outs.is_empty() || self.transactions.is_committing()
     }
 
     fn is_over(&self) -> bool {

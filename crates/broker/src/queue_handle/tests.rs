@@ -114,7 +114,7 @@ impl Fixture {
         let count = runs.iter().map(|run| u64::from(run.count)).sum();
         let mut group = Group::new(self.queue.stream());
         self.queue.moved(&mut group, count);
-        (count, group.close(Wait::Confirm).0)
+        (count, group.close(Wait::Confirm))
     }
 
     /// Carries out requested reads.

@@ -18,6 +18,7 @@ use crate::pace::Pace;
 use crate::undurable::Undurable;
 use leveret_broker::bodies::Unwritten;
 use leveret_broker::broker::Broker;
+use leveret_broker::group::GroupSlot;
 use leveret_broker::outbox::{Event, Outbox};
 use leveret_broker::output::Output;
 use leveret_broker::partial::PartialMessages;
@@ -50,6 +51,8 @@ pub struct ClientConnection {
     pub outbox: Arc<Outbox>,
     /// All counters of the connection.
     pub counters: Box<Traffic>,
+    /// The slot for a group of its core's connections that stays open over several turns.
+    pub group_slot: Arc<GroupSlot>,
     /// The protocol that the client speaks.
     pub protocol: &'static ProtocolInfo,
     /// Monotonic time at which it was accepted, in nanoseconds.
@@ -118,7 +121,7 @@ pub struct ClientConnection {
 impl ClientConnection {
     /// A connection that hasn't logged in.
     pub fn new(accepted: Accepted, now: Now) -> Self {
-        let Accepted { broker, id, peer, outbox, counters, spoken, deadline } = accepted;
+        let Accepted { broker, id, peer, outbox, counters, group_slot, spoken, deadline } = accepted;
         let partial = PartialMessages::new(&broker.settings);
         let undurable = Undurable::new(broker.commit.allowance().clone());
         let budget = TurnBudget::new(broker.settings.turn_work_max);
@@ -130,6 +133,7 @@ impl ClientConnection {
             peer,
             outbox,
             counters,
+            group_slot,
             protocol: spoken.info,
             connected: now.monotonic,
             mechanism: "".into(),
