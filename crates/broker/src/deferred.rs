@@ -7,9 +7,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
+use imbl::OrdMap;
 use leveret_message::{Batch, Reason};
 use leveret_model::QueueId;
 use leveret_queue::Ended;
+use leveret_routing::Routes;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -43,34 +45,37 @@ pub(crate) type Targets = SmallVec<[QueueRef; 2]>;
 /// Dead letters with the same targets, and whether they are persistent.
 pub(crate) type LetterRun = (Targets, bool, Arc<Batch>);
 
-/// Dead letters of a turn that all targets in other commit streams have already: what remains is one group of their queue's
-/// stream, which may take several turns.
+/// Dead letters of a turn on their way into their targets. Those in their queue's stream get them as one group, which may take
+/// several turns.
 pub(crate) struct Moving {
     pub queue: LocalQueue,
-    /// Dead letters for targets of the same stream that don't have them yet.
+    /// Dead letters for targets that don't have them yet.
     pub runs: VecDeque<LetterRun>,
+    /// The search for the targets of its only dead letter.
+    pub wide: Option<Wide>,
+    /// Whether the targets in other streams have theirs.
+    pub is_elsewhere: bool,
     /// Number of targets of the first run that have it.
     pub reached: usize,
     /// The group, once it is open.
     pub group: Option<Group>,
+    /// False if the queue never accepted the messages, because of its length limit.
+    pub is_of_queue: bool,
     /// A target failed and refused its dead letters.
     pub is_refused: bool,
-    /// Number of dead letters that were routed nowhere; `None` if their queue never accepted them.
-    pub dropped: Option<u64>,
+    /// Number of dead letters that were routed nowhere.
+    pub dropped: u64,
     /// Number of messages by reason of death.
     pub reasons: Vec<(Reason, u32)>,
 }
 
-impl Moving {
-    /// The dead letters `runs` of this queue, none of which has been published.
-    pub(crate) fn new(
-        queue: &LocalQueue,
-        runs: VecDeque<LetterRun>,
-        dropped: Option<u64>,
-        reasons: Vec<(Reason, u32)>,
-    ) -> Self {
-        Self { queue: queue.clone(), runs, reached: 0, group: None, is_refused: false, dropped, reasons }
-    }
+/// The search for the targets of a dead letter that has very many.
+pub(crate) struct Wide {
+    /// All queues when it began.
+    pub queues: OrdMap<QueueId, QueueRef>,
+    pub routes: Routes,
+    /// Index of the next route.
+    pub next: usize,
 }
 
 /// One piece of work.
@@ -192,7 +197,7 @@ impl Deferred {
         self.wake_if_able(core);
     }
 
-    /// Leaves the rest of a move, whose group is open, for a core's next turn: nothing else opens a group there before.
+    /// Leaves the rest of a move for a core's next turn: no other move begins there before.
     pub(crate) fn move_more(&self, core: usize, moving: Moving) {
         self.cores[core].waiting.lock().moving.push_front(moving);
     }

@@ -93,8 +93,10 @@ impl<C: CrowdClient> Member<C> {
                 self.read += stage.call(|| self.connection.receive(&self.unread[self.read..until], stage.now));
             }
             stage.call(|| self.connection.turn(stage.now));
+            if began.elapsed().as_millis() > 3 {
+            }
             self.longest = self.longest.max(began.elapsed());
-            while stage.broker.deferred_turn(0, stage.now) {}
+            self.do_deferred(stage);
             moved |= stage.write() || self.connection.wants_turn();
             let output = self.connection.output();
             let written = output.len();
@@ -105,6 +107,18 @@ impl<C: CrowdClient> Member<C> {
                 answers.drain(..used);
                 moved = true;
             }
+        }
+    }
+
+    /// Does the work that queues left for their core, in turns of it.
+    fn do_deferred(&mut self, stage: &Stage) {
+        let mut has_more = true;
+        while has_more {
+            let began = Instant::now();
+            has_more = stage.broker.deferred_turn(0, stage.now);
+            if began.elapsed().as_millis() > 3 {
+            }
+            self.longest = self.longest.max(began.elapsed());
         }
     }
 
