@@ -93,8 +93,6 @@ impl<C: CrowdClient> Member<C> {
                 self.read += stage.call(|| self.connection.receive(&self.unread[self.read..until], stage.now));
             }
             stage.call(|| self.connection.turn(stage.now));
-            if began.elapsed().as_millis() > 3 {
-            }
             self.longest = self.longest.max(began.elapsed());
             self.do_deferred(stage);
             moved |= stage.write() || self.connection.wants_turn();
@@ -116,8 +114,6 @@ impl<C: CrowdClient> Member<C> {
         while has_more {
             let began = Instant::now();
             has_more = stage.broker.deferred_turn(0, stage.now);
-            if began.elapsed().as_millis() > 3 {
-            }
             self.longest = self.longest.max(began.elapsed());
         }
     }
