@@ -16,6 +16,7 @@ mod late_answers;
 mod late_answers_amqp10;
 mod limits;
 mod login;
+mod long_commits;
 mod many_commands;
 mod many_consumers;
 mod names;
