@@ -31,3 +31,4 @@ mod routes;
 mod topic_permissions;
 mod transactions;
 mod waiting_for_log;
+mod wide_dead_letters;
