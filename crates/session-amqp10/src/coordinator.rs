@@ -66,7 +66,7 @@ struct Committing {
     channel: u16,
     id: Serial,
     commit: Commit,
-    /// What it settles, until all targets of its messages are checked.
+    /// Its settlements, until all targets of its messages are checked.
     unchecked: Option<Transacted<QueueRef>>,
     /// Answers to its settlements.
     answers: Vec<Asked>,
