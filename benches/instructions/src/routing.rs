@@ -18,7 +18,7 @@ struct Tables {
 impl Tables {
     fn new() -> Self {
         let model = Model::new();
-        let router = Router::new(&model.topology());
+        let router = Router::new(model.topology());
         Self { model, router }
     }
 

@@ -99,7 +99,7 @@ mod tests {
             tags: Vec::new(),
         };
         let _ = model.submit(Permit::system(), Command::PutUser(guest)).unwrap();
-        model.topology()
+        model.topology().clone()
     }
 
     const TEXT: &str =

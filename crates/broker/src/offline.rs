@@ -138,7 +138,7 @@ impl Offline {
         self.messages
     }
 
-    fn topology(&self) -> Topology {
+    fn topology(&self) -> &Topology {
         self.recovered.model.topology()
     }
 }
@@ -242,7 +242,7 @@ impl Survivors for Offline {
             let log = LogId::SHARED;
             states.push(LiveState { log, next, position, live: shared.clone(), state, ..LiveState::default() });
         }
-        let topology = self.topology();
+        let topology = self.topology().clone();
         let logged = topology.vhosts().flat_map(|vhost| topology.queues(vhost)).filter(|queue| queue.is_logged());
         for queue in logged {
             let log = LogId(queue.id.0);
@@ -258,7 +258,7 @@ impl Survivors for Offline {
             }
             // Above every number that was ever used, including lost ones.
             let next = found.ledger.next().max(live.max().map_or(1, |last| last + 1));
-            let kept = Kept { expiry: found.expiry, references: found.references };
+            let kept = Kept { expiry: found.expiry, references: found.references, attempts: found.attempts };
             self.messages += live.len();
             let state = kept.encode(next);
             states.push(LiveState { log, next, position, bytes: body_bytes, state, live, ..LiveState::default() });

@@ -4,5 +4,9 @@
 /// been delivered.
 pub const CONTROL_DELIVERED_BELOW: u8 = 1;
 
+/// In a queue's log: how often messages were delivered, and how often that failed. Runs as in
+/// [`leveret_queue::AttemptRun::encode`].
+pub const CONTROL_ATTEMPTS: u8 = 2;
+
 /// In the metadata log: a model command.
 pub const CONTROL_MODEL_COMMAND: u8 = 1;

@@ -4,11 +4,11 @@ use leveret_log::{LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleR
 use leveret_message::stored;
 use leveret_model::{Model, QueueId};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
-use leveret_queue::{Departure, Expiry, Kept, KeptError, Ledger, References};
+use leveret_queue::{AttemptRun, Attempts, Departure, Expiry, Kept, KeptError, Ledger, References};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
-use crate::records::{CONTROL_DELIVERED_BELOW, CONTROL_MODEL_COMMAND};
+use crate::records::{CONTROL_ATTEMPTS, CONTROL_DELIVERED_BELOW, CONTROL_MODEL_COMMAND};
 use crate::shared_messages::RecoveredShared;
 
 /// A data directory that this version can't read.
@@ -67,6 +67,7 @@ struct RecoveredLog {
     delivered_below: u64,
     expiry: Expiry,
     references: References,
+    attempts: Attempts,
 }
 
 /// The state that is built from the replay of the log.
@@ -96,11 +97,13 @@ impl Recovered {
         // Volatile messages had numbers, too, which are reused.
         let redelivered_below = if clean { log.delivered_below.min(log.ledger.next()) } else { log.ledger.next() };
         log.references.keep_live(&log.ledger);
+        log.attempts.keep(|number| log.ledger.is_live(number));
         leveret_queue::Recovered {
             ledger: log.ledger,
             redelivered_below,
             expiry: log.expiry,
             references: log.references,
+            attempts: log.attempts,
         }
     }
 
@@ -147,8 +150,8 @@ impl Replay for Recovered {
         }
         let ledger = Ledger::restore(state.next, &state.live, state.bytes);
         match Kept::decode(&state.state) {
-            Ok(Kept { expiry, references }) => {
-                self.logs.insert(state.log, RecoveredLog { ledger, delivered_below: 0, expiry, references });
+            Ok(Kept { expiry, references, attempts }) => {
+                self.logs.insert(state.log, RecoveredLog { ledger, delivered_below: 0, expiry, references, attempts });
             }
             Err(error) => self.fail(RecoveryError::Kept { log: state.log, error }),
         }
@@ -227,8 +230,58 @@ impl Replay for Recovered {
             let mut number = [0; 8];
             number.copy_from_slice(payload);
             self.logs.entry(log).or_default().delivered_below = u64::from_le_bytes(number);
+        } else if log != LogId::METADATA
+            && kind == CONTROL_ATTEMPTS
+            && let Some(runs) = AttemptRun::decode(payload)
+        {
+            let attempts = &mut self.logs.entry(log).or_default().attempts;
+            runs.iter().for_each(|run| attempts.replay(run));
         } else {
             self.fail(RecoveryError::UnknownControl { log, kind });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leveret_message::{BatchBuilder, Envelope};
+    use leveret_queue::AttemptCounts;
+
+    use super::*;
+
+    const QUEUE: LogId = LogId(7);
+
+    fn with_messages(count: u64) -> Recovered {
+        let mut builder = BatchBuilder::default();
+        builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", b"body");
+        let batch = builder.finish();
+        let payload = batch.message(0).head.to_vec();
+        let mut recovered = Recovered::default();
+        (1..=count).for_each(|number| recovered.message(QUEUE, number, &payload));
+        recovered
+    }
+
+    #[test]
+    fn counts_of_deliveries_are_those_of_the_last_record() {
+        let mut recovered = with_messages(3);
+        let counted = |first, last, acquired, failed| {
+            AttemptRun::encode(&[AttemptRun { first, last, counts: AttemptCounts { acquired, failed } }])
+        };
+        for payload in [counted(1, 3, 1, 1), counted(2, 2, 2, 1), counted(2, 2, 2, 1)] {
+            recovered.control(QUEUE, CONTROL_ATTEMPTS, &payload);
+        }
+        recovered.settle(QUEUE, SettleReason::Acknowledged, &[SettleRange { first: 3, last: 3, bytes: 4 }]);
+        recovered.check().expect("all is of this version");
+        let attempts = recovered.take(QueueId(QUEUE.0), false).attempts;
+        let counts = [1, 2, 3].map(|number| attempts.of(number));
+        assert_eq!(counts.map(|counts| (counts.acquired, counts.failed)), [(1, 1), (2, 1), (0, 0)]);
+    }
+
+    #[test]
+    fn a_record_of_counts_that_is_cut_is_refused() {
+        let mut recovered = with_messages(1);
+        recovered.control(QUEUE, CONTROL_ATTEMPTS, &[0; 23]);
+        let error = recovered.check().expect_err("it isn't whole");
+        assert!(matches!(error, RecoveryError::UnknownControl { log: QUEUE, kind: CONTROL_ATTEMPTS }), "{error}");
     }
 }

@@ -181,7 +181,7 @@ impl Registry {
     ) -> Self {
         let epoch_ms = now.wall_ms - now.monotonic / NANOS_PER_MS;
         let now = now.monotonic;
-        let topology = model.topology();
+        let topology = model.topology().clone();
         let mut queues = imbl::OrdMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
             let handle = QueueHandle::open(info.clone(), recovered(info), &services, epoch_ms, now);
@@ -239,7 +239,7 @@ impl Registry {
     pub fn submit(&self, permit: Permit, command: Command, now: Nanos) -> Result<Submitted, Refused> {
         self.whole(|| {
             let mut staged = self.staged.lock();
-            let told = changes::lines(&staged.model.topology(), &command);
+            let told = changes::lines(staged.model.topology(), &command);
             let submitted = staged.model.submit(permit, command)?;
             told.iter().for_each(|line| tracing::info!("{line}"));
             let ticket = self.log(&mut staged, submitted.record.as_deref());
@@ -274,7 +274,7 @@ impl Registry {
             }
             let (vhost, name) = (command.vhost.clone(), command.name.clone());
             let command = Command::DeleteQueue(command);
-            let told = changes::lines(&staged.model.topology(), &command);
+            let told = changes::lines(staged.model.topology(), &command);
             let mut model = staged.model.clone();
             let submitted = model.submit(permit, command)?;
             let record = submitted.record.as_deref();
@@ -308,7 +308,7 @@ impl Registry {
         now: Nanos,
     ) -> Result<(Vec<CommandOutcome>, Ticket), (usize, Refused)> {
         self.whole(|| {
-            let before = self.staged.lock().model.topology();
+            let before = self.staged.lock().model.topology().clone();
             let tell = || {
                 commands
                     .iter()
@@ -398,7 +398,7 @@ impl Registry {
             }
         }
         next.router.apply_all(&changes);
-        next.topology = model.topology();
+        next.topology = model.topology().clone();
         next.generation += 1;
         let size = |change: &Change| match change {
             Change::Unbound(gone) => gone.len(),

@@ -115,6 +115,18 @@ pub enum Overflow {
     RejectPublishDlx,
 }
 
+impl Overflow {
+    /// The behaviour with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "drop-head" => Some(Overflow::DropHead),
+            "reject-publish" => Some(Overflow::RejectPublish),
+            "reject-publish-dlx" => Some(Overflow::RejectPublishDlx),
+            _ => None,
+        }
+    }
+}
+
 /// Settings of dead-lettering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetterOptions {
@@ -148,25 +160,31 @@ pub struct QueueOptions {
 impl QueueOptions {
     /// Reads these arguments, which were checked when the queue was declared.
     pub fn effective(arguments: &Arguments) -> Self {
-        let limit = |key| arguments.get(key)?.as_int().and_then(|n| u64::try_from(n).ok());
-        let text = |key| arguments.get(key).and_then(|value| value.as_str());
-        QueueOptions {
-            queue_type: queue_arguments::queue_type(arguments),
-            max_length: limit("x-max-length"),
-            max_length_bytes: limit("x-max-length-bytes"),
-            overflow: match text("x-overflow") {
-                Some("reject-publish") => Overflow::RejectPublish,
-                Some("reject-publish-dlx") => Overflow::RejectPublishDlx,
-                _ => Overflow::DropHead,
-            },
-            message_ttl_ms: limit("x-message-ttl"),
-            expires_ms: limit("x-expires"),
-            durability: text("x-durability").and_then(Durability::parse),
-            dead_letter: text("x-dead-letter-exchange").map(|exchange| DeadLetterOptions {
-                exchange: exchange.into(),
-                routing_key: text("x-dead-letter-routing-key").map(Into::into),
-            }),
+        let mut options =
+            QueueOptions { queue_type: queue_arguments::queue_type(arguments), ..QueueOptions::default() };
+        let mut routing_key = None;
+        for (key, value) in arguments.iter() {
+            let limit = || value.as_int().and_then(|n| u64::try_from(n).ok());
+            match key {
+                "x-max-length" => options.max_length = limit(),
+                "x-max-length-bytes" => options.max_length_bytes = limit(),
+                "x-message-ttl" => options.message_ttl_ms = limit(),
+                "x-expires" => options.expires_ms = limit(),
+                "x-durability" => options.durability = value.as_str().and_then(Durability::parse),
+                "x-overflow" => options.overflow = value.as_str().and_then(Overflow::parse).unwrap_or_default(),
+                "x-dead-letter-exchange" => {
+                    options.dead_letter = value
+                        .as_str()
+                        .map(|exchange| DeadLetterOptions { exchange: exchange.into(), routing_key: None });
+                }
+                "x-dead-letter-routing-key" => routing_key = value.as_str().map(Into::into),
+                _ => {}
+            }
         }
+        if let Some(dead_letter) = &mut options.dead_letter {
+            dead_letter.routing_key = routing_key;
+        }
+        options
     }
 }
 

@@ -54,7 +54,7 @@ impl Stage {
     }
 
     fn permit(&self, user: &str, action: Action<'_>) -> Result<Permit, Refused> {
-        authorize(&self.model.topology(), user, &self.vhost, action)
+        authorize(self.model.topology(), user, &self.vhost, action)
     }
 
     fn call(&mut self, user: &str, connection: u64, name: &str, args: &Json) -> Result<(), Refused> {

@@ -113,7 +113,7 @@ fn only_durable_objects_that_are_not_exclusive_are_logged() {
     assert!(submit(&mut model, Command::Bind(bind("amq.direct", to_queue("transient")))).record.is_none());
     assert!(submit(&mut model, delete_queue("transient")).record.is_none());
     let restored = Model::restore(&model.snapshot()).unwrap();
-    assert_eq!(listed(&restored.topology()), listed(&Model::new().topology()));
+    assert_eq!(listed(restored.topology()), listed(Model::new().topology()));
 }
 
 #[test]
@@ -152,22 +152,22 @@ fn replay_and_snapshot_give_the_logged_state() {
     for command in commands {
         records.extend(submit(&mut model, command).record);
     }
-    let expected = listed(&model.topology());
+    let expected = listed(model.topology());
     assert!(expected.iter().any(|line| line.contains("max_length: Some(5)")));
 
     let mut replayed = Model::new();
     for record in &records {
         replayed.replay(record).unwrap();
     }
-    assert_eq!(listed(&replayed.topology()), expected);
+    assert_eq!(listed(replayed.topology()), expected);
     let mut joined = JoinedRecords::default();
     records.iter().for_each(|record| joined.add(record));
     let mut replayed_at_once = Model::new();
     replayed_at_once.replay(&joined.finish().expect("there were records")).unwrap();
-    assert_eq!(listed(&replayed_at_once.topology()), expected);
+    assert_eq!(listed(replayed_at_once.topology()), expected);
     assert_eq!(JoinedRecords::default().finish(), None);
     let mut restored = Model::restore(&model.snapshot()).unwrap();
-    assert_eq!(listed(&restored.topology()), expected);
+    assert_eq!(listed(restored.topology()), expected);
 
     // The id of the deleted queue isn't reused, neither after a replay nor after a snapshot.
     let next =
@@ -244,7 +244,7 @@ fn deleting_an_exchange_unbinds_both_its_sides_first() {
 fn a_snapshot_does_not_change_with_the_model() {
     let mut model = Model::new();
     let _ = submit(&mut model, Command::DeclareQueue(queue("q", true)));
-    let before = model.topology();
+    let before = model.topology().clone();
     let _ = submit(&mut model, delete_queue("q"));
     assert!(before.queue("/", "q").is_some());
     assert!(model.topology().queue("/", "q").is_none());
@@ -275,7 +275,7 @@ fn a_permit_of_another_vhost_or_without_the_tag_is_refused() {
             read: ".*".into(),
         }),
     );
-    let topology = model.topology();
+    let topology = model.topology().clone();
     let permit = authorize(&topology, "u", "v", Action::DeleteQueue("q")).unwrap();
     let elsewhere = model.submit(permit.clone(), Command::DeclareQueue(queue("q", true))).unwrap_err();
     assert_eq!(elsewhere.kind, RefusedKind::NotAllowed);
@@ -283,11 +283,11 @@ fn a_permit_of_another_vhost_or_without_the_tag_is_refused() {
     assert_eq!(admin.kind, RefusedKind::AccessRefused);
     assert!(authorize(&topology, "u", "/", Action::Administer).is_err());
     let _ = submit(&mut model, user(&["administrator"]));
-    let permit = authorize(&model.topology(), "u", "/", Action::Administer).unwrap();
+    let permit = authorize(model.topology(), "u", "/", Action::Administer).unwrap();
     assert!(model.submit(permit, Command::CreateVhost { name: "w".into() }).is_ok());
-    let elsewhere = authorize(&model.topology(), "u", "/", Action::Enter).unwrap_err();
+    let elsewhere = authorize(model.topology(), "u", "/", Action::Enter).unwrap_err();
     assert_eq!(elsewhere.reply_text(), "NOT_ALLOWED - access to vhost '/' refused for user 'u'");
-    let missing = authorize(&model.topology(), "u", "none", Action::Enter).unwrap_err();
+    let missing = authorize(model.topology(), "u", "none", Action::Enter).unwrap_err();
     assert_eq!(missing.reply_text(), "NOT_ALLOWED - vhost none not found");
 }
 
@@ -296,7 +296,7 @@ fn any_permission_is_enough_to_inspect_an_object() {
     let mut model = Model::new();
     let _ = submit(&mut model, Command::CreateVhost { name: "v".into() });
     let _ = submit(&mut model, user(&[]));
-    let look = |model: &Model, name| authorize(&model.topology(), "u", "v", Action::Inspect(Resource::Queue(name)));
+    let look = |model: &Model, name| authorize(model.topology(), "u", "v", Action::Inspect(Resource::Queue(name)));
     for (configure, write, read) in [("q", "", ""), ("", "q", ""), ("", "", "q")] {
         let [configure, write, read] = [configure, write, read].map(|pattern| format!("^{pattern}$"));
         let permissions = SetPermissions { user: "u".into(), vhost: "v".into(), configure, write, read };

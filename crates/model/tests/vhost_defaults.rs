@@ -49,7 +49,7 @@ fn a_vhost_gets_its_first_matching_limits_and_every_such_user() {
     let hash = |name: &str| topology.user(name).and_then(|user| user.password_hash.as_deref().map(str::to_owned));
     assert_eq!(hash("device").as_deref(), Some("default"));
     assert_eq!(hash("everywhere").as_deref(), Some("own"), "whoever is there keeps the password");
-    let again = defaults.commands("device-2", &Model::new().topology().clone(), |name| name == "device");
+    let again = defaults.commands("device-2", Model::new().topology(), |name| name == "device");
     assert!(!again.iter().any(|command| matches!(command, Command::PutUser(user) if *user.name == *"device")));
 }
 

@@ -91,7 +91,7 @@ mod tests {
             tags: Vec::new(),
         };
         let _ = model.submit(Permit::system(), Command::PutUser(guest)).expect("is taken");
-        model.topology()
+        model.topology().clone()
     }
 
     #[test]

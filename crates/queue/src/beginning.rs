@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Nanos;
+use crate::attempts::Attempts;
 use crate::contents::MemoryBudget;
 use crate::expiry::Expiry;
 use crate::ledger::Ledger;
@@ -19,6 +20,8 @@ pub struct Recovered {
     pub expiry: Expiry,
     /// The messages that are stored in the shared log.
     pub references: References,
+    /// How often they were delivered, and how often that failed.
+    pub attempts: Attempts,
 }
 
 /// The parts of its node that a queue works with.

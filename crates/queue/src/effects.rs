@@ -6,6 +6,7 @@ use leveret_message::Batch;
 use smallvec::SmallVec;
 
 use crate::Nanos;
+use crate::attempts::{AttemptCounts, AttemptRun};
 use crate::consumer_id::ConsumerId;
 
 /// A run of consecutive numbers that leave the queue together.
@@ -52,8 +53,8 @@ pub struct Taken {
     pub first: u64,
     /// Whether they were, or may have been, delivered before.
     pub redelivered: bool,
-    /// Number of earlier failed deliveries of each message, as far as this process knows.
-    pub failures: u32,
+    /// How often each of them was delivered before and how often that failed, as far as this process knows.
+    pub attempts: AttemptCounts,
     /// Whether settling them has to be logged.
     pub durable: bool,
 }
@@ -173,6 +174,8 @@ pub struct Effects {
     pub drops: Vec<Run>,
     /// Messages that were handed out to automatic acknowledgement: to be logged as settled.
     pub settled: Vec<Run>,
+    /// Messages that came back, with counts that have to be logged.
+    pub attempts: Vec<AttemptRun>,
     /// Messages that expired: to be logged as expired.
     pub expired: Vec<Run>,
     /// The time at which [`crate::Queue::run_timers`] has to be called.
@@ -203,6 +206,7 @@ impl Effects {
             && self.drops.is_empty()
             && self.settled.is_empty()
             && self.expired.is_empty()
+            && self.attempts.is_empty()
             && self.deadline.is_none()
             && self.read.is_none()
             && self.browse_reads.is_empty()

@@ -5,16 +5,22 @@
 //! | none, no bytes at all | nothing |
 //! | 3 | times only: see [`crate::expiry`] |
 //! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches, then the content of version 3 or nothing |
+//! | 4 | 1 byte version, two tallies (how often messages came back, how often that counted as failed), then the content of version 2 or 3, or nothing |
 //!
-//! A stretch is its first number, its last number, and the number of its first message in the shared log.
+//! A tally is 4 bytes length of a set, the set of messages counted once (portable 64-bit roaring), 4 bytes number of others, and
+//! 8 bytes number and 4 bytes count of each. A stretch is its first number, its last number, and the number of its first message in the shared log.
 
 use roaring::RoaringTreemap;
 use thiserror::Error;
 
+use crate::attempts::Attempts;
 use crate::expiry::{Expiry, ExpiryStateError};
 use crate::shared::References;
 
-const VERSION: u8 = 2;
+/// Of a state that begins with references.
+const REFERENCES: u8 = 2;
+/// Of a state that begins with attempts.
+const ATTEMPTS: u8 = 4;
 
 /// A queue's checkpoint state, apart from its set of live messages.
 #[derive(Debug, Default)]
@@ -23,6 +29,8 @@ pub struct Kept {
     pub expiry: Expiry,
     /// The messages that are stored in the shared log.
     pub references: References,
+    /// How often its messages were delivered, and how often that failed.
+    pub attempts: Attempts,
 }
 
 /// State bytes that this version can't read.
@@ -34,6 +42,9 @@ pub enum KeptError {
     /// The stretches of shared messages can't be read.
     #[error("the shared messages in a queue's state of {0} bytes don't add up")]
     References(usize),
+    /// The counts of deliveries can't be read.
+    #[error("the counts of deliveries in a queue's state of {0} bytes don't add up")]
+    Attempts(usize),
 }
 
 impl Kept {
@@ -42,28 +53,40 @@ impl Kept {
     /// # Errors
     /// [`KeptError`] if they are of another version or length.
     pub fn decode(bytes: &[u8]) -> Result<Self, KeptError> {
-        let Some((&VERSION, rest)) = bytes.split_first() else {
-            return Ok(Self { expiry: Expiry::decode(bytes)?, references: References::default() });
-        };
-        let (references, rest) = References::decode(rest).ok_or(KeptError::References(bytes.len()))?;
-        Ok(Self { expiry: Expiry::decode(rest)?, references })
+        let length = bytes.len();
+        let (mut attempts, mut references, mut rest) = (Attempts::default(), References::default(), bytes);
+        if let Some((&ATTEMPTS, bytes)) = rest.split_first() {
+            (attempts, rest) = Attempts::decode(bytes).ok_or(KeptError::Attempts(length))?;
+        }
+        if let Some((&REFERENCES, bytes)) = rest.split_first() {
+            (references, rest) = References::decode(bytes).ok_or(KeptError::References(length))?;
+        }
+        Ok(Self { expiry: Expiry::decode(rest)?, references, attempts })
     }
 }
 
 impl Kept {
     /// Encodes the state of a queue whose numbers are below `next`, for a checkpoint.
     pub fn encode(&self, next: u64) -> Vec<u8> {
-        encode(&self.references, next, self.expiry.encode(&RoaringTreemap::new()))
+        encode(Some(&self.attempts), &self.references, next, self.expiry.encode(&RoaringTreemap::new()))
     }
 }
 
 /// Encodes the state of a queue whose numbers are below `next`, with its encoded expiry times.
-pub(crate) fn encode(references: &References, next: u64, expiry: Vec<u8>) -> Vec<u8> {
-    if references.is_empty() {
+pub(crate) fn encode(attempts: Option<&Attempts>, references: &References, next: u64, expiry: Vec<u8>) -> Vec<u8> {
+    let attempts = attempts.filter(|attempts| !attempts.is_empty());
+    if attempts.is_none() && references.is_empty() {
         return expiry;
     }
-    let mut out = vec![VERSION];
-    references.encode(&mut out, next);
+    let mut out = Vec::new();
+    if let Some(attempts) = attempts {
+        out.push(ATTEMPTS);
+        attempts.encode(&mut out);
+    }
+    if !references.is_empty() {
+        out.push(REFERENCES);
+        references.encode(&mut out, next);
+    }
     out.extend_from_slice(&expiry);
     out
 }
@@ -107,7 +130,25 @@ mod tests {
             assert_eq!(Kept::decode(&bytes[..end]).unwrap_err(), KeptError::References(end));
         }
         let mut newer = bytes;
-        newer[0] = 4;
-        assert!(matches!(Kept::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(4)))));
+        newer[0] = 5;
+        assert!(matches!(Kept::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(5)))));
+    }
+
+    #[test]
+    fn counts_of_deliveries_come_before_all_else() {
+        let mut kept = Kept::default();
+        kept.attempts.come_back(5, true);
+        let counts = kept.attempts.of(5);
+        let alone = kept.encode(6);
+        kept.references.add(4, 2, 900);
+        kept.expiry.expires(4, 1_700_000_010_000, 77);
+        let bytes = kept.encode(6);
+        let again = Kept::decode(&bytes).unwrap();
+        assert_eq!((again.attempts.of(5), again.references.place(5).unwrap().shared), (counts, 901));
+        assert!(!again.expiry.is_empty());
+        assert_eq!(Kept::decode(&alone).unwrap().attempts.of(5), counts);
+        for end in 1..alone.len() {
+            assert_eq!(Kept::decode(&alone[..end]).unwrap_err(), KeptError::Attempts(end));
+        }
     }
 }

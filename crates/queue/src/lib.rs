@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod answers;
+mod attempts;
 mod beginning;
 mod browser;
 mod clock;
@@ -23,7 +24,6 @@ mod counts;
 pub mod dead_letter;
 mod effects;
 mod expiry;
-mod failures;
 mod gauges;
 mod group;
 mod held;
@@ -41,11 +41,13 @@ mod queue;
 pub mod shared;
 mod status;
 mod stored_reads;
+mod tally;
 mod wait;
 
 pub use answers::{
     Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotDeleted, Peeked, QueueState, Rejection, Submission, TurnEnd,
 };
+pub use attempts::{AttemptCounts, AttemptRun, Attempts};
 pub use beginning::{Recovered, Surroundings};
 pub use consumer::{ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Flow, LatencyBuckets};
 pub use consumer_id::ConsumerId;

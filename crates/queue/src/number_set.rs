@@ -58,9 +58,28 @@ impl NumberSet {
         self.0.len()
     }
 
+    /// Keeps these numbers only.
+    pub(crate) fn keep(&mut self, stays: impl Fn(u64) -> bool) {
+        let gone: Vec<u64> = self.0.iter().filter(|number| !stays(*number)).collect();
+        for number in gone {
+            self.0.remove(number);
+        }
+    }
+
+    /// Appends its portable form to `out`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        self.0.serialize_into(out).expect("memory takes all bytes");
+    }
+
     /// All numbers, the lowest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
         self.0.iter()
+    }
+}
+
+impl From<RoaringTreemap> for NumberSet {
+    fn from(numbers: RoaringTreemap) -> Self {
+        Self(numbers)
     }
 }
 

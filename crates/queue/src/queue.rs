@@ -22,7 +22,7 @@ use crate::effects::{Effects, Link, Run, Taken};
 use crate::gauges::QueueGauges;
 use crate::group::Placement;
 use crate::ledger::Departure;
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 use crate::pacing::PublishSlot;
 use crate::place::{Place, Watermarks};
 use crate::shared::References;
@@ -32,15 +32,15 @@ use crate::wait::WaitReason;
 
 /// A queue of any type. An enum, since there are few machines: a call costs no more than on the machine itself.
 pub enum Queue {
-    /// `x-queue-type: classic`.
-    Classic(ClassicQueue),
+    /// Messages that leave when they are settled: `x-queue-type` classic.
+    Ledger(LedgerQueue),
 }
 
 /// One match for each call, so that a machine that lacks the call doesn't compile.
 macro_rules! pass {
     ($queue:expr, $machine:ident => $call:expr) => {
         match $queue {
-            Queue::Classic($machine) => $call,
+            Queue::Ledger($machine) => $call,
         }
     };
 }
@@ -59,8 +59,10 @@ impl Queue {
         now: Nanos,
     ) -> Self {
         match options.queue_type {
-            QueueType::Classic => Self::Classic(ClassicQueue::new(options, durable, recovered, surroundings, now)),
-            QueueType::Quorum | QueueType::Stream => unreachable!("the model refuses {:?} queues", options.queue_type),
+            QueueType::Classic | QueueType::Quorum => {
+                Self::Ledger(LedgerQueue::new(options, durable, recovered, surroundings, now))
+            }
+            QueueType::Stream => unreachable!("the model refuses {:?} queues", options.queue_type),
         }
     }
 

@@ -332,7 +332,7 @@ impl Rig {
                 let known = Known {
                     serial: view.envelope.received_ms,
                     redelivered: taken.redelivered,
-                    failures: taken.failures,
+                    failures: taken.attempts.failed,
                 };
                 let from = if id == BROWSER { self.reference.browsed } else { 0 };
                 let (first, expected) = self.reference.ready.range(from..).next().expect("nothing was ready");
@@ -467,7 +467,7 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
                         let (number, known) = rig.reference.ready.pop_first().expect("ready");
                         let view = taken.batch.message(taken.index as usize).view();
                         assert_eq!((taken.first, taken.redelivered), (number, known.redelivered));
-                        assert_eq!((view.envelope.received_ms, taken.failures), (known.serial, known.failures));
+                        assert_eq!((view.envelope.received_ms, taken.attempts.failed), (known.serial, known.failures));
                         assert_eq!(left as usize, rig.reference.ready.len());
                         rig.gone += 1;
                         rig.store.remove(&number);

@@ -22,7 +22,8 @@ fn folder() -> PathBuf {
 /// Runs a script on queues of each type that it is for.
 fn run(text: &str) -> Result<String, String> {
     let script = Script::parse(text)?;
-    let types: Vec<QueueType> = script.types.iter().copied().filter(|queue_type| queue_type.is_built()).collect();
+    let types: Vec<QueueType> =
+        script.types.iter().copied().filter(|queue_type| *queue_type != QueueType::Stream).collect();
     if types.is_empty() {
         return Err("line 1: no queue of these types can be built, so that the file isn't used".to_owned());
     }

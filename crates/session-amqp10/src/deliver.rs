@@ -148,7 +148,7 @@ impl Connection {
         let before = session.unsettled.len();
         let mut run = Amqp10Run::new(Delivery {
             redelivered: taken.redelivered,
-            delivery_count: taken.failures,
+            delivery_count: taken.attempts.failed,
             now_ms: now.wall_ms,
             sent_time: self.client.broker.settings.sent_time,
         });

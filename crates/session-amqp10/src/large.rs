@@ -111,8 +111,12 @@ impl Connection {
 fn read_start(reader: BodyReader, taken: &Taken, sent_time: bool, now: Now) -> Result<Begun, String> {
     let message = taken.batch.message(taken.index as usize);
     let (stored, length) = (message.view(), message.file.map_or(0, |file| file.length));
-    let context =
-        Delivery { redelivered: taken.redelivered, delivery_count: taken.failures, now_ms: now.wall_ms, sent_time };
+    let context = Delivery {
+        redelivered: taken.redelivered,
+        delivery_count: taken.attempts.failed,
+        now_ms: now.wall_ms,
+        sent_time,
+    };
     let mut payload = Vec::new();
     match reader {
         BodyReader::Pieces(mut pieces) => {

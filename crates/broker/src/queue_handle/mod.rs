@@ -14,8 +14,8 @@ use leveret_message::{Batch, Reason as Death};
 use leveret_model::{Durability, Queue as QueueInfo};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace, Link,
-    NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, Recovered, Rejection, Run, Signal, StoredRead,
+    AttemptRun, ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace,
+    Link, NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, Recovered, Rejection, Run, Signal, StoredRead,
     Surroundings, Taken, TurnEnd, WaitReason, Watermarks, push_run,
 };
 use parking_lot::Mutex;
@@ -27,6 +27,7 @@ use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
 use crate::queue_metrics::OwnPlace;
 use crate::reads::{Purpose, Reads};
+use crate::records::CONTROL_ATTEMPTS;
 use crate::services::Services;
 use crate::shared_messages::SharedMessages;
 use crate::streams::{Apply, Record, StreamRef};
@@ -231,6 +232,7 @@ impl QueueHandle {
                 if !effects.expired.is_empty() {
                     self.log_settles(&mut queue, &effects.expired, SettleReason::Expired, Wait::Lazy);
                 }
+                self.log_attempts(&effects.attempts);
                 effects.deadline = queue.announce_deadline();
                 result
             }));
@@ -292,6 +294,15 @@ impl QueueHandle {
         self.last_record.set(ticket.place());
         self.release(queue, runs);
         Some(ticket)
+    }
+
+    /// Logs how often messages were delivered. Nobody waits for it.
+    fn log_attempts(&self, runs: &[AttemptRun]) {
+        for runs in runs.chunks(RECORD_RUNS_MAX) {
+            let payload = AttemptRun::encode(runs);
+            let record = Record::Control { log: self.log_id, kind: CONTROL_ATTEMPTS, payload: &payload };
+            self.last_record.set(self.stream.append(record, Wait::Lazy).place());
+        }
     }
 
     /// Releases messages in the shared log that left the queue, after the record of that was appended.

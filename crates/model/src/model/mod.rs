@@ -64,8 +64,8 @@ impl Model {
     }
 
     /// The state after all commands so far.
-    pub fn topology(&self) -> Topology {
-        self.topology.clone()
+    pub fn topology(&self) -> &Topology {
+        &self.topology
     }
 
     /// Executes a command.

@@ -1,6 +1,6 @@
 //! Every argument that RabbitMQ 4.3 knows for queues of any type, and the checks of their values.
 
-use crate::{Durability, QueueType, Value};
+use crate::{Durability, Overflow, QueueType, Value};
 
 /// An argument, and the check of its value for supported queue types that take it.
 pub(super) struct Known {
@@ -131,9 +131,9 @@ pub(super) fn priority(value: &Value) -> Result<(), Wrong> {
 
 pub(super) fn overflow(value: &Value) -> Result<(), Wrong> {
     string(value)?;
-    match value.as_str() {
-        Some("drop-head" | "reject-publish" | "reject-publish-dlx") => Ok(()),
-        _ => Err(Wrong::Reason("invalid_overflow".to_owned())),
+    match value.as_str().and_then(Overflow::parse) {
+        Some(_) => Ok(()),
+        None => Err(Wrong::Reason("invalid_overflow".to_owned())),
     }
 }
 

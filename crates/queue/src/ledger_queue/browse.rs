@@ -11,10 +11,10 @@ use crate::browser::Browser;
 use crate::consumer::Consumer;
 use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Taken};
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::ready::Numbers;
 
-impl ClassicQueue {
+impl LedgerQueue {
     pub(super) fn ready_numbers(&self) -> Numbers<'_> {
         self.ready.numbers(&self.ledger)
     }
@@ -93,8 +93,8 @@ impl ClassicQueue {
         };
         let is_new = number >= self.ready.cursor();
         let last = is_new.then(|| self.ledger.live_run(number).map_or(number, |(_, last)| last));
-        let (count, redelivered, failures) = self.ready.alike(number, last, room.min(most), &self.failures);
-        Some(Taken { batch: batch.clone(), index, count: count as u32, first: number, redelivered, failures, durable })
+        let (count, redelivered, attempts) = self.ready.alike(number, last, room.min(most), &self.attempts);
+        Some(Taken { batch: batch.clone(), index, count: count as u32, first: number, redelivered, attempts, durable })
     }
 
     /// A read requested by [`Effects::browse_reads`] has finished: stored messages in ascending order, each run with

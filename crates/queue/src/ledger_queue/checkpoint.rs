@@ -4,10 +4,10 @@ use roaring::RoaringTreemap;
 
 use crate::answers::Checkpoint;
 use crate::kept;
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 use crate::planted::{Bug, is_planted};
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// The queue's checkpoint: live durable messages and other state, as applied so far.
     pub fn checkpoint(&self) -> Checkpoint {
         let (live, bytes) = self.durable_live();
@@ -51,6 +51,7 @@ impl ClassicQueue {
             // The checkpoint still counts them as live.
             due.insert_range(run.first..=run.last);
         }
-        kept::encode(&self.references, self.ledger.next(), self.clock.encode(&due))
+        let attempts = self.rules.logs_attempts.then_some(&self.attempts);
+        kept::encode(attempts, &self.references, self.ledger.next(), self.clock.encode(&due))
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::Nanos;
 use crate::answers::{DeleteIf, NotDeleted, QueueState};
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// Closes the queue if the condition holds: it accepts neither messages nor consumers from then on. The caller has to log
     /// the deletion under the same lock.
     ///

@@ -5,9 +5,9 @@ use crate::answers::NoConsumer;
 use crate::consumer::{ConsumerOptions, CreditState, Flow};
 use crate::consumer_id::ConsumerId;
 use crate::effects::Effects;
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// Adds a consumer.
     pub fn add(
         &mut self,

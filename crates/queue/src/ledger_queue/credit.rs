@@ -4,9 +4,9 @@ use crate::Nanos;
 use crate::consumer::{ConsumerFlow, CreditState};
 use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Signal};
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// Applies a receiver's flow, see [`crate::Flow::Credit`]. Returns the resulting state of the link; `None` if the consumer
     /// is gone.
     pub(super) fn grant(

@@ -10,9 +10,9 @@ use crate::consumer_id::ConsumerId;
 use crate::dead_letter::{DeadRun, DeadTurn};
 use crate::effects::{Effects, Run};
 use crate::ledger::Departure;
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// Whether messages that die here go to an exchange.
     pub(super) fn has_dead_letters(&self) -> bool {
         self.options.dead_letter.is_some()

@@ -6,9 +6,9 @@ use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Run, Taken, push_run};
 use crate::ledger::Departure;
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 
-/// The result of [`ClassicQueue::ready_run`].
+/// The result of [`LedgerQueue::ready_run`].
 pub(crate) enum ReadyRun {
     /// Messages, and the time when they were submitted.
     Found(Taken, Nanos),
@@ -18,7 +18,7 @@ pub(crate) enum ReadyRun {
     None,
 }
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// Removes numbers from the ready ones; they are consecutive and either all returned or all new.
     pub(super) fn leave_ready(&mut self, first: u64, last: u64, bytes: u64) {
         self.clock.no_longer_awaited(first, last);
@@ -67,8 +67,8 @@ impl ClassicQueue {
     pub(super) fn ready_run(&self, most: u64) -> ReadyRun {
         let Some((number, last)) = self.ready_numbers().first_run() else { return ReadyRun::None };
         let Some((start, held)) = self.contents.find(number) else { return ReadyRun::NotLoaded(number) };
-        let (count, redelivered, failures) =
-            self.ready.alike(number, last, most.min(held.end(start) - number), &self.failures);
+        let (count, redelivered, attempts) =
+            self.ready.alike(number, last, most.min(held.end(start) - number), &self.attempts);
         ReadyRun::Found(
             Taken {
                 batch: held.batch.clone(),
@@ -76,7 +76,7 @@ impl ClassicQueue {
                 count: count as u32,
                 first: number,
                 redelivered,
-                failures,
+                attempts,
                 durable: held.durable,
             },
             held.submitted,

@@ -6,9 +6,9 @@ use crate::answers::QueueState;
 use crate::dead_letter::DeadLetters;
 use crate::effects::Effects;
 use crate::ledger::Departure;
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// Deletes the queue: consumers are notified, memory is freed. Returns the number of messages.
     pub fn delete(&mut self, effects: &mut Effects) -> u64 {
         let messages = self.ready.messages();

@@ -1,6 +1,6 @@
 //! Expiry of messages and queues.
 //!
-//! Messages leave when the home core runs the queue's timers ([`ClassicQueue::run_timers`]), and no consumer is given an
+//! Messages leave when the home core runs the queue's timers ([`LedgerQueue::run_timers`]), and no consumer is given an
 //! expired one. A delivered message doesn't expire before it comes back. A message for which a consumer waited when it was
 //! published doesn't expire either: it is only held up by its way to the disk and to the consumer's turn.
 
@@ -11,9 +11,9 @@ use crate::answers::QueueState;
 use crate::effects::{Effects, Run, Taken, push_run};
 use crate::expiry::Due;
 use crate::ledger::Departure;
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// Notes a use of the queue, other than by a consumer.
     pub fn used(&mut self, now: Nanos) {
         self.clock.used(now);

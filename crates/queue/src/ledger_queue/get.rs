@@ -6,10 +6,10 @@ use crate::Nanos;
 use crate::answers::{GetOutcome, QueueState};
 use crate::counts::Count;
 use crate::effects::{Effects, Link};
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::dispatch::ReadyRun;
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// Takes one message that isn't on its way to a consumer; `link` and `key` are signalled if it has to be read from disk
     /// first.
     pub fn get(

@@ -8,10 +8,10 @@ use crate::Nanos;
 use crate::answers::QueueState;
 use crate::contents::{HeldBatch, READ_AHEAD_BYTES};
 use crate::effects::Effects;
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 use crate::stored_reads::StoredRead;
 
-impl ClassicQueue {
+impl LedgerQueue {
     pub(super) fn read_ahead(&mut self, effects: &mut Effects) {
         if let Some(from) = self.contents.spilled_from
             && !self.reads.is_under_way()

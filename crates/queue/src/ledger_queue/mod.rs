@@ -1,7 +1,7 @@
-//! The classic queue: one member, ledger and dispatcher behind one lock.
+//! A queue whose messages leave when they are settled: ledger and dispatcher behind one lock. Classic queues are one.
 //!
-//! The caller holds the lock, appends the messages that [`ClassicQueue::submit`] accepted to the log, and reports the
-//! position with [`ClassicQueue::submitted`]; [`ClassicQueue::apply`] is idempotent and in order.
+//! The caller holds the lock, appends the messages that [`LedgerQueue::submit`] accepted to the log, and reports the
+//! position with [`LedgerQueue::submitted`]; [`LedgerQueue::apply`] is idempotent and in order.
 
 mod browse;
 mod checkpoint;
@@ -18,6 +18,7 @@ mod overflow;
 mod pace;
 mod peek;
 mod ready;
+mod rules;
 mod settle;
 mod shown;
 
@@ -27,8 +28,10 @@ use leveret_message::Batch;
 use leveret_model::QueueOptions;
 
 use self::ready::ReadyMessages;
+use self::rules::Rules;
 use crate::Nanos;
 use crate::answers::{QueueState, Submission};
+use crate::attempts::Attempts;
 use crate::beginning::{Recovered, Surroundings};
 use crate::clock::Clock;
 use crate::consumers::Consumers;
@@ -36,7 +39,6 @@ use crate::contents::{BEHIND_BYTES, Contents, Demand, HeldBatch};
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::DeadLetters;
 use crate::effects::Effects;
-use crate::failures::Failures;
 use crate::group::{Awaited, Placement};
 use crate::held::HeldPublishers;
 use crate::ledger::Ledger;
@@ -48,9 +50,10 @@ use crate::shared::References;
 use crate::stored_reads::StoredReads;
 use crate::wait::WaitReason;
 
-/// A classic queue.
-pub struct ClassicQueue {
+/// A queue of ledger and dispatcher.
+pub struct LedgerQueue {
     options: QueueOptions,
+    rules: Rules,
     /// Whether its persistent messages are logged.
     durable: bool,
     state: QueueState,
@@ -68,7 +71,7 @@ pub struct ClassicQueue {
     contents: Contents,
     reads: StoredReads,
     consumers: Consumers,
-    failures: Failures,
+    attempts: Attempts,
     clock: Clock,
     /// The messages that are stored in the shared log.
     references: References,
@@ -83,7 +86,7 @@ pub struct ClassicQueue {
     counts: QueueCounts,
 }
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// A queue with the state that recovery found in its log. If `durable`, its persistent messages are logged.
     pub fn new(
         options: QueueOptions,
@@ -92,7 +95,7 @@ impl ClassicQueue {
         surroundings: Surroundings,
         now: Nanos,
     ) -> Self {
-        let Recovered { mut ledger, redelivered_below, expiry, references } = recovered;
+        let Recovered { mut ledger, redelivered_below, expiry, references, attempts } = recovered;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         ledger.start_counting();
         let mut contents = Contents::new(budget);
@@ -101,6 +104,7 @@ impl ClassicQueue {
         }
         Self {
             clock: Clock::new(&options, epoch_ms, expiry, now),
+            rules: Rules::of(options.queue_type),
             options,
             durable,
             state: QueueState::Running,
@@ -114,7 +118,7 @@ impl ClassicQueue {
             contents,
             reads: StoredReads::default(),
             consumers: Consumers::default(),
-            failures: Failures::default(),
+            attempts,
             references,
             dead: DeadLetters::default(),
             emptied: now,

@@ -4,7 +4,7 @@ use leveret_message::{Batch, Reason};
 
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Departure;
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 use crate::limits::{self, Length};
 
 /// While at most this many messages are ready, consumers with credit keep up: new messages count as on their way to them.
@@ -13,7 +13,7 @@ const KEEPS_UP_BELOW: u64 = 1024;
 /// messages for each consumer are on their way.
 const ON_THEIR_WAY_MAX: u64 = 256;
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// Number of ready messages, from the head on, that consumers have credit and room for.
     pub(super) fn awaited(&self) -> u64 {
         self.ready.messages().min(self.consumers.open_credit())

@@ -1,10 +1,10 @@
 //! Pacing of the queue's publishers, see [`crate::pacing`].
 
 use crate::Nanos;
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 use crate::pacing::{Pacing, PublishSlot};
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// Notes messages that are being published.
     pub fn arrived(&mut self, count: u32, now: Nanos) {
         let ready = self.ready.messages();

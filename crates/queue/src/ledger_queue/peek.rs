@@ -1,9 +1,9 @@
 //! Looking at messages from outside, without a consumer and without changing anything.
 
 use crate::answers::{Peeked, QueueState};
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// At most `count` ready messages, after the first `offset`, in the order in which they would be delivered.
     pub fn peek(&self, offset: u64, count: usize) -> Vec<Peeked> {
         let mut found = Vec::new();

@@ -3,8 +3,8 @@
 //! Numbers from the cursor on were never handed out and are ready if they are live. Below the cursor, only messages that came
 //! back are ready.
 
+use crate::attempts::{AttemptCounts, Attempts};
 use crate::effects::Run;
-use crate::failures::Failures;
 use crate::ledger::Ledger;
 use crate::limits::Length;
 use crate::number_set::NumberSet;
@@ -134,21 +134,33 @@ impl ReadyMessages {
         self.length.bytes / self.length.messages.max(1)
     }
 
-    /// Number of ready messages from `number` on, at most `most`, that are delivered with the same flag and failure count;
+    /// Number of ready messages from `number` on, at most `most`, that are delivered with the same flag and counts;
     /// returned with these. `last` ends the live run of a message that was never handed out.
-    pub(crate) fn alike(&self, number: u64, last: Option<u64>, most: u64, failures: &Failures) -> (u64, bool, u32) {
-        if let Some(last) = last {
-            let old = number < self.redelivered_below;
-            let end = if old { self.redelivered_below } else { u64::MAX };
-            return (most.min(last - number + 1).min(end - number), old, 0);
+    pub(crate) fn alike(
+        &self,
+        number: u64,
+        last: Option<u64>,
+        most: u64,
+        attempts: &Attempts,
+    ) -> (u64, bool, AttemptCounts) {
+        let (most, redelivered) = match last {
+            None => (most, true),
+            Some(last) => {
+                let old = number < self.redelivered_below;
+                let end = if old { self.redelivered_below } else { u64::MAX };
+                (most.min(last - number + 1).min(end - number), old)
+            }
+        };
+        if last.is_some() && (!redelivered || attempts.is_empty()) {
+            return (most, redelivered, AttemptCounts::default());
         }
-        let failed = failures.of(number);
-        let alike = |number| self.returned.contains(number) && failures.of(number) == failed;
+        let counts = attempts.of(number);
+        let alike = |number| (last.is_some() || self.returned.contains(number)) && attempts.of(number) == counts;
         let mut count = 1;
         while count < most && alike(number + count) {
             count += 1;
         }
-        (count, true, failed)
+        (count, redelivered, counts)
     }
 
     /// Adds new messages behind all others.

@@ -2,14 +2,15 @@
 
 use crate::Nanos;
 use crate::answers::QueueState;
+use crate::attempts::push_attempts;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Departure;
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 use crate::planted::{Bug, is_planted};
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// Removes messages for good: acknowledged, or rejected without requeue. The caller has to log durable runs under the same
     /// lock.
     pub fn settle(
@@ -24,7 +25,7 @@ impl ClassicQueue {
         self.schedule(effects);
     }
 
-    /// Like [`ClassicQueue::settle`], for acknowledged messages of many consumers: schedules consumers only once.
+    /// Like [`LedgerQueue::settle`], for acknowledged messages of many consumers: schedules consumers only once.
     pub fn acknowledge(&mut self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos, effects: &mut Effects) {
         for (id, runs) in settled {
             self.settle_some(*id, runs, Departure::Settled, now);
@@ -65,7 +66,7 @@ impl ClassicQueue {
     /// Removes messages from the ledger, and everything known about each.
     pub(super) fn depart(&mut self, first: u64, last: u64, bytes: u64, outcome: Departure) {
         self.ledger.settle(first, last, bytes, outcome);
-        self.failures.forget(first, last);
+        self.attempts.forget(first, last);
         self.clock.forget(first, last);
     }
 
@@ -76,7 +77,7 @@ impl ClassicQueue {
         self.drop_excess(effects);
     }
 
-    /// Removes consumers and requeues the messages they hold, as [`ClassicQueue::requeue`] does. None of them gets these again.
+    /// Removes consumers and requeues the messages they hold, as [`LedgerQueue::requeue`] does. None of them gets these again.
     pub fn leave(
         &mut self,
         consumers: &[ConsumerId],
@@ -105,11 +106,11 @@ impl ClassicQueue {
         let mut count = 0;
         for run in runs {
             count += run.count();
-            let failures = &mut self.failures;
-            self.ready.put_back(run, &self.ledger, |number| {
-                if failed {
-                    failures.add(number);
-                }
+            let (attempts, logs) = (&mut self.attempts, self.rules.logs_attempts && run.durable);
+            self.ready.put_back(run, &self.ledger, |number| match logs {
+                true => push_attempts(&mut effects.attempts, number, attempts.come_back(number, failed)),
+                false if failed => attempts.fail(number),
+                false => {}
             });
             self.ready.hand_back(run.count(), run.bytes);
         }

@@ -6,11 +6,11 @@ use crate::consumer_id::ConsumerId;
 use crate::contents::HeldBatch;
 use crate::counts::{Count, QueueCounts};
 use crate::gauges::{QueueGauges, Waits};
-use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::LedgerQueue;
 use crate::status::{ConsumerStatus, QueueStatus};
 use crate::wait::{QueueWait, WaitReason};
 
-impl ClassicQueue {
+impl LedgerQueue {
     /// The queue as a listing shows it.
     pub fn status(&self) -> QueueStatus {
         let mut consumers: Vec<_> = self.consumers.iter().collect();
@@ -156,7 +156,7 @@ impl ClassicQueue {
         }
     }
 
-    /// The reasons of [`ClassicQueue::status`] without the times since when they apply, because these need a scan of all
+    /// The reasons of [`LedgerQueue::status`] without the times since when they apply, because these need a scan of all
     /// consumers. So would a check whether all consumers that wait for the disk are busy, too.
     fn wait_reasons(&self) -> Waits {
         let mut waits = Waits::default();

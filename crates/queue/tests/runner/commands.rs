@@ -6,8 +6,8 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions, Value};
 use leveret_queue::{
-    Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, DeleteIf, Departure, Flow,
-    GetOutcome, Kept, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, Place, Placement, Queue, QueueState,
+    AttemptCounts, Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, DeleteIf, Departure,
+    Flow, GetOutcome, Kept, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, Place, Placement, Queue, QueueState,
     Recovered, Rejection, Run, Taken, TurnEnd, WaitReason, Watermarks, push_run,
 };
 
@@ -174,10 +174,12 @@ impl Bench {
                 let body = one.batch.message(one.index as usize).view().body.to_vec();
                 assert!(body.starts_with(name.as_bytes()), "{name} has the body of another message");
                 let mut text = name.clone();
-                match (one.redelivered, one.failures) {
-                    (false, 0) => {}
-                    (true, 0) => text += " (redelivered)",
-                    (_, failures) => write!(text, " (redelivered, failed {failures})").unwrap(),
+                let AttemptCounts { acquired, failed } = one.attempts;
+                let notes = [(acquired, "acquired"), (failed, "failed")];
+                let notes = notes.iter().filter(|(count, _)| *count > 0);
+                match (one.redelivered, notes.map(|(count, name)| format!(", {name} {count}")).collect::<String>()) {
+                    (false, notes) if notes.is_empty() => {}
+                    (_, notes) => write!(text, " (redelivered{notes})").unwrap(),
                 }
                 shown.push(text);
                 if let Some(consumer) = holder {
@@ -456,13 +458,13 @@ impl Bench {
         let queue = self.queue();
         let Checkpoint { next, live, bytes, state, .. } = queue.checkpoint();
         let redelivered_below = if clean { queue.delivered_below() } else { next };
-        let Kept { expiry, references } = Kept::decode(&state).map_err(|error| error.to_string())?;
+        let Kept { expiry, references, attempts } = Kept::decode(&state).map_err(|error| error.to_string())?;
         let ledger = Ledger::restore(next, &live, bytes);
         self.held.clear();
         self.wanted.clear();
         self.deadline_ms = None;
         self.store.retain(|number, _| live.contains(*number));
-        let mut answers = self.begin(Recovered { ledger, redelivered_below, expiry, references })?;
+        let mut answers = self.begin(Recovered { ledger, redelivered_below, expiry, references, attempts })?;
         let peeked = self.plain("peek")?;
         answers.insert(0, format!("back: {}", peeked.join("")));
         Ok(answers)

@@ -1,0 +1,178 @@
+//! How often each message was handed out before, and how often that failed.
+//!
+//! A classic queue counts failures only, and only in memory, as RabbitMQ's does: after a restart counts begin at 0 again. A
+//! quorum queue counts both and logs them: a message that no consumer can process comes to its delivery limit, however often the
+//! node restarts.
+
+use crate::tally::Tally;
+
+/// Counts of the live messages that have one.
+#[derive(Debug, Default)]
+pub struct Attempts {
+    acquired: Tally,
+    failed: Tally,
+}
+
+/// The counts of one message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AttemptCounts {
+    /// Number of times that it came back from a consumer.
+    pub acquired: u32,
+    /// How many of these counted as failed: the delivery-count of AMQP 1.0 (3.2.1).
+    pub failed: u32,
+}
+
+/// Consecutive messages with equal counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttemptRun {
+    /// First number, inclusive.
+    pub first: u64,
+    /// Last number, inclusive.
+    pub last: u64,
+    /// The counts of each.
+    pub counts: AttemptCounts,
+}
+
+/// Bytes of an encoded run: both numbers, then both counts.
+const RUN_BYTES: usize = 24;
+
+impl AttemptRun {
+    /// The payload of a record with these runs.
+    pub fn encode(runs: &[Self]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(runs.len() * RUN_BYTES);
+        for run in runs {
+            out.extend_from_slice(&run.first.to_le_bytes());
+            out.extend_from_slice(&run.last.to_le_bytes());
+            out.extend_from_slice(&run.counts.acquired.to_le_bytes());
+            out.extend_from_slice(&run.counts.failed.to_le_bytes());
+        }
+        out
+    }
+
+    /// The runs of a record's payload. `None` if its length isn't that of whole runs.
+    pub fn decode(payload: &[u8]) -> Option<Vec<Self>> {
+        let (runs, rest) = payload.as_chunks::<RUN_BYTES>();
+        let number = |run: &[u8; RUN_BYTES], at: usize| {
+            u64::from_le_bytes(*run[at..].first_chunk().expect("a run is long enough"))
+        };
+        let count = |run: &[u8; RUN_BYTES], at: usize| {
+            u32::from_le_bytes(*run[at..].first_chunk().expect("a run is long enough"))
+        };
+        let runs = runs.iter().map(|run| Self {
+            first: number(run, 0),
+            last: number(run, 8),
+            counts: AttemptCounts { acquired: count(run, 16), failed: count(run, 20) },
+        });
+        rest.is_empty().then(|| runs.collect())
+    }
+}
+
+/// Appends the counts of a message, or lengthens the last run.
+pub(crate) fn push_attempts(runs: &mut Vec<AttemptRun>, number: u64, counts: AttemptCounts) {
+    match runs.last_mut() {
+        Some(last) if last.last + 1 == number && last.counts == counts => last.last = number,
+        _ => runs.push(AttemptRun { first: number, last: number, counts }),
+    }
+}
+
+impl Attempts {
+    /// The counts of a message.
+    pub fn of(&self, number: u64) -> AttemptCounts {
+        AttemptCounts { acquired: self.acquired.of(number), failed: self.failed.of(number) }
+    }
+
+    /// A delivery of the message failed.
+    pub(crate) fn fail(&mut self, number: u64) {
+        self.failed.add(number);
+    }
+
+    /// The message came back from a consumer. Returns its new counts.
+    pub(crate) fn come_back(&mut self, number: u64, failed: bool) -> AttemptCounts {
+        let acquired = self.acquired.add(number);
+        AttemptCounts { acquired, failed: if failed { self.failed.add(number) } else { self.failed.of(number) } }
+    }
+
+    /// Replaces the counts of these messages by those of a record.
+    pub fn replay(&mut self, run: &AttemptRun) {
+        for number in run.first..=run.last {
+            self.acquired.set(number, run.counts.acquired);
+            self.failed.set(number, run.counts.failed);
+        }
+    }
+
+    /// Messages left the queue.
+    pub(crate) fn forget(&mut self, first: u64, last: u64) {
+        self.acquired.forget(first, last);
+        self.failed.forget(first, last);
+    }
+
+    /// Keeps the counts of these messages only.
+    pub fn keep(&mut self, live: impl Fn(u64) -> bool) {
+        self.acquired.keep(&live);
+        self.failed.keep(&live);
+    }
+
+    /// Whether no message has been counted.
+    pub fn is_empty(&self) -> bool {
+        self.acquired.is_empty() && self.failed.is_empty()
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        self.acquired.encode(out);
+        self.failed.encode(out);
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (acquired, bytes) = Tally::decode(bytes)?;
+        let (failed, bytes) = Tally::decode(bytes)?;
+        Some((Self { acquired, failed }, bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn counts(acquired: u32, failed: u32) -> AttemptCounts {
+        AttemptCounts { acquired, failed }
+    }
+
+    #[test]
+    fn what_comes_back_is_counted_until_it_leaves() {
+        let mut attempts = Attempts::default();
+        assert_eq!(attempts.come_back(7, false), counts(1, 0));
+        assert_eq!(attempts.come_back(7, true), counts(2, 1));
+        assert_eq!(attempts.come_back(7, true), counts(3, 2));
+        assert_eq!((attempts.of(7), attempts.of(8)), (counts(3, 2), counts(0, 0)));
+        attempts.forget(0, 9);
+        assert!(attempts.is_empty());
+    }
+
+    #[test]
+    fn counts_survive_a_record_and_a_checkpoint() {
+        let mut runs = Vec::new();
+        for (number, counts) in [(3, counts(1, 1)), (4, counts(1, 1)), (5, counts(2, 1)), (9, counts(70_000, 3))] {
+            push_attempts(&mut runs, number, counts);
+        }
+        assert_eq!(runs.len(), 3, "equal neighbours share a run");
+        let payload = AttemptRun::encode(&runs);
+        assert_eq!(AttemptRun::decode(&payload).as_ref(), Some(&runs));
+        assert_eq!(AttemptRun::decode(&payload[1..]), None);
+        let mut attempts = Attempts::default();
+        // Twice, as after a checkpoint that has them already.
+        runs.iter().chain(&runs).for_each(|run| attempts.replay(run));
+        let mut bytes = Vec::new();
+        attempts.encode(&mut bytes);
+        for end in 0..bytes.len() {
+            assert!(Attempts::decode(&bytes[..end]).is_none(), "cut at {end}");
+        }
+        bytes.push(77);
+        let (mut again, rest) = Attempts::decode(&bytes).expect("it is one");
+        assert_eq!(rest, [77]);
+        for number in 0..12 {
+            assert_eq!(again.of(number), attempts.of(number));
+        }
+        again.keep(|number| number == 9);
+        assert_eq!((again.of(5), again.of(9)), (counts(0, 0), counts(70_000, 3)));
+    }
+}

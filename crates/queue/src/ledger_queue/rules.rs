@@ -1,0 +1,21 @@
+//! What differs between the types of queues whose messages leave when they are settled.
+
+use leveret_model::QueueType;
+
+/// The rules of a type.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules {
+    /// How often a message was handed out, and how often that failed, is counted in the log: the counts survive a restart.
+    pub(crate) logs_attempts: bool,
+}
+
+impl Rules {
+    /// The rules of queues of this type.
+    pub(crate) fn of(queue_type: QueueType) -> Self {
+        match queue_type {
+            QueueType::Classic => Self { logs_attempts: false },
+            QueueType::Quorum => Self { logs_attempts: true },
+            QueueType::Stream => unreachable!("a stream is another machine"),
+        }
+    }
+}
