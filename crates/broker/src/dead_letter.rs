@@ -110,7 +110,7 @@ impl Broker {
 
     /// Continues a move, as far as the turn allows: finds the targets, publishes to those in other streams, and once these have
     /// theirs, to the others as one group.
-    fn go_on_moving(&self, core: usize, mut moving: Moving, now: Now) {
+    fn go_on_moving(&self, core: usize, mut moving: Box<Moving>, now: Now) {
         let mut budget = TurnBudget::new(self.settings.turn_work_max);
         if moving.group.is_none() && moving.is_of_queue && moving.queue.state() != QueueState::Running {
             // It has failed meanwhile: its messages on disk die again after a restart.
@@ -134,7 +134,10 @@ impl Broker {
         let mut group = moving.group.take().unwrap_or_else(|| Group::new(moving.queue.stream()));
         match self.reach_targets(&mut moving, &mut group, &mut budget, now) {
             true => self.end_move(moving, group),
-            false => self.deferred.move_more(core, Moving { group: Some(group), ..moving }),
+            false => {
+                moving.group = Some(group);
+                self.deferred.move_more(core, moving);
+            }
         }
     }
 
@@ -185,8 +188,8 @@ impl Broker {
     }
 
     /// All targets have the dead letters: these leave their queue with the end of the group.
-    fn end_move(&self, moving: Moving, mut group: Group) {
-        let Moving { queue, is_of_queue, is_refused, dropped, reasons, .. } = moving;
+    fn end_move(&self, moving: Box<Moving>, mut group: Group) {
+        let Moving { queue, is_of_queue, is_refused, dropped, reasons, .. } = *moving;
         let mut has_moved = true;
         if is_of_queue && queue.state() != QueueState::Running {
             // It failed or was deleted meanwhile: messages on disk may die again after a restart.
@@ -335,9 +338,9 @@ impl<'a> Letters<'a> {
     }
 
     /// Ends the collection; `is_of_queue` unless the queue refused the messages.
-    fn moving(mut self, is_of_queue: bool, reasons: Vec<(Reason, u32)>) -> Moving {
+    fn moving(mut self, is_of_queue: bool, reasons: Vec<(Reason, u32)>) -> Box<Moving> {
         self.end_run();
-        Moving {
+        Box::new(Moving {
             queue: self.queue.clone(),
             runs: self.runs,
             wide: self.wide,
@@ -348,7 +351,7 @@ impl<'a> Letters<'a> {
             is_refused: false,
             dropped: self.dropped,
             reasons,
-        }
+        })
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) enum Work {
     /// A timer of this queue is due.
     Due(LocalQueue),
     Refused(Refused),
-    Moving(Moving),
+    Moving(Box<Moving>),
     /// Consumers have to be notified that their queue is gone.
     Ended(Ended),
     /// Deleted queues that are in no snapshot any more.
@@ -102,7 +102,7 @@ struct Waiting {
     queues: VecDeque<LocalQueue>,
     refused: VecDeque<Refused>,
     refused_bytes: u64,
-    moving: VecDeque<Moving>,
+    moving: VecDeque<Box<Moving>>,
     ended: VecDeque<Ended>,
     deleted: Vec<QueueRef>,
     asked: VecDeque<Question>,
@@ -191,14 +191,14 @@ impl Deferred {
     }
 
     /// Continues a move whose condition is reached.
-    pub(crate) fn go_on(&self, moving: Moving) {
+    pub(crate) fn go_on(&self, moving: Box<Moving>) {
         let core = self.home(moving.queue.info().id);
         self.cores[core].waiting.lock().moving.push_back(moving);
         self.wake_if_able(core);
     }
 
     /// Leaves the rest of a move for a core's next turn: no other move begins there before.
-    pub(crate) fn move_more(&self, core: usize, moving: Moving) {
+    pub(crate) fn move_more(&self, core: usize, moving: Box<Moving>) {
         self.cores[core].waiting.lock().moving.push_front(moving);
     }
 
