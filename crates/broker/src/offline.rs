@@ -258,7 +258,12 @@ impl Survivors for Offline {
             }
             // Above every number that was ever used, including lost ones.
             let next = found.ledger.next().max(live.max().map_or(1, |last| last + 1));
-            let kept = Kept { expiry: found.expiry, references: found.references, attempts: found.attempts };
+            let kept = Kept {
+                expiry: found.expiry,
+                references: found.references,
+                attempts: found.attempts,
+                priorities: found.priorities,
+            };
             self.messages += live.len();
             let state = kept.encode(next);
             states.push(LiveState { log, next, position, bytes: body_bytes, state, live, ..LiveState::default() });

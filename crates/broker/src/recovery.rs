@@ -4,7 +4,7 @@ use leveret_log::{LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleR
 use leveret_message::stored;
 use leveret_model::{Model, QueueId};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
-use leveret_queue::{AttemptRun, Attempts, Departure, Expiry, Kept, KeptError, Ledger, References};
+use leveret_queue::{AttemptRun, Attempts, Departure, Expiry, Kept, KeptError, Ledger, Priorities, References};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
@@ -68,6 +68,7 @@ struct RecoveredLog {
     expiry: Expiry,
     references: References,
     attempts: Attempts,
+    priorities: Priorities,
 }
 
 /// The state that is built from the replay of the log.
@@ -98,12 +99,14 @@ impl Recovered {
         let redelivered_below = if clean { log.delivered_below.min(log.ledger.next()) } else { log.ledger.next() };
         log.references.keep_live(&log.ledger);
         log.attempts.keep(|number| log.ledger.is_live(number));
+        log.priorities.keep(|number| log.ledger.is_live(number));
         leveret_queue::Recovered {
             ledger: log.ledger,
             redelivered_below,
             expiry: log.expiry,
             references: log.references,
             attempts: log.attempts,
+            priorities: log.priorities,
         }
     }
 
@@ -150,8 +153,9 @@ impl Replay for Recovered {
         }
         let ledger = Ledger::restore(state.next, &state.live, state.bytes);
         match Kept::decode(&state.state) {
-            Ok(Kept { expiry, references, attempts }) => {
-                self.logs.insert(state.log, RecoveredLog { ledger, delivered_below: 0, expiry, references, attempts });
+            Ok(Kept { expiry, references, attempts, priorities }) => {
+                let log = RecoveredLog { ledger, delivered_below: 0, expiry, references, attempts, priorities };
+                self.logs.insert(state.log, log);
             }
             Err(error) => self.fail(RecoveryError::Kept { log: state.log, error }),
         }
@@ -170,6 +174,9 @@ impl Replay for Recovered {
             Ok((_, body)) => {
                 let log = self.logs.entry(log).or_default();
                 log.ledger.accept(number, 1, body as u64);
+                if let Some(priority) = stored::priority(payload) {
+                    log.priorities.note(number, priority);
+                }
                 let (received_ms, expiry_ms) = stored::times(payload);
                 log.expiry.arrived(number, 1, received_ms, log.ledger.low());
                 if expiry_ms != 0 {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::deaths::DeadLetter;
 use crate::envelope::Envelope;
-use crate::stored::{StoredError, StoredMessage, encode_head, lengths, receive_at, times};
+use crate::stored::{StoredError, StoredMessage, encode_head, lengths, priority, receive_at, times};
 
 /// Bodies below this many bytes are copied into the batch.
 pub const INLINE_BELOW: usize = 4096;
@@ -54,6 +54,8 @@ pub struct Batch {
     body_bytes: u64,
     /// Whether some message has a time to live of its own.
     any_expiry: bool,
+    /// Whether some message has a priority.
+    any_priority: bool,
 }
 
 /// One message of a batch.
@@ -158,6 +160,17 @@ impl Batch {
     /// Whether some message expires by its own time to live.
     pub fn any_expiry(&self) -> bool {
         self.any_expiry
+    }
+
+    /// The publisher's priority of the message at `index`, if it has one.
+    #[inline]
+    pub fn priority(&self, index: usize) -> Option<u8> {
+        if self.any_priority { priority(&self.bytes[self.entries[index].offset as usize..]) } else { None }
+    }
+
+    /// Whether some message has a priority.
+    pub fn any_priority(&self) -> bool {
+        self.any_priority
     }
 
     /// Whether some body was too large to be copied.
@@ -349,6 +362,7 @@ impl BatchBuilder {
         });
         self.batch.body_bytes += body_length as u64;
         self.batch.any_expiry |= times(&self.batch.bytes[offset..]).1 != 0;
+        self.batch.any_priority |= priority(&self.batch.bytes[offset..]).is_some();
     }
 
     /// Number of messages so far.

@@ -206,6 +206,11 @@ pub fn times(bytes: &[u8]) -> (u64, u64) {
     (u48_at(bytes, 6), u48_at(bytes, 12))
 }
 
+/// The publisher's priority of a stored message, if it has one. Its lengths were checked.
+pub fn priority(bytes: &[u8]) -> Option<u8> {
+    (bytes[2] & FLAG_PRIORITY != 0).then_some(bytes[3])
+}
+
 /// Sets the time at which a stored message was received, at which its time to live begins. Its lengths were checked.
 pub(crate) fn receive_at(bytes: &mut [u8], now_ms: u64) {
     let (received_ms, expiry_ms) = times(bytes);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_is_counted_until_it_leaves() {
+    fn returns_are_counted_until_the_message_leaves() {
         let mut attempts = Attempts::default();
         assert_eq!(attempts.come_back(7, false), counts(1, 0));
         assert_eq!(attempts.come_back(7, true), counts(2, 1));

@@ -7,6 +7,7 @@ use crate::attempts::Attempts;
 use crate::contents::MemoryBudget;
 use crate::expiry::Expiry;
 use crate::ledger::Ledger;
+use crate::priorities::Priorities;
 use crate::shared::References;
 
 /// The messages that a queue had before the restart, if it existed.
@@ -22,6 +23,8 @@ pub struct Recovered {
     pub references: References,
     /// How often they were delivered, and how often that failed.
     pub attempts: Attempts,
+    /// Their priorities.
+    pub priorities: Priorities,
 }
 
 /// The parts of its node that a queue works with.

@@ -5,22 +5,25 @@
 //! | none, no bytes at all | nothing |
 //! | 3 | times only: see [`crate::expiry`] |
 //! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches, then the content of version 3 or nothing |
-//! | 4 | 1 byte version, two tallies (how often messages came back, how often that counted as failed), then the content of version 2 or 3, or nothing |
+//! | 4 | 1 byte version, two tallies (how often messages came back, how often that counted as failed), priorities, then the content of version 2 or 3, or nothing |
 //!
 //! A tally is 4 bytes length of a set, the set of messages counted once (portable 64-bit roaring), 4 bytes number of others, and
-//! 8 bytes number and 4 bytes count of each. A stretch is its first number, its last number, and the number of its first message in the shared log.
+//! 8 bytes number and 4 bytes count of each. Priorities are 1 byte number of priorities, and for each 1 byte priority, 4 bytes
+//! length of a set, and the set of messages. A stretch is its first number, its last number, and the number of its first message in the shared log.
 
 use roaring::RoaringTreemap;
 use thiserror::Error;
 
 use crate::attempts::Attempts;
 use crate::expiry::{Expiry, ExpiryStateError};
+use crate::number_set::NumberSet;
+use crate::priorities::Priorities;
 use crate::shared::References;
 
 /// Of a state that begins with references.
 const REFERENCES: u8 = 2;
-/// Of a state that begins with attempts.
-const ATTEMPTS: u8 = 4;
+/// Of a state that begins with attempts and priorities.
+const QUORUM: u8 = 4;
 
 /// A queue's checkpoint state, apart from its set of live messages.
 #[derive(Debug, Default)]
@@ -31,6 +34,8 @@ pub struct Kept {
     pub references: References,
     /// How often its messages were delivered, and how often that failed.
     pub attempts: Attempts,
+    /// Their priorities.
+    pub priorities: Priorities,
 }
 
 /// State bytes that this version can't read.
@@ -42,9 +47,9 @@ pub enum KeptError {
     /// The stretches of shared messages can't be read.
     #[error("the shared messages in a queue's state of {0} bytes don't add up")]
     References(usize),
-    /// The counts of deliveries can't be read.
-    #[error("the counts of deliveries in a queue's state of {0} bytes don't add up")]
-    Attempts(usize),
+    /// The counts of deliveries and priorities can't be read.
+    #[error("the counts of deliveries and priorities in a queue's state of {0} bytes don't add up")]
+    Quorum(usize),
 }
 
 impl Kept {
@@ -54,35 +59,47 @@ impl Kept {
     /// [`KeptError`] if they are of another version or length.
     pub fn decode(bytes: &[u8]) -> Result<Self, KeptError> {
         let length = bytes.len();
-        let (mut attempts, mut references, mut rest) = (Attempts::default(), References::default(), bytes);
-        if let Some((&ATTEMPTS, bytes)) = rest.split_first() {
-            (attempts, rest) = Attempts::decode(bytes).ok_or(KeptError::Attempts(length))?;
+        let (mut attempts, mut priorities) = (Attempts::default(), Priorities::default());
+        let (mut references, mut rest) = (References::default(), bytes);
+        if let Some((&QUORUM, bytes)) = rest.split_first() {
+            (attempts, rest) = Attempts::decode(bytes).ok_or(KeptError::Quorum(length))?;
+            (priorities, rest) = Priorities::decode(rest).ok_or(KeptError::Quorum(length))?;
         }
         if let Some((&REFERENCES, bytes)) = rest.split_first() {
             (references, rest) = References::decode(bytes).ok_or(KeptError::References(length))?;
         }
-        Ok(Self { expiry: Expiry::decode(rest)?, references, attempts })
+        Ok(Self { expiry: Expiry::decode(rest)?, references, attempts, priorities })
     }
 }
 
 impl Kept {
     /// Encodes the state of a queue whose numbers are below `next`, for a checkpoint.
     pub fn encode(&self, next: u64) -> Vec<u8> {
-        encode(Some(&self.attempts), &self.references, next, self.expiry.encode(&RoaringTreemap::new()))
+        let levels = self.priorities.0.iter().map(|(priority, numbers)| (*priority, numbers));
+        let quorum = encode_quorum(&self.attempts, levels);
+        encode(quorum, &self.references, next, self.expiry.encode(&RoaringTreemap::new()))
     }
 }
 
-/// Encodes the state of a queue whose numbers are below `next`, with its encoded expiry times.
-pub(crate) fn encode(attempts: Option<&Attempts>, references: &References, next: u64, expiry: Vec<u8>) -> Vec<u8> {
-    let attempts = attempts.filter(|attempts| !attempts.is_empty());
-    if attempts.is_none() && references.is_empty() {
+/// Encodes the part of a quorum queue's state that other queues don't have; empty if there is nothing in it.
+pub(crate) fn encode_quorum<'a>(attempts: &Attempts, levels: impl Iterator<Item = (u8, &'a NumberSet)>) -> Vec<u8> {
+    let mut levels = levels.peekable();
+    let mut out = Vec::new();
+    if !attempts.is_empty() || levels.peek().is_some() {
+        out.push(QUORUM);
+        attempts.encode(&mut out);
+        Priorities::encode(levels, &mut out);
+    }
+    out
+}
+
+/// Encodes the state of a queue whose numbers are below `next`, behind the part of a quorum queue, with its encoded expiry
+/// times.
+pub(crate) fn encode(quorum: Vec<u8>, references: &References, next: u64, expiry: Vec<u8>) -> Vec<u8> {
+    if quorum.is_empty() && references.is_empty() {
         return expiry;
     }
-    let mut out = Vec::new();
-    if let Some(attempts) = attempts {
-        out.push(ATTEMPTS);
-        attempts.encode(&mut out);
-    }
+    let mut out = quorum;
     if !references.is_empty() {
         out.push(REFERENCES);
         references.encode(&mut out, next);
@@ -138,6 +155,7 @@ mod tests {
     fn counts_of_deliveries_come_before_all_else() {
         let mut kept = Kept::default();
         kept.attempts.come_back(5, true);
+        kept.priorities.note(5, 200);
         let counts = kept.attempts.of(5);
         let alone = kept.encode(6);
         kept.references.add(4, 2, 900);
@@ -146,9 +164,11 @@ mod tests {
         let again = Kept::decode(&bytes).unwrap();
         assert_eq!((again.attempts.of(5), again.references.place(5).unwrap().shared), (counts, 901));
         assert!(!again.expiry.is_empty());
-        assert_eq!(Kept::decode(&alone).unwrap().attempts.of(5), counts);
+        let again = Kept::decode(&alone).unwrap();
+        assert_eq!(again.attempts.of(5), counts);
+        assert!(again.priorities.0[&31].contains(5), "there are 32 priorities");
         for end in 1..alone.len() {
-            assert_eq!(Kept::decode(&alone[..end]).unwrap_err(), KeptError::Attempts(end));
+            assert_eq!(Kept::decode(&alone[..end]).unwrap_err(), KeptError::Quorum(end));
         }
     }
 }

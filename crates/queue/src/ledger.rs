@@ -5,6 +5,7 @@
 
 use roaring::RoaringTreemap;
 
+use crate::number_set::first_absent;
 use crate::planted::{Bug, is_planted};
 
 /// Counters of how messages left a queue. Conservation: `accepted` is the sum of all others and the remaining messages.
@@ -218,33 +219,9 @@ impl Ledger {
     }
 
     /// The first number from `from` on that is no hole. A length limit leaves long runs of holes before a message that
-    /// is on its way to its consumer; checking each number would be too slow.
+    /// is on its way to its consumer.
     fn after_holes(&self, from: u64) -> u64 {
-        const LOOKS: u64 = 16;
-        let mut first = from;
-        while first < self.next && self.holes.contains(first) {
-            if first - from < LOOKS {
-                first += 1;
-                continue;
-            }
-            // All of `first..=known` are holes; not all of `first..=limit` are.
-            let all_holes = |last: u64| self.holes.range_cardinality(first..=last) == last - first + 1;
-            let (mut known, mut step) = (first, LOOKS);
-            while known + step < self.next && all_holes(known + step) {
-                known += step;
-                step *= 2;
-            }
-            let mut limit = (known + step).min(self.next);
-            while known + 1 < limit {
-                let middle = known + (limit - known) / 2;
-                match all_holes(middle) {
-                    true => known = middle,
-                    false => limit = middle,
-                }
-            }
-            return known + 1;
-        }
-        first
+        first_absent(&self.holes, from, self.next)
     }
 
     /// Number of live messages from `from` on.

@@ -43,6 +43,11 @@ impl NumberSet {
         numbers.next()
     }
 
+    /// The first number from `from` on that isn't in the set, at most `end`.
+    pub(crate) fn first_absent(&self, from: u64, end: u64) -> u64 {
+        first_absent(&self.0, from, end)
+    }
+
     /// The number that has `before` others before it.
     pub(crate) fn nth(&self, before: u64) -> Option<u64> {
         self.0.select(before)
@@ -81,6 +86,35 @@ impl From<RoaringTreemap> for NumberSet {
     fn from(numbers: RoaringTreemap) -> Self {
         Self(numbers)
     }
+}
+
+/// The first number from `from` on that isn't in the set, at most `end`. A long run of numbers isn't checked one by one.
+pub(crate) fn first_absent(set: &RoaringTreemap, from: u64, end: u64) -> u64 {
+    const LOOKS: u64 = 16;
+    let mut first = from;
+    while first < end && set.contains(first) {
+        if first - from < LOOKS {
+            first += 1;
+            continue;
+        }
+        // All of `first..=known` are in the set; not all of `first..=limit` are.
+        let has_all = |last: u64| set.range_cardinality(first..=last) == last - first + 1;
+        let (mut known, mut step) = (first, LOOKS);
+        while known + step < end && has_all(known + step) {
+            known += step;
+            step *= 2;
+        }
+        let mut limit = (known + step).min(end);
+        while known + 1 < limit {
+            let middle = known + (limit - known) / 2;
+            match has_all(middle) {
+                true => known = middle,
+                false => limit = middle,
+            }
+        }
+        return known + 1;
+    }
+    first
 }
 
 #[cfg(test)]

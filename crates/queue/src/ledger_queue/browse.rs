@@ -91,9 +91,8 @@ impl LedgerQueue {
                 (batch, (number - first) as u32, first + batch.len() as u64 - number, true)
             }
         };
-        let is_new = number >= self.ready.cursor();
-        let last = is_new.then(|| self.ledger.live_run(number).map_or(number, |(_, last)| last));
-        let (count, redelivered, attempts) = self.ready.alike(number, last, room.min(most), &self.attempts);
+        let head = self.ready_numbers().head_at(number);
+        let (count, redelivered, attempts) = self.ready.alike(head, room.min(most), &self.attempts);
         Some(Taken { batch: batch.clone(), index, count: count as u32, first: number, redelivered, attempts, durable })
     }
 

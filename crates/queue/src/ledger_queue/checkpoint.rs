@@ -17,7 +17,8 @@ impl LedgerQueue {
 
     /// Numbers from here on were never handed out; recorded by a clean stop.
     pub fn delivered_below(&self) -> u64 {
-        self.ready.cursor()
+        // Where a log of attempts says which messages were delivered, it says so by itself.
+        if self.rules.logs_attempts { 0 } else { self.ready.cursor() }
     }
 
     /// The part of the ledger that outlives this process: the live durable messages and their body bytes.
@@ -51,7 +52,10 @@ impl LedgerQueue {
             // The checkpoint still counts them as live.
             due.insert_range(run.first..=run.last);
         }
-        let attempts = self.rules.logs_attempts.then_some(&self.attempts);
-        kept::encode(attempts, &self.references, self.ledger.next(), self.clock.encode(&due))
+        let quorum = match self.rules.logs_attempts {
+            true => kept::encode_quorum(&self.attempts, self.ready.priorities()),
+            false => Vec::new(),
+        };
+        kept::encode(quorum, &self.references, self.ledger.next(), self.clock.encode(&due))
     }
 }

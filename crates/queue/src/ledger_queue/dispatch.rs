@@ -23,6 +23,7 @@ impl LedgerQueue {
     pub(super) fn leave_ready(&mut self, first: u64, last: u64, bytes: u64) {
         self.clock.no_longer_awaited(first, last);
         self.ready.leave(first, last, bytes);
+        self.ready.tidy(&self.ledger);
     }
 
     /// Removes a number from the ready ones that may be behind others.
@@ -65,10 +66,10 @@ impl LedgerQueue {
 
     /// A run of at most `most` ready messages that are contiguous in memory.
     pub(super) fn ready_run(&self, most: u64) -> ReadyRun {
-        let Some((number, last)) = self.ready_numbers().first_run() else { return ReadyRun::None };
+        let Some(head) = self.ready_numbers().head() else { return ReadyRun::None };
+        let number = head.number;
         let Some((start, held)) = self.contents.find(number) else { return ReadyRun::NotLoaded(number) };
-        let (count, redelivered, attempts) =
-            self.ready.alike(number, last, most.min(held.end(start) - number), &self.attempts);
+        let (count, redelivered, attempts) = self.ready.alike(head, most.min(held.end(start) - number), &self.attempts);
         ReadyRun::Found(
             Taken {
                 batch: held.batch.clone(),

@@ -187,7 +187,7 @@ impl LedgerQueue {
         let overdue: Vec<u64> = (run.first..=run.last).filter(|number| self.clock.take_overdue(*number)).collect();
         let average = u32::try_from(run.bytes / run.count()).unwrap_or(u32::MAX);
         for number in overdue {
-            if self.ready.returned().contains(number) {
+            if self.is_ready(number) {
                 self.expire(number, Some(average), effects);
             }
         }

@@ -95,8 +95,10 @@ impl LedgerQueue {
         surroundings: Surroundings,
         now: Nanos,
     ) -> Self {
-        let Recovered { mut ledger, redelivered_below, expiry, references, attempts } = recovered;
+        let Recovered { mut ledger, redelivered_below, expiry, references, attempts, priorities } = recovered;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
+        let rules = Rules::of(options.queue_type);
+        let priorities = rules.has_priorities.then_some(priorities.0);
         ledger.start_counting();
         let mut contents = Contents::new(budget);
         if !ledger.is_empty() {
@@ -104,7 +106,7 @@ impl LedgerQueue {
         }
         Self {
             clock: Clock::new(&options, epoch_ms, expiry, now),
-            rules: Rules::of(options.queue_type),
+            rules,
             options,
             durable,
             state: QueueState::Running,
@@ -113,7 +115,7 @@ impl LedgerQueue {
             pacing: None,
             is_closed: false,
             pending: PendingMessages::new(ledger.next()),
-            ready: ReadyMessages::new(&ledger, redelivered_below),
+            ready: ReadyMessages::new(&ledger, redelivered_below, priorities),
             ledger,
             contents,
             reads: StoredReads::default(),
@@ -246,6 +248,13 @@ impl LedgerQueue {
         }
         self.ledger.accept(first, u64::from(count), bytes);
         self.ready.grow(u64::from(count), bytes);
+        if batch.any_priority() && self.ready.has_priorities() {
+            for at in 0..count {
+                if let Some(priority) = batch.priority((index + at) as usize) {
+                    self.ready.prioritize(first + u64::from(at), priority);
+                }
+            }
+        }
         self.clock.note(first, &batch, (index, count), awaited, &self.ledger);
         if is_running {
             let consumers = &self.consumers;

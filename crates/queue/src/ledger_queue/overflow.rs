@@ -71,7 +71,7 @@ impl LedgerQueue {
         {
             length.messages += 1;
             length.bytes += bytes;
-            next = self.ready_numbers().next(number + 1);
+            next = self.ready_numbers().behind(number);
         }
         length
     }
@@ -92,7 +92,7 @@ impl LedgerQueue {
         {
             bytes += self.body_bytes(number).unwrap_or(average);
             left -= 1;
-            next = self.ready_numbers().next(number + 1);
+            next = self.ready_numbers().behind(number);
         }
         bytes.min(self.ready.length().bytes)
     }
@@ -120,6 +120,7 @@ impl LedgerQueue {
                 return;
             };
             let run = Run { first: number, last: number, bytes, durable };
+            next = self.ready_numbers().behind(number);
             match awaited {
                 0 => self.leave_ready(number, number, bytes),
                 _ => self.leave_ready_inside(number, bytes),
@@ -131,7 +132,6 @@ impl LedgerQueue {
                 self.release(number, number);
                 push_run(&mut effects.drops, run);
             }
-            next = self.ready_numbers().next(number + 1);
         }
     }
 }

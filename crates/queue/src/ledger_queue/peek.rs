@@ -10,26 +10,14 @@ impl LedgerQueue {
         if self.state != QueueState::Running {
             return found;
         }
-        let returned = self.ready.returned().len();
-        let from_returned = usize::try_from(offset).unwrap_or(usize::MAX);
-        for number in self.ready.returned().iter().skip(from_returned).take(count) {
-            found.push(self.peeked(number, true));
-        }
-        let mut skip = offset.saturating_sub(returned);
-        let mut at = self.ready.cursor();
+        let numbers = self.ready_numbers();
+        let mut next = numbers.nth(offset);
         while found.len() < count
-            && let Some((first, last)) = self.ledger.live_run(at)
+            && let Some(number) = next
         {
-            let length = last - first + 1;
-            if skip >= length {
-                skip -= length;
-            } else {
-                let left = (count - found.len()) as u64;
-                let numbers = (first + skip..=last).take(usize::try_from(left).unwrap_or(usize::MAX));
-                found.extend(numbers.map(|number| self.peeked(number, self.ready.is_redelivered(number))));
-                skip = 0;
-            }
-            at = last + 1;
+            let redelivered = numbers.head_at(number).came_back || self.ready.is_redelivered(number);
+            found.push(self.peeked(number, redelivered || self.attempts.of(number).acquired > 0));
+            next = numbers.behind(number);
         }
         found
     }

@@ -1,4 +1,4 @@
-//! What differs between the types of queues whose messages leave when they are settled.
+//! Differences between the types of queues whose messages leave when they are settled.
 
 use leveret_model::QueueType;
 
@@ -7,14 +7,16 @@ use leveret_model::QueueType;
 pub(crate) struct Rules {
     /// How often a message was handed out, and how often that failed, is counted in the log: the counts survive a restart.
     pub(crate) logs_attempts: bool,
+    /// Messages are delivered by their priorities, and those that came back in the order in which they did.
+    pub(crate) has_priorities: bool,
 }
 
 impl Rules {
     /// The rules of queues of this type.
     pub(crate) fn of(queue_type: QueueType) -> Self {
         match queue_type {
-            QueueType::Classic => Self { logs_attempts: false },
-            QueueType::Quorum => Self { logs_attempts: true },
+            QueueType::Classic => Self { logs_attempts: false, has_priorities: false },
+            QueueType::Quorum => Self { logs_attempts: true, has_priorities: true },
             QueueType::Stream => unreachable!("a stream is another machine"),
         }
     }

@@ -67,6 +67,7 @@ impl LedgerQueue {
     pub(super) fn depart(&mut self, first: u64, last: u64, bytes: u64, outcome: Departure) {
         self.ledger.settle(first, last, bytes, outcome);
         self.attempts.forget(first, last);
+        self.ready.depart(first, last);
         self.clock.forget(first, last);
     }
 

@@ -42,11 +42,12 @@ impl Bench {
     pub(super) fn publish(&mut self, mut words: Words<'_>) -> Answers {
         let durable = !words.flag("volatile") && self.durable;
         let (ttl_ms, size) = (words.number("ttl")?, words.number("size")?);
+        let priority = words.number("priority")?.map(|priority| priority as u8);
         let group = words.option("group").map(str::to_owned);
         let names = words.names()?;
         let received_ms = EPOCH_MS + self.now_ms;
         let expiry_ms = ttl_ms.map_or(0, |ttl| Envelope::expiry(received_ms, ttl));
-        let envelope = Envelope { durable, received_ms, expiry_ms, ..Envelope::default() };
+        let envelope = Envelope { durable, received_ms, expiry_ms, priority, ..Envelope::default() };
         let body = |name: &str| {
             let mut body = name.as_bytes().to_vec();
             body.resize(body.len().max(size.unwrap_or(0) as usize), b'.');
@@ -458,13 +459,15 @@ impl Bench {
         let queue = self.queue();
         let Checkpoint { next, live, bytes, state, .. } = queue.checkpoint();
         let redelivered_below = if clean { queue.delivered_below() } else { next };
-        let Kept { expiry, references, attempts } = Kept::decode(&state).map_err(|error| error.to_string())?;
+        let Kept { expiry, references, attempts, priorities } =
+            Kept::decode(&state).map_err(|error| error.to_string())?;
         let ledger = Ledger::restore(next, &live, bytes);
         self.held.clear();
         self.wanted.clear();
         self.deadline_ms = None;
         self.store.retain(|number, _| live.contains(*number));
-        let mut answers = self.begin(Recovered { ledger, redelivered_below, expiry, references, attempts })?;
+        let mut answers =
+            self.begin(Recovered { ledger, redelivered_below, expiry, references, attempts, priorities })?;
         let peeked = self.plain("peek")?;
         answers.insert(0, format!("back: {}", peeked.join("")));
         Ok(answers)

@@ -1,0 +1,272 @@
+//! The live messages that are ready, and those that consumers have.
+//!
+//! Numbers from the cursor on were never handed out and are ready if they are live. Below the cursor, only messages that came
+//! back are ready. Queues with priorities have [`Lanes`] beside that.
+
+mod lanes;
+mod numbers;
+mod returns;
+
+use std::collections::BTreeMap;
+
+use self::lanes::Lanes;
+pub(crate) use self::numbers::{Head, Numbers};
+use crate::attempts::{AttemptCounts, Attempts};
+use crate::effects::Run;
+use crate::ledger::Ledger;
+use crate::limits::Length;
+use crate::number_set::NumberSet;
+
+/// The ready messages of a queue.
+#[derive(Debug)]
+pub(crate) struct ReadyMessages {
+    /// Numbers from here on were never handed out.
+    cursor: u64,
+    /// Numbers that were handed out and came back, each in its place; all below the cursor. Empty if there are lanes.
+    returned: NumberSet,
+    /// The messages that are delivered in another order than that of their numbers, if the queue has priorities.
+    lanes: Option<Box<Lanes>>,
+    /// Lower numbers may have been delivered before a restart.
+    redelivered_below: u64,
+    length: Length,
+    unacknowledged: Length,
+}
+
+impl ReadyMessages {
+    /// All live messages are ready; those below `redelivered_below` may have been delivered before. In a queue with priorities,
+    /// these are the messages that have another one than the default.
+    pub(crate) fn new(ledger: &Ledger, redelivered_below: u64, priorities: Option<BTreeMap<u8, NumberSet>>) -> Self {
+        Self {
+            cursor: 0,
+            returned: NumberSet::default(),
+            lanes: priorities.map(|priorities| Box::new(Lanes::recovered(priorities))),
+            redelivered_below,
+            length: Length { messages: ledger.len(), bytes: ledger.bytes() },
+            unacknowledged: Length::default(),
+        }
+    }
+
+    pub(crate) fn numbers<'a>(&'a self, ledger: &'a Ledger) -> Numbers<'a> {
+        Numbers { ledger, returned: &self.returned, cursor: self.cursor, lanes: self.lanes.as_deref() }
+    }
+
+    /// Messages and body bytes that are ready.
+    pub(crate) fn length(&self) -> Length {
+        self.length
+    }
+
+    /// Number of ready messages.
+    pub(crate) fn messages(&self) -> u64 {
+        self.length.messages
+    }
+
+    /// Messages and body bytes that consumers have.
+    pub(crate) fn unacknowledged(&self) -> Length {
+        self.unacknowledged
+    }
+
+    pub(crate) fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// Whether a message that was never handed out by this process may have been delivered by an earlier one.
+    pub(crate) fn is_redelivered(&self, number: u64) -> bool {
+        number < self.redelivered_below
+    }
+
+    /// The average body, in bytes.
+    pub(crate) fn average_bytes(&self) -> u64 {
+        self.length.bytes / self.length.messages.max(1)
+    }
+
+    /// Number of messages from the head of a run on, at most `most`, that are delivered with the same flag and counts; returned
+    /// with these.
+    pub(crate) fn alike(&self, head: Head, most: u64, attempts: &Attempts) -> (u64, bool, AttemptCounts) {
+        let Head { number, last, came_back } = head;
+        let old = number < self.redelivered_below;
+        let most = most.min((last - number).saturating_add(1));
+        let most = if old && !came_back { most.min(self.redelivered_below - number) } else { most };
+        if !came_back && (attempts.is_empty() || self.lanes.is_none() && !old) {
+            return (most, old, AttemptCounts::default());
+        }
+        let counts = attempts.of(number);
+        let has_places = came_back && self.lanes.is_none();
+        let alike = |number| (!has_places || self.returned.contains(number)) && attempts.of(number) == counts;
+        let mut count = 1;
+        while count < most && alike(number + count) {
+            count += 1;
+        }
+        (count, old || came_back || counts.acquired > 0, counts)
+    }
+
+    /// Whether the messages have priorities.
+    pub(crate) fn has_priorities(&self) -> bool {
+        self.lanes.is_some()
+    }
+
+    /// Gives a new message its priority.
+    pub(crate) fn prioritize(&mut self, number: u64, priority: u8) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.admit(number, priority);
+        }
+    }
+
+    /// The live messages of another priority than the default one.
+    pub(crate) fn priorities(&self) -> impl Iterator<Item = (u8, &NumberSet)> {
+        self.lanes.iter().flat_map(|lanes| lanes.priorities())
+    }
+
+    /// Messages left the queue.
+    pub(crate) fn depart(&mut self, first: u64, last: u64) {
+        if let Some(lanes) = &mut self.lanes
+            && !lanes.is_empty()
+        {
+            lanes.depart(first, last);
+        }
+    }
+
+    /// Adds new messages behind all others.
+    pub(crate) fn grow(&mut self, messages: u64, bytes: u64) {
+        self.length.messages += messages;
+        self.length.bytes += bytes;
+    }
+
+    /// Removes `first..=last` at the head; they are consecutive and either all returned or all new.
+    pub(crate) fn leave(&mut self, first: u64, last: u64, bytes: u64) {
+        if let Some(lanes) = &mut self.lanes
+            && lanes.take_out(first)
+        {
+            (first + 1..=last).for_each(|number| _ = lanes.take_out(number));
+        } else if first < self.cursor {
+            for number in first..=last {
+                self.returned.remove(number);
+            }
+        } else {
+            self.move_cursor(last + 1);
+        }
+        self.length.messages -= last - first + 1;
+        self.length.bytes = self.length.bytes.saturating_sub(bytes);
+    }
+
+    fn move_cursor(&mut self, to: u64) {
+        self.cursor = to;
+        if let Some(lanes) = &mut self.lanes {
+            lanes.passed(to);
+        }
+    }
+
+    /// Passes what was set aside if nothing else is behind the cursor.
+    pub(crate) fn tidy(&mut self, ledger: &Ledger) {
+        if self.lanes.as_ref().is_some_and(|lanes| lanes.has_many_aside())
+            && self.numbers(ledger).default_run(self.cursor).is_none()
+        {
+            self.move_cursor(ledger.next());
+        }
+    }
+
+    /// Removes a number that may be behind others. The caller has to remove it from the ledger, too.
+    pub(crate) fn leave_inside(&mut self, number: u64, bytes: u64) {
+        match &mut self.lanes {
+            Some(lanes) => _ = lanes.take_out(number),
+            None => _ = self.returned.remove(number),
+        }
+        self.length.messages -= 1;
+        self.length.bytes = if self.length.messages == 0 { 0 } else { self.length.bytes.saturating_sub(bytes) };
+    }
+
+    /// Removes a volatile message that is lost, ready or not. The caller has to remove it from the ledger, too.
+    pub(crate) fn lose(&mut self, number: u64, bytes: u64) {
+        if number >= self.cursor || self.returned.remove(number) {
+            self.length.messages -= 1;
+            self.length.bytes -= bytes;
+        }
+    }
+
+    /// Purges: removes all but the first `staying.messages`, with their bytes, and calls `gone` for each run.
+    pub(crate) fn purge(&mut self, staying: Length, ledger: &Ledger, mut gone: impl FnMut(u64, u64)) {
+        if self.lanes.is_some() {
+            return self.purge_lanes(staying, ledger, gone);
+        }
+        let stay = staying.messages;
+        let returned: Vec<u64> = self.returned.iter().skip(stay as usize).collect();
+        for number in returned {
+            gone(number, number);
+            self.returned.remove(number);
+        }
+        let mut next = self.numbers(ledger).nth(stay.max(self.returned.len()));
+        while let Some((first, last)) = next.and_then(|from| ledger.live_run(from)) {
+            gone(first, last);
+            next = Some(last + 1);
+        }
+        if stay == 0
+            && let Some(end) = next
+        {
+            self.cursor = end;
+        }
+        self.length = staying;
+    }
+
+    fn purge_lanes(&mut self, staying: Length, ledger: &Ledger, mut gone: impl FnMut(u64, u64)) {
+        let numbers = self.numbers(ledger);
+        let first_ones = std::iter::successors(numbers.first(), |number| numbers.behind(*number));
+        let first_ones: Vec<Head> =
+            first_ones.take(staying.messages as usize).map(|number| numbers.head_at(number)).collect();
+        let mut sorted: Vec<u64> = first_ones.iter().map(|head| head.number).collect();
+        sorted.sort_unstable();
+        // Calls `gone` for the parts of a run between numbers that stay.
+        let mut leave = |first: u64, last: u64| {
+            let mut from = first;
+            let stops = sorted.iter().skip(sorted.partition_point(|number| *number < first)).copied();
+            for stop in stops.take_while(|number| *number <= last).chain([last + 1]) {
+                if from < stop {
+                    gone(from, stop - 1);
+                }
+                from = stop + 1;
+            }
+        };
+        let mut next = numbers.default_run(self.cursor);
+        while let Some((first, last)) = next {
+            leave(first, last);
+            next = numbers.default_run(last + 1);
+        }
+        let lanes = self.lanes.as_mut().expect("the queue has priorities");
+        let elsewhere: Vec<Head> = first_ones.into_iter().filter(|head| lanes.has(head.number)).collect();
+        lanes.clear(leave);
+        elsewhere.iter().for_each(|head| lanes.stay(head.number, head.came_back));
+        self.length = staying;
+    }
+
+    /// Counts messages that consumers have from now on.
+    pub(crate) fn hand_out(&mut self, messages: u64, bytes: u64) {
+        self.unacknowledged.messages += messages;
+        self.unacknowledged.bytes += bytes;
+    }
+
+    /// Counts messages that consumers don't have any more.
+    pub(crate) fn hand_back(&mut self, messages: u64, bytes: u64) {
+        self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(messages);
+        self.unacknowledged.bytes = self.unacknowledged.bytes.saturating_sub(bytes);
+    }
+
+    /// Puts back the live ones of these messages, each into its place, or behind those that came back earlier; calls `back` for each.
+    pub(crate) fn put_back(&mut self, run: &Run, ledger: &Ledger, mut back: impl FnMut(u64)) {
+        let before = self.length.messages;
+        for number in run.first..=run.last {
+            if ledger.is_live(number) {
+                match &mut self.lanes {
+                    Some(lanes) => lanes.put_back(number),
+                    None => _ = self.returned.insert(number),
+                }
+                self.length.messages += 1;
+                back(number);
+            }
+        }
+        // Volatile messages are gone if the queue has failed meanwhile.
+        if self.length.messages > before {
+            self.length.bytes += run.bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
