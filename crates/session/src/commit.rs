@@ -124,6 +124,12 @@ impl Commit {
         if self.state == State::Begun {
             let work = *self.work.get_or_insert_with(|| self.transaction.work());
             let is_short = work <= client.budget.share();
+            // The log had room when the client requested the commit. Others may have used it while this one was in line.
+            let has_room = self.transaction.publishes.is_empty() || client.broker.streams.have_room();
+            client.waits_for_room = !(is_short || has_room || client.gone);
+            if client.waits_for_room {
+                return None;
+            }
             if !is_short {
                 self.slot = client.group_slot.take();
             }

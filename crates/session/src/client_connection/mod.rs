@@ -98,6 +98,8 @@ pub struct ClientConnection {
     /// Whether publishes were blocked on the log when this connection last registered for a wake-up. Don't re-evaluate
     /// it without registering again: the connection could block on something that never wakes it.
     pub waits_for_log: bool,
+    /// A commit, which can't begin before, waits for room in the log. Its connection has no turn until it is woken.
+    pub waits_for_room: bool,
     /// The commit-stream positions that this connection is registered for.
     pub registered: Registered,
     /// Events from the outbox that didn't fit into the budget of earlier turns.
@@ -156,6 +158,7 @@ impl ClientConnection {
             routes: RouteCache::default(),
             undurable,
             waits_for_log: false,
+            waits_for_room: false,
             registered: Registered::default(),
             events: VecDeque::new(),
             shown_wait: None,
