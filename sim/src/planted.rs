@@ -53,6 +53,7 @@ pub const BUGS: &[(&str, Bug)] = &[
     ("groups", Bug::Log(log::Bug::CutGroupByCheckpoint)),
     ("groups", Bug::Log(log::Bug::OmitRestart)),
     ("groups", Bug::Log(log::Bug::CommitGroupFirst)),
+    ("groups", Bug::Broker(broker::Bug::ConfirmBehindGroup)),
     ("settles", Bug::Log(log::Bug::ForgetSettlesAfterCheckpoint)),
     ("settles", Bug::Broker(broker::Bug::ForgetSettles)),
     ("settles", Bug::Broker(broker::Bug::LoseRequeued)),

@@ -21,6 +21,7 @@ use crate::bodies::{Bodies, BodyJob};
 use crate::clients::Clients;
 use crate::connection_state::ConnectionStatus;
 use crate::deferred::Deferred;
+use crate::group::GroupSlot;
 use crate::inquiry::Inquiry;
 use crate::names::Names;
 use crate::outbox::{Event, Outbox, Wake};
@@ -73,6 +74,8 @@ pub struct Broker {
     pub reads: Arc<Reads>,
     /// Work that queues leave for their home cores.
     pub deferred: Arc<Deferred>,
+    /// The right to a group that stays open, by core.
+    group_slots: Box<[Arc<GroupSlot>]>,
     /// The check of passwords and certificates.
     pub authenticator: Arc<dyn Authenticate>,
     /// The memory budget of all queues.
@@ -214,6 +217,7 @@ impl Broker {
         report.damaged.extend(others);
         let quota = Arc::new(Quota::new(settings.quota.clone(), &settings.node_name));
         let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
+        let group_slots = counters.iter().map(|_| Arc::default()).collect();
         let channel_max = AtomicU16::new(settings.channel_max);
         let protocols = Protocols::new(protocols);
         let spoken = protocols.spoken().count();
@@ -227,6 +231,7 @@ impl Broker {
             logs,
             reads,
             deferred,
+            group_slots,
             authenticator,
             budget,
             shared,
@@ -365,6 +370,11 @@ impl Broker {
         counters.queues_declared.add(declared);
         counters.queues_created.add(created);
         counters.queues_deleted.add(deleted);
+    }
+
+    /// The slot for a group of a core's connections that stays open over several turns.
+    pub(crate) fn group_slot(&self, core: usize) -> &Arc<GroupSlot> {
+        &self.group_slots[core % self.group_slots.len()]
     }
 
     /// Registers a connection that is reached by `outbox`, and returns the counters of its core.

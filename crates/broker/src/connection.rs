@@ -7,6 +7,7 @@ use leveret_model::ConnectionId;
 
 use crate::broker::Broker;
 use crate::foreign::Foreign;
+use crate::group::GroupSlot;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::output::Output;
 use crate::peer::Peer;
@@ -42,6 +43,7 @@ struct Unknown {
     peer: Peer,
     outbox: Arc<Outbox>,
     counters: Arc<CoreCounters>,
+    group_slot: Arc<GroupSlot>,
     /// Protocols that its listener accepts.
     protocols: Protocols,
     output: Output,
@@ -73,6 +75,7 @@ impl Broker {
             peer,
             outbox,
             counters,
+            group_slot: self.group_slot(core).clone(),
             protocols: protocols.clone(),
             output: Output::default(),
             deadline: now.monotonic + self.settings.handshake_timeout_ms * 1_000_000,
@@ -246,6 +249,7 @@ impl Unknown {
             peer: self.peer.clone(),
             outbox: self.outbox.clone(),
             counters: Box::new(Traffic::new(counted.counters.clone(), counted.sizes.clone(), now.monotonic)),
+            group_slot: self.group_slot.clone(),
             spoken,
             deadline: self.deadline,
         }

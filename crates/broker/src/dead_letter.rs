@@ -1,29 +1,34 @@
 //! Moves dead letters out of the queue in which they died, through its dead-letter exchange, into other queues.
 //!
-//! Each turn is one group of the log: after a crash, a message is either in the queue it came from or in its target queues.
+//! Each move is one group of the log: after a crash, a message is either in the queue it came from or in its target queues. A
+//! move takes as many messages as have about as many targets as a turn has work for. A single message with more targets gets to
+//! them in several turns, with the group open; the queue it came from is left last, so that no failure in between loses it.
 //! Queues of another commit stream get it first, and it leaves its queue once they have it. After a crash it may be in both,
 //! but never in none. Nothing is locked while messages are routed. A queue that gets dead letters and passes them on does so in
 //! a turn of its own, so a loop of exchanges doesn't keep a core busy.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use imbl::OrdMap;
 use leveret_log::Wait;
 use leveret_message::headers::Headers;
-use leveret_message::{Batch, BatchBuilder, DeadLetter, MessageRef, Reason, deaths};
-use leveret_model::DeadLetterOptions;
+use leveret_message::{BatchBuilder, DeadLetter, MessageRef, Reason, StoredMessage, deaths};
+use leveret_model::{DeadLetterOptions, QueueId};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{DeadRun, DeadTurn, QueueState};
 use leveret_routing::Routes;
 
 use crate::broker::Broker;
-use crate::deferred::{LetterRuns, Moving, Refused, Targets, Work};
+use crate::deferred::{LetterRun, Moving, Refused, Targets, Wide, Work};
 use crate::group::Group;
 use crate::headers::MessageHeaders;
-use crate::queue_handle::{Audience, LocalQueue};
+use crate::queue_handle::{Audience, LocalQueue, PublishedIn, QueueRef};
 use crate::registry::Snapshot;
 use crate::streams::Waiter;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Now;
+use crate::turn_budget::{ENQUEUE, QUEUE_RUN, TurnBudget};
 use crate::wait_for::WaitFor;
 
 impl Broker {
@@ -32,7 +37,8 @@ impl Broker {
         if !self.deferred.has_work(core, now.monotonic) {
             return false;
         }
-        if let Some(full) = self.streams.all().iter().find(|stream| !stream.has_room()) {
+        let full = self.streams.all().iter().find(|stream| !stream.has_room());
+        if let Some(full) = full.filter(|_| !self.deferred.has_open_move(core)) {
             // The log has no room because of records that aren't durable yet.
             self.deferred.block(core);
             let (all, broker) = (Ticket::new(full.id(), full.appended()), self.clone());
@@ -41,13 +47,13 @@ impl Broker {
         }
         match self.deferred.next(core, TURN_MESSAGES_MAX, now.monotonic) {
             Some(Work::DeadLetters(queue)) => {
-                self.move_dead_letters(&queue, now);
+                self.move_dead_letters(core, &queue, now);
                 self.reads.dead_letters_left();
             }
             Some(Work::Due(queue)) => self.run_timers(&queue, now),
-            Some(Work::Refused(refused)) => self.move_refused(&refused, now),
+            Some(Work::Refused(refused)) => self.move_refused(core, refused, now),
             Some(Work::Moving(moving)) => {
-                self.finish_move(moving, now);
+                self.go_on_moving(core, moving, now);
                 self.reads.dead_letters_left();
             }
             Some(Work::Ended(mut ended)) => {
@@ -68,70 +74,137 @@ impl Broker {
     /// after it.
     pub fn has_dead_letters(&self) -> bool {
         let snapshot = self.registry.snapshot_full();
-        self.deferred.has_refused()
+        self.deferred.has_letters()
             || snapshot.queues.values().any(|queue| queue.info().options.dead_letter.is_some() && queue.moving() > 0)
     }
 
-    fn move_dead_letters(&self, queue: &LocalQueue, now: Now) {
-        let DeadTurn::Move(runs) = queue.dead_turn() else { return };
+    fn move_dead_letters(&self, core: usize, queue: &LocalQueue, now: Now) {
+        let DeadTurn::Move(mut runs) = queue.dead_turn() else { return };
         let mut letters = Letters::new(self, queue, now);
-        for DeadRun { batch, index, count, reason, .. } in &runs {
-            for at in *index..*index + *count {
-                letters.push(&batch.message(at as usize), *reason);
-            }
-        }
+        let is_whole = letters.push_runs(&mut runs);
         if letters.has_stopped_target() {
             // The queue would refuse them, and they would be lost.
             return queue.dead_stay();
         }
-        let (runs_here, dropped, wait) = letters.publish_elsewhere();
-        let reasons = runs.iter().map(|run| (run.reason, run.count)).collect();
-        let moving = Moving { queue: queue.clone(), runs: runs_here, dropped, reasons };
-        if self.streams.have(&wait) {
-            return self.finish_move(moving, now);
+        if !is_whole {
+            queue.dead_turn_is(&runs);
         }
-        // Until then the queue has no other turn.
-        let deferred = self.deferred.clone();
-        self.streams.when_reached(wait, Box::new(move || deferred.go_on(moving)));
+        let reasons = runs.iter().map(|run| (run.reason, run.count)).collect();
+        self.go_on_moving(core, letters.moving(true, reasons), now);
     }
 
-    /// All targets in other streams have these dead letters.
-    fn finish_move(&self, moving: Moving, now: Now) {
-        let Moving { queue, runs, dropped, reasons } = moving;
-        if queue.state() != QueueState::Running {
+    fn move_refused(&self, core: usize, refused: Refused, now: Now) {
+        let Refused { queue, batch, index, count } = refused;
+        let mut letters = Letters::new(self, &queue, now);
+        let all = DeadRun { batch, index, count, first: 0, reason: Reason::MaxLen, durable: false };
+        let mut runs = vec![all];
+        letters.push_runs(&mut runs);
+        let DeadRun { batch, count: moved, .. } = runs.remove(0);
+        if moved < count {
+            let rest = Refused { queue: queue.clone(), batch, index: index + moved, count: count - moved };
+            self.deferred.refuse_more(core, rest);
+        }
+        let moving = letters.moving(false, vec![(Reason::MaxLen, moved)]);
+        self.go_on_moving(core, moving, now);
+    }
+
+    /// Continues a move, as far as the turn allows: finds the targets, publishes to those in other streams, and once these have
+    /// theirs, to the others as one group.
+    fn go_on_moving(&self, core: usize, mut moving: Box<Moving>, now: Now) {
+        let mut budget = TurnBudget::new(self.settings.turn_work_max);
+        if moving.group.is_none() && moving.is_of_queue && moving.queue.state() != QueueState::Running {
             // It has failed meanwhile: its messages on disk die again after a restart.
             return;
         }
-        let mut group = Group::new(queue.stream());
-        queue.moved(&mut group, dropped);
-        self.close_move(group, &runs, now);
-        for (reason, count) in reasons {
-            self.queue_metrics.dead_lettered.add(reason, u64::from(count));
+        if let Some(found) = moving.find_targets(&mut budget) {
+            match found {
+                Found::Stopped => moving.queue.dead_stay(),
+                Found::Some => self.deferred.move_more(core, moving),
+            }
+            return;
         }
-    }
-
-    /// Publishes dead letters to queues of the group's stream, and closes it.
-    fn close_move(&self, mut group: Group, runs: &[(Targets, bool, Arc<Batch>)], now: Now) {
-        for (targets, persistent, batch) in runs {
-            for target in targets {
-                target.publish_in(&mut group, batch, 0, batch.len() as u32, *persistent, now.monotonic);
+        if !std::mem::replace(&mut moving.is_elsewhere, true) {
+            let wait = self.publish_elsewhere(&mut moving, now);
+            if !self.streams.have(&wait) {
+                // Until then the queue has no other turn.
+                let deferred = self.deferred.clone();
+                return self.streams.when_reached(wait, Box::new(move || deferred.go_on(moving)));
             }
         }
-        let (ticket, queues) = group.close(Wait::Confirm);
-        for queue in queues.into_iter().filter(|_| !ticket.is_nothing()) {
-            self.streams.notify(ticket.into(), queue.waiter());
+        let mut group = moving.group.take().unwrap_or_else(|| Group::new(moving.queue.stream()));
+        match self.reach_targets(&mut moving, &mut group, &mut budget, now) {
+            true => self.end_move(moving, group),
+            false => {
+                moving.group = Some(group);
+                self.deferred.move_more(core, moving);
+            }
         }
     }
 
-    fn move_refused(&self, refused: &Refused, now: Now) {
-        let Refused { queue, batch, index, count } = refused;
-        let mut letters = Letters::new(self, queue, now);
-        for at in *index..*index + *count {
-            letters.push(&batch.message(at as usize), Reason::MaxLen);
+    /// Publishes dead letters to queues of other streams than that of their own queue. Returns the condition under which these
+    /// have them.
+    fn publish_elsewhere(&self, moving: &mut Moving, now: Now) -> WaitFor {
+        let here = moving.queue.stream().id();
+        let mut wait = WaitFor::default();
+        for (targets, persistent, batch) in &mut moving.runs {
+            targets.retain(|target| {
+                if target.stream().id() == here {
+                    return true;
+                }
+                let count = batch.len() as u32;
+                let published = target.publish(batch, 0, count, *persistent, Audience::Several(None), now.monotonic);
+                let synced = published.awaited.synced();
+                wait.and(synced);
+                if !synced.is_nothing() {
+                    self.streams.notify(synced, target.waiter());
+                }
+                false
+            });
         }
-        let (runs, ..) = letters.publish_elsewhere();
-        self.close_move(Group::new(queue.stream()), &runs, now);
-        self.queue_metrics.dead_lettered.add(Reason::MaxLen, u64::from(*count));
+        wait
+    }
+
+    /// Publishes dead letters to the next targets in the group's stream. True if none is left.
+    fn reach_targets(&self, moving: &mut Moving, group: &mut Group, budget: &mut TurnBudget, now: Now) -> bool {
+        while let Some((targets, persistent, batch)) = moving.runs.front() {
+            let count = batch.len() as u32;
+            while let Some(target) = targets.get(moving.reached) {
+                if budget.is_spent() {
+                    return false;
+                }
+                let PublishedIn { accepted, ticket } =
+                    target.publish_in(group, batch, 0, count, *persistent, now.monotonic);
+                moving.is_refused |= accepted < count && matches!(target.state(), QueueState::Failed(_));
+                if !ticket.is_nothing() {
+                    self.streams.notify(ticket.into(), target.waiter());
+                }
+                moving.reached += 1;
+                budget.spend(QUEUE_RUN + count * ENQUEUE);
+            }
+            moving.runs.pop_front();
+            moving.reached = 0;
+        }
+        true
+    }
+
+    /// All targets have the dead letters: these leave their queue with the end of the group.
+    fn end_move(&self, moving: Box<Moving>, mut group: Group) {
+        let Moving { queue, is_of_queue, is_refused, dropped, reasons, .. } = *moving;
+        let mut has_moved = true;
+        if is_of_queue && queue.state() != QueueState::Running {
+            // It failed or was deleted meanwhile: messages on disk may die again after a restart.
+            has_moved = false;
+        } else if is_of_queue && is_refused {
+            // The failed target lacks them. Other targets may get them twice, but none is lost.
+            queue.dead_stay();
+            has_moved = false;
+        } else if is_of_queue {
+            queue.moved(&mut group, dropped);
+        }
+        group.close(Wait::Confirm);
+        for (reason, count) in reasons.into_iter().filter(|_| has_moved) {
+            self.queue_metrics.dead_lettered.add(reason, u64::from(count));
+        }
     }
 }
 
@@ -147,7 +220,11 @@ struct Letters<'a> {
     builder: BatchBuilder,
     targets: Targets,
     persistent: bool,
-    runs: LetterRuns,
+    runs: VecDeque<LetterRun>,
+    /// Number of targets of all dead letters so far.
+    target_count: usize,
+    /// The first dead letter, if it has more targets than a turn has work for.
+    wide: Option<Wide>,
     /// Number of dead letters that were routed nowhere.
     dropped: u64,
 }
@@ -164,15 +241,36 @@ impl<'a> Letters<'a> {
             builder: BatchBuilder::default(),
             targets: Targets::new(),
             persistent: false,
-            runs: Vec::new(),
+            runs: VecDeque::new(),
+            target_count: 0,
+            wide: None,
             dropped: 0,
         }
     }
 
-    fn push(&mut self, message: &MessageRef<'_>, reason: Reason) {
+    /// Adds the messages of these runs until they have as many targets as a turn has work for, and cuts the runs to that. True
+    /// if all were added.
+    fn push_runs(&mut self, runs: &mut Vec<DeadRun>) -> bool {
+        let targets_max = (self.broker.settings.turn_work_max / QUEUE_RUN).max(1) as usize;
+        for at in 0..runs.len() {
+            for taken in 0..runs[at].count {
+                let DeadRun { batch, index, reason, .. } = &runs[at];
+                let message = batch.message((index + taken) as usize);
+                if self.target_count >= targets_max || !self.push(&message, *reason, targets_max) {
+                    runs[at].count = taken;
+                    runs.truncate(at + usize::from(taken > 0));
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Adds a message. False if it has more targets than a turn has work for, and isn't the first one.
+    fn push(&mut self, message: &MessageRef<'_>, reason: Reason, targets_max: usize) -> bool {
         let Some(options) = self.options else {
             self.dropped += 1;
-            return;
+            return true;
         };
         let death = DeadLetter {
             queue: self.queue.info().name.as_bytes(),
@@ -183,12 +281,26 @@ impl<'a> Letters<'a> {
         };
         self.letter.push_dead_letter(message, &death);
         let letter = self.letter.finish();
-        let targets = self.route(&letter.message(0), &options.exchange);
+        let persistent = letter.message(0).view().envelope.durable;
+        let routes = self.route(&letter.message(0), &options.exchange);
+        if routes.len() > targets_max {
+            let is_first = self.target_count + self.dropped as usize == 0;
+            if is_first {
+                self.target_count = routes.len();
+                self.runs.push_back((Targets::new(), persistent, Arc::new(letter)));
+                self.wide = Some(Wide { queues: self.snapshot.queues.clone(), routes, next: 0 });
+            }
+            return is_first;
+        }
+        let view = letter.message(0);
+        let view = view.view();
+        // Routes contain each queue once.
+        let targets: Targets = routes.iter().filter_map(|id| target(&self.snapshot.queues, *id, &view)).collect();
+        self.target_count += targets.len();
         if targets.is_empty() {
             self.dropped += 1;
-            return;
+            return true;
         }
-        let persistent = letter.message(0).view().envelope.durable;
         let same = self.persistent == persistent
             && self.targets.len() == targets.len()
             && self.targets.iter().zip(&targets).all(|(a, b)| a.is_same(b));
@@ -198,10 +310,11 @@ impl<'a> Letters<'a> {
             self.persistent = persistent;
         }
         self.builder.push_copy(&letter.message(0));
+        true
     }
 
-    /// The queues that a dead letter goes to, without those that would make it cycle forever.
-    fn route(&self, letter: &MessageRef<'_>, exchange: &str) -> Targets {
+    /// The queues that a dead letter is routed to.
+    fn route(&self, letter: &MessageRef<'_>, exchange: &str) -> Routes {
         let letter = letter.view();
         let headers = Headers::stored(&letter);
         let vhost = &self.queue.info().vhost;
@@ -209,14 +322,7 @@ impl<'a> Letters<'a> {
         let keys: Vec<&[u8]> = letter.routing_keys().collect();
         // Without the exchange it is routed nowhere; the exchange may be declared later.
         let _ = self.snapshot.router.route_by(vhost, exchange, &keys, &MessageHeaders(headers), &mut routes);
-        let mut targets = Targets::new();
-        // Routes contain each queue once.
-        for queue in routes.iter().filter_map(|id| self.snapshot.queues.get(id)) {
-            if !deaths::is_cycle(&letter, queue.info().name.as_bytes()) {
-                targets.push(queue.clone());
-            }
-        }
-        targets
+        routes
     }
 
     fn has_stopped_target(&self) -> bool {
@@ -227,32 +333,66 @@ impl<'a> Letters<'a> {
     fn end_run(&mut self) {
         if !self.builder.is_empty() {
             let targets = std::mem::take(&mut self.targets);
-            self.runs.push((targets, self.persistent, Arc::new(self.builder.finish())));
+            self.runs.push_back((targets, self.persistent, Arc::new(self.builder.finish())));
         }
     }
 
-    /// Publishes dead letters to queues of other streams than that of their own queue. Returns the others, the number routed
-    /// nowhere, and the condition under which the queues of other streams have theirs.
-    fn publish_elsewhere(mut self) -> (LetterRuns, u64, WaitFor) {
+    /// Ends the collection; `is_of_queue` unless the queue refused the messages.
+    fn moving(mut self, is_of_queue: bool, reasons: Vec<(Reason, u32)>) -> Box<Moving> {
         self.end_run();
-        let here = self.queue.stream().id();
-        let mut wait = WaitFor::default();
-        for (targets, persistent, batch) in &mut self.runs {
-            targets.retain(|target| {
-                if target.stream().id() == here {
-                    return true;
-                }
-                let count = batch.len() as u32;
-                let published =
-                    target.publish(batch, 0, count, *persistent, Audience::Several(None), self.now.monotonic);
-                let synced = published.awaited.synced();
-                wait.and(synced);
-                if !synced.is_nothing() {
-                    self.broker.streams.notify(synced, target.waiter());
-                }
-                false
-            });
-        }
-        (self.runs, self.dropped, wait)
+        Box::new(Moving {
+            queue: self.queue.clone(),
+            runs: self.runs,
+            wide: self.wide,
+            is_elsewhere: false,
+            reached: 0,
+            group: None,
+            is_of_queue,
+            is_refused: false,
+            dropped: self.dropped,
+            reasons,
+        })
     }
+}
+
+/// The result of a search for targets that isn't over.
+enum Found {
+    /// A target has stopped: it would refuse the dead letter, which would be lost.
+    Stopped,
+    /// Some of them, as many as the turn allows.
+    Some,
+}
+
+impl Moving {
+    /// Finds the queues that a dead letter goes to which has very many. `None` if all are found.
+    fn find_targets(&mut self, budget: &mut TurnBudget) -> Option<Found> {
+        let (Wide { queues, routes, next }, (targets, _, batch)) = (self.wide.as_mut()?, self.runs.front_mut()?);
+        let message = batch.message(0);
+        let letter = message.view();
+        while let Some(id) = routes.get(*next) {
+            if budget.is_spent() {
+                return Some(Found::Some);
+            }
+            if let Some(queue) = target(queues, *id, &letter) {
+                if self.is_of_queue && matches!(queue.state(), QueueState::Failed(_)) {
+                    return Some(Found::Stopped);
+                }
+                targets.push(queue);
+            }
+            *next += 1;
+            budget.spend(QUEUE_RUN);
+        }
+        if targets.is_empty() {
+            self.runs.clear();
+            self.dropped += 1;
+        }
+        self.wide = None;
+        None
+    }
+}
+
+/// The queue of a route, unless a dead letter would cycle there forever.
+fn target(queues: &OrdMap<QueueId, QueueRef>, id: QueueId, letter: &StoredMessage<'_>) -> Option<QueueRef> {
+    let queue = queues.get(&id)?;
+    (!deaths::is_cycle(letter, queue.info().name.as_bytes())).then(|| queue.clone())
 }

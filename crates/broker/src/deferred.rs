@@ -7,13 +7,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
+use imbl::OrdMap;
 use leveret_message::{Batch, Reason};
 use leveret_model::QueueId;
 use leveret_queue::Ended;
+use leveret_routing::Routes;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::group::Group;
 use crate::outbox::Wake;
 use crate::queue_handle::{LocalQueue, QueueHandle, QueueRef};
 use crate::time::Nanos;
@@ -39,19 +42,40 @@ impl Refused {
 /// Queues that dead letters go to.
 pub(crate) type Targets = SmallVec<[QueueRef; 2]>;
 
-/// Dead letters in runs with the same targets, and whether they are persistent.
-pub(crate) type LetterRuns = Vec<(Targets, bool, Arc<Batch>)>;
+/// Dead letters with the same targets, and whether they are persistent.
+pub(crate) type LetterRun = (Targets, bool, Arc<Batch>);
 
-/// Dead letters of a turn that all targets in other commit streams have already: the remaining step is one group of their
-/// queue's stream.
+/// Dead letters of a turn on their way into their targets. Those in their queue's stream get them as one group, which may take
+/// several turns.
 pub(crate) struct Moving {
     pub queue: LocalQueue,
-    /// Dead letters for targets of the same stream.
-    pub runs: LetterRuns,
+    /// Dead letters for targets that don't have them yet.
+    pub runs: VecDeque<LetterRun>,
+    /// The search for the targets of its only dead letter.
+    pub wide: Option<Wide>,
+    /// Whether the targets in other streams have theirs.
+    pub is_elsewhere: bool,
+    /// Number of targets of the first run that have it.
+    pub reached: usize,
+    /// The group, once it is open.
+    pub group: Option<Group>,
+    /// False if the queue never accepted the messages, because of its length limit.
+    pub is_of_queue: bool,
+    /// A target failed and refused its dead letters.
+    pub is_refused: bool,
     /// Number of dead letters that were routed nowhere.
     pub dropped: u64,
     /// Number of messages by reason of death.
     pub reasons: Vec<(Reason, u32)>,
+}
+
+/// The search for the targets of a dead letter that has very many.
+pub(crate) struct Wide {
+    /// All queues when it began.
+    pub queues: OrdMap<QueueId, QueueRef>,
+    pub routes: Routes,
+    /// Index of the next route.
+    pub next: usize,
 }
 
 /// One piece of work.
@@ -61,7 +85,7 @@ pub(crate) enum Work {
     /// A timer of this queue is due.
     Due(LocalQueue),
     Refused(Refused),
-    Moving(Moving),
+    Moving(Box<Moving>),
     /// Consumers have to be notified that their queue is gone.
     Ended(Ended),
     /// Deleted queues that are in no snapshot any more.
@@ -78,7 +102,7 @@ struct Waiting {
     queues: VecDeque<LocalQueue>,
     refused: VecDeque<Refused>,
     refused_bytes: u64,
-    moving: VecDeque<Moving>,
+    moving: VecDeque<Box<Moving>>,
     ended: VecDeque<Ended>,
     deleted: Vec<QueueRef>,
     asked: VecDeque<Question>,
@@ -167,10 +191,20 @@ impl Deferred {
     }
 
     /// Continues a move whose condition is reached.
-    pub(crate) fn go_on(&self, moving: Moving) {
+    pub(crate) fn go_on(&self, moving: Box<Moving>) {
         let core = self.home(moving.queue.info().id);
         self.cores[core].waiting.lock().moving.push_back(moving);
         self.wake_if_able(core);
+    }
+
+    /// Leaves the rest of a move for a core's next turn: no other move begins there before.
+    pub(crate) fn move_more(&self, core: usize, moving: Box<Moving>) {
+        self.cores[core].waiting.lock().moving.push_front(moving);
+    }
+
+    /// Whether a core has a move whose group is open. It mustn't wait for anything, since confirms wait for it.
+    pub(crate) fn has_open_move(&self, core: usize) -> bool {
+        self.cores[core].waiting.lock().moving.front().is_some_and(|moving| moving.group.is_some())
     }
 
     /// Has many consumers of `queue` notified that it is gone.
@@ -218,6 +252,13 @@ impl Deferred {
         waiting.refused.push_back(refused);
         drop(waiting);
         self.wake_if_able(core);
+    }
+
+    /// Leaves refused messages for a core's next turn, before all others.
+    pub(crate) fn refuse_more(&self, core: usize, refused: Refused) {
+        let mut waiting = self.cores[core].waiting.lock();
+        waiting.refused_bytes += refused.bytes();
+        waiting.refused.push_front(refused);
     }
 
     fn wake_if_able(&self, core: usize) {
@@ -273,9 +314,10 @@ impl Deferred {
         }
     }
 
-    /// Whether refused messages still wait.
-    pub(crate) fn has_refused(&self) -> bool {
-        self.cores.iter().any(|core| !core.waiting.lock().refused.is_empty())
+    /// Whether refused messages still wait, or dead letters are being moved.
+    pub(crate) fn has_letters(&self) -> bool {
+        let has_any = |waiting: &Waiting| !(waiting.refused.is_empty() && waiting.moving.is_empty());
+        self.cores.iter().any(|core| has_any(&core.waiting.lock()))
     }
 
     /// Unblocks a core and wakes it.

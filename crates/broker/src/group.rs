@@ -4,32 +4,29 @@
 //! The queues are visited one after the other, each under its own lock. In memory every settle takes effect at once, and
 //! messages wait in their queues until the commit record is durable. There is no rollback: everything that could refuse has to
 //! be checked before the first step.
+//!
+//! A large group stays open over several turns of its core, so that none of them is long. Meanwhile its stream announces no
+//! place behind the group's first record ([`crate::streams::CommitStream::watermarks`]), so that nothing may wait for the stream
+//! or for its room before the group is closed. One core has one such group of its connections at a time, and one of its
+//! deferred work.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use leveret_log::{GroupId, LogId, Wait};
+use leveret_log::{GroupId, Wait};
 use leveret_queue::{GroupPlace, Place};
-use rustc_hash::FxHashSet;
-use smallvec::SmallVec;
 
-use crate::queue_handle::{LocalQueue, QueueRef, Waiting};
+use crate::queue_handle::{LocalQueue, Waiting};
 use crate::shared_messages::SharedMessages;
 use crate::streams::{Record, StreamRef};
 use crate::ticket::Ticket;
 
-/// From this number of queues on, a set is used to look up known queues.
-const SEARCHED_MAX: usize = 16;
-
-/// An open group. It is open within one call only, whose caller has checked that the stream has room.
+/// An open group, begun by a caller that has checked that the stream has room.
 pub struct Group {
     stream: StreamRef,
     /// Its id; `None` before the first record.
     id: Option<GroupId>,
     place: Arc<GroupPlace>,
-    /// Queues that got messages in it.
-    queues: SmallVec<[LocalQueue; 4]>,
-    /// The same queues by their logs, once there are many.
-    touched: FxHashSet<LogId>,
     /// Queues whose dead letters it moves, with the answers that wait until it is durable.
     moving: Vec<(LocalQueue, Vec<Waiting>)>,
     /// Ranges of the shared log that a queue releases when the group takes effect.
@@ -39,15 +36,7 @@ pub struct Group {
 impl Group {
     /// An empty group of this stream.
     pub fn new(stream: &StreamRef) -> Self {
-        Self {
-            stream: stream.clone(),
-            id: None,
-            place: Arc::default(),
-            queues: SmallVec::new(),
-            touched: FxHashSet::default(),
-            moving: Vec::new(),
-            released: Vec::new(),
-        }
+        Self { stream: stream.clone(), id: None, place: Arc::default(), moving: Vec::new(), released: Vec::new() }
     }
 
     /// The stream that it belongs to.
@@ -64,22 +53,6 @@ impl Group {
         &self.place
     }
 
-    /// Notes that `queue` got messages.
-    pub(crate) fn touch(&mut self, queue: &LocalQueue) {
-        let is_new = match self.queues.len() < SEARCHED_MAX {
-            true => !self.queues.iter().any(|other| Arc::ptr_eq(other, queue)),
-            false => {
-                if self.touched.is_empty() {
-                    self.touched.extend(self.queues.iter().map(|other| other.log_id()));
-                }
-                self.touched.insert(queue.log_id())
-            }
-        };
-        if is_new {
-            self.queues.push(queue.clone());
-        }
-    }
-
     /// Releases a range of the shared log for a queue once the group is written; before that, a crash brings it back.
     pub(crate) fn release(&mut self, shared: &Arc<SharedMessages>, first: u64, last: u64) {
         self.released.push((shared.clone(), first, last));
@@ -90,10 +63,9 @@ impl Group {
         self.moving.push((queue.clone(), waiting));
     }
 
-    /// Closes it. Returns the ticket of its answer, and the queues that have to be applied when that is reached.
-    pub fn close(mut self, wait: Wait) -> (Ticket, SmallVec<[QueueRef; 4]>) {
-        let ticket = self.commit_records(wait);
-        (ticket, std::mem::take(&mut self.queues).into_iter().map(QueueRef::from).collect())
+    /// Closes it. Returns the ticket of its answer, which is nothing if the group has no records.
+    pub fn close(mut self, wait: Wait) -> Ticket {
+        self.commit_records(wait)
     }
 
     fn commit_records(&mut self, wait: Wait) -> Ticket {
@@ -114,10 +86,31 @@ impl Drop for Group {
     /// The caller panicked. Its steps took effect in memory and can't be taken back, so they are logged, too.
     fn drop(&mut self) {
         if self.id.is_some() || !self.moving.is_empty() {
-            let ticket = self.commit_records(Wait::Lazy);
-            for queue in std::mem::take(&mut self.queues) {
-                self.stream.notify(ticket.into(), QueueRef::from(queue).waiter());
-            }
+            self.commit_records(Wait::Lazy);
+            self.stream.announce();
         }
+    }
+}
+
+/// The right of a core's connections to a group that stays open over several turns. One has it at a time: confirms wait for
+/// every group that is open, and the first of several that are written side by side would be closed hardly earlier than the last.
+#[derive(Debug, Default)]
+pub struct GroupSlot(AtomicBool);
+
+/// A slot that is taken until this is dropped.
+#[derive(Debug)]
+pub struct TakenSlot(Arc<GroupSlot>);
+
+impl GroupSlot {
+    /// Takes the slot, if it is free. A connection that doesn't get it tries again in its next turn: connections of a core take
+    /// turns in a circle, so that the next one after the holder gets it.
+    pub fn take(self: &Arc<Self>) -> Option<TakenSlot> {
+        (!self.0.swap(true, Ordering::Relaxed)).then(|| TakenSlot(self.clone()))
+    }
+}
+
+impl Drop for TakenSlot {
+    fn drop(&mut self) {
+        self.0.0.store(false, Ordering::Relaxed);
     }
 }

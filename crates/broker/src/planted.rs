@@ -22,6 +22,8 @@ pub enum Bug {
     AcceptWhenWritten,
     /// The end of a transaction of AMQP 1.0 is answered when it is appended.
     DischargeEarly,
+    /// A message is confirmed that is in its queue behind one of a group that isn't durable yet.
+    ConfirmBehindGroup,
     /// Connections aren't notified that the log has room again.
     LoseRoom,
 }

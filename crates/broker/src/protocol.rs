@@ -9,6 +9,7 @@ use leveret_model::{Arguments, ConnectionId, Refused};
 use thiserror::Error;
 
 use crate::broker::Broker;
+use crate::group::GroupSlot;
 use crate::outbox::Outbox;
 use crate::output::Output;
 use crate::peer::Peer;
@@ -128,6 +129,8 @@ pub struct Accepted {
     pub outbox: Arc<Outbox>,
     /// Its counters.
     pub counters: Box<Traffic>,
+    /// The slot for a group of its core's connections that stays open over several turns.
+    pub group_slot: Arc<GroupSlot>,
     /// Its protocol.
     pub spoken: Spoken,
     /// Monotonic time in nanoseconds by which it has to be open.

@@ -14,6 +14,8 @@ pub const WOKEN_MAX: usize = 400;
 pub const DELIVERY: u32 = 1;
 /// Cost of each of several queues that messages go to; its memory usually isn't in the cache.
 pub const QUEUE_RUN: u32 = 25;
+/// Cost of a look at the state of a queue among many.
+pub const QUEUE_LOOK: u32 = 2;
 /// Cost of each message there.
 pub const ENQUEUE: u32 = 2;
 /// Cost of a queue whose messages have become durable.
@@ -49,6 +51,11 @@ impl TurnBudget {
     pub fn new(share: u32) -> Self {
         let share = share.max(SHARE_MIN);
         Self { share, left: share }
+    }
+
+    /// The budget of a whole turn.
+    pub fn share(&self) -> u32 {
+        self.share
     }
 
     /// A budget for work that can't be interrupted.

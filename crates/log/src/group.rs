@@ -4,11 +4,14 @@
 //! batches come between them. Recovery ignores them without the commit record; until that is durable, owners must not
 //! count the group's messages as theirs.
 
+use std::collections::VecDeque;
+
 use crate::format::record::{Head, RecordKind};
 use crate::log::Log;
 use crate::types::{LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
 
-/// Most groups open at the same time. A group is open only within one call, so there are hardly more than threads.
+/// Most groups open at the same time. The caller has to stay far below: one group on each core that stays open over several
+/// turns, and one in each thread.
 pub const GROUPS_OPEN_MAX: usize = 1024;
 
 /// An open group.
@@ -26,11 +29,13 @@ struct Open {
     first: Option<(Position, LogId)>,
 }
 
-/// The open groups by slot.
+/// The open groups by slot, and those whose commit record isn't durable yet.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     slots: Vec<Option<Open>>,
     last_serial: u64,
+    /// Positions of the first record and the commit record of closed groups, in the order of the latter.
+    closed: VecDeque<(Position, Position)>,
 }
 
 impl Groups {
@@ -54,6 +59,14 @@ impl Groups {
         (0..).zip(&self.slots).filter_map(|(slot, open)| Some(GroupId { slot, serial: open.as_ref()?.serial }))
     }
 
+    /// The last position up to `durable` before which no record belongs to a group that isn't durable as a whole.
+    fn whole_up_to(&mut self, durable: Position) -> Position {
+        while self.closed.pop_front_if(|(_, commit)| *commit <= durable).is_some() {}
+        let open = self.slots.iter().flatten().filter_map(|open| open.first).map(|(first, _)| first);
+        let first = open.chain(self.closed.iter().map(|(first, _)| *first)).min();
+        first.map_or(durable, |first| durable.min(first - 1))
+    }
+
     fn find(&mut self, id: GroupId) -> &mut Open {
         let open = self.slots[id.slot as usize].as_mut().filter(|open| open.serial == id.serial);
         open.expect("the group is open")
@@ -61,7 +74,8 @@ impl Groups {
 }
 
 impl Log {
-    /// Begins a group. Commit it soon: no WAL file that it touched is retired while it is open.
+    /// Begins a group. Commit it soon: no WAL file that it touched is retired while it is open, and
+    /// [`Log::durable_as_a_whole`] doesn't advance beyond it.
     ///
     /// # Panics
     /// If [`GROUPS_OPEN_MAX`] are open.
@@ -129,6 +143,15 @@ impl Log {
             return Some(self.appended());
         }
         let head = Head { kind: RecordKind::GroupCommit, detail: 0, group: Some(group.slot) };
-        Some(self.append_record(log, head, &position.to_le_bytes(), wait, now))
+        let commit = self.append_record(log, head, &position.to_le_bytes(), wait, now);
+        self.groups.closed.push_back((position, commit));
+        Some(commit)
+    }
+
+    /// Position up to which all records are durable, and all groups that began before it as a whole. Only up to there may
+    /// clients be told that records are durable: their messages may be behind those of a group, which owners don't count as
+    /// their own yet.
+    pub fn durable_as_a_whole(&mut self) -> Position {
+        self.groups.whole_up_to(self.durable)
     }
 }

@@ -123,3 +123,45 @@ fn no_checkpoint_is_written_while_a_reflected_group_is_open() {
     let crashed = Driver::open(driver.disk.clone(), options);
     assert_eq!(live(&crashed, B), [0u64; 0]);
 }
+
+/// Clients are told nothing behind the first record of a group before its last one is durable.
+#[test]
+fn durable_records_behind_an_open_group_are_not_announced() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    driver.publish(A, &[body(A, 1, 60), body(A, 2, 60)], Wait::Confirm);
+    let group = driver.log.begin_group();
+    driver.settle_down();
+    assert_eq!(driver.log.durable_as_a_whole(), 2, "the group has no record");
+    take_away(&mut driver, group, A, 1);
+    driver.publish(A, &[body(A, 3, 60)], Wait::Confirm);
+    driver.settle_down();
+    assert_eq!((driver.log.durable(), driver.log.durable_as_a_whole()), (4, 2));
+    // The commit record is appended, and nothing else is durable.
+    let commit = driver.log.commit_group(group, Wait::Confirm, driver.now).unwrap();
+    assert_eq!(driver.log.durable_as_a_whole(), 2);
+    driver.settle_down();
+    assert_eq!((commit, driver.log.durable_as_a_whole()), (5, 5));
+}
+
+#[test]
+fn the_oldest_of_two_open_groups_is_the_end() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    driver.publish(A, &[body(A, 1, 60), body(A, 2, 60)], Wait::Confirm);
+    let (first, second) = (driver.log.begin_group(), driver.log.begin_group());
+    take_away(&mut driver, second, A, 1);
+    take_away(&mut driver, first, A, 2);
+    driver.publish(A, &[body(A, 3, 60)], Wait::Confirm);
+    driver.log.commit_group(first, Wait::Confirm, driver.now);
+    driver.settle_down();
+    assert_eq!((driver.log.durable(), driver.log.durable_as_a_whole()), (6, 2));
+    driver.log.commit_group(second, Wait::Lazy, driver.now);
+    assert_eq!(driver.log.durable_as_a_whole(), 2);
+    driver.settle_down();
+    assert_eq!(driver.log.durable_as_a_whole(), 7);
+    // A later one only holds back what follows it.
+    let third = driver.log.begin_group();
+    driver.publish(A, &[body(A, 4, 60)], Wait::Confirm);
+    take_away(&mut driver, third, A, 3);
+    driver.settle_down();
+    assert_eq!((driver.log.durable(), driver.log.durable_as_a_whole()), (9, 8));
+}

@@ -225,10 +225,15 @@ impl DeadLetters {
                 left -= count;
             }
         }
+        self.turn_is(&runs);
+        DeadTurn::Move(runs)
+    }
+
+    /// The turn moves these messages, the oldest ones that wait.
+    pub(crate) fn turn_is(&mut self, runs: &[DeadRun]) {
         self.taken = runs.iter().map(|run| u64::from(run.count)).sum();
         let size = |run: &DeadRun| run.batch.body_bytes(run.index as usize, run.count as usize);
         self.taken_bytes = runs.iter().map(|run| (u64::from(run.count), size(run))).collect();
-        DeadTurn::Move(runs)
     }
 
     /// The location of a dead message: batch, index, and number of messages from it on that are contiguous there.

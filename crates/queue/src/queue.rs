@@ -17,7 +17,7 @@ use crate::beginning::{Recovered, Surroundings};
 use crate::consumer::{ConsumerOptions, CreditState, Flow};
 use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
-use crate::dead_letter::DeadTurn;
+use crate::dead_letter::{DeadRun, DeadTurn};
 use crate::effects::{Effects, Link, Run, Taken};
 use crate::gauges::QueueGauges;
 use crate::group::Placement;
@@ -111,10 +111,10 @@ impl Queue {
         pass!(self, queue => queue.awaits_group())
     }
 
-    /// The place that the last unapplied message waits for. Nothing has to wait behind a group that is still open: closing the
-    /// group applies this queue.
+    /// The place that the last unapplied message waits for. `None` if that is a group that is still open: then it waits for the
+    /// queue's last record, which its stream doesn't report as reached before the group.
     #[inline]
-    pub fn pending_place(&self) -> Place {
+    pub fn pending_place(&self) -> Option<Place> {
         pass!(self, queue => queue.pending_place())
     }
 
@@ -267,6 +267,11 @@ impl Queue {
     /// [`Queue::dead_stay`] afterwards.
     pub fn dead_turn(&mut self, effects: &mut Effects) -> DeadTurn {
         pass!(self, queue => queue.dead_turn(effects))
+    }
+
+    /// The turn moves only these of its messages, which are the first ones; the others have to wait for the next turn.
+    pub fn dead_turn_is(&mut self, runs: &[DeadRun]) {
+        pass!(self, queue => queue.dead_turn_is(runs));
     }
 
     /// The messages of the last turn were moved; `dropped` of them were routed nowhere. Returns the runs of durable messages,

@@ -171,7 +171,7 @@ fn messages_of_an_open_group_and_those_behind_them_wait_for_it() {
     let volatile = queue.submit(&batch(1, b"volatile"), 0, 1, 0).unwrap();
     queue.submitted(volatile, batch(1, b"volatile"), 0, Placement::Volatile, 0, &mut effects);
     queue.apply(Watermarks::synced(Place::new(100)), &mut effects);
-    assert_eq!((queue.size().0, queue.pending_place()), (0, Place::new(3)));
+    assert_eq!((queue.size().0, queue.pending_place()), (0, Some(Place::new(3))));
     group.close(Place::new(7));
     queue.apply(Watermarks::synced(Place::new(6)), &mut effects);
     assert_eq!(queue.size().0, 0);

@@ -3,21 +3,26 @@
 //! Messages are routed when they are published. Everything else, including returns, happens at the commit.
 
 use std::sync::Arc;
+use std::vec::IntoIter;
 
 use leveret_amqp091::{Method, encode_method, method::tx};
 use leveret_message::Batch;
 
 use super::acknowledge::unknown_tag;
 use super::channel::{Channel, Delivery, Settled, by_source};
-use super::error::{Result, precondition};
+use super::error::{ProtocolError, Result, precondition};
 use super::held::Answer;
 use super::publish::Returned;
-use super::session::Session;
+use super::session::{Phase, Session};
+use super::unfinished::Unfinished;
+use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::reply_to::ReplyTarget;
 use leveret_broker::route::Route;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
-use leveret_session::transaction::{Committed, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
+use leveret_broker::turn_budget::DELIVERY;
+use leveret_session::commit::{Commit, Committed};
+use leveret_session::transaction::{TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
 /// A channel's open transaction.
 #[derive(Default)]
@@ -37,6 +42,26 @@ impl UnroutedMessage {
     fn bytes(&self) -> u64 {
         self.0.iter().map(|part| part.len() as u64 + 16).sum()
     }
+}
+
+/// A commit that is carried out in parts.
+pub(crate) struct Committing {
+    channel: u16,
+    commit: Commit,
+    /// No target of its messages has stopped.
+    is_checked: bool,
+    /// Settlements that the commit doesn't have yet.
+    settled: IntoIter<(Settlement, Vec<Delivery>)>,
+    returns: Vec<UnroutedMessage>,
+    replies: Vec<(Arc<ReplyTarget>, Arc<Batch>)>,
+}
+
+/// Cost of a client's settlement that is added to a commit.
+const ADDED: u32 = 2;
+
+/// An error of `tx.commit`, which may be found in a later turn.
+fn in_commit(error: ProtocolError) -> ProtocolError {
+    error.in_method(&Method::TxCommit(tx::Commit {}))
 }
 
 impl Tx {
@@ -70,41 +95,101 @@ impl Session {
 
     /// `tx.commit`: the answer follows when all of the transaction is durable.
     pub(crate) fn tx_commit(&mut self, number: u16, now: Now) -> Result<()> {
-        let Tx { mut transaction, settled, returns, replies } = self.take_tx(number)?;
-        if let Some(queue) = transaction.stopped_target() {
+        let Tx { transaction, settled, returns, replies } = self.take_tx(number)?;
+        let commit = Commit::new(transaction, now);
+        let settled = settled.into_iter();
+        let committing = Committing { channel: number, commit, is_checked: false, settled, returns, replies };
+        self.begin_work(Unfinished::Commit(Box::new(committing)), now);
+        Ok(())
+    }
+
+    /// Continues a commit, as far as the turn allows. True if nothing is left.
+    pub(super) fn commit_part(&mut self, committing: &mut Committing, now: Now) -> bool {
+        let Committing { channel: number, commit, is_checked, settled, .. } = committing;
+        let number = *number;
+        if !*is_checked {
+            match commit.check(&mut self.client.budget) {
+                None => return false,
+                Some(Err(queue)) => {
+                    self.refuse_commit(number, &queue, std::mem::take(settled), now);
+                    return true;
+                }
+                Some(Ok(())) => *is_checked = true,
+            }
+        }
+        while let Some((settlement, deliveries)) = settled.as_slice().first() {
+            if self.client.budget.is_spent() {
+                return false;
+            }
+            // A channel ends after its commit.
+            let Some(channel) = self.channels.get(&number) else { return true };
+            for Settled { source, runs } in by_source(deliveries) {
+                let source = channel.source(source);
+                commit.settle(&source.queue, source.consumer, runs, *settlement);
+            }
+            self.client.budget.spend(ADDED + deliveries.len() as u32 * DELIVERY);
+            settled.next();
+        }
+        let Some(committed) = commit.part(&mut self.client, now) else { return false };
+        self.committed(committing, committed, now);
+        true
+    }
+
+    /// Refuses a commit, of which nothing was carried out, because of a stopped queue.
+    fn refuse_commit(
+        &mut self,
+        number: u16,
+        queue: &QueueRef,
+        settled: IntoIter<(Settlement, Vec<Delivery>)>,
+        now: Now,
+    ) {
+        if let Some(channel) = self.channels.get_mut(&number) {
+            channel.in_transaction = 0;
+            channel.restore(settled.flat_map(|(_, deliveries)| deliveries));
+        }
+        if self.is_serving(number) {
             let text = format!(
                 "tx.commit: nothing was committed, since queue '{}' in vhost '{}' has stopped",
                 queue.info().name,
                 queue.info().vhost
             );
-            self.channel(number)?.restore(settled.into_iter().flat_map(|(_, deliveries)| deliveries));
-            return Err(precondition(&text));
+            self.fail(number, in_commit(precondition(text)), now);
         }
-        self.settled_some(number, now);
-        let channel = self.channel(number)?;
-        for (settlement, deliveries) in &settled {
-            for Settled { source, runs } in by_source(deliveries) {
-                let source = channel.source(source);
-                transaction.settle(&source.queue, source.consumer, runs, *settlement);
-            }
-        }
-        let Committed { wait, refused } = transaction.commit(&mut self.client.undurable, &self.client.outbox, now);
-        for UnroutedMessage([exchange, routing_key, properties, body]) in &returns {
-            self.return_message(number, &Returned { exchange, routing_key, properties, body });
-        }
-        for (target, batch) in &replies {
+    }
+
+    /// Whether the channel isn't being closed, from our side or by a broken socket.
+    fn is_serving(&self, number: u16) -> bool {
+        let is_open = self.channels.get(&number).is_some_and(|channel| !channel.closing);
+        is_open && self.phase == Phase::Running && !self.client.gone
+    }
+
+    /// Ends a commit that was carried out.
+    fn committed(&mut self, committing: &mut Committing, committed: Committed, now: Now) {
+        let number = committing.channel;
+        for (target, batch) in &committing.replies {
             target.send(batch);
         }
-        if refused {
-            return Err(precondition("partial tx completion: a queue refused a message (x-overflow=reject-publish)"));
+        if !self.is_serving(number) {
+            return;
         }
-        self.answer_when_durable(wait, Answer::TxCommitOk { channel: number });
-        Ok(())
+        if let Ok(channel) = self.channel(number) {
+            channel.in_transaction = 0;
+        }
+        self.settled_some(number, now);
+        for UnroutedMessage([exchange, routing_key, properties, body]) in &committing.returns {
+            self.return_message(number, &Returned { exchange, routing_key, properties, body });
+        }
+        if committed.refused {
+            let text = "partial tx completion: a queue refused a message (x-overflow=reject-publish)";
+            return self.fail(number, in_commit(precondition(text)), now);
+        }
+        self.answer_when_durable(committed.wait, Answer::TxCommitOk { channel: number });
     }
 
     /// `tx.rollback`: messages are dropped, deliveries are unsettled again.
     pub(crate) fn tx_rollback(&mut self, number: u16) -> Result<()> {
         let tx = self.take_tx(number)?;
+        self.channel(number)?.in_transaction = 0;
         self.channel(number)?.restore(tx.settled.into_iter().flat_map(|(_, deliveries)| deliveries));
         encode_method(self.out(number), number, &Method::TxRollbackOk(tx::RollbackOk {}));
         Ok(())
@@ -113,7 +198,6 @@ impl Session {
     fn take_tx(&mut self, number: u16) -> Result<Tx> {
         let tx = self.channel(number)?.tx.as_mut().map(std::mem::take);
         let tx = tx.ok_or_else(|| precondition("channel is not transactional"))?;
-        self.channel(number)?.in_transaction = 0;
         self.transaction_bytes -= tx.bytes();
         Ok(tx)
     }

@@ -13,6 +13,7 @@ use super::channel::{ByQueue, Channel, OfQueue, Settled};
 use super::held::Answer;
 use super::publish::RunOnItsWay;
 use super::session::{Phase, Session};
+use super::transaction::Committing;
 use leveret_broker::quota::Kind;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
@@ -26,6 +27,8 @@ pub(crate) enum Unfinished {
     FanOut(RunOnItsWay, Box<FanOut>),
     /// Settling deliveries of a channel.
     Settling(Settling),
+    /// Committing a transaction.
+    Commit(Box<Committing>),
     /// Ending a channel.
     Channel(EndingChannel),
     /// Ending the connection.
@@ -84,6 +87,7 @@ impl Session {
             let is_done = match &mut unfinished {
                 Unfinished::FanOut(_, fan_out) => fan_out.part(&mut self.client, now.monotonic),
                 Unfinished::Settling(settling) => self.settle_part(settling, now),
+                Unfinished::Commit(committing) => self.commit_part(committing, now),
                 Unfinished::Channel(ending) => self.end_channel_part(ending, now),
                 Unfinished::Connection(ending) => self.end_connection_part(ending, now),
             };
@@ -103,6 +107,7 @@ impl Session {
                     }
                     continue;
                 }
+                Unfinished::Commit(_) => continue,
                 Unfinished::Channel(EndingChannel { gone_at, answer, .. })
                 | Unfinished::Connection(EndingConnection { gone_at, answer, .. }) => (gone_at, answer),
             };

@@ -347,7 +347,7 @@ impl Steps for Connection {
 
     fn is_ending(&self) -> bool {
         let is_leaving = self.leaving.is_under_way() || !self.ended.is_empty() || !self.failed_links.is_empty();
-        is_leaving || !self.fan_outs.is_empty()
+        is_leaving || !self.fan_outs.is_empty() || self.transactions.is_committing()
     }
 
     fn is_over(&self) -> bool {
@@ -528,7 +528,8 @@ impl Steps for Connection {
         };
         let (responses, discharges) = (self.next_response_awaited(), self.transactions.awaited());
         let awaited = self.answers.awaited().chain(responses).chain(discharges).chain(held);
-        let wants_room = matches!(self.held, InputHold::LogRoom) || self.client.waits_for_log;
+        let waits = self.client.waits_for_log || self.client.waits_for_room;
+        let wants_room = matches!(self.held, InputHold::LogRoom) || waits;
         self.client.register(awaited, wants_room);
     }
 

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use super::assembly::Assembly;
 use super::connection::Connection;
+use super::disposition::Asked;
 use super::error::{Failure, Result, Scope};
 use super::grant::{Grant, Pace};
 use super::link::Link;
@@ -27,13 +28,15 @@ use leveret_broker::streams::waits::InOrder;
 use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
-use leveret_session::transaction::{Committed, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
+use leveret_session::commit::{Commit, Committed};
+use leveret_session::transaction::{TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
 /// Number of requests that a coordinator's client may send ahead.
 const CREDIT: LinkCredit =
     LinkCredit { start: 100, adaptive: false, unconfirmed_messages_max: 100, unconfirmed_bytes_max: 1 << 20 };
 /// Largest request; one is a few dozen bytes.
 const REQUEST_BYTES_MAX: u64 = 4096;
+const ROLLED_BACK: &str = "a part of the transaction was refused, so that it was rolled back as a whole";
 /// Number of transactions that one connection may have open.
 const OPEN_MAX: usize = 1024;
 const CAPABILITIES: [Symbol<'static>; 2] =
@@ -56,6 +59,19 @@ struct Open {
     refused: bool,
 }
 
+/// A discharge whose commit takes several turns.
+struct Committing {
+    /// The owner's key, as in [`Open`]; `None` if its link or session has ended, and isn't answered any more.
+    owner: Option<u64>,
+    channel: u16,
+    id: Serial,
+    commit: Commit,
+    /// Its settlements, until all targets of its messages are checked.
+    unchecked: Option<Transacted<QueueRef>>,
+    /// Answers to its settlements.
+    answers: Vec<Asked>,
+}
+
 /// A discharge that waits for the disk.
 struct Discharged {
     /// The owner's key, as in [`Open`].
@@ -72,6 +88,7 @@ pub(crate) struct Transactions {
     bytes: u64,
     /// Number of deliveries that were settled in them.
     settled: u64,
+    committing: Option<Box<Committing>>,
     discharged: InOrder<Discharged>,
 }
 
@@ -84,6 +101,10 @@ impl Transactions {
     /// Drops the answers of a receiver's link that has ended.
     pub(crate) fn forget_link(&mut self, channel: u16, handle: u32) {
         self.open.values_mut().for_each(|open| open.settled.forget_link(channel, handle));
+        if let Some(committing) = &mut self.committing {
+            committing.answers.retain(|asked| !asked.is_of(channel, handle));
+            committing.unchecked.iter_mut().for_each(|settled| settled.forget_link(channel, handle));
+        }
     }
 
     /// Subtracts an open transaction that has ended from the counters.
@@ -95,6 +116,15 @@ impl Transactions {
     /// Drops discharges of a session that has ended: they aren't answered.
     pub(crate) fn forget_channel(&mut self, channel: u16) {
         self.discharged.retain(|discharged| discharged.channel != channel);
+        if let Some(committing) = &mut self.committing {
+            committing.owner = committing.owner.filter(|_| committing.channel != channel);
+            committing.answers.retain(|asked| asked.channel != channel);
+        }
+    }
+
+    /// Whether a commit is under way.
+    pub(crate) fn is_committing(&self) -> bool {
+        self.committing.is_some()
     }
 }
 
@@ -194,39 +224,82 @@ impl Connection {
 
     fn discharge_transaction(&mut self, channel: u16, discharge: &Discharge<'_>, id: Serial, now: Now) {
         let open = number(discharge.txn_id).and_then(|number| self.transactions.open.remove(&number));
-        let Some(mut open) = open else {
+        let Some(open) = open else {
             let error = Error::new(condition::TRANSACTION_UNKNOWN_ID, "no such transaction");
             return self.send_coordinator_outcome(channel, id, DeliveryState::Rejected { error: Some(error) });
         };
         self.transactions.uncount(&open);
         if discharge.fail {
-            self.roll_back(open, now);
+            self.roll_back(open.settled, now);
             return self.send_coordinator_outcome(channel, id, DeliveryState::Accepted);
         }
-        if open.refused || open.transaction.stopped_target().is_some() {
-            self.roll_back(open, now);
-            let text = "a part of the transaction was refused, so that it was rolled back as a whole";
-            let error = Error::new(condition::TRANSACTION_ROLLBACK, text);
-            return self.send_coordinator_outcome(channel, id, DeliveryState::Rejected { error: Some(error) });
+        if open.refused {
+            self.roll_back(open.settled, now);
+            return self.send_rolled_back(channel, id, ROLLED_BACK);
         }
-        let mut answers = Vec::new();
-        for Settled { queue, consumer, runs, settlement, asked } in open.settled.into_settled() {
-            answers.push(asked);
-            open.transaction.settle(&queue, Some(consumer), runs, settlement);
+        let Open { owner, transaction, settled, .. } = open;
+        let commit = Commit::new(transaction, now);
+        let unchecked = Some(settled);
+        self.transactions.committing =
+            Some(Box::new(Committing { owner: Some(owner), channel, id, commit, unchecked, answers: Vec::new() }));
+        self.go_on_committing(now);
+    }
+
+    /// Continues the commit of a discharge, as far as the turn allows. True if none is under way.
+    pub(super) fn go_on_committing(&mut self, now: Now) -> bool {
+        let Some(mut committing) = self.transactions.committing.take() else { return true };
+        if let Some(settled) = committing.unchecked.take() {
+            match committing.commit.check(&mut self.client.budget) {
+                None => committing.unchecked = Some(settled),
+                Some(Err(_)) => {
+                    self.roll_back(settled, now);
+                    self.end_discharge(&committing, Err(ROLLED_BACK));
+                    return true;
+                }
+                Some(Ok(())) => {
+                    for Settled { queue, consumer, runs, settlement, asked } in settled.into_settled() {
+                        committing.answers.push(asked);
+                        committing.commit.settle(&queue, Some(consumer), runs, settlement);
+                    }
+                }
+            }
         }
-        let Committed { wait, refused } = open.transaction.commit(&mut self.client.undurable, &self.client.outbox, now);
-        answers.iter().for_each(|asked| self.answer(asked, &wait));
-        if refused {
-            let text = "partial transaction completion: a queue refused a message (x-overflow=reject-publish)";
-            let error = Error::new(condition::TRANSACTION_ROLLBACK, text);
-            return self.send_coordinator_outcome(channel, id, DeliveryState::Rejected { error: Some(error) });
+        let committed = match committing.unchecked {
+            None => committing.commit.part(&mut self.client, now),
+            Some(_) => None,
+        };
+        let Some(Committed { wait, refused }) = committed else {
+            self.transactions.committing = Some(committing);
+            return false;
+        };
+        committing.answers.iter().for_each(|asked| self.answer(asked, &wait));
+        let outcome = match refused {
+            true => Err("partial transaction completion: a queue refused a message (x-overflow=reject-publish)"),
+            false => Ok(wait),
+        };
+        self.end_discharge(&committing, outcome);
+        true
+    }
+
+    /// Answers a discharge with an error, or when all of it is durable.
+    fn end_discharge(&mut self, committing: &Committing, outcome: core::result::Result<WaitFor, &str>) {
+        let &Committing { owner, channel, id, .. } = committing;
+        // The coordinator's link may have ended.
+        let Some(owner) = owner else { return };
+        match outcome {
+            Ok(wait) => self.transactions.discharged.push(wait, Discharged { owner, channel, id }),
+            Err(text) => self.send_rolled_back(channel, id, text),
         }
-        self.transactions.discharged.push(wait, Discharged { owner: open.owner, channel, id });
+    }
+
+    fn send_rolled_back(&mut self, channel: u16, id: Serial, text: &str) {
+        let error = Error::new(condition::TRANSACTION_ROLLBACK, text);
+        self.send_coordinator_outcome(channel, id, DeliveryState::Rejected { error: Some(error) });
     }
 
     /// Rolls a transaction back; deliveries that were settled in it are requeued in place.
-    fn roll_back(&mut self, open: Open, now: Now) {
-        for Settled { queue, consumer, runs, mut asked, .. } in open.settled.into_settled() {
+    fn roll_back(&mut self, settled: Transacted<QueueRef>, now: Now) {
+        for Settled { queue, consumer, runs, mut asked, .. } in settled.into_settled() {
             queue.requeue(Some(consumer), &runs, true, now.monotonic);
             asked.release();
             self.answer(&asked, &WaitFor::default());
@@ -237,11 +310,14 @@ impl Connection {
     pub(crate) fn leave_coordinator(&mut self, coordinator: &Coordinator, now: Now) {
         // The link can't get these answers any more.
         self.transactions.discharged.retain(|discharged| discharged.owner != coordinator.key);
+        if let Some(committing) = &mut self.transactions.committing {
+            committing.owner = committing.owner.filter(|owner| *owner != coordinator.key);
+        }
         let mut left: Vec<_> = self.transactions.open.extract_if(|_, open| open.owner == coordinator.key).collect();
         left.sort_by_key(|(number, _)| *number);
         for (_, open) in left {
             self.transactions.uncount(&open);
-            self.roll_back(open, now);
+            self.roll_back(open.settled, now);
         }
     }
 

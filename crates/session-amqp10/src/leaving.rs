@@ -83,7 +83,7 @@ impl Connection {
         if !self.leaving.is_under_way() {
             self.leaving = Leaving::Sessions { next: 0 };
         }
-        if !(self.go_on_fanning_out(now) && self.go_on_failing_links(now)) {
+        if !(self.go_on_fanning_out(now) && self.go_on_committing(now) && self.go_on_failing_links(now)) {
             return false;
         }
         self.flush_settlements(now);
@@ -131,7 +131,7 @@ impl Connection {
 
     /// Continues to end links, sessions and the connection, in the order in which we began.
     pub(super) fn go_on_ending(&mut self, now: Now) {
-        if !(self.go_on_fanning_out(now) && self.go_on_failing_links(now)) {
+        if !(self.go_on_fanning_out(now) && self.go_on_committing(now) && self.go_on_failing_links(now)) {
             return;
         }
         while !self.client.budget.is_spent()

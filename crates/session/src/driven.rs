@@ -277,7 +277,8 @@ impl<S: Steps> Session for Driven<S> {
 
     fn wants_turn(&self) -> bool {
         let steps = &self.0;
-        !steps.client().events.is_empty() || steps.is_ending() || steps.has_work()
+        let goes_on = steps.is_ending() && !steps.client().waits_for_room;
+        !steps.client().events.is_empty() || goes_on || steps.has_work()
     }
 
     fn wants_read(&self) -> bool {

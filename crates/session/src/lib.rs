@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod client_connection;
+pub mod commit;
 pub mod confirms;
 pub mod driven;
 pub mod fan_out;

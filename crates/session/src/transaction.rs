@@ -1,62 +1,52 @@
 //! Transactions of both protocols: a client's publishes and settlements take effect together or not at all.
 //!
-//! Until the commit everything waits here, invisible to the queues. The commit is one group in each commit stream that
-//! its queues belong to, mostly one: after a crash either all of a stream's group is there, or none of it. Transactions
+//! Until the commit everything waits here, invisible to the queues. The [commit](crate::commit) is one group in each commit
+//! stream that its queues belong to, mostly one: after a crash either all of a stream's group is there, or none of it. Transactions
 //! don't isolate: a consumer may see a message of one in a queue a moment before another consumer sees the next message
 //! in another queue.
 
 use std::sync::Arc;
 
-use leveret_log::Wait;
 use leveret_message::Batch;
-use leveret_queue::{ConsumerId, Departure, QueueState, Run, push_run};
+use leveret_queue::{ConsumerId, Run, push_run};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::undurable::Undurable;
-use leveret_broker::group::Group;
-use leveret_broker::outbox::Outbox;
-use leveret_broker::queue_handle::{QueueKey, QueueRef, RECORD_RUNS_MAX, Reason};
+use leveret_broker::queue_handle::{QueueKey, QueueRef};
 use leveret_broker::settlement::Settlement;
-use leveret_broker::time::Now;
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::turn_budget::{DELIVERY, ENQUEUE, QUEUE_RUN};
 
 /// Bytes of messages that the open transactions of one connection hold at most.
 pub const TRANSACTION_BYTES_MAX: u64 = 64 << 20;
 /// Bytes that one transaction writes to the log at most: each message counts once for each of its queues.
 pub const TRANSACTION_LOG_BYTES_MAX: u64 = 256 << 20;
 
-struct Publishing {
-    queues: SmallVec<[QueueRef; 2]>,
-    batch: Arc<Batch>,
-    persistent: bool,
+/// Cost of a run of deliveries that a commit settles.
+pub(crate) const SETTLED_RUN: u32 = 3 * DELIVERY;
+
+pub(crate) struct Publishing {
+    pub queues: SmallVec<[QueueRef; 2]>,
+    pub batch: Arc<Batch>,
+    pub persistent: bool,
 }
 
-struct Settling {
-    queue: QueueRef,
-    consumer: Option<ConsumerId>,
-    runs: Vec<Run>,
-    settlement: Settlement,
+pub(crate) struct Settling {
+    pub queue: QueueRef,
+    pub consumer: Option<ConsumerId>,
+    pub runs: Vec<Run>,
+    pub settlement: Settlement,
 }
 
 /// An open transaction.
 #[derive(Default)]
 pub struct Transaction {
-    publishes: Vec<Publishing>,
-    settles: Vec<Settling>,
+    pub(crate) publishes: Vec<Publishing>,
+    pub(crate) settles: Vec<Settling>,
     /// Index of each entry of `settles`, by the queue that it keeps.
     settling: FxHashMap<(QueueKey, Option<ConsumerId>, Settlement), usize>,
     bytes: u64,
     log_bytes: u64,
-}
-
-/// The result of a commit.
-#[derive(Debug, Clone)]
-pub struct Committed {
-    /// The position that the answer waits for.
-    pub wait: WaitFor,
-    /// A queue refused a message (`x-overflow`).
-    pub refused: bool,
+    publish_work: u32,
 }
 
 impl Transaction {
@@ -75,10 +65,10 @@ impl Transaction {
         self.log_bytes
     }
 
-    /// A stopped queue among its targets; the queue would refuse the publish.
-    pub fn stopped_target(&self) -> Option<&QueueRef> {
-        let mut queues = self.publishes.iter().flat_map(|publishing| &publishing.queues);
-        queues.find(|queue| matches!(queue.state(), QueueState::Failed(_)))
+    /// An estimate of the work of its commit, in units of [`leveret_broker::turn_budget`].
+    pub(crate) fn work(&self) -> u32 {
+        let runs = self.settles.iter().map(|settling| QUEUE_RUN + settling.runs.len() as u32 * SETTLED_RUN);
+        runs.fold(self.publish_work, u32::saturating_add)
     }
 
     /// Adds messages for these queues, to be published in order.
@@ -86,6 +76,8 @@ impl Transaction {
         let bytes = batch.memory() as u64;
         self.bytes += bytes;
         self.log_bytes += bytes * queues.len() as u64;
+        let work = (QUEUE_RUN + batch.len() as u32 * ENQUEUE).saturating_mul(queues.len() as u32);
+        self.publish_work = self.publish_work.saturating_add(work);
         self.publishes.push(Publishing { queues: queues.into(), batch, persistent });
     }
 
@@ -100,74 +92,5 @@ impl Transaction {
                 self.settles.push(Settling { queue: queue.clone(), consumer, runs, settlement });
             }
         }
-    }
-
-    /// Commits: publishes first, then settlements. Notes the queues that have something on its way to the disk. The
-    /// caller has checked that the log has room; its outbox is notified when moves of dead letters are durable.
-    pub fn commit(mut self, undurable: &mut Undurable, outbox: &Arc<Outbox>, now: Now) -> Committed {
-        // The TTL counts from here: RabbitMQ's queues get the messages at this point, too.
-        for publishing in &mut self.publishes {
-            Arc::make_mut(&mut publishing.batch).receive_at(now.wall_ms);
-        }
-        let now = now.monotonic;
-        let mut groups = Groups::default();
-        let mut refused = false;
-        for Publishing { queues, batch, persistent } in &self.publishes {
-            let count = batch.len() as u32;
-            for queue in queues {
-                refused |= queue.publish_in(groups.of(queue), batch, 0, count, *persistent, now) < count;
-            }
-        }
-        let (mut requeues, mut deaths) = (Vec::new(), Vec::new());
-        for settling in self.settles {
-            let Settling { queue, consumer, runs, settlement } = settling;
-            let outcome = match settlement {
-                Settlement::Acknowledge => Departure::Settled,
-                // The move of its dead letters is a group of its own, which must not be written before this one.
-                Settlement::Reject if queue.info().options.dead_letter.is_some() => {
-                    deaths.push((queue, consumer, runs));
-                    continue;
-                }
-                Settlement::Reject => Departure::Dropped,
-                Settlement::Requeue { failed } => {
-                    requeues.push((queue, consumer, runs, failed));
-                    continue;
-                }
-            };
-            for runs in runs.chunks(RECORD_RUNS_MAX) {
-                queue.settle_in(groups.of(&queue), consumer, runs, outcome, now);
-            }
-        }
-        let closed: SmallVec<[_; 1]> = groups.0.into_iter().map(|group| group.close(Wait::Confirm)).collect();
-        let count: usize = closed.iter().map(|(_, queues)| queues.len()).sum();
-        for (ticket, queues) in closed.iter().filter(|(ticket, _)| !ticket.is_nothing()) {
-            // Memory that the batches hold is counted once, spread over the queues.
-            queues.iter().for_each(|queue| undurable.note((*ticket).into(), queue, self.bytes / count as u64));
-        }
-        for (queue, consumer, runs, failed) in requeues {
-            queue.requeue(consumer, &runs, failed, now);
-        }
-        let moves = deaths
-            .into_iter()
-            .map(|(queue, consumer, runs)| queue.reject(consumer, &runs, outbox, Reason::Transaction, now));
-        let wait = WaitFor::all(closed.iter().map(|(ticket, _)| WaitFor::from(*ticket)).chain(moves));
-        Committed { wait, refused }
-    }
-}
-
-/// The groups of a commit, one for each stream.
-#[derive(Default)]
-struct Groups(SmallVec<[Group; 1]>);
-
-impl Groups {
-    fn of(&mut self, queue: &QueueRef) -> &mut Group {
-        let at = match self.0.iter().position(|group| group.stream().id() == queue.stream().id()) {
-            Some(at) => at,
-            None => {
-                self.0.push(Group::new(queue.stream()));
-                self.0.len() - 1
-            }
-        };
-        &mut self.0[at]
     }
 }

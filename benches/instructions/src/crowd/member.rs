@@ -94,7 +94,7 @@ impl<C: CrowdClient> Member<C> {
             }
             stage.call(|| self.connection.turn(stage.now));
             self.longest = self.longest.max(began.elapsed());
-            while stage.broker.deferred_turn(0, stage.now) {}
+            self.do_deferred(stage);
             moved |= stage.write() || self.connection.wants_turn();
             let output = self.connection.output();
             let written = output.len();
@@ -105,6 +105,16 @@ impl<C: CrowdClient> Member<C> {
                 answers.drain(..used);
                 moved = true;
             }
+        }
+    }
+
+    /// Does the work that queues left for their core, in turns of it.
+    fn do_deferred(&mut self, stage: &Stage) {
+        let mut has_more = true;
+        while has_more {
+            let began = Instant::now();
+            has_more = stage.broker.deferred_turn(0, stage.now);
+            self.longest = self.longest.max(began.elapsed());
         }
     }
 

@@ -32,6 +32,7 @@ pub(crate) fn print(part: &str) {
     measure(part, with_sender, SENDS);
     measure(part, with_transaction, COMMITS);
     measure(part, with_transactions_of_queues, QUEUE_COMMITS);
+    measure(part, with_dying, DEATHS);
 }
 
 fn measure<C: CrowdClient>(part: &str, begin: fn() -> (Stage, Member<C>), ends: Ends<C>) {
@@ -151,6 +152,10 @@ const COMMITS: Ends<PlainClient> = &[
 const QUEUE_COMMITS: Ends<PlainClient> = &[("commit of publishes to 60000 queues", |member, stage| {
     publish_persistent(member, stage, |at| format!("one-{at}"));
     member.client.client.tx_commit(CHANNEL);
+})];
+
+const DEATHS: Ends<PlainClient> = &[("dead letter to 60000 queues", |member, _| {
+    member.client.client.publish(CHANNEL, b"", b"dying", false, &[0x10, 0, 2], BODY);
 })];
 
 fn publish_persistent(member: &mut Member<PlainClient>, stage: &mut Stage, queue: impl Fn(u64) -> String) {
@@ -290,6 +295,16 @@ fn with_queues() -> (Stage, Member<PlainClient>) {
         member.client.client.declare_queue(CHANNEL, queue.as_bytes(), flags, &FieldTable::new());
         member.client.client.bind_queue(CHANNEL, queue.as_bytes(), b"amq.fanout", b"", &FieldTable::new());
     }
+    member.exchange(&mut stage);
+    (stage, member)
+}
+
+/// A queue that keeps no message, and whose dead letters go to many queues.
+fn with_dying() -> (Stage, Member<PlainClient>) {
+    let (mut stage, mut member) = with_queues();
+    let arguments = FieldTable::new().with("x-max-length", 0).with("x-dead-letter-exchange", "amq.fanout");
+    let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
+    member.client.client.declare_queue(CHANNEL, b"dying", flags, &arguments);
     member.exchange(&mut stage);
     (stage, member)
 }

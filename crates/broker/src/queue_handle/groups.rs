@@ -6,17 +6,28 @@ use std::sync::atomic::Ordering;
 use leveret_log::SettleReason;
 use leveret_message::{Batch, Reason};
 use leveret_model::Overflow;
-use leveret_queue::{ConsumerId, DeadTurn, Departure, Place, Placement, Queue, Run};
+use leveret_queue::{ConsumerId, DeadRun, DeadTurn, Departure, Place, Placement, Queue, Run};
 
 use super::{QueueHandle, Waiting, durable_ranges, reason_of};
 use crate::deferred::Refused;
 use crate::group::Group;
 use crate::streams::Record;
+use crate::ticket::Ticket;
 use crate::time::Nanos;
 
+/// The result of publishing messages as part of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublishedIn {
+    /// Number of accepted messages, counted from the first one.
+    pub accepted: u32,
+    /// The queue has to be applied when this is reached, which isn't before the group is durable; nothing if the messages are
+    /// in the queue already.
+    pub ticket: Ticket,
+}
+
 impl QueueHandle {
-    /// Offers messages as part of a group; returns how many, from the first on, the queue accepted. Persistent ones become part
-    /// of the queue when the group is durable; volatile ones at once, or behind pending messages.
+    /// Offers messages as part of a group. Persistent ones become part of the queue when the group is durable; volatile ones at
+    /// once, or behind pending messages.
     pub(crate) fn publish_in(
         self: &Arc<Self>,
         group: &mut Group,
@@ -25,11 +36,12 @@ impl QueueHandle {
         count: u32,
         persistent: bool,
         now: Nanos,
-    ) -> u32 {
-        let accepted = self.with(|queue, effects| {
-            let Some(submission) = queue.submit(batch, index, count, now) else { return count };
+    ) -> PublishedIn {
+        let published = self.with(|queue, effects| {
+            let none = |accepted| PublishedIn { accepted, ticket: Ticket::default() };
+            let Some(submission) = queue.submit(batch, index, count, now) else { return none(count) };
             if submission.accepted == 0 {
-                return 0;
+                return none(0);
             }
             let placement = if (persistent || self.is_always_persistent()) && self.is_durable() {
                 let (log, first, count) = (self.log_id, submission.first, submission.accepted);
@@ -41,12 +53,11 @@ impl QueueHandle {
             };
             queue.submitted(submission, batch.clone(), index, placement, now, effects);
             queue.arrived(submission.accepted, now);
-            submission.accepted
+            PublishedIn { accepted: submission.accepted, ticket: self.pending_ticket(queue) }
         });
-        group.touch(self);
-        let accepted = accepted.unwrap_or(0);
-        self.dead_letter_refused(batch, index + accepted, count - accepted);
-        accepted
+        let published = published.unwrap_or(PublishedIn { accepted: 0, ticket: Ticket::default() });
+        self.dead_letter_refused(batch, index + published.accepted, count - published.accepted);
+        published
     }
 
     /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
@@ -94,6 +105,11 @@ impl QueueHandle {
         // Messages that die from here on request another turn.
         self.is_deferred.store(false, Ordering::Release);
         self.with(|queue, effects| queue.dead_turn(effects)).unwrap_or(DeadTurn::Nothing)
+    }
+
+    /// See [`Queue::dead_turn_is`].
+    pub(crate) fn dead_turn_is(self: &Arc<Self>, runs: &[DeadRun]) {
+        self.with(|queue, _| queue.dead_turn_is(runs));
     }
 
     /// The messages of the last turn stay here until further messages die, because a target queue has failed. Answers that wait

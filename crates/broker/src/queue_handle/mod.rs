@@ -47,6 +47,7 @@ pub(crate) mod tests;
 
 pub(crate) use asked::later;
 pub use asked::{Later, QueueAnswer};
+pub use groups::PublishedIn;
 pub use leveret_queue::NoConsumer;
 pub use moves::Reason;
 pub(crate) use moves::Waiting;
@@ -393,7 +394,7 @@ impl QueueHandle {
                 queue.apply(Watermarks::synced(Place::new(u64::MAX)), effects);
             }
             // A volatile message waits for the durable ones before it.
-            let ticket = Ticket::new(self.stream.id(), queue.pending_place());
+            let ticket = self.pending_ticket(queue);
             let awaited = if written { Awaited::written(ticket) } else { Awaited::durable(ticket) };
             let (accepted, is_behind) = (submission.accepted, queue.is_behind());
             queue.arrived(accepted, now);
@@ -411,6 +412,13 @@ impl QueueHandle {
         published
     }
 
+    /// The ticket that the queue's last message waits for. An open group has none yet, but the queue's last record is behind the
+    /// group's first one, and so isn't reached before the group is.
+    #[inline]
+    fn pending_ticket(&self, queue: &Queue) -> Ticket {
+        Ticket::new(self.stream.id(), queue.pending_place().unwrap_or_else(|| self.last_record.get()))
+    }
+
     /// Whether there is no memory for these transient messages, so that they are logged like persistent ones. Large ones are
     /// excluded: they would need body files, and stay in memory.
     fn spills(&self, queue: &Queue, batch: &Batch, index: u32, count: u32) -> bool {
@@ -423,7 +431,7 @@ impl QueueHandle {
 
     /// Applies all messages that are durable, or written if that is enough for this queue.
     pub(crate) fn apply(self: &Arc<Self>) {
-        let reached = self.stream.watermarks();
+        let reached = self.stream.progress();
         self.with(|queue, effects| match self.durability {
             Durability::Os => queue.apply(reached, effects),
             Durability::Synced | Durability::Memory => queue.apply(Watermarks::synced(reached.durable), effects),

@@ -14,7 +14,7 @@ use leveret_queue::{
 };
 
 use super::asked::{Later, QueueAnswer};
-use super::{Audience, LocalQueue, NoConsumer, Published, Reason};
+use super::{Audience, LocalQueue, NoConsumer, Published, PublishedIn, Reason};
 use crate::bodies::BodyOwner;
 use crate::group::Group;
 use crate::outbox::Outbox;
@@ -102,8 +102,8 @@ impl QueueRef {
         pass!(self, queue => queue.publish(batch, index, count, persistent, audience, now))
     }
 
-    /// Offers messages as part of a group; returns how many, from the first on, the queue accepted. Persistent ones become part
-    /// of the queue when the group is durable; volatile ones at once, or behind pending messages.
+    /// Offers messages as part of a group. Persistent ones become part of the queue when the group is durable; volatile ones at
+    /// once, or behind pending messages.
     pub fn publish_in(
         &self,
         group: &mut Group,
@@ -112,7 +112,7 @@ impl QueueRef {
         count: u32,
         persistent: bool,
         now: Nanos,
-    ) -> u32 {
+    ) -> PublishedIn {
         pass!(self, queue => queue.publish_in(group, batch, index, count, persistent, now))
     }
 

@@ -11,7 +11,7 @@ use leveret_queue::{DeadTurn, Departure, GetOutcome, Ledger, Link, MemoryBudget,
 use super::{LocalQueue, QueueHandle, Reason};
 use crate::bodies::Bodies;
 use crate::deferred::Deferred;
-use crate::group::Group;
+use crate::group::{Group, GroupSlot};
 use crate::outbox::{Event, Outbox, Wake};
 use crate::queue_handle::Audience;
 use crate::queue_metrics::QueueSums;
@@ -114,7 +114,7 @@ impl Fixture {
         let count = runs.iter().map(|run| u64::from(run.count)).sum();
         let mut group = Group::new(self.queue.stream());
         self.queue.moved(&mut group, count);
-        (count, group.close(Wait::Confirm).0)
+        (count, group.close(Wait::Confirm))
     }
 
     /// Carries out requested reads.
@@ -126,7 +126,7 @@ impl Fixture {
     /// Makes all appended records durable.
     fn sync(&self) {
         let mut now = 0;
-        while self.commit.watermarks().durable != self.commit.appended() {
+        while self.commit.progress().durable != self.commit.appended() {
             for lane in [Lane::Commit, Lane::Background] {
                 match self.commit.next_job(lane, now) {
                     Next::Run(id, job) => {
@@ -280,4 +280,60 @@ fn sums_are_read_without_the_queues_lock() {
     drop(held);
     stage.queue.delete();
     assert_eq!(stage.services.metrics.sums(), QueueSums::default());
+}
+
+/// A message behind one of a group isn't announced before the group is durable, whether it is logged or not.
+#[test]
+fn nothing_behind_an_open_group_is_announced() {
+    let stage = Fixture::new();
+    let (streams, queue) = (&stage.services.streams, &stage.queue);
+    let publish = |durable| {
+        let mut builder = BatchBuilder::default();
+        builder.push(&Envelope { durable, ..Envelope::default() }, b"\0\0", b"body");
+        let published = queue.publish(&Arc::new(builder.finish()), 0, 1, durable, Audience::Alone, 0);
+        Ticket::new(StreamId::LOCAL, published.awaited.place())
+    };
+    let mut builder = BatchBuilder::default();
+    builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", b"body");
+    let batch = Arc::new(builder.finish());
+    let before = publish(true);
+    let mut group = Group::new(queue.stream());
+    let of_group = queue.publish_in(&mut group, &batch, 0, 1, true, 0).ticket;
+    let behind = [publish(true), publish(false)];
+    stage.sync();
+    assert!(streams.is_durable(before));
+    assert!(!behind.iter().chain([&of_group]).any(|ticket| ticket.is_nothing() || streams.is_durable(*ticket)));
+    queue.apply();
+    assert_eq!(queue.gauges().ready, 1, "the one before the group is applied");
+    let closed = group.close(Wait::Confirm);
+    assert!(!behind.iter().chain([&closed]).any(|ticket| streams.is_durable(*ticket)));
+    stage.sync();
+    assert!(behind.iter().chain([&of_group, &closed]).all(|ticket| streams.is_durable(*ticket)));
+    queue.apply();
+    assert_eq!(queue.gauges().ready, 4);
+}
+
+/// As when its holder panics.
+#[test]
+fn a_group_that_is_dropped_holds_nothing_back() {
+    let stage = Fixture::new();
+    let streams = &stage.services.streams;
+    let mut builder = BatchBuilder::default();
+    builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", b"body");
+    let mut group = Group::new(stage.queue.stream());
+    let ticket = stage.queue.publish_in(&mut group, &Arc::new(builder.finish()), 0, 1, true, 0).ticket;
+    drop(group);
+    stage.sync();
+    assert!(streams.is_durable(ticket));
+    stage.queue.apply();
+    assert_eq!(stage.queue.gauges().ready, 1);
+}
+
+#[test]
+fn a_slot_is_free_again_when_its_holder_is_gone() {
+    let slot = Arc::new(GroupSlot::default());
+    let taken = slot.take();
+    assert!(taken.is_some() && slot.take().is_none());
+    drop(taken);
+    assert!(slot.take().is_some());
 }

@@ -31,6 +31,9 @@ const WORK: u8 = 2;
 pub struct LocalStream {
     id: StreamId,
     log: Mutex<Log>,
+    /// Everything up to here is durable. Queues apply their messages up to here.
+    synced: LatestPlace,
+    /// The announced watermark: `synced`, or the place before the oldest group that isn't durable as a whole.
     durable: LatestPlace,
     /// The written watermark; never less than the durable one.
     written: LatestPlace,
@@ -61,6 +64,7 @@ impl LocalStream {
         let durable = Place::new(log.durable());
         Self {
             id,
+            synced: LatestPlace::new(durable),
             durable: LatestPlace::new(durable),
             written: LatestPlace::new(durable),
             clock: AtomicU64::new(0),
@@ -239,6 +243,7 @@ impl LocalStream {
         self.sync_time.store(log.statistics().sync_smoothed, Ordering::Relaxed);
         let work = waiting(&log, now);
         let background_waiting = log.background_waiting();
+        let whole = log.durable_as_a_whole();
         drop(log);
         let (mut written, mut durable) = (None, None);
         let mut damaged = Vec::new();
@@ -256,7 +261,10 @@ impl LocalStream {
         }
         if let Some(position) = durable {
             self.allowance.synced(self.sync_time());
-            self.durable.advance(Place::new(position));
+            self.synced.advance(Place::new(position));
+            // A group in between would be announced in part: see `CommitStream::watermarks`.
+            let announced = if is_planted(Bug::ConfirmBehindGroup) { position } else { whole };
+            self.durable.advance(Place::new(announced));
             self.wake_all(&self.waiters);
         }
         if room && !had_room && !is_planted(Bug::LoseRoom) {
@@ -314,6 +322,12 @@ impl CommitStream for LocalStream {
     fn watermarks(&self) -> Watermarks {
         // In this order, because everything durable is written.
         let durable = self.durable.get();
+        Watermarks { written: self.written.get().or_later(durable), durable }
+    }
+
+    #[inline]
+    fn progress(&self) -> Watermarks {
+        let durable = self.synced.get();
         Watermarks { written: self.written.get().or_later(durable), durable }
     }
 

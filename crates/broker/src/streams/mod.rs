@@ -52,8 +52,14 @@ pub trait CommitStream: Send + Sync {
     /// False while publishes have to be held back, because too much is in flight.
     fn has_room(&self) -> bool;
 
-    /// Its watermarks.
+    /// Its watermarks, which confirms and answers wait for. No record of a group is reached before the group is durable as a
+    /// whole, nor is anything that came after it: a message that is behind one of the group's in its queue can't be seen
+    /// earlier.
     fn watermarks(&self) -> Watermarks;
+
+    /// The watermarks up to which queues apply their messages. They may be ahead of [`CommitStream::watermarks`], never
+    /// behind.
+    fn progress(&self) -> Watermarks;
 
     /// The place of the last record that was appended.
     fn appended(&self) -> Place;

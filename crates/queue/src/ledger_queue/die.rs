@@ -7,7 +7,7 @@ use leveret_message::{Batch, Reason};
 use crate::Nanos;
 use crate::answers::{QueueState, Rejection};
 use crate::consumer_id::ConsumerId;
-use crate::dead_letter::DeadTurn;
+use crate::dead_letter::{DeadRun, DeadTurn};
 use crate::effects::{Effects, Run};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
@@ -59,6 +59,11 @@ impl LedgerQueue {
             return DeadTurn::Nothing;
         }
         self.dead.turn(effects)
+    }
+
+    /// See [`crate::Queue::dead_turn_is`].
+    pub fn dead_turn_is(&mut self, runs: &[DeadRun]) {
+        self.dead.turn_is(runs);
     }
 
     /// The messages of the last turn were moved or, `dropped` of them, dropped for good.

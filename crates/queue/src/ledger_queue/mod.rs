@@ -150,10 +150,9 @@ impl LedgerQueue {
         self.consumers.len()
     }
 
-    /// The place that the last unapplied message waits for. Nothing has to wait behind a group that is still open:
-    /// closing the group applies this queue.
-    pub fn pending_place(&self) -> Place {
-        self.pending.last_place().and_then(Awaited::place).unwrap_or_default()
+    /// See [`crate::Queue::pending_place`].
+    pub fn pending_place(&self) -> Option<Place> {
+        self.pending.last_place().map_or(Some(Place::NOTHING), Awaited::place)
     }
 
     /// Whether unapplied messages are part of a group: later ones have to be durable then.

@@ -18,6 +18,7 @@ use crate::pace::Pace;
 use crate::undurable::Undurable;
 use leveret_broker::bodies::Unwritten;
 use leveret_broker::broker::Broker;
+use leveret_broker::group::GroupSlot;
 use leveret_broker::outbox::{Event, Outbox};
 use leveret_broker::output::Output;
 use leveret_broker::partial::PartialMessages;
@@ -50,6 +51,8 @@ pub struct ClientConnection {
     pub outbox: Arc<Outbox>,
     /// All counters of the connection.
     pub counters: Box<Traffic>,
+    /// The slot for a group of its core's connections that stays open over several turns.
+    pub group_slot: Arc<GroupSlot>,
     /// The protocol that the client speaks.
     pub protocol: &'static ProtocolInfo,
     /// Monotonic time at which it was accepted, in nanoseconds.
@@ -95,6 +98,8 @@ pub struct ClientConnection {
     /// Whether publishes were blocked on the log when this connection last registered for a wake-up. Don't re-evaluate
     /// it without registering again: the connection could block on something that never wakes it.
     pub waits_for_log: bool,
+    /// A commit, which can't begin before, waits for room in the log. Its connection has no turn until it is woken.
+    pub waits_for_room: bool,
     /// The commit-stream positions that this connection is registered for.
     pub registered: Registered,
     /// Events from the outbox that didn't fit into the budget of earlier turns.
@@ -118,7 +123,7 @@ pub struct ClientConnection {
 impl ClientConnection {
     /// A connection that hasn't logged in.
     pub fn new(accepted: Accepted, now: Now) -> Self {
-        let Accepted { broker, id, peer, outbox, counters, spoken, deadline } = accepted;
+        let Accepted { broker, id, peer, outbox, counters, group_slot, spoken, deadline } = accepted;
         let partial = PartialMessages::new(&broker.settings);
         let undurable = Undurable::new(broker.commit.allowance().clone());
         let budget = TurnBudget::new(broker.settings.turn_work_max);
@@ -130,6 +135,7 @@ impl ClientConnection {
             peer,
             outbox,
             counters,
+            group_slot,
             protocol: spoken.info,
             connected: now.monotonic,
             mechanism: "".into(),
@@ -152,6 +158,7 @@ impl ClientConnection {
             routes: RouteCache::default(),
             undurable,
             waits_for_log: false,
+            waits_for_room: false,
             registered: Registered::default(),
             events: VecDeque::new(),
             shown_wait: None,

@@ -69,6 +69,7 @@ impl Client10 {
             self.unread.drain(..used);
         }
         stage.disk_work();
+        let was_ending = self.connection.is_ending();
         self.connection.turn(stage.now);
         let output = self.connection.output();
         let (count, answers) = (output.len(), output.pending().to_vec());
@@ -91,7 +92,7 @@ impl Client10 {
             }
         }
         let goes_on = self.connection.wants_turn() || (self.connection.wants_read() && !self.unread.is_empty());
-        goes_on || !(input.is_empty() && answers.is_empty())
+        goes_on || was_ending || !(input.is_empty() && answers.is_empty())
     }
 
     /// The condition with which a link or session was ended, if one was.

@@ -69,6 +69,8 @@ impl Link {
             self.unread.drain(..used);
         }
         let held = !self.connection.wants_read();
+        // Work that ends in this turn may have appended something.
+        moved |= self.connection.is_ending();
         self.connection.turn(now);
         moved |= held && self.connection.wants_read();
         let bytes = self.connection.output();

@@ -1,0 +1,281 @@
+//! A commit of a transaction, done in parts: see [`leveret_broker::turn_budget`].
+//!
+//! Its group in each commit stream stays open until the last part, so a commit never waits for the disk: confirms, and room in
+//! the log, wait for the group. Until then its connection reads nothing and delivers nothing. A connection that ends finishes
+//! its commit first.
+
+use std::sync::Arc;
+
+use leveret_log::Wait;
+use leveret_queue::{ConsumerId, Departure, QueueState, Run};
+use smallvec::SmallVec;
+
+use crate::client_connection::ClientConnection;
+use crate::transaction::{Publishing, SETTLED_RUN, Settling, Transaction};
+use leveret_broker::group::{Group, TakenSlot};
+use leveret_broker::queue_handle::{PublishedIn, QueueRef, RECORD_RUNS_MAX, Reason};
+use leveret_broker::settlement::Settlement;
+use leveret_broker::time::Now;
+use leveret_broker::turn_budget::{ENQUEUE, QUEUE_LOOK, QUEUE_RUN, TurnBudget};
+use leveret_broker::wait_for::WaitFor;
+
+/// The result of a commit.
+#[derive(Debug, Clone)]
+pub struct Committed {
+    /// The position that the answer waits for.
+    pub wait: WaitFor,
+    /// A queue refused a message (`x-overflow`).
+    pub refused: bool,
+}
+
+/// A commit that was begun.
+pub struct Commit {
+    /// Wall time of its begin, in milliseconds. The TTL counts from there: RabbitMQ's queues get the messages at this point, too.
+    begun_ms: u64,
+    /// Its publishes until all targets are checked, and its settlements until the first is carried out.
+    transaction: Transaction,
+    /// Number of publishes, and of queues of the next one, that were checked.
+    checked: (usize, usize),
+    publishes: std::vec::IntoIter<Publishing>,
+    /// Settlements that are part of the groups.
+    settles: std::vec::IntoIter<Settling>,
+    /// Requeues and rejections with dead letters, which follow when the groups are closed. The move of dead letters is a group of
+    /// its own, which must not be written before.
+    later: std::vec::IntoIter<Settling>,
+    /// Index of the next queue of the first publish, or of the next run of the first settlement.
+    next: usize,
+    /// An estimate of its work, once it is complete.
+    work: Option<u32>,
+    state: State,
+    groups: Groups,
+    /// Taken while its groups stay open over several turns.
+    slot: Option<TakenSlot>,
+    /// The condition of its publishes: a message that isn't part of a group may be behind others in its queue.
+    wait: WaitFor,
+    /// The conditions of its groups and of moves of dead letters.
+    waits: Vec<WaitFor>,
+    refused: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Its queues don't know of it.
+    Begun,
+    /// Its groups are open.
+    Open,
+    /// Its groups are closed.
+    Closed,
+}
+
+impl Commit {
+    /// Begins to commit.
+    pub fn new(transaction: Transaction, now: Now) -> Self {
+        Self {
+            begun_ms: now.wall_ms,
+            transaction,
+            checked: (0, 0),
+            publishes: Vec::new().into_iter(),
+            settles: Vec::new().into_iter(),
+            later: Vec::new().into_iter(),
+            next: 0,
+            work: None,
+            state: State::Begun,
+            groups: Groups::default(),
+            slot: None,
+            wait: WaitFor::default(),
+            waits: Vec::new(),
+            refused: false,
+        }
+    }
+
+    /// Adds to what it settles, before its first part.
+    pub fn settle(&mut self, queue: &QueueRef, consumer: Option<ConsumerId>, runs: Vec<Run>, settlement: Settlement) {
+        debug_assert_eq!(self.state, State::Begun);
+        self.transaction.settle(queue, consumer, runs, settlement);
+    }
+
+    /// Looks for a stopped queue among its targets, which would refuse the publish; as far as the turn allows. `None` if some
+    /// weren't checked.
+    ///
+    /// # Errors
+    /// The stopped queue.
+    pub fn check(&mut self, budget: &mut TurnBudget) -> Option<Result<(), QueueRef>> {
+        let (publish, next) = &mut self.checked;
+        while let Some(publishing) = self.transaction.publishes.get(*publish) {
+            while let Some(queue) = publishing.queues.get(*next) {
+                if budget.is_spent() {
+                    return None;
+                }
+                if matches!(queue.state(), QueueState::Failed(_)) {
+                    return Some(Err(queue.clone()));
+                }
+                *next += 1;
+                budget.spend(QUEUE_LOOK);
+            }
+            (*publish, *next) = (*publish + 1, 0);
+        }
+        Some(Ok(()))
+    }
+
+    /// Does as much as the turn allows: publishes first, then settlements. Notes the queues that have something on its way to the
+    /// disk. The caller has checked the targets, and that the log has room when the commit began; its outbox is notified when
+    /// moves of dead letters are durable. `None` if something is left.
+    pub fn part(&mut self, client: &mut ClientConnection, now: Now) -> Option<Committed> {
+        if self.state == State::Begun {
+            let work = *self.work.get_or_insert_with(|| self.transaction.work());
+            let is_short = work <= client.budget.share();
+            // The log had room when the client requested the commit. Others may have used it while this one was in line.
+            let has_room = self.transaction.publishes.is_empty() || client.broker.streams.have_room();
+            client.waits_for_room = !(is_short || has_room || client.gone);
+            if client.waits_for_room {
+                return None;
+            }
+            if !is_short {
+                self.slot = client.group_slot.take();
+            }
+            // While another commit has the slot, this one waits. If its connection has ended, it is done at once: nothing may
+            // have to wait then.
+            if !is_short && self.slot.is_none() && !client.gone {
+                return None;
+            }
+            self.publishes = std::mem::take(&mut self.transaction.publishes).into_iter();
+            self.settles = std::mem::take(&mut self.transaction.settles).into_iter();
+            self.state = State::Open;
+        }
+        if self.state == State::Open {
+            if !(self.publish(client, now) && self.settle_in_groups(client, now)) {
+                return None;
+            }
+            self.close();
+        }
+        self.settle_later(client, now).then(|| {
+            let waits = std::mem::take(&mut self.waits);
+            let wait = WaitFor::all(waits.into_iter().chain([std::mem::take(&mut self.wait)]));
+            Committed { wait, refused: self.refused }
+        })
+    }
+
+    /// Whether the turn is over for a commit whose groups are open: one without the slot has to close them in this turn.
+    fn pauses(&self, client: &ClientConnection) -> bool {
+        self.slot.is_some() && client.budget.is_spent()
+    }
+
+    /// Publishes to the next queues. True if none is left.
+    fn publish(&mut self, client: &mut ClientConnection, now: Now) -> bool {
+        while !self.publishes.as_slice().is_empty() {
+            if self.pauses(client) {
+                return false;
+            }
+            let Some(Publishing { queues, batch, persistent }) = self.publishes.as_mut_slice().first_mut() else {
+                break;
+            };
+            if self.next == 0 {
+                Arc::make_mut(batch).receive_at(self.begun_ms);
+            }
+            if let Some(queue) = queues.get(self.next) {
+                let count = batch.len() as u32;
+                let group = self.groups.of(queue);
+                let PublishedIn { accepted, ticket } =
+                    queue.publish_in(group, batch, 0, count, *persistent, now.monotonic);
+                self.refused |= accepted < count;
+                if !ticket.is_nothing() {
+                    // The memory of a batch is counted once, spread over its queues.
+                    client.undurable.note(ticket.into(), queue, batch.memory() as u64 / queues.len() as u64);
+                    self.wait.and(ticket.into());
+                }
+                self.next += 1;
+                client.budget.spend(QUEUE_RUN + count * ENQUEUE);
+            }
+            if self.next >= queues.len() {
+                self.publishes.next();
+                self.next = 0;
+            }
+        }
+        true
+    }
+
+    /// Carries out the next settlements that are part of the groups. True if none is left.
+    fn settle_in_groups(&mut self, client: &mut ClientConnection, now: Now) -> bool {
+        let mut later = Vec::from_iter(std::mem::take(&mut self.later));
+        let mut is_done = true;
+        while let Some(settling) = self.settles.as_slice().first() {
+            if self.pauses(client) {
+                is_done = false;
+                break;
+            }
+            let Settling { queue, consumer, runs, settlement } = settling;
+            let departure = match settlement {
+                Settlement::Acknowledge => Departure::Settled,
+                Settlement::Reject if queue.info().options.dead_letter.is_none() => Departure::Dropped,
+                Settlement::Reject | Settlement::Requeue { .. } => {
+                    later.extend(self.settles.next());
+                    continue;
+                }
+            };
+            let part = next_runs(runs, self.next, client);
+            queue.settle_in(self.groups.of(queue), *consumer, part, departure, now.monotonic);
+            self.next += part.len();
+            if self.next >= runs.len() {
+                self.settles.next();
+                self.next = 0;
+            }
+        }
+        self.later = later.into_iter();
+        is_done
+    }
+
+    fn close(&mut self) {
+        let groups = std::mem::take(&mut self.groups);
+        self.waits.extend(groups.0.into_iter().map(|group| WaitFor::from(group.close(Wait::Confirm))));
+        self.slot = None;
+        self.state = State::Closed;
+    }
+
+    /// Carries out the next settlements that follow the groups. True if none is left.
+    fn settle_later(&mut self, client: &mut ClientConnection, now: Now) -> bool {
+        while let Some(Settling { queue, consumer, runs, settlement }) = self.later.as_slice().first() {
+            if client.budget.is_spent() {
+                return false;
+            }
+            let part = next_runs(runs, self.next, client);
+            match settlement {
+                Settlement::Requeue { failed } => queue.requeue(*consumer, part, *failed, now.monotonic),
+                Settlement::Reject | Settlement::Acknowledge => {
+                    let wait = queue.reject(*consumer, part, &client.outbox, Reason::Transaction, now.monotonic);
+                    self.waits.push(wait);
+                }
+            }
+            self.next += part.len();
+            if self.next >= runs.len() {
+                self.later.next();
+                self.next = 0;
+            }
+        }
+        true
+    }
+}
+
+/// The next runs that one call settles: as many as a record may hold, and a turn settle.
+fn next_runs<'a>(runs: &'a [Run], next: usize, client: &mut ClientConnection) -> &'a [Run] {
+    let most = RECORD_RUNS_MAX.min((client.budget.share() / SETTLED_RUN).max(1) as usize);
+    let part = &runs[next..runs.len().min(next + most)];
+    client.budget.spend(QUEUE_RUN + part.len() as u32 * SETTLED_RUN);
+    part
+}
+
+/// The groups of a commit, one for each stream.
+#[derive(Default)]
+struct Groups(SmallVec<[Group; 1]>);
+
+impl Groups {
+    fn of(&mut self, queue: &QueueRef) -> &mut Group {
+        let at = match self.0.iter().position(|group| group.stream().id() == queue.stream().id()) {
+            Some(at) => at,
+            None => {
+                self.0.push(Group::new(queue.stream()));
+                self.0.len() - 1
+            }
+        };
+        &mut self.0[at]
+    }
+}
