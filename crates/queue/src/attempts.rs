@@ -107,6 +107,15 @@ impl Attempts {
         AttemptCounts { acquired, failed: if failed { failures.add(number) } else { failures.of(number) } }
     }
 
+    /// All counts, the lowest number first.
+    pub(crate) fn all(&self) -> Vec<AttemptRun> {
+        let mut runs = Vec::new();
+        for number in self.0.iter().flat_map(|tallies| tallies.acquired.numbers()) {
+            push_attempts(&mut runs, number, self.of(number));
+        }
+        runs
+    }
+
     /// Replaces the counts of these messages by those of a record.
     pub fn replay(&mut self, run: &AttemptRun) {
         let tallies = self.tallies();

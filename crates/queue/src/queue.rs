@@ -13,6 +13,7 @@ use crate::Nanos;
 use crate::answers::{
     Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotDeleted, Peeked, QueueState, Rejection, Submission, TurnEnd,
 };
+use crate::attempts::AttemptRun;
 use crate::beginning::{Recovered, Surroundings};
 use crate::consumer::{ConsumerOptions, CreditState, Flow};
 use crate::consumer_id::ConsumerId;
@@ -329,6 +330,11 @@ impl Queue {
     /// Numbers from here on were never handed out; recorded by a clean stop.
     pub fn delivered_below(&self) -> u64 {
         pass!(self, queue => queue.delivered_below())
+    }
+
+    /// How often messages came back from consumers, where a clean stop has to record it.
+    pub fn attempts(&self) -> Vec<AttemptRun> {
+        pass!(self, queue => queue.logged_attempts())
     }
 
     /// The messages that are stored in the shared log.

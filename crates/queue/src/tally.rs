@@ -64,6 +64,16 @@ impl Tally {
         self.more.retain(|number, _| live(*number));
     }
 
+    /// All numbers that were counted, the lowest first.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
+        let (mut once, mut more) = (self.once.iter().peekable(), self.more.keys().copied().peekable());
+        std::iter::from_fn(move || match (once.peek(), more.peek()) {
+            (Some(one), Some(other)) if other < one => more.next(),
+            (Some(_), _) => once.next(),
+            (None, _) => more.next(),
+        })
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.once.is_empty() && self.more.is_empty()
     }

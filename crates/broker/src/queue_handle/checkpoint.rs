@@ -25,12 +25,13 @@ impl QueueHandle {
         .flatten()
     }
 
-    /// Records for a clean stop which messages may have been delivered.
+    /// Records for a clean stop which messages may have been delivered, and how often.
     pub(crate) fn record_delivered(&self) {
         if !self.info.is_logged() {
             return;
         }
         let queue = self.inner.lock();
+        self.log_attempts(&queue.attempts());
         let below = queue.delivered_below();
         if below > 0 {
             let (kind, payload) = (CONTROL_DELIVERED_BELOW, &below.to_le_bytes());

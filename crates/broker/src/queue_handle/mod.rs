@@ -311,8 +311,12 @@ impl QueueHandle {
         Some(ticket)
     }
 
-    /// Logs how often messages were delivered. Nobody waits for it.
+    /// Logs how often messages were delivered. Nobody waits for it, and without room for it the counts are in memory only: a
+    /// client can make as many of these records as it likes.
     fn log_attempts(&self, runs: &[AttemptRun]) {
+        if !self.stream.has_room() {
+            return;
+        }
         for runs in runs.chunks(RECORD_RUNS_MAX) {
             let payload = AttemptRun::encode(runs);
             let record = Record::Control { log: self.log_id, kind: CONTROL_ATTEMPTS, payload: &payload };

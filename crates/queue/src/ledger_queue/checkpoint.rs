@@ -3,6 +3,7 @@
 use roaring::RoaringTreemap;
 
 use crate::answers::Checkpoint;
+use crate::attempts::AttemptRun;
 use crate::kept;
 use crate::ledger_queue::LedgerQueue;
 use crate::planted::{Bug, is_planted};
@@ -19,6 +20,11 @@ impl LedgerQueue {
     pub fn delivered_below(&self) -> u64 {
         // Where a log of attempts says which messages were delivered, it says so by itself.
         if self.rules.logs_attempts { 0 } else { self.ready.cursor() }
+    }
+
+    /// The counts that have to be recorded by a clean stop: the log has only those of failures.
+    pub fn logged_attempts(&self) -> Vec<AttemptRun> {
+        if self.rules.logs_attempts { self.attempts.all() } else { Vec::new() }
     }
 
     /// The part of the ledger that outlives this process: the live durable messages and their body bytes.

@@ -21,7 +21,11 @@ impl LedgerQueue {
     /// Removes messages that are neither ready nor unacknowledged any more from the ledger; they wait to be moved.
     pub(super) fn die(&mut self, run: Run, reason: Reason, effects: &mut Effects) {
         let dropped = self.dead.admit(run, reason, &self.contents);
-        self.depart(run.first, run.last, run.bytes, Departure::DeadLettered);
+        self.ledger.settle(run.first, run.last, run.bytes, Departure::DeadLettered);
+        self.clock.forget(run.first, run.last);
+        if !run.durable {
+            self.forget(run.first, run.last);
+        }
         self.ledger.had_nowhere_to_go(dropped);
         self.release(run.first, run.last);
         effects.dead_letters = true;
@@ -69,6 +73,10 @@ impl LedgerQueue {
     /// The messages of the last turn were moved or, `dropped` of them, dropped for good.
     pub fn moved(&mut self, dropped: u64, effects: &mut Effects) -> Vec<Run> {
         let logged = self.dead.moved(effects);
+        // Until now a checkpoint counted them as live.
+        for run in &logged {
+            self.forget(run.first, run.last);
+        }
         self.ledger.had_nowhere_to_go(dropped);
         logged
     }

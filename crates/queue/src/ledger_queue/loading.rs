@@ -18,7 +18,15 @@ impl LedgerQueue {
             && self.contents.bytes() < READ_AHEAD_BYTES
             && self.ready.messages() > 0
         {
-            self.reads.request(from.max(self.ready.cursor()), effects);
+            let from = from.max(self.ready.cursor());
+            let next = match self.ready.has_priorities() {
+                false => Some(from),
+                // The cursor may be where nothing is.
+                true => self.ready_numbers().next_default(from),
+            };
+            if let Some(next) = next {
+                self.reads.request(next, effects);
+            }
         }
     }
 
@@ -38,10 +46,11 @@ impl LedgerQueue {
             return;
         }
         let mut reached = None;
+        let in_order = self.ready.is_in_default_lane(from);
         for (first, batch) in runs {
             let count = batch.len() as u64;
-            reached = Some(first + count);
-            self.insert_ready(first, &batch, count, now);
+            reached = Some(first + count).filter(|_| in_order);
+            self.insert_ready((first, count), &batch, from, now);
         }
         let waited = self.reads.unblock();
         if self.ready_numbers().first() == Some(from) && self.contents.find(from).is_none() {
@@ -61,13 +70,16 @@ impl LedgerQueue {
         self.drop_excess(effects);
     }
 
-    /// Inserts the ready ones of the messages that were read, in runs.
-    fn insert_ready(&mut self, first: u64, batch: &Arc<Batch>, count: u64, now: Nanos) {
+    /// Inserts the ready ones of the messages that were read, in runs: those that are delivered together with `wanted`. Others
+    /// would stay in memory for as long as messages of a higher priority are there.
+    fn insert_ready(&mut self, (first, count): (u64, u64), batch: &Arc<Batch>, wanted: u64, now: Nanos) {
         let mut run: Option<u64> = None;
+        let lane_of = wanted;
         for number in first..=first + count {
             let wanted = number < first + count
                 && self.ledger.is_live(number)
                 && self.ready_numbers().has(number)
+                && self.ready.share_a_lane(lane_of, number)
                 && self.contents.find(number).is_none();
             match (wanted, run) {
                 (true, None) => run = Some(number),

@@ -66,9 +66,15 @@ impl LedgerQueue {
     /// Removes messages from the ledger, and everything known about each.
     pub(super) fn depart(&mut self, first: u64, last: u64, bytes: u64, outcome: Departure) {
         self.ledger.settle(first, last, bytes, outcome);
+        self.forget(first, last);
+        self.clock.forget(first, last);
+    }
+
+    /// Forgets counts and priorities of messages that left the log.
+    #[inline]
+    pub(super) fn forget(&mut self, first: u64, last: u64) {
         self.attempts.forget(first, last);
         self.ready.depart(first, last);
-        self.clock.forget(first, last);
     }
 
     /// Puts messages back into their places, flagged redelivered. `failed` counts this delivery of them as failed.
@@ -119,7 +125,13 @@ impl LedgerQueue {
         for run in &back {
             let (attempts, logs) = (&mut self.attempts, self.rules.logs_attempts && run.durable);
             self.ready.put_back(run, &self.ledger, |number| match logs {
-                true => push_attempts(&mut effects.attempts, number, attempts.come_back(number, failed)),
+                true => {
+                    let counts = attempts.come_back(number, failed);
+                    // A client that returns the same messages over and over must not fill the log.
+                    if failed {
+                        push_attempts(&mut effects.attempts, number, counts);
+                    }
+                }
                 false if failed => attempts.fail(number),
                 false => {}
             });

@@ -13,9 +13,6 @@ use crate::number_set::NumberSet;
 use crate::parked::Parked;
 use crate::priorities::{PRIORITY_DEFAULT, PRIORITY_MAX};
 
-/// From this many on, numbers that were set aside are forgotten once nothing of the default priority is ready.
-const ASIDE_KEPT_MAX: u64 = 65_536;
-
 /// The numbers of one priority other than the default one.
 #[derive(Debug, Default)]
 struct Level {
@@ -44,6 +41,14 @@ pub(crate) enum Lane<'a> {
     Fresh(&'a NumberSet),
     /// Messages of the default priority that were never handed out: those from the cursor on that weren't set aside.
     Default,
+}
+
+/// Which lane it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LaneKind {
+    Returned,
+    /// Messages of this priority that were never handed out.
+    Fresh(u8),
 }
 
 impl Lanes {
@@ -79,6 +84,15 @@ impl Lanes {
         let lower = self.levels.range((Bound::Excluded(default), Bound::Unbounded));
         let lower = lower.map(|(_, level)| Lane::Fresh(&level.fresh));
         [Lane::Returned(&self.returned)].into_iter().chain(higher).chain([Lane::Default]).chain(lower)
+    }
+
+    /// The lane of a ready message.
+    pub(crate) fn kind_of(&self, number: u64) -> LaneKind {
+        if self.returned.contains(number) {
+            return LaneKind::Returned;
+        }
+        let level = self.levels.iter().find(|(_, level)| level.fresh.contains(number));
+        level.map_or(LaneKind::Fresh(PRIORITY_DEFAULT), |(priority, _)| LaneKind::Fresh(priority.0))
     }
 
     /// Whether a number of another lane than the default one is ready.
@@ -132,11 +146,6 @@ impl Lanes {
         if !self.aside.is_empty() && cursor > 0 {
             self.aside.remove_range(0, cursor - 1);
         }
-    }
-
-    /// Whether so many numbers were set aside that the cursor has to pass them as soon as it can.
-    pub(crate) fn has_many_aside(&self) -> bool {
-        self.aside.len() > ASIDE_KEPT_MAX
     }
 
     /// Everything that is ready in other lanes than the default one leaves. Calls `gone` for each run.

@@ -9,7 +9,7 @@ mod returns;
 
 use std::collections::BTreeMap;
 
-use self::lanes::Lanes;
+use self::lanes::{LaneKind, Lanes};
 pub(crate) use self::numbers::{Head, Numbers};
 use crate::attempts::{AttemptCounts, Attempts};
 use crate::effects::Run;
@@ -17,6 +17,7 @@ use crate::ledger::Ledger;
 use crate::limits::Length;
 use crate::number_set::NumberSet;
 use crate::parked::Parked;
+use crate::priorities::PRIORITY_DEFAULT;
 
 /// The ready messages of a queue.
 #[derive(Debug)]
@@ -164,13 +165,26 @@ impl ReadyMessages {
         }
     }
 
-    /// Passes what was set aside if nothing else is behind the cursor.
+    /// Moves the cursor over numbers that were set aside, so that nothing looks at them again and again.
+    #[inline]
     pub(crate) fn tidy(&mut self, ledger: &Ledger) {
-        if self.lanes.as_ref().is_some_and(|lanes| lanes.has_many_aside())
-            && self.numbers(ledger).default_run(self.cursor).is_none()
-        {
-            self.move_cursor(ledger.next());
+        if self.lanes.as_ref().is_some_and(|lanes| !lanes.aside().is_empty()) {
+            let next = self.numbers(ledger).default_run(self.cursor).map_or(ledger.next(), |(first, _)| first);
+            if next > self.cursor {
+                self.move_cursor(next);
+            }
         }
+    }
+
+    /// Whether two ready messages are delivered one after the other, apart from others of their own lane.
+    pub(crate) fn share_a_lane(&self, one: u64, other: u64) -> bool {
+        self.lanes.as_ref().is_none_or(|lanes| lanes.is_empty() || lanes.kind_of(one) == lanes.kind_of(other))
+    }
+
+    /// Whether a ready message is neither one that came back nor of another priority than the default one.
+    pub(crate) fn is_in_default_lane(&self, number: u64) -> bool {
+        let kind = |lanes: &Lanes| lanes.kind_of(number) == LaneKind::Fresh(PRIORITY_DEFAULT);
+        self.lanes.as_ref().is_none_or(|lanes| lanes.is_empty() || kind(lanes))
     }
 
     /// Removes a number that may be behind others. The caller has to remove it from the ledger, too.

@@ -89,6 +89,24 @@ impl Numbers<'_> {
         }
     }
 
+    /// The first number from `from` on that was never handed out and wasn't set aside.
+    pub(crate) fn next_default(self, from: u64) -> Option<u64> {
+        self.default_run(from).map(|(first, _)| first)
+    }
+
+    /// Whether any of `first..=last` was never handed out and wasn't set aside. Looks at no number behind these.
+    fn any_default(self, first: u64, last: u64) -> bool {
+        let mut from = first.max(self.cursor);
+        while let Some((start, end)) = self.ledger.live_run(from).filter(|(start, _)| *start <= last) {
+            let end = end.min(last);
+            if self.lanes.is_none_or(|lanes| lanes.aside().first_absent(start, end + 1) <= end) {
+                return true;
+            }
+            from = end + 1;
+        }
+        false
+    }
+
     /// The lowest number at or after `from`, in the order of numbers.
     pub(crate) fn next(self, from: u64) -> Option<u64> {
         if let Some(lanes) = self.lanes {
@@ -186,10 +204,7 @@ impl Numbers<'_> {
                 last >= self.cursor && self.ledger.live_run(first.max(self.cursor)).is_some_and(|(new, _)| is_in(new))
                     || self.returned.next(first).is_some_and(is_in)
             }
-            Some(lanes) => {
-                last >= self.cursor && self.default_run(first).is_some_and(|(new, _)| is_in(new))
-                    || lanes.next(first).is_some_and(is_in)
-            }
+            Some(lanes) => last >= self.cursor && self.any_default(first, last) || lanes.next(first).is_some_and(is_in),
         }
     }
 }

@@ -79,6 +79,12 @@ impl Rig {
                 self.naive.held.push(known);
             }
             left -= count;
+            self.ready.tidy(&self.ledger);
+            // Numbers that were set aside before it would be looked at for each message.
+            let first = self.ready.numbers(&self.ledger).next_default(0).unwrap_or(self.ledger.next());
+            assert!(
+                self.ready.cursor() == first || self.ready.lanes.as_ref().is_some_and(|lanes| lanes.aside().is_empty())
+            );
         }
     }
 
