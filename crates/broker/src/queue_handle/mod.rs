@@ -40,6 +40,7 @@ mod asked;
 mod checkpoint;
 mod groups;
 mod moves;
+mod parked;
 mod queue_ref;
 mod shown;
 #[cfg(test)]
@@ -675,7 +676,7 @@ impl QueueHandle {
         self.tell_watchers();
     }
 
-    /// Number of ready messages that were deleted with the queue.
+    /// Number of messages that were deleted with the queue: the ready ones and, of a quorum queue, all.
     pub(crate) fn deleted_messages(&self) -> u64 {
         self.deleted_messages.load(Ordering::Relaxed)
     }

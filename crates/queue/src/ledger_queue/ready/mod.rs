@@ -17,6 +17,7 @@ use crate::ledger::Ledger;
 use crate::limits::Length;
 use crate::number_set::NumberSet;
 use crate::parked::Parked;
+use crate::priorities::PRIORITY_DEFAULT;
 
 /// The ready messages of a queue.
 #[derive(Debug)]
@@ -123,6 +124,16 @@ impl ReadyMessages {
     /// The live messages of another priority than the default one.
     pub(crate) fn priorities(&self) -> impl Iterator<Item = (u8, &NumberSet)> {
         self.lanes.iter().flat_map(|lanes| lanes.priorities())
+    }
+
+    /// Number of ready messages that came back, and of those that never did, by priority.
+    pub(crate) fn by_lane(&self) -> (u64, BTreeMap<u8, u64>) {
+        let (returned, mut by_priority) = self.lanes.as_ref().map(|lanes| lanes.sizes()).unwrap_or_default();
+        let default = self.length.messages.saturating_sub(returned + by_priority.values().sum::<u64>());
+        if default > 0 {
+            by_priority.insert(PRIORITY_DEFAULT, default);
+        }
+        (returned, by_priority)
     }
 
     /// Messages left the queue.
