@@ -295,7 +295,7 @@ impl QueueHandle {
     /// Counts messages that died without a dead-letter exchange.
     fn count_dropped(&self, death: Death, runs: &[Run]) {
         if !runs.is_empty() {
-            self.place.metrics().dropped.add(death, runs.iter().map(Run::count).sum());
+            self.place.metrics().dropped.add(self.info.queue_type, death, runs.iter().map(Run::count).sum());
         }
     }
 
