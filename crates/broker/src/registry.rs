@@ -68,20 +68,29 @@ impl Snapshot {
     /// The queues of these vhosts, by name in each.
     pub fn queues_of<'a>(&self, vhosts: impl IntoIterator<Item = &'a str>) -> Vec<QueueRef> {
         let infos = vhosts.into_iter().flat_map(|vhost| self.topology.queues(vhost));
-        let mut wanted: Vec<(QueueId, usize)> = infos.enumerate().map(|(at, info)| (info.id, at)).collect();
-        if wanted.len() < self.queues.len() / WALK_FROM_SHARE {
-            return wanted.iter().filter_map(|(id, _)| self.queues.get(id).cloned()).collect();
+        self.queues_by_id(infos.map(|info| info.id)).collect()
+    }
+
+    /// The queues with these ids that exist, in the order of the ids.
+    pub(crate) fn queues_by_id(&self, ids: impl Iterator<Item = QueueId>) -> impl Iterator<Item = QueueRef> {
+        let mut wanted: Vec<(QueueId, usize)> = ids.enumerate().map(|(at, id)| (id, at)).collect();
+        let mut found = vec![None; wanted.len()];
+        if wanted.len() < WALK_FROM || wanted.len() < self.queues.len() / WALK_FROM_SHARE {
+            for (id, at) in wanted {
+                found[at] = self.queues.get(&id).cloned();
+            }
+            return found.into_iter().flatten();
         }
         // Looking up 100,000 queues one by one takes three times as long as a scan of all.
-        let mut found = vec![None; wanted.len()];
         wanted.sort_unstable();
         let mut wanted = wanted.into_iter().peekable();
         for (id, queue) in &self.queues {
+            while wanted.next_if(|(other, _)| other < id).is_some() {}
             if let Some((_, at)) = wanted.next_if(|(other, _)| other == id) {
                 found[at] = Some(queue.clone());
             }
         }
-        found.into_iter().flatten().collect()
+        found.into_iter().flatten()
     }
 }
 
@@ -160,6 +169,8 @@ pub struct Registry {
 
 /// Above this share of all queues (1 in 8), a scan of all beats looking each one up.
 const WALK_FROM_SHARE: usize = 8;
+/// Below this number, a scan isn't worth sorting what is looked for.
+const WALK_FROM: usize = 1000;
 
 /// Number of parts from which on the remains of a change take too long to be freed in a client's turn.
 const LARGE_FROM: usize = 1000;

@@ -15,6 +15,9 @@ use crate::reply_to::ReplyTarget;
 use crate::shared_messages::SharedMessages;
 use crate::time::Nanos;
 
+/// From this number on, the queues of a route are looked up together.
+const MANY_QUEUES: usize = 1000;
+
 /// Maximum number of routes that one connection remembers.
 const ROUTES_MAX: usize = 1024;
 
@@ -285,7 +288,11 @@ fn queues_of(
     let mut routes = Routes::new();
     let routed = snapshot.router.route_by(vhost, exchange, keys, headers.unwrap_or(&NoHeaders), &mut routes);
     let routed_by = routed.map_err(|_| Refused::no_exchange(vhost, exchange))?;
-    Ok((routes.iter().filter_map(|id| snapshot.queues.get(id).cloned()).collect(), routed_by))
+    let queues = match routes.len() < MANY_QUEUES {
+        true => routes.iter().filter_map(|id| snapshot.queues.get(id).cloned()).collect(),
+        false => snapshot.queues_by_id(routes.iter().copied()).collect(),
+    };
+    Ok((queues, routed_by))
 }
 
 /// The route of a message with further keys (`CC`, `BCC`, `x-cc`), for that message only.

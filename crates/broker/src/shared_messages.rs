@@ -152,9 +152,14 @@ impl SharedMessages {
         if !persistent || queues.len() < 2 && file.is_none() {
             return None;
         }
-        let durable = queues.iter().filter(|queue| queue.is_durable()).count();
+        // One look at each queue: with very many of them each look waits for memory.
+        let (mut durable, mut is_one_stream) = (0, true);
+        for queue in queues.iter().filter(|queue| queue.is_durable()) {
+            durable += 1;
+            is_one_stream &= queue.stream().id() == self.stream.id();
+        }
         let is_worth_it = file.is_some() || durable > self.limits.copied_to_queues_max || batch.has_large();
-        if durable < 2 && file.is_none() || durable == 0 || !is_worth_it || !self.may_share(queues) {
+        if durable < 2 && file.is_none() || durable == 0 || !is_worth_it || !is_one_stream {
             return None;
         }
         let file = file.map(BodyFile::keep);

@@ -7,9 +7,12 @@
 use crate::planted::{Bug, is_planted};
 use crate::tally::Tally;
 
-/// Counts of the live messages that have one.
+/// Counts of the live messages that have one. Most queues have none at all.
 #[derive(Debug, Default)]
-pub struct Attempts {
+pub struct Attempts(Option<Box<Tallies>>);
+
+#[derive(Debug, Default)]
+struct Tallies {
     acquired: Tally,
     failed: Tally,
 }
@@ -79,57 +82,82 @@ pub(crate) fn push_attempts(runs: &mut Vec<AttemptRun>, number: u64, counts: Att
 impl Attempts {
     /// The counts of a message.
     pub fn of(&self, number: u64) -> AttemptCounts {
-        AttemptCounts { acquired: self.acquired.of(number), failed: self.failed.of(number) }
+        self.0.as_ref().map_or_else(AttemptCounts::default, |tallies| AttemptCounts {
+            acquired: tallies.acquired.of(number),
+            failed: tallies.failed.of(number),
+        })
+    }
+
+    fn tallies(&mut self) -> &mut Tallies {
+        self.0.get_or_insert_default()
     }
 
     /// A delivery of the message failed.
     pub(crate) fn fail(&mut self, number: u64) {
-        self.failed.add(number);
+        self.tallies().failed.add(number);
     }
 
     /// The message came back from a consumer. Returns its new counts.
     pub(crate) fn come_back(&mut self, number: u64, failed: bool) -> AttemptCounts {
+        let Tallies { acquired, failed: failures } = self.tallies();
         let acquired = match is_planted(Bug::ForgetAttempt) {
-            false => self.acquired.add(number),
-            true => self.acquired.of(number),
+            false => acquired.add(number),
+            true => acquired.of(number),
         };
-        AttemptCounts { acquired, failed: if failed { self.failed.add(number) } else { self.failed.of(number) } }
+        AttemptCounts { acquired, failed: if failed { failures.add(number) } else { failures.of(number) } }
     }
 
     /// Replaces the counts of these messages by those of a record.
     pub fn replay(&mut self, run: &AttemptRun) {
+        let tallies = self.tallies();
         for number in run.first..=run.last {
-            self.acquired.set(number, run.counts.acquired);
-            self.failed.set(number, run.counts.failed);
+            tallies.acquired.set(number, run.counts.acquired);
+            tallies.failed.set(number, run.counts.failed);
         }
     }
 
     /// Messages left the queue.
+    #[inline]
     pub(crate) fn forget(&mut self, first: u64, last: u64) {
-        self.acquired.forget(first, last);
-        self.failed.forget(first, last);
+        if let Some(tallies) = &mut self.0 {
+            tallies.acquired.forget(first, last);
+            tallies.failed.forget(first, last);
+            self.free_if_empty();
+        }
     }
 
     /// Keeps the counts of these messages only.
     pub fn keep(&mut self, live: impl Fn(u64) -> bool) {
-        self.acquired.keep(&live);
-        self.failed.keep(&live);
+        if let Some(tallies) = &mut self.0 {
+            tallies.acquired.keep(&live);
+            tallies.failed.keep(&live);
+            self.free_if_empty();
+        }
+    }
+
+    fn free_if_empty(&mut self) {
+        self.0.take_if(|tallies| tallies.acquired.is_empty() && tallies.failed.is_empty());
     }
 
     /// Whether no message has been counted.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.acquired.is_empty() && self.failed.is_empty()
+        self.0.is_none()
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        self.acquired.encode(out);
-        self.failed.encode(out);
+        let none = Tallies::default();
+        let tallies = self.0.as_deref().unwrap_or(&none);
+        tallies.acquired.encode(out);
+        tallies.failed.encode(out);
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (acquired, bytes) = Tally::decode(bytes)?;
         let (failed, bytes) = Tally::decode(bytes)?;
-        Some((Self { acquired, failed }, bytes))
+        let mut attempts = Self(Some(Box::new(Tallies { acquired, failed })));
+        attempts.free_if_empty();
+        Some((attempts, bytes))
     }
 }
 

@@ -9,38 +9,41 @@ use crate::effects::{Run, push_run};
 /// Bytes of an encoded message: its number, then the length of its body.
 const ENTRY_BYTES: usize = 12;
 
-/// The parked messages of a queue.
+/// The parked messages of a queue. Most queues have none.
 #[derive(Debug, Default)]
-pub struct Parked {
+pub struct Parked(Option<Box<Messages>>);
+
+#[derive(Debug, Default)]
+struct Messages {
     /// Length of each body, by number.
-    messages: BTreeMap<u64, u32>,
+    sizes: BTreeMap<u64, u32>,
     bytes: u64,
 }
 
 impl Parked {
     /// Number of messages.
     pub fn len(&self) -> u64 {
-        self.messages.len() as u64
+        self.0.as_ref().map_or(0, |messages| messages.sizes.len() as u64)
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.messages.is_empty()
+        self.0.is_none()
     }
 
     /// Body bytes of all.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.0.as_ref().map_or(0, |messages| messages.bytes)
     }
 
     /// The lowest number.
     pub(crate) fn oldest(&self) -> Option<u64> {
-        self.messages.first_key_value().map(|(number, _)| *number)
+        self.0.as_ref()?.sizes.first_key_value().map(|(number, _)| *number)
     }
 
     /// The numbers, the lowest first.
     pub fn numbers(&self) -> impl Iterator<Item = u64> {
-        self.messages.keys().copied()
+        self.0.iter().flat_map(|messages| messages.sizes.keys().copied())
     }
 
     /// Adds the messages of a run. Where their sizes aren't known one by one, each counts with the average.
@@ -55,31 +58,41 @@ impl Parked {
     }
 
     fn insert(&mut self, number: u64, size: u32) {
-        let before = self.messages.insert(number, size);
-        self.bytes += u64::from(size);
-        self.bytes -= u64::from(before.unwrap_or(0));
+        let messages = self.0.get_or_insert_default();
+        let before = messages.sizes.insert(number, size);
+        messages.bytes += u64::from(size);
+        messages.bytes -= u64::from(before.unwrap_or(0));
     }
 
     /// Removes the ones among these. Returns their runs.
     pub fn remove(&mut self, range: RangeInclusive<u64>) -> Vec<Run> {
         let mut runs = Vec::new();
-        for (number, size) in self.messages.extract_if(range, |_, _| true) {
-            self.bytes -= u64::from(size);
+        let Some(messages) = &mut self.0 else { return runs };
+        for (number, size) in messages.sizes.extract_if(range, |_, _| true) {
+            messages.bytes -= u64::from(size);
             push_run(&mut runs, Run { first: number, last: number, bytes: u64::from(size), durable: true });
         }
+        self.free_if_empty();
         runs
     }
 
     /// Keeps these messages only.
     pub fn keep(&mut self, live: impl Fn(u64) -> bool) {
-        self.messages.retain(|number, _| live(*number));
-        self.bytes = self.messages.values().map(|size| u64::from(*size)).sum();
+        if let Some(messages) = &mut self.0 {
+            messages.sizes.retain(|number, _| live(*number));
+            messages.bytes = messages.sizes.values().map(|size| u64::from(*size)).sum();
+            self.free_if_empty();
+        }
+    }
+
+    fn free_if_empty(&mut self) {
+        self.0.take_if(|messages| messages.sizes.is_empty());
     }
 
     /// Appends to `out`: 4 bytes number of messages, and for each 8 bytes number and 4 bytes length of its body.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&(self.messages.len() as u32).to_le_bytes());
-        for (number, size) in &self.messages {
+        out.extend_from_slice(&(self.len() as u32).to_le_bytes());
+        for (number, size) in self.0.iter().flat_map(|messages| &messages.sizes) {
             out.extend_from_slice(&number.to_le_bytes());
             out.extend_from_slice(&size.to_le_bytes());
         }

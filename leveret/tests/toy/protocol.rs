@@ -14,7 +14,10 @@ use leveret_broker::route::Publisher;
 use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX};
 use leveret_broker::ticket::{Awaited, Ticket};
 use leveret_broker::{Nanos, Now, Output, Protocol, Session};
-use leveret_message::{BatchBuilder, Encoding, Envelope, Overlay, StoredMessage, deliver::to_amqp091};
+use leveret_message::{
+    BatchBuilder, Encoding, Envelope, Overlay, StoredMessage,
+    deliver::{Delivery, to_amqp091},
+};
 use leveret_model::{Action, Arguments, DeclareQueue};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Run, Signal};
 use leveret_session::confirms::Confirms;
@@ -198,7 +201,7 @@ impl ToySession {
                 let message = taken.batch.message(taken.index as usize).view();
                 let run = leveret_queue::Taken { count: 1, ..taken.clone() }.run();
                 consumer.held.push(run);
-                let content = to_amqp091(&message, None);
+                let content = to_amqp091(&message, &Delivery::default());
                 let body = String::from_utf8_lossy(&content.body);
                 writeln!(self.client.output.buffer(), "message {} {body}", run.first).expect("memory takes it");
                 self.client.counters.delivered_ack.increment();
