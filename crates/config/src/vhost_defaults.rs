@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VhostDefaults {
     /// `default_queue_type`: the type of queues that are declared without one.
-    pub queue_type: Option<DefaultQueueType>,
+    pub queue_type: DefaultQueueType,
     /// `default_limits.vhosts.*`: the first entry whose pattern matches applies.
     pub limits: BTreeMap<String, DefaultVhostLimits>,
     /// `default_users.*`: all entries whose patterns match apply.
@@ -14,9 +14,10 @@ pub struct VhostDefaults {
 }
 
 /// A type of queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DefaultQueueType {
     /// Classic queues.
+    #[default]
     Classic,
     /// Quorum queues, where durability, auto-delete and exclusiveness of the queue allow it.
     Quorum,

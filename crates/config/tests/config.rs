@@ -280,11 +280,11 @@ fn listeners_with_tls_have_the_same_keys_behind_each_prefix() {
 #[test]
 fn defaults_of_new_vhosts_are_kept_by_name() {
     let mut config = Config::default();
-    assert_eq!(config.vhost_defaults.queue_type, None);
+    assert_eq!(config.vhost_defaults.queue_type, DefaultQueueType::Classic);
     let text = "default_queue_type = rabbit_quorum_queue\ndefault_limits.vhosts.1.pattern = ^qa\ndefault_limits.vhosts.1.max_connections = -1\n\
                 default_users.qa.tags = policymaker, monitoring\ndefault_users.qa.read = ^r\n";
     config.read("rabbitmq.conf", text).unwrap();
-    assert_eq!(config.vhost_defaults.queue_type, Some(DefaultQueueType::Quorum));
+    assert_eq!(config.vhost_defaults.queue_type, DefaultQueueType::Quorum);
     let wrong = error("default_queue_type = stream");
     assert!(wrong.contains("expected classic or quorum, got 'stream'"), "{wrong}");
     let limits = &config.vhost_defaults.limits["1"];

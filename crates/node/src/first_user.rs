@@ -78,8 +78,8 @@ impl FirstUser {
 pub(crate) fn vhost_defaults(configured: &leveret_config::VhostDefaults) -> Result<VhostDefaults, Refused> {
     let mut defaults = VhostDefaults::default();
     defaults.queue_type = match configured.queue_type {
-        Some(DefaultQueueType::Quorum) => QueueType::Quorum,
-        Some(DefaultQueueType::Classic) | None => QueueType::Classic,
+        DefaultQueueType::Quorum => QueueType::Quorum,
+        DefaultQueueType::Classic => QueueType::Classic,
     };
     for (id, limits) in &configured.limits {
         let values = [(MAX_CONNECTIONS, limits.max_connections), (MAX_QUEUES, limits.max_queues)];

@@ -307,11 +307,11 @@ pub(super) const KEYS: &[Key] = &[
         "classic",
         "type of queues that are declared without one, in vhosts that are created from now on",
         |config, _, value| {
-            config.vhost_defaults.queue_type = Some(match value {
+            config.vhost_defaults.queue_type = match value {
                 "classic" | "rabbit_classic_queue" => DefaultQueueType::Classic,
                 "quorum" | "rabbit_quorum_queue" => DefaultQueueType::Quorum,
                 _ => return Err(format!("expected classic or quorum, got '{value}'")),
-            });
+            };
             Ok(())
         },
     ),
