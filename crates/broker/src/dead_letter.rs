@@ -203,7 +203,7 @@ impl Broker {
         }
         group.close(Wait::Confirm);
         for (reason, count) in reasons.into_iter().filter(|_| has_moved) {
-            self.queue_metrics.dead_lettered.add(reason, u64::from(count));
+            self.queue_metrics.dead_lettered.add(queue.info().queue_type, reason, u64::from(count));
         }
     }
 }

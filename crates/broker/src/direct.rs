@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use leveret_log::Wait;
+use leveret_message::deliver::Delivery;
 use leveret_message::headers::Headers;
 use leveret_message::{Batch, BatchBuilder, Envelope, Overlay, StoredMessage};
 use leveret_metrics::{Sizes, Totals};
 use leveret_model::{Arguments, Refused, RefusedKind};
-use leveret_queue::{Departure, GetOutcome, Link, Peeked, Run, Signal};
+use leveret_queue::{Departure, GetOutcome, Link, Peeked, Run, Signal, Taken};
 
 use crate::broker::Broker;
 use crate::headers::MessageHeaders;
@@ -202,7 +203,7 @@ impl Broker {
             GetOutcome::Empty => Got::Empty,
             GetOutcome::Wait => Got::Wait,
             GetOutcome::Message(taken, left) => {
-                let message = self.plain(&taken.batch, taken.index, taken.redelivered);
+                let message = self.delivered(&taken);
                 Got::Message(message, HeldGet(taken.run()), left)
             }
         }
@@ -242,9 +243,24 @@ impl Broker {
 
     /// The message at this index of a batch.
     pub fn plain(&self, batch: &Batch, index: u32, redelivered: bool) -> PlainMessage {
+        self.shown(batch, index, &Delivery { redelivered, ..Delivery::default() })
+    }
+
+    /// A message that was taken, with the counts of its earlier deliveries.
+    fn delivered(&self, taken: &Taken) -> PlainMessage {
+        let delivery = Delivery {
+            redelivered: taken.redelivered,
+            delivery_count: taken.attempts.failed,
+            acquired_count: taken.attempts.acquired,
+            ..Delivery::default()
+        };
+        self.shown(&taken.batch, taken.index, &delivery)
+    }
+
+    fn shown(&self, batch: &Batch, index: u32, delivery: &Delivery) -> PlainMessage {
         let message = batch.message(index as usize).view();
         let (properties, body) = match self.protocols.plain_form() {
-            Some((_, form)) => form.show(&message),
+            Some((_, form)) => form.show(&message, delivery),
             None => (Arguments::default(), message.body.into()),
         };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -254,7 +270,7 @@ impl Broker {
             properties,
             body: Bytes::copy_from_slice(&body),
             in_file: batch.is_in_file(index as usize),
-            redelivered,
+            redelivered: delivery.redelivered,
         }
     }
 }

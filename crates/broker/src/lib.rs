@@ -84,8 +84,8 @@ pub use unauthenticated::{Handshake, Unauthenticated};
 
 /// Types that listings of queues and consumers use.
 pub use leveret_queue::{
-    ConsumerStatus, Count as QueueCount, DeleteIf, GetOutcome, QueueCounts, QueueGauges, QueueRates, QueueState,
-    QueueStatus, QueueWait, WaitReason,
+    ConsumerStatus, Count as QueueCount, DeleteIf, GetOutcome, Peeked, QueueCounts, QueueGauges, QueueRates,
+    QueueState, QueueStatus, QueueWait, QuorumStatus, WaitReason,
 };
 
 /// The reason why a message died.

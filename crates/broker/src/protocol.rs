@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use leveret_message::deliver::Delivery;
 use leveret_message::{Encoding, StoredMessage};
 use leveret_metrics::{SizeTotals, Totals};
 use leveret_model::{Arguments, ConnectionId, Refused};
@@ -67,8 +68,8 @@ pub trait PlainForm {
     /// A property is wrong, or `user_id` names another user.
     fn encode(&self, broker: &Broker, user: &str, properties: &Arguments, now: Now) -> Result<Encoded, Refused>;
 
-    /// The properties of a stored message, and its body.
-    fn show<'a>(&self, message: &StoredMessage<'a>) -> (Arguments, Cow<'a, [u8]>);
+    /// The properties of a stored message as this delivery shows them, and its body.
+    fn show<'a>(&self, message: &StoredMessage<'a>, delivery: &Delivery) -> (Arguments, Cow<'a, [u8]>);
 }
 
 /// The properties of a message that is published without a connection, in the form in which they are stored.

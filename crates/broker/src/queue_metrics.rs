@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use leveret_message::Reason;
 use leveret_metrics::Counter;
-use leveret_model::Durability;
+use leveret_model::{Durability, QueueType};
 use leveret_queue::{QueueGauges, WaitReason, Waits};
 use parking_lot::{Mutex, RwLock};
 
@@ -26,20 +26,20 @@ pub struct QueueMetrics {
     pub dropped: Deaths,
 }
 
-/// Messages by the reason of their death.
+/// Messages by the type of their queue and the reason of their death.
 #[derive(Debug, Default)]
-pub struct Deaths([Counter; 4]);
+pub struct Deaths([[Counter; 4]; QueueType::ALL.len()]);
 
 impl Deaths {
-    pub(crate) fn add(&self, reason: Reason, count: u64) {
+    pub(crate) fn add(&self, queue_type: QueueType, reason: Reason, count: u64) {
         if count > 0 {
-            self.0[reason as usize].add(count);
+            self.0[queue_type as usize][reason as usize].add(count);
         }
     }
 
-    /// Number of messages that died for this reason.
-    pub fn of(&self, reason: Reason) -> u64 {
-        self.0[reason as usize].value()
+    /// Number of messages in queues of this type that died for this reason.
+    pub fn of(&self, queue_type: QueueType, reason: Reason) -> u64 {
+        self.0[queue_type as usize][reason as usize].value()
     }
 }
 

@@ -5,10 +5,22 @@ use std::collections::BTreeMap;
 /// Settings in [`crate::Config::vhost_defaults`]. Entries are in the order of their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VhostDefaults {
+    /// `default_queue_type`: the type of queues that are declared without one.
+    pub queue_type: DefaultQueueType,
     /// `default_limits.vhosts.*`: the first entry whose pattern matches applies.
     pub limits: BTreeMap<String, DefaultVhostLimits>,
     /// `default_users.*`: all entries whose patterns match apply.
     pub users: BTreeMap<String, DefaultVhostUser>,
+}
+
+/// A type of queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DefaultQueueType {
+    /// Classic queues.
+    #[default]
+    Classic,
+    /// Quorum queues, where durability, auto-delete and exclusiveness of the queue allow it.
+    Quorum,
 }
 
 /// Limits of new vhosts.

@@ -1,6 +1,8 @@
 //! Files and `--set` as users write them.
 
-use leveret_config::{Config, DiskFreeLimit, KeyState, Listener, LogLevel, MemoryWatermark, TlsVersion, documented};
+use leveret_config::{
+    Config, DefaultQueueType, DiskFreeLimit, KeyState, Listener, LogLevel, MemoryWatermark, TlsVersion, documented,
+};
 
 fn read(text: &str) -> Config {
     let mut config = Config::default();
@@ -161,7 +163,7 @@ fn a_refused_key_accepts_a_value_that_changes_nothing() {
         ("prometheus.ssl.crl_check = false", "prometheus.ssl.crl_check = peer"),
         ("log.syslog.ssl_options.crl_check = false", "log.syslog.ssl_options.crl_check = true"),
         ("log.syslog.ssl_options.depth = 10", "log.syslog.ssl_options.depth = 1"),
-        ("default_queue_type = classic", "default_queue_type = quorum"),
+        ("queue_types.quorum.enabled = true", "queue_types.quorum.enabled = false"),
         (
             "password_hashing_module = rabbit_password_hashing_sha256",
             "password_hashing_module = rabbit_password_hashing_md5",
@@ -278,9 +280,13 @@ fn listeners_with_tls_have_the_same_keys_behind_each_prefix() {
 #[test]
 fn defaults_of_new_vhosts_are_kept_by_name() {
     let mut config = Config::default();
-    let text = "default_limits.vhosts.1.pattern = ^qa\ndefault_limits.vhosts.1.max_connections = -1\n\
+    assert_eq!(config.vhost_defaults.queue_type, DefaultQueueType::Classic);
+    let text = "default_queue_type = rabbit_quorum_queue\ndefault_limits.vhosts.1.pattern = ^qa\ndefault_limits.vhosts.1.max_connections = -1\n\
                 default_users.qa.tags = policymaker, monitoring\ndefault_users.qa.read = ^r\n";
     config.read("rabbitmq.conf", text).unwrap();
+    assert_eq!(config.vhost_defaults.queue_type, DefaultQueueType::Quorum);
+    let wrong = error("default_queue_type = stream");
+    assert!(wrong.contains("expected classic or quorum, got 'stream'"), "{wrong}");
     let limits = &config.vhost_defaults.limits["1"];
     assert_eq!((&*limits.pattern, limits.max_connections, limits.max_queues), ("^qa", Some(-1), None));
     let user = &config.vhost_defaults.users["qa"];

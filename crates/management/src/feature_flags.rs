@@ -47,7 +47,7 @@ const NOT_BUILT: &[(&str, &str)] = &[
     ("tracking_records_in_ets", "it is about RabbitMQ's own tables"),
 ];
 
-const QUORUM: &str = "quorum queues aren't built yet";
+const QUORUM: &str = "quorum queues of several members aren't built yet";
 const STREAM: &str = "streams aren't built yet";
 
 /// Features that RabbitMQ deprecates: whether it still permits them by default, and whether we have them.

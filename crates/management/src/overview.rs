@@ -1,7 +1,7 @@
 //! `/api/overview` and other routes about the node as a whole.
 
 use axum::response::IntoResponse;
-use leveret_model::{ExchangeType, QueueType};
+use leveret_model::ExchangeType;
 use leveret_node::Listening;
 use serde_json::{Map, Value, json};
 
@@ -83,7 +83,7 @@ pub(crate) async fn overview(call: Call) -> HandlerResult {
         "cluster_name": api.cluster_name(),
         "cluster_tags": {},
         "node_tags": {},
-        "default_queue_type": QueueType::default().name(),
+        "default_queue_type": api.node().vhost_defaults().queue_type.name(),
         "disable_stats": false,
         "enable_queue_totals": false,
         "is_op_policy_updating_enabled": true,

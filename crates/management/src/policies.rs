@@ -56,13 +56,8 @@ pub(crate) async fn change_quorum(call: Call) -> HandlerResult {
             "Broker settings disallow quorum queue replica operations.",
             "quorum_queue_replica_operations",
         )),
-        false => quorum(call).await,
+        false => Err(Error::NotImplemented("quorum queues of several members aren't built yet".to_owned())),
     }
-}
-
-/// Requests about members of quorum queues.
-pub(crate) async fn quorum(_: Call) -> HandlerResult {
-    Err(Error::NotImplemented("quorum queues aren't built yet".to_owned()))
 }
 
 /// Requests about streams.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_model::{Command, QueueType, Topology, VhostSettings};
+use leveret_model::{Command, QueueType, Topology, VhostDefaults, VhostSettings};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -40,7 +40,7 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
     let topology = call.staged();
     let is_new = topology.vhost(name).is_none();
     let defaults = call.api.node().vhost_defaults();
-    let settings = settings(topology.vhost_settings(name), &body)?;
+    let settings = settings(topology.vhost_settings(name), defaults, &body)?;
     let mut commands = Vec::new();
     if is_new {
         commands.push(Command::CreateVhost { name: name.into() });
@@ -112,9 +112,10 @@ pub(crate) async fn start(call: Call) -> HandlerResult {
 /// The body asks for something unsupported or invalid.
 pub(crate) fn settings(
     current: Option<&Arc<VhostSettings>>,
+    defaults: &VhostDefaults,
     body: &Map<String, Value>,
 ) -> Result<VhostSettings, Error> {
-    let mut settings = current.map_or_else(VhostSettings::default, |current| VhostSettings::clone(current));
+    let mut settings = current.map_or_else(|| defaults.settings(), |current| VhostSettings::clone(current));
     if let Some(description) = body.get("description") {
         settings.description = match description {
             Value::String(text) => text.as_str().into(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Command, LimitOwner, Pattern, PutUser, Refused, SetPermissions, Topology};
+use crate::{Command, LimitOwner, Pattern, PutUser, QueueType, Refused, SetPermissions, Topology, VhostSettings};
 
 /// Limits by name.
 type Limits = Vec<(Arc<str>, i64)>;
@@ -10,6 +10,8 @@ type Limits = Vec<(Arc<str>, i64)>;
 /// Defaults by patterns of vhost names.
 #[derive(Clone, Debug, Default)]
 pub struct VhostDefaults {
+    /// The type of queues that are declared without one.
+    pub queue_type: QueueType,
     limits: Vec<(Pattern, Limits)>,
     users: Vec<(Pattern, VhostUser)>,
 }
@@ -50,6 +52,11 @@ impl VhostDefaults {
         }
         self.users.push((Pattern::new(pattern, &object, "vhost")?, user));
         Ok(())
+    }
+
+    /// The settings of a new vhost that names none.
+    pub fn settings(&self) -> VhostSettings {
+        VhostSettings { default_queue_type: self.queue_type.name().into(), ..VhostSettings::default() }
     }
 
     /// The names of all users that a new vhost may get.

@@ -1,7 +1,8 @@
 use leveret_auth::{HASHING_SHA256, hash_password, random_salt};
+use leveret_config::DefaultQueueType;
 use leveret_model::{
-    Command, MAX_CONNECTIONS, MAX_QUEUES, PutUser, Refused, SetPermissions, Topology, VhostDefaults, VhostSettings,
-    VhostUser,
+    Command, MAX_CONNECTIONS, MAX_QUEUES, PutUser, QueueType, Refused, SetPermissions, Topology, VhostDefaults,
+    VhostSettings, VhostUser,
 };
 
 /// The user that a node creates on an empty data directory, and the vhost that it may use.
@@ -57,7 +58,7 @@ impl FirstUser {
             read: self.read.clone(),
         };
         let vhost = Command::CreateVhost { name: self.vhost.as_str().into() };
-        let settings = VhostSettings { description: "Default virtual host".into(), ..VhostSettings::default() };
+        let settings = VhostSettings { description: "Default virtual host".into(), ..defaults.settings() };
         let described = Command::SetVhost { name: self.vhost.as_str().into(), settings };
         let mut commands = vec![vhost, described, Command::PutUser(user)];
         // Every model begins with the vhost "/".
@@ -76,6 +77,10 @@ impl FirstUser {
 /// A pattern is invalid.
 pub(crate) fn vhost_defaults(configured: &leveret_config::VhostDefaults) -> Result<VhostDefaults, Refused> {
     let mut defaults = VhostDefaults::default();
+    defaults.queue_type = match configured.queue_type {
+        DefaultQueueType::Quorum => QueueType::Quorum,
+        DefaultQueueType::Classic => QueueType::Classic,
+    };
     for (id, limits) in &configured.limits {
         let values = [(MAX_CONNECTIONS, limits.max_connections), (MAX_QUEUES, limits.max_queues)];
         let values = values.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));

@@ -68,7 +68,7 @@ pub use place::{LatestPlace, Place, Watermarks};
 pub use priorities::Priorities;
 pub use queue::Queue;
 pub use shared::{References, SharedCounts};
-pub use status::{ConsumerStatus, QueueStatus};
+pub use status::{ConsumerStatus, QueueStatus, QuorumStatus};
 pub use stored_reads::StoredRead;
 pub use wait::{QueueWait, WaitReason};
 

@@ -1,5 +1,6 @@
 //! A queue as operators see it: counts, conservation, and why it or a consumer waits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::answers::QueueState;
@@ -43,6 +44,21 @@ pub struct ConsumerStatus {
     pub latency: LatencyBuckets,
 }
 
+/// The part of a listing that only quorum queues have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QuorumStatus {
+    /// Number of failed deliveries after which a message leaves; `None` is unlimited.
+    pub delivery_limit: Option<u64>,
+    /// Number of ready messages that came back from a consumer.
+    pub returned: u64,
+    /// Number of ready messages of each priority that never came back, for priorities that have some.
+    pub by_priority: BTreeMap<u8, u64>,
+    /// Messages that came to their delivery limit and were set aside.
+    pub parked: u64,
+    /// Their body bytes.
+    pub parked_bytes: u64,
+}
+
 /// A queue as a listing shows it.
 #[derive(Debug, Clone)]
 pub struct QueueStatus {
@@ -80,4 +96,6 @@ pub struct QueueStatus {
     pub volatile_bytes: u64,
     /// Number of its messages whose bodies are in memory.
     pub in_memory: u64,
+    /// The part that only a quorum queue has.
+    pub quorum: Option<QuorumStatus>,
 }

@@ -33,8 +33,8 @@ impl PlainForm for Amqp091Protocol {
         Ok(Encoded { encoding: Encoding::Amqp091, properties: encoded, overlay, persistent, priority, expiry_ms })
     }
 
-    fn show<'a>(&self, message: &StoredMessage<'a>) -> (Arguments, Cow<'a, [u8]>) {
-        let Amqp091 { properties, body } = to_amqp091(message, &Delivery::default());
+    fn show<'a>(&self, message: &StoredMessage<'a>, delivery: &Delivery) -> (Arguments, Cow<'a, [u8]>) {
+        let Amqp091 { properties, body } = to_amqp091(message, delivery);
         (shown(&properties), body)
     }
 }

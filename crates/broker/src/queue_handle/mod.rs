@@ -40,6 +40,7 @@ mod asked;
 mod checkpoint;
 mod groups;
 mod moves;
+mod parked;
 mod queue_ref;
 mod shown;
 #[cfg(test)]
@@ -294,7 +295,7 @@ impl QueueHandle {
     /// Counts messages that died without a dead-letter exchange.
     fn count_dropped(&self, death: Death, runs: &[Run]) {
         if !runs.is_empty() {
-            self.place.metrics().dropped.add(death, runs.iter().map(Run::count).sum());
+            self.place.metrics().dropped.add(self.info.queue_type, death, runs.iter().map(Run::count).sum());
         }
     }
 
@@ -679,7 +680,7 @@ impl QueueHandle {
         self.tell_watchers();
     }
 
-    /// Number of ready messages that were deleted with the queue.
+    /// Number of messages that were deleted with the queue: the ready ones and, of a quorum queue, all.
     pub(crate) fn deleted_messages(&self) -> u64 {
         self.deleted_messages.load(Ordering::Relaxed)
     }

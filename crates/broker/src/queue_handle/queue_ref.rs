@@ -1,7 +1,7 @@
 //! A queue as everything outside this module refers to it, wherever it is.
 //!
 //! Callers make calls and know no lock. A queue elsewhere will be another variant of [`Where`]: its calls are the arms that the
-//! compiler then misses here. Five calls return [`QueueAnswer`], since only a queue on this node can answer them at once.
+//! compiler then misses here. Six calls return [`QueueAnswer`], since only a queue on this node can answer them at once.
 
 use std::sync::Arc;
 
@@ -212,6 +212,15 @@ impl QueueRef {
         })
     }
 
+    /// Deletes the parked ones of the messages with these numbers. The answer is how many, and the ticket that its publication
+    /// waits for.
+    pub fn drop_parked(&self, first: u64, last: u64) -> QueueAnswer<(u64, Ticket)> {
+        pass!(self, queue => match queue.answers_late() {
+            false => QueueAnswer::Now(queue.drop_parked(first, last)),
+            true => queue.answer_late(move |queue| queue.drop_parked(first, last)),
+        })
+    }
+
     /// Adds a consumer.
     ///
     /// # Errors
@@ -308,7 +317,7 @@ impl QueueRef {
         pass!(self, queue => queue.clone())
     }
 
-    /// Number of ready messages that were deleted with the queue.
+    /// Number of messages that were deleted with the queue: the ready ones and, of a quorum queue, all.
     pub fn deleted_messages(&self) -> u64 {
         pass!(self, queue => queue.deleted_messages())
     }
@@ -410,6 +419,16 @@ impl QueueRef {
     /// See [`leveret_queue::Queue::peek`].
     pub fn peek(&self, offset: u64, count: usize) -> Vec<Peeked> {
         pass!(self, queue => queue.peek(offset, count))
+    }
+
+    /// Number and body bytes of its parked messages.
+    pub fn parked(&self) -> (u64, u64) {
+        pass!(self, queue => queue.parked())
+    }
+
+    /// See [`leveret_queue::Queue::peek_parked`].
+    pub fn peek_parked(&self, offset: u64, count: usize) -> Vec<Peeked> {
+        pass!(self, queue => queue.peek_parked(offset, count))
     }
 
     /// The property `timestamp` of the next message, in seconds since the Unix epoch; `None` while the message is only on disk.

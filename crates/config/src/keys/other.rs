@@ -23,7 +23,7 @@ const OFF: &[&str] = &["false"];
 const ERLANG: &str = "it tunes the Erlang runtime";
 const REMOVED: &str = "RabbitMQ removed it";
 const CLUSTER: &str = "there is no clustering yet";
-const QUORUM: &str = "there are no quorum queues yet";
+const QUORUM: &str = "quorum queues have no such setting yet";
 const TUNING: &str = "it tunes how RabbitMQ stores or sends";
 const TLS: &str = "the handshake has fixed settings";
 const WEAKER: &str = "clients that it should refuse could log in";
@@ -206,7 +206,7 @@ pub(super) const KEYS: &[Other] = &[
     not_yet("product.**", "see identity.rabbitmq_compatible"),
     not_yet("prometheus.filter_aggregated_queue_metrics_pattern", "every queue is counted"),
     refused_but("queue_types.classic.enabled", &["true"], "classic queues could still be declared"),
-    not_yet("queue_types.quorum.enabled", QUORUM),
+    refused_but("queue_types.quorum.enabled", &["true"], "quorum queues could still be declared"),
     not_yet("queue_types.stream.enabled", PROTOCOL),
     not_yet("quorum_queue.**", QUORUM),
     not_yet("raft.**", QUORUM),
@@ -233,7 +233,6 @@ pub(super) const KEYS: &[Other] = &[
     refused_but("ranch_connection_max", &["infinity"], "the limit would not be enforced; max_connections is"),
     refused("default_limits.**", LIMIT),
     refused("default_policies.**", "there are no policies yet"),
-    refused_but("default_queue_type", &["classic", "rabbit_classic_queue"], "there are classic queues only"),
     obsolete("definitions.hashing.algorithm", "definitions are compared by their SHA-256"),
     obsolete("definitions.tls.**", "definitions are loaded from local files only, which needs no TLS"),
     refused("definitions.**", "definitions are loaded from local files only"),

@@ -1,6 +1,7 @@
 use super::{Key, Set};
 use crate::config::{DiskFreeLimit, Durability, Listener, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
 use crate::units::{boolean, bytes, float, integer, milliseconds};
+use crate::vhost_defaults::DefaultQueueType;
 
 pub(super) const fn key(
     name: &'static str,
@@ -296,6 +297,20 @@ pub(super) const KEYS: &[Key] = &[
                 "os" => Durability::Os,
                 "memory" => Durability::Memory,
                 _ => return Err(format!("expected synced, os or memory, got '{value}'")),
+            };
+            Ok(())
+        },
+    ),
+    key(
+        "default_queue_type",
+        "classic or quorum",
+        "classic",
+        "type of queues that are declared without one, in vhosts that are created from now on",
+        |config, _, value| {
+            config.vhost_defaults.queue_type = match value {
+                "classic" | "rabbit_classic_queue" => DefaultQueueType::Classic,
+                "quorum" | "rabbit_quorum_queue" => DefaultQueueType::Quorum,
+                _ => return Err(format!("expected classic or quorum, got '{value}'")),
             };
             Ok(())
         },

@@ -1,9 +1,9 @@
-//! Commands for replicated queues, which aren't supported yet: for other queues they are refused as in RabbitMQ.
+//! Commands for replicated queues: for other queues they are refused as in RabbitMQ.
 
 use serde_json::json;
 
 use super::{CHECK, Command, CommandGroup};
-use crate::answer::CommandOutput;
+use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
 use crate::client::word;
 use crate::failure::Failure;
@@ -15,6 +15,10 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "reclaim_quorum_memory", CommandGroup::Operations, "<queue>", "Frees memory of a quorum queue, and refuses other queues", reclaim).in_vhost(),
     Command::new(CHECK, "check_if_new_quorum_queue_replicas_have_finished_initial_sync", CommandGroup::Monitoring, "", "Exits with a non-zero code if a replica of a quorum queue hasn't caught up yet", new_replicas),
 ];
+
+const QUORUM: &str = "quorum";
+/// The columns of a member.
+const MEMBER: [&str; 3] = ["Node Name", "Raft State", "Membership"];
 
 /// The type of a queue.
 fn kind(call: &Call<'_>, queue: &str, absent: Failure) -> Result<String, Failure> {
@@ -28,7 +32,12 @@ fn quorum_status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     call.say(&format!("Status of queue {queue} on node {name} ..."));
     let absent = Failure::Data(format!("queue '{queue}' was not found in virtual host '{vhost}'"));
     let kind = kind(call, &queue, absent)?;
-    Err(Failure::check(&format!("Cannot get quorum status of a {kind} queue")))
+    if kind != QUORUM {
+        return Err(Failure::check(&format!("Cannot get quorum status of a {kind} queue")));
+    }
+    let path = format!("/api/queues/quorum/{}/{}/status", word(&vhost), word(&queue));
+    let members = call.node()?.find(&path)?.and_then(|found| found.as_array().cloned()).unwrap_or_default();
+    Ok(Rows::pick(&MEMBER.map(str::to_owned), members).into())
 }
 
 fn stream_status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
@@ -44,6 +53,10 @@ fn reclaim(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     call.say(&format!("Will garbage collect quorum queue {queue} ..."));
     let absent = Failure::check(&format!("Target queue was not found in virtual host '{vhost}'"));
     let kind = kind(call, &queue, absent)?;
+    if kind == QUORUM {
+        // There is nothing to free: memory of messages that left is free at once.
+        return Ok(CommandOutput::Done);
+    }
     Err(Failure::check(&format!("This operation is not applicable to {kind} queues")))
 }
 

@@ -72,7 +72,7 @@ impl Plan {
             plan.users(document, topology)?;
             plan.vhosts(document, topology, defaults)?;
         } else {
-            plan.settings_of(document, scope, topology)?;
+            plan.settings_of(document, scope, topology, defaults)?;
         }
         plan.check_vhosts(document, scope, topology)?;
         if *scope == Scope::Cluster {
@@ -142,7 +142,7 @@ impl Plan {
                 let commands = defaults.commands(name, topology, |user| self.makes_user(user));
                 self.commands.extend(commands);
             }
-            self.settings(name, entry, topology)?;
+            self.settings(name, entry, topology, defaults)?;
             self.limits(LimitOwner::Vhost(name.into()), entry.get("limits"))?;
             Ok(())
         })
@@ -153,14 +153,26 @@ impl Plan {
     }
 
     /// A document of one vhost has the vhost's metadata at its top level.
-    fn settings_of(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
+    fn settings_of(
+        &mut self,
+        document: &Document<'_>,
+        scope: &Scope,
+        topology: &Topology,
+        defaults: &VhostDefaults,
+    ) -> Result<(), Error> {
         let Scope::Vhost(name) = scope else { return Ok(()) };
         let settings = document.settings();
-        self.settings(name, &settings, topology)?;
+        self.settings(name, &settings, topology, defaults)?;
         self.limits(LimitOwner::Vhost(name.as_str().into()), settings.get("limits"))
     }
 
-    fn settings(&mut self, name: &str, entry: &Entry, topology: &Topology) -> Result<(), Error> {
+    fn settings(
+        &mut self,
+        name: &str,
+        entry: &Entry,
+        topology: &Topology,
+        defaults: &VhostDefaults,
+    ) -> Result<(), Error> {
         let mut given = entry.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
         for key in ["description", "tags", "default_queue_type"] {
             if let Some(value) = entry.get(key) {
@@ -173,7 +185,7 @@ impl Plan {
         }
         given.remove("tracing");
         let current = topology.vhost_settings(name);
-        let settings = vhosts::settings(current, &given)?;
+        let settings = vhosts::settings(current, defaults, &given)?;
         if current.is_none_or(|current| **current != settings) {
             self.commands.push(Command::SetVhost { name: name.into(), settings });
         }
@@ -241,11 +253,18 @@ impl Plan {
             if topology.queue(vhost, name).is_some() {
                 return Ok(());
             }
-            let arguments = fields::arguments(entry)?;
+            let mut arguments = fields::arguments(entry)?;
             let kind = arguments.get("x-queue-type").and_then(|kind| kind.as_str()).map(str::to_owned);
             let kind = match kind {
                 Some(kind) => kind,
-                None => fields::text_or(entry, "type", QueueType::default().name())?.to_owned(),
+                None => {
+                    // Without it the queue would get the default type of its vhost.
+                    let kind = fields::text_or(entry, "type", QueueType::default().name())?.to_owned();
+                    if entry.contains_key("type") && QueueType::parse(&kind).is_some() {
+                        arguments = arguments.with("x-queue-type", kind.as_str().into());
+                    }
+                    kind
+                }
             };
             if is_unbuilt(&kind) {
                 self.refuse(&format!("{kind} queue"), vhost, entry);

@@ -81,6 +81,7 @@ fn table() -> String {
     table.group("rabbitmq_cluster_", &cluster::BINDINGS, "");
     table.group(rabbitmq, &memory::MEMORY, "memory");
     table.group(own::PREFIX, &own::OWN, BOTH);
+    table.group(own::PREFIX, &own::OF_QUEUES, "each");
     for (name, kind, help, label) in own::LABELLED {
         let label = if kind == Kind::Histogram { "le" } else { label };
         table.row(&format!("{}{name}", own::PREFIX), kind, label, BOTH, help);

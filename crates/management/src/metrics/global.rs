@@ -8,7 +8,7 @@ use leveret_model::QueueType;
 
 use super::node::Node;
 
-/// The label of all queues, as long as counters aren't kept by type.
+/// The label of counters that connections keep for queues of all types together.
 const QUEUE_TYPE: &str = QueueType::Classic.label();
 
 /// A family by protocol.
@@ -165,7 +165,15 @@ pub(super) const DEATHS: &[(&str, &str, Death)] = &[
         "Total number of messages dead-lettered due to basic.reject or basic.nack",
         Death::Rejected,
     ),
+    (
+        "global_messages_dead_lettered_delivery_limit_total",
+        "Total number of messages dead-lettered due to delivery-limit exceeded",
+        Death::DeliveryLimit,
+    ),
 ];
+
+/// The queue types that count deaths. Only quorum queues have a delivery limit.
+const MORTAL: [QueueType; 2] = [QueueType::Classic, QueueType::Quorum];
 
 /// The labels of [`DEATHS`].
 pub(super) const DEATH_LABELS: [&str; 2] = ["queue_type", "dead_letter_strategy"];
@@ -177,9 +185,12 @@ pub(super) fn write_deaths(node: &Node, text: &mut Text) {
     for (name, help, death) in DEATHS {
         let name = Name("rabbitmq_", name);
         text.family(name, Counter, help);
-        for (strategy, deaths) in [("at_most_once", &metrics.dead_lettered), ("disabled", &metrics.dropped)] {
-            let labels = [(DEATH_LABELS[0], QUEUE_TYPE), (DEATH_LABELS[1], strategy)];
-            text.sample(name, &labels, deaths.of(*death));
+        let has = |queue_type: &QueueType| *death != Death::DeliveryLimit || *queue_type == QueueType::Quorum;
+        for queue_type in MORTAL.into_iter().filter(has) {
+            for (strategy, deaths) in [("at_most_once", &metrics.dead_lettered), ("disabled", &metrics.dropped)] {
+                let labels = [(DEATH_LABELS[0], queue_type.label()), (DEATH_LABELS[1], strategy)];
+                text.sample(name, &labels, deaths.of(queue_type, *death));
+            }
         }
     }
 }

@@ -135,6 +135,7 @@ impl Port {
                 group.totals(PREFIX, &node, text);
             }
             exchanges::EXCHANGES.totals(PREFIX, &node, text);
+            own::OF_QUEUES.totals(own::PREFIX, &node, text);
         });
         self.finish(page, "aggregated", "default", began)
     }
@@ -150,6 +151,7 @@ impl Port {
         for group in groups.into_iter().chain([&queues::PUBLISHED_BY_EXCHANGE]) {
             page.add(group.objects(PREFIX, rows.clone()));
         }
+        page.add(own::OF_QUEUES.objects(own::PREFIX, rows));
         let connections = Arc::new(connections);
         for group in [&clients::BYTES, &clients::CONNECTIONS] {
             page.add(group.objects(PREFIX, connections.clone()));

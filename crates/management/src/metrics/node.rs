@@ -7,6 +7,7 @@ use leveret_metrics::{HistogramTotals, Kind, Totals};
 
 use super::clients::ClientSums;
 use super::family::{Family, Group};
+use super::own;
 use crate::api::Api;
 use crate::process;
 
@@ -19,6 +20,8 @@ pub(super) struct Node {
     pub queues: QueueSums,
     /// Number of queues.
     pub queue_count: u64,
+    /// Number and body bytes of parked messages.
+    pub parked: (u64, u64),
     pub open_connections: u64,
     pub statuses: Vec<ConnectionStatus>,
     pub clients: ClientSums,
@@ -48,6 +51,7 @@ pub(super) struct LogFigures {
 impl Node {
     pub(super) fn read(api: &Api, clients: ClientSums) -> Self {
         let broker = api.broker();
+        let snapshot = broker.registry.snapshot_full();
         let by_protocol = broker.totals_by_protocol();
         let log = broker.commit.inspect(|log| log.statistics().clone());
         let log = LogFigures {
@@ -68,7 +72,8 @@ impl Node {
                 .fold(Totals::default(), |sum, protocol| sum.plus(&protocol.totals)),
             by_protocol,
             queues: broker.queue_metrics.sums(),
-            queue_count: broker.registry.snapshot().queues.len() as u64,
+            queue_count: snapshot.queues.len() as u64,
+            parked: own::parked(&snapshot),
             open_connections: clients.connections,
             statuses: broker.connection_statuses(),
             clients,

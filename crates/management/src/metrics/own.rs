@@ -1,15 +1,19 @@
 //! Families that only we have: durability, waits, syncs, links.
 
+use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::quota::Kind as Counted;
+use leveret_broker::registry::Snapshot;
 use leveret_broker::{ConnectionState, WaitReason};
 use leveret_metrics::Kind::{Counter, Gauge, Histogram, Untyped};
 use leveret_metrics::{Kind, Name, Text};
-use leveret_model::Durability;
+use leveret_model::{Durability, QueueType};
 
 use super::family::{Family, Group};
 use super::node::Node;
+use super::queues;
 
 type Of = Family<()>;
+type OfQueue = Family<QueueRef>;
 
 /// Families without labels.
 pub(super) const OWN: Group<()> = Group {
@@ -50,6 +54,40 @@ pub(super) const OWN: Group<()> = Group {
         }),
     ],
 };
+
+/// Families of single queues, which only quorum queues have.
+pub(super) const OF_QUEUES: Group<QueueRef> = Group {
+    name: "queue_metrics",
+    labels: queues::LABELS,
+    label: queues::labels,
+    families: &[
+        OfQueue::both(
+            "queue_messages_parked",
+            Gauge,
+            "Messages that came to the delivery limit of a quorum queue and were set aside",
+            |node| node.parked.0.into(),
+            |queue| is_quorum(queue).then(|| queue.parked().0.into()),
+        ),
+        OfQueue::both(
+            "queue_messages_parked_bytes",
+            Gauge,
+            "Size in bytes of these messages",
+            |node| node.parked.1.into(),
+            |queue| is_quorum(queue).then(|| queue.parked().1.into()),
+        ),
+    ],
+};
+
+fn is_quorum(queue: &QueueRef) -> bool {
+    queue.info().queue_type() == QueueType::Quorum
+}
+
+/// Number and body bytes of all parked messages. Only quorum queues are asked: no sum is kept, because gauges are written
+/// at every call of a queue and parked messages are rare.
+pub(super) fn parked(queues: &Snapshot) -> (u64, u64) {
+    let each = queues.queues.values().filter(|queue| is_quorum(queue)).map(QueueRef::parked);
+    each.fold((0, 0), |(messages, bytes), (more, further)| (messages + more, bytes + further))
+}
 
 fn in_state(node: &Node, state: ConnectionState) -> u64 {
     node.statuses.iter().filter(|status| status.state == state).count() as u64

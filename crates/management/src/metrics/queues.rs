@@ -7,6 +7,7 @@ use leveret_broker::queue_metrics::{in_memory_bytes, persistent_bytes};
 use leveret_broker::registry::Snapshot;
 use leveret_metrics::Kind::{Counter, Gauge};
 use leveret_metrics::Sample;
+use leveret_model::QueueType;
 
 use super::family::{Family, Group};
 use crate::queues::consumer_capacity;
@@ -14,10 +15,15 @@ use crate::queues::consumer_capacity;
 type Of = Family<QueueRef>;
 
 /// The labels of a queue.
-const LABELS: &[&str] = &["vhost", "queue"];
+pub(super) const LABELS: &[&str] = &["vhost", "queue"];
 
-fn labels(queue: &QueueRef) -> Vec<&str> {
+pub(super) fn labels(queue: &QueueRef) -> Vec<&str> {
     vec![&queue.info().vhost, &queue.info().name]
+}
+
+/// Whether the queue has the families that RabbitMQ has for classic queues only.
+fn is_classic(queue: &QueueRef) -> bool {
+    queue.info().queue_type() == QueueType::Classic
 }
 
 /// The queues of these vhosts (of all if empty); with `name` only the queues with that name.
@@ -85,7 +91,7 @@ pub(super) const SIZES: Group<QueueRef> = Group {
             "queue_head_message_timestamp",
             Gauge,
             "Timestamp of the first message in the queue, if any and while it is in memory",
-            |queue| queue.head_timestamp().map(Sample::from),
+            |queue| is_classic(queue).then(|| queue.head_timestamp().map(Sample::from)).flatten(),
         ),
         Of::both(
             "queue_process_memory_bytes",
@@ -113,14 +119,14 @@ pub(super) const SIZES: Group<QueueRef> = Group {
             Gauge,
             "Ready messages stored in memory",
             |node| node.queues.in_memory_ready.into(),
-            |queue| Some(queue.gauges().in_memory.min(queue.gauges().ready).into()),
+            |queue| is_classic(queue).then(|| queue.gauges().in_memory.min(queue.gauges().ready).into()),
         ),
         Of::both(
             "queue_messages_unacked_ram",
             Gauge,
             "Unacknowledged messages stored in memory",
             |node| node.queues.gauges.in_memory.saturating_sub(node.queues.in_memory_ready).into(),
-            |queue| Some(queue.gauges().in_memory.saturating_sub(queue.gauges().ready).into()),
+            |queue| is_classic(queue).then(|| queue.gauges().in_memory.saturating_sub(queue.gauges().ready).into()),
         ),
         Of::both(
             "queue_messages_persistent",

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use leveret_broker::Peeked;
 use leveret_broker::direct::PlainMessage;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_model::Action;
@@ -20,36 +21,57 @@ const COUNT_DEFAULT: usize = 20;
 /// Approximate limit of the bodies in one response, in bytes.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
+/// The part of a list of messages that a request asks for, and how these are shown.
+pub(super) struct Page {
+    pub(super) offset: u64,
+    pub(super) count: usize,
+    /// Bytes of each payload, at most.
+    pub(super) truncate: usize,
+    pub(super) encoding: Encoding,
+}
+
+impl Page {
+    /// # Errors
+    /// A parameter is wrong.
+    pub(super) fn of(call: &Call, truncate: usize) -> Result<Self, Error> {
+        let number = |key: &str, default: usize| match call.query.get(key) {
+            None => Ok(default),
+            Some(text) => text.parse().map_err(|_| Error::BadRequestOf(json!(["not_integer", text]))),
+        };
+        Ok(Self {
+            offset: number("offset", 0)? as u64,
+            count: number("count", COUNT_DEFAULT)?.min(COUNT_MAX),
+            truncate: number("truncate", truncate)?,
+            encoding: Encoding::of(call.query.get("encoding").map_or("auto", String::as_str))?,
+        })
+    }
+}
+
 /// GET with `offset`, `count`, `encoding` and `truncate`.
 pub(crate) async fn browse(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
-    let number = |key: &str, default: usize| match call.query.get(key) {
-        None => Ok(default),
-        Some(text) => text.parse().map_err(|_| Error::BadRequestOf(json!(["not_integer", text]))),
-    };
-    let (offset, count) = (number("offset", 0)?, number("count", COUNT_DEFAULT)?.min(COUNT_MAX));
-    let truncate = number("truncate", usize::MAX)?;
-    let encoding = Encoding::of(call.query.get("encoding").map_or("auto", String::as_str))?;
+    let page = Page::of(&call, usize::MAX)?;
     let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.usable_queue(vhost, name, None)?;
     let ready = queue.counts().0;
-    let found = messages(&call.api, queue, offset as u64, count).await?;
-    let shown = found.iter().enumerate().map(|(at, message)| {
-        let mut view = message_view(message, encoding, truncate);
-        view["message_count"] = json!(ready.saturating_sub(offset as u64 + at as u64 + 1));
+    let found = found(&call.api, queue, call.api.broker().peek(queue, page.offset, page.count)).await?;
+    let shown = found.iter().enumerate().map(|(at, (_, message))| {
+        let mut view = message_view(message, page.encoding, page.truncate);
+        view["message_count"] = json!(ready.saturating_sub(page.offset + at as u64 + 1));
         view
     });
     json(Value::Array(shown.collect()))
 }
 
-/// The ready messages from an offset on. Messages delivered while they were read from disk are left out.
-async fn messages(api: &Api, queue: &QueueRef, offset: u64, count: usize) -> Result<Vec<PlainMessage>, Error> {
+/// These messages with their numbers, as many as fit into one response. Messages that left the queue while they were read from
+/// disk are left out.
+pub(super) async fn found(api: &Api, queue: &QueueRef, peeked: Vec<Peeked>) -> Result<Vec<(u64, PlainMessage)>, Error> {
     let broker = api.broker();
     let (mut found, mut bytes) = (Vec::new(), 0);
     let mut stored: HashMap<u64, PlainMessage> = HashMap::new();
-    for peeked in broker.peek(queue, offset, count) {
+    for peeked in peeked {
         let message = match &peeked.held {
             Some((batch, index)) => Some(broker.plain(batch, *index, peeked.redelivered)),
             None => {
@@ -61,7 +83,7 @@ async fn messages(api: &Api, queue: &QueueRef, offset: u64, count: usize) -> Res
         };
         let Some(message) = message else { continue };
         bytes += message.body.len();
-        found.push(message);
+        found.push((peeked.number, message));
         if bytes >= ANSWER_BYTES_MAX {
             break;
         }

@@ -28,7 +28,8 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
     fields::require(&body, &["ackmode", "count", "encoding"])?;
     let count = fields::count(&body["count"])?;
     let settlement = match fields::text(&body, "ackmode")? {
-        "ack_requeue_true" | "reject_requeue_true" => Settlement::Requeue { failed: false },
+        "ack_requeue_true" => Settlement::Requeue { failed: false },
+        "reject_requeue_true" => Settlement::Requeue { failed: true },
         "ack_requeue_false" => Settlement::Acknowledge,
         "reject_requeue_false" => Settlement::Reject,
         other => {

@@ -4,6 +4,7 @@ mod browse;
 mod change;
 mod get;
 mod list;
+pub(crate) mod parked;
 mod view;
 
 pub(crate) use browse::browse;
@@ -12,10 +13,24 @@ pub(crate) use get::{get, message_view};
 pub(crate) use list::{detailed, list, list_of_user, list_of_vhost};
 pub(crate) use view::{consumer_capacity, consumer_view, usual, waiting};
 
+use leveret_model::QueueType;
+use serde_json::json;
+
 use crate::call::{Call, HandlerResult, json};
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::history::Ranges;
+
+/// The members of a quorum queue. Positions in logs are left out, because a queue of one member has none of its own.
+pub(crate) async fn quorum_status(call: Call) -> HandlerResult {
+    let snapshot = call.api.broker().registry.snapshot_full();
+    let queue = snapshot.queue(call.word(0), call.word(1)).ok_or(Error::NotFound)?;
+    let queue_type = queue.info().queue_type();
+    if queue_type != QueueType::Quorum {
+        return Err(Error::Unavailable(format!("cannot get the quorum status of a {} queue", queue_type.name())));
+    }
+    json(json!([{"Node Name": call.api.name(), "Raft State": "leader", "Membership": "voter"}]))
+}
 
 /// One queue, with its consumers.
 pub(crate) async fn show(call: Call) -> HandlerResult {

@@ -1,8 +1,9 @@
 //! A queue as JSON. Keys are RabbitMQ's, except our own `durability`, `conservation`, `waits`, `wait`, `pending`,
-//! `moving`, `link_credit`, `priority` and `latency_us`.
+//! `moving`, `parked`, `parked_bytes`, `link_credit`, `priority` and `latency_us`.
 
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::{ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, QueueWait};
+use leveret_broker::{ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, QueueWait, QuorumStatus};
+use leveret_model::QueueType;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -21,8 +22,12 @@ pub(crate) fn usual(api: &Api, queue: &QueueRef) -> Value {
 
 /// A queue in a list without statistics.
 pub(crate) fn plain(api: &Api, queue: &QueueRef, totals: bool) -> Value {
-    let mut body = declared(api, queue);
-    body.insert("online".to_owned(), Value::Null);
+    let (info, mut body) = (queue.info(), declared(api, queue));
+    if info.queue_type() == QueueType::Quorum {
+        body.insert("delivery_limit".to_owned(), delivery_limit(info.options.delivery_limit));
+    } else {
+        body.insert("online".to_owned(), Value::Null);
+    }
     if totals {
         let gauges = queue.gauges();
         body.insert("messages".to_owned(), json!(gauges.ready + gauges.unacknowledged));
@@ -65,12 +70,14 @@ fn add_details(api: &Api, queue: &QueueRef, body: &mut Map<String, Value>, statu
     let mut add = |key: &str, value: Value| {
         body.insert(key.to_owned(), value);
     };
-    add("exclusive_consumer_tag", exclusive.map_or(Value::Null, |consumer| json!(&*consumer.tag)));
     add("single_active_consumer_tag", Value::Null);
     add("policy", Value::Null);
     add("operator_policy", Value::Null);
-    add("head_message_timestamp", json!(queue.head_timestamp()));
-    add("idle_since", json!(idle_since(api, status.counts.used())));
+    if status.quorum.is_none() {
+        add("exclusive_consumer_tag", exclusive.map_or(Value::Null, |consumer| json!(&*consumer.tag)));
+        add("head_message_timestamp", json!(queue.head_timestamp()));
+        add("idle_since", json!(idle_since(api, status.counts.used())));
+    }
 }
 
 /// States with RabbitMQ's names.
@@ -98,9 +105,36 @@ fn declared(api: &Api, queue: &QueueRef) -> Map<String, Value> {
         "arguments": info.arguments.to_json(),
         "state": state(queue),
     });
-    match body {
-        Value::Object(body) => body,
-        _ => Map::new(),
+    let Value::Object(mut body) = body else { return Map::new() };
+    if info.queue_type() == QueueType::Quorum {
+        for (key, value) in
+            [("leader", json!(api.name())), ("members", json!([api.name()])), ("online", json!([api.name()]))]
+        {
+            body.insert(key.to_owned(), value);
+        }
+    }
+    body
+}
+
+fn delivery_limit(limit: Option<u64>) -> Value {
+    limit.map_or_else(|| json!("unlimited"), |limit| json!(limit))
+}
+
+/// The fields that only quorum queues have, and those that they don't have.
+fn make_quorum(body: &mut Map<String, Value>, status: &QuorumStatus) {
+    for key in ["messages_ready_ram", "messages_unacknowledged_ram", "storage_version"] {
+        body.remove(key);
+    }
+    let own = json!({
+        "delivery_limit": delivery_limit(status.delivery_limit),
+        "messages_ready_returned": status.returned,
+        "messages_active_priorities": status.by_priority.len(),
+        "messages_by_priority": status.by_priority,
+        "parked": status.parked,
+        "parked_bytes": status.parked_bytes,
+    });
+    if let Value::Object(own) = own {
+        body.extend(own);
     }
 }
 
@@ -153,6 +187,9 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value
     });
     if let Value::Object(further) = further {
         body.extend(further);
+    }
+    if let Some(quorum) = &status.quorum {
+        make_quorum(&mut body, quorum);
     }
     if status.counts.any() {
         body.insert("message_stats".to_owned(), message_stats(status, now));

@@ -16,16 +16,53 @@ fn unsupported_objects_are_named_and_nothing_is_imported() {
     let stage = HttpStage::new();
     let mut document = exported();
     document["queues"].as_array_mut().expect("a list").push(json!({
-        "name": "qq", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "quorum"},
+        "name": "log", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "stream"},
     }));
     let (status, answer) = stage.ask("POST", "/api/definitions", &document.to_string());
     assert_eq!((status, answer["error"].as_str()), (501, Some("not_implemented")));
     let reason = answer["reason"].as_str().expect("a reason");
-    for named in ["policy 'shapes' in vhost '/'", "quorum queue 'qq' in vhost '/'", "skip_unsupported=true"] {
+    for named in ["policy 'shapes' in vhost '/'", "stream queue 'log' in vhost '/'", "skip_unsupported=true"] {
         assert!(reason.contains(named), "{named} in {reason}");
     }
     assert_eq!(stage.ask("GET", "/api/users/shapes", "").0, 404);
     assert_eq!(stage.ask("GET", "/api/queues/%2F/shapes-c", "").0, 404);
+    stage.node.stop("test");
+}
+
+#[test]
+fn quorum_queues_and_default_types_are_imported_and_exported() {
+    let stage = HttpStage::new();
+    let of_type = json!({"x-queue-type": "quorum"});
+    let queue = |name: &str, vhost: &str, extra: Value| {
+        let mut queue = json!({"name": name, "vhost": vhost, "durable": true, "auto_delete": false});
+        queue.as_object_mut().expect("an object").extend(extra.as_object().expect("an object").clone());
+        queue
+    };
+    let document = json!({
+        "vhosts": [{"name": "v", "metadata": {"default_queue_type": "quorum"}}],
+        "queues": [
+            queue("by-argument", "/", json!({"arguments": of_type})),
+            queue("by-type", "/", json!({"type": "quorum", "arguments": {}})),
+            queue("by-default", "v", json!({"arguments": {}})),
+            queue("classic", "v", json!({"type": "classic", "arguments": {}})),
+        ],
+    });
+    let import = || stage.ask("POST", "/api/definitions", &document.to_string());
+    assert_eq!(import().0, 204);
+    let (_, exported) = stage.ask("GET", "/api/definitions", "");
+    let found = |name: &str| {
+        let queues = exported["queues"].as_array().expect("a list");
+        let queue = queues.iter().find(|queue| queue["name"] == name).expect("the queue");
+        (queue["type"].clone(), queue["arguments"].clone())
+    };
+    for name in ["by-argument", "by-type", "by-default"] {
+        assert_eq!(found(name), (json!("quorum"), of_type.clone()), "{name}");
+    }
+    assert_eq!(found("classic"), (json!("classic"), json!({"x-queue-type": "classic"})));
+    let vhosts = exported["vhosts"].as_array().expect("a list");
+    let vhost = vhosts.iter().find(|vhost| vhost["name"] == "v").expect("the vhost");
+    assert_eq!(vhost["metadata"]["default_queue_type"], "quorum");
+    assert_eq!(import().0, 204);
     stage.node.stop("test");
 }
 

@@ -20,12 +20,11 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("stream/connections", "the same"),
     ("stream/publishers", "the same"),
     ("stream/consumers", "the same"),
-    ("queues/quorum/v/q/status", "quorum queues aren't built"),
-    ("queues/quorum/v/q/replicas/add", "the same"),
+    ("queues/quorum/v/q/replicas/add", "quorum queues have one member"),
     ("queues/quorum/v/q/replicas/delete", "the same"),
     ("policies/v/p", "policies aren't built"),
     ("operator-policies/v/p", "the same"),
-    ("feature-flags/quorum_queue/enable", "quorum queues aren't built, so there is no such flag"),
+    ("feature-flags/quorum_queue/enable", "quorum queues of several members aren't built, so there is no such flag"),
     ("global-parameters/cluster_name", "it is set by the first PUT of cluster-name in both"),
 ];
 

@@ -11,7 +11,10 @@ use crate::ledger_queue::LedgerQueue;
 impl LedgerQueue {
     /// Deletes the queue: consumers are notified, memory is freed. Returns the number of messages.
     pub fn delete(&mut self, effects: &mut Effects) -> u64 {
-        let messages = self.ready.messages();
+        let mut messages = self.ready.messages();
+        if self.rules.deletes_unacknowledged {
+            messages += self.ready.unacknowledged().messages;
+        }
         self.state = QueueState::Deleted;
         self.is_closed = true;
         self.dead = DeadLetters::default();

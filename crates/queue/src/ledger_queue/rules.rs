@@ -11,14 +11,26 @@ pub(crate) struct Rules {
     pub(crate) has_priorities: bool,
     /// An exclusive consumer keeps others away. RabbitMQ ignores the flag for quorum queues.
     pub(crate) has_exclusive_consumers: bool,
+    /// The number of messages that were deleted with the queue counts those that consumers had, too.
+    pub(crate) deletes_unacknowledged: bool,
 }
 
 impl Rules {
     /// The rules of queues of this type.
     pub(crate) fn of(queue_type: QueueType) -> Self {
         match queue_type {
-            QueueType::Classic => Self { logs_attempts: false, has_priorities: false, has_exclusive_consumers: true },
-            QueueType::Quorum => Self { logs_attempts: true, has_priorities: true, has_exclusive_consumers: false },
+            QueueType::Classic => Self {
+                logs_attempts: false,
+                has_priorities: false,
+                has_exclusive_consumers: true,
+                deletes_unacknowledged: false,
+            },
+            QueueType::Quorum => Self {
+                logs_attempts: true,
+                has_priorities: true,
+                has_exclusive_consumers: false,
+                deletes_unacknowledged: true,
+            },
             QueueType::Stream => unreachable!("a stream is another machine"),
         }
     }

@@ -6,8 +6,9 @@ use crate::consumer_id::ConsumerId;
 use crate::contents::HeldBatch;
 use crate::counts::{Count, QueueCounts};
 use crate::gauges::{QueueGauges, Waits};
+use crate::ledger::Conservation;
 use crate::ledger_queue::LedgerQueue;
-use crate::status::{ConsumerStatus, QueueStatus};
+use crate::status::{ConsumerStatus, QueueStatus, QuorumStatus};
 use crate::wait::{QueueWait, WaitReason};
 
 impl LedgerQueue {
@@ -33,7 +34,7 @@ impl LedgerQueue {
             pending: self.pending.length().messages,
             moving: self.dead.len(),
             memory: self.contents.bytes(),
-            conservation: self.ledger.counters(),
+            conservation: Conservation { parked: self.parked.len(), ..self.ledger.counters() },
             waits: self.waits(),
             consumers,
             refused: self.refusals.messages(),
@@ -41,8 +42,21 @@ impl LedgerQueue {
             volatile,
             volatile_bytes,
             in_memory: self.contents.messages().min(messages),
+            quorum: self.rules.has_priorities.then(|| self.quorum_status()),
         }
     }
+
+    fn quorum_status(&self) -> QuorumStatus {
+        let (returned, by_priority) = self.ready.by_lane();
+        QuorumStatus {
+            delivery_limit: self.options.delivery_limit,
+            returned,
+            by_priority,
+            parked: self.parked.len(),
+            parked_bytes: self.parked.bytes(),
+        }
+    }
+
     /// One consumer as a listing shows it.
     pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
         Some(self.status_of(self.consumers.look(id)?))

@@ -36,9 +36,10 @@ fn declare(admin: &Admin, command: &str) {
     assert_eq!(admin.get(&format!("queues/%2F/{queue}"))["messages"], 3);
     admin.run(command, &format!("--name {queue} --type classic --durable true --arguments {arguments}"));
     admin.fails(command, &format!("--name {queue} --durable true"), "inequivalent arg 'x-message-ttl'");
-    for kind in ["quorum", "stream"] {
-        admin.fails(command, &format!("--name no --durable true --type {kind}"), "501");
-    }
+    admin.fails(command, "--name no --durable true --type stream", "501");
+    let replicated = format!("{queue}-quorum");
+    admin.run(command, &format!("--name {replicated} --durable true --type quorum"));
+    assert_eq!(admin.get(&format!("queues/%2F/{replicated}"))["type"], "quorum");
     let temporary = format!("{queue}-temporary");
     admin.run(command, &format!("--name {temporary} --type classic --durable false --auto-delete true"));
     let made = admin.get(&format!("queues/%2F/{temporary}"));

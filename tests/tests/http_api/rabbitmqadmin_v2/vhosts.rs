@@ -20,7 +20,7 @@ fn declare(admin: &Admin, command: &str) {
     admin.run(command, &format!("--name {vhost} --description tested --default-queue-type classic"));
     let made = admin.get(&format!("vhosts/{vhost}"));
     assert_eq!((&made["description"], &made["default_queue_type"]), (&json!("tested"), &json!("classic")));
-    admin.fails(command, "--name q --default-queue-type quorum", "default_queue_type 'quorum' isn't built yet");
+    admin.fails(command, "--name q --default-queue-type stream", "default_queue_type 'stream' isn't built yet");
     admin.fails(command, "--name t --tracing", "tracing isn't built yet");
 }
 

@@ -226,6 +226,57 @@ fn deaths_are_counted_by_reason_and_dead_letter_exchange() {
 }
 
 #[test]
+fn metrics_of_quorum_queues_have_their_type() {
+    let stage = HttpStage::new();
+    let mut amqp = Amqp::connect(stage.amqp);
+    for (queue, arguments) in [
+        ("parks", r#"{"x-queue-type": "quorum", "x-delivery-limit": 0}"#),
+        (
+            "gives-up",
+            r#"{"x-queue-type": "quorum", "x-delivery-limit": 0, "x-dead-letter-exchange": "",
+                "x-dead-letter-routing-key": "dead"}"#,
+        ),
+        ("dead", "{}"),
+    ] {
+        let body = format!("{{\"durable\": true, \"arguments\": {arguments}}}");
+        assert_eq!(stage.ask("PUT", &format!("/api/queues/%2F/{queue}"), &body).0, 201);
+    }
+    amqp.client.confirm_select(1);
+    amqp.reply("confirm.select-ok");
+    for queue in ["parks", "gives-up"] {
+        amqp.client.publish(1, b"", queue.as_bytes(), false, &[0, 0], b"poison");
+        amqp.until(|event| matches!(event, Event::Confirmed { .. }));
+        amqp.client.get(1, queue.as_bytes(), false);
+        let mut tag = 0;
+        amqp.until_seen(|event| match event {
+            Event::Got { delivery, .. } => {
+                tag = delivery.delivery_tag;
+                true
+            }
+            _ => false,
+        });
+        amqp.client.reject(1, tag, true);
+    }
+    amqp.client.consume(1, b"dead", b"c", Consume::default(), &Default::default());
+    amqp.until(|event| matches!(event, Event::Delivered(_)));
+    let sums = page(&stage, "/metrics");
+    let labels = "queue_type=\"rabbit_quorum_queue\",dead_letter_strategy=\"at_most_once\"";
+    let sample = format!("rabbitmq_global_messages_dead_lettered_delivery_limit_total{{{labels}}}");
+    assert_eq!(value(&sums, &sample), 1.0, "{sample}");
+    assert_eq!(value(&sums, "leveret_queue_messages_parked"), 1.0);
+    assert_eq!(value(&sums, "leveret_queue_messages_parked_bytes"), 6.0);
+    let each = page(&stage, "/metrics/per-object");
+    let of = "vhost=\"/\",queue=\"parks\"";
+    assert_eq!(value(&each, &format!("leveret_queue_messages_parked{{{of}}}")), 1.0);
+    let info = "queue_type=\"rabbit_quorum_queue\",membership=\"leader\"";
+    assert_eq!(value(&each, &format!("rabbitmq_queue_info{{{of},{info}}}")), 1.0);
+    assert!(!each.contains(&format!("rabbitmq_queue_messages_ready_ram{{{of}}}")), "only classic queues have it");
+    assert!(!each.contains("leveret_queue_messages_parked{vhost=\"/\",queue=\"dead\"}"), "classic queues never park");
+    drop(amqp);
+    stage.node.stop("test");
+}
+
+#[test]
 fn pages_can_be_elsewhere_and_for_monitors_only() {
     let options = MetricsOptions { path: "/m".to_owned(), per_object: true, authentication: true };
     let stage = HttpStage::with_metrics(options);

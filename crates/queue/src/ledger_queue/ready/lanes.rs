@@ -175,6 +175,12 @@ impl Lanes {
         }
     }
 
+    /// Number of messages that came back, and of those that never did, by priority. Those of the default priority aren't counted.
+    pub(crate) fn sizes(&self) -> (u64, BTreeMap<u8, u64>) {
+        let fresh = self.levels.iter().map(|(priority, level)| (priority.0, level.fresh.len()));
+        (self.returned.len(), fresh.filter(|(_, count)| *count > 0).collect())
+    }
+
     /// The live messages of another priority than the default one.
     pub(crate) fn priorities(&self) -> impl Iterator<Item = (u8, &NumberSet)> {
         self.levels.iter().map(|(priority, level)| (priority.0, &level.all))

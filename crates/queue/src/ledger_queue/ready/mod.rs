@@ -126,6 +126,16 @@ impl ReadyMessages {
         self.lanes.iter().flat_map(|lanes| lanes.priorities())
     }
 
+    /// Number of ready messages that came back, and of those that never did, by priority.
+    pub(crate) fn by_lane(&self) -> (u64, BTreeMap<u8, u64>) {
+        let (returned, mut by_priority) = self.lanes.as_ref().map(|lanes| lanes.sizes()).unwrap_or_default();
+        let default = self.length.messages.saturating_sub(returned + by_priority.values().sum::<u64>());
+        if default > 0 {
+            by_priority.insert(PRIORITY_DEFAULT, default);
+        }
+        (returned, by_priority)
+    }
+
     /// Messages left the queue.
     pub(crate) fn depart(&mut self, first: u64, last: u64) {
         if let Some(lanes) = &mut self.lanes

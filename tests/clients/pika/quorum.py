@@ -1,0 +1,434 @@
+"""Quorum queues with pika, as `client.py` for the table: the same lines, and one function for each test."""
+
+import base64
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pika
+from pika import exceptions
+
+uri, http_uri, control, scenario = sys.argv[1:5]
+# Credentials go into a header.
+http_uri = "http://" + http_uri.removeprefix("http://").rpartition("@")[2]
+prefix = f"cell.{scenario}.{os.getpid()}"
+QUORUM = {"x-queue-type": "quorum"}
+PATIENCE = 20
+
+
+class Failure(Exception):
+    """A scenario that saw something else than it should."""
+
+
+def equal(received, expected, what):
+    if received != expected:
+        raise Failure(f"{what}: {received!r}, expected {expected!r}")
+
+
+def ask(line):
+    print(line, flush=True)
+    return sys.stdin.readline().strip()
+
+
+def http(method, path, body=None):
+    """Status and JSON."""
+    request = urllib.request.Request(f"{http_uri}/api/{path}", method=method)
+    request.add_header("authorization", "Basic " + base64.b64encode(b"guest:guest").decode())
+    request.add_header("content-type", "application/json")
+    data = None if body is None else json.dumps(body).encode()
+    try:
+        answer = urllib.request.urlopen(request, data)
+    except urllib.error.HTTPError as error:
+        answer = error
+    text = answer.read()
+    return answer.status, json.loads(text) if text else None
+
+
+def connect(vhost=None):
+    target = uri if vhost is None else uri.replace("%2F", vhost)
+    return pika.BlockingConnection(pika.URLParameters(target))
+
+
+def refused(connection, code, text, act):
+    """`act(channel)` on a channel of its own ends with this code and text."""
+    try:
+        act(connection.channel())
+    except (exceptions.ChannelClosed, exceptions.ConnectionClosed) as error:
+        equal((error.reply_code, error.reply_text), (code, text), "refusal")
+        return
+    raise Failure(f"{code} {text!r} expected, nothing happened")
+
+
+def queue(channel, arguments=None, name="q"):
+    name = f"{prefix}.{name}"
+    channel.queue_declare(name, durable=True, arguments={**QUORUM, **(arguments or {})})
+    return name
+
+
+def confirming(connection):
+    channel = connection.channel()
+    channel.confirm_delivery()
+    return channel
+
+
+def publish(channel, name, *bodies, **properties):
+    properties.setdefault("delivery_mode", 2)
+    for body in bodies:
+        channel.basic_publish("", name, body, pika.BasicProperties(**properties), mandatory=True)
+
+
+def ready(channel, name):
+    return channel.queue_declare(name, passive=True).method.message_count
+
+
+def eventually(probe, expected, what):
+    """Polls, because counts follow a moment after what a client does without an answer."""
+    deadline = time.monotonic() + PATIENCE
+    while (found := probe()) != expected:
+        if time.monotonic() > deadline:
+            raise Failure(f"{what}: {found!r}, expected {expected!r}")
+        time.sleep(0.02)
+
+
+def bodies(channel, name):
+    """Takes all ready messages for good."""
+    taken = []
+    while (got := channel.basic_get(name, auto_ack=True))[0] is not None:
+        taken.append(got[2].decode())
+    return taken
+
+
+class Consumer:
+    """A consumer on a channel of its own."""
+
+    def __init__(self, connection, name, prefetch, **options):
+        self.channel = connection.channel()
+        self.channel.basic_qos(prefetch_count=prefetch)
+        self.deliveries = []
+        self.channel.basic_consume(name, lambda *delivery: self.deliveries.append(delivery[1:]), **options)
+
+    def take(self, count):
+        """Waits for so many deliveries: delivery tag, redelivered, headers and body of each."""
+        deadline = time.monotonic() + PATIENCE
+        while len(self.deliveries) < count:
+            if time.monotonic() > deadline:
+                raise Failure(f"{len(self.deliveries)} deliveries, expected {count}")
+            self.channel.connection.process_data_events(time_limit=0.05)
+        taken, self.deliveries = self.deliveries[:count], self.deliveries[count:]
+        return [(m.delivery_tag, m.redelivered, p.headers, body.decode()) for m, p, body in taken]
+
+    def bodies(self, count):
+        return [body for *_, body in self.take(count)]
+
+
+def fetch(channel, name):
+    """A get: delivery tag, redelivered, headers, body."""
+    method, properties, body = channel.basic_get(name)
+    if method is None:
+        return None
+    return method.delivery_tag, method.redelivered, properties.headers, body.decode()
+
+
+def declaration():
+    connection = connect()
+    channel = connection.channel()
+    name = f"{prefix}.q"
+    answer = channel.queue_declare(name, durable=True, arguments=QUORUM).method
+    equal((answer.queue, answer.message_count, answer.consumer_count), (name, 0, 0), "declare-ok")
+    channel.queue_declare(name, durable=True, arguments=QUORUM)
+    place = f"for queue '{name}.x' in vhost '/'"
+
+    def wrong(text, **options):
+        options = {"queue": f"{name}.x", "durable": True, "arguments": QUORUM, **options}
+        refused(connection, 406, f"PRECONDITION_FAILED - {text}", lambda c: c.queue_declare(**options))
+
+    wrong(f"invalid property 'auto-delete' {place}", auto_delete=True, exclusive=True, durable=False)
+    wrong(f"invalid property 'exclusive-owner' {place}", exclusive=True, durable=False)
+    wrong(f"invalid property 'non-durable' {place}", durable=False)
+    wrong("Cannot declare a server-named queue for type rabbit_quorum_queue", queue="")
+    wrong(f"invalid arg 'x-max-priority' {place} of queue type rabbit_quorum_queue",
+          arguments={**QUORUM, "x-max-priority": 5}, durable=False)
+    wrong(f"invalid arg 'x-overflow' {place}: invalid_overflow", arguments={**QUORUM, "x-overflow": "none"})
+    wrong(f"invalid arg 'x-quorum-initial-group-size' {place}: {{value_zero,0}}",
+          arguments={**QUORUM, "x-quorum-initial-group-size": 0})
+    place = f"for queue '{name}' in vhost '/'"
+    inequivalent = f"inequivalent arg 'x-queue-type' {place}: received 'classic' but current is 'quorum'"
+    wrong(inequivalent, queue=name, arguments=None)
+    wrong(f"inequivalent arg 'durable' {place}: received 'false' but current is 'true'", queue=name, durable=False)
+    wrong(f"inequivalent arg 'x-delivery-limit' {place}: received the value '3' of type 'signedint' but current is none",
+          queue=name, arguments={**QUORUM, "x-delivery-limit": 3})
+    refused(connection, 403, "ACCESS_REFUSED - queue name 'amq.q' contains reserved prefix 'amq.*'",
+            lambda c: c.queue_declare("amq.q", durable=True, arguments=QUORUM))
+
+
+def restart():
+    connection = connect()
+    channel = confirming(connection)
+    name = queue(channel)
+    publish(channel, name, "persistent")
+    publish(channel, name, "low", priority=1)
+    publish(channel, name, "transient", delivery_mode=1)
+    publish(channel, name, "high", priority=9)
+    # Three rejections, a nack, and one left to the end of its connection.
+    for _ in range(3):
+        tag, _, _, body = fetch(channel, name)
+        equal(body, "high", "body")
+        channel.basic_reject(tag)
+    tag, *_ = fetch(channel, name)
+    channel.basic_nack(tag)
+    equal(ready(channel, name), 4, "ready before the kill")
+    # Counts are flushed at the latest with what is published after them.
+    publish(channel, name, "last", priority=0)
+    fetch(channel, name)
+    equal(ask("ready kill"), "go", "control")
+    channel = connect().channel()
+    equal(ready(channel, name), 5, "ready after the kill")
+    found = {body: (redelivered, headers, tag) for tag, redelivered, headers, body in
+             (fetch(channel, name) for _ in range(5))}
+    redelivered, headers, _ = found["high"]
+    equal(redelivered, True, "redelivered")
+    counts = (headers["x-acquired-count"], headers["x-delivery-count"])
+    if counts not in ((4, 3), (5, 4)):
+        raise Failure(f"counts after the kill: {counts}")
+    equal(found["transient"][1], None, "headers of a message that wasn't taken before")
+    equal(sorted(found), ["high", "last", "low", "persistent", "transient"], "messages")
+    for *_, tag in found.values():
+        channel.basic_ack(tag)
+    equal(ready(channel, name), 0, "ready")
+    channel.connection.close()
+    # Acknowledgements are flushed at the latest with what is published after them.
+    publish(confirming(connect()), queue(connect().channel(), name="other"), "x")
+    equal(ask("ready kill"), "go", "control")
+    equal(ready(connect().channel(), name), 0, "acknowledged ones stay gone")
+
+
+def order():
+    connection = connect()
+    channel = confirming(connection)
+    name = queue(channel)
+    for level, priority in (("l", 0), ("d", None), ("h", 9), ("e", 4), ("x", 40), ("y", 255)):
+        publish(channel, name, f"{level}1", f"{level}2", priority=priority)
+    consumer = Consumer(connection, name, 12)
+    expected = ["x1", "x2", "y1", "y2", "h1", "h2", "d1", "d2", "e1", "e2", "l1", "l2"]
+    first = consumer.take(12)
+    equal([body for *_, body in first], expected, "strict priorities")
+    tags = {body: tag for tag, _, _, body in first}
+    for body in ("l2", "x1", "d1"):
+        consumer.channel.basic_nack(tags[body])
+    publish(channel, name, "late", priority=30)
+    equal(consumer.bodies(3), ["l2", "x1", "d1"], "the order of returns, before any that is ready")
+    consumer.channel.close()
+    last = Consumer(connection, name, 20)
+    found = last.bodies(13)
+    equal((sorted(found), found[-1]), (sorted(expected + ["late"]), "late"), "the end of a channel returns all, first")
+    last.channel.basic_ack(0, multiple=True)
+    equal(ready(channel, name), 0, "ready")
+
+
+def counts():
+    connection = connect()
+    channel = confirming(connection)
+    name = queue(channel)
+    publish(channel, name, "m")
+    other = connection.channel()
+    seen = []
+
+    def step(act):
+        tag, redelivered, headers, _ = fetch(other, name)
+        headers = headers or {}
+        seen.append((redelivered, headers.get("x-acquired-count"), headers.get("x-delivery-count")))
+        act(tag)
+
+    step(lambda tag: other.basic_nack(tag))
+    step(lambda tag: other.basic_reject(tag))
+    step(lambda tag: other.basic_recover(requeue=True))
+    step(lambda tag: other.basic_reject(tag))
+    step(lambda _: other.close())
+    other = connection.channel()
+    step(lambda tag: other.basic_ack(tag))
+    expected = [(False, None, None), (True, 1, None), (True, 2, 1), (True, 3, 1), (True, 4, 2), (True, 5, 3)]
+    equal(seen, expected, "redelivered, x-acquired-count, x-delivery-count")
+    # A publisher's own headers come through until the queue counts.
+    publish(channel, name, "own", headers={"x-acquired-count": 9, "x-delivery-count": 7, "k": "v"})
+    tag, _, headers, _ = fetch(other, name)
+    equal(headers, {"x-acquired-count": 9, "x-delivery-count": 7, "k": "v"}, "a publisher's headers")
+    other.basic_nack(tag)
+    tag, _, headers, _ = fetch(other, name)
+    equal(headers, {"x-acquired-count": 1, "x-delivery-count": 7, "k": "v"}, "the queue's count replaces one")
+    other.basic_ack(tag)
+
+
+def delivery_limit():
+    connection = connect()
+    channel = confirming(connection)
+    target = f"{prefix}.dead"
+    channel.queue_declare(target, durable=True)
+    arguments = {"x-delivery-limit": 2, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": target}
+    name = queue(channel, arguments)
+    publish(channel, name, "poison")
+    for delivery in range(3):
+        eventually(lambda: ready(channel, name), 1, "ready")
+        tag, _, headers, _ = fetch(channel, name)
+        equal((headers or {}).get("x-delivery-count"), delivery or None, "x-delivery-count")
+        channel.basic_reject(tag)
+    eventually(lambda: (ready(channel, name), ready(channel, target)), (0, 1), "ready in the queue and in its target")
+    method, properties, body = channel.basic_get(target, auto_ack=True)
+    equal(body, b"poison", "dead letter")
+    death = properties.headers["x-death"][0]
+    equal((death["reason"], death["count"], death["queue"], death["exchange"], death["routing-keys"]),
+          ("delivery_limit", 1, name, "", [name]), "x-death")
+    equal(properties.headers["x-first-death-reason"], "delivery_limit", "x-first-death-reason")
+    equal([key for key in properties.headers if key in ("x-acquired-count", "x-delivery-count")], [], "counts")
+    # Nacks never come to the limit.
+    publish(channel, name, "nacked")
+    for _ in range(5):
+        channel.basic_nack(fetch(channel, name)[0])
+    equal(ready(channel, name), 1, "ready")
+    equal(bodies(channel, name), ["nacked"], "kept")
+
+
+def parking():
+    connection = connect()
+    channel = confirming(connection)
+    name = queue(channel, {"x-delivery-limit": 0})
+    path = f"queues/%2F/{name}"
+    publish(channel, name, "one", "two", "three", "four", headers={"k": "v"})
+    for _ in range(4):
+        channel.basic_reject(fetch(channel, name)[0])
+    equal(ready(channel, name), 0, "ready")
+    shown = lambda: [http("GET", path)[1][key] for key in ("messages", "parked", "parked_bytes")]
+    eventually(shown, [0, 4, 15], "messages, parked and parked_bytes")
+    status, listed = http("GET", f"{path}/parked?count=2&truncate=3")
+    equal((status, listed["total"], [one["payload"] for one in listed["messages"]]), (200, 4, ["one", "two"]), "a page")
+    equal(listed["messages"][0]["properties"]["headers"], {"k": "v"}, "headers")
+    numbers = [one["number"] for one in http("GET", f"{path}/parked")[1]["messages"]]
+    equal(len(numbers), 4, "numbers")
+    equal(http("GET", f"{path}/parked?offset=3&truncate=0")[1]["messages"][0]["payload_bytes"], 4, "bytes of the last")
+    # That they are parked is flushed at the latest with what is published after it.
+    publish(channel, queue(channel, name="other"), "x")
+    equal(ask("ready kill"), "go", "control")
+    equal(shown(), [0, 4, 15], "after a kill")
+    status, answer = http("DELETE", f"{path}/parked?first={numbers[1]}&last={numbers[2]}")
+    equal((status, answer), (200, {"deleted": 2}), "deleted")
+    equal(ask("ready kill"), "go", "control")
+    listed = http("GET", f"{path}/parked")[1]["messages"]
+    equal([one["payload"] for one in listed], ["one", "four"], "left after another kill")
+    equal(http("DELETE", f"{path}/parked"), (200, {"deleted": 2}), "all deleted")
+    equal(shown(), [0, 0, 0], "at the end")
+    equal(http("GET", "queues/%2F/missing/parked")[0], 404, "a queue that isn't there")
+
+
+def calls():
+    connection = connect()
+    channel = confirming(connection)
+    name = queue(channel)
+    publish(channel, name, "1", "2", "3", "4")
+    method, _, body = channel.basic_get(name)
+    equal((body, method.redelivered, method.message_count), (b"1", False, 3), "get")
+    equal(channel.queue_declare(name, passive=True).method.consumer_count, 0, "consumers")
+    equal(channel.queue_purge(name).method.message_count, 3, "purged")
+    channel.basic_reject(method.delivery_tag)
+    eventually(lambda: ready(channel, name), 1, "ready after the return")
+    publish(channel, name, "5")
+    tag, *_ = fetch(channel, name)
+    equal(channel.queue_delete(name).method.message_count, 2, "deleted, with one unacknowledged")
+    channel.basic_ack(tag)
+    equal(channel.queue_delete(name).method.message_count, 0, "deleted twice")
+    # An exclusive consumer isn't exclusive.
+    name = queue(channel)
+    first = Consumer(connection, name, 1, exclusive=True)
+    second = Consumer(connection, name, 1, exclusive=True)
+    publish(channel, name, "a", "b")
+    equal(sorted(first.bodies(1) + second.bodies(1)), ["a", "b"], "one each")
+    first.channel.basic_ack(1)
+    second.channel.basic_ack(1)
+
+
+def listing():
+    connection = connect()
+    channel = confirming(connection)
+    name = queue(channel, {"x-delivery-limit": 5})
+    path = f"queues/%2F/{name}"
+    publish(channel, name, "m1", "m2", "m3")
+    publish(channel, name, "h", priority=9)
+    consumer = Consumer(connection, name, 2)
+    tag, *_ = consumer.take(2)[0]
+    consumer.channel.basic_cancel(consumer.channel.consumer_tags[0])
+    consumer.channel.basic_reject(tag)
+    node = http("GET", "overview")[1]["node"]
+    wanted = {"type": "quorum", "durable": True, "leader": node, "members": [node], "online": [node], "delivery_limit": 5,
+              "messages": 4, "messages_ready": 3, "messages_unacknowledged": 1, "messages_persistent": 4,
+              "messages_ready_returned": 1, "messages_active_priorities": 1, "messages_by_priority": {"4": 2},
+              "parked": 0, "parked_bytes": 0, "arguments": {**QUORUM, "x-delivery-limit": 5}}
+    eventually(lambda: {key: http("GET", path)[1].get(key) for key in wanted}, wanted, "keys of a quorum queue")
+    absent = ["exclusive_consumer_tag", "head_message_timestamp", "idle_since", "messages_ready_ram",
+              "messages_unacknowledged_ram", "storage_version"]
+    equal([key for key in absent if key in http("GET", path)[1]], [], "keys of classic queues")
+    status, members = http("GET", f"queues/quorum/%2F/{name}/status")
+    equal((status, [(one["Node Name"], one["Raft State"], one["Membership"]) for one in members]),
+          (200, [(node, "leader", "voter")]), "members")
+    # The returned one is taken first.
+    get = lambda mode: http("POST", f"{path}/get", {"count": 1, "ackmode": mode, "encoding": "auto"})[1][0]
+    headers = [get(mode)["properties"].get("headers") for mode in
+               ("ack_requeue_true", "reject_requeue_true", "ack_requeue_true")]
+    counts = lambda acquired, failed: {"x-acquired-count": acquired, "x-delivery-count": failed}
+    equal(headers, [counts(1, 1), counts(2, 1), counts(3, 2)], "headers of what is got")
+    equal(http("DELETE", path)[0], 204, "deletion")
+
+
+def limits():
+    connection = connect()
+    channel = confirming(connection)
+    name = queue(channel, {"x-message-ttl": 300}, "ttl")
+    publish(channel, name, "gone")
+    eventually(lambda: ready(channel, name), 0, "ready past the ttl")
+    name = queue(channel, {"x-max-length": 2}, "head")
+    publish(channel, name, "a", priority=9)
+    publish(channel, name, "b", "c", priority=0)
+    equal(bodies(channel, name), ["b", "c"], "drop-head drops the one to be delivered next")
+    name = queue(channel, {"x-max-length": 2, "x-overflow": "reject-publish"}, "reject")
+    publish(channel, name, "a", "b")
+    try:
+        publish(channel, name, "c")
+        raise Failure("a full queue accepts a message")
+    except exceptions.NackError:
+        pass
+    equal(bodies(channel, name), ["a", "b"], "reject-publish")
+
+
+def default_type():
+    vhost = f"{prefix}.v"
+    equal(http("PUT", f"vhosts/{vhost}", {"default_queue_type": "quorum"})[0], 201, "vhost")
+    equal(http("GET", f"vhosts/{vhost}")[1]["default_queue_type"], "quorum", "vhost's default")
+    connection = connect(vhost)
+    channel = connection.channel()
+    declare = {"durable": {"durable": True}, "transient": {"durable": False}, "auto": {"durable": True, "auto_delete": True},
+               "exclusive": {"durable": True, "exclusive": True}}
+    for name, options in declare.items():
+        channel.queue_declare(name, **options)
+    found = {one["name"]: (one["type"], one["arguments"]) for one in http("GET", f"queues/{vhost}")[1]}
+    classic = ("classic", {"x-queue-type": "classic"})
+    equal(found, {"durable": ("quorum", QUORUM), "transient": classic, "auto": classic, "exclusive": classic}, "types")
+    channel.queue_declare("durable", durable=True, arguments=QUORUM)
+    refused(connection, 406, "PRECONDITION_FAILED - inequivalent arg 'x-queue-type' for queue 'durable' in vhost "
+            f"'{vhost}': received 'classic' but current is 'quorum'",
+            lambda c: c.queue_declare("durable", durable=True, arguments={"x-queue-type": "classic"}))
+    refused(connection, 406, "PRECONDITION_FAILED - Cannot declare a server-named queue for type rabbit_quorum_queue",
+            lambda c: c.queue_declare("", durable=True))
+    refused(connection, 406, "PRECONDITION_FAILED - invalid arg 'x-max-priority' for queue 'f' in vhost "
+            f"'{vhost}' of queue type rabbit_quorum_queue",
+            lambda c: c.queue_declare("f", durable=True, arguments={"x-max-priority": 5}))
+    channel.queue_declare("", exclusive=True)
+    connection.close()
+    equal(http("DELETE", f"vhosts/{vhost}")[0], 204, "vhost deleted")
+
+
+try:
+    globals()[scenario]()
+except Exception as failure:  # the harness needs one line whatever happens
+    print(f"fail {scenario}: {type(failure).__name__}: {failure}".replace("\n", " "), flush=True)
+    raise SystemExit(1) from failure
+print(f"ok {scenario}", flush=True)

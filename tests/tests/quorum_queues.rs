@@ -1,0 +1,171 @@
+//! Quorum queues of one member, with pika and with AMQP 1.0.
+
+use std::process::Command;
+
+use leveret_amqp10::{DeliveryState, OwnedValue};
+use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen, annotation};
+use leveret_tests::broker::{Broker, is_given};
+use leveret_tests::cell::{self, Transport};
+use leveret_tests::http::Http;
+use leveret_tests::node::{Node, Options};
+use leveret_tests::table::Scenario;
+use serde_json::{Value, json};
+
+/// Runs a function of `clients/pika/quorum.py`.
+fn pika(name: &'static str) {
+    if is_given() {
+        return;
+    }
+    let clients = cell::clients();
+    let mut command = Command::new(clients.join(".installed/venv/bin/python"));
+    command.arg(clients.join("pika/quorum.py"));
+    let scenario = Scenario {
+        name,
+        shows: "quorum queues",
+        settings: &[],
+        leveret_only: true,
+        stops_the_broker: false,
+        terminates_the_broker: false,
+    };
+    cell::run(command, &scenario, Transport::Plain).unwrap_or_else(|reason| panic!("{reason}"));
+}
+
+#[test]
+fn a_declaration_is_refused_as_in_rabbitmq() {
+    pika("declaration");
+}
+
+#[test]
+fn messages_and_their_counts_survive_a_kill() {
+    pika("restart");
+}
+
+#[test]
+fn priorities_are_strict_and_returns_come_first_in_their_order() {
+    pika("order");
+}
+
+#[test]
+fn each_return_is_counted_in_headers() {
+    pika("counts");
+}
+
+#[test]
+fn a_message_at_its_delivery_limit_is_dead_lettered() {
+    pika("delivery_limit");
+}
+
+#[test]
+fn without_an_exchange_for_it_it_is_parked() {
+    pika("parking");
+}
+
+#[test]
+fn get_purge_delete_and_exclusive_consumers_do_as_in_rabbitmq() {
+    pika("calls");
+}
+
+#[test]
+fn listings_have_the_keys_of_quorum_queues() {
+    pika("listing");
+}
+
+#[test]
+fn ttl_and_length_limits_hold() {
+    pika("limits");
+}
+
+#[test]
+fn a_vhost_may_have_quorum_as_its_default_type() {
+    pika("default_type");
+}
+
+fn declare(http: &Http, queue: &str, arguments: Value) {
+    let mut body = json!({"durable": true, "arguments": {"x-queue-type": "quorum"}});
+    body["arguments"].as_object_mut().expect("an object").extend(arguments.as_object().expect("an object").clone());
+    let answer = http.put(&format!("/api/queues/%2F/{queue}"), &body).expect("an answer");
+    assert_eq!(answer.status, 201, "{}", answer.body);
+}
+
+/// Whether it is the first delivery, the header's delivery-count, and both counts of the annotations.
+fn attempts(message: &Seen) -> (bool, u32, [Option<OwnedValue>; 2]) {
+    let header = message.sections().header.unwrap_or_default();
+    let counts = ["x-acquired-count", "x-delivery-count"].map(|key| annotation(message, key));
+    (header.first_acquirer, header.delivery_count, counts)
+}
+
+#[test]
+fn each_outcome_of_amqp_1_0_counts_as_in_rabbitmq() {
+    const QUEUE: &str = "cell.quorum.outcomes";
+    let broker = Broker::start();
+    declare(&broker.http(), QUEUE, json!({}));
+    let mut client = Amqp10::open(broker.amqp());
+    client.sender(0, &format!("/queues/{QUEUE}"));
+    client.publish_accepted(0, b"m");
+    client.receiver(1, &format!("/queues/{QUEUE}"), 10);
+    let modified = |delivery_failed| DeliveryState::Modified {
+        delivery_failed,
+        undeliverable_here: false,
+        message_annotations: None,
+    };
+    let long = |count| Some(OwnedValue::Long(count));
+    for (outcome, first, failed, counts) in [
+        (DeliveryState::Released, true, 0, [None, None]),
+        (modified(false), false, 0, [long(1), None]),
+        (modified(true), false, 0, [long(2), None]),
+        (DeliveryState::Accepted, false, 1, [long(3), long(1)]),
+    ] {
+        let message = client.receive(1);
+        assert_eq!(message.data(), b"m");
+        assert_eq!(attempts(&message), (first, failed, counts), "before {outcome:?}");
+        let id = message.delivery_id();
+        client.client.dispose(CHANNEL, id, id, true, Some(outcome));
+        client.flush();
+    }
+    client.barrier(CHANNEL);
+    client.close();
+    broker.finish("cell.quorum");
+}
+
+#[test]
+fn counts_of_amqp_1_0_survive_a_restart() {
+    if is_given() {
+        return;
+    }
+    const QUEUE: &str = "cell.quorum.restart";
+    let mut node = Node::start(Options::new());
+    declare(&node.http(), QUEUE, json!({"x-delivery-limit": 1}));
+    let mut client = Amqp10::open(node.amqp());
+    client.sender(0, &format!("/queues/{QUEUE}"));
+    client.publish_accepted(0, b"poison");
+    client.receiver(1, &format!("/queues/{QUEUE}"), 1);
+    let fail = |client: &mut Amqp10| {
+        let message = client.receive(1);
+        let id = message.delivery_id();
+        let state =
+            DeliveryState::Modified { delivery_failed: true, undeliverable_here: false, message_annotations: None };
+        client.client.dispose(CHANNEL, id, id, true, Some(state));
+        client.flush();
+        message
+    };
+    fail(&mut client);
+    // The count is flushed at the latest with what is published after it.
+    client.barrier(CHANNEL);
+    client.publish_accepted(0, b"next");
+    node.kill();
+    node.restart();
+    let mut client = Amqp10::open(node.amqp());
+    client.receiver(1, &format!("/queues/{QUEUE}"), 1);
+    let again = fail(&mut client);
+    assert_eq!(again.data(), b"poison");
+    assert_eq!(attempts(&again).1, 1);
+    client.grant(1, 1);
+    let next = client.receive(1);
+    assert_eq!(next.data(), b"next");
+    client.accept(&next);
+    client.barrier(CHANNEL);
+    let shown = node.http().get(&format!("/api/queues/%2F/{QUEUE}")).expect("an answer").json();
+    assert_eq!((&shown["messages"], &shown["parked"]), (&json!(0), &json!(1)), "one failure too many");
+    client.close();
+    leveret_tests::conservation::check(&node.http());
+}
