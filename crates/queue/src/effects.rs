@@ -174,8 +174,11 @@ pub struct Effects {
     pub drops: Vec<Run>,
     /// Messages that were handed out to automatic acknowledgement: to be logged as settled.
     pub settled: Vec<Run>,
-    /// Messages that came back, with counts that have to be logged.
+    /// Messages whose delivery failed, with counts that have to be logged.
     pub attempts: Vec<AttemptRun>,
+    /// Messages that came back otherwise, with counts that are logged while there is room: a client can return messages as often
+    /// as it likes.
+    pub returns: Vec<AttemptRun>,
     /// Messages that were set aside at their delivery limit: to be logged as parked.
     pub parked: Vec<Run>,
     /// Messages beyond a delivery limit, or too many parked ones: to be logged as dropped.
@@ -211,6 +214,7 @@ impl Effects {
             && self.settled.is_empty()
             && self.expired.is_empty()
             && self.attempts.is_empty()
+            && self.returns.is_empty()
             && self.parked.is_empty()
             && self.over_limit.is_empty()
             && self.deadline.is_none()

@@ -244,6 +244,9 @@ impl QueueHandle {
                     self.log_settles(&mut queue, &effects.expired, SettleReason::Expired, Wait::Lazy);
                 }
                 self.log_attempts(&effects.attempts);
+                if self.stream.has_room() {
+                    self.log_attempts(&effects.returns);
+                }
                 self.log_parked(&effects.parked);
                 if !effects.over_limit.is_empty() {
                     self.log_settles(&mut queue, &effects.over_limit, SettleReason::Dropped, Wait::Lazy);
@@ -312,10 +315,10 @@ impl QueueHandle {
         Some(ticket)
     }
 
-    /// Logs how often messages were delivered. Nobody waits for it, and without room for it the counts are in memory only: a
-    /// client can make as many of these records as it likes.
+    /// Logs how often messages were delivered. Nobody waits for it. On a full disk the counts stay in memory, since its reserve is
+    /// for acknowledgements; a clean stop tries again.
     fn log_attempts(&self, runs: &[AttemptRun]) {
-        if !self.stream.has_room() {
+        if !runs.is_empty() && self.stream.publish_wait() == WaitReason::DiskFull {
             return;
         }
         for runs in runs.chunks(RECORD_RUNS_MAX) {

@@ -126,11 +126,8 @@ impl LedgerQueue {
             let (attempts, logs) = (&mut self.attempts, self.rules.logs_attempts && run.durable);
             self.ready.put_back(run, &self.ledger, |number| match logs {
                 true => {
-                    let counts = attempts.come_back(number, failed);
-                    // A client that returns the same messages over and over must not fill the log.
-                    if failed {
-                        push_attempts(&mut effects.attempts, number, counts);
-                    }
+                    let runs = if failed { &mut effects.attempts } else { &mut effects.returns };
+                    push_attempts(runs, number, attempts.come_back(number, failed));
                 }
                 false if failed => attempts.fail(number),
                 false => {}
