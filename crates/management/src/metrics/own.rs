@@ -57,7 +57,7 @@ pub(super) const OWN: Group<()> = Group {
 
 /// Families of single queues, which only quorum queues have.
 pub(super) const OF_QUEUES: Group<QueueRef> = Group {
-    name: "queue_metrics",
+    name: "",
     labels: queues::LABELS,
     label: queues::labels,
     families: &[
