@@ -27,6 +27,17 @@ impl Run {
     pub fn count(&self) -> u64 {
         self.last - self.first + 1
     }
+
+    /// Its messages one by one. Only the size of all is known, so each has about the average.
+    pub(crate) fn singly(self) -> impl Iterator<Item = Run> {
+        let (mut left, mut bytes) = (self.count(), self.bytes);
+        (self.first..=self.last).map(move |number| {
+            let size = bytes / left;
+            bytes -= size;
+            left -= 1;
+            Run { first: number, last: number, bytes: size, ..self }
+        })
+    }
 }
 
 /// Appends a run, or lengthens the last one.

@@ -48,12 +48,8 @@ impl Parked {
 
     /// Adds the messages of a run. Where their sizes aren't known one by one, each counts with the average.
     pub fn add(&mut self, run: &Run) {
-        let (mut left, mut bytes) = (run.count(), run.bytes);
-        for number in run.first..=run.last {
-            let size = bytes / left;
-            bytes -= size;
-            left -= 1;
-            self.insert(number, u32::try_from(size).unwrap_or(u32::MAX));
+        for one in run.singly() {
+            self.insert(one.first, u32::try_from(one.bytes).unwrap_or(u32::MAX));
         }
     }
 

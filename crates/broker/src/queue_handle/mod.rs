@@ -321,18 +321,17 @@ impl QueueHandle {
         if !runs.is_empty() && self.stream.publish_wait() == WaitReason::DiskFull {
             return;
         }
-        for runs in runs.chunks(RECORD_RUNS_MAX) {
-            let payload = AttemptRun::encode(runs);
-            let record = Record::Control { log: self.log_id, kind: CONTROL_ATTEMPTS, payload: &payload };
-            self.last_record.set(self.stream.append(record, Wait::Lazy).place());
-        }
+        self.log_control(CONTROL_ATTEMPTS, runs, AttemptRun::encode);
     }
 
     /// Logs that messages were parked. Nobody waits for it.
     fn log_parked(&self, runs: &[Run]) {
+        self.log_control(CONTROL_PARKED, runs, encode_parked);
+    }
+
+    fn log_control<R>(&self, kind: u8, runs: &[R], encode: impl Fn(&[R]) -> Vec<u8>) {
         for runs in runs.chunks(RECORD_RUNS_MAX) {
-            let payload = encode_parked(runs);
-            let record = Record::Control { log: self.log_id, kind: CONTROL_PARKED, payload: &payload };
+            let record = Record::Control { log: self.log_id, kind, payload: &encode(runs) };
             self.last_record.set(self.stream.append(record, Wait::Lazy).place());
         }
     }

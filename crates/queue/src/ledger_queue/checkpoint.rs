@@ -22,7 +22,7 @@ impl LedgerQueue {
         if self.rules.logs_attempts { 0 } else { self.ready.cursor() }
     }
 
-    /// The counts that have to be recorded by a clean stop: the log has only those of failures.
+    /// The counts that have to be recorded by a clean stop: the log lacks those for which it had no room.
     pub fn logged_attempts(&self) -> Vec<AttemptRun> {
         if self.rules.logs_attempts { self.attempts.all() } else { Vec::new() }
     }

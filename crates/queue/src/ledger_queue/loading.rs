@@ -9,6 +9,7 @@ use crate::answers::QueueState;
 use crate::contents::{HeldBatch, READ_AHEAD_BYTES};
 use crate::effects::Effects;
 use crate::ledger_queue::LedgerQueue;
+use crate::ledger_queue::ready::LaneKind;
 use crate::stored_reads::StoredRead;
 
 impl LedgerQueue {
@@ -46,11 +47,11 @@ impl LedgerQueue {
             return;
         }
         let mut reached = None;
-        let in_order = self.ready.is_in_default_lane(from);
+        let lane = self.ready.lane_of(from);
         for (first, batch) in runs {
             let count = batch.len() as u64;
-            reached = Some(first + count).filter(|_| in_order);
-            self.insert_ready((first, count), &batch, from, now);
+            reached = Some(first + count).filter(|_| lane == LaneKind::DEFAULT);
+            self.insert_ready((first, count), &batch, lane, now);
         }
         let waited = self.reads.unblock();
         if self.ready_numbers().first() == Some(from) && self.contents.find(from).is_none() {
@@ -70,16 +71,14 @@ impl LedgerQueue {
         self.drop_excess(effects);
     }
 
-    /// Inserts the ready ones of the messages that were read, in runs: those that are delivered together with `wanted`. Others
-    /// would stay in memory for as long as messages of a higher priority are there.
-    fn insert_ready(&mut self, (first, count): (u64, u64), batch: &Arc<Batch>, wanted: u64, now: Nanos) {
+    /// Inserts the ready ones of the messages that were read, in runs: those of this lane. Others would stay in memory for as long as messages of a higher priority are there.
+    fn insert_ready(&mut self, (first, count): (u64, u64), batch: &Arc<Batch>, lane: LaneKind, now: Nanos) {
         let mut run: Option<u64> = None;
-        let lane_of = wanted;
         for number in first..=first + count {
             let wanted = number < first + count
                 && self.ledger.is_live(number)
                 && self.ready_numbers().has(number)
-                && self.ready.share_a_lane(lane_of, number)
+                && self.ready.lane_of(number) == lane
                 && self.contents.find(number).is_none();
             match (wanted, run) {
                 (true, None) => run = Some(number),

@@ -1,4 +1,5 @@
-//! A queue whose messages leave when they are settled: ledger and dispatcher behind one lock. Classic queues are one.
+//! A queue whose messages leave when they are settled: ledger and dispatcher behind one lock. Classic and
+//! quorum queues are such, each with [`Rules`] of its own.
 //!
 //! The caller holds the lock, appends the messages that [`LedgerQueue::submit`] accepted to the log, and reports the
 //! position with [`LedgerQueue::submitted`]; [`LedgerQueue::apply`] is idempotent and in order.

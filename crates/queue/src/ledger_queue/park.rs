@@ -19,14 +19,9 @@ impl LedgerQueue {
             return (vec![*run], Vec::new());
         };
         let (mut back, mut over) = (Vec::new(), Vec::new());
-        let (mut left, mut bytes) = (run.count(), run.bytes);
-        for number in run.first..=run.last {
-            let size = bytes / left;
-            bytes -= size;
-            left -= 1;
-            let failed = u64::from(self.attempts.of(number).failed) + 1;
-            let runs = if failed > limit { &mut over } else { &mut back };
-            push_run(runs, Run { first: number, last: number, bytes: size, durable: run.durable });
+        for one in run.singly() {
+            let failed = u64::from(self.attempts.of(one.first).failed) + 1;
+            push_run(if failed > limit { &mut over } else { &mut back }, one);
         }
         (back, over)
     }

@@ -51,6 +51,11 @@ pub(crate) enum LaneKind {
     Fresh(u8),
 }
 
+impl LaneKind {
+    /// Messages without a priority that were never handed out.
+    pub(crate) const DEFAULT: Self = Self::Fresh(PRIORITY_DEFAULT);
+}
+
 impl Lanes {
     /// The lanes of a queue after a restart: all messages but the parked ones are ready, and these have a priority of their own.
     pub(crate) fn recovered(priorities: BTreeMap<u8, NumberSet>, parked: &Parked) -> Self {
@@ -92,7 +97,7 @@ impl Lanes {
             return LaneKind::Returned;
         }
         let level = self.levels.iter().find(|(_, level)| level.fresh.contains(number));
-        level.map_or(LaneKind::Fresh(PRIORITY_DEFAULT), |(priority, _)| LaneKind::Fresh(priority.0))
+        level.map_or(LaneKind::DEFAULT, |(priority, _)| LaneKind::Fresh(priority.0))
     }
 
     /// Whether a number of another lane than the default one is ready.

@@ -9,7 +9,8 @@ mod returns;
 
 use std::collections::BTreeMap;
 
-use self::lanes::{LaneKind, Lanes};
+pub(crate) use self::lanes::LaneKind;
+use self::lanes::Lanes;
 pub(crate) use self::numbers::{Head, Numbers};
 use crate::attempts::{AttemptCounts, Attempts};
 use crate::effects::Run;
@@ -186,15 +187,10 @@ impl ReadyMessages {
         }
     }
 
-    /// Whether two ready messages are delivered one after the other, apart from others of their own lane.
-    pub(crate) fn share_a_lane(&self, one: u64, other: u64) -> bool {
-        self.lanes.as_ref().is_none_or(|lanes| lanes.is_empty() || lanes.kind_of(one) == lanes.kind_of(other))
-    }
-
-    /// Whether a ready message is neither one that came back nor of another priority than the default one.
-    pub(crate) fn is_in_default_lane(&self, number: u64) -> bool {
-        let kind = |lanes: &Lanes| lanes.kind_of(number) == LaneKind::Fresh(PRIORITY_DEFAULT);
-        self.lanes.as_ref().is_none_or(|lanes| lanes.is_empty() || kind(lanes))
+    /// The lane of a ready message. Without priorities there is one.
+    pub(crate) fn lane_of(&self, number: u64) -> LaneKind {
+        let lanes = self.lanes.as_ref().filter(|lanes| !lanes.is_empty());
+        lanes.map_or(LaneKind::DEFAULT, |lanes| lanes.kind_of(number))
     }
 
     /// Removes a number that may be behind others. The caller has to remove it from the ledger, too.
