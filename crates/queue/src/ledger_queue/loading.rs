@@ -71,7 +71,8 @@ impl LedgerQueue {
         self.drop_excess(effects);
     }
 
-    /// Inserts the ready ones of the messages that were read, in runs: those of this lane. Others would stay in memory for as long as messages of a higher priority are there.
+    /// Inserts the ready ones of the messages that were read, in runs: those of this lane. Others would stay in memory for as long
+    /// as messages of a higher priority are there.
     fn insert_ready(&mut self, (first, count): (u64, u64), batch: &Arc<Batch>, lane: LaneKind, now: Nanos) {
         let mut run: Option<u64> = None;
         for number in first..=first + count {
