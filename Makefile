@@ -59,7 +59,7 @@ bench-start: build
 
 # How long a core is busy at a stretch for clients that do something to 60,000 things at once.
 bench-turns:
-	cargo run --release --package leveret-instructions -- turns
+	cargo run --release --package leveret-instructions --bin leveret-turns
 
 fuzz:
 	.ci/fuzz $(FUZZ_SECONDS) keep

@@ -13,7 +13,7 @@ const COUNTED: &str = "*counted_by_callgrind*";
 pub(super) fn build(root: &Path) -> io::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(root).args(["build", "--quiet", "--profile", PROFILE, "--package", PACKAGE]);
+    command.current_dir(root).args(["build", "--quiet", "--profile", PROFILE, "--package", PACKAGE, "--bin", PACKAGE]);
     output(&mut command)?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |target| root.join(target));
     Ok(target.join(PROFILE).join(PACKAGE))

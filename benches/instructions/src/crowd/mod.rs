@@ -2,7 +2,7 @@
 
 pub(crate) mod among;
 mod member;
-pub(crate) mod turns;
+pub mod turns;
 
 use leveret_amqp091::{FieldTable, Properties};
 use leveret_broker::Settings;

@@ -18,7 +18,7 @@ const MANY: u64 = 60_000;
 const UNACKNOWLEDGED: u64 = 1 << 18;
 
 /// Prints the longest turn of each benchmark whose name contains `part`.
-pub(crate) fn print(part: &str) {
+pub fn print(part: &str) {
     measure(part, with_consumers, CONSUMER_ENDS);
     measure(part, with_deliveries, DELIVERY_ENDS);
     measure(part, with_channels, CHANNEL_ENDS);
