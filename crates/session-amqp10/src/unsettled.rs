@@ -62,7 +62,8 @@ impl Delivered {
         if self.ranges.len() > RANGES_MIN.max(2 * self.kept) {
             let oldest = unsettled.oldest();
             self.ranges.drain(..self.ranges.partition_point(|(_, last)| *last < oldest));
-            self.ranges.retain(|(first, last)| unsettled.has_open(*first, *last));
+            let mut place = 0;
+            self.ranges.retain(|(first, last)| unsettled.has_open(*first, *last, &mut place));
             self.kept = self.ranges.len();
         }
         self.ranges.push_back(range);
@@ -159,9 +160,10 @@ impl Unsettled {
         self.sequence - u64::from(span)
     }
 
-    /// Whether any of these is open.
-    fn has_open(&self, first: u64, last: u64) -> bool {
-        let (mut at, end) = self.places_of(first, last, 0);
+    /// Whether any of these is open. They lie at `place` or behind it, which becomes the index after them.
+    fn has_open(&self, first: u64, last: u64, place: &mut usize) -> bool {
+        let (mut at, end) = self.places_of(first, last, *place);
+        *place = end;
         while at < end {
             match self.deliveries[at].settled_to {
                 0 => return true,
