@@ -150,10 +150,10 @@ impl Broker {
         }
         let batch = Arc::new(builder.finish());
         route.count(1, now.monotonic);
-        let shared = self.shared.share(&batch, &route.queues, persistent, None);
+        let shared = self.shared.share(&batch, route.queues.logs(), persistent, None);
         let mut published = PublishedDirectly { routed: true, wait: WaitFor::default() };
         let mut gone = 0;
-        for queue in &route.queues {
+        for queue in route.queues.iter() {
             let came = queue.publish(&batch, 0, 1, persistent, Audience::Several(shared), now.monotonic);
             published.wait.and(came.awaited.synced());
             gone += usize::from(came.is_gone);

@@ -32,6 +32,12 @@ use crate::told::changes;
 use crate::turn_budget::DELETED_QUEUES;
 use crate::whole::whole;
 
+/// From this number of queues on, they aren't looked up one by one and, for a route, not looked at themselves: each look waits for
+/// memory.
+pub(crate) const MANY_QUEUES: usize = 1000;
+/// Above this share of all queues (1 in 8), a scan of all beats looking each one up.
+const SCAN_SHARE: usize = 8;
+
 /// An immutable snapshot of everything that routing and lookups need.
 #[derive(Clone)]
 pub struct Snapshot {
@@ -68,29 +74,38 @@ impl Snapshot {
     /// The queues of these vhosts, by name in each.
     pub fn queues_of<'a>(&self, vhosts: impl IntoIterator<Item = &'a str>) -> Vec<QueueRef> {
         let infos = vhosts.into_iter().flat_map(|vhost| self.topology.queues(vhost));
-        self.queues_by_id(infos.map(|info| info.id)).collect()
+        let mut wanted: Vec<(QueueId, usize)> = infos.enumerate().map(|(at, info)| (info.id, at)).collect();
+        wanted.sort_unstable();
+        let mut found = vec![None; wanted.len()];
+        let mut places = wanted.iter().peekable();
+        let ids: Vec<QueueId> = wanted.iter().map(|(id, _)| *id).collect();
+        self.each_queue(&ids, |id, queue| {
+            while places.next_if(|(other, _)| *other < id).is_some() {}
+            if let Some((_, at)) = places.next() {
+                found[*at] = Some(queue.clone());
+            }
+        });
+        found.into_iter().flatten().collect()
     }
 
-    /// The queues with these ids that exist, in the order of the ids.
-    pub(crate) fn queues_by_id(&self, ids: impl Iterator<Item = QueueId>) -> impl Iterator<Item = QueueRef> {
-        let mut wanted: Vec<(QueueId, usize)> = ids.enumerate().map(|(at, id)| (id, at)).collect();
-        let mut found = vec![None; wanted.len()];
-        if wanted.len() < WALK_FROM || wanted.len() < self.queues.len() / WALK_FROM_SHARE {
-            for (id, at) in wanted {
-                found[at] = self.queues.get(&id).cloned();
+    /// Visits the queues with these ids that exist; the ids are in ascending order.
+    pub(crate) fn each_queue(&self, ids: &[QueueId], mut visit: impl FnMut(QueueId, &QueueRef)) {
+        if ids.len() < MANY_QUEUES || ids.len() < self.queues.len() / SCAN_SHARE {
+            for id in ids {
+                if let Some(queue) = self.queues.get(id) {
+                    visit(*id, queue);
+                }
             }
-            return found.into_iter().flatten();
+            return;
         }
         // Looking up 100,000 queues one by one takes three times as long as a scan of all.
-        wanted.sort_unstable();
-        let mut wanted = wanted.into_iter().peekable();
-        for (id, queue) in &self.queues {
-            while wanted.next_if(|(other, _)| other < id).is_some() {}
-            if let Some((_, at)) = wanted.next_if(|(other, _)| other == id) {
-                found[at] = Some(queue.clone());
+        let mut wanted = ids.iter().peekable();
+        for (id, queue) in self.queues.range(ids[0]..) {
+            while wanted.next_if(|other| *other < id).is_some() {}
+            if wanted.next_if(|other| *other == id).is_some() {
+                visit(*id, queue);
             }
         }
-        found.into_iter().flatten()
     }
 }
 
@@ -166,11 +181,6 @@ pub struct Registry {
     /// Wall time of monotonic zero.
     epoch_ms: u64,
 }
-
-/// Above this share of all queues (1 in 8), a scan of all beats looking each one up.
-const WALK_FROM_SHARE: usize = 8;
-/// Below this number, a scan isn't worth sorting what is looked for.
-const WALK_FROM: usize = 1000;
 
 /// Number of parts from which on the remains of a change take too long to be freed in a client's turn.
 const LARGE_FROM: usize = 1000;

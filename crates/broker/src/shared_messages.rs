@@ -15,9 +15,9 @@ use leveret_queue::{Place, References, SharedCounts};
 use parking_lot::Mutex;
 
 use crate::bodies::{Bodies, BodyFile};
-use crate::queue_handle::QueueRef;
+use crate::queue_handle::Kept;
 use crate::streams::{Record, StreamRef, Waiter};
-use crate::ticket::{Awaited, Ticket};
+use crate::ticket::{Awaited, StreamId, Ticket};
 
 /// Bytes in flight to the disk that each further queue adds for a publisher, instead of its messages' bytes.
 pub const REFERENCE_BYTES: u64 = 128;
@@ -41,6 +41,28 @@ pub struct SharedLimits {
     pub copied_to_queues_max: usize,
     /// Bodies of at least this many bytes have files.
     pub body_file_from: usize,
+}
+
+/// How the queues of a route keep messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Logs {
+    /// Number of queues with a log.
+    pub(crate) count: usize,
+    /// The commit stream of all their logs; `None` if there are several, or no log.
+    pub(crate) stream: Option<StreamId>,
+    /// Whether any of the queues has bodies in memory that have files of their own.
+    pub(crate) bodies_in_memory: bool,
+}
+
+impl Logs {
+    /// Adds a queue.
+    pub(crate) fn add(&mut self, kept: Kept) {
+        self.bodies_in_memory |= kept.bodies_in_memory;
+        if let Some(stream) = kept.log_stream {
+            self.stream = (self.count == 0 || self.stream == Some(stream)).then_some(stream);
+            self.count += 1;
+        }
+    }
 }
 
 /// The shared log of a node.
@@ -126,40 +148,29 @@ impl SharedMessages {
     }
 
     /// Whether a body of this length that goes to these queues should have a file.
-    pub(crate) fn wants_file(&self, queues: &[QueueRef], persistent: bool, length: usize) -> bool {
-        let is_large = persistent && length >= self.limits.body_file_from;
-        is_large && queues.iter().any(|queue| queue.is_durable()) && self.may_share(queues)
+    pub(crate) fn wants_file(&self, logs: Logs, persistent: bool, length: usize) -> bool {
+        persistent && length >= self.limits.body_file_from && self.may_share(logs)
     }
 
-    /// Whether all queues with a log have it in the stream of the shared log: its records have to precede theirs.
-    fn may_share(&self, queues: &[QueueRef]) -> bool {
-        queues.iter().all(|queue| !queue.is_durable() || queue.stream().id() == self.stream.id())
+    /// Whether there are logs, all in the stream of the shared log: its records have to precede theirs.
+    fn may_share(&self, logs: Logs) -> bool {
+        logs.stream == Some(self.stream.id())
     }
 
-    /// Whether such a body is in its file only, and no queue has it in memory. Queues without a log hold bodies in memory, and
-    /// so do those that dead-letter refused messages, because these are copied.
-    pub(crate) fn streams(&self, queues: &[QueueRef], persistent: bool, length: usize) -> bool {
-        let needs_file_only = |queue: &QueueRef| {
-            queue.is_durable() && queue.info().options.overflow != leveret_model::Overflow::RejectPublishDlx
-        };
-        self.wants_file(queues, persistent, length) && queues.iter().all(needs_file_only)
+    /// Whether such a body is in its file only, and no queue has it in memory.
+    pub(crate) fn streams(&self, logs: Logs, persistent: bool, length: usize) -> bool {
+        self.wants_file(logs, persistent, length) && !logs.bodies_in_memory
     }
 
-    /// Writes messages that go to `queues` to the shared log, if that is worthwhile; returns the number of the first one there.
+    /// Writes messages that go to queues with these logs to the shared log, if that is worthwhile; returns the first number there.
     /// They have to be offered once to each durable queue with that number. With `file`, there is one message, whose body is in
     /// the file.
-    pub fn share(&self, batch: &Batch, queues: &[QueueRef], persistent: bool, file: Option<BodyFile>) -> Option<u64> {
-        if !persistent || queues.len() < 2 && file.is_none() {
+    pub fn share(&self, batch: &Batch, logs: Logs, persistent: bool, file: Option<BodyFile>) -> Option<u64> {
+        if !persistent || logs.count < 2 && file.is_none() {
             return None;
         }
-        // One look at each queue: with very many of them each look waits for memory.
-        let (mut durable, mut is_one_stream) = (0, true);
-        for queue in queues.iter().filter(|queue| queue.is_durable()) {
-            durable += 1;
-            is_one_stream &= queue.stream().id() == self.stream.id();
-        }
-        let is_worth_it = file.is_some() || durable > self.limits.copied_to_queues_max || batch.has_large();
-        if durable < 2 && file.is_none() || durable == 0 || !is_worth_it || !is_one_stream {
+        let is_worth_it = file.is_some() || logs.count > self.limits.copied_to_queues_max || batch.has_large();
+        if !is_worth_it || !self.may_share(logs) {
             return None;
         }
         let file = file.map(BodyFile::keep);
@@ -169,7 +180,7 @@ impl SharedMessages {
         let first = inner.next;
         inner.next += batch.len() as u64;
         let last = inner.next - 1;
-        inner.counts.add(first, last, durable as u32);
+        inner.counts.add(first, last, logs.count as u32);
         inner.files.extend(file.map(|id| (first, id)));
         let (log, count) = (LogId::SHARED, batch.len() as u32);
         let record = Record::Messages { log, first, batch, index: 0, count, instead: instead.as_ref() };

@@ -29,6 +29,7 @@ use leveret_broker::route::{self, Publisher, Route};
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
+use leveret_session::client_connection::WAIT_SHOWN_MAX;
 use leveret_session::fan_out::{self, FanOut, FannedOut};
 
 /// Class of all content (specification 1.8).
@@ -514,9 +515,10 @@ impl Session {
         batch.len() as u32
     }
 
-    /// The queues of this connection's last route.
+    /// The queues of this connection's last route that show its waits.
     pub(crate) fn published_to(&self) -> SmallVec<[QueueRef; 2]> {
-        self.run.route.as_ref().map(|route| route.queues.clone()).unwrap_or_default()
+        let queues = self.run.route.iter().flat_map(|route| route.queues.iter());
+        queues.take(WAIT_SHOWN_MAX).cloned().collect()
     }
 
     /// Blocks input while publishes have to wait for the disk. If the log has no room, the queues of the connection's

@@ -9,6 +9,7 @@ use super::link::Link;
 use super::publisher::{Destination, Publisher};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::ticket::Ticket;
+use leveret_session::client_connection::WAIT_SHOWN_MAX;
 use leveret_session::driven::Steps;
 
 /// The reason why the connection's input is blocked.
@@ -58,21 +59,23 @@ impl Connection {
         }
     }
 
-    /// The queues that the client's links publish to, as far as they are known.
+    /// The queues that the client's links publish to and that show its waits, as far as they are known.
     fn published_to(&self) -> SmallVec<[QueueRef; 2]> {
         let publishers = self.sessions.iter().flat_map(|session| session.links()).filter_map(|link| match link {
             Link::Publisher(publisher) => Some(&**publisher),
             _ => None,
         });
         let mut seen = FxHashSet::default();
-        publishers.flat_map(targets).filter(|queue| seen.insert(queue.key())).cloned().collect()
+        let queues = publishers.flat_map(targets).filter(|queue| seen.insert(queue.key()));
+        queues.take(WAIT_SHOWN_MAX).cloned().collect()
     }
 }
 
 /// The queue of a link, or the queues that its last message went to.
-fn targets(publisher: &Publisher) -> &[QueueRef] {
-    match &publisher.destination {
-        Destination::Queue(queue) => std::slice::from_ref(queue),
-        _ => publisher.run.route.as_deref().map_or(&[], |route| &route.queues),
-    }
+fn targets(publisher: &Publisher) -> impl Iterator<Item = &QueueRef> {
+    let (queue, route) = match &publisher.destination {
+        Destination::Queue(queue) => (Some(queue), None),
+        _ => (None, publisher.run.route.as_deref()),
+    };
+    queue.into_iter().chain(route.into_iter().flat_map(|route| route.queues.iter()))
 }

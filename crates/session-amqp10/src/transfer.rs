@@ -430,7 +430,7 @@ impl Connection {
         self.client.pace.granted(publisher.slot, now.monotonic);
         let &FannedOut { ref route, accepted, ref wait, refusing, is_refused, reached_nobody, .. } = fanned_out;
         let refused = refusing.map_or(PublishOutcome::Accepted, |at| {
-            let queue = &route.queues[at];
+            let queue = route.queues.get(at).expect("a queue of the route");
             let reason = match queue.state() {
                 _ if is_refused => "disk full",
                 leveret_queue::QueueState::Running => "maxlen",

@@ -13,7 +13,7 @@ use leveret_queue::PublishSlot;
 use crate::client_connection::ClientConnection;
 use leveret_broker::bodies::BodyFile;
 use leveret_broker::planted::{Bug, is_planted};
-use leveret_broker::queue_handle::{Audience, QueueRef};
+use leveret_broker::queue_handle::Audience;
 use leveret_broker::route::Route;
 use leveret_broker::shared_messages::REFERENCE_BYTES;
 use leveret_broker::time::Nanos;
@@ -89,7 +89,7 @@ impl FanOut {
         let is_refused = file.as_ref().is_some_and(|file| !file.is_written());
         let shared = match is_refused {
             true => None,
-            false => client.broker.shared.share(&batch, &route.queues, persistent, file),
+            false => client.broker.shared.share(&batch, route.queues.logs(), persistent, file),
         };
         let accepted = if is_refused { 0 } else { batch.len() as u32 };
         Self {
@@ -116,16 +116,18 @@ impl FanOut {
     /// Hands the run to the next queues, to one at least. True if none is left.
     pub fn part(&mut self, client: &mut ClientConnection, now: Nanos) -> bool {
         let Self { route, batch, persistent, shared, .. } = self;
-        let queues: &[QueueRef] = if self.is_refused { &[] } else { &route.queues };
+        let len = if self.is_refused { 0 } else { route.queues.len() };
         let count = batch.len() as u32;
         // For a single queue, the bytes of a read already bound the work.
-        let cost = if queues.len() > 1 { cost(count) } else { 0 };
-        let audience = match (queues.len(), *shared) {
+        let cost = if len > 1 { cost(count) } else { 0 };
+        let audience = match (len, *shared) {
             (1, None) => Audience::Alone,
             (_, shared) => Audience::Several(shared),
         };
         let begin = self.next;
-        while let Some(queue) = queues.get(self.next) {
+        while self.next < len
+            && let Some(queue) = route.queues.get(self.next)
+        {
             if self.next > begin && client.budget.is_spent() {
                 return false;
             }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use leveret_message::Batch;
 use leveret_queue::{ConsumerId, Run, push_run};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
 use leveret_broker::queue_handle::{QueueKey, QueueRef};
+use leveret_broker::route::RouteQueues;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::turn_budget::{DELIVERY, ENQUEUE, QUEUE_RUN};
 
@@ -25,7 +25,7 @@ pub const TRANSACTION_LOG_BYTES_MAX: u64 = 256 << 20;
 pub(crate) const SETTLED_RUN: u32 = 3 * DELIVERY;
 
 pub(crate) struct Publishing {
-    pub queues: SmallVec<[QueueRef; 2]>,
+    pub queues: RouteQueues,
     pub batch: Arc<Batch>,
     pub persistent: bool,
 }
@@ -72,13 +72,13 @@ impl Transaction {
     }
 
     /// Adds messages for these queues, to be published in order.
-    pub fn publish(&mut self, queues: &[QueueRef], batch: Arc<Batch>, persistent: bool) {
+    pub fn publish(&mut self, queues: &RouteQueues, batch: Arc<Batch>, persistent: bool) {
         let bytes = batch.memory() as u64;
         self.bytes += bytes;
         self.log_bytes += bytes * queues.len() as u64;
         let work = (QUEUE_RUN + batch.len() as u32 * ENQUEUE).saturating_mul(queues.len() as u32);
         self.publish_work = self.publish_work.saturating_add(work);
-        self.publishes.push(Publishing { queues: queues.into(), batch, persistent });
+        self.publishes.push(Publishing { queues: queues.clone(), batch, persistent });
     }
 
     /// Settles messages that a consumer holds. Messages with the same settlement are one step of the commit, however

@@ -7,18 +7,11 @@ use std::time::Duration;
 
 use leveret_broker::Connection;
 use leveret_strict_client::{amqp10, amqp091};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::session::{Nobody, Stage};
 
 /// Most bytes in one read of a socket.
 const READ_MAX: usize = 32 << 10;
-
-/// Time that this thread has run: a turn isn't longer because others use the machine.
-fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
 
 /// A client of either protocol.
 pub(crate) trait CrowdClient {
@@ -95,12 +88,12 @@ impl<C: CrowdClient> Member<C> {
             }
             let until = self.unread.len().min(self.read + READ_MAX);
             moved = self.connection.wants_read() && until > self.read;
-            let began = cpu_time();
+            let began = (stage.clock)();
             if moved {
                 self.read += stage.call(|| self.connection.receive(&self.unread[self.read..until], stage.now));
             }
             stage.call(|| self.connection.turn(stage.now));
-            self.longest = self.longest.max(cpu_time() - began);
+            self.longest = self.longest.max((stage.clock)() - began);
             self.do_deferred(stage);
             moved |= stage.write() || self.connection.wants_turn();
             let output = self.connection.output();
@@ -119,17 +112,17 @@ impl<C: CrowdClient> Member<C> {
     fn do_deferred(&mut self, stage: &Stage) {
         let mut has_more = true;
         while has_more {
-            let began = cpu_time();
+            let began = (stage.clock)();
             has_more = stage.broker.deferred_turn(0, stage.now);
-            self.longest = self.longest.max(cpu_time() - began);
+            self.longest = self.longest.max((stage.clock)() - began);
         }
     }
 
     /// Cuts the connection.
     pub(crate) fn cut(&mut self, stage: &mut Stage) {
-        let began = cpu_time();
+        let began = (stage.clock)();
         self.connection.disconnected(stage.now);
-        self.longest = self.longest.max(cpu_time() - began);
+        self.longest = self.longest.max((stage.clock)() - began);
         self.exchange(stage);
     }
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leveret_broker::authenticate::Anybody;
 use leveret_broker::ticket::StreamId;
@@ -35,6 +36,8 @@ pub(crate) struct Stage {
     pub(crate) now: Now,
     /// Whether the broker's work is counted.
     pub(crate) counts: bool,
+    /// The clock that measures turns; it stands still while instructions are counted.
+    pub(crate) clock: fn() -> Duration,
 }
 
 impl Stage {
@@ -54,7 +57,7 @@ impl Stage {
         let (broker, _) =
             Broker::recover(&disk, Options::default(), settings, protocols, Arc::new(Anybody), counters, now)
                 .expect("an empty disk");
-        let mut stage = Self { broker, disk, now, counts: false };
+        let mut stage = Self { broker, disk, now, counts: false, clock: || Duration::ZERO };
         for command in furniture() {
             stage.broker.bootstrap(vec![command], stage.now).expect("the command is accepted");
             stage.write();

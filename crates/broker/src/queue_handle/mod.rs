@@ -52,6 +52,7 @@ pub use groups::PublishedIn;
 pub use leveret_queue::NoConsumer;
 pub use moves::Reason;
 pub(crate) use moves::Waiting;
+pub(crate) use queue_ref::Kept;
 pub use queue_ref::{QueueKey, QueueRef};
 
 /// Maximum number of runs in one record of the log, so that it doesn't exceed the largest record.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use leveret_log::{LiveState, LogId, Wait};
 use leveret_message::Batch;
-use leveret_model::{Durability, Queue as QueueInfo};
+use leveret_model::{Durability, Overflow, Queue as QueueInfo};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Departure, Flow, GetOutcome, Link,
     NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, Taken, TurnEnd, WaitReason,
@@ -20,13 +20,25 @@ use crate::group::Group;
 use crate::outbox::Outbox;
 use crate::reads::{Peek, Purpose};
 use crate::streams::{StreamRef, Waiter, waits};
-use crate::ticket::Ticket;
+use crate::ticket::{StreamId, Ticket};
 use crate::time::Nanos;
 use crate::wait_for::WaitFor;
 
 /// A queue, cheap to clone.
 #[derive(Clone)]
-pub struct QueueRef(Where);
+pub struct QueueRef {
+    place: Where,
+    kept: Kept,
+}
+
+/// How a queue keeps messages. It is beside the place, because the route to very many queues is computed without a look at each.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept {
+    /// The commit stream of its log; `None` if it logs nothing.
+    pub(crate) log_stream: Option<StreamId>,
+    /// Whether bodies that have files of their own are in memory, too: without a log, or because refused messages are copied.
+    pub(crate) bodies_in_memory: bool,
+}
 
 /// The place of a queue.
 #[derive(Clone)]
@@ -43,7 +55,7 @@ pub struct QueueKey(usize);
 /// One match for each call.
 macro_rules! pass {
     ($queue:expr, $here:ident => $call:expr) => {
-        match &$queue.0 {
+        match &$queue.place {
             Where::Here($here) => $call,
         }
     };
@@ -51,7 +63,10 @@ macro_rules! pass {
 
 impl From<LocalQueue> for QueueRef {
     fn from(queue: LocalQueue) -> Self {
-        Self(Where::Here(queue))
+        let log_stream = queue.is_durable().then(|| queue.stream().id());
+        let copies_refused = queue.info().options.overflow == Overflow::RejectPublishDlx;
+        let kept = Kept { log_stream, bodies_in_memory: log_stream.is_none() || copies_refused };
+        Self { place: Where::Here(queue), kept }
     }
 }
 
@@ -59,7 +74,7 @@ impl QueueRef {
     /// Whether both are the same queue. A queue that was deleted and declared again is another one.
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
+        match (&self.place, &other.place) {
             (Where::Here(one), Where::Here(other)) => Arc::ptr_eq(one, other),
         }
     }
@@ -358,9 +373,9 @@ impl QueueRef {
         pass!(self, queue => queue.announce());
     }
 
-    /// Whether its persistent messages are logged.
-    pub(crate) fn is_durable(&self) -> bool {
-        pass!(self, queue => queue.is_durable())
+    /// How it keeps messages.
+    pub(crate) fn kept(&self) -> Kept {
+        self.kept
     }
 
     /// Whether any of its messages are stored in this log.

@@ -14,6 +14,7 @@ use leveret_queue::{Taken, WaitReason, Watermarks};
 use smallvec::SmallVec;
 
 use self::shown_wait::ShownWait;
+pub use self::shown_wait::WAIT_SHOWN_MAX;
 use crate::pace::Pace;
 use crate::undurable::Undurable;
 use leveret_broker::bodies::Unwritten;

@@ -7,6 +7,9 @@ use smallvec::SmallVec;
 
 use super::ClientConnection;
 
+/// Largest number of queues that show the wait of a connection's publishes: a route may have very many.
+pub const WAIT_SHOWN_MAX: usize = 1000;
+
 /// The reason of a wait, and the queues that show it too.
 pub(super) struct ShownWait {
     reason: WaitReason,

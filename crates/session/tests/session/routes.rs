@@ -51,6 +51,34 @@ impl Stage {
     }
 }
 
+/// Durable queues and others, more than are looked at when their route is found.
+#[test]
+fn a_route_of_very_many_queues_reaches_those_that_are_there() {
+    const QUEUES: u64 = 1200;
+    let mut stage = Stage::new();
+    let link = stage.connect();
+    let names: Vec<String> = (0..QUEUES).map(|at| format!("q-{at}")).collect();
+    for (at, name) in names.iter().enumerate() {
+        let client = &mut stage.links[link].client;
+        let flags = QueueDeclare { durable: at % 3 > 0, ..QueueDeclare::default() };
+        client.declare_queue(CHANNEL, name.as_bytes(), flags, &FieldTable::new());
+        client.bind_queue(CHANNEL, name.as_bytes(), b"amq.fanout", b"", &FieldTable::new());
+        stage.settle();
+    }
+    stage.write(link, ("amq.fanout", "k"), None, "all");
+    stage.settle();
+    stage.links[link].client.delete_queue(CHANNEL, b"q-1");
+    stage.settle();
+    stage.write(link, ("amq.fanout", "k"), None, "others");
+    stage.settle();
+    assert_eq!(stage.through("amq.fanout"), (2, 2 * QUEUES - 1));
+    assert_eq!(stage.broker.shared.messages(), 2, "both are in the shared log");
+    for name in names.iter().filter(|name| *name != "q-1") {
+        assert_eq!(stage.take_all(link, name), "k:all k:others", "{name}");
+    }
+    assert_eq!(stage.broker.shared.messages(), 0, "no queue has them any more");
+}
+
 /// A message's own headers decide, neither the headers nor the lack of headers of messages before it.
 #[test]
 fn headers_are_looked_at_for_each_message() {

@@ -1,5 +1,7 @@
 //! A connection's cache of routes, valid while the snapshot stays the same. Shared by all protocols.
 
+mod queues;
+
 use std::hash::Hasher;
 use std::sync::Arc;
 
@@ -8,15 +10,13 @@ use leveret_routing::{Headers, NoHeaders, RoutedBy, Routes};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
+pub use self::queues::RouteQueues;
+
 use crate::exchange_counters::ExchangeCounters;
-use crate::queue_handle::QueueRef;
 use crate::registry::Snapshot;
 use crate::reply_to::ReplyTarget;
 use crate::shared_messages::SharedMessages;
 use crate::time::Nanos;
-
-/// From this number on, the queues of a route are looked up together.
-const MANY_QUEUES: usize = 1000;
 
 /// Maximum number of routes that one connection remembers.
 const ROUTES_MAX: usize = 1024;
@@ -28,7 +28,7 @@ pub struct Route {
     exchange: SmallVec<[u8; 24]>,
     key: SmallVec<[u8; 32]>,
     /// The queues.
-    pub queues: SmallVec<[QueueRef; 2]>,
+    pub queues: RouteQueues,
     /// Requesters that wait for answers, instead of queues.
     pub replies: SmallVec<[Arc<ReplyTarget>; 1]>,
     /// The counters of the exchange.
@@ -67,12 +67,12 @@ impl Route {
     /// Whether a body of this length should have a file on this route: see [`SharedMessages::wants_file`]. Requesters that wait
     /// for answers have no files.
     pub fn wants_file(&self, shared: &SharedMessages, persistent: bool, length: usize) -> bool {
-        shared.wants_file(&self.queues, persistent, length) && self.replies.is_empty()
+        shared.wants_file(self.queues.logs(), persistent, length) && self.replies.is_empty()
     }
 
     /// Whether such a body is in its file only: see [`SharedMessages::streams`].
     pub fn streams(&self, shared: &SharedMessages, persistent: bool, length: usize) -> bool {
-        shared.streams(&self.queues, persistent, length) && self.replies.is_empty()
+        shared.streams(self.queues.logs(), persistent, length) && self.replies.is_empty()
     }
 
     /// Counts messages on this route.
@@ -106,11 +106,7 @@ impl Route {
             || self.replies.is_empty()
                 && other.replies.is_empty()
                 && counters(self) == counters(other)
-                && self.has_queues(&other.queues)
-    }
-
-    fn has_queues(&self, queues: &[QueueRef]) -> bool {
-        self.queues.len() == queues.len() && self.queues.iter().zip(queues).all(|(one, other)| one.is_same(other))
+                && self.queues.are_same(&other.queues)
     }
 
     /// Whether it is the route of a message with the same exchange and key, with or without headers.
@@ -136,7 +132,7 @@ impl Route {
     ) -> Result<Option<Self>, Refused> {
         let name = String::from_utf8_lossy(&self.exchange);
         let (queues, routed_by) = queues_of(snapshot, publisher.vhost, &name, &[&self.key], headers)?;
-        if self.has_queues(&queues) {
+        if self.queues.are_same(&queues) {
             return Ok(None);
         }
         Ok(Some(Self {
@@ -284,15 +280,11 @@ fn queues_of(
     exchange: &str,
     keys: &[&[u8]],
     headers: Option<&dyn Headers>,
-) -> Result<(SmallVec<[QueueRef; 2]>, RoutedBy), Refused> {
+) -> Result<(RouteQueues, RoutedBy), Refused> {
     let mut routes = Routes::new();
     let routed = snapshot.router.route_by(vhost, exchange, keys, headers.unwrap_or(&NoHeaders), &mut routes);
     let routed_by = routed.map_err(|_| Refused::no_exchange(vhost, exchange))?;
-    let queues = match routes.len() < MANY_QUEUES {
-        true => routes.iter().filter_map(|id| snapshot.queues.get(id).cloned()).collect(),
-        false => snapshot.queues_by_id(routes.iter().copied()).collect(),
-    };
-    Ok((queues, routed_by))
+    Ok((RouteQueues::find(snapshot, &routes), routed_by))
 }
 
 /// The route of a message with further keys (`CC`, `BCC`, `x-cc`), for that message only.
@@ -319,7 +311,7 @@ mod tests {
         Arc::new(Route {
             exchange: b"e"[..].into(),
             key: b"k"[..].into(),
-            queues: SmallVec::new(),
+            queues: RouteQueues::default(),
             replies: SmallVec::new(),
             through: None,
             serves,
