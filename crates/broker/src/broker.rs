@@ -8,7 +8,7 @@ use leveret_log::{
     BodyFiles, Damage, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Report,
     StorageError,
 };
-use leveret_metrics::{Counters, SizeTotals, Sizes, Totals};
+use leveret_metrics::{Counters, CountsDeletions, SizeTotals, Sizes, Totals};
 use leveret_model::{Command, ConnectionId, DeleteQueue, Permit, Queue, QueueId, Refused, RefusedKind};
 use leveret_queue::{DeleteIf, MemoryBudget, Place};
 use parking_lot::Mutex;
@@ -284,7 +284,13 @@ impl Broker {
 
     /// Deletes a queue together with its link, its last consumer or its connection, if `condition` holds. The queue is gone
     /// once the returned ticket is durable.
-    pub fn delete_queue(self: &Arc<Self>, queue: &Queue, condition: DeleteIf, counters: &Counters, now: Now) -> Ticket {
+    pub fn delete_queue(
+        self: &Arc<Self>,
+        queue: &Queue,
+        condition: DeleteIf,
+        counters: &dyn CountsDeletions,
+        now: Now,
+    ) -> Ticket {
         let ticket = self.submit_deletion(queue, condition, counters, now);
         self.publish_later(ticket);
         ticket
@@ -297,7 +303,7 @@ impl Broker {
         self: &Arc<Self>,
         queue: &QueueRef,
         left: QueueAnswer<Option<usize>>,
-        counters: &Counters,
+        counters: &dyn CountsDeletions,
         now: Now,
     ) -> QueueAnswer<Ticket> {
         match left {
@@ -316,7 +322,13 @@ impl Broker {
         }
     }
 
-    fn delete_with_last(self: &Arc<Self>, queue: &Queue, left: Option<usize>, counters: &Counters, now: Now) -> Ticket {
+    fn delete_with_last(
+        self: &Arc<Self>,
+        queue: &Queue,
+        left: Option<usize>,
+        counters: &dyn CountsDeletions,
+        now: Now,
+    ) -> Ticket {
         if left != Some(0) || !queue.auto_delete {
             return Ticket::default();
         }
@@ -330,7 +342,7 @@ impl Broker {
         self: &Arc<Self>,
         owner: ConnectionId,
         next: &mut QueueId,
-        counters: &Counters,
+        counters: &dyn CountsDeletions,
         now: Now,
     ) -> Option<Ticket> {
         let queues = self.registry.exclusive_queues(owner, *next, EXCLUSIVE_QUEUES_PART);
@@ -342,12 +354,12 @@ impl Broker {
         Some(ticket)
     }
 
-    fn submit_deletion(&self, queue: &Queue, condition: DeleteIf, counters: &Counters, now: Now) -> Ticket {
+    fn submit_deletion(&self, queue: &Queue, condition: DeleteIf, counters: &dyn CountsDeletions, now: Now) -> Ticket {
         let command =
             DeleteQueue { vhost: queue.vhost.clone(), name: queue.name.clone(), connection: queue.exclusive_owner };
         match self.registry.delete_queue(Permit::system(), command, condition, Some(queue.id), now.monotonic) {
             Ok(submitted) => {
-                counters.queues_deleted.add(submitted.deleted.len() as u64);
+                counters.count_deleted_queues(submitted.deleted.len() as u64);
                 submitted.ticket
             }
             // The queue is in use again, so it stays.

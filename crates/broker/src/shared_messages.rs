@@ -147,19 +147,15 @@ impl SharedMessages {
         }
     }
 
-    /// Whether a body of this length that goes to these queues should have a file.
-    pub(crate) fn wants_file(&self, logs: Logs, persistent: bool, length: usize) -> bool {
-        persistent && length >= self.limits.body_file_from && self.may_share(logs)
+    /// Whether a body of this length should have a file, if its queues [may share](Self::may_share) it.
+    #[inline]
+    pub(crate) fn is_large(&self, persistent: bool, length: usize) -> bool {
+        persistent && length >= self.limits.body_file_from
     }
 
     /// Whether there are logs, all in the stream of the shared log: its records have to precede theirs.
-    fn may_share(&self, logs: Logs) -> bool {
+    pub(crate) fn may_share(&self, logs: Logs) -> bool {
         logs.stream == Some(self.stream.id())
-    }
-
-    /// Whether such a body is in its file only, and no queue has it in memory.
-    pub(crate) fn streams(&self, logs: Logs, persistent: bool, length: usize) -> bool {
-        self.wants_file(logs, persistent, length) && !logs.bodies_in_memory
     }
 
     /// Writes messages that go to queues with these logs to the shared log, if that is worthwhile; returns the first number there.

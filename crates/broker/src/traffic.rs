@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use leveret_metrics::{Counters, Rates, SizeHistogram, Sizes, Totals};
+use leveret_metrics::{Counters, LocalCounters, Rates, SizeHistogram, Sizes, Totals};
 
 use crate::time::Nanos;
 
@@ -31,31 +31,31 @@ impl CoreCounters {
     }
 }
 
-/// Traffic counters of one connection. For counting, it is used as the connection's own [`Counters`].
+/// Traffic counters of one connection. For counting, it is used as the connection's own [`LocalCounters`].
 pub struct Traffic {
-    own: Counters,
+    news: LocalCounters,
     core: Arc<Counters>,
     vhost: Option<Arc<Counters>>,
     sizes: Sizes,
     core_sizes: Arc<SizeHistogram>,
-    /// The part that was added to shared counters already.
+    /// The counts that were added to shared counters.
     flushed: Totals,
     /// Rates of bytes in and out.
     rates: Rates<2>,
 }
 
 impl Deref for Traffic {
-    type Target = Counters;
+    type Target = LocalCounters;
 
-    fn deref(&self) -> &Counters {
-        &self.own
+    fn deref(&self) -> &LocalCounters {
+        &self.news
     }
 }
 
 impl Traffic {
     pub(crate) fn new(core: Arc<Counters>, core_sizes: Arc<SizeHistogram>, now: Nanos) -> Self {
         Self {
-            own: Counters::default(),
+            news: LocalCounters::default(),
             core,
             vhost: None,
             sizes: Sizes::default(),
@@ -68,7 +68,7 @@ impl Traffic {
     /// Counts a published message of `bytes` bytes.
     #[inline]
     pub fn published(&mut self, bytes: u64) {
-        self.own.published.increment_alone();
+        self.news.published.increment();
         self.sizes.count(bytes);
     }
 
@@ -76,49 +76,57 @@ impl Traffic {
     pub fn enter(&mut self, vhost: Arc<Counters>) {
         self.flush();
         self.vhost = Some(vhost);
-        self.own.connections_opened.increment();
+        self.news.connections_opened.increment();
         self.flush();
     }
 
     /// The connection is over. It is only counted as closed if it was open.
     pub fn leave(&mut self) {
         if self.vhost.is_some() {
-            self.own.connections_closed.increment();
+            self.news.connections_closed.increment();
         }
         self.flush();
     }
 
     /// Adds changes since the last call to the counters of the core and the vhost.
     pub fn flush(&mut self) {
-        let published = self.flushed.published;
-        self.own.pass_on(&mut self.flushed, &self.core, self.vhost.as_deref());
-        if self.flushed.published != published {
+        if self.news.published.value() > 0 {
             self.core_sizes.take(&mut self.sizes);
         }
+        self.news.pass_on(&mut self.flushed, &self.core, self.vhost.as_deref());
     }
 
     /// Counts a read or write of the socket. It is added to shared counters at once, because the next event may be far away.
     pub fn transferred(&mut self, read: u64, written: u64, now: Nanos) {
         let octets = self.octets();
         self.rates.mark(now, || octets);
-        let news = Totals {
-            bytes_in: read,
-            bytes_out: written,
-            reads: u64::from(read > 0),
-            writes: u64::from(written > 0),
-            ..Totals::default()
-        };
-        self.own.add(&news);
-        self.core.add(&news);
-        if let Some(vhost) = &self.vhost {
-            vhost.add(&news);
+        let shared = [Some(&self.core), self.vhost.as_ref()].into_iter().flatten();
+        if read > 0 {
+            self.flushed.bytes_in += read;
+            self.flushed.reads += 1;
+            shared.clone().for_each(|counters| {
+                counters.bytes_in.add(read);
+                counters.reads.increment();
+            });
         }
-        self.flushed = self.flushed.plus(&news);
+        if written > 0 {
+            self.flushed.bytes_out += written;
+            self.flushed.writes += 1;
+            shared.for_each(|counters| {
+                counters.bytes_out.add(written);
+                counters.writes.increment();
+            });
+        }
     }
 
-    /// Total bytes in and out.
+    /// The counts so far.
+    pub fn totals(&self) -> Totals {
+        self.flushed.plus(&self.news.totals())
+    }
+
+    /// Total bytes in and out. They are never news.
     pub(crate) fn octets(&self) -> [u64; 2] {
-        [self.own.bytes_in.value(), self.own.bytes_out.value()]
+        [self.flushed.bytes_in, self.flushed.bytes_out]
     }
 
     /// Bytes in and out per second.

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A counter that only grows. Adding to it is a plain relaxed addition.
@@ -10,11 +11,6 @@ impl Counter {
         self.add(1);
     }
 
-    /// As [`increment`](Self::increment) by the exclusive owner, without the bus lock of an atomic addition.
-    pub fn increment_alone(&mut self) {
-        *self.0.get_mut() += 1;
-    }
-
     /// Counts `n` more.
     pub fn add(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
@@ -24,6 +20,54 @@ impl Counter {
     pub fn value(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+}
+
+/// A counter of news: of what wasn't added to shared counters yet. Adding to it takes no bus lock.
+#[derive(Debug, Default)]
+pub struct LocalCounter(Cell<u64>);
+
+impl LocalCounter {
+    /// Counts one more.
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    /// Counts `n` more.
+    pub fn add(&self, n: u64) {
+        self.0.set(self.0.get() + n);
+    }
+
+    /// The count so far.
+    pub fn value(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// Passes on the counters with these names, eight at a time: most have no news.
+macro_rules! pass_on {
+    ($news:ident, $totals:ident, $to:ident, $and_to:ident;) => {};
+    ($news:ident, $totals:ident, $to:ident, $and_to:ident;
+     $a:ident, $b:ident, $c:ident, $d:ident, $e:ident, $f:ident, $g:ident, $h:ident, $($rest:ident,)*) => {
+        if (($news.$a.value() | $news.$b.value()) | ($news.$c.value() | $news.$d.value()))
+            | (($news.$e.value() | $news.$f.value()) | ($news.$g.value() | $news.$h.value())) != 0
+        {
+            pass_on!(each $news, $totals, $to, $and_to; $a, $b, $c, $d, $e, $f, $g, $h,);
+        }
+        pass_on!($news, $totals, $to, $and_to; $($rest,)*);
+    };
+    ($news:ident, $totals:ident, $to:ident, $and_to:ident; $($few:ident,)+) => {
+        pass_on!(each $news, $totals, $to, $and_to; $($few,)+);
+    };
+    (each $news:ident, $totals:ident, $to:ident, $and_to:ident; $($name:ident,)*) => {
+        $(let count = $news.$name.0.take();
+        if count > 0 {
+            $totals.$name += count;
+            $to.$name.add(count);
+            if let Some(counters) = $and_to {
+                counters.$name.add(count);
+            }
+        })*
+    };
 }
 
 macro_rules! counters {
@@ -44,21 +88,25 @@ macro_rules! counters {
                 })*
             }
 
-            /// Adds what was counted since the last call to other counters; `passed_on` has the counts of that call. It
-            /// is one pass, since each turn of a connection ends with it.
-            pub fn pass_on(&self, passed_on: &mut Totals, to: &Counters, and_to: Option<&Counters>) {
-                $(let count = self.$name.value();
-                if count != passed_on.$name {
-                    let news = count.wrapping_sub(passed_on.$name);
-                    to.$name.add(news);
-                    if let Some(counters) = and_to {
-                        counters.$name.add(news);
-                    }
-                    passed_on.$name = count;
-                })*
+            /// The counts so far.
+            pub fn totals(&self) -> Totals {
+                Totals { $($name: self.$name.value(),)* }
+            }
+        }
+
+        /// News of one owner, such as a connection.
+        #[derive(Debug, Default)]
+        pub struct LocalCounters {
+            $($(#[$doc])* pub $name: LocalCounter,)*
+        }
+
+        impl LocalCounters {
+            /// Adds the news to `totals` and to shared counters, and forgets them. Each turn of a connection ends with it.
+            pub fn pass_on(&self, totals: &mut Totals, to: &Counters, and_to: Option<&Counters>) {
+                pass_on!(self, totals, to, and_to; $($name,)*);
             }
 
-            /// The counts so far.
+            /// The news so far.
             pub fn totals(&self) -> Totals {
                 Totals { $($name: self.$name.value(),)* }
             }
@@ -170,9 +218,42 @@ impl Totals {
     }
 }
 
+/// Counters of one core or one owner that count deleted queues.
+pub trait CountsDeletions {
+    /// Counts `n` more deleted queues.
+    fn count_deleted_queues(&self, n: u64);
+}
+
+impl CountsDeletions for Counters {
+    fn count_deleted_queues(&self, n: u64) {
+        self.queues_deleted.add(n);
+    }
+}
+
+impl CountsDeletions for LocalCounters {
+    fn count_deleted_queues(&self, n: u64) {
+        self.queues_deleted.add(n);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn news_are_passed_on_once_wherever_they_stand() {
+        let (news, core, vhost) = (LocalCounters::default(), Counters::default(), Counters::default());
+        let mut totals = Totals::default();
+        // The first of the list, one in its middle, and the last.
+        news.published.add(2);
+        news.connections_closed.increment();
+        news.writes.add(3);
+        news.pass_on(&mut totals, &core, Some(&vhost));
+        news.pass_on(&mut totals, &core, None);
+        let expected = Totals { published: 2, connections_closed: 1, writes: 3, ..Totals::default() };
+        assert_eq!([totals, core.totals(), vhost.totals()], [expected; 3]);
+        assert_eq!(news.totals(), Totals::default());
+    }
 
     #[test]
     fn totals_are_the_sum_of_the_cores() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use leveret_metrics::Counters;
+use leveret_metrics::LocalCounters;
 use leveret_queue::{ConsumerId, Run, Taken, push_run};
 use rustc_hash::FxHashMap;
 
@@ -82,7 +82,7 @@ impl Channel {
     }
 
     /// Counts messages that were published on this channel.
-    pub(crate) fn count_publishes(&mut self, count: u64, counters: &Counters, now: Nanos) {
+    pub(crate) fn count_publishes(&mut self, count: u64, counters: &LocalCounters, now: Nanos) {
         if !self.has_published() {
             counters.publishers_opened.increment();
         }

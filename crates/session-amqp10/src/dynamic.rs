@@ -141,7 +141,7 @@ impl Connection {
 
     /// Deletes the queue of a dynamic terminus with its link. Returns the ticket from which on it is gone.
     pub(crate) fn delete_queue(&self, queue: &Queue, now: Now) -> Ticket {
-        self.client.broker.delete_queue(queue, DeleteIf::default(), &self.client.counters, now)
+        self.client.broker.delete_queue(queue, DeleteIf::default(), &**self.client.counters, now)
     }
 }
 

@@ -64,15 +64,15 @@ impl Route {
         self.queues.is_empty() && !self.replies.iter().any(|reply| reply.is_open())
     }
 
-    /// Whether a body of this length should have a file on this route: see [`SharedMessages::wants_file`]. Requesters that wait
-    /// for answers have no files.
+    /// Whether a body of this length should have a file on this route. Requesters that wait for answers have no files.
+    #[inline]
     pub fn wants_file(&self, shared: &SharedMessages, persistent: bool, length: usize) -> bool {
-        shared.wants_file(self.queues.logs(), persistent, length) && self.replies.is_empty()
+        shared.is_large(persistent, length) && shared.may_share(self.queues.logs()) && self.replies.is_empty()
     }
 
-    /// Whether such a body is in its file only: see [`SharedMessages::streams`].
+    /// Whether such a body is in its file only, and no queue has it in memory.
     pub fn streams(&self, shared: &SharedMessages, persistent: bool, length: usize) -> bool {
-        shared.streams(self.queues.logs(), persistent, length) && self.replies.is_empty()
+        self.wants_file(shared, persistent, length) && !self.queues.logs().bodies_in_memory
     }
 
     /// Counts messages on this route.

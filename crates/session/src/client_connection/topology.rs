@@ -47,6 +47,6 @@ impl ClientConnection {
     /// Deletes an auto-delete queue with its last consumer, unless it has a new one by then; `left` is the number of
     /// consumers that are left.
     pub fn delete_if_unused(&self, queue: &QueueRef, left: QueueAnswer<Option<usize>>, now: Now) -> GoneAt {
-        self.broker.delete_if_unused(queue, left, &self.counters, now).into()
+        self.broker.delete_if_unused(queue, left, &**self.counters, now).into()
     }
 }
