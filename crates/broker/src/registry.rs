@@ -397,7 +397,14 @@ impl Registry {
         if changes.is_empty() {
             return None;
         }
-        let mut next = Snapshot::clone(latest);
+        let mut next = Snapshot {
+            topology: model.topology().clone(),
+            router: latest.router.clone(),
+            queues: latest.queues.clone(),
+            exchanges: latest.exchanges.clone(),
+            replies: latest.replies.clone(),
+            generation: latest.generation + 1,
+        };
         let (mut declared, mut deleted) = (Vec::new(), Vec::new());
         for change in &changes {
             match change {
@@ -419,8 +426,6 @@ impl Registry {
             }
         }
         next.router.apply_all(&changes);
-        next.topology = model.topology().clone();
-        next.generation += 1;
         let size = |change: &Change| match change {
             Change::Unbound(gone) => gone.len(),
             Change::SourceUnbound(gone) => gone.len(),

@@ -53,7 +53,7 @@ impl Limits {
         name: &str,
         owner: Option<ConnectionId>,
     ) -> Result<(), Refused> {
-        let cannot = format!("cannot declare queue '{name}': ");
+        let cannot = format_args!("cannot declare queue '{name}': ");
         check(topology.queue_count() as u64, self.queues, |limit| {
             format!("{cannot}queue limit in cluster ({limit}) is reached; raise cluster_queue_limit")
         })?;
@@ -72,7 +72,7 @@ impl Limits {
     }
 
     pub(crate) fn check_exchange(&self, topology: &Topology, vhost: &str, name: &str) -> Result<(), Refused> {
-        let cannot = format!("cannot declare exchange '{name}' in vhost '{vhost}': ");
+        let cannot = format_args!("cannot declare exchange '{name}' in vhost '{vhost}': ");
         check(topology.exchanges, self.exchanges, |limit| {
             format!("{cannot}exchange limit of {limit} is reached; raise cluster_exchange_limit")
         })?;

@@ -4,7 +4,7 @@ mod classic;
 mod common;
 mod quorum;
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
 use self::common::{KNOWN, Known, Wrong};
 use crate::{Arguments, Durability, QueueType, Refused, RefusedKind, Value};
@@ -57,11 +57,23 @@ impl Table {
 
 const QUEUE_TYPE: &str = "x-queue-type";
 
+/// The place of an argument, as errors name it.
+struct Place<'a> {
+    vhost: &'a str,
+    queue: &'a str,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "for queue '{}' in vhost '{}'", self.queue, self.vhost)
+    }
+}
+
 /// Checks whether a queue can be declared with these properties and arguments. RabbitMQ's refusals come first, in its
 /// order and with its error texts, then a type or an argument that is known but not supported.
 pub(crate) fn check(vhost: &str, queue: &str, properties: Properties, arguments: &Arguments) -> Result<(), Refused> {
     arguments.check_depth()?;
-    let place = format!("for queue '{queue}' in vhost '{vhost}'");
+    let place = Place { vhost, queue };
     let queue_type = queue_type(arguments);
     let type_not_built = || Err(not_built("queue argument", QUEUE_TYPE, queue_type.name(), &place));
     let Some(table) = Table::of(queue_type) else {
@@ -90,7 +102,7 @@ pub(crate) fn check(vhost: &str, queue: &str, properties: Properties, arguments:
 
 /// Checks whether queues of this type take these arguments with these values.
 fn check_values(vhost: &str, queue: &str, table: &Table, arguments: &Arguments) -> Result<(), Refused> {
-    let place = format!("for queue '{queue}' in vhost '{vhost}'");
+    let place = Place { vhost, queue };
     for (key, value) in arguments.iter() {
         let Some(known) = known(key) else { continue };
         match table.state(key) {
@@ -169,7 +181,7 @@ pub fn check_consumer_arguments(
     queue_type: QueueType,
     arguments: &Arguments,
 ) -> Result<(), Refused> {
-    let place = format!("for queue '{queue}' in vhost '{vhost}'");
+    let place = Place { vhost, queue };
     for (key, value) in arguments.iter() {
         match key {
             "x-consumer-timeout" if queue_type == QueueType::Quorum => {
@@ -204,11 +216,11 @@ fn known(key: &str) -> Option<&'static Known> {
 }
 
 /// The error for an argument that RabbitMQ knows, but not for this type of queue.
-fn other_type(key: &str, place: &str, queue_type: QueueType) -> Refused {
+fn other_type(key: &str, place: &Place<'_>, queue_type: QueueType) -> Refused {
     Refused::precondition(format!("invalid arg '{key}' {place} of queue type {}", queue_type.label()))
 }
 
-fn not_built(what: &str, key: &str, value: impl Display, place: &str) -> Refused {
+fn not_built(what: &str, key: &str, value: impl Display, place: &Place<'_>) -> Refused {
     Refused::new(
         RefusedKind::NotImplemented,
         format!("{what} '{key}' {place}: received '{value}', but its effect is not built yet"),
