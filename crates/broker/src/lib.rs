@@ -84,7 +84,7 @@ pub use unauthenticated::{Handshake, Unauthenticated};
 
 /// Types that listings of queues and consumers use.
 pub use leveret_queue::{
-    ConsumerStatus, Count as QueueCount, DeleteIf, GetOutcome, Peeked, QueueCounts, QueueGauges, QueueRates,
+    Activity, ConsumerStatus, Count as QueueCount, DeleteIf, GetOutcome, Peeked, QueueCounts, QueueGauges, QueueRates,
     QueueState, QueueStatus, QueueWait, QuorumStatus, WaitReason,
 };
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Arguments, ConnectionId, Home, QueueId, QueueType, queue_arguments};
+use crate::{Arguments, ConnectionId, Home, QueueId, QueueType, Refused, RefusedKind, Value, queue_arguments};
 
 /// A declared queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +64,26 @@ impl Queue {
             true if self.queue_type == QueueType::Quorum => Durability::Synced,
             true => self.options.durability.unwrap_or(default),
             false => Durability::Memory,
+        }
+    }
+
+    /// Checks whether single messages can be got from it, without a consumer.
+    ///
+    /// # Errors
+    /// 405: it is a quorum queue with a single active consumer, which a get would pass over.
+    pub fn check_get(&self) -> Result<(), Refused> {
+        match self.options.single_active_consumer && self.queue_type == QueueType::Quorum {
+            true => Err(Refused::new(
+                RefusedKind::ResourceLocked,
+                format!(
+                    "cannot obtain access to locked queue '{}' in vhost '{}'. basic.get operations are not supported by \
+                     {} queues with single active consumer",
+                    self.name,
+                    self.vhost,
+                    self.queue_type.name()
+                ),
+            )),
+            false => Ok(()),
         }
     }
 
@@ -156,6 +176,8 @@ pub struct QueueOptions {
     pub durability: Option<Durability>,
     /// Failed deliveries of a message after which it isn't delivered again; `None` if there is no limit.
     pub delivery_limit: Option<u64>,
+    /// Whether only one of its consumers gets messages, while the others wait for it to end.
+    pub single_active_consumer: bool,
     /// Most messages at this limit that a queue without dead-letter exchange keeps aside; `None` for the default.
     pub parked_max: Option<u64>,
     /// Dead-lettering of messages that are rejected, expire or exceed a limit; without it they are dropped.
@@ -181,6 +203,7 @@ impl QueueOptions {
                 "x-expires" => options.expires_ms = limit(),
                 // Another value than an integer is as if there were none.
                 "x-delivery-limit" if value.as_int().is_some() => options.delivery_limit = limit(),
+                "x-single-active-consumer" => options.single_active_consumer = *value == Value::Bool(true),
                 "x-parked-max" => options.parked_max = limit(),
                 "x-durability" => options.durability = value.as_str().and_then(Durability::parse),
                 "x-overflow" => options.overflow = value.as_str().and_then(Overflow::parse).unwrap_or_default(),
@@ -207,7 +230,6 @@ impl QueueOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Value;
 
     #[test]
     fn options_follow_from_arguments() {
@@ -218,6 +240,8 @@ mod tests {
         assert_eq!(options.max_length_bytes, None);
         assert_eq!(options.overflow, Overflow::RejectPublish);
         assert_eq!(options.dead_letter, None);
+        let single = |value| QueueOptions::effective(&Arguments::from_iter([("x-single-active-consumer", value)]));
+        assert!(single(Value::Bool(true)).single_active_consumer && !single(Value::Bool(false)).single_active_consumer);
         assert_eq!(QueueOptions::effective(&Arguments::default()), QueueOptions::default());
         let arguments = Arguments::from_iter([
             ("x-dead-letter-exchange", Value::from("")),

@@ -213,8 +213,7 @@ fn refusals_are_those_of_rabbitmq() {
     }
     assert!(played > 150, "only {played} scenarios were played");
     // Known, but not supported.
-    let expected =
-        ["argument x-max-priority=10", "argument x-max-priority=255", "argument x-single-active-consumer=true"];
+    let expected = ["argument x-max-priority=10", "argument x-max-priority=255"];
     not_implemented.sort();
     assert_eq!(not_implemented, expected);
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use crate::Nanos;
 use crate::browser::Browser;
 use crate::effects::Link;
+use crate::planted::{Bug, is_planted};
+use crate::single_active::Activity;
 use crate::wait::{QueueWait, WaitReason};
 
 /// The limit of a consumer's deliveries.
@@ -124,6 +126,12 @@ pub(crate) struct Consumer {
     pub scheduled: bool,
     /// Ready messages that are reserved for its turn.
     pub promise: u64,
+    /// Its part in a queue with a single active consumer.
+    pub activity: Activity,
+    /// The activity that its receiver was told last.
+    pub told: Option<bool>,
+    /// Number of times that it was told.
+    pub activity_changes: u32,
     /// Its place in the orders of all consumers.
     pub standing: Standing,
     /// Link credit; unused with a prefetch.
@@ -152,6 +160,9 @@ impl Consumer {
             window: true,
             scheduled: false,
             promise: 0,
+            activity: Activity::default(),
+            told: None,
+            activity_changes: 0,
             standing: Standing::default(),
             link_credit: 0,
             delivery_count,
@@ -179,7 +190,8 @@ impl Consumer {
     }
 
     pub(crate) fn is_eligible(&self) -> bool {
-        self.room && self.window && self.credit() > 0
+        let is_served = self.activity.is_served() || is_planted(Bug::ServeWaiting);
+        self.room && self.window && is_served && self.credit() > 0
     }
 
     /// Sets the credit from a receiver's flow: `delivery_count + link_credit` is the limit that it allows, in serial arithmetic
@@ -230,7 +242,11 @@ impl Consumer {
     /// The reason why it waits. `queue` is the reason that holds all consumers: nothing is ready, or a read is under way.
     pub(crate) fn wait(&self, queue: Option<QueueWait>) -> QueueWait {
         let own = |reason| QueueWait { reason, since: self.changed };
-        if !self.room {
+        if self.activity == Activity::Waiting {
+            own(WaitReason::Inactive)
+        } else if self.activity == Activity::Quiescing {
+            own(WaitReason::Replaced)
+        } else if !self.room {
             own(WaitReason::Room)
         } else if !self.window {
             own(WaitReason::Window)

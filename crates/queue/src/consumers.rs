@@ -11,12 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::Nanos;
 use crate::consumer::{Consumer, ConsumerMode, ConsumerOptions};
 use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Ended, Signal, TOLD_AT_ONCE_MAX};
 use crate::order::Order;
+use crate::single_active::{Activity, SingleActive};
 
 /// Limit of messages reserved for a consumer while others wait for a turn: without it, a consumer without a prefetch
 /// limit would reserve a whole backlog, and later consumers would get nothing.
@@ -45,7 +47,7 @@ pub(crate) struct Consumers {
     in_rings: usize,
     /// Sum of the credit of consumers that could take a message now.
     open_credit: u64,
-    /// Draining consumers whose credit is used up.
+    /// Draining consumers whose credit is used up, or to which nothing is available.
     spent: Vec<ConsumerId>,
     /// Browsing consumers that could be shown a message and aren't scheduled, by the number of their next message. They
     /// take no messages, so they need no turns.
@@ -54,6 +56,8 @@ pub(crate) struct Consumers {
     draining_browsers: BTreeSet<(u64, ConsumerId)>,
     browsers: usize,
     exclusive: Option<ConsumerId>,
+    /// The choice of the single active consumer, if the queue has one. Browsing consumers aren't part of it.
+    single: Option<Box<SingleActive>>,
     /// Consumers with link credit.
     links: usize,
 }
@@ -82,6 +86,33 @@ struct Level {
 }
 
 impl Consumers {
+    pub(crate) fn new(single: Option<SingleActive>) -> Self {
+        Self { single: single.map(Box::new), ..Self::default() }
+    }
+
+    /// Whether only one of its consumers gets messages.
+    pub(crate) fn has_single_active(&self) -> bool {
+        self.single.is_some()
+    }
+
+    /// Elects the single active consumer. Returns the consumers whose activity changed.
+    pub(crate) fn elect(&mut self, now: Nanos) -> SmallVec<[ConsumerId; 2]> {
+        let Some(single) = &mut self.single else { return SmallVec::new() };
+        let all = &self.all;
+        let changes = single.elect(|id| all.get(&id).is_some_and(|consumer| consumer.unacknowledged > 0));
+        let change = |(id, activity): (ConsumerId, Activity)| {
+            if let Some(consumer) = self.all.get_mut(&id) {
+                (consumer.activity, consumer.changed) = (activity, now);
+            }
+            match activity.is_served() {
+                true => self.refresh(id),
+                false => self.unschedule(id),
+            }
+            id
+        };
+        changes.into_iter().map(change).collect()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
@@ -146,12 +177,18 @@ impl Consumers {
             self.exclusive = Some(id);
         }
         self.links += usize::from(options.flow.is_credit());
+        let mut consumer = Box::new(Consumer::new(options, now));
+        let options = &consumer.options;
         if options.mode == ConsumerMode::Copy {
             self.browsers += 1;
         } else {
             self.levels.entry(Reverse(options.priority)).or_default().members += 1;
+            if let Some(single) = &mut self.single {
+                single.add(id, options.priority);
+                consumer.activity = Activity::Waiting;
+            }
         }
-        let replaced = self.all.insert(id, Box::new(Consumer::new(options, now)));
+        let replaced = self.all.insert(id, consumer);
         debug_assert!(replaced.is_none(), "consumer ids are unique");
         self.refresh(id);
     }
@@ -167,6 +204,9 @@ impl Consumers {
         self.links -= usize::from(consumer.options.flow.is_credit());
         if self.exclusive == Some(id) {
             self.exclusive = None;
+        }
+        if let Some(single) = &mut self.single {
+            single.remove(id);
         }
         if consumer.options.mode == ConsumerMode::Copy {
             self.browsers -= 1;
@@ -191,10 +231,12 @@ impl Consumers {
     pub(crate) fn refresh(&mut self, id: ConsumerId) {
         let Some(consumer) = self.all.get_mut(&id) else { return };
         let credit = consumer.credit();
-        if consumer.draining && credit == 0 && !consumer.standing.spent {
+        // Nothing is available to a consumer that another one keeps from getting messages.
+        let has_drained = consumer.draining && (credit == 0 || !consumer.activity.is_served());
+        if has_drained && !consumer.standing.spent {
             self.spent.push(id);
         }
-        consumer.standing.spent = consumer.draining && credit == 0;
+        consumer.standing.spent = has_drained;
         let is_eligible = consumer.is_eligible();
         if consumer.options.mode == ConsumerMode::Copy {
             let browser = consumer.browser.as_ref();
@@ -478,7 +520,8 @@ impl Consumers {
 
     /// Removes all consumers and cancels them. If there are many, [`Effects::ended`] notifies them later.
     pub(crate) fn cancel_all(&mut self, effects: &mut Effects) {
-        let all = std::mem::take(self).all;
+        let single = self.single.as_ref().map(|single| single.emptied());
+        let all = std::mem::replace(self, Self::new(single)).all;
         if all.len() > TOLD_AT_ONCE_MAX {
             let links = all.into_values().map(|consumer| (consumer.options.link, consumer.options.key));
             effects.ended = Ended::new(Box::new(links));

@@ -135,6 +135,17 @@ pub enum Signal {
     Loaded(u64),
     /// The answer to the question with this key is there.
     Answered(u64),
+    /// A consumer with link credit became active, or stopped being so, or was granted its first credit.
+    Activity {
+        /// The consumer's key.
+        key: u64,
+        /// Whether it is active.
+        active: bool,
+        /// Number of such signals for it so far: those of several calls may come in another order.
+        change: u32,
+        /// Messages that are ready for it.
+        available: u32,
+    },
     /// The drain of a consumer with link credit is over: its credit is used up.
     Drained {
         /// The consumer's key.

@@ -22,6 +22,8 @@ pub enum Bug {
     SettleTwice,
     /// A delivery that came back isn't counted.
     ForgetAttempt,
+    /// A consumer that isn't the single active one gets messages.
+    ServeWaiting,
 }
 
 thread_local! {

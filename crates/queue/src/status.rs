@@ -7,6 +7,7 @@ use crate::answers::QueueState;
 use crate::consumer::{ConsumerMode, LatencyBuckets};
 use crate::counts::QueueCounts;
 use crate::ledger::Conservation;
+use crate::single_active::Activity;
 use crate::wait::QueueWait;
 
 /// One consumer as a listing shows it.
@@ -34,6 +35,8 @@ pub struct ConsumerStatus {
     pub automatic_ack: bool,
     /// Whether it is exclusive.
     pub exclusive: bool,
+    /// Its part in a queue with a single active consumer.
+    pub activity: Activity,
     /// Number of deliveries that aren't settled yet.
     pub unacknowledged: u32,
     /// Number of deliveries since it was added.

@@ -19,6 +19,10 @@ pub enum WaitReason {
     Disk,
     /// Consumer: scheduled; its core will serve it.
     Turn,
+    /// Consumer: another one is the single active consumer of the queue.
+    Inactive,
+    /// Consumer: it has to settle its deliveries, then a consumer of a higher priority is the single active one.
+    Replaced,
     /// Queue: messages are ready and there is no consumer.
     NoConsumers,
     /// Queue: messages are ready and no consumer can take any (credit or room).
@@ -47,7 +51,7 @@ pub enum WaitReason {
 
 impl WaitReason {
     /// All reasons, in their order.
-    pub const ALL: [WaitReason; 19] = [
+    pub const ALL: [WaitReason; 21] = [
         Self::Empty,
         Self::Credit,
         Self::LinkCredit,
@@ -55,6 +59,8 @@ impl WaitReason {
         Self::Room,
         Self::Disk,
         Self::Turn,
+        Self::Inactive,
+        Self::Replaced,
         Self::NoConsumers,
         Self::ConsumersBusy,
         Self::Sync,
@@ -79,6 +85,8 @@ impl WaitReason {
             Self::Room => "room",
             Self::Disk => "disk",
             Self::Turn => "turn",
+            Self::Inactive => "inactive",
+            Self::Replaced => "replaced",
             Self::NoConsumers => "no_consumers",
             Self::ConsumersBusy => "consumers_busy",
             Self::Sync => "sync",

@@ -45,6 +45,7 @@ impl Session {
             return Err(self.refuse_reply_queue(&name, "basic.get"));
         }
         let queue = self.usable_queue(&name, Action::Consume(&name))?;
+        queue.info().check_get()?;
         self.try_get(channel, queue, get.no_ack, now)
     }
 

@@ -357,7 +357,7 @@ impl Steps for Session {
             Signal::Loaded(key) => self.loaded(key),
             Signal::Answered(key) => self.answered(key),
             // Consumers of this protocol have no link credit.
-            Signal::Drained { .. } => {}
+            Signal::Drained { .. } | Signal::Activity { .. } => {}
         }
     }
 

@@ -15,7 +15,7 @@ use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Pub
 use super::address;
 use super::assembly::Assembly;
 use super::connection::Connection;
-use super::consumer::Consumer;
+use super::consumer::{Activity, Consumer};
 use super::error::{Failure, Result, Scope};
 use super::flow::INITIAL_DELIVERY_COUNT;
 use super::grant::Grant;
@@ -275,6 +275,9 @@ impl Connection {
             max_message_size: attach.max_message_size.unwrap_or(0),
             delivered: Default::default(),
             next_tag: 0,
+            delivery_count: INITIAL_DELIVERY_COUNT,
+            limit: INITIAL_DELIVERY_COUNT,
+            activity: Activity::default(),
             starved: false,
             dynamic: source.dynamic,
         };

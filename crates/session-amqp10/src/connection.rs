@@ -425,6 +425,9 @@ impl Steps for Connection {
     fn signal(&mut self, signal: Signal, now: Now) {
         match signal {
             Signal::Scheduled(key) => self.client.scheduled.push_back(key),
+            Signal::Activity { key, active, change, available } => {
+                self.activity_changed(key, active, change, available);
+            }
             Signal::Drained { key, delivery_count, available } => self.drained(key, delivery_count, available),
             Signal::Cancelled(key) => self.queue_gone(key, now),
             Signal::Answered(key) => self.answered(key),

@@ -2,10 +2,37 @@
 
 use std::sync::Arc;
 
-use leveret_queue::ConsumerId;
+use leveret_amqp10::Serial;
+use leveret_queue::{ConsumerId, CreditState};
 
 use super::unsettled::Delivered;
 use leveret_broker::queue_handle::QueueRef;
+
+/// Whether a consumer is active in its queue, as its receiver was told.
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    told: Option<bool>,
+    /// Number of the latest change that the queue signalled.
+    change: u32,
+}
+
+impl Activity {
+    /// The queue signalled a change. Returns whether the receiver has to be told.
+    pub(crate) fn changed(&mut self, active: bool, change: u32) -> bool {
+        // Signals may overtake each other: the highest number is the latest.
+        let is_latest = change.wrapping_sub(self.change).cast_signed() > 0;
+        if is_latest {
+            self.change = change;
+        }
+        is_latest && self.told.replace(active) != Some(active)
+    }
+
+    /// The queue gave messages, and so the consumer is active. Returns whether the receiver has to be told before it gets
+    /// them: the signal that says so may still be waiting to be handled.
+    pub(crate) fn served(&mut self) -> bool {
+        self.told == Some(false) && self.told.replace(true).is_some()
+    }
+}
 
 /// The sending endpoint of a consumer's link.
 pub(crate) struct Consumer {
@@ -26,8 +53,58 @@ pub(crate) struct Consumer {
     pub delivered: Delivered,
     /// The tag of the next delivery; unique among unsettled ones.
     pub next_tag: u32,
+    /// The link's delivery-count: messages that were taken, and credit that was used up by drains.
+    pub delivery_count: Serial,
+    /// The delivery-count up to which its receiver has granted credit.
+    pub limit: Serial,
+    pub activity: Activity,
     /// The queue was notified that the socket isn't keeping up.
     pub starved: bool,
     /// The queue is deleted with the link.
     pub dynamic: bool,
+}
+
+impl Consumer {
+    /// Notes a grant of its receiver: `credit` messages from the delivery-count `seen` on (2.6.7).
+    pub(crate) fn granted(&mut self, seen: u32, credit: u32) {
+        self.limit = Serial(seen).add(credit);
+    }
+
+    /// Notes that a drain used up its credit.
+    pub(crate) fn drained(&mut self, delivery_count: u32) {
+        (self.delivery_count, self.limit) = (Serial(delivery_count), Serial(delivery_count));
+    }
+
+    /// The state of its link after all messages that were taken.
+    pub(crate) fn state(&self, available: u32) -> CreditState {
+        CreditState {
+            delivery_count: self.delivery_count.0,
+            credit: self.limit.distance_from(self.delivery_count).max(0) as u32,
+            available,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_is_told_the_latest_change_and_no_state_twice() {
+        let mut activity = Activity::default();
+        assert!(activity.changed(true, 1));
+        assert!(!activity.changed(true, 4), "it knows");
+        assert!(!activity.changed(false, 3), "an earlier one came late");
+        assert!(activity.changed(false, 5));
+    }
+
+    #[test]
+    fn a_receiver_is_told_that_it_is_active_before_it_gets_messages() {
+        let mut activity = Activity::default();
+        assert!(!activity.served(), "it was never told otherwise");
+        activity.changed(false, 1);
+        assert!(activity.served());
+        assert!(!activity.served());
+        assert!(!activity.changed(true, 2), "it knows");
+    }
 }

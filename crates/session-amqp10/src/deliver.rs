@@ -9,6 +9,7 @@ use leveret_queue::{Taken, TurnEnd};
 use super::connection::Connection;
 use super::consumer::Consumer;
 use super::error::Failure;
+use super::flow::LinkState;
 use super::large;
 use super::link::Link;
 use super::pending::{Pending, Rest};
@@ -121,6 +122,10 @@ impl Connection {
         let most = room.min(self.client.broker.settings.max_queue_credit);
         let mut taken = std::mem::take(&mut self.client.taken);
         let end = consumer.queue.take(consumer.id, most, TAKE_BYTES_MAX, now.monotonic, &mut taken);
+        if !taken.is_empty() && consumer.activity.served() {
+            self.send_link_state(session, LinkState::of_activity(handle, &consumer.state(0), true));
+        }
+        consumer.delivery_count = taken.iter().fold(consumer.delivery_count, |count, run| count.add(run.count));
         let mut failure = None;
         for run in taken.drain(..) {
             if failure.is_some() {

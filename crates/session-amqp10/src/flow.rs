@@ -1,6 +1,6 @@
 //! `flow`, both ways: windows, credit, drain (specification 2.7.4).
 
-use leveret_amqp10::{Performative, Serial, condition, encode_performative, performative::Flow};
+use leveret_amqp10::{Performative, Serial, condition, encode_performative, performative::Flow, value::EncodedMap};
 use leveret_queue::CreditState;
 
 use super::asked::Question;
@@ -20,7 +20,12 @@ pub(crate) struct LinkState {
     pub link_credit: u32,
     pub available: u32,
     pub drain: bool,
+    /// Whether the receiver is active, if it has to be told.
+    pub active: Option<bool>,
 }
+
+/// The property of a link's state that tells a receiver whether it is the single active one, as in RabbitMQ 4.3.
+const ACTIVE: &str = "rabbitmq:active";
 
 impl LinkState {
     fn new(handle: u32, state: &CreditState, drain: bool) -> Self {
@@ -30,7 +35,13 @@ impl LinkState {
             link_credit: state.credit,
             available: state.available,
             drain,
+            active: None,
         }
+    }
+
+    /// The state that tells a receiver whether it is active.
+    pub(crate) fn of_activity(handle: u32, state: &CreditState, active: bool) -> Self {
+        Self { active: Some(active), ..Self::new(handle, state, false) }
     }
 }
 
@@ -51,6 +62,7 @@ impl Connection {
                 // A receiver that hasn't seen our attach doesn't know our first delivery-count (2.6.7).
                 let seen = flow.delivery_count.unwrap_or(0);
                 let credit = flow.link_credit.unwrap_or(0);
+                consumer.granted(seen, credit);
                 match consumer.queue.grant(consumer.id, seen, credit, flow.drain, now.monotonic) {
                     QueueAnswer::Now(state) => self.granted(session, handle, flow.drain, flow.echo, state),
                     QueueAnswer::Later(answer) if flow.drain || flow.echo => {
@@ -107,6 +119,12 @@ impl Connection {
     ) {
         // Its queue is gone and the link is about to be detached: there is no state left to send.
         let Some(state) = state else { return };
+        if drain
+            && state.credit == 0
+            && let Some(Link::Consumer(consumer)) = session.link(handle)
+        {
+            consumer.drained(state.delivery_count);
+        }
         // A drain that finds messages ends with a signal, after the last of them.
         if (drain && state.credit == 0) || (!drain && echo) {
             self.send_link_state(session, LinkState::new(handle, &state, drain));
@@ -117,8 +135,24 @@ impl Connection {
     pub(crate) fn drained(&mut self, key: u64, delivery_count: u32, available: u32) {
         let Some(&(channel, handle)) = self.links.get(&key) else { return };
         let Some(mut session) = self.sessions.take(channel) else { return };
+        if let Some(Link::Consumer(consumer)) = session.link(handle) {
+            consumer.drained(delivery_count);
+        }
         let state = CreditState { delivery_count, credit: 0, available };
         self.send_link_state(&mut session, LinkState::new(handle, &state, true));
+        self.sessions.put(session);
+    }
+
+    /// Tells a receiver that it became active, or is so no longer.
+    pub(crate) fn activity_changed(&mut self, key: u64, active: bool, change: u32, available: u32) {
+        let Some(&(channel, handle)) = self.links.get(&key) else { return };
+        let Some(mut session) = self.sessions.take(channel) else { return };
+        if let Some(Link::Consumer(consumer)) = session.link(handle)
+            && consumer.activity.changed(active, change)
+        {
+            let state = LinkState::of_activity(handle, &consumer.state(available), active);
+            self.send_link_state(&mut session, state);
+        }
         self.sessions.put(session);
     }
 
@@ -132,12 +166,14 @@ impl Connection {
     }
 
     pub(crate) fn encode_link_state(&mut self, session: &Session, state: LinkState) {
+        let properties = state.active.map(|active| EncodedMap::new().with(ACTIVE, active));
         let flow = Flow {
             handle: Some(state.handle),
             delivery_count: Some(state.delivery_count),
             link_credit: Some(state.link_credit),
             available: Some(state.available),
             drain: state.drain,
+            properties: properties.as_ref().map(EncodedMap::as_map),
             ..session.window.flow()
         };
         encode_performative(self.client.output.buffer(), session.channel, &Performative::Flow(flow));

@@ -85,6 +85,12 @@ impl Pending {
     }
 }
 
+/// Whether a state makes an earlier one of the same link superfluous.
+fn is_repeated(earlier: &LinkState, later: &LinkState) -> bool {
+    let kind = |state: &LinkState| (state.handle, state.drain, state.active.is_some());
+    kind(earlier) == kind(later)
+}
+
 /// The entries of one session that wait.
 #[derive(Default)]
 pub(crate) struct PendingQueue {
@@ -138,7 +144,7 @@ impl PendingQueue {
     /// last answer; otherwise its requests would fill the memory.
     pub(crate) fn push_state(&mut self, state: LinkState) {
         // From the back: a repeated request is found at once, however much waits.
-        let same = |pending: &Pending| matches!(pending, Pending::State(earlier) if (earlier.handle, earlier.drain) == (state.handle, state.drain));
+        let same = |pending: &Pending| matches!(pending, Pending::State(earlier) if is_repeated(earlier, &state));
         if let Some(at) = self.queue.iter().rposition(same) {
             self.queue.remove(at);
         }
@@ -175,7 +181,7 @@ mod tests {
     use super::*;
 
     fn state(handle: u32, link_credit: u32, drain: bool) -> LinkState {
-        LinkState { handle, delivery_count: 0, link_credit, available: 0, drain }
+        LinkState { handle, delivery_count: 0, link_credit, available: 0, drain, active: None }
     }
 
     fn rest(handle: u32, bytes: usize) -> Pending {
@@ -194,6 +200,20 @@ mod tests {
         }
         assert_eq!((pending.queue.len(), pending.bytes()), (4, 10));
         assert!(matches!(pending.queue.back(), Some(Pending::State(last)) if *last == state(2, 999, false)));
+    }
+
+    #[test]
+    fn an_answer_does_not_take_the_place_of_the_activity() {
+        let mut pending = PendingQueue::default();
+        for active in [true, false] {
+            pending.push_state(LinkState { active: Some(active), ..state(1, 5, false) });
+            pending.push_state(state(1, 5, false));
+        }
+        let states = pending.queue.iter().map(|pending| match pending {
+            Pending::State(state) => state.active,
+            _ => None,
+        });
+        assert_eq!(states.collect::<Vec<_>>(), [Some(false), None]);
     }
 
     #[test]

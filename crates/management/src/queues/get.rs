@@ -46,7 +46,7 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
     let snapshot = broker.registry.snapshot_full();
     let queue = snapshot.queue(vhost, name).ok_or_else(|| Error::Missing("queue_not_found".to_owned()))?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
-    snapshot.topology.usable_queue(vhost, name, None)?;
+    snapshot.topology.usable_queue(vhost, name, None)?.check_get()?;
     let (mut shown, mut bytes) = (Vec::new(), 0);
     let clock = call.api.node().clock();
     let mut taken = Taken { api: &call.api, queue, held: Vec::new(), asked: None };

@@ -2,7 +2,7 @@
 //! `moving`, `parked`, `parked_bytes`, `link_credit`, `priority` and `latency_us`.
 
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::{ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, QueueWait, QuorumStatus};
+use leveret_broker::{Activity, ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, QueueWait, QuorumStatus};
 use leveret_model::QueueType;
 use serde_json::{Map, Value, json};
 
@@ -70,7 +70,8 @@ fn add_details(api: &Api, queue: &QueueRef, body: &mut Map<String, Value>, statu
     let mut add = |key: &str, value: Value| {
         body.insert(key.to_owned(), value);
     };
-    add("single_active_consumer_tag", Value::Null);
+    let single = status.consumers.iter().find(|consumer| is_single_active(consumer));
+    add("single_active_consumer_tag", single.map_or(Value::Null, |consumer| json!(&*consumer.tag)));
     add("policy", Value::Null);
     add("operator_policy", Value::Null);
     if status.quorum.is_none() {
@@ -221,6 +222,20 @@ fn is_blocked(consumer: &ConsumerStatus) -> bool {
     matches!(consumer.wait.reason.code(), "credit" | "link_credit" | "room" | "window")
 }
 
+/// Whether it is the single active consumer of its queue.
+fn is_single_active(consumer: &ConsumerStatus) -> bool {
+    matches!(consumer.activity, Activity::Active | Activity::Quiescing)
+}
+
+fn activity_status(consumer: &ConsumerStatus) -> &'static str {
+    match consumer.activity {
+        Activity::Active | Activity::Quiescing => "single_active",
+        Activity::Waiting => "waiting",
+        Activity::Shared if is_blocked(consumer) => "blocked",
+        Activity::Shared => "up",
+    }
+}
+
 /// A consumer in lists of consumers.
 pub(crate) fn consumer_view(api: &Api, queue: &QueueRef, consumer: &ConsumerStatus, now: Now) -> Value {
     let info = queue.info();
@@ -245,8 +260,8 @@ pub(crate) fn consumer_view(api: &Api, queue: &QueueRef, consumer: &ConsumerStat
         "link_credit": consumer.link_credit,
         "priority": consumer.priority,
         "exclusive": consumer.exclusive,
-        "active": true,
-        "activity_status": if is_blocked(consumer) { "blocked" } else { "up" },
+        "active": consumer.activity.is_active(),
+        "activity_status": activity_status(consumer),
         "arguments": consumer.arguments.to_json(),
         // There is none, but rabbitmqadmin can't read a consumer without it.
         "consumer_timeout": 0,

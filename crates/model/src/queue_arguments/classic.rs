@@ -1,7 +1,7 @@
 //! The arguments of classic queues.
 
 use super::{State, Table};
-use crate::{QueueType, Value};
+use crate::QueueType;
 
 pub(super) const TABLE: Table = Table {
     queue_type: QueueType::Classic,
@@ -25,7 +25,7 @@ pub(super) const TABLE: Table = Table {
         ("x-queue-mode", State::Working),
         ("x-queue-type", State::Working),
         ("x-queue-version", State::Working),
-        ("x-single-active-consumer", State::NotYet(|value| *value == Value::Bool(true))),
+        ("x-single-active-consumer", State::Working),
     ],
     compared: &[
         "x-expires",

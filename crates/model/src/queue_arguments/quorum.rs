@@ -30,7 +30,7 @@ pub(super) const TABLE: Table = Table {
         ("x-queue-leader-locator", State::Working),
         ("x-queue-type", State::Working),
         ("x-quorum-initial-group-size", State::Working),
-        ("x-single-active-consumer", State::NotYet(|value| *value == Value::Bool(true))),
+        ("x-single-active-consumer", State::Working),
     ],
     compared: &[
         "x-dead-letter-exchange",
@@ -183,7 +183,7 @@ mod tests {
             ("x-consumer-timeout", Value::Int(0), false),
             ("x-quorum-initial-group-size", Value::Int(100), true),
             ("x-quorum-target-group-size", Value::from("3"), true),
-            ("x-single-active-consumer", Value::Bool(true), false),
+            ("x-single-active-consumer", Value::Bool(true), true),
             ("x-unknown", Value::Int(1), true),
         ] {
             match check("/", "q", FITTING, &quorum(&[(key, value)])) {
@@ -200,8 +200,6 @@ mod tests {
     #[test]
     fn values_whose_effect_is_missing_are_known() {
         let missing = |key: &str, value: Value| matches!(TABLE.state(key), Some(State::NotYet(asks)) if asks(&value));
-        assert!(missing("x-single-active-consumer", Value::Bool(true)));
-        assert!(!missing("x-single-active-consumer", Value::Bool(false)));
         assert!(missing("x-dead-letter-strategy", Value::from("at-least-once")));
         assert!(!missing("x-dead-letter-strategy", Value::from("at-most-once")));
         for retry in ["all", "failed", "returned"] {

@@ -19,9 +19,10 @@ impl LedgerQueue {
         self.ready.numbers(&self.ledger)
     }
 
-    /// Number of messages that are available to this consumer.
+    /// Number of messages that are available to this consumer: none while another one is the single active consumer.
     pub(super) fn available_to(&self, consumer: &Consumer) -> u64 {
         match &consumer.browser {
+            None if !consumer.activity.is_served() => 0,
             None => self.ready.messages(),
             Some(browser) => self.ready_numbers().count(browser.next()),
         }

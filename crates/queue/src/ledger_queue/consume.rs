@@ -20,11 +20,13 @@ impl LedgerQueue {
             return Err(NoConsumer::Gone);
         }
         let exclusive = options.exclusive && self.rules.has_exclusive_consumers;
-        if self.consumers.exclusive().is_some() || (exclusive && self.consumers.len() > 0) {
+        let keeps_others = self.consumers.len() > 0 || self.consumers.has_single_active();
+        if self.consumers.exclusive().is_some() || (exclusive && keeps_others) {
             return Err(NoConsumer::Exclusive);
         }
         self.changed = now;
         self.consumers.add(id, options, exclusive, now);
+        self.elect(now, effects);
         self.schedule(effects);
         Ok(())
     }
@@ -35,6 +37,7 @@ impl LedgerQueue {
         self.end_pacing();
         self.changed = now;
         self.used(now);
+        self.elect(now, effects);
         self.schedule(effects);
         // Messages that its credit covered count against the limit from now on.
         self.drop_excess(effects);

@@ -33,6 +33,7 @@ impl LedgerQueue {
         }
         let state = consumer.credit_state(ready);
         self.consumers.credit_changed(id, drain && !at_once);
+        self.tell_activity(id, effects);
         self.schedule(effects);
         Some(state)
     }

@@ -47,7 +47,7 @@ impl LedgerQueue {
             self.ready.hand_back(run.count(), run.bytes);
             self.die(*run, Reason::Rejected, effects);
         }
-        self.credit_back(id, count, now);
+        self.credit_back(id, count, now, effects);
         self.schedule(effects);
         Rejection::Dying
     }

@@ -4,6 +4,7 @@
 //! The caller holds the lock, appends the messages that [`LedgerQueue::submit`] accepted to the log, and reports the
 //! position with [`LedgerQueue::submitted`]; [`LedgerQueue::apply`] is idempotent and in order.
 
+mod activity;
 mod browse;
 mod checkpoint;
 mod close;
@@ -50,6 +51,7 @@ use crate::parked::Parked;
 use crate::pending::{Pending, PendingMessages};
 use crate::place::{Place, Watermarks};
 use crate::shared::References;
+use crate::single_active::SingleActive;
 use crate::stored_reads::StoredReads;
 use crate::wait::WaitReason;
 
@@ -103,6 +105,7 @@ impl LedgerQueue {
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(options.queue_type);
         let priorities = rules.has_priorities.then_some(priorities.0);
+        let single_active = options.single_active_consumer.then(|| SingleActive::new(rules.replaces_active));
         ledger.start_counting();
         let mut contents = Contents::new(budget);
         if !ledger.is_empty() {
@@ -123,7 +126,7 @@ impl LedgerQueue {
             ledger,
             contents,
             reads: StoredReads::default(),
-            consumers: Consumers::default(),
+            consumers: Consumers::new(single_active),
             attempts,
             parked,
             references,

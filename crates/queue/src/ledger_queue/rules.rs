@@ -11,6 +11,10 @@ pub(crate) struct Rules {
     pub(crate) has_priorities: bool,
     /// An exclusive consumer keeps others away. RabbitMQ ignores the flag for quorum queues.
     pub(crate) has_exclusive_consumers: bool,
+    /// A consumer of a higher priority replaces the single active one, once that has settled its deliveries.
+    pub(crate) replaces_active: bool,
+    /// Receivers are told whether they are active: at their first credit, and when it changes.
+    pub(crate) tells_activity: bool,
     /// The number of messages that were deleted with the queue counts those that consumers had, too.
     pub(crate) deletes_unacknowledged: bool,
 }
@@ -23,12 +27,16 @@ impl Rules {
                 logs_attempts: false,
                 has_priorities: false,
                 has_exclusive_consumers: true,
+                replaces_active: false,
+                tells_activity: false,
                 deletes_unacknowledged: false,
             },
             QueueType::Quorum => Self {
                 logs_attempts: true,
                 has_priorities: true,
                 has_exclusive_consumers: false,
+                replaces_active: true,
+                tells_activity: true,
                 deletes_unacknowledged: true,
             },
             QueueType::Stream => unreachable!("a stream is another machine"),

@@ -21,19 +21,26 @@ impl LedgerQueue {
         now: Nanos,
         effects: &mut Effects,
     ) {
-        self.settle_some(id, runs, outcome, now);
+        self.settle_some(id, runs, outcome, now, effects);
         self.schedule(effects);
     }
 
     /// Like [`LedgerQueue::settle`], for acknowledged messages of many consumers: schedules consumers only once.
     pub fn acknowledge(&mut self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos, effects: &mut Effects) {
         for (id, runs) in settled {
-            self.settle_some(*id, runs, Departure::Settled, now);
+            self.settle_some(*id, runs, Departure::Settled, now, effects);
         }
         self.schedule(effects);
     }
 
-    fn settle_some(&mut self, id: Option<ConsumerId>, runs: &[Run], outcome: Departure, now: Nanos) {
+    fn settle_some(
+        &mut self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outcome: Departure,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
         if outcome == Departure::Settled {
             self.count(Count::Ack, runs.iter().map(Run::count).sum(), now);
         }
@@ -48,10 +55,10 @@ impl LedgerQueue {
                 self.release(run.first, run.last);
             }
         }
-        self.credit_back(id, count, now);
+        self.credit_back(id, count, now, effects);
     }
 
-    pub(super) fn credit_back(&mut self, id: Option<ConsumerId>, count: u64, now: Nanos) {
+    pub(super) fn credit_back(&mut self, id: Option<ConsumerId>, count: u64, now: Nanos, effects: &mut Effects) {
         if let Some(id) = id {
             self.consumers.update(id, |consumer| {
                 if consumer.credit() == 0 {
@@ -60,6 +67,7 @@ impl LedgerQueue {
                 let more = if is_planted(Bug::WidenWindow) { 1 } else { 0 };
                 consumer.unacknowledged = consumer.unacknowledged.saturating_sub(count as u32 + more);
             });
+            self.elect(now, effects);
         }
     }
 
@@ -96,6 +104,7 @@ impl LedgerQueue {
         for id in consumers {
             self.consumers.remove(*id);
         }
+        self.elect(now, effects);
         self.end_pacing();
         if !consumers.is_empty() {
             self.changed = now;
@@ -137,7 +146,7 @@ impl LedgerQueue {
         for run in &back {
             self.expire_returned(run, effects);
         }
-        self.credit_back(id, count, now);
+        self.credit_back(id, count, now, effects);
     }
 
     /// Removes all ready messages except those on their way to a consumer. Returns how many, and the runs to be logged; one of

@@ -93,6 +93,7 @@ impl LedgerQueue {
             mode: consumer.options.mode,
             automatic_ack: consumer.options.automatic_ack,
             exclusive: consumer.options.exclusive,
+            activity: consumer.activity,
             unacknowledged: consumer.unacknowledged,
             delivered: consumer.delivered,
             wait: consumer.wait(self.wait_of(consumer, shared)),

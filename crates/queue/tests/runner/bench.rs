@@ -2,7 +2,7 @@
 //!
 //! | command | step |
 //! |---|---|
-//! | `queue [x-...=VALUE]... [transient] [memory=BYTES] [strict]` | declares the queue; first |
+//! | `queue [x-...=VALUE]... [transient] [memory=BYTES] [strict] [activity]` | declares the queue; first. Receivers' activity is shown on request, because only quorum queues tell it |
 //! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [priority=N] [group=NAME]` | submits messages, durable ones at the next position |
 //! | `apply POSITION` | everything up to there is durable |
 //! | `write POSITION` | everything up to there is written, and durable up to the last `apply` |
@@ -75,6 +75,7 @@ pub(crate) struct Bench {
     /// Consumers by number, with the deliveries that their receivers counted.
     pub(super) consumers: BTreeMap<u64, (String, u32)>,
     pub(super) wanted: Vec<Wanted>,
+    pub(super) shows_activity: bool,
 }
 
 impl Bench {
@@ -97,6 +98,7 @@ impl Bench {
             held: BTreeMap::new(),
             consumers: BTreeMap::new(),
             wanted: Vec::new(),
+            shows_activity: false,
         }
     }
 
@@ -219,6 +221,10 @@ impl Bench {
             Signal::Cancelled(key) => format!("signal {}: cancelled", name(key)),
             Signal::Loaded(_) => "signal the get: try again".to_owned(),
             Signal::Answered(_) => unreachable!("a machine answers at once"),
+            Signal::Activity { .. } if !self.shows_activity => String::new(),
+            Signal::Activity { key, active, available, .. } => {
+                format!("signal {}: {}, {available} available", name(key), if active { "active" } else { "inactive" })
+            }
             Signal::Drained { key, delivery_count, available } => {
                 let text = format!("signal {}: drained, count {delivery_count}, {available} available", name(key));
                 if let Some((_, seen)) = self.consumers.get_mut(&key) {

@@ -20,12 +20,14 @@ impl Bench {
     pub(super) fn declare(&mut self, mut words: Words<'_>) -> Answers {
         let mut arguments = vec![("x-queue-type", Value::from(self.queue_type.name()))];
         for (key, value) in words.options("x-") {
-            let value = value.parse().map_or_else(|_| Value::from(value), Value::Int);
+            let text = || value.parse().map_or_else(|_| Value::from(value), Value::Bool);
+            let value = value.parse().map_or_else(|_| text(), Value::Int);
             arguments.push((key, value));
         }
         self.options = QueueOptions::effective(&Arguments::from_iter(arguments));
         self.durable = !words.flag("transient");
         self.surroundings.strict_compat = words.flag("strict");
+        self.shows_activity = words.flag("activity");
         if let Some(bytes) = words.number("memory")? {
             self.surroundings.budget = Arc::new(MemoryBudget::new(bytes));
         }

@@ -59,7 +59,14 @@ impl Responses {
 
     fn state(&self, handle: u32, drain: bool) -> LinkState {
         let available = self.ready.len() as u32;
-        LinkState { handle, delivery_count: self.delivery_count.0, link_credit: self.credit, available, drain }
+        LinkState {
+            handle,
+            delivery_count: self.delivery_count.0,
+            link_credit: self.credit,
+            available,
+            drain,
+            active: None,
+        }
     }
 }
 

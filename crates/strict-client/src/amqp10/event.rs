@@ -116,6 +116,8 @@ pub enum Event {
         drained: bool,
         /// Whether the peer requested a reply, which is in the output.
         echo: bool,
+        /// Of a receiver: the property `rabbitmq:active`, whether it is the active consumer of its queue.
+        active: Option<bool>,
     },
     /// A message.
     Delivered(Delivery),

@@ -8,6 +8,9 @@ use super::link::{Link, LinkEnd, LinkState, ReceiverEnd, SenderEnd};
 use super::session::{Session, SessionState, Surroundings};
 use crate::{Rule, Violation};
 
+/// The property by which RabbitMQ tells a receiver whether it is active.
+const ACTIVE: &str = "rabbitmq:active";
+
 /// A rule broken by a flow, before it becomes a [`Violation`].
 type Broken = (Rule, String);
 
@@ -51,6 +54,7 @@ impl Session {
             available: flow.available,
             drained,
             echo: flow.echo,
+            active: flow.properties.and_then(|properties| properties.lookup(ACTIVE)).and_then(|value| value.as_bool()),
         });
         Ok(())
     }

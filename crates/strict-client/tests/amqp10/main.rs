@@ -112,6 +112,7 @@ fn credit_is_counted_from_what_the_peer_has_seen() {
         available: None,
         drained: false,
         echo: false,
+        active: None,
     };
     assert_eq!(peer.take(), [expected]);
     peer.sent();
