@@ -37,6 +37,8 @@ pub enum Check {
     ObjectsStayAway,
     /// The messages that a queue accepted are those that left it and those in it, and the simulation's ledger agrees.
     Conservation,
+    /// A queue with a single active consumer gives messages to no other one.
+    SingleActive,
     /// The counts that operators see are the ones that clients know.
     NoLies,
 }
@@ -62,6 +64,7 @@ impl Check {
             Self::ObjectsExist => "confirmed objects exist",
             Self::ObjectsStayAway => "deleted objects stay away",
             Self::Conservation => "conservation equals the ledger",
+            Self::SingleActive => "only the single active consumer gets messages",
             Self::NoLies => "shown counts are true",
         }
     }

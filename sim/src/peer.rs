@@ -112,10 +112,11 @@ pub fn starving(shown: &Shown, ledger: &Ledger) -> Option<String> {
             continue;
         }
         let Some(status) = shown.of(name) else { continue };
-        let able = status.consumers.iter().any(|known| match known.link_credit {
-            Some(credit) => credit > 0,
-            None => known.prefetch == 0 || known.unacknowledged < known.prefetch,
-        });
+        let able =
+            status.consumers.iter().filter(|known| known.activity.is_served()).any(|known| match known.link_credit {
+                Some(credit) => credit > 0,
+                None => known.prefetch == 0 || known.unacknowledged < known.prefetch,
+            });
         if status.ready > 0 && able {
             return Some(format!("queue {name}: {} ready, and a consumer has credit or prefetch room", status.ready));
         }

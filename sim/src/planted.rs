@@ -69,6 +69,7 @@ pub const BUGS: &[(&str, Bug)] = &[
     ("concurrency", Bug::Broker(broker::Bug::ApplyBeforeDurable)),
     ("concurrency", Bug::Queue(queue::Bug::ApplyOutOfOrder)),
     ("deliveries", Bug::Queue(queue::Bug::ForgetAttempt)),
+    ("deliveries", Bug::Queue(queue::Bug::ServeWaiting)),
     ("limits", Bug::Log(log::Bug::SpendReserve)),
     ("limits", Bug::Queue(queue::Bug::WidenWindow)),
     ("limits", Bug::Queue(queue::Bug::DriftBytes)),

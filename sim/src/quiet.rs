@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use leveret_metrics::Totals;
-use leveret_queue::{QueueState, QueueStatus};
+use leveret_queue::{ConsumerStatus, QueueState, QueueStatus};
 
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Object};
 use crate::peer::Holdings;
+use crate::topology;
 use crate::world::World;
 
 /// The status of every queue, as operators see it, at one moment.
@@ -57,6 +58,11 @@ pub fn queues(world: &World, shown: &Shown, ledger: &Ledger, held: &Holdings) ->
             let (ready, unacknowledged) = (status.ready_bytes, status.unacknowledged_bytes);
             return lies(format!("{} bytes, of them {ready} ready and {unacknowledged} unacknowledged", status.bytes));
         }
+        if topology::is_single_active(name)
+            && let Err(what) = single_active(status)
+        {
+            return Err(Failure::new(Check::SingleActive, format!("queue {name}: {what}")));
+        }
         let (least, most) = held.get(&**name).copied().unwrap_or_default();
         // A dead letter whose queue has stopped is held by no client. Messages taken from a deleted queue aren't
         // counted anywhere.
@@ -66,6 +72,24 @@ pub fn queues(world: &World, shown: &Shown, ledger: &Ledger, held: &Holdings) ->
         }
     }
     Ok(())
+}
+
+/// Checks that one consumer is active, and that the others never were, or gave way to one of a higher priority.
+fn single_active(status: &QueueStatus) -> Result<(), String> {
+    let is_active = |known: &&ConsumerStatus| known.activity.is_active();
+    let active: Vec<&ConsumerStatus> = status.consumers.iter().filter(is_active).collect();
+    let [active] = active[..] else {
+        let (count, active) = (status.consumers.len(), active.len());
+        return if count == 0 { Ok(()) } else { Err(format!("{active} of {count} consumers are active")) };
+    };
+    let passed_over = |known: &&ConsumerStatus| known.delivered > 0 && known.priority >= active.priority;
+    match status.consumers.iter().filter(|known| !known.activity.is_active()).find(passed_over) {
+        Some(known) => Err(format!(
+            "consumer {} got {} messages while {} was the active one",
+            known.tag, known.delivered, active.tag
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Checks the node's counters since `before` against the messages that clients sent and received. They have to be equal

@@ -68,6 +68,7 @@ pub const NAMES: &[&str] = &[
     "read errors that a start survived",
     "reads from disk",
     "records replayed",
+    "receivers told whether they are active",
     "redelivered messages seen",
     "rejections answered",
     "retirements",

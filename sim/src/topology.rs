@@ -4,7 +4,8 @@ use crate::ledger::{Ledger, Object, Presence};
 use crate::world::World;
 
 /// Number of queues of each owner that are bound to its exchange. The first one keeps its backlog, messages rejected
-/// from the second one go to another queue, and some readers of the third one don't acknowledge.
+/// from the second one go to another queue, and the third one has a single active consumer; some of its readers don't
+/// acknowledge.
 pub const QUEUES: u64 = 3;
 
 /// A bound queue of an owner.
@@ -38,6 +39,12 @@ pub fn is_quorum(queue: &str) -> bool {
     owner_and_number.is_some_and(|(owner, number)| {
         owner.parse::<usize>().is_ok_and(|owner| owner % 2 == 1) && matches!(number, "1" | "2" | "dead")
     })
+}
+
+/// Whether only one consumer of this queue is active, of either type.
+#[must_use]
+pub fn is_single_active(queue: &str) -> bool {
+    may_be_drained(queue)
 }
 
 /// The fanout exchange of an owner.
@@ -99,9 +106,9 @@ pub fn some_source(world: &mut World, ledger: &Ledger) -> Option<String> {
     one_of(present(ledger, |name| !keeps_backlog(name)).collect(), world)
 }
 
-/// Any existing queue of any owner.
+/// An existing queue of any owner that messages can be got from.
 pub fn some_queue(world: &mut World, ledger: &Ledger) -> Option<String> {
-    one_of(present(ledger, |_| true).collect(), world)
+    one_of(present(ledger, |name| !(is_quorum(name) && is_single_active(name))).collect(), world)
 }
 
 /// Exchange and routing key: of an existing exchange of any owner, or of a queue by its name.

@@ -66,6 +66,9 @@ fn arguments(queue: &str) -> FieldTable {
         // Connections drop so often that messages would come to the default limit.
         arguments.insert("x-delivery-limit", FieldValue::I32(-1));
     }
+    if topology::is_single_active(queue) {
+        arguments.insert("x-single-active-consumer", FieldValue::Bool(true));
+    }
     if let Some(dead) = topology::dead_letters_of(queue) {
         arguments.insert("x-dead-letter-exchange", text(""));
         arguments.insert("x-dead-letter-routing-key", text(&dead));
@@ -129,7 +132,9 @@ fn start_consumer(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> us
     // The first queue of each peer keeps its backlog.
     let Some(queue) = some_source(world, ledger).filter(|_| peer.consumers.len() < 2) else { return 0 };
     let no_ack = may_be_drained(&queue) && world.random.below(3) == 0;
-    peer.consume(world, ledger, &queue, no_ack, at);
+    // Others have one priority, so that their consumers take turns.
+    let priority = if topology::is_single_active(&queue) { world.random.below(3) as i32 } else { 0 };
+    peer.consume(world, ledger, &queue, (no_ack, priority), at);
     1
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use leveret_amqp091::FieldTable;
+use leveret_amqp091::{FieldTable, FieldValue};
 
 use super::operate::operate;
 use super::{End, Heard, Received};
@@ -127,13 +127,24 @@ impl Peer {
         self.unconfirmed.insert(tag, id);
     }
 
-    /// Starts a consumer.
-    pub fn consume(&mut self, world: &mut World, ledger: &mut Ledger, queue: &str, no_ack: bool, at: Stamp) {
+    /// Starts a consumer, with or without acknowledgements, of this priority.
+    pub fn consume(
+        &mut self,
+        world: &mut World,
+        ledger: &mut Ledger,
+        queue: &str,
+        (no_ack, priority): (bool, i32),
+        at: Stamp,
+    ) {
         self.tags_given += 1;
         let tag = format!("c{}", self.tags_given).into_bytes();
         let flags = leveret_strict_client::amqp091::Consume { no_ack, exclusive: false };
         let client = &mut world.links[self.link].amqp091().client;
-        client.consume(CONSUME, queue.as_bytes(), &tag, flags, &FieldTable::new());
+        let mut arguments = FieldTable::new();
+        if priority != 0 {
+            arguments.insert("x-priority", FieldValue::I32(priority));
+        }
+        client.consume(CONSUME, queue.as_bytes(), &tag, flags, &arguments);
         ledger.begin_reading(queue, if no_ack { UNLIMITED } else { 0 }, at);
         let consumer = Consumer { queue: queue.to_owned(), no_ack, since: at, last: BTreeMap::new() };
         self.consumers.insert(tag, consumer);

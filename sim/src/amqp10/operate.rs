@@ -83,7 +83,15 @@ fn attach_receiver(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut L
         client.grant(channel, handle, credit, false);
     }
     ledger.begin_reading(&queue, if settled { UNLIMITED } else { 0 }, since);
-    let end = LinkEnd::Receiver(Receiver { queue, settled, since, credit, last: Default::default(), drains: false });
+    let end = LinkEnd::Receiver(Receiver {
+        queue,
+        settled,
+        since,
+        credit,
+        last: Default::default(),
+        drains: false,
+        active: None,
+    });
     peer.sessions[at].links.insert(handle, Link { stage: Stage::Coming, end });
     1
 }

@@ -72,6 +72,13 @@ impl Peer {
                     link.stage = Stage::There;
                 }
             }
+            Event::LinkFlow { channel, handle, active: Some(active), .. } => {
+                let link = self.session(channel).links.get_mut(&handle);
+                if let Some(LinkEnd::Receiver(receiver)) = link.map(|link| &mut link.end) {
+                    receiver.active = Some(active);
+                    tally.hit("receivers told whether they are active");
+                }
+            }
             Event::LinkFlow { channel, handle, drained: true, credit: 0, .. } => {
                 let link = self.session(channel).links.get_mut(&handle);
                 if let Some(LinkEnd::Receiver(receiver)) = link.map(|link| &mut link.end)
@@ -218,6 +225,10 @@ impl Peer {
         };
         receiver.credit = receiver.credit.saturating_sub(1);
         let queue = &receiver.queue;
+        if receiver.active == Some(false) {
+            let detail = format!("queue {queue}: a delivery to a receiver that isn't active");
+            return Err(Failure::new(Check::SingleActive, detail));
+        }
         let message = examine(&received.content, queue, ledger, tally)?;
         tally.add("messages received in several transfers", (received.transfers > 1).into());
         let known = &ledger.messages[message as usize];

@@ -9,7 +9,7 @@ use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Stamp};
 use crate::peer::{Holdings, UNLIMITED};
 use crate::quiet::Shown;
-use crate::topology::dead_letters_of;
+use crate::topology::{dead_letters_of, is_single_active};
 use crate::world::World;
 
 /// The state of a session or link, by the client's requests.
@@ -64,6 +64,8 @@ pub(super) struct Receiver {
     pub credit: u32,
     /// A drain was requested and isn't answered.
     pub drains: bool,
+    /// Whether it is the active consumer of its queue, as it was told last.
+    pub active: Option<bool>,
 }
 
 #[derive(Debug)]
@@ -217,7 +219,8 @@ impl Session {
                 }
                 (LinkEnd::Receiver(receiver), Stage::There) => {
                     let Some(status) = shown.of(&receiver.queue) else { continue };
-                    let waits = receiver.drains || receiver.credit > 0 && status.ready > 0;
+                    let is_served = !is_single_active(&receiver.queue);
+                    let waits = receiver.drains || is_served && receiver.credit > 0 && status.ready > 0;
                     if waits && !world.failed.contains(&receiver.queue) {
                         return stuck(format!("{receiver:?}; {} are ready for {:?}", status.ready, status.consumers));
                     }
