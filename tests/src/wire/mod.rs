@@ -65,6 +65,10 @@ pub mod method {
     pub const BASIC_CONSUME: Id = (60, 20);
     /// basic.consume-ok
     pub const BASIC_CONSUME_OK: Id = (60, 21);
+    /// basic.cancel
+    pub const BASIC_CANCEL: Id = (60, 30);
+    /// basic.cancel-ok
+    pub const BASIC_CANCEL_OK: Id = (60, 31);
     /// basic.publish
     pub const BASIC_PUBLISH: Id = (60, 40);
     /// basic.return
