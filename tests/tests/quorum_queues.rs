@@ -61,6 +61,16 @@ fn without_an_exchange_for_it_it_is_parked() {
 }
 
 #[test]
+fn returned_messages_are_delayed_longer_after_each_failure() {
+    pika("delayed_retry");
+}
+
+#[test]
+fn delayed_messages_are_listed_counted_and_survive_a_kill() {
+    pika("delayed_messages");
+}
+
+#[test]
 fn get_purge_delete_and_exclusive_consumers_do_as_in_rabbitmq() {
     pika("calls");
 }

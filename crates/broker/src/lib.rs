@@ -85,7 +85,7 @@ pub use unauthenticated::{Handshake, Unauthenticated};
 /// Types that listings of queues and consumers use.
 pub use leveret_queue::{
     Activity, ConsumerStatus, Count as QueueCount, DeleteIf, GetOutcome, Peeked, QueueCounts, QueueGauges, QueueRates,
-    QueueState, QueueStatus, QueueWait, QuorumStatus, WaitReason,
+    QueueState, QueueStatus, QueueWait, QuorumStatus, SetAside, WaitReason,
 };
 
 /// The reason why a message died.

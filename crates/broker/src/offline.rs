@@ -264,6 +264,7 @@ impl Survivors for Offline {
                 attempts: found.attempts,
                 priorities: found.priorities,
                 parked: found.parked,
+                delayed: found.delayed,
             };
             self.messages += live.len();
             let state = kept.encode(next);

@@ -13,6 +13,9 @@ pub const CONTROL_ATTEMPTS: u8 = 2;
 /// In a queue's log: messages that were parked, as [`encode_parked`] writes them.
 pub const CONTROL_PARKED: u8 = 3;
 
+/// In a queue's log: messages that came back and wait for a time. Runs as in [`leveret_queue::DelayRun::encode`].
+pub const CONTROL_DELAYED: u8 = 4;
+
 /// Bytes of a run of parked messages: first number, last number, body bytes of all.
 const PARKED_RUN_BYTES: usize = 24;
 

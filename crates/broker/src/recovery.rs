@@ -4,11 +4,15 @@ use leveret_log::{LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleR
 use leveret_message::stored;
 use leveret_model::{Model, QueueId};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
-use leveret_queue::{AttemptRun, Attempts, Departure, Expiry, Kept, KeptError, Ledger, Parked, Priorities, References};
+use leveret_queue::{
+    AttemptRun, Attempts, DelayRun, Delayed, Departure, Expiry, Kept, KeptError, Ledger, Parked, Priorities, References,
+};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
-use crate::records::{CONTROL_ATTEMPTS, CONTROL_DELIVERED_BELOW, CONTROL_MODEL_COMMAND, CONTROL_PARKED, decode_parked};
+use crate::records::{
+    CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_DELIVERED_BELOW, CONTROL_MODEL_COMMAND, CONTROL_PARKED, decode_parked,
+};
 use crate::shared_messages::RecoveredShared;
 
 /// A data directory that this version can't read.
@@ -70,6 +74,7 @@ struct RecoveredLog {
     attempts: Attempts,
     priorities: Priorities,
     parked: Parked,
+    delayed: Delayed,
 }
 
 /// The state that is built from the replay of the log.
@@ -101,6 +106,8 @@ impl Recovered {
         log.references.keep_live(&log.ledger);
         log.attempts.keep(|number| log.ledger.is_live(number));
         log.parked.keep(|number| log.ledger.is_live(number));
+        // A message that was delayed before it was parked isn't delayed any more.
+        log.delayed.keep(|number| log.ledger.is_live(number) && !log.parked.contains(number));
         log.priorities.keep(|number| log.ledger.is_live(number));
         leveret_queue::Recovered {
             ledger: log.ledger,
@@ -110,6 +117,7 @@ impl Recovered {
             attempts: log.attempts,
             priorities: log.priorities,
             parked: log.parked,
+            delayed: log.delayed,
         }
     }
 
@@ -156,8 +164,17 @@ impl Replay for Recovered {
         }
         let ledger = Ledger::restore(state.next, &state.live, state.bytes);
         match Kept::decode(&state.state) {
-            Ok(Kept { expiry, references, attempts, priorities, parked }) => {
-                let log = RecoveredLog { ledger, delivered_below: 0, expiry, references, attempts, priorities, parked };
+            Ok(Kept { expiry, references, attempts, priorities, parked, delayed }) => {
+                let log = RecoveredLog {
+                    ledger,
+                    delivered_below: 0,
+                    expiry,
+                    references,
+                    attempts,
+                    priorities,
+                    parked,
+                    delayed,
+                };
                 self.logs.insert(state.log, log);
             }
             Err(error) => self.fail(RecoveryError::Kept { log: state.log, error }),
@@ -255,6 +272,12 @@ impl Replay for Recovered {
         {
             let parked = &mut self.logs.entry(log).or_default().parked;
             runs.iter().for_each(|run| parked.add(run));
+        } else if log != LogId::METADATA
+            && kind == CONTROL_DELAYED
+            && let Some(runs) = DelayRun::decode(payload)
+        {
+            let delayed = &mut self.logs.entry(log).or_default().delayed;
+            runs.iter().for_each(|run| delayed.add(run));
         } else {
             self.fail(RecoveryError::UnknownControl { log, kind });
         }
@@ -306,6 +329,21 @@ mod tests {
         recovered.check().expect("all is of this version");
         let parked = recovered.take(QueueId(QUEUE.0), false).parked;
         assert_eq!((parked.numbers().collect::<Vec<_>>(), parked.bytes()), (vec![1, 4], 8));
+    }
+
+    #[test]
+    fn a_message_is_delayed_until_the_time_of_its_last_record() {
+        let mut recovered = with_messages(5);
+        let delay = |first, last, due_ms| DelayRun::encode(&[DelayRun { first, last, due_ms, bytes: 4 }]);
+        for payload in [delay(1, 3, 500), delay(2, 2, 900), delay(5, 5, 700)] {
+            recovered.control(QUEUE, CONTROL_DELAYED, &payload);
+        }
+        recovered.settle(QUEUE, SettleReason::Dropped, &[SettleRange { first: 3, last: 3, bytes: 4 }]);
+        let parked = leveret_queue::Run { first: 5, last: 5, bytes: 4, durable: true };
+        recovered.control(QUEUE, CONTROL_PARKED, &encode_parked(&[parked]));
+        recovered.check().expect("all is of this version");
+        let delayed = recovered.take(QueueId(QUEUE.0), false).delayed;
+        assert_eq!(delayed.iter().collect::<Vec<_>>(), [(1, 500), (2, 900)]);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub use limits::Limits;
 pub use line_ends::without_line_ends;
 pub use model::Model;
 pub use permission::{Pattern, Permission};
-pub use queue::{DeadLetterOptions, Durability, Overflow, Queue, QueueOptions};
+pub use queue::{DeadLetterOptions, DelayedRetry, Durability, Overflow, Queue, QueueOptions, RetryType};
 pub use queue_arguments::{check_consumer_arguments, consumer_priority};
 pub use queue_type::QueueType;
 pub use record::{JoinedRecords, RecordError};

@@ -148,6 +148,78 @@ impl Overflow {
     }
 }
 
+/// The returned messages of a quorum queue that are delayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryType {
+    /// All that come back.
+    All,
+    /// Those whose delivery failed.
+    Failed,
+    /// Those that were returned without a failure.
+    Returned,
+}
+
+impl RetryType {
+    /// The type with this name; `None` for `disabled`, and for any other name, as in RabbitMQ.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "all" => Some(RetryType::All),
+            "failed" => Some(RetryType::Failed),
+            "returned" => Some(RetryType::Returned),
+            _ => None,
+        }
+    }
+
+    /// The name in arguments.
+    pub fn name(self) -> &'static str {
+        match self {
+            RetryType::All => "all",
+            RetryType::Failed => "failed",
+            RetryType::Returned => "returned",
+        }
+    }
+
+    fn delays(self, failed: bool) -> bool {
+        match self {
+            RetryType::All => true,
+            RetryType::Failed => failed,
+            RetryType::Returned => !failed,
+        }
+    }
+}
+
+/// Delays between the attempts to deliver a message of a quorum queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayedRetry {
+    /// The messages that are delayed.
+    pub retries: RetryType,
+    /// The delay after the first failure, in milliseconds. Further ones are as many times longer.
+    pub min_ms: u64,
+    /// The longest delay, in milliseconds.
+    pub max_ms: u64,
+}
+
+impl DelayedRetry {
+    /// The delay of a message in milliseconds that comes back from a delivery, which `failed` or not, and has failed so often
+    /// altogether. One that never failed waits as after the first failure, as in RabbitMQ 4.3.
+    pub fn delay_ms(&self, failed: bool, failures: u32) -> Option<u64> {
+        let delay_ms = self.min_ms.saturating_mul(u64::from(failures.max(1))).min(self.max_ms);
+        self.retries.delays(failed).then_some(delay_ms)
+    }
+
+    /// The delays of these arguments; `None` if there are none. A minimum has to be positive, and the maximum is the minimum unless
+    /// it is positive.
+    fn effective(arguments: &Arguments) -> Option<Self> {
+        let positive = |key| {
+            let number = arguments.get(key).and_then(Value::as_int);
+            number.and_then(|number| u64::try_from(number).ok()).filter(|number| *number > 0)
+        };
+        let retries = RetryType::parse(arguments.get("x-delayed-retry-type")?.as_str()?)?;
+        let min_ms = positive("x-delayed-retry-min")?;
+        Some(Self { retries, min_ms, max_ms: positive("x-delayed-retry-max").unwrap_or(min_ms) })
+    }
+}
+
 /// Settings of dead-lettering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetterOptions {
@@ -180,6 +252,8 @@ pub struct QueueOptions {
     pub single_active_consumer: bool,
     /// Most messages at this limit that a queue without dead-letter exchange keeps aside; `None` for the default.
     pub parked_max: Option<u64>,
+    /// Delays of returned messages; `None` if they are ready at once.
+    pub delayed_retry: Option<DelayedRetry>,
     /// Dead-lettering of messages that are rejected, expire or exceed a limit; without it they are dropped.
     pub dead_letter: Option<DeadLetterOptions>,
 }
@@ -219,6 +293,9 @@ impl QueueOptions {
         if let Some(dead_letter) = &mut options.dead_letter {
             dead_letter.routing_key = routing_key;
         }
+        if queue_type == QueueType::Quorum {
+            options.delayed_retry = DelayedRetry::effective(arguments);
+        }
         // RabbitMQ accepts this overflow for quorum queues and gives them the default one.
         if options.queue_type == QueueType::Quorum && options.overflow == Overflow::RejectPublishDlx {
             options.overflow = Overflow::DropHead;
@@ -254,5 +331,26 @@ mod tests {
         assert_eq!((&*dead_letter.exchange, dead_letter.routing_key.as_deref()), ("", Some("dead")));
         let quorum = arguments.with("x-queue-type", Value::from("quorum"));
         assert_eq!(QueueOptions::effective(&quorum).overflow, Overflow::DropHead);
+    }
+
+    #[test]
+    fn a_delay_grows_with_the_failures_up_to_its_maximum() {
+        let retry = |retries: &'static str, min: Value, max: Option<Value>| {
+            let mut arguments = vec![("x-queue-type", "quorum".into()), ("x-delayed-retry-type", retries.into())];
+            arguments.push(("x-delayed-retry-min", min));
+            arguments.extend(max.map(|max| ("x-delayed-retry-max", max)));
+            QueueOptions::effective(&Arguments::from_iter(arguments)).delayed_retry
+        };
+        let all = retry("all", Value::Int(500), Some(Value::Int(1_200))).expect("it delays");
+        let delays = [0, 1, 2, 3, u32::MAX].map(|failures| all.delay_ms(true, failures));
+        assert_eq!(delays, [500, 500, 1_000, 1_200, 1_200].map(Some));
+        assert_eq!(all.delay_ms(false, 2), Some(1_000));
+        let failed = retry("failed", Value::Int(500), None).expect("it delays");
+        assert_eq!((failed.delay_ms(true, 3), failed.delay_ms(false, 3)), (Some(500), None));
+        let returned = retry("returned", Value::Int(500), Some(Value::Int(-1))).expect("it delays");
+        assert_eq!((returned.delay_ms(true, 3), returned.delay_ms(false, 3)), (None, Some(500)));
+        assert_eq!(retry("disabled", Value::Int(500), None), None);
+        assert_eq!(retry("all", Value::Int(0), None), None);
+        assert_eq!(retry("all", Value::from("a"), Some(Value::Int(5))), None);
     }
 }

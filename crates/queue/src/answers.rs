@@ -68,7 +68,16 @@ pub enum GetOutcome {
     Wait,
 }
 
-/// A ready message, as it would be delivered.
+/// Messages of a queue that are neither ready nor with a consumer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetAside {
+    /// Those that came to their delivery limit.
+    Parked,
+    /// Those that wait for a time.
+    Delayed,
+}
+
+/// A message in a queue, as it would be delivered.
 #[derive(Debug, Clone)]
 pub struct Peeked {
     /// Its number.
@@ -77,6 +86,8 @@ pub struct Peeked {
     pub redelivered: bool,
     /// The batch that holds it, and its index there; `None` while it, or its body, is only on disk.
     pub held: Option<(Arc<Batch>, u32)>,
+    /// When it is ready, in milliseconds since the Unix epoch, if it is delayed.
+    pub due_ms: Option<u64>,
 }
 
 /// The part of a queue's state that outlives the process.

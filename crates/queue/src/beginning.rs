@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::Nanos;
 use crate::attempts::Attempts;
 use crate::contents::MemoryBudget;
+use crate::delayed::Delayed;
 use crate::expiry::Expiry;
 use crate::ledger::Ledger;
 use crate::parked::Parked;
@@ -26,6 +27,8 @@ pub struct Recovered {
     pub attempts: Attempts,
     /// The parked ones among them.
     pub parked: Parked,
+    /// The delayed ones among them.
+    pub delayed: Delayed,
     /// Their priorities.
     pub priorities: Priorities,
 }

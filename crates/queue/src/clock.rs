@@ -80,10 +80,12 @@ impl Clock {
     }
 
     /// The next deadline, if it is sooner than the one announced before. `in_use`: the queue itself can't expire now.
-    pub(crate) fn announce(&mut self, in_use: bool) -> Option<Nanos> {
+    /// `delayed_ms`: when the next delayed message is due, in wall time.
+    pub(crate) fn announce(&mut self, in_use: bool, delayed_ms: Option<u64>) -> Option<Nanos> {
         let message = self.expiry.as_ref().and_then(|expiry| expiry.next_ms(self.message_ttl_ms));
         let queue = self.unused_at().filter(|_| !in_use);
-        let next = [message.map(|wall_ms| self.nanos(wall_ms)), queue].into_iter().flatten().min()?;
+        let [message, delayed] = [message, delayed_ms].map(|wall_ms| wall_ms.map(|wall_ms| self.nanos(wall_ms)));
+        let next = [message, delayed, queue].into_iter().flatten().min()?;
         if self.announced.is_some_and(|announced| announced <= next) {
             return None;
         }

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::Nanos;
 use crate::attempts::{AttemptCounts, AttemptRun};
 use crate::consumer_id::ConsumerId;
+use crate::delayed::DelayRun;
 
 /// A run of consecutive numbers that leave the queue together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,6 +204,8 @@ pub struct Effects {
     pub returns: Vec<AttemptRun>,
     /// Messages that were set aside at their delivery limit: to be logged as parked.
     pub parked: Vec<Run>,
+    /// Messages that came back and wait for a time: to be logged as delayed.
+    pub delayed: Vec<DelayRun>,
     /// Messages beyond a delivery limit, or too many parked ones: to be logged as dropped.
     pub over_limit: Vec<Run>,
     /// Messages that expired: to be logged as expired.
@@ -238,6 +241,7 @@ impl Effects {
             && self.attempts.is_empty()
             && self.returns.is_empty()
             && self.parked.is_empty()
+            && self.delayed.is_empty()
             && self.over_limit.is_empty()
             && self.deadline.is_none()
             && self.read.is_none()

@@ -5,17 +5,20 @@
 //! | none, no bytes at all | nothing |
 //! | 3 | times only: see [`crate::expiry`] |
 //! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches, then the content of version 3 or nothing |
-//! | 4 | 1 byte version, two tallies (how often messages came back, how often that counted as failed), priorities, parked messages, then the content of version 2 or 3, or nothing |
+//! | 5 | as 3, with a scale of its own for each chunk of times |
+//! | 4 | 1 byte version, two tallies (how often messages came back, how often that counted as failed), priorities, parked messages, then the content of version 2, 3 or 5, or nothing |
+//! | 6 | as 4, with delayed messages behind the parked ones |
 //!
 //! A tally is 4 bytes length of a set, the set of messages counted once (portable 64-bit roaring), 4 bytes number of others, and
 //! 8 bytes number and 4 bytes count of each. Priorities are 1 byte number of priorities, and for each 1 byte priority, 4 bytes
 //! length of a set, and the set of messages. Parked messages are 4 bytes number of messages, and for each 8 bytes number and 4
-//! bytes length of its body. A stretch is its first number, its last number, and the number of its first message in the shared log.
+//! bytes length of its body. Delayed messages are 4 bytes number of chunks, and chunks of [`crate::times`]. A stretch is its first number, its last number, and the number of its first message in the shared log.
 
 use roaring::RoaringTreemap;
 use thiserror::Error;
 
 use crate::attempts::Attempts;
+use crate::delayed::Delayed;
 use crate::expiry::{Expiry, ExpiryStateError};
 use crate::number_set::NumberSet;
 use crate::parked::Parked;
@@ -24,8 +27,10 @@ use crate::shared::References;
 
 /// Of a state that begins with references.
 const REFERENCES: u8 = 2;
-/// Of a state that begins with attempts and priorities.
-const QUORUM: u8 = 4;
+/// Of a state that begins with attempts, priorities, parked and delayed messages.
+const QUORUM: u8 = 6;
+/// The one before, without delayed messages.
+const QUORUM_UNDELAYED: u8 = 4;
 
 /// A queue's checkpoint state, apart from its set of live messages.
 #[derive(Debug, Default)]
@@ -38,6 +43,8 @@ pub struct Kept {
     pub attempts: Attempts,
     /// The parked ones among them.
     pub parked: Parked,
+    /// The delayed ones among them.
+    pub delayed: Delayed,
     /// Their priorities.
     pub priorities: Priorities,
 }
@@ -63,17 +70,21 @@ impl Kept {
     /// [`KeptError`] if they are of another version or length.
     pub fn decode(bytes: &[u8]) -> Result<Self, KeptError> {
         let length = bytes.len();
-        let (mut attempts, mut priorities, mut parked) = <(Attempts, Priorities, Parked)>::default();
+        let (mut attempts, mut priorities) = <(Attempts, Priorities)>::default();
+        let (mut parked, mut delayed) = <(Parked, Delayed)>::default();
         let (mut references, mut rest) = (References::default(), bytes);
-        if let Some((&QUORUM, bytes)) = rest.split_first() {
+        if let Some((&version @ (QUORUM | QUORUM_UNDELAYED), bytes)) = rest.split_first() {
             (attempts, rest) = Attempts::decode(bytes).ok_or(KeptError::Quorum(length))?;
             (priorities, rest) = Priorities::decode(rest).ok_or(KeptError::Quorum(length))?;
             (parked, rest) = Parked::decode(rest).ok_or(KeptError::Quorum(length))?;
+            if version == QUORUM {
+                (delayed, rest) = Delayed::decode(rest).ok_or(KeptError::Quorum(length))?;
+            }
         }
         if let Some((&REFERENCES, bytes)) = rest.split_first() {
             (references, rest) = References::decode(bytes).ok_or(KeptError::References(length))?;
         }
-        Ok(Self { expiry: Expiry::decode(rest)?, references, attempts, parked, priorities })
+        Ok(Self { expiry: Expiry::decode(rest)?, references, attempts, parked, delayed, priorities })
     }
 }
 
@@ -81,7 +92,7 @@ impl Kept {
     /// Encodes the state of a queue whose numbers are below `next`, for a checkpoint.
     pub fn encode(&self, next: u64) -> Vec<u8> {
         let levels = self.priorities.0.iter().map(|(priority, numbers)| (*priority, numbers));
-        let quorum = encode_quorum(&self.attempts, levels, &self.parked);
+        let quorum = encode_quorum(&self.attempts, levels, (&self.parked, &self.delayed));
         encode(quorum, &self.references, next, self.expiry.encode(&RoaringTreemap::new()))
     }
 }
@@ -90,15 +101,16 @@ impl Kept {
 pub(crate) fn encode_quorum<'a>(
     attempts: &Attempts,
     levels: impl Iterator<Item = (u8, &'a NumberSet)>,
-    parked: &Parked,
+    (parked, delayed): (&Parked, &Delayed),
 ) -> Vec<u8> {
     let mut levels = levels.peekable();
     let mut out = Vec::new();
-    if !attempts.is_empty() || levels.peek().is_some() || !parked.is_empty() {
+    if !attempts.is_empty() || levels.peek().is_some() || !parked.is_empty() || !delayed.is_empty() {
         out.push(QUORUM);
         attempts.encode(&mut out);
         Priorities::encode(levels, &mut out);
         parked.encode(&mut out);
+        delayed.encode(&mut out);
     }
     out
 }
@@ -126,6 +138,7 @@ mod tests {
 
     use super::*;
     use crate::contents::MemoryBudget;
+    use crate::delayed::DelayRun;
     use crate::ledger::Ledger;
     use crate::{Queue, Recovered, Surroundings};
 
@@ -157,8 +170,8 @@ mod tests {
             assert_eq!(Kept::decode(&bytes[..end]).unwrap_err(), KeptError::References(end));
         }
         let mut newer = bytes;
-        newer[0] = 5;
-        assert!(matches!(Kept::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(5)))));
+        newer[0] = 9;
+        assert!(matches!(Kept::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(9)))));
     }
 
     #[test]
@@ -166,6 +179,7 @@ mod tests {
         let mut kept = Kept::default();
         kept.attempts.come_back(5, true);
         kept.priorities.note(5, 200);
+        kept.delayed.add(&DelayRun { first: 5, last: 5, due_ms: 1_700_000_000_000, bytes: 9 });
         let counts = kept.attempts.of(5);
         let alone = kept.encode(6);
         kept.references.add(4, 2, 900);
@@ -175,10 +189,26 @@ mod tests {
         assert_eq!((again.attempts.of(5), again.references.place(5).unwrap().shared), (counts, 901));
         assert!(!again.expiry.is_empty());
         let again = Kept::decode(&alone).unwrap();
-        assert_eq!(again.attempts.of(5), counts);
+        assert_eq!((again.attempts.of(5), again.delayed.bytes()), (counts, 9));
         assert!(again.priorities.0[&31].contains(5), "there are 32 priorities");
         for end in 1..alone.len() {
             assert_eq!(Kept::decode(&alone[..end]).unwrap_err(), KeptError::Quorum(end));
         }
+    }
+
+    #[test]
+    fn a_state_from_before_delayed_messages_is_read() {
+        let mut kept = Kept::default();
+        kept.attempts.come_back(5, true);
+        kept.expiry.expires(4, 1_700_000_010_000, 77);
+        let (now, expiry) = (kept.encode(6), kept.expiry.encode(&RoaringTreemap::new()));
+        let quorum = &now[..now.len() - expiry.len()];
+        // Behind the parked messages there was no number of chunks.
+        let mut older = quorum[..quorum.len() - 4].to_vec();
+        older[0] = QUORUM_UNDELAYED;
+        older.extend_from_slice(&expiry);
+        let again = Kept::decode(&older).unwrap();
+        assert_eq!(again.attempts.of(5), kept.attempts.of(5));
+        assert!(again.delayed.is_empty() && !again.expiry.is_empty());
     }
 }

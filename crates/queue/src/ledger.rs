@@ -23,7 +23,7 @@ pub struct Conservation {
     pub dropped: u64,
     /// Removed by a purge.
     pub purged: u64,
-    /// Set aside.
+    /// Set aside at their delivery limit.
     pub parked: u64,
 }
 

@@ -22,6 +22,7 @@ mod consumers;
 mod contents;
 mod counts;
 pub mod dead_letter;
+mod delayed;
 mod effects;
 mod expiry;
 mod gauges;
@@ -45,10 +46,12 @@ mod single_active;
 mod status;
 mod stored_reads;
 mod tally;
+mod times;
 mod wait;
 
 pub use answers::{
-    Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotDeleted, Peeked, QueueState, Rejection, Submission, TurnEnd,
+    Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotDeleted, Peeked, QueueState, Rejection, SetAside, Submission,
+    TurnEnd,
 };
 pub use attempts::{AttemptCounts, AttemptRun, Attempts};
 pub use beginning::{Recovered, Surroundings};
@@ -57,6 +60,7 @@ pub use consumer_id::ConsumerId;
 pub use contents::MemoryBudget;
 pub use counts::{Count, QueueCounts, QueueRates};
 pub use dead_letter::{DeadRun, DeadTurn};
+pub use delayed::{DelayRun, Delayed};
 pub use effects::{Effects, Ended, Link, Run, Signal, Taken, push_run};
 pub use expiry::{Expiry, ExpiryStateError};
 pub use gauges::{QueueGauges, Waits};

@@ -1,7 +1,9 @@
 //! Length limits: `x-max-length`, `x-max-length-bytes` and `x-overflow`.
 //!
-//! Only ready messages count, as in RabbitMQ; messages on their way to disk count as ready. A message for which a consumer has
+//! Only ready and delayed messages count, as in RabbitMQ; messages on their way to disk count as ready. A message for which a consumer has
 //! credit counts as handed out: RabbitMQ hands it to the consumer before it checks the limit.
+
+use std::ops::Add;
 
 use leveret_message::Batch;
 use leveret_model::{Overflow, QueueOptions};
@@ -13,6 +15,14 @@ use crate::Nanos;
 pub(crate) struct Length {
     pub messages: u64,
     pub bytes: u64,
+}
+
+impl Add for Length {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { messages: self.messages + other.messages, bytes: self.bytes + other.bytes }
+    }
 }
 
 /// Whether a queue has a limit that refuses messages rather than dropping them.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::effects::{Run, push_run};
+use crate::limits::Length;
 
 /// Bytes of an encoded message: its number, then the length of its body.
 const ENTRY_BYTES: usize = 12;
@@ -36,9 +37,18 @@ impl Parked {
         self.0.as_ref().map_or(0, |messages| messages.bytes)
     }
 
+    pub(crate) fn length(&self) -> Length {
+        Length { messages: self.len(), bytes: self.bytes() }
+    }
+
     /// The lowest number.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.0.as_ref()?.sizes.first_key_value().map(|(number, _)| *number)
+    }
+
+    /// Whether this message is parked.
+    pub fn contains(&self, number: u64) -> bool {
+        self.0.as_ref().is_some_and(|messages| messages.sizes.contains_key(&number))
     }
 
     /// The numbers, the lowest first.

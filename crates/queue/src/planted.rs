@@ -24,6 +24,8 @@ pub enum Bug {
     ForgetAttempt,
     /// A consumer that isn't the single active one gets messages.
     ServeWaiting,
+    /// Neither the log nor a checkpoint says that messages are delayed.
+    LoseTimers,
 }
 
 thread_local! {

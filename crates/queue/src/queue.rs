@@ -11,7 +11,8 @@ use leveret_model::{QueueOptions, QueueType};
 
 use crate::Nanos;
 use crate::answers::{
-    Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotDeleted, Peeked, QueueState, Rejection, Submission, TurnEnd,
+    Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotDeleted, Peeked, QueueState, Rejection, SetAside, Submission,
+    TurnEnd,
 };
 use crate::attempts::AttemptRun;
 use crate::beginning::{Recovered, Surroundings};
@@ -208,7 +209,7 @@ impl Queue {
         pass!(self, queue => queue.leave(consumers, held, failed, now, effects))
     }
 
-    /// Removes all ready messages except those on their way to a consumer. Returns how many, and the runs to be logged; one of
+    /// Removes all delayed messages, and all ready ones except those on their way to a consumer. Returns how many, and the runs to be logged; one of
     /// the runs has the bytes of all.
     pub fn purge(&mut self, now: Nanos, effects: &mut Effects) -> (u64, Vec<Run>) {
         pass!(self, queue => queue.purge(now, effects))
@@ -392,19 +393,19 @@ impl Queue {
         pass!(self, queue => queue.counted_of(what))
     }
 
-    /// Deletes the parked ones of these messages. Returns their runs, which have to be logged.
-    pub fn drop_parked(&mut self, first: u64, last: u64) -> Vec<Run> {
-        pass!(self, queue => queue.drop_parked(first, last))
+    /// Deletes those of these messages that were set aside in this way. Returns their runs, which have to be logged.
+    pub fn drop_set_aside(&mut self, which: SetAside, first: u64, last: u64) -> Vec<Run> {
+        pass!(self, queue => queue.drop_set_aside(which, first, last))
     }
 
-    /// At most `count` parked messages, after the first `offset`, the lowest number first.
-    pub fn peek_parked(&self, offset: u64, count: usize) -> Vec<Peeked> {
-        pass!(self, queue => queue.peek_parked(offset, count))
+    /// At most `count` messages that were set aside in this way, after the first `offset`, the lowest number first.
+    pub fn peek_set_aside(&self, which: SetAside, offset: u64, count: usize) -> Vec<Peeked> {
+        pass!(self, queue => queue.peek_set_aside(which, offset, count))
     }
 
-    /// Number and body bytes of the parked messages: those that came to their delivery limit.
-    pub fn parked(&self) -> (u64, u64) {
-        pass!(self, queue => queue.parked())
+    /// Number and body bytes of the messages that were set aside in this way.
+    pub fn set_aside(&self, which: SetAside) -> (u64, u64) {
+        pass!(self, queue => queue.set_aside(which))
     }
 
     /// At most `count` ready messages, after the first `offset`, in the order in which they would be delivered.

@@ -60,6 +60,10 @@ pub struct QuorumStatus {
     pub parked: u64,
     /// Their body bytes.
     pub parked_bytes: u64,
+    /// Messages that came back and wait for a time.
+    pub delayed: u64,
+    /// Their body bytes.
+    pub delayed_bytes: u64,
 }
 
 /// A queue as a listing shows it.

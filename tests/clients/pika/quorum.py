@@ -321,6 +321,72 @@ def parking():
     equal(http("GET", "queues/%2F/missing/parked")[0], 404, "a queue that isn't there")
 
 
+def fetch_later(channel, name, since, earliest):
+    """A get of a message that is delayed: it has to come, and no sooner than `earliest` seconds after `since`."""
+    deadline = time.monotonic() + PATIENCE
+    while (found := fetch(channel, name)) is None:
+        if time.monotonic() > deadline:
+            raise Failure("a delayed message never came")
+        time.sleep(0.01)
+    if time.monotonic() < since + earliest:
+        raise Failure(f"{found!r} after {time.monotonic() - since} s, expected {earliest} s")
+    return found
+
+
+def counts_of(headers):
+    return headers.get("x-acquired-count"), headers.get("x-delivery-count")
+
+
+def delayed_retry():
+    connection = connect()
+    channel = confirming(connection)
+    name = queue(channel, {"x-delayed-retry-type": "all", "x-delayed-retry-min": 300, "x-delayed-retry-max": 500})
+    path = f"queues/%2F/{name}"
+    equal(http("GET", path)[1]["delayed_retry"], "all (min: 300ms, max: 500ms)", "delayed_retry")
+    publish(channel, name, "again")
+    tag, _, headers, _ = fetch(channel, name)
+    for failures, delay in [(1, 0.3), (2, 0.5), (3, 0.5)]:
+        since = time.monotonic()
+        channel.basic_reject(tag)
+        tag, redelivered, headers, _ = fetch_later(channel, name, since, delay)
+        equal((counts_of(headers), redelivered), ((failures, failures), True), "counts")
+    since = time.monotonic()
+    channel.basic_nack(tag)
+    tag, _, headers, _ = fetch_later(channel, name, since, 0.5)
+    equal(counts_of(headers), (4, 3), "a nack waits as long as the last failure")
+    channel.basic_ack(tag)
+
+
+def delayed_messages():
+    connection = connect()
+    channel = confirming(connection)
+    name = queue(channel, {"x-delayed-retry-type": "failed", "x-delayed-retry-min": 3_600_000, "x-max-length": 5})
+    path = f"queues/%2F/{name}"
+    publish(channel, name, "one", "two", "three", "four", "five")
+    for _ in range(4):
+        channel.basic_reject(fetch(channel, name)[0])
+    channel.basic_nack(fetch(channel, name)[0])
+    shown = lambda: [http("GET", path)[1][key] for key in ("messages", "messages_ready", "messages_delayed", "delayed_bytes")]
+    eventually(shown, [5, 1, 4, 15], "messages, messages_ready, messages_delayed and delayed_bytes")
+    before = time.time()
+    status, listed = http("GET", f"{path}/delayed?count=2&truncate=3")
+    equal((status, listed["total"], [one["payload"] for one in listed["messages"]]), (200, 4, ["one", "two"]), "a page")
+    equal([abs(one["delivery_time"] / 1000 - before - 3600) < 60 for one in listed["messages"]], [True] * 2, "an hour")
+    numbers = [one["number"] for one in http("GET", f"{path}/delayed")[1]["messages"]]
+    publish(channel, name, "six")
+    equal(ready(channel, name), 1, "delayed messages count in the length limit")
+    equal(ask("ready kill"), "go", "control")
+    eventually(shown, [5, 1, 4, 15], "after a kill")
+    status, answer = http("DELETE", f"{path}/delayed?first={numbers[1]}&last={numbers[2]}")
+    equal((status, answer), (200, {"deleted": 2}), "deleted")
+    listed = http("GET", f"{path}/delayed")[1]["messages"]
+    equal([one["payload"] for one in listed], ["one", "four"], "left")
+    channel = confirming(connect())
+    equal(channel.queue_purge(name).method.message_count, 3, "a purge takes the delayed ones, too")
+    equal(shown(), [0, 0, 0, 0], "after a purge")
+    equal(http("GET", "queues/%2F/missing/delayed")[0], 404, "a queue that isn't there")
+
+
 def calls():
     connection = connect()
     channel = confirming(connection)

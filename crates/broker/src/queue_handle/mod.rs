@@ -14,9 +14,9 @@ use leveret_message::{Batch, Reason as Death};
 use leveret_model::{Durability, Queue as QueueInfo, QueueType};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
-    AttemptRun, ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace,
-    Link, NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, Recovered, Rejection, Run, Signal, StoredRead,
-    Surroundings, Taken, TurnEnd, WaitReason, Watermarks, push_run,
+    AttemptRun, ConsumerId, ConsumerOptions, CreditState, DelayRun, DeleteIf, Departure, Effects, Flow, GetOutcome,
+    LatestPlace, Link, NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, Recovered, Rejection, Run, Signal,
+    StoredRead, Surroundings, Taken, TurnEnd, WaitReason, Watermarks, push_run,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -27,7 +27,7 @@ use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
 use crate::queue_metrics::OwnPlace;
 use crate::reads::{Purpose, Reads};
-use crate::records::{CONTROL_ATTEMPTS, CONTROL_PARKED, encode_parked};
+use crate::records::{CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_PARKED, encode_parked};
 use crate::services::Services;
 use crate::shared_messages::SharedMessages;
 use crate::streams::{Apply, Record, StreamRef};
@@ -40,8 +40,8 @@ mod asked;
 mod checkpoint;
 mod groups;
 mod moves;
-mod parked;
 mod queue_ref;
+mod set_aside;
 mod shown;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -249,6 +249,7 @@ impl QueueHandle {
                     self.log_attempts(&effects.returns);
                 }
                 self.log_parked(&effects.parked);
+                self.log_delayed(&effects.delayed);
                 if !effects.over_limit.is_empty() {
                     self.log_settles(&mut queue, &effects.over_limit, SettleReason::Dropped, Wait::Lazy);
                 }
@@ -328,6 +329,13 @@ impl QueueHandle {
     /// Logs that messages were parked. Nobody waits for it.
     fn log_parked(&self, runs: &[Run]) {
         self.log_control(CONTROL_PARKED, runs, encode_parked);
+    }
+
+    /// Logs that messages are delayed. Nobody waits for it. On a full disk the times stay in memory, as counts do.
+    fn log_delayed(&self, runs: &[DelayRun]) {
+        if !runs.is_empty() && self.stream.publish_wait() != WaitReason::DiskFull {
+            self.log_control(CONTROL_DELAYED, runs, DelayRun::encode);
+        }
     }
 
     fn log_control<R>(&self, kind: u8, runs: &[R], encode: impl Fn(&[R]) -> Vec<u8>) {

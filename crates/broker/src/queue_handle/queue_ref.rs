@@ -10,7 +10,8 @@ use leveret_message::Batch;
 use leveret_model::{Durability, Overflow, Queue as QueueInfo};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Departure, Flow, GetOutcome, Link,
-    NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, Taken, TurnEnd, WaitReason,
+    NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, SetAside, Taken, TurnEnd,
+    WaitReason,
 };
 
 use super::asked::{Later, QueueAnswer};
@@ -227,12 +228,12 @@ impl QueueRef {
         })
     }
 
-    /// Deletes the parked ones of the messages with these numbers. The answer is how many, and the ticket that its publication
-    /// waits for.
-    pub fn drop_parked(&self, first: u64, last: u64) -> QueueAnswer<(u64, Ticket)> {
+    /// Deletes those of the messages with these numbers that were set aside in this way. The answer is how many, and the ticket
+    /// that its publication waits for.
+    pub fn drop_set_aside(&self, which: SetAside, first: u64, last: u64) -> QueueAnswer<(u64, Ticket)> {
         pass!(self, queue => match queue.answers_late() {
-            false => QueueAnswer::Now(queue.drop_parked(first, last)),
-            true => queue.answer_late(move |queue| queue.drop_parked(first, last)),
+            false => QueueAnswer::Now(queue.drop_set_aside(which, first, last)),
+            true => queue.answer_late(move |queue| queue.drop_set_aside(which, first, last)),
         })
     }
 
@@ -436,14 +437,14 @@ impl QueueRef {
         pass!(self, queue => queue.peek(offset, count))
     }
 
-    /// Number and body bytes of its parked messages.
-    pub fn parked(&self) -> (u64, u64) {
-        pass!(self, queue => queue.parked())
+    /// Number and body bytes of its messages that were set aside in this way.
+    pub fn set_aside(&self, which: SetAside) -> (u64, u64) {
+        pass!(self, queue => queue.set_aside(which))
     }
 
-    /// See [`leveret_queue::Queue::peek_parked`].
-    pub fn peek_parked(&self, offset: u64, count: usize) -> Vec<Peeked> {
-        pass!(self, queue => queue.peek_parked(offset, count))
+    /// See [`leveret_queue::Queue::peek_set_aside`].
+    pub fn peek_set_aside(&self, which: SetAside, offset: u64, count: usize) -> Vec<Peeked> {
+        pass!(self, queue => queue.peek_set_aside(which, offset, count))
     }
 
     /// The property `timestamp` of the next message, in seconds since the Unix epoch; `None` while the message is only on disk.

@@ -2,7 +2,7 @@
 
 use leveret_broker::protocol::ProtocolTotals;
 use leveret_broker::queue_metrics::QueueSums;
-use leveret_broker::{AlarmSource, ConnectionStatus};
+use leveret_broker::{AlarmSource, ConnectionStatus, SetAside};
 use leveret_metrics::{HistogramTotals, Kind, Totals};
 
 use super::clients::ClientSums;
@@ -22,6 +22,8 @@ pub(super) struct Node {
     pub queue_count: u64,
     /// Number and body bytes of parked messages.
     pub parked: (u64, u64),
+    /// Number and body bytes of delayed messages.
+    pub delayed: (u64, u64),
     pub open_connections: u64,
     pub statuses: Vec<ConnectionStatus>,
     pub clients: ClientSums,
@@ -73,7 +75,8 @@ impl Node {
             by_protocol,
             queues: broker.queue_metrics.sums(),
             queue_count: snapshot.queues.len() as u64,
-            parked: own::parked(&snapshot),
+            parked: own::set_aside(&snapshot, SetAside::Parked),
+            delayed: own::set_aside(&snapshot, SetAside::Delayed),
             open_connections: clients.connections,
             statuses: broker.connection_statuses(),
             clients,

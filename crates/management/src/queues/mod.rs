@@ -4,7 +4,7 @@ mod browse;
 mod change;
 mod get;
 mod list;
-pub(crate) mod parked;
+pub(crate) mod set_aside;
 mod view;
 
 pub(crate) use browse::browse;

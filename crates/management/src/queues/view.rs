@@ -1,9 +1,9 @@
 //! A queue as JSON. Keys are RabbitMQ's, except our own `durability`, `conservation`, `waits`, `wait`, `pending`,
-//! `moving`, `parked`, `parked_bytes`, `link_credit`, `priority` and `latency_us`.
+//! `moving`, `parked`, `parked_bytes`, `delayed_bytes`, `link_credit`, `priority` and `latency_us`.
 
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::{Activity, ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, QueueWait, QuorumStatus};
-use leveret_model::QueueType;
+use leveret_model::{DelayedRetry, QueueOptions, QueueType};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -121,8 +121,18 @@ fn delivery_limit(limit: Option<u64>) -> Value {
     limit.map_or_else(|| json!("unlimited"), |limit| json!(limit))
 }
 
+/// The delays of returned messages, in RabbitMQ's words.
+fn delayed_retry(retry: Option<DelayedRetry>) -> String {
+    match retry {
+        Some(DelayedRetry { retries, min_ms, max_ms }) => {
+            format!("{} (min: {min_ms}ms, max: {max_ms}ms)", retries.name())
+        }
+        None => "disabled".to_owned(),
+    }
+}
+
 /// The fields that only quorum queues have, and those that they don't have.
-fn make_quorum(body: &mut Map<String, Value>, status: &QuorumStatus) {
+fn make_quorum(body: &mut Map<String, Value>, status: &QuorumStatus, options: &QueueOptions) {
     for key in ["messages_ready_ram", "messages_unacknowledged_ram", "storage_version"] {
         body.remove(key);
     }
@@ -131,6 +141,9 @@ fn make_quorum(body: &mut Map<String, Value>, status: &QuorumStatus) {
         "messages_ready_returned": status.returned,
         "messages_active_priorities": status.by_priority.len(),
         "messages_by_priority": status.by_priority,
+        "delayed_retry": delayed_retry(options.delayed_retry),
+        "messages_delayed": status.delayed,
+        "delayed_bytes": status.delayed_bytes,
         "parked": status.parked,
         "parked_bytes": status.parked_bytes,
     });
@@ -143,8 +156,9 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value
     let now = api.node().clock().now();
     let rates = status.counts.rates(now.monotonic);
     let counts = &status.conservation;
-    let remaining = status.ready + status.unacknowledged;
-    let bytes = status.ready_bytes + status.unacknowledged_bytes;
+    let quorum = status.quorum.clone().unwrap_or_default();
+    let remaining = status.ready + status.unacknowledged + quorum.delayed;
+    let bytes = status.ready_bytes + status.unacknowledged_bytes + quorum.delayed_bytes;
     let mut body = declared(api, queue);
     put(&mut body, "messages", remaining, rates.ready() + rates.unacknowledged());
     put(&mut body, "messages_ready", status.ready, rates.ready());
@@ -190,7 +204,7 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value
         body.extend(further);
     }
     if let Some(quorum) = &status.quorum {
-        make_quorum(&mut body, quorum);
+        make_quorum(&mut body, quorum, &queue.info().options);
     }
     if status.counts.any() {
         body.insert("message_stats".to_owned(), message_stats(status, now));

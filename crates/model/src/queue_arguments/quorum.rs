@@ -13,10 +13,9 @@ pub(super) const TABLE: Table = Table {
         ("x-dead-letter-exchange", State::Working),
         ("x-dead-letter-routing-key", State::Working),
         ("x-dead-letter-strategy", State::NotYet(|value| value.as_str() == Some("at-least-once"))),
-        // Without a type of retry, neither bound has an effect.
         ("x-delayed-retry-max", State::Working),
         ("x-delayed-retry-min", State::Working),
-        ("x-delayed-retry-type", State::NotYet(asks_for_delayed_retry)),
+        ("x-delayed-retry-type", State::Working),
         ("x-delivery-limit", State::Working),
         ("x-durability", State::Working),
         ("x-expires", State::Working),
@@ -57,11 +56,6 @@ pub(super) const TABLE: Table = Table {
         "x-parked-max",
     ],
 };
-
-/// Any other value means "disabled" in RabbitMQ.
-fn asks_for_delayed_retry(value: &Value) -> bool {
-    matches!(value.as_str(), Some("all" | "failed" | "returned"))
-}
 
 /// Refuses a name that the broker generated. An import may contain names of that form that were not generated, but
 /// RabbitMQ has no quorum queue with one.
@@ -177,7 +171,7 @@ mod tests {
             ("x-dead-letter-strategy", Value::from("at-most-once"), true),
             ("x-dead-letter-strategy", Value::from("at-least-once"), false),
             ("x-delayed-retry-type", Value::from("none"), true),
-            ("x-delayed-retry-type", Value::from("all"), false),
+            ("x-delayed-retry-type", Value::from("all"), true),
             ("x-delayed-retry-min", Value::from("a"), true),
             ("x-delayed-retry-max", Value::Int(-1), true),
             ("x-consumer-timeout", Value::Int(0), false),
@@ -202,11 +196,6 @@ mod tests {
         let missing = |key: &str, value: Value| matches!(TABLE.state(key), Some(State::NotYet(asks)) if asks(&value));
         assert!(missing("x-dead-letter-strategy", Value::from("at-least-once")));
         assert!(!missing("x-dead-letter-strategy", Value::from("at-most-once")));
-        for retry in ["all", "failed", "returned"] {
-            assert!(missing("x-delayed-retry-type", Value::from(retry)), "{retry}");
-        }
-        assert!(!missing("x-delayed-retry-type", Value::from("disabled")));
-        assert!(!missing("x-delayed-retry-type", Value::Int(1)));
         assert!(missing("x-consumer-timeout", Value::Int(1000)));
         assert!(missing("x-consumer-disconnected-timeout", Value::Int(1000)));
     }

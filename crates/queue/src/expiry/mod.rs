@@ -1,31 +1,26 @@
 //! Expiry times of messages, known without their bodies.
 //!
 //! A queue without any time to live has none of this. With only `x-message-ttl` it keeps [`arrivals`]: one mark for ten
-//! milliseconds of messages, or for half a second once there are many marks. Messages with a time of their own are kept
-//! one by one. The first 131,072 are exact to the millisecond ([`soonest`]). Further ones take four to ten bytes each
-//! and are rounded up to half a second ([`times`]), as are all in a checkpoint. A message leaves at most that much too
-//! late, and never too early.
+//! milliseconds of messages, or for half a second once there are many marks. A message leaves at most that much too late, and
+//! never too early. Messages with a time of their own are kept one by one ([`crate::times`]), exact to the millisecond.
 
 mod arrivals;
-mod chunk;
-mod soonest;
 mod state;
-mod times;
 
 use roaring::RoaringTreemap;
 
 pub use self::state::ExpiryStateError;
 
 use self::arrivals::Arrivals;
-use self::soonest::Soonest;
-use self::times::Times;
+use crate::times::Times;
 
 /// Expiry times of a queue's messages, in milliseconds since the Unix epoch.
 #[derive(Debug, Default)]
 pub struct Expiry {
     arrivals: Arrivals,
-    soonest: Soonest,
     times: Times,
+    /// Messages that have been due since a restart.
+    due: RoaringTreemap,
     /// Messages that expired while a consumer had them: they leave when they come back.
     overdue: RoaringTreemap,
 }
@@ -42,10 +37,7 @@ pub(crate) enum Due {
 impl Expiry {
     /// Adds a message that expires at `expiry_ms`, with its body bytes. Numbers ascend.
     pub fn expires(&mut self, number: u64, expiry_ms: u64, body_bytes: u32) {
-        match self.soonest.is_full() {
-            false => self.soonest.insert(number, expiry_ms, body_bytes),
-            true => self.times.push(number, expiry_ms, body_bytes),
-        }
+        self.times.insert(number, expiry_ms, body_bytes);
     }
 
     /// Adds messages with consecutive numbers, received at `received_ms`. Numbers ascend. `low`: all lower numbers are
@@ -61,18 +53,24 @@ impl Expiry {
 
     /// Whether no time of any message is known.
     pub fn is_empty(&self) -> bool {
-        self.arrivals.is_empty() && self.soonest.is_empty() && self.times.is_empty() && self.overdue.is_empty()
+        self.arrivals.is_empty() && self.times.is_empty() && self.due.is_empty() && self.overdue.is_empty()
     }
 
     /// The time at which messages are due next; `ttl_ms` is the queue's time to live.
     pub(crate) fn next_ms(&self, ttl_ms: Option<u64>) -> Option<u64> {
         let arrival = ttl_ms.and_then(|ttl| Some(self.arrivals.next_ms()?.saturating_add(ttl)));
-        [arrival, self.soonest.next_ms(), self.times.next_ms()].into_iter().flatten().min()
+        let at_once = (!self.due.is_empty()).then_some(0);
+        [arrival, at_once, self.times.next_ms()].into_iter().flatten().min()
     }
 
     /// Removes and returns messages that are due.
     pub(crate) fn pop_due(&mut self, now_ms: u64, ttl_ms: Option<u64>) -> Option<Due> {
-        if let Some((number, bytes)) = self.soonest.pop_due(now_ms).or_else(|| self.times.pop_due(now_ms)) {
+        if let Some(number) = self.due.min() {
+            self.due.remove(number);
+            let (_, bytes) = self.times.remove(number).unwrap_or_default();
+            return Some(Due::One(number, bytes));
+        }
+        if let Some((number, bytes)) = self.times.pop_due(now_ms) {
             return Some(Due::One(number, bytes));
         }
         let (first, last) = self.arrivals.pop_due(now_ms.checked_sub(ttl_ms?)?)?;
@@ -103,12 +101,12 @@ impl Expiry {
 
     /// Frees memory of messages that are gone; `live` messages remain.
     pub(crate) fn prune(&mut self, live: u64, low: u64, is_live: impl Fn(u64) -> bool) {
-        self.soonest.prune(live, &is_live);
         self.times.prune(live, low, is_live);
     }
 
     /// Approximate memory in bytes.
     pub fn memory(&self) -> usize {
-        self.arrivals.memory() + self.soonest.memory() + self.times.memory() + self.overdue.serialized_size()
+        let sets = self.due.serialized_size() + self.overdue.serialized_size();
+        self.arrivals.memory() + self.times.memory() + sets
     }
 }

@@ -4,23 +4,24 @@
 //!
 //! | offset | size | field |
 //! |---|---|---|
-//! | 0 | 1 | version: 3 |
+//! | 0 | 1 | version: 5 |
 //! | 1 | 4 | number of marks m |
 //! | 5 | 4 | number of chunks c |
 //! | 9 | 4 | bytes of the set of numbers that are due at once, s |
 //! | 13 | 24 m | marks: latest arrival in milliseconds since the Unix epoch, first number, last number |
 //! | | s | numbers due at once, in roaring's portable format |
-//! | | | c chunks, see [`super::chunk`] |
+//! | | | c chunks, see [`crate::times`] |
 
 use roaring::RoaringTreemap;
 use thiserror::Error;
 
 use super::Expiry;
-use super::chunk::Chunk;
-use super::times::Times;
+use crate::times::{Scale, Times};
 
-/// Version of the encoding. Version 1 wrote twenty bytes for each time; 2 is the version of [`crate::Kept`].
-const VERSION: u8 = 3;
+/// Version of the encoding. Version 1 wrote twenty bytes for each time; 2, 4 and 6 are versions of [`crate::Kept`].
+const VERSION: u8 = 5;
+/// The version before, whose times are half seconds.
+const HALF_SECONDS: u8 = 3;
 const HEAD: usize = 13;
 const MARK: usize = 24;
 
@@ -45,14 +46,11 @@ impl Expiry {
     pub(crate) fn encode(&self, due: &RoaringTreemap) -> Vec<u8> {
         let marks = self.arrivals.iter().count();
         // After a restart no consumer has these messages, and they have expired.
-        let overdue = &self.overdue | due;
-        if marks == 0 && self.soonest.is_empty() && self.times.is_empty() && overdue.is_empty() {
+        let overdue = &(&self.overdue | &self.due) | due;
+        if marks == 0 && self.times.is_empty() && overdue.is_empty() {
             return Vec::new();
         }
-        let merged = (!self.soonest.is_empty()).then(|| self.times.merged_with(&self.soonest.by_number()));
-        let times = merged.as_ref().unwrap_or(&self.times);
-        let (chunks, bytes) =
-            times.chunks().fold((0u32, 0), |(count, bytes), chunk| (count + 1, bytes + chunk.encoded_bytes()));
+        let (chunks, bytes) = self.times.encoded();
         let mut out = Vec::with_capacity(HEAD + marks * MARK + overdue.serialized_size() + bytes);
         out.push(VERSION);
         out.extend_from_slice(&(marks as u32).to_le_bytes());
@@ -64,7 +62,7 @@ impl Expiry {
             }
         }
         overdue.serialize_into(&mut out).expect("memory takes it");
-        times.chunks().for_each(|chunk| chunk.encode(&mut out));
+        self.times.encode(&mut out);
         out
     }
 
@@ -76,13 +74,19 @@ impl Expiry {
         let have = bytes.len();
         match bytes.split_first() {
             None => Ok(Self::default()),
-            Some((&VERSION, rest)) => decode_rest(rest).map_err(|what| ExpiryStateError::Malformed { have, what }),
-            Some((version, _)) => Err(ExpiryStateError::Version(*version)),
+            Some((version, rest)) => {
+                let older = match *version {
+                    VERSION => None,
+                    HALF_SECONDS => Some(Scale::HALF_SECONDS),
+                    other => return Err(ExpiryStateError::Version(other)),
+                };
+                decode_rest(rest, older).map_err(|what| ExpiryStateError::Malformed { have, what })
+            }
         }
     }
 }
 
-fn decode_rest(bytes: &[u8]) -> Result<Expiry, &'static str> {
+fn decode_rest(bytes: &[u8], older: Option<Scale>) -> Result<Expiry, &'static str> {
     let (head, rest) = bytes.split_at_checked(HEAD - 1).ok_or("the head is cut off")?;
     let count = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes")) as usize;
     let (marks, rest) = rest.split_at_checked(count(0) * MARK).ok_or("the marks are cut off")?;
@@ -92,35 +96,9 @@ fn decode_rest(bytes: &[u8]) -> Result<Expiry, &'static str> {
         let field = |at: usize| u64::from_le_bytes(mark[at..at + 8].try_into().expect("eight bytes"));
         expiry.arrivals.restore(field(0), field(8), field(16));
     }
-    let due = RoaringTreemap::deserialize_from(due).map_err(|_| "the set of numbers isn't one")?;
-    let mut due = due.iter().peekable();
-    let mut next = 0;
-    for _ in 0..count(4) {
-        let chunk = Chunk::decode(&mut rest).ok_or("a chunk of times is wrong")?;
-        let (first, last) = (chunk.first(), chunk.last().expect("a decoded chunk has messages"));
-        if first < next {
-            return Err("the numbers of two chunks overlap");
-        }
-        next = last + 1;
-        merge(&mut expiry.times, chunk, last, &mut due);
-    }
-    due.for_each(|number| expiry.times.push_tick(number, 0, 0));
+    expiry.due = RoaringTreemap::deserialize_from(due).map_err(|_| "the set of numbers isn't one")?;
+    expiry.times = Times::decode(count(4), &mut rest, older)?;
     if rest.is_empty() { Ok(expiry) } else { Err("more than all of the chunks") }
-}
-
-/// Adds a chunk, and inserts the messages that are due at once in the order of numbers.
-fn merge(times: &mut Times, chunk: Chunk, last: u64, due: &mut std::iter::Peekable<impl Iterator<Item = u64>>) {
-    if due.peek().is_none_or(|number| *number > last) {
-        times.push_chunk(chunk);
-        return;
-    }
-    for (number, tick, bytes) in chunk.iter() {
-        while let Some(other) = due.next_if(|other| *other < number) {
-            times.push_tick(other, 0, 0);
-        }
-        let tick = if due.next_if_eq(&number).is_some() { 0 } else { tick };
-        times.push_tick(number, tick, bytes);
-    }
 }
 
 #[cfg(test)]

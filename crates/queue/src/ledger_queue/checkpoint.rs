@@ -59,7 +59,7 @@ impl LedgerQueue {
             due.insert_range(run.first..=run.last);
         }
         let quorum = match self.rules.logs_attempts {
-            true => kept::encode_quorum(&self.attempts, self.ready.priorities(), &self.parked),
+            true => kept::encode_quorum(&self.attempts, self.ready.priorities(), (&self.parked, &self.delayed)),
             false => Vec::new(),
         };
         kept::encode(quorum, &self.references, self.ledger.next(), self.clock.encode(&due))

@@ -14,7 +14,7 @@ impl LedgerQueue {
         if condition.unused && self.consumers.len() > 0 {
             return Err(NotDeleted::InUse);
         }
-        let messages = self.ready.messages() + self.pending.length().messages + self.parked.len();
+        let messages = self.ready.messages() + self.pending.length().messages + self.parked.len() + self.delayed.len();
         if condition.empty && messages > 0 {
             return Err(NotDeleted::NotEmpty);
         }

@@ -11,7 +11,7 @@ use crate::ledger_queue::LedgerQueue;
 impl LedgerQueue {
     /// Deletes the queue: consumers are notified, memory is freed. Returns the number of messages.
     pub fn delete(&mut self, effects: &mut Effects) -> u64 {
-        let mut messages = self.ready.messages();
+        let mut messages = self.ready.messages() + self.delayed.len();
         if self.rules.deletes_unacknowledged {
             messages += self.ready.unacknowledged().messages;
         }

@@ -25,10 +25,11 @@ impl LedgerQueue {
             return None;
         }
         let pacing = self.pacing.as_mut().and_then(|pacing| pacing.announce());
-        if !self.clock.has_deadlines() {
+        if !self.clock.has_deadlines() && self.delayed.is_empty() {
             return pacing;
         }
-        [pacing, self.clock.announce(self.consumers.len() > 0)].into_iter().flatten().min()
+        let announced = self.clock.announce(self.consumers.len() > 0, self.delayed.next_ms());
+        [pacing, announced].into_iter().flatten().min()
     }
 
     /// The time when the queue expires if it isn't used until then.
@@ -71,7 +72,7 @@ impl LedgerQueue {
             pacing.due(now);
         }
         let now_ms = self.clock.wall_ms(now);
-        let mut left = most;
+        let mut left = most - self.come_due(now_ms, most, effects);
         while left > 0 {
             match self.clock.pop_due(now_ms) {
                 None => break,
@@ -88,6 +89,7 @@ impl LedgerQueue {
                 self.emptied = now;
             }
             self.schedule(effects);
+            self.drop_excess(effects);
         }
         self.unused_at().is_some_and(|at| at <= now)
     }

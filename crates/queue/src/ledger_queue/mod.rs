@@ -5,11 +5,13 @@
 //! position with [`LedgerQueue::submitted`]; [`LedgerQueue::apply`] is idempotent and in order.
 
 mod activity;
+mod aside;
 mod browse;
 mod checkpoint;
 mod close;
 mod consume;
 mod credit;
+mod delay;
 mod die;
 mod dispatch;
 mod end;
@@ -41,6 +43,7 @@ use crate::consumers::Consumers;
 use crate::contents::{BEHIND_BYTES, Contents, Demand, HeldBatch};
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::DeadLetters;
+use crate::delayed::Delayed;
 use crate::effects::Effects;
 use crate::group::{Awaited, Placement};
 use crate::held::HeldPublishers;
@@ -78,6 +81,7 @@ pub struct LedgerQueue {
     consumers: Consumers,
     attempts: Attempts,
     parked: Parked,
+    delayed: Delayed,
     clock: Clock,
     /// The messages that are stored in the shared log.
     references: References,
@@ -101,18 +105,25 @@ impl LedgerQueue {
         surroundings: Surroundings,
         now: Nanos,
     ) -> Self {
-        let Recovered { mut ledger, redelivered_below, expiry, references, attempts, parked, priorities } = recovered;
+        let Recovered { mut ledger, redelivered_below, expiry, references, attempts, .. } = recovered;
+        let Recovered { parked, mut delayed, priorities, .. } = recovered;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(options.queue_type);
         let priorities = rules.has_priorities.then_some(priorities.0);
         let single_active = options.single_active_consumer.then(|| SingleActive::new(rules.replaces_active));
         ledger.start_counting();
+        let clock = Clock::new(&options, epoch_ms, expiry, now);
+        // Messages that came due while nothing ran are in their places.
+        while delayed.pop_due(clock.wall_ms(now)).is_some() {}
+        let set_aside = parked.numbers().chain(delayed.iter().map(|(number, _)| number));
+        let aside = parked.length() + delayed.length();
+        let ready = ReadyMessages::new(&ledger, redelivered_below, priorities, (set_aside, aside));
         let mut contents = Contents::new(budget);
         if !ledger.is_empty() {
             contents.spilled_from = Some(0);
         }
         Self {
-            clock: Clock::new(&options, epoch_ms, expiry, now),
+            clock,
             rules,
             options,
             durable,
@@ -122,13 +133,14 @@ impl LedgerQueue {
             pacing: None,
             is_closed: false,
             pending: PendingMessages::new(ledger.next()),
-            ready: ReadyMessages::new(&ledger, redelivered_below, priorities, &parked),
+            ready,
             ledger,
             contents,
             reads: StoredReads::default(),
             consumers: Consumers::new(single_active),
             attempts,
             parked,
+            delayed,
             references,
             dead: DeadLetters::default(),
             emptied: now,

@@ -45,14 +45,15 @@ impl LedgerQueue {
         }
         let awaited = self.awaited();
         let mut length = Length {
-            messages: self.ready.messages() - awaited + self.pending.length().messages,
-            bytes: self.ready.length().bytes - self.ready_bytes_of_first(awaited) + self.pending.length().bytes,
+            messages: self.ready.messages() - awaited,
+            bytes: self.ready.length().bytes - self.ready_bytes_of_first(awaited),
         };
+        length = length + self.pending.length() + self.delayed.length();
         // Consumers with credit for more than the ready messages take messages that are on their way to disk.
         let open = self.consumers.open_credit() - awaited;
         let places = open.saturating_sub(self.pending.length().messages);
         if places > 0 {
-            length = Length::default();
+            length = self.delayed.length();
         } else if open > 0 {
             length.messages -= open;
             length.bytes -= self.pending.bytes_of_first(open);
@@ -100,7 +101,7 @@ impl LedgerQueue {
     /// Drops the oldest messages that no consumer has credit for while they exceed the limits. Messages that aren't in memory
     /// are read first, because their sizes aren't known.
     pub(super) fn drop_excess(&mut self, effects: &mut Effects) {
-        if !limits::is_over(&self.options, self.ready.length()) {
+        if !limits::is_over(&self.options, self.ready.length() + self.delayed.length()) {
             return;
         }
         let awaited = self.awaited();
@@ -114,6 +115,7 @@ impl LedgerQueue {
                 messages: self.ready.messages() - awaited,
                 bytes: self.ready.length().bytes.saturating_sub(awaited_bytes),
             };
+            let length = length + self.delayed.length();
             let Some(number) = next.filter(|_| limits::is_over(&self.options, length)) else { return };
             let Some((bytes, durable)) = self.held_bytes(number) else {
                 self.reads.request(number, effects);

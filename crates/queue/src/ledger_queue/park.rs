@@ -2,7 +2,6 @@
 
 use leveret_message::Reason;
 
-use crate::answers::Peeked;
 use crate::attempts::push_attempts;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Departure;
@@ -56,25 +55,5 @@ impl LedgerQueue {
                 push_run(&mut effects.over_limit, run);
             }
         }
-    }
-
-    /// Deletes the parked ones of these messages. Returns their runs, which have to be logged.
-    pub fn drop_parked(&mut self, first: u64, last: u64) -> Vec<Run> {
-        let runs = self.parked.remove(first..=last);
-        for run in &runs {
-            self.depart(run.first, run.last, run.bytes, Departure::Dropped);
-        }
-        runs
-    }
-
-    /// At most `count` parked messages, after the first `offset`, the lowest number first.
-    pub fn peek_parked(&self, offset: u64, count: usize) -> Vec<Peeked> {
-        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        self.parked.numbers().skip(offset).take(count).map(|number| self.peeked(number, true)).collect()
-    }
-
-    /// Number and body bytes of the parked messages.
-    pub fn parked(&self) -> (u64, u64) {
-        (self.parked.len(), self.parked.bytes())
     }
 }

@@ -131,6 +131,7 @@ impl LedgerQueue {
                 back.push(*run);
             }
         }
+        let back = self.delay_some(back, failed, now, effects);
         for run in &back {
             let (attempts, logs) = (&mut self.attempts, self.rules.logs_attempts && run.durable);
             self.ready.put_back(run, &self.ledger, |number| match logs {
@@ -149,7 +150,7 @@ impl LedgerQueue {
         self.credit_back(id, count, now, effects);
     }
 
-    /// Removes all ready messages except those on their way to a consumer. Returns how many, and the runs to be logged; one of
+    /// Removes all delayed messages, and all ready ones except those on their way to a consumer. Returns how many, and the runs to be logged; one of
     /// the runs has the bytes of all.
     pub fn purge(&mut self, now: Nanos, effects: &mut Effects) -> (u64, Vec<Run>) {
         if self.state == QueueState::Deleted {
@@ -181,6 +182,10 @@ impl LedgerQueue {
         if let Some(run) = runs.get_mut(with_bytes) {
             run.bytes = run.bytes.saturating_sub(volatile);
         }
+        let purged = purged + self.delayed.len();
+        let delayed = self.delayed.remove(0..=u64::MAX);
+        self.depart_all(&delayed, Departure::Purged);
+        runs.extend(delayed);
         if stay == 0 {
             self.emptied = now;
         }

@@ -54,6 +54,8 @@ impl LedgerQueue {
             by_priority,
             parked: self.parked.len(),
             parked_bytes: self.parked.bytes(),
+            delayed: self.delayed.len(),
+            delayed_bytes: self.delayed.bytes(),
         }
     }
 

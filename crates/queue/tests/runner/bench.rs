@@ -14,8 +14,8 @@
 //! | `ack NAME...`, `reject NAME...`, `requeue NAME... [failed]` | settles deliveries |
 //! | `cancel ID`, `leave ID [failed]` | ends a consumer; `leave` gives back what it holds |
 //! | `room ID yes/no`, `window ID yes/no`, `credit ID N [drain] [seen=N]` | what a consumer can take |
-//! | `purge`, `peek`, `parked`, `status` | |
-//! | `drop-parked NAME...` | deletes messages at their delivery limit |
+//! | `purge`, `peek`, `parked`, `delayed`, `status` | |
+//! | `drop-parked NAME...`, `drop-delayed NAME...` | deletes messages at their delivery limit, or that wait for a time |
 //! | `load [N] [nothing]` | the reads that were asked for are done, with N messages each |
 //! | `move [nowhere]`, `stay` | a turn of dead letters |
 //! | `time MS` | time passes, and the timers run if they are due |
@@ -146,8 +146,8 @@ impl Bench {
                 words.end()?;
                 self.restart(clean)
             }
-            "drop-parked" => self.drop_parked(words),
-            "purge" | "peek" | "parked" | "status" | "delete" | "stay" | "withdraw" => {
+            "drop-parked" | "drop-delayed" => self.drop_set_aside(command, words),
+            "purge" | "peek" | "parked" | "delayed" | "status" | "delete" | "stay" | "withdraw" => {
                 words.end()?;
                 self.plain(command)
             }
@@ -177,11 +177,17 @@ impl Bench {
             effects.ended.tell();
         }
         let mut caused = Vec::new();
+        let delayed: Vec<Run> = effects
+            .delayed
+            .iter()
+            .map(|run| Run { first: run.first, last: run.last, bytes: run.bytes, durable: true })
+            .collect();
         let logged = [
             ("dropped", &effects.drops),
             ("settled", &effects.settled),
             ("expired", &effects.expired),
             ("parked", &effects.parked),
+            ("delayed", &delayed),
             ("dropped at the limit", &effects.over_limit),
         ];
         for (what, runs) in logged {
@@ -268,7 +274,8 @@ impl Bench {
         let ready: BTreeSet<u64> = queue.peek(0, usize::MAX).into_iter().map(|peeked| peeked.number).collect();
         let conservation = status.conservation;
         let left = conservation.accepted - conservation.gone();
-        if left != status.ready + status.unacknowledged {
+        let delayed = status.quorum.as_ref().map_or(0, |quorum| quorum.delayed);
+        if left != status.ready + status.unacknowledged + delayed {
             return Err(format!("{left} messages should be left: {status:?}"));
         }
         if ready.len() as u64 != status.ready || self.held.len() as u64 != status.unacknowledged {

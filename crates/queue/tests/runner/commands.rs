@@ -8,7 +8,7 @@ use leveret_model::{Arguments, QueueOptions, Value};
 use leveret_queue::{
     AttemptCounts, Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, DeleteIf, Departure,
     Flow, GetOutcome, Kept, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, Place, Placement, Queue, QueueState,
-    Recovered, Rejection, Run, Taken, TurnEnd, WaitReason, Watermarks, push_run,
+    Recovered, Rejection, Run, SetAside, Taken, TurnEnd, WaitReason, Watermarks, push_run,
 };
 
 use super::bench::{Bench, Delivery, EPOCH_MS};
@@ -375,11 +375,12 @@ impl Bench {
             .1)
     }
 
-    pub(super) fn drop_parked(&mut self, words: Words<'_>) -> Answers {
+    pub(super) fn drop_set_aside(&mut self, command: &str, words: Words<'_>) -> Answers {
+        let which = if command == "drop-parked" { SetAside::Parked } else { SetAside::Delayed };
         let mut answers = Vec::new();
         for name in words.names()? {
             let number = self.number_of(name)?;
-            let (runs, caused) = self.with(|queue, _| queue.drop_parked(number, number))?;
+            let (runs, caused) = self.with(|queue, _| queue.drop_set_aside(which, number, number))?;
             answers.push(format!("log dropped: {}", self.names_of(&runs)));
             answers.extend(caused);
         }
@@ -417,15 +418,20 @@ impl Bench {
                 answers.extend(self.with(|queue, _| queue.dead_stay())?.1);
                 Ok(answers)
             }
-            "peek" | "parked" => {
+            "peek" | "parked" | "delayed" => {
                 let peeked = match command {
                     "peek" => self.queue().peek(0, usize::MAX),
-                    _ => self.queue().peek_parked(0, usize::MAX),
+                    "parked" => self.queue().peek_set_aside(SetAside::Parked, 0, usize::MAX),
+                    _ => self.queue().peek_set_aside(SetAside::Delayed, 0, usize::MAX),
                 };
                 let text = |redelivered| if redelivered { " (redelivered)" } else { "" };
+                let until =
+                    |due_ms: Option<u64>| due_ms.map(|ms| format!(" until {} ms", ms - EPOCH_MS)).unwrap_or_default();
                 let shown: Vec<String> = peeked
                     .iter()
-                    .map(|peeked| format!("{}{}", self.name(peeked.number), text(peeked.redelivered)))
+                    .map(|peeked| {
+                        format!("{}{}{}", self.name(peeked.number), text(peeked.redelivered), until(peeked.due_ms))
+                    })
                     .collect();
                 Ok(vec![if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }])
             }
@@ -435,7 +441,7 @@ impl Bench {
 
     fn status(&mut self) -> Vec<String> {
         let status = self.queue().status();
-        let (parked, _) = self.queue().parked();
+        let [parked, delayed] = [SetAside::Parked, SetAside::Delayed].map(|which| self.queue().set_aside(which).0);
         let mut answers = Vec::new();
         match status.state {
             QueueState::Running => {}
@@ -455,6 +461,7 @@ impl Bench {
             ("moving", status.moving),
             ("volatile", status.volatile),
             ("parked", parked),
+            ("delayed", delayed),
             ("refused", status.refused),
         ]);
         let gone = status.conservation;
@@ -477,15 +484,16 @@ impl Bench {
         let queue = self.queue();
         let Checkpoint { next, live, bytes, state, .. } = queue.checkpoint();
         let redelivered_below = if clean { queue.delivered_below() } else { next };
-        let Kept { expiry, references, attempts, parked, priorities } =
+        let Kept { expiry, references, attempts, parked, delayed, priorities } =
             Kept::decode(&state).map_err(|error| error.to_string())?;
         let ledger = Ledger::restore(next, &live, bytes);
         self.held.clear();
         self.wanted.clear();
         self.deadline_ms = None;
         self.store.retain(|number, _| live.contains(*number));
-        let mut answers =
-            self.begin(Recovered { ledger, redelivered_below, expiry, references, attempts, parked, priorities })?;
+        let recovered =
+            Recovered { ledger, redelivered_below, expiry, references, attempts, parked, delayed, priorities };
+        let mut answers = self.begin(recovered)?;
         let peeked = self.plain("peek")?;
         answers.insert(0, format!("back: {}", peeked.join("")));
         Ok(answers)

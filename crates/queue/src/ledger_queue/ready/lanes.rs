@@ -10,7 +10,6 @@ use std::ops::Bound;
 
 use super::returns::Returns;
 use crate::number_set::NumberSet;
-use crate::parked::Parked;
 use crate::priorities::{PRIORITY_DEFAULT, PRIORITY_MAX};
 
 /// The numbers of one priority other than the default one.
@@ -57,19 +56,22 @@ impl LaneKind {
 }
 
 impl Lanes {
-    /// The lanes of a queue after a restart: all messages but the parked ones are ready, and these have a priority of their own.
-    pub(crate) fn recovered(priorities: BTreeMap<u8, NumberSet>, parked: &Parked) -> Self {
+    /// The lanes of a queue after a restart: all messages but those set aside are ready, and these have a priority of their own.
+    pub(crate) fn recovered(priorities: BTreeMap<u8, NumberSet>, set_aside: impl Iterator<Item = u64>) -> Self {
         let mut lanes = Self::default();
         for (priority, numbers) in priorities {
             for number in numbers.iter() {
                 lanes.admit(number, priority);
             }
         }
-        for number in parked.numbers() {
-            lanes.take_out(number);
-            lanes.aside.insert(number);
-        }
+        set_aside.for_each(|number| lanes.set_aside(number));
         lanes
+    }
+
+    /// A message that was never handed out isn't ready for now.
+    pub(crate) fn set_aside(&mut self, number: u64) {
+        self.take_out(number);
+        self.aside.insert(number);
     }
 
     /// Whether everything that is ready is of the default priority and was never handed out.

@@ -17,7 +17,6 @@ use crate::effects::Run;
 use crate::ledger::Ledger;
 use crate::limits::Length;
 use crate::number_set::NumberSet;
-use crate::parked::Parked;
 use crate::priorities::PRIORITY_DEFAULT;
 
 /// The ready messages of a queue.
@@ -37,21 +36,21 @@ pub(crate) struct ReadyMessages {
 
 impl ReadyMessages {
     /// All live messages are ready; those below `redelivered_below` may have been delivered before. In a queue with priorities,
-    /// these are the messages that have another one than the default. Parked messages aren't ready.
+    /// these are the messages that have another one than the default. Messages that were set aside aren't ready.
     pub(crate) fn new(
         ledger: &Ledger,
         redelivered_below: u64,
         priorities: Option<BTreeMap<u8, NumberSet>>,
-        parked: &Parked,
+        (set_aside, aside): (impl Iterator<Item = u64>, Length),
     ) -> Self {
         Self {
             cursor: 0,
             returned: NumberSet::default(),
-            lanes: priorities.map(|priorities| Box::new(Lanes::recovered(priorities, parked))),
+            lanes: priorities.map(|priorities| Box::new(Lanes::recovered(priorities, set_aside))),
             redelivered_below,
             length: Length {
-                messages: ledger.len() - parked.len(),
-                bytes: ledger.bytes().saturating_sub(parked.bytes()),
+                messages: ledger.len() - aside.messages,
+                bytes: ledger.bytes().saturating_sub(aside.bytes),
             },
             unacknowledged: Length::default(),
         }
@@ -275,6 +274,15 @@ impl ReadyMessages {
     pub(crate) fn hand_back(&mut self, messages: u64, bytes: u64) {
         self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(messages);
         self.unacknowledged.bytes = self.unacknowledged.bytes.saturating_sub(bytes);
+    }
+
+    /// A live message that was set aside is ready again, behind those that came back earlier.
+    pub(crate) fn come_due(&mut self, run: &Run) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.put_back(run.first);
+            self.length.messages += 1;
+            self.length.bytes += run.bytes;
+        }
     }
 
     /// Puts back the live ones of these messages, each into its place, or behind those that came back earlier; calls `back` for each.

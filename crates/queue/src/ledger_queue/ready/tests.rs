@@ -165,7 +165,7 @@ proptest! {
     fn priorities_and_returns_are_in_order(steps in prop::collection::vec((0..8u8, 0..60usize, 0..9usize), 1..80)) {
         const PRIORITIES: [u8; 9] = [4, 4, 4, 0, 9, 31, 255, 5, 4];
         let ledger = Ledger::starting_at(1);
-        let ready = ReadyMessages::new(&ledger, 0, Some(BTreeMap::new()), &Parked::default());
+        let ready = ReadyMessages::new(&ledger, 0, Some(BTreeMap::new()), (std::iter::empty(), Length::default()));
         let mut rig = Rig { ledger, ready, naive: Naive::default() };
         for (kind, at, few) in steps {
             match kind {

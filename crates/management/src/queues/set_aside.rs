@@ -1,5 +1,7 @@
-//! `/api/queues/:vhost/:name/parked`: messages of a quorum queue that came to their delivery limit and were set aside.
+//! `/api/queues/:vhost/:name/parked` and `/delayed`: messages of a quorum queue that are neither ready nor with a consumer, because
+//! they came to their delivery limit or wait for a time.
 
+use leveret_broker::{Peeked, SetAside};
 use leveret_model::Action;
 use serde_json::{Value, json};
 
@@ -11,26 +13,52 @@ use crate::error::Error;
 /// Bytes of a payload that are shown without `truncate`, as in RabbitMQ's `rabbitmq-queues peek`.
 const TRUNCATE_DEFAULT: usize = 64;
 
-/// GET with `offset`, `count`, `encoding` and `truncate`: the parked messages, the lowest number first.
-pub(crate) async fn list(call: Call) -> HandlerResult {
+/// GET of parked messages, see [`list`].
+pub(crate) async fn parked(call: Call) -> HandlerResult {
+    list(call, SetAside::Parked).await
+}
+
+/// GET of delayed messages, see [`list`]; each with its time in milliseconds since the Unix epoch.
+pub(crate) async fn delayed(call: Call) -> HandlerResult {
+    list(call, SetAside::Delayed).await
+}
+
+/// DELETE of parked messages, see [`delete`].
+pub(crate) async fn delete_parked(call: Call) -> HandlerResult {
+    delete(call, SetAside::Parked).await
+}
+
+/// DELETE of delayed messages, see [`delete`].
+pub(crate) async fn delete_delayed(call: Call) -> HandlerResult {
+    delete(call, SetAside::Delayed).await
+}
+
+/// GET with `offset`, `count`, `encoding` and `truncate`: the lowest number first.
+async fn list(call: Call, which: SetAside) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
     let page = Page::of(&call, TRUNCATE_DEFAULT)?;
     let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.usable_queue(vhost, name, None)?;
-    let (total, bytes) = queue.parked();
-    let found = found(&call.api, queue, queue.peek_parked(page.offset, page.count)).await?;
+    let (total, bytes) = queue.set_aside(which);
+    let peeked = queue.peek_set_aside(which, page.offset, page.count);
+    let times: Vec<(u64, u64)> =
+        peeked.iter().filter_map(|Peeked { number, due_ms, .. }| Some((*number, (*due_ms)?))).collect();
+    let found = found(&call.api, queue, peeked).await?;
     let shown = found.iter().map(|(number, message)| {
         let mut view = message_view(message, page.encoding, page.truncate);
         view["number"] = json!(number);
+        if let Ok(at) = times.binary_search_by_key(number, |(number, _)| *number) {
+            view["delivery_time"] = json!(times[at].1);
+        }
         view
     });
     json(json!({"total": total, "bytes": bytes, "messages": shown.collect::<Vec<Value>>()}))
 }
 
 /// DELETE, of all or of those with numbers from `first` to `last`.
-pub(crate) async fn delete(call: Call) -> HandlerResult {
+async fn delete(call: Call, which: SetAside) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
     let number = |key: &str, default: u64| match call.query.get(key) {
         None => Ok(default),
@@ -44,7 +72,7 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.usable_queue(vhost, name, None)?;
-    let (deleted, ticket) = call.api.answer(queue.drop_parked(first, last)).await?;
+    let (deleted, ticket) = call.api.answer(queue.drop_set_aside(which, first, last)).await?;
     call.api.durable(ticket).await?;
     json(json!({"deleted": deleted}))
 }

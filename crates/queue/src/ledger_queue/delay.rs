@@ -1,0 +1,65 @@
+//! Delayed messages: they come back from a consumer and wait in the queue until a time. Then they are delivered before all others, in
+//! the order in which they came due.
+//!
+//! As in RabbitMQ 4.3 they count in length limits and purges, and in no other length. One whose time to live is over leaves when it
+//! comes due.
+
+use crate::Nanos;
+use crate::attempts::push_attempts;
+use crate::delayed::{DelayRun, push_delayed};
+use crate::effects::{Effects, Run, push_run};
+use crate::ledger_queue::LedgerQueue;
+use crate::planted::{Bug, is_planted};
+
+impl LedgerQueue {
+    /// Delays those of these returned messages that have to wait. Returns the others.
+    pub(super) fn delay_some(&mut self, back: Vec<Run>, failed: bool, now: Nanos, effects: &mut Effects) -> Vec<Run> {
+        if !self.rules.logs_attempts || self.options.delayed_retry.is_none() {
+            return back;
+        }
+        let now_ms = self.clock.wall_ms(now);
+        let (mut at_once, mut later) = (Vec::new(), Vec::new());
+        for one in back.iter().flat_map(|run| run.singly()) {
+            match self.due_ms(one.first, failed, now_ms).filter(|_| one.durable) {
+                Some(due_ms) => push_delayed(&mut later, &one, due_ms),
+                None => push_run(&mut at_once, one),
+            }
+        }
+        later.into_iter().for_each(|run| self.delay(run, failed, effects));
+        at_once
+    }
+
+    /// The time until which a message that comes back has to wait.
+    fn due_ms(&self, number: u64, failed: bool, now_ms: u64) -> Option<u64> {
+        let failures = self.attempts.of(number).failed + u32::from(failed);
+        let delay_ms = self.options.delayed_retry?.delay_ms(failed, failures)?;
+        self.ledger.is_live(number).then(|| now_ms.saturating_add(delay_ms))
+    }
+
+    fn delay(&mut self, run: DelayRun, failed: bool, effects: &mut Effects) {
+        let runs = if failed { &mut effects.attempts } else { &mut effects.returns };
+        for number in run.first..=run.last {
+            push_attempts(runs, number, self.attempts.come_back(number, failed));
+        }
+        self.ready.hand_back(run.last - run.first + 1, run.bytes);
+        self.delayed.add(&run);
+        if !is_planted(Bug::LoseTimers) {
+            effects.delayed.push(run);
+        }
+    }
+
+    /// Makes messages that came due ready, at most `most`. Returns how many there were.
+    pub(super) fn come_due(&mut self, now_ms: u64, most: u64, effects: &mut Effects) -> u64 {
+        let mut count = 0;
+        while count < most
+            && let Some(run) = self.delayed.pop_due(now_ms)
+        {
+            count += 1;
+            if self.ledger.is_live(run.first) {
+                self.ready.come_due(&run);
+                self.expire_returned(&run, effects);
+            }
+        }
+        count
+    }
+}
