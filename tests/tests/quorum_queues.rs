@@ -2,14 +2,15 @@
 
 use std::process::Command;
 
-use leveret_amqp10::{DeliveryState, OwnedValue};
+use leveret_amqp10::value::EncodedMap;
+use leveret_amqp10::{DeliveryState, OwnedValue, Value};
 use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen, annotation};
 use leveret_tests::broker::{Broker, is_given};
 use leveret_tests::cell::{self, Transport};
 use leveret_tests::http::Http;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::table::Scenario;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Runs a function of `clients/pika/quorum.py`.
 fn pika(name: &'static str) {
@@ -90,7 +91,7 @@ fn a_vhost_may_have_quorum_as_its_default_type() {
     pika("default_type");
 }
 
-fn declare(http: &Http, queue: &str, arguments: Value) {
+fn declare(http: &Http, queue: &str, arguments: serde_json::Value) {
     let mut body = json!({"durable": true, "arguments": {"x-queue-type": "quorum"}});
     body["arguments"].as_object_mut().expect("an object").extend(arguments.as_object().expect("an object").clone());
     let answer = http.put(&format!("/api/queues/%2F/{queue}"), &body).expect("an answer");
@@ -102,6 +103,89 @@ fn attempts(message: &Seen) -> (bool, u32, [Option<OwnedValue>; 2]) {
     let header = message.sections().header.unwrap_or_default();
     let counts = ["x-acquired-count", "x-delivery-count"].map(|key| annotation(message, key));
     (header.first_acquirer, header.delivery_count, counts)
+}
+
+/// Settles a message by the outcome `modified`, without a failure.
+fn modify(client: &mut Amqp10, message: &Seen, undeliverable_here: bool, pairs: &[(&str, Value<'_>)]) {
+    let mut added = EncodedMap::new();
+    for (key, value) in pairs {
+        added = added.with(key, *value);
+    }
+    let map = Some(added.as_map());
+    let state = DeliveryState::Modified { delivery_failed: false, undeliverable_here, message_annotations: map };
+    let id = message.delivery_id();
+    client.client.dispose(CHANNEL, id, id, true, Some(state));
+    client.flush();
+}
+
+#[test]
+fn annotations_of_a_modified_outcome_stay_with_the_message() {
+    const QUEUE: &str = "cell.quorum.annotations";
+    const DEAD: &str = "cell.quorum.annotations.dead";
+    if is_given() {
+        return;
+    }
+    let mut node = Node::start(Options::new());
+    declare(&node.http(), DEAD, json!({}));
+    declare(&node.http(), QUEUE, json!({"x-dead-letter-exchange": "", "x-dead-letter-routing-key": DEAD}));
+    let text = |text: &str| OwnedValue::String(text.into());
+    let mut client = Amqp10::open(node.amqp());
+    client.sender(0, &format!("/queues/{QUEUE}"));
+    client.publish_accepted(0, b"m");
+    client.receiver(1, &format!("/queues/{QUEUE}"), 10);
+    let message = client.receive(1);
+    modify(&mut client, &message, false, &[("x-opt-a", Value::String("one")), ("x-opt-b", Value::String("one"))]);
+    let message = client.receive(1);
+    modify(
+        &mut client,
+        &message,
+        false,
+        &[("x-opt-a", Value::String("two")), ("x-exchange", Value::String("not ours"))],
+    );
+    let message = client.receive(1);
+    let of = |message: &Seen| ["x-opt-a", "x-opt-b", "x-exchange"].map(|key| annotation(message, key));
+    assert_eq!(of(&message), [Some(text("two")), Some(text("one")), Some(text(""))]);
+    // They are flushed at the latest with what is published after them.
+    client.barrier(CHANNEL);
+    client.publish_accepted(0, b"next");
+    node.kill();
+    node.restart();
+    let mut client = Amqp10::open(node.amqp());
+    client.receiver(1, &format!("/queues/{QUEUE}"), 1);
+    let message = client.receive(1);
+    assert_eq!((message.data(), of(&message)[0].clone()), (b"m".to_vec(), Some(text("two"))), "after a kill");
+    modify(&mut client, &message, true, &[("x-opt-c", Value::String("three"))]);
+    client.receiver(2, &format!("/queues/{DEAD}"), 1);
+    let dead = client.receive(2);
+    let found = ["x-opt-a", "x-opt-b", "x-opt-c", "x-first-death-reason"].map(|key| annotation(&dead, key));
+    assert_eq!(found, ["two", "one", "three", "rejected"].map(|value| Some(text(value))), "a dead letter");
+    client.close();
+}
+
+#[test]
+fn a_modified_outcome_sets_the_time_of_the_next_delivery() {
+    const QUEUE: &str = "cell.quorum.times";
+    let broker = Broker::start();
+    declare(&broker.http(), QUEUE, json!({}));
+    let mut client = Amqp10::open(broker.amqp());
+    client.sender(0, &format!("/queues/{QUEUE}"));
+    client.publish_accepted(0, b"m");
+    client.receiver(1, &format!("/queues/{QUEUE}"), 10);
+    let wall_ms = || std::time::UNIX_EPOCH.elapsed().expect("a time after 1970").as_millis() as i64;
+    for time in [Value::Timestamp, Value::Long] {
+        let message = client.receive(1);
+        let due_ms = wall_ms() + 300;
+        modify(&mut client, &message, false, &[("x-opt-delivery-time", time(due_ms))]);
+        let again = client.receive(1);
+        assert!(wall_ms() >= due_ms, "{} ms too early", due_ms - wall_ms());
+        assert_eq!(annotation(&again, "x-opt-delivery-time"), Some(time(due_ms).into()));
+        modify(&mut client, &again, false, &[("x-opt-delivery-time", time(wall_ms() - 300))]);
+    }
+    let message = client.receive(1);
+    client.accept(&message);
+    client.barrier(CHANNEL);
+    client.close();
+    broker.finish("cell.quorum");
 }
 
 #[test]

@@ -265,6 +265,7 @@ impl Survivors for Offline {
                 priorities: found.priorities,
                 parked: found.parked,
                 delayed: found.delayed,
+                annotations: found.annotations,
             };
             self.messages += live.len();
             let state = kept.encode(next);

@@ -16,6 +16,9 @@ pub const CONTROL_PARKED: u8 = 3;
 /// In a queue's log: messages that came back and wait for a time. Runs as in [`leveret_queue::DelayRun::encode`].
 pub const CONTROL_DELAYED: u8 = 4;
 
+/// In a queue's log: annotations that consumers added to messages. Each as [`leveret_queue::Annotated::encode`] writes it.
+pub const CONTROL_ANNOTATED: u8 = 5;
+
 /// Bytes of a run of parked messages: first number, last number, body bytes of all.
 const PARKED_RUN_BYTES: usize = 24;
 

@@ -5,13 +5,15 @@ use leveret_message::stored;
 use leveret_model::{Model, QueueId};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
 use leveret_queue::{
-    AttemptRun, Attempts, DelayRun, Delayed, Departure, Expiry, Kept, KeptError, Ledger, Parked, Priorities, References,
+    Annotated, Annotations, AttemptRun, Attempts, DelayRun, Delayed, Departure, Expiry, Kept, KeptError, Ledger,
+    Parked, Priorities, References,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use crate::records::{
-    CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_DELIVERED_BELOW, CONTROL_MODEL_COMMAND, CONTROL_PARKED, decode_parked,
+    CONTROL_ANNOTATED, CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_DELIVERED_BELOW, CONTROL_MODEL_COMMAND,
+    CONTROL_PARKED, decode_parked,
 };
 use crate::shared_messages::RecoveredShared;
 
@@ -75,6 +77,7 @@ struct RecoveredLog {
     priorities: Priorities,
     parked: Parked,
     delayed: Delayed,
+    annotations: Annotations,
 }
 
 /// The state that is built from the replay of the log.
@@ -106,6 +109,7 @@ impl Recovered {
         log.references.keep_live(&log.ledger);
         log.attempts.keep(|number| log.ledger.is_live(number));
         log.parked.keep(|number| log.ledger.is_live(number));
+        log.annotations.keep(|number| log.ledger.is_live(number));
         // A message that was delayed before it was parked isn't delayed any more.
         log.delayed.keep(|number| log.ledger.is_live(number) && !log.parked.contains(number));
         log.priorities.keep(|number| log.ledger.is_live(number));
@@ -118,6 +122,7 @@ impl Recovered {
             priorities: log.priorities,
             parked: log.parked,
             delayed: log.delayed,
+            annotations: log.annotations,
         }
     }
 
@@ -164,7 +169,7 @@ impl Replay for Recovered {
         }
         let ledger = Ledger::restore(state.next, &state.live, state.bytes);
         match Kept::decode(&state.state) {
-            Ok(Kept { expiry, references, attempts, priorities, parked, delayed }) => {
+            Ok(Kept { expiry, references, attempts, priorities, parked, delayed, annotations }) => {
                 let log = RecoveredLog {
                     ledger,
                     delivered_below: 0,
@@ -174,6 +179,7 @@ impl Replay for Recovered {
                     priorities,
                     parked,
                     delayed,
+                    annotations,
                 };
                 self.logs.insert(state.log, log);
             }
@@ -278,6 +284,12 @@ impl Replay for Recovered {
         {
             let delayed = &mut self.logs.entry(log).or_default().delayed;
             runs.iter().for_each(|run| delayed.add(run));
+        } else if log != LogId::METADATA
+            && kind == CONTROL_ANNOTATED
+            && let Some(all) = Annotated::decode_all(payload)
+        {
+            let annotations = &mut self.logs.entry(log).or_default().annotations;
+            all.into_iter().for_each(|annotated| annotations.replay(annotated));
         } else {
             self.fail(RecoveryError::UnknownControl { log, kind });
         }

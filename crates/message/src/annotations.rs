@@ -23,6 +23,8 @@ pub const X_OPT_SENT_TIME: &str = "x-opt-rabbitmq-sent-time";
 pub const X_ACQUIRED_COUNT: &str = "x-acquired-count";
 /// How many of these failed.
 pub const X_DELIVERY_COUNT: &str = "x-delivery-count";
+/// The time before which a message isn't to be delivered (again), in both protocols.
+pub const X_OPT_DELIVERY_TIME: &str = "x-opt-delivery-time";
 /// The node that received the message, in both protocols.
 pub const X_ROUTED_BY: &str = "x-routed-by";
 

@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::added::Added;
 use crate::deaths::DeadLetter;
 use crate::envelope::Envelope;
-use crate::stored::{StoredError, StoredMessage, encode_head, lengths, priority, receive_at, times};
+use crate::overlay::{added_entry, entries_without_added};
+use crate::stored::{StoredError, StoredMessage, encode_head, encode_head_with, lengths, priority, receive_at, times};
 
 /// Bodies below this many bytes are copied into the batch.
 pub const INLINE_BELOW: usize = 4096;
@@ -88,6 +90,10 @@ impl<'a> MessageRef<'a> {
 }
 
 impl MessageRef<'_> {
+    fn body_length(&self) -> usize {
+        self.beside().map_or(self.head.len() - self.head_length, |large| large.length())
+    }
+
     fn beside(&self) -> Option<Large> {
         let file = self.file.map(|file| Large::File(file.clone()));
         file.or_else(|| self.large.map(|body| Large::Memory(body.clone())))
@@ -262,6 +268,22 @@ impl BatchBuilder {
         match message.beside() {
             Some(large) => self.beside(offset, large),
             None => self.inline(offset, body),
+        }
+    }
+
+    /// Adds a message of another batch with annotations that a consumer added; a large body is shared.
+    pub fn push_annotated(&mut self, message: &MessageRef<'_>, added: &Added) {
+        let offset = self.begin();
+        let view = message.view();
+        let before = Added::from_bytes(view.overlay.added_bytes());
+        let merged = before.map(|before| before.merged(added));
+        encode_head_with(&mut self.batch.bytes, &view, message.body_length(), |out| {
+            entries_without_added(out, &view.overlay);
+            added_entry(out, merged.as_ref().unwrap_or(added).as_bytes());
+        });
+        match message.beside() {
+            Some(large) => self.beside(offset, large),
+            None => self.inline(offset, view.body),
         }
     }
 

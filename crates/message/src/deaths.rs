@@ -18,7 +18,7 @@
 //! | 4 + n each | the routing keys that it had then, without those that no receiver may see |
 
 use crate::envelope::Envelope;
-use crate::overlay::{Keys, deaths_entry, encode_keys, push_sized, stamp_entries, take_sized};
+use crate::overlay::{Keys, added_entry, deaths_entry, encode_keys, push_sized, stamp_entries, take_sized};
 use crate::stored::{StoredMessage, encode_head_with};
 
 const FLAG_FIRST: u8 = 1;
@@ -113,6 +113,7 @@ impl DeadLetter<'_> {
                 encode_keys(out, message.overlay.further_keys(), message.overlay.blind_keys());
             }
             stamp_entries(out, &message.overlay);
+            added_entry(out, message.overlay.added_bytes());
             deaths_entry(out, |out| self.encode_history(out, message));
         });
     }

@@ -9,6 +9,7 @@
 //! This crate must not know queues, the log, sessions or any clock.
 #![forbid(unsafe_code)]
 
+mod added;
 pub mod annotations;
 pub mod batch;
 pub mod deaths;
@@ -22,6 +23,7 @@ pub mod overlay;
 pub mod stamps;
 pub mod stored;
 
+pub use added::{ADDED_BYTES_MAX, ADDED_TOTAL_MAX, Added, TooManyAdded};
 pub use batch::{Batch, BatchBuilder, FileBody, MessageRef};
 pub use deaths::{DeadLetter, Reason};
 pub use envelope::{Encoding, Envelope};

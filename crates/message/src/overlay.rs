@@ -10,9 +10,13 @@
 //! | 3 | the history of its deaths, see [`deaths`](crate::deaths) |
 //! | 4 | when it was received: milliseconds since the Unix epoch (8), flags (1): bit 0 shown as a header or annotation, bit 1 as the property `timestamp` |
 //! | 5 | name of the node that received it |
+//! | 6 | annotations that consumers added, see [`added`](crate::added) |
 //!
 //! Parsing stops at damage: publishers can't cause it, and the log's checksums guard against it.
 
+use leveret_amqp10::MapRef;
+
+use crate::added::map_of;
 use crate::deaths::Deaths;
 
 const KIND_FURTHER_KEYS: u8 = 1;
@@ -20,6 +24,7 @@ const KIND_BLIND_KEYS: u8 = 2;
 const KIND_DEATHS: u8 = 3;
 const KIND_RECEIVED: u8 = 4;
 const KIND_ROUTED_BY: u8 = 5;
+const KIND_ADDED: u8 = 6;
 const RECEIVED_HEADER: u8 = 1;
 const RECEIVED_PROPERTY: u8 = 2;
 
@@ -73,6 +78,16 @@ impl<'a> Overlay<'a> {
     /// The node that received it, if it was stamped.
     pub fn routed_by(&self) -> Option<&'a [u8]> {
         self.entry(KIND_ROUTED_BY)
+    }
+
+    /// The annotations that consumers added, encoded; empty if there are none.
+    pub(crate) fn added_bytes(&self) -> &'a [u8] {
+        self.entry(KIND_ADDED).unwrap_or_default()
+    }
+
+    /// The annotations that consumers added, if there are any.
+    pub fn added(&self) -> Option<MapRef<'a>> {
+        map_of(self.added_bytes())
     }
 
     fn entry(&self, kind: u8) -> Option<&'a [u8]> {
@@ -162,6 +177,26 @@ pub(crate) fn routed_by_entry(out: &mut Vec<u8>, node: &[u8]) {
     let start = begin_entry(out, KIND_ROUTED_BY);
     out.extend_from_slice(node);
     end_entry(out, start);
+}
+
+pub(crate) fn added_entry(out: &mut Vec<u8>, added: &[u8]) {
+    if !added.is_empty() {
+        let start = begin_entry(out, KIND_ADDED);
+        out.extend_from_slice(added);
+        end_entry(out, start);
+    }
+}
+
+/// Appends the entries of another overlay except the annotations that consumers added.
+pub(crate) fn entries_without_added(out: &mut Vec<u8>, from: &Overlay<'_>) {
+    let mut rest = from.bytes;
+    while let Some((&[kind], after)) = rest.split_first_chunk() {
+        let Some((content, next)) = take_sized(after) else { return };
+        if kind != KIND_ADDED {
+            out.extend_from_slice(&rest[..5 + content.len()]);
+        }
+        rest = next;
+    }
 }
 
 /// Appends the stamps of another overlay.

@@ -153,9 +153,9 @@ impl Overflow {
 pub enum RetryType {
     /// All that come back.
     All,
-    /// Those whose delivery failed.
+    /// Messages whose delivery failed.
     Failed,
-    /// Those that were returned without a failure.
+    /// Messages that were returned without a failure.
     Returned,
 }
 

@@ -71,9 +71,9 @@ pub enum GetOutcome {
 /// Messages of a queue that are neither ready nor with a consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetAside {
-    /// Those that came to their delivery limit.
+    /// Messages at their delivery limit.
     Parked,
-    /// Those that wait for a time.
+    /// Messages that wait for a time.
     Delayed,
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Nanos;
+use crate::annotations::Annotations;
 use crate::attempts::Attempts;
 use crate::contents::MemoryBudget;
 use crate::delayed::Delayed;
@@ -29,6 +30,8 @@ pub struct Recovered {
     pub parked: Parked,
     /// The delayed ones among them.
     pub delayed: Delayed,
+    /// The annotations that consumers added to them.
+    pub annotations: Annotations,
     /// Their priorities.
     pub priorities: Priorities,
 }

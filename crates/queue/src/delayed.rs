@@ -3,47 +3,11 @@
 
 use std::ops::RangeInclusive;
 
+use crate::delay_run::DelayRun;
 use crate::effects::{Run, push_run};
 use crate::limits::Length;
 use crate::planted::{Bug, is_planted};
 use crate::times::Times;
-
-/// Consecutive messages that are delayed until the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DelayRun {
-    /// First number, inclusive.
-    pub first: u64,
-    /// Last number, inclusive.
-    pub last: u64,
-    /// When they are ready again, in milliseconds since the Unix epoch.
-    pub due_ms: u64,
-    /// Sum of the body lengths in bytes.
-    pub bytes: u64,
-}
-
-/// Bytes of an encoded run: both numbers, the time, the body bytes.
-const RUN_BYTES: usize = 32;
-
-impl DelayRun {
-    /// The payload of a record with these runs.
-    pub fn encode(runs: &[Self]) -> Vec<u8> {
-        runs.iter().flat_map(|run| [run.first, run.last, run.due_ms, run.bytes]).flat_map(u64::to_le_bytes).collect()
-    }
-
-    /// The runs of a record's payload. `None` if its length isn't that of whole runs.
-    pub fn decode(payload: &[u8]) -> Option<Vec<Self>> {
-        let (runs, rest) = payload.as_chunks::<RUN_BYTES>();
-        let runs = runs.iter().map(|run| {
-            let number = |at: usize| u64::from_le_bytes(*run[at..].first_chunk().expect("a run is long enough"));
-            Self { first: number(0), last: number(8), due_ms: number(16), bytes: number(24) }
-        });
-        rest.is_empty().then(|| runs.collect())
-    }
-
-    fn run(&self) -> Run {
-        Run { first: self.first, last: self.last, bytes: self.bytes, durable: true }
-    }
-}
 
 /// Appends a delayed message, or lengthens the last run.
 pub(crate) fn push_delayed(runs: &mut Vec<DelayRun>, message: &Run, due_ms: u64) {
@@ -101,7 +65,8 @@ impl Delayed {
     /// Adds the messages of a run, or replaces their times. Where their sizes aren't known one by one, each counts with the average.
     pub fn add(&mut self, run: &DelayRun) {
         let messages = self.0.get_or_insert_default();
-        for one in run.run().singly() {
+        let DelayRun { first, last, bytes, .. } = *run;
+        for one in (Run { first, last, bytes, durable: true }).singly() {
             let bytes = u32::try_from(one.bytes).unwrap_or(u32::MAX);
             let before = messages.times.get(one.first);
             messages.times.insert(one.first, run.due_ms, bytes);

@@ -6,9 +6,10 @@ use leveret_message::Batch;
 use smallvec::SmallVec;
 
 use crate::Nanos;
+use crate::annotations::Annotated;
 use crate::attempts::{AttemptCounts, AttemptRun};
 use crate::consumer_id::ConsumerId;
-use crate::delayed::DelayRun;
+use crate::delay_run::DelayRun;
 
 /// A run of consecutive numbers that leave the queue together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,6 +205,8 @@ pub struct Effects {
     pub returns: Vec<AttemptRun>,
     /// Messages that were set aside at their delivery limit: to be logged as parked.
     pub parked: Vec<Run>,
+    /// Messages to which a consumer added annotations, which have to be logged.
+    pub annotated: Vec<Annotated>,
     /// Messages that came back and wait for a time: to be logged as delayed.
     pub delayed: Vec<DelayRun>,
     /// Messages beyond a delivery limit, or too many parked ones: to be logged as dropped.
@@ -242,6 +245,7 @@ impl Effects {
             && self.returns.is_empty()
             && self.parked.is_empty()
             && self.delayed.is_empty()
+            && self.annotated.is_empty()
             && self.over_limit.is_empty()
             && self.deadline.is_none()
             && self.read.is_none()

@@ -7,16 +7,18 @@
 //! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches, then the content of version 3 or nothing |
 //! | 5 | as 3, with a scale of its own for each chunk of times |
 //! | 4 | 1 byte version, two tallies (how often messages came back, how often that counted as failed), priorities, parked messages, then the content of version 2, 3 or 5, or nothing |
-//! | 6 | as 4, with delayed messages behind the parked ones |
+//! | 6 | as 4, with delayed messages and added annotations behind the parked messages |
 //!
 //! A tally is 4 bytes length of a set, the set of messages counted once (portable 64-bit roaring), 4 bytes number of others, and
 //! 8 bytes number and 4 bytes count of each. Priorities are 1 byte number of priorities, and for each 1 byte priority, 4 bytes
 //! length of a set, and the set of messages. Parked messages are 4 bytes number of messages, and for each 8 bytes number and 4
-//! bytes length of its body. Delayed messages are 4 bytes number of chunks, and chunks of [`crate::times`]. A stretch is its first number, its last number, and the number of its first message in the shared log.
+//! bytes length of its body. Delayed messages are 4 bytes number of chunks, and chunks of [`crate::times`]. Added
+//! annotations are 4 bytes number of messages, and for each 8 bytes number, 4 bytes length, and a map of AMQP 1.0. A stretch is its first number, its last number, and the number of its first message in the shared log.
 
 use roaring::RoaringTreemap;
 use thiserror::Error;
 
+use crate::annotations::Annotations;
 use crate::attempts::Attempts;
 use crate::delayed::Delayed;
 use crate::expiry::{Expiry, ExpiryStateError};
@@ -27,9 +29,9 @@ use crate::shared::References;
 
 /// Of a state that begins with references.
 const REFERENCES: u8 = 2;
-/// Of a state that begins with attempts, priorities, parked and delayed messages.
+/// Of a state that begins with attempts, priorities, parked and delayed messages, and annotations.
 const QUORUM: u8 = 6;
-/// The one before, without delayed messages.
+/// The one before, without delayed messages and annotations.
 const QUORUM_UNDELAYED: u8 = 4;
 
 /// A queue's checkpoint state, apart from its set of live messages.
@@ -45,6 +47,8 @@ pub struct Kept {
     pub parked: Parked,
     /// The delayed ones among them.
     pub delayed: Delayed,
+    /// The annotations that consumers added to them.
+    pub annotations: Annotations,
     /// Their priorities.
     pub priorities: Priorities,
 }
@@ -71,7 +75,7 @@ impl Kept {
     pub fn decode(bytes: &[u8]) -> Result<Self, KeptError> {
         let length = bytes.len();
         let (mut attempts, mut priorities) = <(Attempts, Priorities)>::default();
-        let (mut parked, mut delayed) = <(Parked, Delayed)>::default();
+        let (mut parked, mut delayed, mut annotations) = <(Parked, Delayed, Annotations)>::default();
         let (mut references, mut rest) = (References::default(), bytes);
         if let Some((&version @ (QUORUM | QUORUM_UNDELAYED), bytes)) = rest.split_first() {
             (attempts, rest) = Attempts::decode(bytes).ok_or(KeptError::Quorum(length))?;
@@ -79,12 +83,13 @@ impl Kept {
             (parked, rest) = Parked::decode(rest).ok_or(KeptError::Quorum(length))?;
             if version == QUORUM {
                 (delayed, rest) = Delayed::decode(rest).ok_or(KeptError::Quorum(length))?;
+                (annotations, rest) = Annotations::decode(rest).ok_or(KeptError::Quorum(length))?;
             }
         }
         if let Some((&REFERENCES, bytes)) = rest.split_first() {
             (references, rest) = References::decode(bytes).ok_or(KeptError::References(length))?;
         }
-        Ok(Self { expiry: Expiry::decode(rest)?, references, attempts, parked, delayed, priorities })
+        Ok(Self { expiry: Expiry::decode(rest)?, references, attempts, parked, delayed, annotations, priorities })
     }
 }
 
@@ -92,7 +97,7 @@ impl Kept {
     /// Encodes the state of a queue whose numbers are below `next`, for a checkpoint.
     pub fn encode(&self, next: u64) -> Vec<u8> {
         let levels = self.priorities.0.iter().map(|(priority, numbers)| (*priority, numbers));
-        let quorum = encode_quorum(&self.attempts, levels, (&self.parked, &self.delayed));
+        let quorum = encode_quorum(&self.attempts, levels, (&self.parked, &self.delayed), &self.annotations);
         encode(quorum, &self.references, next, self.expiry.encode(&RoaringTreemap::new()))
     }
 }
@@ -102,15 +107,18 @@ pub(crate) fn encode_quorum<'a>(
     attempts: &Attempts,
     levels: impl Iterator<Item = (u8, &'a NumberSet)>,
     (parked, delayed): (&Parked, &Delayed),
+    annotations: &Annotations,
 ) -> Vec<u8> {
     let mut levels = levels.peekable();
     let mut out = Vec::new();
-    if !attempts.is_empty() || levels.peek().is_some() || !parked.is_empty() || !delayed.is_empty() {
+    let has_some = !attempts.is_empty() || !parked.is_empty() || !delayed.is_empty() || !annotations.is_empty();
+    if has_some || levels.peek().is_some() {
         out.push(QUORUM);
         attempts.encode(&mut out);
         Priorities::encode(levels, &mut out);
         parked.encode(&mut out);
         delayed.encode(&mut out);
+        annotations.encode(&mut out);
     }
     out
 }
@@ -138,7 +146,7 @@ mod tests {
 
     use super::*;
     use crate::contents::MemoryBudget;
-    use crate::delayed::DelayRun;
+    use crate::delay_run::DelayRun;
     use crate::ledger::Ledger;
     use crate::{Queue, Recovered, Surroundings};
 
@@ -203,8 +211,8 @@ mod tests {
         kept.expiry.expires(4, 1_700_000_010_000, 77);
         let (now, expiry) = (kept.encode(6), kept.expiry.encode(&RoaringTreemap::new()));
         let quorum = &now[..now.len() - expiry.len()];
-        // Behind the parked messages there was no number of chunks.
-        let mut older = quorum[..quorum.len() - 4].to_vec();
+        // Behind the parked messages there were no numbers of chunks and annotated messages.
+        let mut older = quorum[..quorum.len() - 8].to_vec();
         older[0] = QUORUM_UNDELAYED;
         older.extend_from_slice(&expiry);
         let again = Kept::decode(&older).unwrap();

@@ -11,6 +11,7 @@
 //! This crate must not know the log, sessions, sockets, threads or a clock: time is a parameter.
 #![forbid(unsafe_code)]
 
+mod annotations;
 mod answers;
 mod attempts;
 mod beginning;
@@ -22,6 +23,7 @@ mod consumers;
 mod contents;
 mod counts;
 pub mod dead_letter;
+mod delay_run;
 mod delayed;
 mod effects;
 mod expiry;
@@ -49,6 +51,7 @@ mod tally;
 mod times;
 mod wait;
 
+pub use annotations::{Annotated, Annotations};
 pub use answers::{
     Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotDeleted, Peeked, QueueState, Rejection, SetAside, Submission,
     TurnEnd,
@@ -60,7 +63,8 @@ pub use consumer_id::ConsumerId;
 pub use contents::MemoryBudget;
 pub use counts::{Count, QueueCounts, QueueRates};
 pub use dead_letter::{DeadRun, DeadTurn};
-pub use delayed::{DelayRun, Delayed};
+pub use delay_run::DelayRun;
+pub use delayed::Delayed;
 pub use effects::{Effects, Ended, Link, Run, Signal, Taken, push_run};
 pub use expiry::{Expiry, ExpiryStateError};
 pub use gauges::{QueueGauges, Waits};

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use leveret_message::Batch;
+use leveret_message::{Added, Batch};
 use leveret_model::{QueueOptions, QueueType};
 
 use crate::Nanos;
@@ -194,6 +194,12 @@ impl Queue {
     /// Puts messages back into their places, flagged redelivered. `failed` counts this delivery of them as failed.
     pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
         pass!(self, queue => queue.requeue(id, runs, failed, now, effects));
+    }
+
+    /// Adds annotations to messages that a consumer holds, if this type of queue does that. They are part of the messages from their
+    /// next delivery on.
+    pub fn annotate(&mut self, runs: &[Run], added: &Arc<Added>, effects: &mut Effects) {
+        pass!(self, queue => queue.annotate(runs, added, effects));
     }
 
     /// Removes consumers and requeues the messages they hold, as [`Queue::requeue`] does. None of them gets these again.

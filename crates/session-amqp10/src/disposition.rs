@@ -6,6 +6,7 @@ use leveret_amqp10::{
     DeliveryState, Performative, Role, Serial, condition, encode_performative, performative::Disposition,
 };
 use leveret_log::Wait;
+use leveret_message::{Added, TooManyAdded};
 use leveret_queue::{ConsumerId, Departure, QueueState, Run, push_run};
 use rustc_hash::FxHashMap;
 
@@ -143,6 +144,7 @@ impl Connection {
                 ));
             }
         };
+        let added = annotations(state, transaction.is_some())?;
         let repeated = repeated(state);
         let (settled, is_done) = session.unsettled.settle(first, last, &mut self.client.budget);
         if !is_done {
@@ -163,6 +165,9 @@ impl Connection {
                 // The consumer only browses: nothing has to become durable.
                 self.answer(&asked, &WaitFor::default());
                 continue;
+            }
+            if let Some(added) = &added {
+                queue.annotate(&part.runs, added);
             }
             if let Some(transaction) = transaction {
                 let settled = Settled { queue, consumer: id, runs: part.runs, settlement, asked };
@@ -247,6 +252,20 @@ impl Connection {
         };
         encode_performative(self.client.output.buffer(), channel, &Performative::Disposition(answer));
     }
+}
+
+/// The annotations of an outcome, which become part of the messages before it takes effect.
+fn annotations(state: Option<DeliveryState<'_>>, in_transaction: bool) -> Result<Option<Arc<Added>>> {
+    let Some(DeliveryState::Modified { message_annotations: Some(map), .. }) = state else { return Ok(None) };
+    let too_many = |error: TooManyAdded| Failure::session(condition::RESOURCE_LIMIT_EXCEEDED, error.to_string());
+    let Some(added) = Added::of(map).map_err(too_many)? else { return Ok(None) };
+    if in_transaction {
+        return Err(Failure::session(
+            condition::NOT_IMPLEMENTED,
+            "message-annotations of a modified outcome in a transaction; settle without a transaction",
+        ));
+    }
+    Ok(Some(Arc::new(added)))
 }
 
 /// The client's state as the answer repeats it, without errors and annotations, which are the client's own.

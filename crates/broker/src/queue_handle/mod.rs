@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leveret_log::{LogId, SettleRange, SettleReason, Wait};
-use leveret_message::{Batch, Reason as Death};
+use leveret_message::{Added, Batch, Reason as Death};
 use leveret_model::{Durability, Queue as QueueInfo, QueueType};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
-    AttemptRun, ConsumerId, ConsumerOptions, CreditState, DelayRun, DeleteIf, Departure, Effects, Flow, GetOutcome,
-    LatestPlace, Link, NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, Recovered, Rejection, Run, Signal,
-    StoredRead, Surroundings, Taken, TurnEnd, WaitReason, Watermarks, push_run,
+    ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace, Link,
+    NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, Recovered, Rejection, Run, Signal, StoredRead,
+    Surroundings, Taken, TurnEnd, WaitReason, Watermarks, push_run,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -27,7 +27,6 @@ use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
 use crate::queue_metrics::OwnPlace;
 use crate::reads::{Purpose, Reads};
-use crate::records::{CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_PARKED, encode_parked};
 use crate::services::Services;
 use crate::shared_messages::SharedMessages;
 use crate::streams::{Apply, Record, StreamRef};
@@ -39,6 +38,7 @@ use crate::wait_for::WaitFor;
 mod asked;
 mod checkpoint;
 mod groups;
+mod logged;
 mod moves;
 mod queue_ref;
 mod set_aside;
@@ -244,6 +244,7 @@ impl QueueHandle {
                 if !effects.expired.is_empty() {
                     self.log_settles(&mut queue, &effects.expired, SettleReason::Expired, Wait::Lazy);
                 }
+                self.log_annotated(&effects.annotated);
                 self.log_attempts(&effects.attempts);
                 if self.stream.has_room() {
                     self.log_attempts(&effects.returns);
@@ -301,57 +302,6 @@ impl QueueHandle {
     fn count_dropped(&self, death: Death, runs: &[Run]) {
         if !runs.is_empty() {
             self.place.metrics().dropped.add(self.info.queue_type, death, runs.iter().map(Run::count).sum());
-        }
-    }
-
-    /// Appends settles of durable messages; returns the ticket of the record, if there was anything to log.
-    fn log_settles(&self, queue: &mut Queue, runs: &[Run], reason: SettleReason, wait: Wait) -> Option<Ticket> {
-        let ranges = durable_ranges(runs);
-        let forgets = is_planted(Bug::ForgetSettles) && matches!(reason, SettleReason::Acknowledged);
-        if ranges.is_empty() || forgets {
-            return None;
-        }
-        let ticket = self.stream.append(Record::Settle { log: self.log_id, reason, ranges: &ranges }, wait);
-        self.last_record.set(ticket.place());
-        self.release(queue, runs);
-        Some(ticket)
-    }
-
-    /// Logs how often messages were delivered. Nobody waits for it. On a full disk the counts stay in memory, since its reserve is
-    /// for acknowledgements; a clean stop tries again.
-    fn log_attempts(&self, runs: &[AttemptRun]) {
-        if !runs.is_empty() && self.stream.publish_wait() == WaitReason::DiskFull {
-            return;
-        }
-        self.log_control(CONTROL_ATTEMPTS, runs, AttemptRun::encode);
-    }
-
-    /// Logs that messages were parked. Nobody waits for it.
-    fn log_parked(&self, runs: &[Run]) {
-        self.log_control(CONTROL_PARKED, runs, encode_parked);
-    }
-
-    /// Logs that messages are delayed. Nobody waits for it. On a full disk the times stay in memory, as counts do.
-    fn log_delayed(&self, runs: &[DelayRun]) {
-        if !runs.is_empty() && self.stream.publish_wait() != WaitReason::DiskFull {
-            self.log_control(CONTROL_DELAYED, runs, DelayRun::encode);
-        }
-    }
-
-    fn log_control<R>(&self, kind: u8, runs: &[R], encode: impl Fn(&[R]) -> Vec<u8>) {
-        for runs in runs.chunks(RECORD_RUNS_MAX) {
-            let record = Record::Control { log: self.log_id, kind, payload: &encode(runs) };
-            self.last_record.set(self.stream.append(record, Wait::Lazy).place());
-        }
-    }
-
-    /// Releases messages in the shared log that left the queue, after the record of that was appended.
-    fn release(&self, queue: &mut Queue, runs: &[Run]) {
-        if queue.references().is_empty() {
-            return;
-        }
-        for run in runs.iter().filter(|run| run.durable) {
-            queue.references_mut().release(run.first, run.last, |first, last| self.shared.release(first, last));
         }
     }
 
@@ -559,6 +509,11 @@ impl QueueHandle {
             return;
         }
         self.with(|queue, effects| queue.requeue(id, runs, failed, now, effects));
+    }
+
+    /// Adds annotations to messages that a consumer holds.
+    pub(crate) fn annotate(self: &Arc<Self>, runs: &[Run], added: &Arc<Added>) {
+        self.with(|queue, effects| queue.annotate(runs, added, effects));
     }
 
     /// Removes all ready messages; returns how many, and the ticket that the answer waits for.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use leveret_log::{LiveState, LogId, Wait};
-use leveret_message::Batch;
+use leveret_message::{Added, Batch};
 use leveret_model::{Durability, Overflow, Queue as QueueInfo};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Departure, Flow, GetOutcome, Link,
@@ -226,6 +226,11 @@ impl QueueRef {
             false => QueueAnswer::Now(queue.purge(now)),
             true => queue.answer_late(move |queue| queue.purge(now)),
         })
+    }
+
+    /// Adds annotations to messages that a consumer holds, see [`leveret_queue::Queue::annotate`].
+    pub fn annotate(&self, runs: &[Run], added: &Arc<Added>) {
+        pass!(self, queue => queue.annotate(runs, added));
     }
 
     /// Deletes those of the messages with these numbers that were set aside in this way. The answer is how many, and the ticket

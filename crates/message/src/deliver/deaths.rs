@@ -1,6 +1,6 @@
 //! The headers and annotations that describe a message's deaths (dead-lettering).
 
-use crate::annotations::X_OPT_DEATHS;
+use crate::annotations::{X_DEATH, X_OPT_DEATHS};
 use crate::deaths::Deaths;
 
 const FIRST_REASON: &str = "x-first-death-reason";
@@ -17,6 +17,11 @@ pub(super) const SUMMARY: [&str; 6] =
 /// publisher's.
 pub(super) fn is_name(name: &str) -> bool {
     name == X_OPT_DEATHS || SUMMARY.contains(&name)
+}
+
+/// Whether only a broker's history of deaths sets an annotation of this name.
+pub(crate) fn is_death_annotation(name: &str) -> bool {
+    name == X_DEATH || is_name(name)
 }
 
 /// The value of a header of [`SUMMARY`]; `None` for other names.

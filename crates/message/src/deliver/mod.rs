@@ -22,7 +22,7 @@ use crate::stored::StoredMessage;
 
 pub use amqp10::{Amqp10Run, to_amqp10};
 pub use amqp091::{to_amqp091, within};
-pub(crate) use deaths::header as death_header;
+pub(crate) use deaths::{header as death_header, is_death_annotation};
 pub use file::{file_to_amqp10, file_to_amqp091};
 
 /// A message for a receiver over AMQP 0-9-1.

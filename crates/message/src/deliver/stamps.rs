@@ -1,7 +1,7 @@
 //! Stamps of a message in the form in which receivers get them: time of receipt, receiving node, time of sending, and how often it
 //! was delivered before.
 
-use leveret_amqp10::Value;
+use leveret_amqp10::{MapRef, Value};
 use leveret_amqp091::FieldValue;
 
 use super::Delivery;
@@ -18,6 +18,8 @@ pub(super) struct Stamps<'a> {
     sent_ms: Option<u64>,
     acquired_count: u32,
     delivery_count: u32,
+    /// Annotations that consumers added.
+    added: Option<MapRef<'a>>,
 }
 
 impl<'a> Stamps<'a> {
@@ -28,17 +30,21 @@ impl<'a> Stamps<'a> {
         let acquired_count = delivery.acquired_count;
         // A queue that doesn't count all attempts shows none.
         let delivery_count = if acquired_count > 0 { delivery.delivery_count } else { 0 };
-        let (received, routed_by) = match overlay.is_empty() {
-            true => (None, None),
-            false => (overlay.received(), overlay.routed_by()),
+        let (received, routed_by, added) = match overlay.is_empty() {
+            true => (None, None, None),
+            false => (overlay.received(), overlay.routed_by(), overlay.added()),
         };
-        Self { received, routed_by, sent_ms, acquired_count, delivery_count }
+        Self { received, routed_by, sent_ms, acquired_count, delivery_count, added }
     }
 
     /// Whether there are none.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.received.is_none() && self.routed_by.is_none() && self.sent_ms.is_none() && self.acquired_count == 0
+        self.received.is_none()
+            && self.routed_by.is_none()
+            && self.sent_ms.is_none()
+            && self.acquired_count == 0
+            && self.added.is_none()
     }
 
     /// Whether a stamp replaces a publisher's annotation of this name.
@@ -49,8 +55,13 @@ impl<'a> Stamps<'a> {
             X_OPT_SENT_TIME => self.sent_ms.is_some(),
             X_ACQUIRED_COUNT => self.acquired_count > 0,
             X_DELIVERY_COUNT => self.delivery_count > 0,
-            _ => false,
+            _ => self.added.is_some_and(|added| added.lookup(name).is_some()),
         }
+    }
+
+    /// The annotations that consumers added.
+    pub(super) fn added(&self) -> MapRef<'a> {
+        self.added.unwrap_or(MapRef::EMPTY)
     }
 
     /// The property `timestamp`, in seconds since the Unix epoch, if it replaces the publisher's.

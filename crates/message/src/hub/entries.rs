@@ -24,7 +24,7 @@ enum Source<'a> {
 
 impl<'a> Entries<'a> {
     /// A section of AMQP 1.0.
-    pub(super) fn amqp10(map: Option<MapRef<'a>>) -> Self {
+    pub(crate) fn amqp10(map: Option<MapRef<'a>>) -> Self {
         Self(map.map_or(Source::None, Source::Amqp10))
     }
 

@@ -59,7 +59,10 @@ impl LedgerQueue {
             due.insert_range(run.first..=run.last);
         }
         let quorum = match self.rules.logs_attempts {
-            true => kept::encode_quorum(&self.attempts, self.ready.priorities(), (&self.parked, &self.delayed)),
+            true => {
+                let set_aside = (&self.parked, &self.delayed);
+                kept::encode_quorum(&self.attempts, self.ready.priorities(), set_aside, &self.annotations)
+            }
             false => Vec::new(),
         };
         kept::encode(quorum, &self.references, self.ledger.next(), self.clock.encode(&due))

@@ -6,7 +6,8 @@
 
 use crate::Nanos;
 use crate::attempts::push_attempts;
-use crate::delayed::{DelayRun, push_delayed};
+use crate::delay_run::DelayRun;
+use crate::delayed::push_delayed;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger_queue::LedgerQueue;
 use crate::planted::{Bug, is_planted};
@@ -14,7 +15,7 @@ use crate::planted::{Bug, is_planted};
 impl LedgerQueue {
     /// Delays those of these returned messages that have to wait. Returns the others.
     pub(super) fn delay_some(&mut self, back: Vec<Run>, failed: bool, now: Nanos, effects: &mut Effects) -> Vec<Run> {
-        if !self.rules.logs_attempts || self.options.delayed_retry.is_none() {
+        if self.options.delayed_retry.is_none() && self.annotations.is_empty() {
             return back;
         }
         let now_ms = self.clock.wall_ms(now);
@@ -29,8 +30,12 @@ impl LedgerQueue {
         at_once
     }
 
-    /// The time until which a message that comes back has to wait.
+    /// The time until which a message that comes back has to wait: the one that its consumer asked for, or after the queue's delay.
     fn due_ms(&self, number: u64, failed: bool, now_ms: u64) -> Option<u64> {
+        let asked = self.annotations.of(number).and_then(|added| added.delivery_ms());
+        if let Some(due_ms) = asked.filter(|due_ms| *due_ms > now_ms) {
+            return Some(due_ms);
+        }
         let failures = self.attempts.of(number).failed + u32::from(failed);
         let delay_ms = self.options.delayed_retry?.delay_ms(failed, failures)?;
         self.ledger.is_live(number).then(|| now_ms.saturating_add(delay_ms))

@@ -62,7 +62,8 @@ impl LedgerQueue {
         if self.state != QueueState::Running {
             return DeadTurn::Nothing;
         }
-        self.dead.turn(effects)
+        let turn = self.dead.turn(effects);
+        self.annotate_dead(turn)
     }
 
     /// See [`crate::Queue::dead_turn_is`].

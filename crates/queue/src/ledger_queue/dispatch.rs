@@ -70,16 +70,13 @@ impl LedgerQueue {
         let number = head.number;
         let Some((start, held)) = self.contents.find(number) else { return ReadyRun::NotLoaded(number) };
         let (count, redelivered, attempts) = self.ready.alike(head, most.min(held.end(start) - number), &self.attempts);
+        let index = held.index + (number - start) as u32;
+        let (batch, index, count) = match self.with_annotations(number, count, &held.batch, index) {
+            Ok(batch) => (batch, 0, 1),
+            Err(count) => (held.batch.clone(), index, count),
+        };
         ReadyRun::Found(
-            Taken {
-                batch: held.batch.clone(),
-                index: held.index + (number - start) as u32,
-                count: count as u32,
-                first: number,
-                redelivered,
-                attempts,
-                durable: held.durable,
-            },
+            Taken { batch, index, count: count as u32, first: number, redelivered, attempts, durable: held.durable },
             held.submitted,
         )
     }

@@ -5,6 +5,7 @@
 //! position with [`LedgerQueue::submitted`]; [`LedgerQueue::apply`] is idempotent and in order.
 
 mod activity;
+mod annotate;
 mod aside;
 mod browse;
 mod checkpoint;
@@ -35,6 +36,7 @@ use leveret_model::QueueOptions;
 use self::ready::ReadyMessages;
 use self::rules::Rules;
 use crate::Nanos;
+use crate::annotations::Annotations;
 use crate::answers::{QueueState, Submission};
 use crate::attempts::Attempts;
 use crate::beginning::{Recovered, Surroundings};
@@ -82,6 +84,7 @@ pub struct LedgerQueue {
     attempts: Attempts,
     parked: Parked,
     delayed: Delayed,
+    annotations: Annotations,
     clock: Clock,
     /// The messages that are stored in the shared log.
     references: References,
@@ -106,7 +109,7 @@ impl LedgerQueue {
         now: Nanos,
     ) -> Self {
         let Recovered { mut ledger, redelivered_below, expiry, references, attempts, .. } = recovered;
-        let Recovered { parked, mut delayed, priorities, .. } = recovered;
+        let Recovered { parked, mut delayed, annotations, priorities, .. } = recovered;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(options.queue_type);
         let priorities = rules.has_priorities.then_some(priorities.0);
@@ -141,6 +144,7 @@ impl LedgerQueue {
             attempts,
             parked,
             delayed,
+            annotations,
             references,
             dead: DeadLetters::default(),
             emptied: now,

@@ -78,10 +78,11 @@ impl LedgerQueue {
         self.clock.forget(first, last);
     }
 
-    /// Forgets counts and priorities of messages that left the log.
+    /// Forgets counts, annotations and priorities of messages that left the log.
     #[inline]
     pub(super) fn forget(&mut self, first: u64, last: u64) {
         self.attempts.forget(first, last);
+        self.annotations.forget(first, last);
         self.ready.depart(first, last);
     }
 

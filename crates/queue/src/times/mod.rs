@@ -46,8 +46,7 @@ impl Times {
 
     /// The key of a chunk that takes this number.
     fn room_for(&mut self, number: u64, time_ms: u64) -> u64 {
-        loop {
-            let Some((&key, chunk)) = self.chunks.range_mut(..=number).next_back() else { break };
+        while let Some((&key, chunk)) = self.chunks.range_mut(..=number).next_back() {
             if chunk.takes(number) {
                 return key;
             }

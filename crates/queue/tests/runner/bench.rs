@@ -11,7 +11,7 @@
 //! | `consume ID [prefetch=N] [priority=N] [exclusive] [auto] [credit] [copy]` | adds a consumer |
 //! | `take ID [N] [bytes=N]` | its turn |
 //! | `get [auto]` | `basic.get` |
-//! | `ack NAME...`, `reject NAME...`, `requeue NAME... [failed]` | settles deliveries |
+//! | `ack NAME...`, `reject NAME...`, `requeue NAME... [failed]` | settles deliveries; with `until=MS` and `note=TEXT` after adding annotations: a time of the next delivery, a text |
 //! | `cancel ID`, `leave ID [failed]` | ends a consumer; `leave` gives back what it holds |
 //! | `room ID yes/no`, `window ID yes/no`, `credit ID N [drain] [seen=N]` | what a consumer can take |
 //! | `purge`, `peek`, `parked`, `delayed`, `status` | |
@@ -29,7 +29,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::Batch;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    ConsumerId, Effects, GroupPlace, Link, MemoryBudget, Queue, QueueState, Run, Signal, StoredRead, Surroundings,
+    Annotated, ConsumerId, Effects, GroupPlace, Link, MemoryBudget, Queue, QueueState, Run, Signal, StoredRead,
+    Surroundings,
 };
 
 use super::words::Words;
@@ -182,12 +183,18 @@ impl Bench {
             .iter()
             .map(|run| Run { first: run.first, last: run.last, bytes: run.bytes, durable: true })
             .collect();
+        let annotated: Vec<Run> = effects
+            .annotated
+            .iter()
+            .map(|Annotated { number, .. }| Run { first: *number, last: *number, bytes: 0, durable: true })
+            .collect();
         let logged = [
             ("dropped", &effects.drops),
             ("settled", &effects.settled),
             ("expired", &effects.expired),
             ("parked", &effects.parked),
             ("delayed", &delayed),
+            ("annotated", &annotated),
             ("dropped at the limit", &effects.over_limit),
         ];
         for (what, runs) in logged {

@@ -3,18 +3,43 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_message::{Added, Batch, BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions, Value};
 use leveret_queue::{
     AttemptCounts, Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, DeleteIf, Departure,
-    Flow, GetOutcome, Kept, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, Place, Placement, Queue, QueueState,
-    Recovered, Rejection, Run, SetAside, Taken, TurnEnd, WaitReason, Watermarks, push_run,
+    Effects, Flow, GetOutcome, Kept, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, Place, Placement, Queue,
+    QueueState, Recovered, Rejection, Run, SetAside, Taken, TurnEnd, WaitReason, Watermarks, push_run,
 };
 
 use super::bench::{Bench, Delivery, EPOCH_MS};
 use super::words::{Words, number};
 
 type Answers = Result<Vec<String>, String>;
+
+/// Annotations with a time of the next delivery, and a text: a map of AMQP 1.0 with symbols as keys.
+fn annotations(delivery_ms: Option<u64>, note: Option<&str>) -> Option<Added> {
+    let (mut pairs, mut count) = (Vec::new(), 0);
+    let mut key = |pairs: &mut Vec<u8>, name: &str| {
+        pairs.extend_from_slice(&[0xa3, name.len() as u8]);
+        pairs.extend_from_slice(name.as_bytes());
+        count += 2;
+    };
+    if let Some(ms) = delivery_ms {
+        key(&mut pairs, "x-opt-delivery-time");
+        pairs.push(0x83);
+        pairs.extend_from_slice(&ms.to_be_bytes());
+    }
+    if let Some(note) = note {
+        key(&mut pairs, "x-opt-note");
+        pairs.extend_from_slice(&[0xa1, note.len() as u8]);
+        pairs.extend_from_slice(note.as_bytes());
+    }
+    let mut bytes = vec![0xd1];
+    bytes.extend_from_slice(&(pairs.len() as u32 + 4).to_be_bytes());
+    bytes.extend_from_slice(&u32::to_be_bytes(count));
+    bytes.extend_from_slice(&pairs);
+    Added::from_bytes(&bytes).filter(|_| count > 0)
+}
 
 impl Bench {
     pub(super) fn declare(&mut self, mut words: Words<'_>) -> Answers {
@@ -178,12 +203,15 @@ impl Bench {
                 assert!(body.starts_with(name.as_bytes()), "{name} has the body of another message");
                 let mut text = name.clone();
                 let AttemptCounts { acquired, failed } = one.attempts;
+                let view = one.batch.message(one.index as usize).view();
+                let note = view.overlay.added().and_then(|added| added.lookup("x-opt-note")?.as_text());
                 let notes = [(acquired, "acquired"), (failed, "failed")];
                 let notes = notes.iter().filter(|(count, _)| *count > 0);
                 match (one.redelivered, notes.map(|(count, name)| format!(", {name} {count}")).collect::<String>()) {
                     (false, notes) if notes.is_empty() => {}
                     (_, notes) => write!(text, " (redelivered{notes})").unwrap(),
                 }
+                note.iter().for_each(|note| write!(text, " [{note}]").unwrap());
                 shown.push(text);
                 if let Some(consumer) = holder {
                     self.held.insert(name, Delivery { consumer, run: one.run() });
@@ -212,6 +240,8 @@ impl Bench {
 
     pub(super) fn settle(&mut self, command: &str, mut words: Words<'_>) -> Answers {
         let failed = words.flag("failed");
+        let until = words.number("until")?;
+        let note = words.option("note").map(str::to_owned);
         let mut settled: Vec<(Option<ConsumerId>, Vec<Run>)> = Vec::new();
         for name in words.names()? {
             let delivery = self.held.remove(name).ok_or_else(|| format!("`{name}` isn't delivered"))?;
@@ -221,7 +251,13 @@ impl Bench {
             push_run(&mut settled.last_mut().expect("pushed above").1, delivery.run);
         }
         let now = self.now();
-        let ((), answers) = self.with(|queue, effects| match command {
+        let added = annotations(until.map(|ms| EPOCH_MS + ms), note.as_deref()).map(Arc::new);
+        let annotate = |queue: &mut Queue, effects: &mut Effects| {
+            let runs = settled.iter().flat_map(|(_, runs)| runs.iter().copied()).collect::<Vec<_>>();
+            added.iter().for_each(|added| queue.annotate(&runs, added, effects));
+        };
+        let ((), mut answers) = self.with(annotate)?;
+        let ((), further) = self.with(|queue, effects| match command {
             "ack" => queue.acknowledge(&settled, now, effects),
             "requeue" => settled.iter().for_each(|(id, runs)| queue.requeue(*id, runs, failed, now, effects)),
             _ => {
@@ -232,6 +268,7 @@ impl Bench {
                 }
             }
         })?;
+        answers.extend(further);
         Ok(answers)
     }
 
@@ -484,15 +521,24 @@ impl Bench {
         let queue = self.queue();
         let Checkpoint { next, live, bytes, state, .. } = queue.checkpoint();
         let redelivered_below = if clean { queue.delivered_below() } else { next };
-        let Kept { expiry, references, attempts, parked, delayed, priorities } =
+        let Kept { expiry, references, attempts, parked, delayed, annotations, priorities } =
             Kept::decode(&state).map_err(|error| error.to_string())?;
         let ledger = Ledger::restore(next, &live, bytes);
         self.held.clear();
         self.wanted.clear();
         self.deadline_ms = None;
         self.store.retain(|number, _| live.contains(*number));
-        let recovered =
-            Recovered { ledger, redelivered_below, expiry, references, attempts, parked, delayed, priorities };
+        let recovered = Recovered {
+            ledger,
+            redelivered_below,
+            expiry,
+            references,
+            attempts,
+            parked,
+            delayed,
+            annotations,
+            priorities,
+        };
         let mut answers = self.begin(recovered)?;
         let peeked = self.plain("peek")?;
         answers.insert(0, format!("back: {}", peeked.join("")));

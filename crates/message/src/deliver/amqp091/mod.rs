@@ -15,7 +15,7 @@ use leveret_amqp091::Properties;
 use super::stamps::Stamps;
 use super::{Amqp091, Delivery};
 use crate::envelope::Encoding;
-use crate::hub::{Body, Message};
+use crate::hub::{Body, Entries, Message};
 use crate::stored::StoredMessage;
 
 pub(super) use properties::write as properties_of;
@@ -51,6 +51,7 @@ fn with_overlay<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Cow<'a,
     if let Some(history) = &history {
         deaths::add_headers(history, &mut pairs);
     }
+    properties::add_annotations(&Entries::amqp10(Some(stamps.added())), &mut pairs);
     for (key, value) in properties.headers.iter().flat_map(leveret_amqp091::Table::iter) {
         pairs.push(key.as_bytes(), value.into());
     }

@@ -39,6 +39,7 @@ pub(in crate::deliver) fn write(message: &Message<'_>, delivery: &Delivery, is_e
     if let Some(deaths) = message.overlay.deaths() {
         deaths::add_headers(&deaths, &mut pairs);
     }
+    add_annotations(&Entries::amqp10(Some(stamps.added())), &mut pairs);
     let kind = add_annotations(&message.annotations, &mut pairs);
     let given = &message.properties;
     let correlation_id = given.correlation_id.and_then(|id| message_id::write(id, X_CORRELATION_ID, &mut pairs));
@@ -76,7 +77,7 @@ fn short(bytes: &[u8]) -> Option<ShortStr<'_>> {
 }
 
 /// Adds the annotations as headers, and returns the property `type` that is among them.
-fn add_annotations<'a>(annotations: &Entries<'a>, pairs: &mut Pairs) -> Option<&'a str> {
+pub(super) fn add_annotations<'a>(annotations: &Entries<'a>, pairs: &mut Pairs) -> Option<&'a str> {
     let mut kind = None;
     annotations.each(|name, value| match (name, value) {
         (X_CC, _) => value::field(value).into_iter().for_each(|value| pairs.push(CC, value)),

@@ -4,6 +4,7 @@ use leveret_amqp10::{MapRef, descriptor};
 
 use super::map_writer::MapWriter;
 use super::{deaths, value};
+use crate::added::raw_pairs;
 use crate::annotations::RawAnnotations;
 use crate::deliver::deaths::is_name;
 use crate::deliver::stamps::Stamps;
@@ -31,6 +32,7 @@ pub(super) fn write_stored(message: &StoredMessage<'_>, stamps: &Stamps<'_>, out
                 }
             }
             stamps.add_annotations(|name, value| map.symbol(out, name, value));
+            raw_pairs(stamps.added()).for_each(|(_, raw)| map.raw(out, 2, raw));
             if let Some(history) = history {
                 deaths::add_annotations(&history, out, &mut map);
             }
@@ -52,6 +54,7 @@ pub(super) fn write(message: &Message<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8
         }
     });
     stamps.add_annotations(|name, value| map.symbol(out, name, value));
+    raw_pairs(stamps.added()).for_each(|(_, raw)| map.raw(out, 2, raw));
     if let Some(history) = history {
         deaths::add_annotations(&history, out, &mut map);
     }

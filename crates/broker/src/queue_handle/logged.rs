@@ -1,0 +1,90 @@
+//! Records of what happened to a queue's messages, appended under its lock.
+
+use leveret_log::{SettleReason, Wait};
+use leveret_queue::{Annotated, AttemptRun, DelayRun, Queue, Run, WaitReason};
+
+use super::{QueueHandle, RECORD_RUNS_MAX, durable_ranges};
+use crate::planted::{Bug, is_planted};
+use crate::records::{CONTROL_ANNOTATED, CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_PARKED, encode_parked};
+use crate::streams::Record;
+use crate::ticket::Ticket;
+
+/// Maximum payload of a record of annotations, which is more than one message may have.
+const ANNOTATED_BYTES_MAX: usize = 128 * 1024;
+
+impl QueueHandle {
+    /// Appends settles of durable messages; returns the ticket of the record, if there was anything to log.
+    pub(super) fn log_settles(
+        &self,
+        queue: &mut Queue,
+        runs: &[Run],
+        reason: SettleReason,
+        wait: Wait,
+    ) -> Option<Ticket> {
+        let ranges = durable_ranges(runs);
+        let forgets = is_planted(Bug::ForgetSettles) && matches!(reason, SettleReason::Acknowledged);
+        if ranges.is_empty() || forgets {
+            return None;
+        }
+        let ticket = self.stream.append(Record::Settle { log: self.log_id, reason, ranges: &ranges }, wait);
+        self.last_record.set(ticket.place());
+        self.release(queue, runs);
+        Some(ticket)
+    }
+
+    /// Logs how often messages were delivered. Nobody waits for it. On a full disk the counts stay in memory, since its reserve is
+    /// for acknowledgements; a clean stop tries again.
+    pub(super) fn log_attempts(&self, runs: &[AttemptRun]) {
+        if !runs.is_empty() && self.stream.publish_wait() == WaitReason::DiskFull {
+            return;
+        }
+        self.log_control(CONTROL_ATTEMPTS, runs, AttemptRun::encode);
+    }
+
+    /// Logs that messages were parked. Nobody waits for it.
+    pub(super) fn log_parked(&self, runs: &[Run]) {
+        self.log_control(CONTROL_PARKED, runs, encode_parked);
+    }
+
+    /// Logs that messages are delayed. Nobody waits for it. On a full disk the times stay in memory, as counts do.
+    pub(super) fn log_delayed(&self, runs: &[DelayRun]) {
+        if !runs.is_empty() && self.stream.publish_wait() != WaitReason::DiskFull {
+            self.log_control(CONTROL_DELAYED, runs, DelayRun::encode);
+        }
+    }
+
+    /// Logs annotations that consumers added. Nobody waits for it. On a full disk they stay in memory, as counts do.
+    pub(super) fn log_annotated(&self, mut all: &[Annotated]) {
+        if !all.is_empty() && self.stream.publish_wait() == WaitReason::DiskFull {
+            return;
+        }
+        while !all.is_empty() {
+            let mut payload = Vec::new();
+            let mut count = 0;
+            while count < all.len() && payload.len() + all[count].encoded_bytes() <= ANNOTATED_BYTES_MAX {
+                all[count].encode(&mut payload);
+                count += 1;
+            }
+            let record = Record::Control { log: self.log_id, kind: CONTROL_ANNOTATED, payload: &payload };
+            self.last_record.set(self.stream.append(record, Wait::Lazy).place());
+            all = &all[count..];
+        }
+    }
+
+    fn log_control<R>(&self, kind: u8, runs: &[R], encode: impl Fn(&[R]) -> Vec<u8>) {
+        for runs in runs.chunks(RECORD_RUNS_MAX) {
+            let record = Record::Control { log: self.log_id, kind, payload: &encode(runs) };
+            self.last_record.set(self.stream.append(record, Wait::Lazy).place());
+        }
+    }
+
+    /// Releases messages in the shared log that left the queue, after the record of that was appended.
+    pub(super) fn release(&self, queue: &mut Queue, runs: &[Run]) {
+        if queue.references().is_empty() {
+            return;
+        }
+        for run in runs.iter().filter(|run| run.durable) {
+            queue.references_mut().release(run.first, run.last, |first, last| self.shared.release(first, last));
+        }
+    }
+}
