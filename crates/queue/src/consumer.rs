@@ -109,6 +109,8 @@ pub(crate) struct Standing {
     pub large: bool,
     pub draining: bool,
     pub spent: bool,
+    /// Its share of the messages reserved in its level.
+    pub promised: u64,
     /// Its share of the sum of open credit.
     pub open_credit: u32,
     /// Its key in the set of idle browsers.

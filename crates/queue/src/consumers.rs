@@ -229,7 +229,14 @@ impl Consumers {
 
     /// Puts a consumer into the orders that match its state.
     pub(crate) fn refresh(&mut self, id: ConsumerId) {
+        self.change(id, |_| ());
+    }
+
+    /// Changes a consumer, and puts it into the orders that match its state.
+    #[inline]
+    fn change(&mut self, id: ConsumerId, change: impl FnOnce(&mut Consumer)) {
         let Some(consumer) = self.all.get_mut(&id) else { return };
+        change(consumer);
         let credit = consumer.credit();
         // Nothing is available to a consumer that another one keeps from getting messages.
         let has_drained = consumer.draining && (credit == 0 || !consumer.activity.is_served());
@@ -255,6 +262,8 @@ impl Consumers {
         let (promise, scheduled) = (consumer.promise, consumer.scheduled);
         let was_in_ring = consumer.standing.ring;
         let standing = &mut consumer.standing;
+        level.promised = level.promised - standing.promised + promise;
+        standing.promised = promise;
         place(&mut level.ring, &mut standing.ring, is_eligible && !scheduled, id);
         place(&mut level.spare, &mut standing.spare, is_eligible && scheduled && u64::from(credit) > promise, id);
         place(&mut level.holders, &mut standing.holder, promise > 0, id);
@@ -279,55 +288,51 @@ impl Consumers {
 
     /// Sets the number of messages reserved for a consumer.
     fn set_promise(&mut self, id: ConsumerId, promise: u64) {
-        let Some(consumer) = self.all.get_mut(&id) else { return };
-        let before = std::mem::replace(&mut consumer.promise, promise);
-        let priority = Reverse(consumer.options.priority);
-        if before != promise {
-            let level = self.level(priority);
-            level.promised = level.promised - before + promise;
-        }
-        self.refresh(id);
+        self.change(id, |consumer| consumer.promise = promise);
     }
 
     /// Reserves up to `count` more messages for a consumer, as its credit allows; returns how many.
     fn promise(&mut self, id: ConsumerId, count: u64) -> u64 {
+        let mut given = 0;
+        self.change(id, |consumer| {
+            given = count.min(u64::from(consumer.credit()).saturating_sub(consumer.promise));
+            consumer.promise += given;
+        });
         let Some(consumer) = self.all.get(&id) else { return 0 };
-        let count = count.min(u64::from(consumer.credit()).saturating_sub(consumer.promise));
-        let priority = Reverse(consumer.options.priority);
-        let promise = consumer.promise + count;
-        self.set_promise(id, promise);
-        let consumer = &self.all[&id];
         let (holder, spare, large) = (consumer.standing.holder, consumer.standing.spare, consumer.standing.large);
+        let priority = Reverse(consumer.options.priority);
         let level = self.level(priority);
         for (order, is_there) in [(&mut level.holders, holder), (&mut level.spare, spare), (&mut level.large, large)] {
             if is_there {
                 order.move_to_back(id);
             }
         }
-        count
+        given
     }
 
     /// Releases all messages reserved for a consumer, and unschedules it.
     fn unschedule(&mut self, id: ConsumerId) {
-        if let Some(consumer) = self.all.get_mut(&id)
-            && std::mem::take(&mut consumer.scheduled)
-            && consumer.options.mode != ConsumerMode::Copy
-        {
-            self.scheduled -= 1;
-        }
-        self.set_promise(id, 0);
+        self.unschedule_and(id, |_| ());
+    }
+
+    /// As [`Consumers::unschedule`], with a further change of the consumer.
+    #[inline]
+    fn unschedule_and(&mut self, id: ConsumerId, change: impl FnOnce(&mut Consumer)) {
+        let mut was_scheduled = false;
+        self.change(id, |consumer| {
+            was_scheduled = std::mem::take(&mut consumer.scheduled) && consumer.options.mode != ConsumerMode::Copy;
+            consumer.promise = 0;
+            change(consumer);
+        });
+        self.scheduled -= usize::from(was_scheduled);
     }
 
     /// The credit of a consumer was set: releases messages reserved for it beyond the new credit.
     pub(crate) fn credit_changed(&mut self, id: ConsumerId, draining: bool) {
-        let Some(consumer) = self.all.get_mut(&id) else { return };
-        consumer.draining = draining;
-        if consumer.promise > u64::from(consumer.credit()) {
-            let credit = u64::from(consumer.credit());
-            self.set_promise(id, credit);
-        } else {
-            self.refresh(id);
-        }
+        self.change(id, |consumer| {
+            consumer.draining = draining;
+            consumer.promise = consumer.promise.min(u64::from(consumer.credit()));
+        });
     }
 
     /// A scheduled consumer took `taken` of the messages reserved for it. Returns true if it stays scheduled: messages
@@ -362,10 +367,7 @@ impl Consumers {
                 }
             }
         }
-        if let Some(consumer) = self.all.get_mut(&id) {
-            consumer.changed = now;
-        }
-        self.unschedule(id);
+        self.unschedule_and(id, |consumer| consumer.changed = now);
         false
     }
 
@@ -524,7 +526,7 @@ impl Consumers {
         let all = std::mem::replace(self, Self::new(single)).all;
         if all.len() > TOLD_AT_ONCE_MAX {
             let links = all.into_values().map(|consumer| (consumer.options.link, consumer.options.key));
-            effects.ended = Ended::new(Box::new(links));
+            effects.rare_mut().ended = Ended::new(Box::new(links));
             return;
         }
         let mut all: Vec<_> = all.into_iter().collect();

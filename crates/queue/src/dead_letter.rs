@@ -208,7 +208,7 @@ impl DeadLetters {
                 let Some((batch, index, most)) = self.body(dead, number) else {
                     if runs.is_empty() {
                         self.reading = Some(number);
-                        effects.read_dead = Some(number);
+                        effects.rare_mut().read_dead = Some(number);
                         return DeadTurn::Wait;
                     }
                     break 'all;

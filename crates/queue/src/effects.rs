@@ -194,10 +194,23 @@ impl Ended {
 pub struct Effects {
     /// Signals in order.
     pub signals: SmallVec<[(Arc<dyn Link>, Signal); 4]>,
-    /// Messages that a length limit dropped: to be logged as dropped.
-    pub drops: Vec<Run>,
     /// Messages that were handed out to automatic acknowledgement: to be logged as settled.
     pub settled: Vec<Run>,
+    /// The time at which [`crate::Queue::run_timers`] has to be called.
+    pub deadline: Option<Nanos>,
+    /// The queue wants stored messages from this number on.
+    pub read: Option<u64>,
+    /// Dead letters wait to be moved.
+    pub dead_letters: bool,
+    /// Effects that few calls have: beside the others they would cost every call.
+    rare: Option<Box<RareEffects>>,
+}
+
+/// Effects that few calls have.
+#[derive(Default)]
+pub struct RareEffects {
+    /// Messages that a length limit dropped: to be logged as dropped.
+    pub drops: Vec<Run>,
     /// Messages whose delivery failed, with counts that have to be logged.
     pub attempts: Vec<AttemptRun>,
     /// Messages that came back otherwise, with counts that are logged while there is room: a client can return messages as often
@@ -213,21 +226,48 @@ pub struct Effects {
     pub over_limit: Vec<Run>,
     /// Messages that expired: to be logged as expired.
     pub expired: Vec<Run>,
-    /// The time at which [`crate::Queue::run_timers`] has to be called.
-    pub deadline: Option<Nanos>,
-    /// The queue wants stored messages from this number on.
-    pub read: Option<u64>,
     /// Reads for browsing consumers: each wants stored messages from a number on.
     pub browse_reads: Vec<(ConsumerId, u64)>,
     /// The queue wants stored dead letters from this number on.
     pub read_dead: Option<u64>,
-    /// Dead letters wait to be moved.
-    pub dead_letters: bool,
     /// Consumers that have to be notified that the queue is gone.
     pub ended: Ended,
 }
 
+impl RareEffects {
+    fn is_empty(&self) -> bool {
+        self.drops.is_empty()
+            && self.expired.is_empty()
+            && self.attempts.is_empty()
+            && self.returns.is_empty()
+            && self.parked.is_empty()
+            && self.delayed.is_empty()
+            && self.annotated.is_empty()
+            && self.over_limit.is_empty()
+            && self.browse_reads.is_empty()
+            && self.read_dead.is_none()
+            && self.ended.is_empty()
+    }
+}
+
 impl Effects {
+    /// The rare effects, if there are any.
+    #[inline]
+    pub fn rare(&self) -> Option<&RareEffects> {
+        self.rare.as_deref()
+    }
+
+    /// The rare effects, to be added to.
+    pub fn rare_mut(&mut self) -> &mut RareEffects {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Takes the rare effects out.
+    #[inline]
+    pub fn take_rare(&mut self) -> Option<Box<RareEffects>> {
+        self.rare.take()
+    }
+
     /// Passes every signal on. Call it without any queue lock.
     pub fn fire(&mut self) {
         for (link, signal) in self.signals.drain(..) {
@@ -238,20 +278,10 @@ impl Effects {
     /// True when there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.signals.is_empty()
-            && self.drops.is_empty()
             && self.settled.is_empty()
-            && self.expired.is_empty()
-            && self.attempts.is_empty()
-            && self.returns.is_empty()
-            && self.parked.is_empty()
-            && self.delayed.is_empty()
-            && self.annotated.is_empty()
-            && self.over_limit.is_empty()
             && self.deadline.is_none()
             && self.read.is_none()
-            && self.browse_reads.is_empty()
-            && self.read_dead.is_none()
             && !self.dead_letters
-            && self.ended.is_empty()
+            && self.rare().is_none_or(RareEffects::is_empty)
     }
 }

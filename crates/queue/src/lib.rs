@@ -65,7 +65,7 @@ pub use counts::{Count, QueueCounts, QueueRates};
 pub use dead_letter::{DeadRun, DeadTurn};
 pub use delay_run::DelayRun;
 pub use delayed::Delayed;
-pub use effects::{Effects, Ended, Link, Run, Signal, Taken, push_run};
+pub use effects::{Effects, Ended, Link, RareEffects, Run, Signal, Taken, push_run};
 pub use expiry::{Expiry, ExpiryStateError};
 pub use gauges::{QueueGauges, Waits};
 pub use group::{GroupPlace, Placement};

@@ -78,7 +78,7 @@ impl Rig {
             self.deadline_ms = Some(deadline / MS);
         }
         effects.fire();
-        for run in &effects.expired {
+        for run in effects.rare().map_or(&[][..], |rare| &rare.expired) {
             self.expired.extend((run.first..=run.last).map(|number| (number, self.now_ms)));
         }
         self.read = effects.read.or(self.read);

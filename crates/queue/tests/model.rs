@@ -152,7 +152,7 @@ impl Rig {
         let mut effects = Effects::default();
         let result = call(&mut self.queue, &mut effects);
         effects.fire();
-        for run in &effects.drops {
+        for run in effects.rare().map_or(&[][..], |rare| &rare.drops) {
             for number in run.first..=run.last {
                 // A message that the reference doesn't know yet is counted when the reference learns of it.
                 if self.reference.ready.remove(&number).is_some() {
@@ -162,7 +162,7 @@ impl Rig {
                 }
             }
         }
-        for (id, number) in std::mem::take(&mut effects.browse_reads) {
+        for (id, number) in std::mem::take(&mut effects.rare_mut().browse_reads) {
             assert_eq!(id, ConsumerId(BROWSER as u64));
             assert!(self.wants_browse.replace(number).is_none(), "one read at a time");
         }
@@ -416,7 +416,7 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
                 let mut effects = Effects::default();
                 rig.queue.apply(Watermarks::synced(Place::new(durable)), &mut effects);
                 // Drops of this call concern messages that the reference learns of only now.
-                effects.drops.clear();
+                effects.rare_mut().drops.clear();
                 let before: Vec<u64> = rig.reference.ready.keys().copied().collect();
                 let ready = rig.ready_numbers();
                 for number in before {

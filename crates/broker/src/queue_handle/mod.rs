@@ -15,7 +15,7 @@ use leveret_model::{Durability, Queue as QueueInfo, QueueType};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace, Link,
-    NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, Recovered, Rejection, Run, Signal, StoredRead,
+    NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, RareEffects, Recovered, Rejection, Run, Signal, StoredRead,
     Surroundings, Taken, TurnEnd, WaitReason, Watermarks, push_run,
 };
 use parking_lot::Mutex;
@@ -226,6 +226,42 @@ impl QueueHandle {
         self.inner.lock().references().holds(number)
     }
 
+    /// Logs effects that few calls have.
+    #[cold]
+    fn log_rare(&self, queue: &mut Queue, rare: &RareEffects) {
+        let drops = [(&rare.drops, SettleReason::Dropped), (&rare.expired, SettleReason::Expired)];
+        for (runs, reason) in drops.into_iter().filter(|(runs, _)| !runs.is_empty()) {
+            self.log_settles(queue, runs, reason, Wait::Lazy);
+        }
+        self.log_annotated(&rare.annotated);
+        self.log_attempts(&rare.attempts);
+        if self.stream.has_room() {
+            self.log_attempts(&rare.returns);
+        }
+        self.log_parked(&rare.parked);
+        self.log_delayed(&rare.delayed);
+        if !rare.over_limit.is_empty() {
+            self.log_settles(queue, &rare.over_limit, SettleReason::Dropped, Wait::Lazy);
+        }
+    }
+
+    /// Carries out effects that few calls have, without the lock.
+    #[cold]
+    fn carry_out(self: &Arc<Self>, rare: RareEffects) {
+        self.count_dropped(Death::MaxLen, &rare.drops);
+        self.count_dropped(Death::Expired, &rare.expired);
+        self.count_dropped(Death::DeliveryLimit, &rare.over_limit);
+        for (reader, from) in rare.browse_reads {
+            self.reads.request(self.clone(), from, Purpose::Browsing(reader));
+        }
+        if let Some(from) = rare.read_dead {
+            self.reads.request(self.clone(), from, Purpose::DeadLetters);
+        }
+        if !rare.ended.is_empty() {
+            self.deferred.tell(self, rare.ended);
+        }
+    }
+
     /// Runs `call` under the lock, logs dropped and settled messages, and fires its effects. If the queue fails by it,
     /// everything that waits for the queue is notified. `None` if the queue panicked.
     fn with<R>(self: &Arc<Self>, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> Option<R> {
@@ -235,24 +271,11 @@ impl QueueHandle {
             let had_failed = has_failed(&queue);
             let result = catch_unwind(AssertUnwindSafe(|| {
                 let result = call(&mut queue, &mut effects);
-                if !effects.drops.is_empty() {
-                    self.log_settles(&mut queue, &effects.drops, SettleReason::Dropped, Wait::Lazy);
-                }
                 if !effects.settled.is_empty() {
                     self.log_settles(&mut queue, &effects.settled, SettleReason::Acknowledged, Wait::Lazy);
                 }
-                if !effects.expired.is_empty() {
-                    self.log_settles(&mut queue, &effects.expired, SettleReason::Expired, Wait::Lazy);
-                }
-                self.log_annotated(&effects.annotated);
-                self.log_attempts(&effects.attempts);
-                if self.stream.has_room() {
-                    self.log_attempts(&effects.returns);
-                }
-                self.log_parked(&effects.parked);
-                self.log_delayed(&effects.delayed);
-                if !effects.over_limit.is_empty() {
-                    self.log_settles(&mut queue, &effects.over_limit, SettleReason::Dropped, Wait::Lazy);
+                if let Some(rare) = effects.rare() {
+                    self.log_rare(&mut queue, rare);
                 }
                 effects.deadline = queue.announce_deadline();
                 result
@@ -268,9 +291,6 @@ impl QueueHandle {
             self.place.write(&queue.gauges());
             (result, !had_failed && has_failed(&queue))
         };
-        self.count_dropped(Death::MaxLen, &effects.drops);
-        self.count_dropped(Death::Expired, &effects.expired);
-        self.count_dropped(Death::DeliveryLimit, &effects.over_limit);
         if fails {
             self.fail_moves();
             self.tell_watchers();
@@ -283,14 +303,8 @@ impl QueueHandle {
         if let Some(deadline) = effects.deadline {
             self.deferred.at(deadline, self);
         }
-        for (reader, from) in effects.browse_reads {
-            self.reads.request(self.clone(), from, Purpose::Browsing(reader));
-        }
-        if let Some(from) = effects.read_dead {
-            self.reads.request(self.clone(), from, Purpose::DeadLetters);
-        }
-        if !effects.ended.is_empty() {
-            self.deferred.tell(self, effects.ended);
+        if let Some(rare) = effects.take_rare() {
+            self.carry_out(*rare);
         }
         if effects.dead_letters && !self.is_deferred.swap(true, Ordering::AcqRel) {
             self.deferred.request(self);

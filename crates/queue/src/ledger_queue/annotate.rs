@@ -17,7 +17,7 @@ impl LedgerQueue {
         }
         let numbers = runs.iter().flat_map(|run| run.first..=run.last);
         for number in numbers.filter(|number| self.ledger.is_live(*number)) {
-            effects.annotated.push(self.annotations.add(number, added));
+            effects.rare_mut().annotated.push(self.annotations.add(number, added));
         }
     }
 

@@ -56,7 +56,7 @@ impl LedgerQueue {
             let Some(number) = self.ready_numbers().next(browser.next()) else { break };
             let Some(mut taken) = self.show(number, u64::from(left), &browser) else {
                 browser.wait(number);
-                effects.browse_reads.push((id, number));
+                effects.rare_mut().browse_reads.push((id, number));
                 break;
             };
             let size = taken.clip(bytes_left);

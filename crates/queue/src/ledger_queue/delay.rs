@@ -42,14 +42,14 @@ impl LedgerQueue {
     }
 
     fn delay(&mut self, run: DelayRun, failed: bool, effects: &mut Effects) {
-        let runs = if failed { &mut effects.attempts } else { &mut effects.returns };
+        let runs = if failed { &mut effects.rare_mut().attempts } else { &mut effects.rare_mut().returns };
         for number in run.first..=run.last {
             push_attempts(runs, number, self.attempts.come_back(number, failed));
         }
         self.ready.hand_back(run.last - run.first + 1, run.bytes);
         self.delayed.add(&run);
         if !is_planted(Bug::LoseTimers) {
-            effects.delayed.push(run);
+            effects.rare_mut().delayed.push(run);
         }
     }
 

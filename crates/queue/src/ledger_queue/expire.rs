@@ -142,7 +142,7 @@ impl LedgerQueue {
         } else {
             self.depart(number, number, bytes, Departure::Expired);
             self.release(number, number);
-            push_run(&mut effects.expired, run);
+            push_run(&mut effects.rare_mut().expired, run);
         }
         if self.ready.messages() == 0 {
             self.contents.spilled_from = None;

@@ -132,7 +132,7 @@ impl LedgerQueue {
             } else {
                 self.depart(number, number, bytes, Departure::Dropped);
                 self.release(number, number);
-                push_run(&mut effects.drops, run);
+                push_run(&mut effects.rare_mut().drops, run);
             }
         }
     }

@@ -29,14 +29,14 @@ impl LedgerQueue {
     pub(super) fn end_attempts(&mut self, run: &Run, effects: &mut Effects) {
         self.ready.hand_back(run.count(), run.bytes);
         for number in (run.first..=run.last).filter(|number| self.ledger.is_live(*number)) {
-            push_attempts(&mut effects.attempts, number, self.attempts.come_back(number, true));
+            push_attempts(&mut effects.rare_mut().attempts, number, self.attempts.come_back(number, true));
         }
         if self.has_dead_letters() {
             self.die(*run, Reason::DeliveryLimit, effects);
         } else if self.strict_compat {
             self.depart(run.first, run.last, run.bytes, Departure::Dropped);
             self.release(run.first, run.last);
-            push_run(&mut effects.over_limit, *run);
+            push_run(&mut effects.rare_mut().over_limit, *run);
         } else {
             self.park(run, effects);
         }
@@ -46,13 +46,13 @@ impl LedgerQueue {
         self.clock.forget(run.first, run.last);
         self.release(run.first, run.last);
         self.parked.add(run);
-        push_run(&mut effects.parked, *run);
+        push_run(&mut effects.rare_mut().parked, *run);
         while self.parked.len() > self.options.parked_max.unwrap_or(PARKED_MAX)
             && let Some(oldest) = self.parked.oldest()
         {
             for run in self.parked.remove(oldest..=oldest) {
                 self.depart(run.first, run.last, run.bytes, Departure::Dropped);
-                push_run(&mut effects.over_limit, run);
+                push_run(&mut effects.rare_mut().over_limit, run);
             }
         }
     }

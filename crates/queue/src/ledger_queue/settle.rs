@@ -137,7 +137,7 @@ impl LedgerQueue {
             let (attempts, logs) = (&mut self.attempts, self.rules.logs_attempts && run.durable);
             self.ready.put_back(run, &self.ledger, |number| match logs {
                 true => {
-                    let runs = if failed { &mut effects.attempts } else { &mut effects.returns };
+                    let runs = if failed { &mut effects.rare_mut().attempts } else { &mut effects.rare_mut().returns };
                     push_attempts(runs, number, attempts.come_back(number, failed));
                 }
                 false if failed => attempts.fail(number),

@@ -174,28 +174,29 @@ impl Bench {
         let result = call(queue, &mut effects);
         effects.deadline = queue.announce_deadline();
         effects.fire();
-        while !effects.ended.is_empty() {
-            effects.ended.tell();
+        let mut rare = effects.take_rare().unwrap_or_default();
+        while !rare.ended.is_empty() {
+            rare.ended.tell();
         }
         let mut caused = Vec::new();
-        let delayed: Vec<Run> = effects
+        let delayed: Vec<Run> = rare
             .delayed
             .iter()
             .map(|run| Run { first: run.first, last: run.last, bytes: run.bytes, durable: true })
             .collect();
-        let annotated: Vec<Run> = effects
+        let annotated: Vec<Run> = rare
             .annotated
             .iter()
             .map(|Annotated { number, .. }| Run { first: *number, last: *number, bytes: 0, durable: true })
             .collect();
         let logged = [
-            ("dropped", &effects.drops),
+            ("dropped", &rare.drops),
             ("settled", &effects.settled),
-            ("expired", &effects.expired),
-            ("parked", &effects.parked),
+            ("expired", &rare.expired),
+            ("parked", &rare.parked),
             ("delayed", &delayed),
             ("annotated", &annotated),
-            ("dropped at the limit", &effects.over_limit),
+            ("dropped at the limit", &rare.over_limit),
         ];
         for (what, runs) in logged {
             if !runs.is_empty() {
@@ -205,8 +206,8 @@ impl Bench {
         let signals = std::mem::take(&mut *self.link.0.lock().unwrap());
         caused.extend(signals.into_iter().map(|signal| self.signal(signal)));
         let read = effects.read.map(|from| (StoredRead::Delivery, from));
-        let browse = effects.browse_reads.iter().map(|(id, from)| (StoredRead::Browsing(*id), *from));
-        let dead = effects.read_dead.map(|from| (StoredRead::DeadLetters, from));
+        let browse = rare.browse_reads.iter().map(|(id, from)| (StoredRead::Browsing(*id), *from));
+        let dead = rare.read_dead.map(|from| (StoredRead::DeadLetters, from));
         for wanted in read.into_iter().chain(browse).chain(dead) {
             let reader = match wanted.0 {
                 StoredRead::Delivery => "to deliver".to_owned(),
