@@ -72,6 +72,11 @@ fn delayed_messages_are_listed_counted_and_survive_a_kill() {
 }
 
 #[test]
+fn dead_letters_are_kept_until_a_queue_takes_them() {
+    pika("kept_dead_letters");
+}
+
+#[test]
 fn get_purge_delete_and_exclusive_consumers_do_as_in_rabbitmq() {
     pika("calls");
 }

@@ -8,12 +8,13 @@
 //! a turn of its own, so a loop of exchanges doesn't keep a core busy.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 use leveret_log::Wait;
 use leveret_message::headers::Headers;
-use leveret_message::{BatchBuilder, DeadLetter, MessageRef, Reason, StoredMessage, deaths};
+use leveret_message::{Batch, BatchBuilder, DeadLetter, MessageRef, Reason, StoredMessage, deaths};
 use leveret_model::{DeadLetterOptions, QueueId};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{DeadRun, DeadTurn, QueueState};
@@ -28,6 +29,7 @@ use crate::registry::Snapshot;
 use crate::streams::Waiter;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Now;
+use crate::told::category;
 use crate::turn_budget::{ENQUEUE, QUEUE_RUN, TurnBudget};
 use crate::wait_for::WaitFor;
 
@@ -80,6 +82,9 @@ impl Broker {
 
     fn move_dead_letters(&self, core: usize, queue: &LocalQueue, now: Now) {
         let DeadTurn::Move(mut runs) = queue.dead_turn() else { return };
+        if queue.keeps_dead_letters() {
+            return self.move_kept_letters(core, queue, runs, now);
+        }
         let mut letters = Letters::new(self, queue, now);
         let is_whole = letters.push_runs(&mut runs);
         if letters.has_stopped_target() {
@@ -89,8 +94,40 @@ impl Broker {
         if !is_whole {
             queue.dead_turn_is(&runs);
         }
-        let reasons = runs.iter().map(|run| (run.reason, run.count)).collect();
-        self.go_on_moving(core, letters.moving(true, reasons), now);
+        self.go_on_moving(core, letters.moving(true, reasons_of(&runs)), now);
+    }
+
+    /// Moves dead letters that their queue keeps until others take them: the first ones, as far as they go to the same queues and
+    /// each of these has room.
+    fn move_kept_letters(&self, core: usize, queue: &LocalQueue, mut runs: Vec<DeadRun>, now: Now) {
+        let mut letters = Letters::new(self, queue, now);
+        letters.push_alike(&mut runs);
+        queue.dead_turn_is(&runs);
+        if letters.dropped > 0 {
+            return self.block(queue, Blocked::NoRoute, now);
+        }
+        if let Some(full) = letters.fit(&mut runs) {
+            return self.block(queue, full, now);
+        }
+        if letters.wide.is_none() {
+            // There may be room for fewer.
+            letters = Letters::new(self, queue, now);
+            letters.push_alike(&mut runs);
+            queue.dead_turn_is(&runs);
+        }
+        self.go_on_moving(core, letters.moving(true, reasons_of(&runs)), now);
+    }
+
+    /// No queue takes the dead letters of a turn now.
+    fn block(&self, queue: &LocalQueue, why: Blocked, now: Now) {
+        if queue.dead_blocked(now.monotonic) {
+            let info = queue.info();
+            let exchange = info.options.dead_letter.as_ref().map_or("", |options| &options.exchange);
+            tracing::warn!(
+                target: category::QUEUE, vhost = %info.vhost, queue = %info.name, exchange,
+                "dead letters wait, because {why}; they are tried again at most every 30 s"
+            );
+        }
     }
 
     fn move_refused(&self, core: usize, refused: Refused, now: Now) {
@@ -118,6 +155,9 @@ impl Broker {
         }
         if let Some(found) = moving.find_targets(&mut budget) {
             match found {
+                Found::Stopped if moving.queue.keeps_dead_letters() => {
+                    self.block(&moving.queue, Blocked::Full, now);
+                }
                 Found::Stopped => moving.queue.dead_stay(),
                 Found::Some => self.deferred.move_more(core, moving),
             }
@@ -133,7 +173,7 @@ impl Broker {
         }
         let mut group = moving.group.take().unwrap_or_else(|| Group::new(moving.queue.stream()));
         match self.reach_targets(&mut moving, &mut group, &mut budget, now) {
-            true => self.end_move(moving, group),
+            true => self.end_move(moving, group, now),
             false => {
                 moving.group = Some(group);
                 self.deferred.move_more(core, moving);
@@ -174,7 +214,8 @@ impl Broker {
                 }
                 let PublishedIn { accepted, ticket } =
                     target.publish_in(group, batch, 0, count, *persistent, now.monotonic);
-                moving.is_refused |= accepted < count && matches!(target.state(), QueueState::Failed(_));
+                let is_kept = moving.is_of_queue && moving.queue.keeps_dead_letters();
+                moving.is_refused |= accepted < count && (is_kept || matches!(target.state(), QueueState::Failed(_)));
                 if !ticket.is_nothing() {
                     self.streams.notify(ticket.into(), target.waiter());
                 }
@@ -188,7 +229,7 @@ impl Broker {
     }
 
     /// All targets have the dead letters: these leave their queue with the end of the group.
-    fn end_move(&self, moving: Box<Moving>, mut group: Group) {
+    fn end_move(&self, moving: Box<Moving>, mut group: Group, now: Now) {
         let Moving { queue, is_of_queue, is_refused, dropped, reasons, .. } = *moving;
         let mut has_moved = true;
         if is_of_queue && queue.state() != QueueState::Running {
@@ -196,7 +237,10 @@ impl Broker {
             has_moved = false;
         } else if is_of_queue && is_refused {
             // The failed target lacks them. Other targets may get them twice, but none is lost.
-            queue.dead_stay();
+            match queue.keeps_dead_letters() {
+                true => self.block(&queue, Blocked::Full, now),
+                false => queue.dead_stay(),
+            }
             has_moved = false;
         } else if is_of_queue {
             queue.moved(&mut group, dropped);
@@ -268,10 +312,97 @@ impl<'a> Letters<'a> {
 
     /// Adds a message. False if it has more targets than a turn has work for, and isn't the first one.
     fn push(&mut self, message: &MessageRef<'_>, reason: Reason, targets_max: usize) -> bool {
-        let Some(options) = self.options else {
+        let Some((letter, routes)) = self.make(message, reason) else {
             self.dropped += 1;
             return true;
         };
+        if routes.len() > targets_max {
+            let is_first = self.target_count + self.dropped as usize == 0;
+            if is_first {
+                self.push_wide(letter, routes);
+            }
+            return is_first;
+        }
+        let targets = self.targets_of(&letter, &routes);
+        self.target_count += targets.len();
+        if targets.is_empty() {
+            self.dropped += 1;
+            return true;
+        }
+        let persistent = is_persistent(&letter);
+        if self.persistent != persistent || !are_same(&self.targets, &targets) || self.builder.is_full() {
+            self.end_run();
+            self.targets = targets;
+            self.persistent = persistent;
+        }
+        self.builder.push_copy(&letter.message(0));
+        true
+    }
+
+    /// Adds the first messages of these runs that go to the same queues, or nowhere, and cuts the runs to them.
+    fn push_alike(&mut self, runs: &mut Vec<DeadRun>) {
+        for at in 0..runs.len() {
+            for taken in 0..runs[at].count {
+                let DeadRun { batch, index, reason, .. } = &runs[at];
+                let message = batch.message((index + taken) as usize);
+                if !self.push_if_alike(&message, *reason) {
+                    runs[at].count = taken;
+                    runs.truncate(at + usize::from(taken > 0));
+                    return self.end_run();
+                }
+            }
+        }
+        self.end_run();
+    }
+
+    /// Adds a message if it is the first one, or goes to the same queues as the ones before it.
+    fn push_if_alike(&mut self, message: &MessageRef<'_>, reason: Reason) -> bool {
+        let is_first = self.builder.is_empty() && self.dropped == 0 && self.wide.is_none();
+        if self.wide.is_some() || self.builder.is_full() {
+            return false;
+        }
+        let Some((letter, routes)) = self.make(message, reason) else { return false };
+        let targets_max = (self.broker.settings.turn_work_max / QUEUE_RUN).max(1) as usize;
+        if routes.len() > targets_max {
+            if is_first {
+                self.push_wide(letter, routes);
+            }
+            return is_first;
+        }
+        let (targets, persistent) = (self.targets_of(&letter, &routes), is_persistent(&letter));
+        if is_first {
+            (self.target_count, self.persistent) = (targets.len(), persistent);
+            self.targets = targets;
+        } else if self.persistent != persistent || !are_same(&self.targets, &targets) {
+            return false;
+        }
+        match self.targets.is_empty() {
+            true => self.dropped += 1,
+            false => self.builder.push_copy(&letter.message(0)),
+        }
+        true
+    }
+
+    /// Cuts the runs of messages that go to the same queues to those for which each of these has room. Returns why there are none.
+    fn fit(&self, runs: &mut Vec<DeadRun>) -> Option<Blocked> {
+        let (targets, _, batch) = self.runs.front().filter(|_| self.wide.is_none())?;
+        let count = batch.len() as u32;
+        let room = targets.iter().map(|target| target.has_room_for(batch, 0, count)).min().unwrap_or(0);
+        if room == 0 {
+            return Some(Blocked::Full);
+        }
+        let mut left = room;
+        runs.retain_mut(|run| {
+            run.count = run.count.min(left);
+            left -= run.count;
+            run.count > 0
+        });
+        None
+    }
+
+    /// The dead letter of a message, and the queues that it is routed to. `None` without an exchange.
+    fn make(&mut self, message: &MessageRef<'_>, reason: Reason) -> Option<(Batch, Routes)> {
+        let options = self.options?;
         let death = DeadLetter {
             queue: self.queue.info().name.as_bytes(),
             reason,
@@ -281,36 +412,22 @@ impl<'a> Letters<'a> {
         };
         self.letter.push_dead_letter(message, &death);
         let letter = self.letter.finish();
-        let persistent = letter.message(0).view().envelope.durable;
         let routes = self.route(&letter.message(0), &options.exchange);
-        if routes.len() > targets_max {
-            let is_first = self.target_count + self.dropped as usize == 0;
-            if is_first {
-                self.target_count = routes.len();
-                self.runs.push_back((Targets::new(), persistent, Arc::new(letter)));
-                self.wide = Some(Wide { queues: self.snapshot.queues.clone(), routes, next: 0 });
-            }
-            return is_first;
-        }
+        Some((letter, routes))
+    }
+
+    /// The queues among these that a dead letter goes to, each once.
+    fn targets_of(&self, letter: &Batch, routes: &Routes) -> Targets {
         let view = letter.message(0);
         let view = view.view();
-        // Routes contain each queue once.
-        let targets: Targets = routes.iter().filter_map(|id| target(&self.snapshot.queues, *id, &view)).collect();
-        self.target_count += targets.len();
-        if targets.is_empty() {
-            self.dropped += 1;
-            return true;
-        }
-        let same = self.persistent == persistent
-            && self.targets.len() == targets.len()
-            && self.targets.iter().zip(&targets).all(|(a, b)| a.is_same(b));
-        if !same || self.builder.is_full() {
-            self.end_run();
-            self.targets = targets;
-            self.persistent = persistent;
-        }
-        self.builder.push_copy(&letter.message(0));
-        true
+        routes.iter().filter_map(|id| target(&self.snapshot.queues, *id, &view)).collect()
+    }
+
+    /// Adds the first dead letter, which has more targets than a turn has work for.
+    fn push_wide(&mut self, letter: Batch, routes: Routes) {
+        self.target_count = routes.len();
+        self.runs.push_back((Targets::new(), is_persistent(&letter), Arc::new(letter)));
+        self.wide = Some(Wide { queues: self.snapshot.queues.clone(), routes, next: 0 });
     }
 
     /// The queues that a dead letter is routed to.
@@ -355,9 +472,37 @@ impl<'a> Letters<'a> {
     }
 }
 
+/// The reason why dead letters stay in their queue.
+#[derive(Debug, Clone, Copy)]
+enum Blocked {
+    NoRoute,
+    Full,
+}
+
+impl fmt::Display for Blocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoRoute => "their exchange isn't there, or routes them to no queue",
+            Self::Full => "a queue that they go to is full or has stopped",
+        })
+    }
+}
+
+fn reasons_of(runs: &[DeadRun]) -> Vec<(Reason, u32)> {
+    runs.iter().map(|run| (run.reason, run.count)).collect()
+}
+
+fn is_persistent(letter: &Batch) -> bool {
+    letter.message(0).view().envelope.durable
+}
+
+fn are_same(one: &Targets, other: &Targets) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.is_same(other))
+}
+
 /// The result of a search for targets that isn't over.
 enum Found {
-    /// A target has stopped: it would refuse the dead letter, which would be lost.
+    /// A target has stopped, or has no room for a dead letter that is kept: it would refuse it.
     Stopped,
     /// Some of them, as many as the turn allows.
     Some,
@@ -374,13 +519,18 @@ impl Moving {
                 return Some(Found::Some);
             }
             if let Some(queue) = target(queues, *id, &letter) {
-                if self.is_of_queue && matches!(queue.state(), QueueState::Failed(_)) {
+                let is_kept = self.is_of_queue && self.queue.keeps_dead_letters();
+                let is_stopped = matches!(queue.state(), QueueState::Failed(_));
+                if self.is_of_queue && is_stopped || is_kept && queue.has_room_for(batch, 0, 1) == 0 {
                     return Some(Found::Stopped);
                 }
                 targets.push(queue);
             }
             *next += 1;
             budget.spend(QUEUE_RUN);
+        }
+        if targets.is_empty() && self.is_of_queue && self.queue.keeps_dead_letters() {
+            return Some(Found::Stopped);
         }
         if targets.is_empty() {
             self.runs.clear();

@@ -266,6 +266,7 @@ impl Survivors for Offline {
                 parked: found.parked,
                 delayed: found.delayed,
                 annotations: found.annotations,
+                dying: found.dying,
             };
             self.messages += live.len();
             let state = kept.encode(next);

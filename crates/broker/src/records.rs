@@ -19,6 +19,9 @@ pub const CONTROL_DELAYED: u8 = 4;
 /// In a queue's log: annotations that consumers added to messages. Each as [`leveret_queue::Annotated::encode`] writes it.
 pub const CONTROL_ANNOTATED: u8 = 5;
 
+/// In a queue's log: dead letters that no queue takes. Runs as in [`leveret_queue::DyingRun::encode`].
+pub const CONTROL_DYING: u8 = 6;
+
 /// Bytes of a run of parked messages: first number, last number, body bytes of all.
 const PARKED_RUN_BYTES: usize = 24;
 

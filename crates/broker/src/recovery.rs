@@ -5,15 +5,15 @@ use leveret_message::stored;
 use leveret_model::{Model, QueueId};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
 use leveret_queue::{
-    Annotated, Annotations, AttemptRun, Attempts, DelayRun, Delayed, Departure, Expiry, Kept, KeptError, Ledger,
-    Parked, Priorities, References,
+    Annotated, Annotations, AttemptRun, Attempts, DelayRun, Delayed, Departure, Dying, DyingRun, Expiry, Kept,
+    KeptError, Ledger, Parked, Priorities, References,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use crate::records::{
-    CONTROL_ANNOTATED, CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_DELIVERED_BELOW, CONTROL_MODEL_COMMAND,
-    CONTROL_PARKED, decode_parked,
+    CONTROL_ANNOTATED, CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_DELIVERED_BELOW, CONTROL_DYING,
+    CONTROL_MODEL_COMMAND, CONTROL_PARKED, decode_parked,
 };
 use crate::shared_messages::RecoveredShared;
 
@@ -78,6 +78,7 @@ struct RecoveredLog {
     parked: Parked,
     delayed: Delayed,
     annotations: Annotations,
+    dying: Dying,
 }
 
 /// The state that is built from the replay of the log.
@@ -110,6 +111,7 @@ impl Recovered {
         log.attempts.keep(|number| log.ledger.is_live(number));
         log.parked.keep(|number| log.ledger.is_live(number));
         log.annotations.keep(|number| log.ledger.is_live(number));
+        log.dying.keep(|number| log.ledger.is_live(number));
         // A message that was delayed before it was parked isn't delayed any more.
         log.delayed.keep(|number| log.ledger.is_live(number) && !log.parked.contains(number));
         log.priorities.keep(|number| log.ledger.is_live(number));
@@ -123,6 +125,7 @@ impl Recovered {
             parked: log.parked,
             delayed: log.delayed,
             annotations: log.annotations,
+            dying: log.dying,
         }
     }
 
@@ -169,7 +172,7 @@ impl Replay for Recovered {
         }
         let ledger = Ledger::restore(state.next, &state.live, state.bytes);
         match Kept::decode(&state.state) {
-            Ok(Kept { expiry, references, attempts, priorities, parked, delayed, annotations }) => {
+            Ok(Kept { expiry, references, attempts, priorities, parked, delayed, annotations, dying }) => {
                 let log = RecoveredLog {
                     ledger,
                     delivered_below: 0,
@@ -180,6 +183,7 @@ impl Replay for Recovered {
                     parked,
                     delayed,
                     annotations,
+                    dying,
                 };
                 self.logs.insert(state.log, log);
             }
@@ -290,6 +294,12 @@ impl Replay for Recovered {
         {
             let annotations = &mut self.logs.entry(log).or_default().annotations;
             all.into_iter().for_each(|annotated| annotations.replay(annotated));
+        } else if log != LogId::METADATA
+            && kind == CONTROL_DYING
+            && let Some(runs) = DyingRun::decode(payload)
+        {
+            let dying = &mut self.logs.entry(log).or_default().dying;
+            runs.iter().for_each(|run| dying.add(run));
         } else {
             self.fail(RecoveryError::UnknownControl { log, kind });
         }

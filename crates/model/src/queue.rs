@@ -221,12 +221,14 @@ impl DelayedRetry {
 }
 
 /// Settings of dead-lettering.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadLetterOptions {
     /// Name of the exchange; empty for the default one. It needn't exist.
     pub exchange: Arc<str>,
     /// The routing key of dead letters; without one they keep their own.
     pub routing_key: Option<Arc<str>>,
+    /// Whether dead letters wait until queues take them, instead of being dropped: `x-dead-letter-strategy` = `at-least-once`.
+    pub at_least_once: bool,
 }
 
 /// The effective arguments of a queue: a function of its arguments (later also of policies).
@@ -267,7 +269,7 @@ impl QueueOptions {
         let queue_type = queue_arguments::queue_type(arguments);
         let delivery_limit = (queue_type == QueueType::Quorum).then_some(DELIVERY_LIMIT_DEFAULT);
         let mut options = QueueOptions { queue_type, delivery_limit, ..QueueOptions::default() };
-        let mut routing_key = None;
+        let (mut routing_key, mut at_least_once) = (None, false);
         for (key, value) in arguments.iter() {
             let limit = || value.as_int().and_then(|n| u64::try_from(n).ok());
             match key {
@@ -282,16 +284,20 @@ impl QueueOptions {
                 "x-durability" => options.durability = value.as_str().and_then(Durability::parse),
                 "x-overflow" => options.overflow = value.as_str().and_then(Overflow::parse).unwrap_or_default(),
                 "x-dead-letter-exchange" => {
-                    options.dead_letter = value
-                        .as_str()
-                        .map(|exchange| DeadLetterOptions { exchange: exchange.into(), routing_key: None });
+                    options.dead_letter = value.as_str().map(|exchange| DeadLetterOptions {
+                        exchange: exchange.into(),
+                        ..DeadLetterOptions::default()
+                    });
                 }
+                "x-dead-letter-strategy" => at_least_once = value.as_str() == Some("at-least-once"),
                 "x-dead-letter-routing-key" => routing_key = value.as_str().map(Into::into),
                 _ => {}
             }
         }
         if let Some(dead_letter) = &mut options.dead_letter {
             dead_letter.routing_key = routing_key;
+            // RabbitMQ takes the argument for quorum queues only.
+            dead_letter.at_least_once = at_least_once && queue_type == QueueType::Quorum;
         }
         if queue_type == QueueType::Quorum {
             options.delayed_retry = DelayedRetry::effective(arguments);

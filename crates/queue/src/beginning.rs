@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::Nanos;
 use crate::annotations::Annotations;
 use crate::attempts::Attempts;
+use crate::blocked_letters::Dying;
 use crate::contents::MemoryBudget;
 use crate::delayed::Delayed;
 use crate::expiry::Expiry;
@@ -32,6 +33,8 @@ pub struct Recovered {
     pub delayed: Delayed,
     /// The annotations that consumers added to them.
     pub annotations: Annotations,
+    /// The dying ones among them: dead letters that no queue takes.
+    pub dying: Dying,
     /// Their priorities.
     pub priorities: Priorities,
 }

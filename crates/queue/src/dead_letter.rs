@@ -9,8 +9,12 @@ use std::sync::Arc;
 
 use leveret_message::{Batch, Reason};
 
+use crate::Nanos;
+use crate::blocked_letters::BlockedLetters;
 use crate::contents::Contents;
+use crate::dying_run::DyingRun;
 use crate::effects::{Effects, Run, push_run};
+use crate::limits::Length;
 
 /// Maximum number of messages that one turn moves.
 pub const TURN_MESSAGES_MAX: u32 = 256;
@@ -77,13 +81,31 @@ pub(crate) struct DeadLetters {
     taken_bytes: VecDeque<(u64, u64)>,
     /// Body bytes of the durable messages in `waiting`; a single run may have a wrong size.
     durable_bytes: u64,
-    /// Number of messages moved so far.
+    /// Number of messages so far that were moved, or found to be blocked.
     moved: u64,
+    blocked: BlockedLetters,
 }
 
 impl DeadLetters {
+    /// Dead letters that recovery found to be blocked.
+    pub(crate) fn recovered(runs: Vec<DyingRun>, now: Nanos) -> Self {
+        let mut dead = Self::default();
+        let has_some = !runs.is_empty();
+        runs.into_iter().for_each(|run| dead.blocked.push(run));
+        if has_some {
+            dead.blocked.tried(now);
+        }
+        dead
+    }
+
+    /// Number of messages in flight: without those that no queue takes now.
     pub(crate) fn len(&self) -> u64 {
         self.messages
+    }
+
+    /// Number and body bytes of all durable messages, in flight or blocked.
+    pub(crate) fn length(&self) -> Length {
+        Length { messages: self.messages, bytes: self.durable_bytes } + self.blocked.length()
     }
 
     fn push(&mut self, dead: Dead) {
@@ -114,7 +136,8 @@ impl DeadLetters {
         self.waiting.retain(|dead| dead.run.durable);
         self.waiting.iter_mut().for_each(|dead| dead.body = None);
         let (waiting, durable_bytes) = (std::mem::take(&mut self.waiting), self.durable_bytes);
-        *self = Self { waiting, durable_bytes, ..Self::default() };
+        let blocked = std::mem::take(&mut self.blocked);
+        *self = Self { waiting, durable_bytes, blocked, ..Self::default() };
     }
 
     /// Body bytes of the next `count` messages that are being moved.
@@ -248,6 +271,68 @@ impl DeadLetters {
     /// The messages of the last turn were moved. Returns the runs of durable messages, which have to be logged.
     pub(crate) fn moved(&mut self, effects: &mut Effects) -> Vec<Run> {
         let mut logged = Vec::new();
+        self.leave(effects, |dying| push_run(&mut logged, dying.run()));
+        self.blocked.progress();
+        logged
+    }
+
+    /// No queue takes the messages of the last turn now. Returns the runs of durable messages, which have to be logged.
+    pub(crate) fn block(&mut self, now: Nanos, effects: &mut Effects) -> Vec<DyingRun> {
+        let mut runs = Vec::new();
+        self.leave(effects, |dying| runs.push(dying));
+        runs.iter().for_each(|dying| self.blocked.push(*dying));
+        self.blocked.tried(now);
+        runs
+    }
+
+    /// Tries blocked messages again if it is time. Returns whether there are some.
+    pub(crate) fn retry(&mut self, now: Nanos) -> bool {
+        let runs = self.blocked.retry(now, u64::from(TURN_MESSAGES_MAX));
+        let has_some = !runs.is_empty();
+        for dying in runs {
+            self.durable_bytes += dying.bytes;
+            // Behind the others: answers wait for a number of messages that leave.
+            self.push(Dead { run: dying.run(), reason: dying.reason, body: None });
+        }
+        has_some
+    }
+
+    /// Number of messages that no queue takes now.
+    pub(crate) fn blocked(&self) -> u64 {
+        self.blocked.length().messages
+    }
+
+    /// See [`BlockedLetters::announce`].
+    pub(crate) fn announce(&mut self) -> Option<Nanos> {
+        self.blocked.announce()
+    }
+
+    /// Removes all that aren't being moved. Returns their runs.
+    pub(crate) fn purge(&mut self) -> Vec<Run> {
+        let mut runs: Vec<Run> = self.blocked.take_all().into_iter().map(|dying| dying.run()).collect();
+        let mut stay = self.taken;
+        let waiting = std::mem::take(&mut self.waiting);
+        for mut dead in waiting {
+            let mut gone = dead.run;
+            if stay > 0 {
+                dead.run.last = dead.run.last.min(dead.run.first + stay - 1);
+                stay -= dead.run.count();
+                gone.first = dead.run.last + 1;
+                self.waiting.push_back(dead);
+            }
+            if gone.first <= gone.last {
+                self.messages -= gone.count();
+                runs.push(gone);
+            }
+        }
+        self.kept_bytes = 0;
+        self.durable_bytes = self.taken_bytes.iter().map(|(_, bytes)| bytes).sum();
+        self.loaded.clear();
+        runs
+    }
+
+    /// Takes the messages of the last turn out, and passes the durable ones on.
+    fn leave(&mut self, effects: &mut Effects, mut passed: impl FnMut(DyingRun)) {
         // After a deletion or failure nothing is left.
         let mut left = std::mem::take(&mut self.taken);
         self.messages -= left;
@@ -272,7 +357,7 @@ impl DeadLetters {
             }
             if gone.durable {
                 self.durable_bytes = self.durable_bytes.saturating_sub(gone.bytes);
-                push_run(&mut logged, gone);
+                passed(DyingRun::of(gone, dead.reason));
             } else {
                 let cost = gone.bytes + MESSAGE_BYTES * gone.count();
                 self.volatile_bytes = self.volatile_bytes.saturating_sub(cost);
@@ -283,7 +368,6 @@ impl DeadLetters {
             self.loaded.clear();
         }
         effects.dead_letters = next.is_some();
-        logged
     }
 
     /// The messages of the last turn stay where they are, on disk if they came from there.
@@ -293,10 +377,11 @@ impl DeadLetters {
         self.loaded.clear();
     }
 
-    /// The waiting durable messages, and their body bytes.
-    pub(crate) fn durable(&self) -> (impl Iterator<Item = &Run>, u64) {
-        let runs = self.waiting.iter().map(|dead| &dead.run).filter(|run| run.durable);
-        (runs, self.durable_bytes)
+    /// The durable messages, and their body bytes.
+    pub(crate) fn durable(&self) -> (impl Iterator<Item = DyingRun>, u64) {
+        let waiting = self.waiting.iter().filter(|dead| dead.run.durable);
+        let waiting = waiting.map(|dead| DyingRun::of(dead.run, dead.reason));
+        (waiting.chain(self.blocked.iter().copied()), self.durable_bytes + self.blocked.length().bytes)
     }
 
     /// The waiting durable messages that expired.

@@ -10,6 +10,7 @@ use crate::annotations::Annotated;
 use crate::attempts::{AttemptCounts, AttemptRun};
 use crate::consumer_id::ConsumerId;
 use crate::delay_run::DelayRun;
+use crate::dying_run::DyingRun;
 
 /// A run of consecutive numbers that leave the queue together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,6 +223,8 @@ pub struct RareEffects {
     pub annotated: Vec<Annotated>,
     /// Messages that came back and wait for a time: to be logged as delayed.
     pub delayed: Vec<DelayRun>,
+    /// Dead letters that no queue takes now: to be logged as dying.
+    pub dying: Vec<DyingRun>,
     /// Messages beyond a delivery limit, or too many parked ones: to be logged as dropped.
     pub over_limit: Vec<Run>,
     /// Messages that expired: to be logged as expired.
@@ -243,6 +246,7 @@ impl RareEffects {
             && self.parked.is_empty()
             && self.delayed.is_empty()
             && self.annotated.is_empty()
+            && self.dying.is_empty()
             && self.over_limit.is_empty()
             && self.browse_reads.is_empty()
             && self.read_dead.is_none()

@@ -7,20 +7,24 @@
 //! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches, then the content of version 3 or nothing |
 //! | 5 | as 3, with a scale of its own for each chunk of times |
 //! | 4 | 1 byte version, two tallies (how often messages came back, how often that counted as failed), priorities, parked messages, then the content of version 2, 3 or 5, or nothing |
-//! | 6 | as 4, with delayed messages and added annotations behind the parked messages |
+//! | 6 | as 4, with delayed messages, added annotations and dying messages behind the parked messages |
 //!
 //! A tally is 4 bytes length of a set, the set of messages counted once (portable 64-bit roaring), 4 bytes number of others, and
 //! 8 bytes number and 4 bytes count of each. Priorities are 1 byte number of priorities, and for each 1 byte priority, 4 bytes
 //! length of a set, and the set of messages. Parked messages are 4 bytes number of messages, and for each 8 bytes number and 4
 //! bytes length of its body. Delayed messages are 4 bytes number of chunks, and chunks of [`crate::times`]. Added
-//! annotations are 4 bytes number of messages, and for each 8 bytes number, 4 bytes length, and a map of AMQP 1.0. A stretch is its first number, its last number, and the number of its first message in the shared log.
+//! annotations are 4 bytes number of messages, and for each 8 bytes number, 4 bytes length, and a map of AMQP 1.0. Dying messages
+//! are 4 bytes number of runs, and runs of [`crate::DyingRun::encode`]. A stretch is its first number, its last number,
+//! and the number of its first message in the shared log.
 
 use roaring::RoaringTreemap;
 use thiserror::Error;
 
 use crate::annotations::Annotations;
 use crate::attempts::Attempts;
+use crate::blocked_letters::Dying;
 use crate::delayed::Delayed;
+use crate::dying_run::DyingRun;
 use crate::expiry::{Expiry, ExpiryStateError};
 use crate::number_set::NumberSet;
 use crate::parked::Parked;
@@ -49,6 +53,8 @@ pub struct Kept {
     pub delayed: Delayed,
     /// The annotations that consumers added to them.
     pub annotations: Annotations,
+    /// The dying ones among them: dead letters that no queue takes.
+    pub dying: Dying,
     /// Their priorities.
     pub priorities: Priorities,
 }
@@ -75,7 +81,8 @@ impl Kept {
     pub fn decode(bytes: &[u8]) -> Result<Self, KeptError> {
         let length = bytes.len();
         let (mut attempts, mut priorities) = <(Attempts, Priorities)>::default();
-        let (mut parked, mut delayed, mut annotations) = <(Parked, Delayed, Annotations)>::default();
+        let (mut parked, mut delayed) = <(Parked, Delayed)>::default();
+        let (mut annotations, mut dying) = <(Annotations, Dying)>::default();
         let (mut references, mut rest) = (References::default(), bytes);
         if let Some((&version @ (QUORUM | QUORUM_UNDELAYED), bytes)) = rest.split_first() {
             (attempts, rest) = Attempts::decode(bytes).ok_or(KeptError::Quorum(length))?;
@@ -84,12 +91,22 @@ impl Kept {
             if version == QUORUM {
                 (delayed, rest) = Delayed::decode(rest).ok_or(KeptError::Quorum(length))?;
                 (annotations, rest) = Annotations::decode(rest).ok_or(KeptError::Quorum(length))?;
+                (dying, rest) = Dying::decode(rest).ok_or(KeptError::Quorum(length))?;
             }
         }
         if let Some((&REFERENCES, bytes)) = rest.split_first() {
             (references, rest) = References::decode(bytes).ok_or(KeptError::References(length))?;
         }
-        Ok(Self { expiry: Expiry::decode(rest)?, references, attempts, parked, delayed, annotations, priorities })
+        Ok(Self {
+            expiry: Expiry::decode(rest)?,
+            references,
+            attempts,
+            parked,
+            delayed,
+            annotations,
+            dying,
+            priorities,
+        })
     }
 }
 
@@ -97,7 +114,12 @@ impl Kept {
     /// Encodes the state of a queue whose numbers are below `next`, for a checkpoint.
     pub fn encode(&self, next: u64) -> Vec<u8> {
         let levels = self.priorities.0.iter().map(|(priority, numbers)| (*priority, numbers));
-        let quorum = encode_quorum(&self.attempts, levels, (&self.parked, &self.delayed), &self.annotations);
+        let quorum = encode_quorum(
+            &self.attempts,
+            levels,
+            (&self.parked, &self.delayed),
+            (&self.annotations, &self.dying.runs()),
+        );
         encode(quorum, &self.references, next, self.expiry.encode(&RoaringTreemap::new()))
     }
 }
@@ -107,11 +129,12 @@ pub(crate) fn encode_quorum<'a>(
     attempts: &Attempts,
     levels: impl Iterator<Item = (u8, &'a NumberSet)>,
     (parked, delayed): (&Parked, &Delayed),
-    annotations: &Annotations,
+    (annotations, dying): (&Annotations, &[DyingRun]),
 ) -> Vec<u8> {
     let mut levels = levels.peekable();
     let mut out = Vec::new();
     let has_some = !attempts.is_empty() || !parked.is_empty() || !delayed.is_empty() || !annotations.is_empty();
+    let has_some = has_some || !dying.is_empty();
     if has_some || levels.peek().is_some() {
         out.push(QUORUM);
         attempts.encode(&mut out);
@@ -119,6 +142,7 @@ pub(crate) fn encode_quorum<'a>(
         parked.encode(&mut out);
         delayed.encode(&mut out);
         annotations.encode(&mut out);
+        Dying::encode(dying, &mut out);
     }
     out
 }
@@ -211,8 +235,8 @@ mod tests {
         kept.expiry.expires(4, 1_700_000_010_000, 77);
         let (now, expiry) = (kept.encode(6), kept.expiry.encode(&RoaringTreemap::new()));
         let quorum = &now[..now.len() - expiry.len()];
-        // Behind the parked messages there were no numbers of chunks and annotated messages.
-        let mut older = quorum[..quorum.len() - 8].to_vec();
+        // Behind the parked messages there were no numbers of chunks, annotated messages and dying runs.
+        let mut older = quorum[..quorum.len() - 12].to_vec();
         older[0] = QUORUM_UNDELAYED;
         older.extend_from_slice(&expiry);
         let again = Kept::decode(&older).unwrap();

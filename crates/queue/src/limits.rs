@@ -64,6 +64,24 @@ pub(crate) fn acceptable(
     count
 }
 
+/// Number of messages, out of `count` from `index` on, that a queue of this length accepts up to twice its limit.
+pub(crate) fn acceptable_twice(
+    options: &QueueOptions,
+    mut length: Length,
+    batch: &Batch,
+    (index, count): (u32, u32),
+) -> u32 {
+    let exceeds = |length: u64, limit: Option<u64>| limit.is_some_and(|limit| length > limit.saturating_mul(2));
+    for accepted in 0..count {
+        length.messages += 1;
+        length.bytes += u64::from(batch.body_length((index + accepted) as usize));
+        if exceeds(length.messages, options.max_length) || exceeds(length.bytes, options.max_length_bytes) {
+            return accepted;
+        }
+    }
+    count
+}
+
 /// Messages that a length limit refused.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {

@@ -293,6 +293,17 @@ impl Queue {
         pass!(self, queue => queue.dead_stay());
     }
 
+    /// No queue takes the messages of the last turn now. If this queue keeps them until one does, they are tried again later.
+    /// Returns whether these are the first since one was moved.
+    pub fn dead_blocked(&mut self, now: Nanos, effects: &mut Effects) -> bool {
+        pass!(self, queue => queue.dead_blocked(now, effects))
+    }
+
+    /// Number of these messages, from `index` on, that its limits allow at the moment.
+    pub fn has_room_for(&self, batch: &Batch, index: u32, count: u32) -> u32 {
+        pass!(self, queue => queue.acceptable(batch, index, count))
+    }
+
     /// A publisher is held back for this reason.
     pub fn publisher_held(&mut self, reason: WaitReason, now: Nanos) {
         pass!(self, queue => queue.publisher_held(reason, now));

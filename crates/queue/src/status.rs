@@ -60,6 +60,10 @@ pub struct QuorumStatus {
     pub parked: u64,
     /// Their body bytes.
     pub parked_bytes: u64,
+    /// Dead letters that are kept until queues take them.
+    pub dying: u64,
+    /// Their body bytes.
+    pub dying_bytes: u64,
     /// Messages that came back and wait for a time.
     pub delayed: u64,
     /// Their body bytes.

@@ -20,7 +20,8 @@ impl Link for Nobody {
 }
 
 fn queue(dead_letters: bool) -> Queue {
-    let dead_letter = dead_letters.then(|| DeadLetterOptions { exchange: "dlx".into(), routing_key: None });
+    let dead_letter =
+        dead_letters.then(|| DeadLetterOptions { exchange: "dlx".into(), ..DeadLetterOptions::default() });
     let options = QueueOptions { dead_letter, ..QueueOptions::default() };
     Queue::new(options, true, Recovered::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
 }

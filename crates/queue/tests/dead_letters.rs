@@ -21,7 +21,7 @@ impl Link for Nobody {
 }
 
 fn queue(max_length: Option<u64>) -> Queue {
-    let dead_letter = Some(DeadLetterOptions { exchange: "dlx".into(), routing_key: None });
+    let dead_letter = Some(DeadLetterOptions { exchange: "dlx".into(), ..DeadLetterOptions::default() });
     let options = QueueOptions { max_length, overflow: Overflow::DropHead, dead_letter, ..QueueOptions::default() };
     Queue::new(options, true, Recovered::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
 }

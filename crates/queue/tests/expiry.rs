@@ -294,7 +294,7 @@ fn times_survive_a_restart() {
 
 #[test]
 fn expired_messages_that_have_not_moved_are_due_after_a_restart() {
-    let dead_letter = Some(DeadLetterOptions { exchange: "x".into(), routing_key: None });
+    let dead_letter = Some(DeadLetterOptions { exchange: "x".into(), ..DeadLetterOptions::default() });
     let options = QueueOptions { dead_letter, ..QueueOptions::default() };
     let mut rig = Rig::with_options(options.clone());
     let batch = rig.batch(&[None, Some(1_000)], true, 10);

@@ -390,6 +390,51 @@ def delayed_messages():
     equal(http("GET", "queues/%2F/missing/delayed")[0], 404, "a queue that isn't there")
 
 
+def kept_dead_letters():
+    connection = connect()
+    channel = confirming(connection)
+    exchange = f"{prefix}.dlx"
+    arguments = {"x-dead-letter-exchange": exchange, "x-dead-letter-strategy": "at-least-once"}
+    name = queue(channel, {**arguments, "x-max-length": 3, "x-overflow": "reject-publish"})
+    publish(channel, name, "one", "two", "three")
+    # Without its exchange a dead letter goes nowhere.
+    for _ in range(2):
+        channel.basic_reject(fetch(channel, name)[0], requeue=False)
+    keys = ("messages", "messages_ready", "messages_dlx", "message_bytes_dlx")
+    shown = lambda: [http("GET", f"queues/%2F/{name}")[1][key] for key in keys]
+    eventually(shown, [3, 1, 2, 6], ", ".join(keys))
+    try:
+        publish(channel, name, "four")
+        raise Failure("a publish beyond the limit was confirmed")
+    except exceptions.NackError:
+        pass
+    # What is on disk of it is flushed at the latest with what is published after it.
+    publish(channel, queue(channel, name="other"), "x")
+    equal(ask("ready kill"), "go", "control")
+    eventually(shown, [3, 1, 2, 6], "after a kill")
+    # A target with room for one, then for the other.
+    channel = confirming(connect())
+    target = f"{prefix}.target"
+    channel.queue_declare(target, durable=True, arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
+    channel.exchange_declare(exchange, "fanout", durable=True)
+    channel.queue_bind(target, exchange)
+    eventually(lambda: ready(channel, target), 1, "the first dead letter")
+    eventually(shown, [2, 1, 1, 3], "one waits")
+    tag, _, _, body = fetch(channel, target)
+    channel.basic_ack(tag)
+    equal(body, "one", "the first dead letter")
+    eventually(lambda: ready(channel, target), 1, "the second dead letter")
+    tag, _, headers, body = fetch(channel, target)
+    channel.basic_ack(tag)
+    equal((body, headers["x-first-death-reason"]), ("two", "rejected"), "the second one")
+    eventually(shown, [1, 1, 0, 0], "all have moved")
+    channel.queue_delete(target)
+    channel.basic_reject(fetch(channel, name)[0], requeue=False)
+    eventually(shown, [1, 0, 1, 5], "one more waits")
+    equal(channel.queue_purge(name).method.message_count, 1, "a purge takes it, too")
+    equal(shown(), [0, 0, 0, 0], "after a purge")
+
+
 def calls():
     connection = connect()
     channel = confirming(connection)

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use leveret_log::SettleReason;
 use leveret_message::{Batch, Reason};
 use leveret_model::Overflow;
-use leveret_queue::{ConsumerId, DeadRun, DeadTurn, Departure, Place, Placement, Queue, Run};
+use leveret_queue::{ConsumerId, DeadRun, DeadTurn, Departure, Place, Placement, Queue, QueueState, Run};
 
 use super::{QueueHandle, Waiting, durable_ranges, reason_of};
 use crate::deferred::Refused;
@@ -117,6 +117,30 @@ impl QueueHandle {
     pub(crate) fn dead_stay(self: &Arc<Self>) {
         self.with(|queue, _| queue.dead_stay());
         self.fail_moves();
+    }
+
+    /// Whether its dead letters wait until queues take them.
+    pub(crate) fn keeps_dead_letters(&self) -> bool {
+        self.info.options.dead_letter.as_ref().is_some_and(|options| options.at_least_once)
+    }
+
+    /// No queue takes the messages of the last turn now: they are tried again later. Answers that wait for the move wait for the
+    /// record of that instead. Returns whether these are the first since one was moved.
+    pub(crate) fn dead_blocked(self: &Arc<Self>, now: Nanos) -> bool {
+        let is_first = self.with(|queue, effects| queue.dead_blocked(now, effects)).unwrap_or(false);
+        let (_, left) = self.inner.lock().dead_letters();
+        self.moved_in(self.last_record.get(), self.moves.through(left));
+        is_first
+    }
+
+    /// Number of these messages that its limits allow at the moment: none if it has stopped, all if it is gone.
+    pub(crate) fn has_room_for(&self, batch: &Batch, index: u32, count: u32) -> u32 {
+        let queue = self.inner.lock();
+        match queue.state() {
+            QueueState::Running => queue.has_room_for(batch, index, count),
+            QueueState::Failed(_) => 0,
+            QueueState::Deleted => count,
+        }
     }
 
     /// The messages of the last turn were moved as part of a group, except `dropped`, which were routed nowhere.

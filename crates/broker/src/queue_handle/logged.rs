@@ -1,11 +1,13 @@
 //! Records of what happened to a queue's messages, appended under its lock.
 
 use leveret_log::{SettleReason, Wait};
-use leveret_queue::{Annotated, AttemptRun, DelayRun, Queue, Run, WaitReason};
+use leveret_queue::{Annotated, AttemptRun, DelayRun, DyingRun, Queue, Run, WaitReason};
 
 use super::{QueueHandle, RECORD_RUNS_MAX, durable_ranges};
 use crate::planted::{Bug, is_planted};
-use crate::records::{CONTROL_ANNOTATED, CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_PARKED, encode_parked};
+use crate::records::{
+    CONTROL_ANNOTATED, CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_DYING, CONTROL_PARKED, encode_parked,
+};
 use crate::streams::Record;
 use crate::ticket::Ticket;
 
@@ -50,6 +52,13 @@ impl QueueHandle {
     pub(super) fn log_delayed(&self, runs: &[DelayRun]) {
         if !runs.is_empty() && self.stream.publish_wait() != WaitReason::DiskFull {
             self.log_control(CONTROL_DELAYED, runs, DelayRun::encode);
+        }
+    }
+
+    /// Logs that no queue takes dead letters. On a full disk that stays in memory, as counts do.
+    pub(super) fn log_dying(&self, runs: &[DyingRun]) {
+        if !runs.is_empty() && self.stream.publish_wait() != WaitReason::DiskFull {
+            self.log_control(CONTROL_DYING, runs, DyingRun::encode);
         }
     }
 

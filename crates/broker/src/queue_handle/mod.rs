@@ -15,8 +15,8 @@ use leveret_model::{Durability, Queue as QueueInfo, QueueType};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace, Link,
-    NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, RareEffects, Recovered, Rejection, Run, Signal, StoredRead,
-    Surroundings, Taken, TurnEnd, WaitReason, Watermarks, push_run,
+    NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, RareEffects, Recovered, Rejection, Run, Signal,
+    StoredRead, Surroundings, Taken, TurnEnd, WaitReason, Watermarks, push_run,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -229,8 +229,10 @@ impl QueueHandle {
     /// Logs effects that few calls have.
     #[cold]
     fn log_rare(&self, queue: &mut Queue, rare: &RareEffects) {
-        let drops = [(&rare.drops, SettleReason::Dropped), (&rare.expired, SettleReason::Expired)];
-        for (runs, reason) in drops.into_iter().filter(|(runs, _)| !runs.is_empty()) {
+        let RareEffects { drops, expired, over_limit, .. } = rare;
+        let gone =
+            [(drops, SettleReason::Dropped), (expired, SettleReason::Expired), (over_limit, SettleReason::Dropped)];
+        for (runs, reason) in gone {
             self.log_settles(queue, runs, reason, Wait::Lazy);
         }
         self.log_annotated(&rare.annotated);
@@ -240,9 +242,7 @@ impl QueueHandle {
         }
         self.log_parked(&rare.parked);
         self.log_delayed(&rare.delayed);
-        if !rare.over_limit.is_empty() {
-            self.log_settles(queue, &rare.over_limit, SettleReason::Dropped, Wait::Lazy);
-        }
+        self.log_dying(&rare.dying);
     }
 
     /// Carries out effects that few calls have, without the lock.

@@ -132,6 +132,11 @@ impl QueueRef {
         pass!(self, queue => queue.publish_in(group, batch, index, count, persistent, now))
     }
 
+    /// Number of these messages that its limits allow at the moment: none if it has stopped.
+    pub(crate) fn has_room_for(&self, batch: &Batch, index: u32, count: u32) -> u32 {
+        pass!(self, queue => queue.has_room_for(batch, index, count))
+    }
+
     /// Applies all messages that are durable, or written if that is enough for this queue.
     pub fn apply(&self) {
         pass!(self, queue => queue.apply());

@@ -48,7 +48,7 @@ impl Fixture {
         let (log, _) =
             leveret_log::recover(&disk, Options::default(), &mut Recovered::default(), 0).expect("an empty disk");
         let commit = Arc::new(LocalStream::new(StreamId::LOCAL, log));
-        let dead_letter = Some(DeadLetterOptions { exchange: "dlx".into(), routing_key: None });
+        let dead_letter = Some(DeadLetterOptions { exchange: "dlx".into(), ..DeadLetterOptions::default() });
         let options = QueueOptions { dead_letter, ..QueueOptions::default() };
         let info = Queue {
             id: ID,

@@ -144,6 +144,8 @@ fn make_quorum(body: &mut Map<String, Value>, status: &QuorumStatus, options: &Q
         "delayed_retry": delayed_retry(options.delayed_retry),
         "messages_delayed": status.delayed,
         "delayed_bytes": status.delayed_bytes,
+        "messages_dlx": status.dying,
+        "message_bytes_dlx": status.dying_bytes,
         "parked": status.parked,
         "parked_bytes": status.parked_bytes,
     });
@@ -158,9 +160,9 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value
     let counts = &status.conservation;
     let quorum = status.quorum.clone().unwrap_or_default();
     let remaining = status.ready + status.unacknowledged + quorum.delayed;
-    let bytes = status.ready_bytes + status.unacknowledged_bytes + quorum.delayed_bytes;
+    let bytes = status.ready_bytes + status.unacknowledged_bytes + quorum.delayed_bytes + quorum.dying_bytes;
     let mut body = declared(api, queue);
-    put(&mut body, "messages", remaining, rates.ready() + rates.unacknowledged());
+    put(&mut body, "messages", remaining + quorum.dying, rates.ready() + rates.unacknowledged());
     put(&mut body, "messages_ready", status.ready, rates.ready());
     put(&mut body, "messages_unacknowledged", status.unacknowledged, rates.unacknowledged());
     let in_memory_ready = status.in_memory.min(status.ready);

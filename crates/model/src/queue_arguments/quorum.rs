@@ -12,7 +12,7 @@ pub(super) const TABLE: Table = Table {
         ("x-consumer-timeout", State::NotYet(|_| true)),
         ("x-dead-letter-exchange", State::Working),
         ("x-dead-letter-routing-key", State::Working),
-        ("x-dead-letter-strategy", State::NotYet(|value| value.as_str() == Some("at-least-once"))),
+        ("x-dead-letter-strategy", State::Working),
         ("x-delayed-retry-max", State::Working),
         ("x-delayed-retry-min", State::Working),
         ("x-delayed-retry-type", State::Working),
@@ -169,7 +169,7 @@ mod tests {
             ("x-delivery-limit", Value::from("5"), true),
             ("x-delivery-limit", Value::Void, true),
             ("x-dead-letter-strategy", Value::from("at-most-once"), true),
-            ("x-dead-letter-strategy", Value::from("at-least-once"), false),
+            ("x-dead-letter-strategy", Value::from("at-least-once"), true),
             ("x-delayed-retry-type", Value::from("none"), true),
             ("x-delayed-retry-type", Value::from("all"), true),
             ("x-delayed-retry-min", Value::from("a"), true),
@@ -194,8 +194,6 @@ mod tests {
     #[test]
     fn values_whose_effect_is_missing_are_known() {
         let missing = |key: &str, value: Value| matches!(TABLE.state(key), Some(State::NotYet(asks)) if asks(&value));
-        assert!(missing("x-dead-letter-strategy", Value::from("at-least-once")));
-        assert!(!missing("x-dead-letter-strategy", Value::from("at-most-once")));
         assert!(missing("x-consumer-timeout", Value::Int(1000)));
         assert!(missing("x-consumer-disconnected-timeout", Value::Int(1000)));
     }

@@ -61,7 +61,9 @@ impl LedgerQueue {
         let quorum = match self.rules.logs_attempts {
             true => {
                 let set_aside = (&self.parked, &self.delayed);
-                kept::encode_quorum(&self.attempts, self.ready.priorities(), set_aside, &self.annotations)
+                let dying: Vec<_> =
+                    self.keeps_dead_letters().then(|| self.dead.durable().0).into_iter().flatten().collect();
+                kept::encode_quorum(&self.attempts, self.ready.priorities(), set_aside, (&self.annotations, &dying))
             }
             false => Vec::new(),
         };

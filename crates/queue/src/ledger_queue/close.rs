@@ -15,6 +15,7 @@ impl LedgerQueue {
             return Err(NotDeleted::InUse);
         }
         let messages = self.ready.messages() + self.pending.length().messages + self.parked.len() + self.delayed.len();
+        let messages = messages + self.kept_dead_letters().messages;
         if condition.empty && messages > 0 {
             return Err(NotDeleted::NotEmpty);
         }

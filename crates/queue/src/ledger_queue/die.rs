@@ -11,11 +11,22 @@ use crate::dead_letter::{DeadRun, DeadTurn};
 use crate::effects::{Effects, Run};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
+use crate::limits::Length;
 
 impl LedgerQueue {
     /// Whether messages that die here go to an exchange.
     pub(super) fn has_dead_letters(&self) -> bool {
         self.options.dead_letter.is_some()
+    }
+
+    /// Whether its dead letters wait until queues take them, instead of being dropped.
+    pub(super) fn keeps_dead_letters(&self) -> bool {
+        self.options.dead_letter.as_ref().is_some_and(|dead_letter| dead_letter.at_least_once)
+    }
+
+    /// The dead letters that it keeps until queues take them.
+    pub(super) fn kept_dead_letters(&self) -> Length {
+        if self.keeps_dead_letters() { self.dead.length() } else { Length::default() }
     }
 
     /// Removes messages that are neither ready nor unacknowledged any more from the ledger; they wait to be moved.
@@ -87,7 +98,16 @@ impl LedgerQueue {
         self.dead.stay();
     }
 
-    /// The read requested by [`Effects::read_dead`] has finished.
+    /// No queue takes the messages of the last turn now: they are tried again later. Returns whether these are the first since
+    /// one was moved.
+    pub fn dead_blocked(&mut self, now: Nanos, effects: &mut Effects) -> bool {
+        let is_first = self.dead.blocked() == 0;
+        let runs = self.dead.block(now, effects);
+        effects.rare_mut().dying.extend(runs);
+        is_first
+    }
+
+    /// The read requested by [`crate::RareEffects::read_dead`] has finished.
     pub(super) fn dead_loaded(&mut self, runs: Vec<(u64, Arc<Batch>)>, effects: &mut Effects) {
         let Some(wanted) = self.dead.finish_read() else { return };
         if self.state != QueueState::Running {

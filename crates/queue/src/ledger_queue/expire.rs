@@ -25,11 +25,12 @@ impl LedgerQueue {
             return None;
         }
         let pacing = self.pacing.as_mut().and_then(|pacing| pacing.announce());
+        let retry = self.dead.announce();
         if !self.clock.has_deadlines() && self.delayed.is_empty() {
-            return pacing;
+            return [pacing, retry].into_iter().flatten().min();
         }
         let announced = self.clock.announce(self.consumers.len() > 0, self.delayed.next_ms());
-        [pacing, announced].into_iter().flatten().min()
+        [pacing, retry, announced].into_iter().flatten().min()
     }
 
     /// The time when the queue expires if it isn't used until then.
@@ -71,6 +72,7 @@ impl LedgerQueue {
         if let Some(pacing) = &mut self.pacing {
             pacing.due(now);
         }
+        effects.dead_letters |= self.dead.retry(now);
         let now_ms = self.clock.wall_ms(now);
         let mut left = most - self.come_due(now_ms, most, effects);
         while left > 0 {

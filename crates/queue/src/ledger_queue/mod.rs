@@ -49,7 +49,7 @@ use crate::delayed::Delayed;
 use crate::effects::Effects;
 use crate::group::{Awaited, Placement};
 use crate::held::HeldPublishers;
-use crate::ledger::Ledger;
+use crate::ledger::{Departure, Ledger};
 use crate::limits::Refusals;
 use crate::pacing::Pacing;
 use crate::parked::Parked;
@@ -109,11 +109,15 @@ impl LedgerQueue {
         now: Nanos,
     ) -> Self {
         let Recovered { mut ledger, redelivered_below, expiry, references, attempts, .. } = recovered;
-        let Recovered { parked, mut delayed, annotations, priorities, .. } = recovered;
+        let Recovered { parked, mut delayed, annotations, dying, priorities, .. } = recovered;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(options.queue_type);
         let priorities = rules.has_priorities.then_some(priorities.0);
         let single_active = options.single_active_consumer.then(|| SingleActive::new(rules.replaces_active));
+        let dying = dying.runs();
+        for run in &dying {
+            ledger.settle(run.first, run.last, run.bytes, Departure::DeadLettered);
+        }
         ledger.start_counting();
         let clock = Clock::new(&options, epoch_ms, expiry, now);
         // Messages that came due while nothing ran are in their places.
@@ -146,7 +150,7 @@ impl LedgerQueue {
             delayed,
             annotations,
             references,
-            dead: DeadLetters::default(),
+            dead: DeadLetters::recovered(dying, now),
             emptied: now,
             changed: now,
             refusals: Refusals::default(),

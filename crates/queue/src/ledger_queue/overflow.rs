@@ -39,21 +39,28 @@ impl LedgerQueue {
     }
 
     /// Number of messages, out of `count` from `index` on, that the limits allow.
-    pub(super) fn acceptable(&self, batch: &Batch, index: u32, count: u32) -> u32 {
+    pub fn acceptable(&self, batch: &Batch, index: u32, count: u32) -> u32 {
+        let kept = self.kept_dead_letters();
         if !limits::refuses(&self.options) {
-            return count;
+            if kept.messages == 0 {
+                return count;
+            }
+            // Dropping the head doesn't shorten a queue that keeps its dead letters.
+            let length = kept + self.ready.length() + self.pending.length() + self.delayed.length();
+            return limits::acceptable_twice(&self.options, length, batch, (index, count));
         }
         let awaited = self.awaited();
         let mut length = Length {
             messages: self.ready.messages() - awaited,
             bytes: self.ready.length().bytes - self.ready_bytes_of_first(awaited),
         };
-        length = length + self.pending.length() + self.delayed.length();
+        let set_aside = kept + self.delayed.length();
+        length = length + self.pending.length() + set_aside;
         // Consumers with credit for more than the ready messages take messages that are on their way to disk.
         let open = self.consumers.open_credit() - awaited;
         let places = open.saturating_sub(self.pending.length().messages);
         if places > 0 {
-            length = self.delayed.length();
+            length = set_aside;
         } else if open > 0 {
             length.messages -= open;
             length.bytes -= self.pending.bytes_of_first(open);

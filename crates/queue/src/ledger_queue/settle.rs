@@ -183,7 +183,7 @@ impl LedgerQueue {
         if let Some(run) = runs.get_mut(with_bytes) {
             run.bytes = run.bytes.saturating_sub(volatile);
         }
-        let purged = purged + self.delayed.len();
+        let mut purged = purged + self.delayed.len();
         let delayed = self.delayed.remove(0..=u64::MAX);
         self.depart_all(&delayed, Departure::Purged);
         runs.extend(delayed);
@@ -193,6 +193,14 @@ impl LedgerQueue {
         self.finish_drains(effects);
         if !self.durable {
             runs.clear();
+        }
+        if self.keeps_dead_letters() {
+            let dying = self.dead.purge();
+            for run in dying {
+                purged += run.count();
+                self.forget(run.first, run.last);
+                runs.push(run);
+            }
         }
         (purged, runs)
     }

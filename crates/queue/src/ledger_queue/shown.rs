@@ -48,12 +48,15 @@ impl LedgerQueue {
 
     fn quorum_status(&self) -> QuorumStatus {
         let (returned, by_priority) = self.ready.by_lane();
+        let dying = self.kept_dead_letters();
         QuorumStatus {
             delivery_limit: self.options.delivery_limit,
             returned,
             by_priority,
             parked: self.parked.len(),
             parked_bytes: self.parked.bytes(),
+            dying: dying.messages,
+            dying_bytes: dying.bytes,
             delayed: self.delayed.len(),
             delayed_bytes: self.delayed.bytes(),
         }

@@ -148,7 +148,7 @@ impl Bench {
                 self.restart(clean)
             }
             "drop-parked" | "drop-delayed" => self.drop_set_aside(command, words),
-            "purge" | "peek" | "parked" | "delayed" | "status" | "delete" | "stay" | "withdraw" => {
+            "purge" | "peek" | "parked" | "delayed" | "status" | "delete" | "stay" | "block" | "withdraw" => {
                 words.end()?;
                 self.plain(command)
             }
@@ -189,6 +189,7 @@ impl Bench {
             .iter()
             .map(|Annotated { number, .. }| Run { first: *number, last: *number, bytes: 0, durable: true })
             .collect();
+        let dying: Vec<Run> = rare.dying.iter().map(|dying| dying.run()).collect();
         let logged = [
             ("dropped", &rare.drops),
             ("settled", &effects.settled),
@@ -196,6 +197,7 @@ impl Bench {
             ("parked", &rare.parked),
             ("delayed", &delayed),
             ("annotated", &annotated),
+            ("dying", &dying),
             ("dropped at the limit", &rare.over_limit),
         ];
         for (what, runs) in logged {

@@ -455,6 +455,17 @@ impl Bench {
                 answers.extend(self.with(|queue, _| queue.dead_stay())?.1);
                 Ok(answers)
             }
+            "block" => {
+                // A turn whose messages no queue takes.
+                let now = self.now();
+                let (turn, mut answers) = self.with(|queue, effects| queue.dead_turn(effects))?;
+                if let DeadTurn::Move(_) = turn {
+                    answers.extend(self.with(|queue, effects| queue.dead_blocked(now, effects))?.1);
+                } else {
+                    answers.insert(0, "nothing to move".to_owned());
+                }
+                Ok(answers)
+            }
             "peek" | "parked" | "delayed" => {
                 let peeked = match command {
                     "peek" => self.queue().peek(0, usize::MAX),
@@ -521,7 +532,7 @@ impl Bench {
         let queue = self.queue();
         let Checkpoint { next, live, bytes, state, .. } = queue.checkpoint();
         let redelivered_below = if clean { queue.delivered_below() } else { next };
-        let Kept { expiry, references, attempts, parked, delayed, annotations, priorities } =
+        let Kept { expiry, references, attempts, parked, delayed, annotations, dying, priorities } =
             Kept::decode(&state).map_err(|error| error.to_string())?;
         let ledger = Ledger::restore(next, &live, bytes);
         self.held.clear();
@@ -537,6 +548,7 @@ impl Bench {
             parked,
             delayed,
             annotations,
+            dying,
             priorities,
         };
         let mut answers = self.begin(recovered)?;
