@@ -12,9 +12,14 @@ impl LedgerQueue {
     #[inline]
     pub(super) fn elect(&mut self, now: Nanos, effects: &mut Effects) {
         if self.consumers.has_single_active() {
-            for id in self.consumers.elect(now) {
-                self.tell_activity(id, effects);
-            }
+            self.elect_one(now, effects);
+        }
+    }
+
+    #[inline(never)]
+    fn elect_one(&mut self, now: Nanos, effects: &mut Effects) {
+        for id in self.consumers.elect(now) {
+            self.tell_activity(id, effects);
         }
     }
 

@@ -58,6 +58,7 @@ impl LedgerQueue {
         self.credit_back(id, count, now, effects);
     }
 
+    #[inline]
     pub(super) fn credit_back(&mut self, id: Option<ConsumerId>, count: u64, now: Nanos, effects: &mut Effects) {
         if let Some(id) = id {
             self.consumers.update(id, |consumer| {
@@ -81,6 +82,13 @@ impl LedgerQueue {
     /// Forgets counts, annotations and priorities of messages that left the log.
     #[inline]
     pub(super) fn forget(&mut self, first: u64, last: u64) {
+        if self.rules.logs_attempts || !self.attempts.is_empty() {
+            self.forget_details(first, last);
+        }
+    }
+
+    #[inline(never)]
+    fn forget_details(&mut self, first: u64, last: u64) {
         self.attempts.forget(first, last);
         self.annotations.forget(first, last);
         self.ready.depart(first, last);
