@@ -27,6 +27,7 @@ pub mod group;
 pub mod headers;
 pub mod inquiry;
 pub mod mailbox;
+pub mod move_parked;
 pub mod names;
 pub mod offline;
 pub mod outbox;

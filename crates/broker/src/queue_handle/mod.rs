@@ -40,6 +40,7 @@ mod checkpoint;
 mod groups;
 mod logged;
 mod moves;
+mod parked;
 mod queue_ref;
 mod set_aside;
 mod shown;
