@@ -10,7 +10,7 @@ use std::sync::Arc;
 use leveret_log::Wait;
 use leveret_message::headers::Headers;
 use leveret_message::{Batch, BatchBuilder, Envelope, MessageRef};
-use leveret_queue::ParkedMessage;
+use leveret_queue::{ParkedMessage, QueueState};
 use leveret_routing::Routes;
 
 use crate::broker::Broker;
@@ -81,6 +81,10 @@ impl Broker {
             return MovedStep { next: Some(from), stopped, ..MovedStep::default() };
         }
         let claimed = queue.claim_parked(&step.read, step.range.clone(), STEP_MESSAGES_MAX);
+        if claimed.is_empty() && queue.parked_ends(from..=from).is_some() && queue.state() == QueueState::Running {
+            let stopped = Some((from, "it was not read from the message store".to_owned()));
+            return MovedStep { next: Some(from), stopped, ..MovedStep::default() };
+        }
         let mut letters = Letters::new(self, queue, &step.target, now);
         let mut stopped = letters.push_all(&claimed).map(|reason| (letters.pushed, reason));
         let mut group = Group::new(queue.stream());

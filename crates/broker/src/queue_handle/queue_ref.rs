@@ -1,7 +1,7 @@
 //! A queue as everything outside this module refers to it, wherever it is.
 //!
 //! Callers make calls and know no lock. A queue elsewhere will be another variant of [`Where`]: its calls are the arms that the
-//! compiler then misses here. Six calls return [`QueueAnswer`], since only a queue on this node can answer them at once.
+//! compiler then misses here. Eight calls return [`QueueAnswer`], since only a queue on this node can answer them at once.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

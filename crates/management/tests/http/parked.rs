@@ -137,7 +137,7 @@ fn messages_stay_parked_when_their_target_refuses_them() {
     assert!(answer["reason"].as_str().is_some_and(|reason| reason.contains("leads it to no queue")), "{answer}");
     assert_eq!(parked(&stage, "parks", "payload"), ["three"]);
     assert_eq!((taken(&stage, "dead").len(), taken(&stage, "short").len()), (0, 2));
-    // What stays can be deleted and moved as before.
+    // The rest can be moved as before.
     assert_eq!(move_parked(&stage, "parks", r#"{"to": "short"}"#).1, json!({"moved": 1, "parked": 0}));
     drop(amqp);
     stage.node.stop("test");

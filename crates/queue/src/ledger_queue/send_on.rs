@@ -25,7 +25,7 @@ impl LedgerQueue {
         most: usize,
     ) -> Vec<ParkedMessage> {
         let mut claimed = Vec::new();
-        if self.state != QueueState::Running {
+        if self.is_closed || self.state != QueueState::Running {
             return claimed;
         }
         for (first, batch) in read {
@@ -47,7 +47,7 @@ impl LedgerQueue {
 
     /// See [`crate::Queue::parked_moved`].
     pub fn parked_moved(&mut self, moved: &[u64]) -> Vec<Run> {
-        if self.state != QueueState::Running {
+        if self.state == QueueState::Deleted {
             return Vec::new();
         }
         let runs = self.parked.end_moves(moved);
