@@ -29,6 +29,11 @@ impl Parked {
         self.0.as_ref().map_or(0, |messages| (messages.sizes.len() + messages.moving.len()) as u64)
     }
 
+    /// Number of messages that aren't being moved.
+    pub(crate) fn staying(&self) -> u64 {
+        self.0.as_ref().map_or(0, |messages| messages.sizes.len() as u64)
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()

@@ -10,8 +10,7 @@ use serde_json::{Map, Value, json};
 use super::browse::read_runs;
 use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
-use crate::exchanges::named;
-use crate::fields;
+use crate::fields::{self, exchange_named};
 
 /// POST with `to`, or `exchange` and `routing_key`, and `first` and `last`. Answers once the moves are on disk.
 pub(crate) async fn move_parked(call: Call) -> HandlerResult {
@@ -71,7 +70,7 @@ fn target(body: &Map<String, Value>, own: &str) -> Result<ParkedTarget, Error> {
     if routing_key.len() > 255 {
         return Err(Error::BadRequest(format!("routing_key of {} bytes: at most 255 are allowed", routing_key.len())));
     }
-    Ok(ParkedTarget::Exchange { name: named(exchange).to_owned(), routing_key: routing_key.to_owned() })
+    Ok(ParkedTarget::Exchange { name: exchange_named(exchange).to_owned(), routing_key: routing_key.to_owned() })
 }
 
 /// The numbers `first` and `last`.
