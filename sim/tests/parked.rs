@@ -38,6 +38,8 @@ struct Trace {
     disk: Arc<SimDisk>,
     known: Vec<Known>,
     ready: Stamp,
+    /// The number of the first message in the queue that parks them.
+    first: u64,
 }
 
 fn declare(world: &mut World, script: &Script, queue: &str, arguments: &FieldTable) -> Result<(), Failure> {
@@ -60,17 +62,17 @@ fn wait<T>(world: &mut World, answers: &mpsc::Receiver<T>) -> Result<T, Failure>
     }
 }
 
-/// Moves the parked messages that one read finds. Returns their numbers.
-fn step(world: &mut World, target: &str, known: &mut [Known]) -> Result<(), Failure> {
+/// Moves the parked messages that one read finds.
+fn step(world: &mut World, first: u64, known: &mut [Known]) -> Result<(), Failure> {
     let parks = queue(world, PARKS);
     let Some((lowest, highest)) = parks.parked_ends(0..=u64::MAX) else { return Ok(()) };
     let (sender, read) = mpsc::channel();
     world.broker.read_directly(&parks, lowest, move |read| sender.send(read).expect("it is awaited"));
     let read = wait(world, &read)?.expect("the disk works");
-    let before: BTreeSet<u64> = numbers(&parks);
+    let before = parked(&parks, first);
     let asked = world.disk.count();
-    before.iter().for_each(|number| known[*number as usize].asked = Some(asked));
-    let step = MoveStep { target: ParkedTarget::Queue(target.into()), range: lowest..=highest, read };
+    before.iter().for_each(|id| known[*id as usize].asked = Some(asked));
+    let step = MoveStep { target: ParkedTarget::Queue(TARGET.into()), range: lowest..=highest, read };
     let QueueAnswer::Later(later) = world.broker.move_parked(&parks, step, world.clock.now()) else {
         panic!("it is made in a turn of the core");
     };
@@ -78,18 +80,18 @@ fn step(world: &mut World, target: &str, known: &mut [Known]) -> Result<(), Fail
     later.then(move |answer| sender.send(answer).expect("it is awaited"));
     let MovedStep { moved, ticket, stopped, .. } = wait(world, &answers)?;
     assert_eq!(stopped, None);
-    let gone: Vec<u64> = before.difference(&numbers(&parks)).copied().collect();
+    let gone: Vec<u64> = before.difference(&parked(&parks, first)).copied().collect();
     assert!(moved > 0 && gone.len() as u64 == moved, "{moved} moved, {gone:?} are gone");
     while !world.broker.streams.is_durable(ticket) {
         assert!(world.step()?, "it never becomes durable");
     }
-    gone.iter().for_each(|number| known[*number as usize].moved = Some(world.disk.count()));
+    gone.iter().for_each(|id| known[*id as usize].moved = Some(world.disk.count()));
     Ok(())
 }
 
-/// The numbers of parked messages, which are those of the messages themselves.
-fn numbers(queue: &QueueRef) -> BTreeSet<u64> {
-    queue.peek_set_aside(SetAside::Parked, 0, usize::MAX).iter().map(|peeked| peeked.number).collect()
+/// The parked messages. They were published one after the other, so that their numbers follow from the first one's.
+fn parked(queue: &QueueRef, first: u64) -> BTreeSet<u64> {
+    queue.peek_set_aside(SetAside::Parked, 0, usize::MAX).iter().map(|peeked| peeked.number - first).collect()
 }
 
 fn trace(seed: u64) -> Result<Trace, Failure> {
@@ -105,7 +107,7 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
     world.links[script.link].amqp091().client.confirm_select(CHANNEL);
     script.reply(world, "confirm.select-ok")?;
     let ready = disk.count();
-    let mut known = Vec::new();
+    let (mut known, mut first) = (Vec::new(), 0);
     for id in 0..MESSAGES {
         let mut know = Known { published: disk.count(), ..Known::default() };
         let length = [20, 700, 5_000, 12_000][world.random.below(4) as usize];
@@ -117,16 +119,22 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
         })?;
         know.confirmed = disk.count();
         known.push(know);
+        if id == 0 {
+            while queue(world, PARKS).counts().0 == 0 {
+                assert!(world.step()?, "it is never ready");
+            }
+            first = queue(world, PARKS).peek(0, 1)[0].number;
+        }
         if world.random.below(4) > 0 {
             let received = script.get(world, PARKS, true)?.expect("one is ready");
-            world.links[script.link].amqp091().client.nack(CHANNEL, received.tag, false, false);
+            world.links[script.link].amqp091().client.reject(CHANNEL, received.tag, true);
         }
         if world.random.below(4) == 0 {
-            step(world, TARGET, &mut known)?;
+            step(world, first, &mut known)?;
         }
     }
     while world.step()? {}
-    Ok(Trace { disk, known, ready })
+    Ok(Trace { disk, known, ready, first })
 }
 
 /// The messages of a queue that are ready.
@@ -143,7 +151,7 @@ fn judge(trace: &Trace, at: Stamp, crashed: SimDisk, seed: u64) -> (u64, u64) {
     let started = World::start(Arc::new(crashed), small_log(), seed);
     let (mut world, _) = started.unwrap_or_else(|failure| panic!("{failure}"));
     let script = Script::start(&mut world).unwrap_or_else(|failure| panic!("{failure}"));
-    let parked = numbers(&queue(&world, PARKS));
+    let parked = parked(&queue(&world, PARKS), trace.first);
     // That it was parked may have been lost.
     let ready = drain(&script, &mut world, PARKS);
     assert!(parked.is_disjoint(&ready), "parked, and ready too");
