@@ -9,6 +9,7 @@
 
 pub mod alarms;
 pub mod allowance;
+mod asked;
 pub mod authenticate;
 pub mod bodies;
 pub mod broker;
@@ -27,6 +28,7 @@ pub mod group;
 pub mod headers;
 pub mod inquiry;
 pub mod mailbox;
+pub mod move_parked;
 pub mod names;
 pub mod offline;
 pub mod outbox;

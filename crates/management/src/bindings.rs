@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, HandlerResult, json, no_content};
 use crate::error::Error;
-use crate::exchanges::named;
+use crate::fields::exchange_named as named;
 use crate::list::{self, Rows};
 use crate::{fields, percent};
 

@@ -13,12 +13,10 @@ use crate::api::Api;
 use crate::call::{Call, HandlerResult, json, no_content, put as created};
 use crate::columns::Columns;
 use crate::error::Error;
+use crate::fields::exchange_named as named;
 use crate::history::{Ranges, Subject};
 use crate::list::{self, Rows};
 use crate::{fields, statistics};
-
-/// The default exchange's name in paths.
-const DEFAULT: &str = "amq.default";
 
 struct Listed {
     api: Api,
@@ -36,11 +34,6 @@ impl Rows for Listed {
     fn show(&self, row: &Arc<Exchange>) -> Value {
         with_past(&self.api, &self.snapshot, row, self.ranges.as_ref())
     }
-}
-
-/// The name of the exchange for a segment of a path.
-pub(crate) fn named(word: &str) -> &str {
-    if word == DEFAULT { "" } else { word }
 }
 
 /// GET: exchanges of all vhosts visible to the user.

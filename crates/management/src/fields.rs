@@ -5,7 +5,15 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 
+/// The name by which paths and permissions call the default exchange.
+const DEFAULT_EXCHANGE: &str = "amq.default";
+
 type Object = Map<String, Value>;
+
+/// The name of the exchange for a segment of a path, or a field.
+pub(crate) fn exchange_named(word: &str) -> &str {
+    if word == DEFAULT_EXCHANGE { "" } else { word }
+}
 
 /// Requires all of these fields.
 ///

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
-use crate::exchanges::named;
-use crate::fields;
+use crate::fields::{self, exchange_named as named};
 
 /// Properties that are numbers.
 const NUMBERS: [&str; 3] = ["delivery_mode", "priority", "timestamp"];

@@ -68,6 +68,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/queues/{vhost}/{queue}/browse" Vhost queues::browse, "Reads messages without taking them; offset, count, encoding, truncate"),
     route!(Get "/api/queues/{vhost}/{queue}/parked" Vhost queues::set_aside::parked, "Messages of a quorum queue at their delivery limit; offset, count, encoding, truncate"),
     route!(Delete "/api/queues/{vhost}/{queue}/parked" Vhost queues::set_aside::delete_parked, "Deletes such messages: all, or those with numbers from first to last"),
+    route!(Post "/api/queues/{vhost}/{queue}/parked/move" Vhost queues::move_parked, "Moves such messages to the end of their queue, to another one (to), or through an exchange (exchange, routing_key): all, or those with numbers from first to last"),
     route!(Get "/api/queues/{vhost}/{queue}/delayed" Vhost queues::set_aside::delayed, "Messages of a quorum queue that wait for a time; offset, count, encoding, truncate"),
     route!(Delete "/api/queues/{vhost}/{queue}/delayed" Vhost queues::set_aside::delete_delayed, "Deletes such messages: all, or those with numbers from first to last"),
     route!(Post "/api/queues/{vhost}/{queue}/actions" Administrator queues::actions, "Actions on mirrors; there are none"),

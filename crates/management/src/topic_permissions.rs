@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::call::{Call, HandlerResult, no_content, put as created};
 use crate::error::Error;
+use crate::fields::{self, exchange_named};
 use crate::granted::{self, Granted};
-use crate::{exchanges, fields};
 
 /// GET: the topic permissions of one user in one vhost; 404 if there are none.
 pub(crate) async fn one(call: Call) -> HandlerResult {
@@ -43,7 +43,7 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
     if !call.staged().topic_permissions_of(user).any(|permission| *permission.vhost == *vhost) {
         return Err(Error::NotFound);
     }
-    let exchange = call.path.get(2).map(|exchange| exchanges::named(exchange).into());
+    let exchange = call.path.get(2).map(|exchange| exchange_named(exchange).into());
     let command = Command::ClearTopicPermissions { user: user.into(), vhost: vhost.into(), exchange };
     call.api.submit(permit, command).await?;
     no_content()

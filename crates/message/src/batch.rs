@@ -287,6 +287,17 @@ impl BatchBuilder {
         }
     }
 
+    /// Adds a message of another batch with another envelope; a large body is shared.
+    pub fn push_sent_on(&mut self, message: &MessageRef<'_>, envelope: Envelope<'_>) {
+        let offset = self.begin();
+        let view = StoredMessage { envelope, ..message.view() };
+        encode_head(&mut self.batch.bytes, &view, message.body_length());
+        match message.beside() {
+            Some(large) => self.beside(offset, large),
+            None => self.inline(offset, view.body),
+        }
+    }
+
     /// Adds a dead-lettered message of another batch; a large body is shared.
     pub fn push_dead_letter(&mut self, message: &MessageRef<'_>, letter: &DeadLetter<'_>) {
         let offset = self.begin();

@@ -26,6 +26,12 @@ impl Envelope<'_> {
         (self.expiry_ms != 0).then(|| self.expiry_ms.saturating_sub(self.received_ms))
     }
 
+    /// The envelope of a message that is received again at `received_ms`: its time to live begins anew.
+    pub fn received_again(self, received_ms: u64) -> Self {
+        let expiry_ms = self.ttl_ms().map_or(0, |ttl_ms| Self::expiry(received_ms, ttl_ms));
+        Self { received_ms, expiry_ms, ..self }
+    }
+
     /// The expiry of a message received at `received_ms` with this time to live, in milliseconds since the Unix
     /// epoch; never 0.
     pub fn expiry(received_ms: u64, ttl_ms: u64) -> u64 {
@@ -57,5 +63,13 @@ mod tests {
         assert_eq!(Envelope { received_ms: 5, expiry_ms, ..Envelope::default() }.ttl_ms(), Some(0));
         assert_eq!(Envelope { received_ms: 5, ..Envelope::default() }.ttl_ms(), None);
         assert_eq!(Envelope::expiry(0, 0), 1);
+    }
+
+    #[test]
+    fn a_time_to_live_begins_anew_when_received_again() {
+        let envelope = Envelope { received_ms: 5, expiry_ms: Envelope::expiry(5, 10), ..Envelope::default() };
+        assert_eq!(envelope.received_again(1_000).expiry_ms, 1_010);
+        let without = Envelope { received_ms: 5, ..Envelope::default() };
+        assert_eq!((without.received_again(1_000).received_ms, without.received_again(1_000).expiry_ms), (1_000, 0));
     }
 }

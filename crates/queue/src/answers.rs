@@ -77,6 +77,17 @@ pub enum SetAside {
     Delayed,
 }
 
+/// A parked message that is being moved.
+#[derive(Debug, Clone)]
+pub struct ParkedMessage {
+    /// Its number.
+    pub number: u64,
+    /// A batch that has it, with all its annotations.
+    pub batch: Arc<Batch>,
+    /// Its index there.
+    pub index: u32,
+}
+
 /// A message in a queue, as it would be delivered.
 #[derive(Debug, Clone)]
 pub struct Peeked {

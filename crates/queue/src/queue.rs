@@ -3,7 +3,7 @@
 //! The caller holds the queue's lock. It logs what [`Queue::submit`] accepted and reports the place with
 //! [`Queue::submitted`]; [`Queue::apply`] is idempotent and in order. [`Effects`] are fired after the lock is released.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use leveret_message::{Added, Batch};
@@ -11,8 +11,8 @@ use leveret_model::{QueueOptions, QueueType};
 
 use crate::Nanos;
 use crate::answers::{
-    Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotDeleted, Peeked, QueueState, Rejection, SetAside, Submission,
-    TurnEnd,
+    Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotDeleted, ParkedMessage, Peeked, QueueState, Rejection, SetAside,
+    Submission, TurnEnd,
 };
 use crate::attempts::AttemptRun;
 use crate::beginning::{Recovered, Surroundings};
@@ -418,6 +418,28 @@ impl Queue {
     /// At most `count` messages that were set aside in this way, after the first `offset`, the lowest number first.
     pub fn peek_set_aside(&self, which: SetAside, offset: u64, count: usize) -> Vec<Peeked> {
         pass!(self, queue => queue.peek_set_aside(which, offset, count))
+    }
+
+    /// The lowest and the highest number of parked messages among these.
+    pub fn parked_ends(&self, range: RangeInclusive<u64>) -> Option<(u64, u64)> {
+        pass!(self, queue => queue.parked_ends(range))
+    }
+
+    /// Claims at most `most` parked messages with numbers in `range` out of those that were read, runs of messages by the number
+    /// of their first. Until the caller calls [`Queue::parked_moved`], which it has to, nothing else removes them.
+    pub fn claim_parked(
+        &mut self,
+        read: &[(u64, Arc<Batch>)],
+        range: RangeInclusive<u64>,
+        most: usize,
+    ) -> Vec<ParkedMessage> {
+        pass!(self, queue => queue.claim_parked(read, range, most))
+    }
+
+    /// Ends the claim: the messages with these numbers, in ascending order, have left for other queues or other places of this
+    /// one, and the others stay parked. Returns the runs that left, which have to be logged.
+    pub fn parked_moved(&mut self, moved: &[u64]) -> Vec<Run> {
+        pass!(self, queue => queue.parked_moved(moved))
     }
 
     /// Number and body bytes of the messages that were set aside in this way.

@@ -226,6 +226,7 @@ fn help_names_every_command_and_each_is_run_by_a_test() {
     let node = Node::start(Options::new());
     let tests = [
         include_str!("effects.rs"),
+        include_str!("parked.rs"),
         include_str!("plugins.rs"),
         include_str!("points.rs"),
         include_str!("place.rs"),

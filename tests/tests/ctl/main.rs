@@ -3,6 +3,7 @@
 mod effects;
 mod eval;
 mod golden;
+mod parked;
 mod place;
 mod plugins;
 mod points;

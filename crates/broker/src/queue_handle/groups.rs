@@ -37,11 +37,29 @@ impl QueueHandle {
         persistent: bool,
         now: Nanos,
     ) -> PublishedIn {
+        // To a queue that is being deleted they came before the deletion.
+        let gone = PublishedIn { accepted: count, ticket: Ticket::default() };
+        let published = self.offer_in(group, batch, index, count, persistent, now).unwrap_or(gone);
+        self.dead_letter_refused(batch, index + published.accepted, count - published.accepted);
+        published
+    }
+
+    /// As [`QueueHandle::publish_in`], but refused messages aren't dead-lettered: they stay where they are. `None` if the queue is
+    /// being deleted.
+    pub(crate) fn offer_in(
+        self: &Arc<Self>,
+        group: &mut Group,
+        batch: &Arc<Batch>,
+        index: u32,
+        count: u32,
+        persistent: bool,
+        now: Nanos,
+    ) -> Option<PublishedIn> {
+        let none = PublishedIn { accepted: 0, ticket: Ticket::default() };
         let published = self.with(|queue, effects| {
-            let none = |accepted| PublishedIn { accepted, ticket: Ticket::default() };
-            let Some(submission) = queue.submit(batch, index, count, now) else { return none(count) };
+            let submission = queue.submit(batch, index, count, now)?;
             if submission.accepted == 0 {
-                return none(0);
+                return Some(none);
             }
             let placement = if (persistent || self.is_always_persistent()) && self.is_durable() {
                 let (log, first, count) = (self.log_id, submission.first, submission.accepted);
@@ -53,11 +71,9 @@ impl QueueHandle {
             };
             queue.submitted(submission, batch.clone(), index, placement, now, effects);
             queue.arrived(submission.accepted, now);
-            PublishedIn { accepted: submission.accepted, ticket: self.pending_ticket(queue) }
+            Some(PublishedIn { accepted: submission.accepted, ticket: self.pending_ticket(queue) })
         });
-        let published = published.unwrap_or(PublishedIn { accepted: 0, ticket: Ticket::default() });
-        self.dead_letter_refused(batch, index + published.accepted, count - published.accepted);
-        published
+        published.unwrap_or(Some(none))
     }
 
     /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
@@ -79,7 +95,7 @@ impl QueueHandle {
         });
     }
 
-    fn log_settles_in(&self, queue: &mut Queue, group: &mut Group, runs: &[Run], reason: SettleReason) {
+    pub(super) fn log_settles_in(&self, queue: &mut Queue, group: &mut Group, runs: &[Run], reason: SettleReason) {
         let ranges = durable_ranges(runs);
         if !ranges.is_empty() {
             let ticket = group.append(Record::Settle { log: self.log_id, reason, ranges: &ranges });

@@ -35,19 +35,19 @@ use crate::time::Nanos;
 use crate::told::category;
 use crate::wait_for::WaitFor;
 
-mod asked;
 mod checkpoint;
 mod groups;
 mod logged;
 mod moves;
+mod parked;
 mod queue_ref;
 mod set_aside;
 mod shown;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use asked::later;
-pub use asked::{Later, QueueAnswer};
+pub(crate) use crate::asked::later;
+pub use crate::asked::{Later, QueueAnswer};
 pub use groups::PublishedIn;
 pub use leveret_queue::NoConsumer;
 pub use moves::Reason;

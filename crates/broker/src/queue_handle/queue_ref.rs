@@ -1,8 +1,9 @@
 //! A queue as everything outside this module refers to it, wherever it is.
 //!
 //! Callers make calls and know no lock. A queue elsewhere will be another variant of [`Where`]: its calls are the arms that the
-//! compiler then misses here. Six calls return [`QueueAnswer`], since only a queue on this node can answer them at once.
+//! compiler then misses here. Eight calls return [`QueueAnswer`], since only a queue on this node can answer them at once.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use leveret_log::{LiveState, LogId, Wait};
@@ -14,8 +15,8 @@ use leveret_queue::{
     WaitReason,
 };
 
-use super::asked::{Later, QueueAnswer};
 use super::{Audience, LocalQueue, NoConsumer, Published, PublishedIn, Reason};
+use crate::asked::{Later, QueueAnswer};
 use crate::bodies::BodyOwner;
 use crate::group::Group;
 use crate::outbox::Outbox;
@@ -245,6 +246,30 @@ impl QueueRef {
             false => QueueAnswer::Now(queue.drop_set_aside(which, first, last)),
             true => queue.answer_late(move |queue| queue.drop_set_aside(which, first, last)),
         })
+    }
+
+    /// The lowest and the highest number of parked messages among these.
+    pub fn parked_ends(&self, range: RangeInclusive<u64>) -> Option<(u64, u64)> {
+        pass!(self, queue => queue.parked_ends(range))
+    }
+
+    /// Makes a call in a turn of the queue's home core, after others that wait there.
+    pub(crate) fn in_turn<T: Default + Send + 'static>(
+        &self,
+        call: impl FnOnce(&LocalQueue) -> T + Send + 'static,
+    ) -> QueueAnswer<T> {
+        pass!(self, queue => queue.answer_late(call))
+    }
+
+    /// See [`QueueHandle::offer_in`](super::QueueHandle::offer_in).
+    pub(crate) fn offer_in(
+        &self,
+        group: &mut Group,
+        batch: &Arc<Batch>,
+        persistent: bool,
+        now: Nanos,
+    ) -> Option<PublishedIn> {
+        pass!(self, queue => queue.offer_in(group, batch, 0, batch.len() as u32, persistent, now))
     }
 
     /// Adds a consumer.

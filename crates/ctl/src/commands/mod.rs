@@ -33,6 +33,7 @@ mod queues;
 mod recorded;
 mod replicas;
 mod report;
+mod set_aside;
 mod status;
 mod tls;
 mod topic_permissions;
@@ -160,6 +161,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
         parameters::COMMANDS,
         policies::COMMANDS,
         queues::COMMANDS,
+        set_aside::COMMANDS,
         exchanges::COMMANDS,
         bindings::COMMANDS,
         connections::COMMANDS,

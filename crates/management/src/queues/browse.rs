@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use leveret_broker::Peeked;
 use leveret_broker::direct::PlainMessage;
+use leveret_broker::move_parked::StoredRuns;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_model::Action;
 use serde_json::{Value, json};
@@ -93,17 +94,21 @@ pub(super) async fn found(api: &Api, queue: &QueueRef, peeked: Vec<Peeked>) -> R
 
 /// Reads a batch of stored messages, by number.
 pub(super) async fn read(api: &Api, queue: &QueueRef, from: u64) -> Result<HashMap<u64, PlainMessage>, Error> {
-    let (sender, mut receiver) = mpsc::unbounded_channel();
-    api.broker().read_directly(queue, from, move |read| {
-        let _ = sender.send(read);
-    });
-    let runs = receiver.recv().await.ok_or_else(|| Error::Unavailable("the node stops".to_owned()))?;
-    let runs = runs.map_err(|reason| Error::Unavailable(format!("cannot read the queue's messages: {reason}")))?;
     let mut messages = HashMap::new();
-    for (first, batch) in runs {
+    for (first, batch) in read_runs(api, queue, from).await? {
         for at in 0..batch.len() {
             messages.insert(first + at as u64, api.broker().plain(&batch, at as u32, false));
         }
     }
     Ok(messages)
+}
+
+/// Reads a batch of stored messages: runs by the number of their first.
+pub(super) async fn read_runs(api: &Api, queue: &QueueRef, from: u64) -> Result<StoredRuns, Error> {
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    api.broker().read_directly(queue, from, move |read| {
+        let _ = sender.send(read);
+    });
+    let runs = receiver.recv().await.ok_or_else(|| Error::Unavailable("the node stops".to_owned()))?;
+    runs.map_err(|reason| Error::Unavailable(format!("cannot read the queue's messages: {reason}")))
 }

@@ -4,6 +4,7 @@ mod browse;
 mod change;
 mod get;
 mod list;
+mod move_parked;
 pub(crate) mod set_aside;
 mod view;
 
@@ -11,6 +12,7 @@ pub(crate) use browse::browse;
 pub(crate) use change::{actions, declare, delete, purge};
 pub(crate) use get::{get, message_view};
 pub(crate) use list::{detailed, list, list_of_user, list_of_vhost};
+pub(crate) use move_parked::move_parked;
 pub(crate) use view::{consumer_capacity, consumer_view, usual, waiting};
 
 use leveret_model::QueueType;

@@ -11,6 +11,7 @@ mod listeners;
 mod local;
 mod messages;
 mod metrics;
+mod parked;
 mod patterns;
 mod queues;
 mod recorded;

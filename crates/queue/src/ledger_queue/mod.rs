@@ -25,6 +25,7 @@ mod park;
 mod peek;
 mod ready;
 mod rules;
+mod send_on;
 mod settle;
 mod shown;
 

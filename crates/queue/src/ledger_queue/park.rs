@@ -47,7 +47,7 @@ impl LedgerQueue {
         self.release(run.first, run.last);
         self.parked.add(run);
         push_run(&mut effects.rare_mut().parked, *run);
-        while self.parked.len() > self.options.parked_max.unwrap_or(PARKED_MAX)
+        while self.parked.staying() > self.options.parked_max.unwrap_or(PARKED_MAX)
             && let Some(oldest) = self.parked.oldest()
         {
             for run in self.parked.remove(oldest..=oldest) {

@@ -16,6 +16,7 @@
 //! | `room ID yes/no`, `window ID yes/no`, `credit ID N [drain] [seen=N]` | what a consumer can take |
 //! | `purge`, `peek`, `parked`, `delayed`, `status` | |
 //! | `drop-parked NAME...`, `drop-delayed NAME...` | deletes messages at their delivery limit, or that wait for a time |
+//! | `claim-parked N`, `parked-moved NAME...` | at most N messages at their delivery limit are moved on; these were |
 //! | `load [N] [nothing]` | the reads that were asked for are done, with N messages each |
 //! | `move [nowhere]`, `stay` | a turn of dead letters |
 //! | `time MS` | time passes, and the timers run if they are due |
@@ -148,6 +149,8 @@ impl Bench {
                 self.restart(clean)
             }
             "drop-parked" | "drop-delayed" => self.drop_set_aside(command, words),
+            "claim-parked" => self.claim_parked(words),
+            "parked-moved" => self.parked_moved(words),
             "purge" | "peek" | "parked" | "delayed" | "status" | "delete" | "stay" | "block" | "withdraw" => {
                 words.end()?;
                 self.plain(command)

@@ -7,8 +7,9 @@ use leveret_message::{Added, Batch, BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions, Value};
 use leveret_queue::{
     AttemptCounts, Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, DeleteIf, Departure,
-    Effects, Flow, GetOutcome, Kept, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, Place, Placement, Queue,
-    QueueState, Recovered, Rejection, Run, SetAside, Taken, TurnEnd, WaitReason, Watermarks, push_run,
+    Effects, Flow, GetOutcome, Kept, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, ParkedMessage, Place,
+    Placement, Queue, QueueState, Recovered, Rejection, Run, SetAside, Taken, TurnEnd, WaitReason, Watermarks,
+    push_run,
 };
 
 use super::bench::{Bench, Delivery, EPOCH_MS};
@@ -421,6 +422,30 @@ impl Bench {
             answers.push(format!("log dropped: {}", self.names_of(&runs)));
             answers.extend(caused);
         }
+        Ok(answers)
+    }
+
+    /// Claims parked messages out of all that are stored.
+    pub(super) fn claim_parked(&mut self, mut words: Words<'_>) -> Answers {
+        let most = words.next("a number")?.parse().map_err(|_| "it is no number".to_owned())?;
+        words.end()?;
+        let read: Vec<(u64, Arc<Batch>)> = self.store.iter().map(|(number, batch)| (*number, batch.clone())).collect();
+        let (claimed, mut answers) = self.with(|queue, _| queue.claim_parked(&read, 0..=u64::MAX, most))?;
+        let shown = claimed.iter().map(|ParkedMessage { number, batch, index }| {
+            let view = batch.message(*index as usize).view();
+            let note = view.overlay.added().and_then(|added| added.lookup("x-opt-note")?.as_text());
+            format!("{}{}", self.name(*number), note.map(|note| format!(" [{note}]")).unwrap_or_default())
+        });
+        answers.insert(0, format!("claims: {}", shown.collect::<Vec<_>>().join(", ")));
+        Ok(answers)
+    }
+
+    /// Ends the claim: messages with these names have moved.
+    pub(super) fn parked_moved(&mut self, words: Words<'_>) -> Answers {
+        let numbers: Result<Vec<u64>, String> = words.names()?.into_iter().map(|name| self.number_of(name)).collect();
+        let numbers = numbers?;
+        let (runs, mut answers) = self.with(|queue, _| queue.parked_moved(&numbers))?;
+        answers.insert(0, format!("log settled: {}", self.names_of(&runs)));
         Ok(answers)
     }
 

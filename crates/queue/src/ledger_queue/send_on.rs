@@ -1,0 +1,57 @@
+//! Parked messages that an operator moves on: they are claimed first, so that nothing else removes them before their targets
+//! have them.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use leveret_message::Batch;
+
+use crate::answers::{ParkedMessage, QueueState};
+use crate::effects::Run;
+use crate::ledger::Departure;
+use crate::ledger_queue::LedgerQueue;
+
+impl LedgerQueue {
+    /// The lowest and the highest number of parked messages among these.
+    pub fn parked_ends(&self, range: RangeInclusive<u64>) -> Option<(u64, u64)> {
+        self.parked.ends(range)
+    }
+
+    /// See [`crate::Queue::claim_parked`].
+    pub fn claim_parked(
+        &mut self,
+        read: &[(u64, Arc<Batch>)],
+        range: RangeInclusive<u64>,
+        most: usize,
+    ) -> Vec<ParkedMessage> {
+        let mut claimed = Vec::new();
+        if self.is_closed || self.state != QueueState::Running {
+            return claimed;
+        }
+        for (first, batch) in read {
+            for (number, index) in (*first..).zip(0..batch.len() as u32) {
+                if claimed.len() == most {
+                    return claimed;
+                }
+                if range.contains(&number) && self.parked.claim(number) {
+                    let (batch, index) = match self.with_annotations(number, 1, batch, index) {
+                        Ok(annotated) => (annotated, 0),
+                        Err(_) => (batch.clone(), index),
+                    };
+                    claimed.push(ParkedMessage { number, batch, index });
+                }
+            }
+        }
+        claimed
+    }
+
+    /// See [`crate::Queue::parked_moved`].
+    pub fn parked_moved(&mut self, moved: &[u64]) -> Vec<Run> {
+        if self.state == QueueState::Deleted {
+            return Vec::new();
+        }
+        let runs = self.parked.end_moves(moved);
+        self.depart_all(&runs, Departure::Settled);
+        runs
+    }
+}
