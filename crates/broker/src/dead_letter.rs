@@ -24,7 +24,7 @@ use crate::broker::Broker;
 use crate::deferred::{LetterRun, Moving, Refused, Targets, Wide, Work};
 use crate::group::Group;
 use crate::headers::MessageHeaders;
-use crate::queue_handle::{Audience, LocalQueue, PublishedIn, QueueRef};
+use crate::queue_handle::{Audience, LocalQueue, QueueRef};
 use crate::registry::Snapshot;
 use crate::streams::Waiter;
 use crate::ticket::{Awaited, Ticket};
@@ -111,7 +111,7 @@ impl Broker {
         }
         if letters.wide.is_none() {
             // There may be room for fewer.
-            letters = Letters::new(self, queue, now);
+            letters.begin_again();
             letters.push_alike(&mut runs);
             queue.dead_turn_is(&runs);
         }
@@ -185,6 +185,7 @@ impl Broker {
     /// have them.
     fn publish_elsewhere(&self, moving: &mut Moving, now: Now) -> WaitFor {
         let here = moving.queue.stream().id();
+        let is_kept = moving.is_of_queue && moving.queue.keeps_dead_letters();
         let mut wait = WaitFor::default();
         for (targets, persistent, batch) in &mut moving.runs {
             targets.retain(|target| {
@@ -193,6 +194,7 @@ impl Broker {
                 }
                 let count = batch.len() as u32;
                 let published = target.publish(batch, 0, count, *persistent, Audience::Several(None), now.monotonic);
+                moving.is_refused |= is_kept && (published.accepted < count || published.is_gone);
                 let synced = published.awaited.synced();
                 wait.and(synced);
                 if !synced.is_nothing() {
@@ -212,10 +214,20 @@ impl Broker {
                 if budget.is_spent() {
                     return false;
                 }
-                let PublishedIn { accepted, ticket } =
-                    target.publish_in(group, batch, 0, count, *persistent, now.monotonic);
-                let is_kept = moving.is_of_queue && moving.queue.keeps_dead_letters();
-                moving.is_refused |= accepted < count && (is_kept || matches!(target.state(), QueueState::Failed(_)));
+                let ticket = match moving.is_of_queue && moving.queue.keeps_dead_letters() {
+                    true => {
+                        // One that is being deleted doesn't take it, because the deletion may not come about.
+                        let offered = target.offer_in(group, batch, *persistent, now.monotonic);
+                        moving.is_refused |= offered.is_none_or(|offered| offered.accepted < count);
+                        offered.map_or_else(Ticket::default, |offered| offered.ticket)
+                    }
+                    false => {
+                        let published = target.publish_in(group, batch, 0, count, *persistent, now.monotonic);
+                        let has_failed = || matches!(target.state(), QueueState::Failed(_));
+                        moving.is_refused |= published.accepted < count && has_failed();
+                        published.ticket
+                    }
+                };
                 if !ticket.is_nothing() {
                     self.streams.notify(ticket.into(), target.waiter());
                 }
@@ -337,6 +349,13 @@ impl<'a> Letters<'a> {
         }
         self.builder.push_copy(&letter.message(0));
         true
+    }
+
+    /// Forgets the messages, but not the snapshot: what was found in it holds.
+    fn begin_again(&mut self) {
+        self.runs.clear();
+        self.targets.clear();
+        (self.target_count, self.dropped) = (0, 0);
     }
 
     /// Adds the first messages of these runs that go to the same queues, or nowhere, and cuts the runs to them.

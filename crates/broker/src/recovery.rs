@@ -112,8 +112,9 @@ impl Recovered {
         log.parked.keep(|number| log.ledger.is_live(number));
         log.annotations.keep(|number| log.ledger.is_live(number));
         log.dying.keep(|number| log.ledger.is_live(number));
-        // A message that was delayed before it was parked isn't delayed any more.
-        log.delayed.keep(|number| log.ledger.is_live(number) && !log.parked.contains(number));
+        // A message that was delayed before it was parked, or died, isn't delayed any more.
+        let is_elsewhere = |number| log.parked.contains(number) || log.dying.contains(number);
+        log.delayed.keep(|number| log.ledger.is_live(number) && !is_elsewhere(number));
         log.priorities.keep(|number| log.ledger.is_live(number));
         leveret_queue::Recovered {
             ledger: log.ledger,

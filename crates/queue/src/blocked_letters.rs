@@ -42,6 +42,11 @@ impl Dying {
         self.0.retain(|number, _| live(*number));
     }
 
+    /// Whether this message is one of them.
+    pub fn contains(&self, number: u64) -> bool {
+        self.0.contains_key(&number)
+    }
+
     /// The messages in runs.
     pub fn runs(&self) -> Vec<DyingRun> {
         let mut runs = Runs::default();
@@ -94,6 +99,7 @@ pub(crate) struct BlockedLetters {
     /// Time from the last try in vain to the next one; 0 if none was in vain since one was moved.
     delay: Nanos,
     is_announced: bool,
+    last_try: Nanos,
 }
 
 impl BlockedLetters {
@@ -115,17 +121,23 @@ impl BlockedLetters {
     /// A try was in vain.
     pub(crate) fn tried(&mut self, now: Nanos) {
         if self.retry_at.is_none() {
+            self.last_try = now;
             self.delay = (2 * self.delay).clamp(RETRY_MIN, RETRY_MAX);
             self.retry_at = Some(now.saturating_add(self.delay));
             self.is_announced = false;
         }
     }
 
-    /// Messages were moved: others may be, too.
-    pub(crate) fn progress(&mut self) {
+    /// Messages were moved: others may be, too. They are tried at once if the moved ones were blocked before, and else soon: one
+    /// queue that takes everything says little of another one that takes nothing.
+    pub(crate) fn progress(&mut self, were_blocked: bool) {
         self.delay = 0;
-        if self.length.messages > 0 {
-            self.retry_at = Some(0);
+        if self.length.messages == 0 {
+            return;
+        }
+        let at = if were_blocked { 0 } else { self.last_try.saturating_add(RETRY_MIN) };
+        if self.retry_at.is_none_or(|before| at < before) {
+            self.retry_at = Some(at);
             self.is_announced = false;
         }
     }
@@ -144,7 +156,7 @@ impl BlockedLetters {
         if self.retry_at.is_none_or(|at| at > now) {
             return out;
         }
-        self.retry_at = None;
+        (self.retry_at, self.last_try) = (None, now);
         let mut left = most;
         while left > 0
             && let Some(mut dying) = self.runs.0.pop_front()
@@ -197,7 +209,9 @@ mod tests {
         }
         assert_eq!(delays, [250, 500, 1000, 2000, 4000, 8000, 16000, 30000, 30000]);
         blocked.push(dying(1, 1, 4, Reason::Rejected));
-        blocked.progress();
+        blocked.progress(false);
+        assert_eq!(blocked.announce(), Some(now + RETRY_MIN), "others are tried soon");
+        blocked.progress(true);
         assert_eq!(blocked.announce(), Some(0), "others are tried at once");
     }
 

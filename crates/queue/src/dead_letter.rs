@@ -61,6 +61,8 @@ struct Dead {
     reason: Reason,
     /// Batch and index of the first one.
     body: Option<(Arc<Batch>, u32)>,
+    /// Whether no queue took it before.
+    is_retried: bool,
 }
 
 /// The dead letters of a queue.
@@ -75,13 +77,15 @@ pub(crate) struct DeadLetters {
     /// Messages read back from disk: number of the first, and their batch.
     loaded: BTreeMap<u64, Arc<Batch>>,
     reading: Option<u64>,
+    /// Whether what is being read was purged meanwhile.
+    is_stale: bool,
     /// Number of messages that are being moved.
     taken: u64,
     /// Count and body bytes of each run that is being moved.
     taken_bytes: VecDeque<(u64, u64)>,
     /// Body bytes of the durable messages in `waiting`; a single run may have a wrong size.
     durable_bytes: u64,
-    /// Number of messages so far that were moved, or found to be blocked.
+    /// Number of messages so far that were moved, purged, or found to be blocked.
     moved: u64,
     blocked: BlockedLetters,
 }
@@ -114,6 +118,7 @@ impl DeadLetters {
             && last.run.last + 1 == dead.run.first
             && last.run.durable == dead.run.durable
             && last.reason == dead.reason
+            && last.is_retried == dead.is_retried
         {
             let goes_on = match (&last.body, &dead.body) {
                 (Some((batch, index)), Some((other, at))) => {
@@ -141,15 +146,8 @@ impl DeadLetters {
     }
 
     /// Body bytes of the next `count` messages that are being moved.
-    fn bytes_taken(&mut self, mut count: u64) -> u64 {
-        let mut bytes = 0;
-        while count > 0
-            && let Some((messages, size)) = self.taken_bytes.pop_front()
-        {
-            bytes += size;
-            count = count.saturating_sub(messages);
-        }
-        bytes
+    fn bytes_taken(&mut self, count: u64) -> u64 {
+        bytes_of(&mut self.taken_bytes, count)
     }
 
     /// A message that was read back: batch, index, and number of messages from `number` on.
@@ -202,7 +200,7 @@ impl DeadLetters {
             if run.durable && body.is_some() {
                 self.kept_bytes += part.bytes;
             }
-            self.push(Dead { run: part, reason, body });
+            self.push(Dead { run: part, reason, body, is_retried: false });
             number = part.last + 1;
         }
         if run.durable {
@@ -270,19 +268,27 @@ impl DeadLetters {
 
     /// The messages of the last turn were moved. Returns the runs of durable messages, which have to be logged.
     pub(crate) fn moved(&mut self, effects: &mut Effects) -> Vec<Run> {
-        let mut logged = Vec::new();
-        self.leave(effects, |dying| push_run(&mut logged, dying.run()));
-        self.blocked.progress();
+        let (mut logged, mut any_retried) = (Vec::new(), false);
+        self.leave(effects, |dying, is_retried| {
+            push_run(&mut logged, dying.run());
+            any_retried |= is_retried;
+        });
+        self.blocked.progress(any_retried);
         logged
     }
 
-    /// No queue takes the messages of the last turn now. Returns the runs of durable messages, which have to be logged.
-    pub(crate) fn block(&mut self, now: Nanos, effects: &mut Effects) -> Vec<DyingRun> {
-        let mut runs = Vec::new();
-        self.leave(effects, |dying| runs.push(dying));
+    /// No queue takes the messages of the last turn now. Returns the runs of durable messages, which have to be logged, and
+    /// whether all before them have moved.
+    pub(crate) fn block(&mut self, now: Nanos, effects: &mut Effects) -> (Vec<DyingRun>, bool) {
+        let (mut runs, mut any_retried) = (Vec::new(), false);
+        self.leave(effects, |dying, is_retried| {
+            runs.push(dying);
+            any_retried |= is_retried;
+        });
+        let is_first = self.blocked.length().messages == 0 && !any_retried;
         runs.iter().for_each(|dying| self.blocked.push(*dying));
         self.blocked.tried(now);
-        runs
+        (runs, is_first)
     }
 
     /// Tries blocked messages again if it is time. Returns whether there are some.
@@ -292,14 +298,9 @@ impl DeadLetters {
         for dying in runs {
             self.durable_bytes += dying.bytes;
             // Behind the others: answers wait for a number of messages that leave.
-            self.push(Dead { run: dying.run(), reason: dying.reason, body: None });
+            self.push(Dead { run: dying.run(), reason: dying.reason, body: None, is_retried: true });
         }
         has_some
-    }
-
-    /// Number of messages that no queue takes now.
-    pub(crate) fn blocked(&self) -> u64 {
-        self.blocked.length().messages
     }
 
     /// See [`BlockedLetters::announce`].
@@ -307,10 +308,10 @@ impl DeadLetters {
         self.blocked.announce()
     }
 
-    /// Removes all that aren't being moved. Returns their runs.
+    /// Removes all that aren't being moved; answers don't wait for them any more. Returns their runs.
     pub(crate) fn purge(&mut self) -> Vec<Run> {
         let mut runs: Vec<Run> = self.blocked.take_all().into_iter().map(|dying| dying.run()).collect();
-        let mut stay = self.taken;
+        let (mut stay, mut sizes) = (self.taken, self.taken_bytes.clone());
         let waiting = std::mem::take(&mut self.waiting);
         for mut dead in waiting {
             let mut gone = dead.run;
@@ -318,21 +319,25 @@ impl DeadLetters {
                 dead.run.last = dead.run.last.min(dead.run.first + stay - 1);
                 stay -= dead.run.count();
                 gone.first = dead.run.last + 1;
+                dead.run.bytes = bytes_of(&mut sizes, dead.run.count());
+                gone.bytes = gone.bytes.saturating_sub(dead.run.bytes);
                 self.waiting.push_back(dead);
             }
             if gone.first <= gone.last {
                 self.messages -= gone.count();
+                self.moved += gone.count();
                 runs.push(gone);
             }
         }
         self.kept_bytes = 0;
         self.durable_bytes = self.taken_bytes.iter().map(|(_, bytes)| bytes).sum();
         self.loaded.clear();
+        self.is_stale = self.reading.is_some();
         runs
     }
 
     /// Takes the messages of the last turn out, and passes the durable ones on.
-    fn leave(&mut self, effects: &mut Effects, mut passed: impl FnMut(DyingRun)) {
+    fn leave(&mut self, effects: &mut Effects, mut passed: impl FnMut(DyingRun, bool)) {
         // After a deletion or failure nothing is left.
         let mut left = std::mem::take(&mut self.taken);
         self.messages -= left;
@@ -357,7 +362,7 @@ impl DeadLetters {
             }
             if gone.durable {
                 self.durable_bytes = self.durable_bytes.saturating_sub(gone.bytes);
-                passed(DyingRun::of(gone, dead.reason));
+                passed(DyingRun::of(gone, dead.reason), dead.is_retried);
             } else {
                 let cost = gone.bytes + MESSAGE_BYTES * gone.count();
                 self.volatile_bytes = self.volatile_bytes.saturating_sub(cost);
@@ -390,8 +395,12 @@ impl DeadLetters {
         expired.map(|dead| &dead.run).filter(|run| run.durable)
     }
 
-    /// The requested read has finished. Returns the number that it began with; `None` if there was no read.
-    pub(crate) fn finish_read(&mut self) -> Option<u64> {
+    /// The requested read has finished. Returns the number that it began with; `None` if there was no read, or it is of no use.
+    pub(crate) fn finish_read(&mut self, effects: &mut Effects) -> Option<u64> {
+        if std::mem::take(&mut self.is_stale) {
+            self.reading = None;
+            effects.dead_letters = !self.waiting.is_empty();
+        }
         self.reading.take()
     }
 
@@ -401,4 +410,16 @@ impl DeadLetters {
         self.loaded = runs.into_iter().collect();
         self.find_loaded(wanted).is_some()
     }
+}
+
+/// Takes the sizes of the first `count` messages out of sizes of runs. Returns their sum.
+fn bytes_of(sizes: &mut VecDeque<(u64, u64)>, mut count: u64) -> u64 {
+    let mut bytes = 0;
+    while count > 0
+        && let Some((messages, size)) = sizes.pop_front()
+    {
+        bytes += size;
+        count = count.saturating_sub(messages);
+    }
+    bytes
 }

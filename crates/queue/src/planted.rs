@@ -26,6 +26,8 @@ pub enum Bug {
     ServeWaiting,
     /// Neither the log nor a checkpoint says that messages are delayed.
     LoseTimers,
+    /// Neither the log nor a checkpoint says that dead letters are kept.
+    ForgetDying,
 }
 
 thread_local! {

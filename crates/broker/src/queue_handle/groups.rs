@@ -144,9 +144,14 @@ impl QueueHandle {
     /// record of that instead. Returns whether these are the first since one was moved.
     pub(crate) fn dead_blocked(self: &Arc<Self>, now: Nanos) -> bool {
         let is_first = self.with(|queue, effects| queue.dead_blocked(now, effects)).unwrap_or(false);
+        self.answer_moves();
+        is_first
+    }
+
+    /// Dead letters left without a move: answers that waited for it wait for the last record of the queue instead.
+    pub(super) fn answer_moves(&self) {
         let (_, left) = self.inner.lock().dead_letters();
         self.moved_in(self.last_record.get(), self.moves.through(left));
-        is_first
     }
 
     /// Number of these messages that its limits allow at the moment: none if it has stopped, all if it is gone.

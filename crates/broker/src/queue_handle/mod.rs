@@ -534,8 +534,15 @@ impl QueueHandle {
     pub(crate) fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Ticket) {
         let purged = self.with(|queue, effects| {
             let (count, runs) = queue.purge(now, effects);
-            (count, self.log_settles(queue, &runs, SettleReason::Purged, Wait::Confirm).unwrap_or_default())
+            let mut ticket = Ticket::default();
+            for runs in runs.chunks(RECORD_RUNS_MAX) {
+                ticket = self.log_settles(queue, runs, SettleReason::Purged, Wait::Confirm).unwrap_or(ticket);
+            }
+            (count, ticket)
         });
+        if self.keeps_dead_letters() {
+            self.answer_moves();
+        }
         purged.unwrap_or_default()
     }
 

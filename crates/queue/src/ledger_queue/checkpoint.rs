@@ -61,8 +61,8 @@ impl LedgerQueue {
         let quorum = match self.rules.logs_attempts {
             true => {
                 let set_aside = (&self.parked, &self.delayed);
-                let dying: Vec<_> =
-                    self.keeps_dead_letters().then(|| self.dead.durable().0).into_iter().flatten().collect();
+                let keeps = self.keeps_dead_letters() && !is_planted(Bug::ForgetDying);
+                let dying: Vec<_> = keeps.then(|| self.dead.durable().0).into_iter().flatten().collect();
                 kept::encode_quorum(&self.attempts, self.ready.priorities(), set_aside, (&self.annotations, &dying))
             }
             false => Vec::new(),

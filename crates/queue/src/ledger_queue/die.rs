@@ -12,6 +12,7 @@ use crate::effects::{Effects, Run};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::limits::Length;
+use crate::planted::{Bug, is_planted};
 
 impl LedgerQueue {
     /// Whether messages that die here go to an exchange.
@@ -79,7 +80,9 @@ impl LedgerQueue {
 
     /// See [`crate::Queue::dead_turn_is`].
     pub fn dead_turn_is(&mut self, runs: &[DeadRun]) {
-        self.dead.turn_is(runs);
+        if self.state == QueueState::Running {
+            self.dead.turn_is(runs);
+        }
     }
 
     /// The messages of the last turn were moved or, `dropped` of them, dropped for good.
@@ -101,15 +104,19 @@ impl LedgerQueue {
     /// No queue takes the messages of the last turn now: they are tried again later. Returns whether these are the first since
     /// one was moved.
     pub fn dead_blocked(&mut self, now: Nanos, effects: &mut Effects) -> bool {
-        let is_first = self.dead.blocked() == 0;
-        let runs = self.dead.block(now, effects);
-        effects.rare_mut().dying.extend(runs);
+        if self.state != QueueState::Running {
+            return false;
+        }
+        let (runs, is_first) = self.dead.block(now, effects);
+        if !is_planted(Bug::ForgetDying) {
+            effects.rare_mut().dying.extend(runs);
+        }
         is_first
     }
 
     /// The read requested by [`crate::RareEffects::read_dead`] has finished.
     pub(super) fn dead_loaded(&mut self, runs: Vec<(u64, Arc<Batch>)>, effects: &mut Effects) {
-        let Some(wanted) = self.dead.finish_read() else { return };
+        let Some(wanted) = self.dead.finish_read(effects) else { return };
         if self.state != QueueState::Running {
             return;
         }

@@ -124,6 +124,8 @@ impl LedgerQueue {
         // Messages that came due while nothing ran are in their places.
         while delayed.pop_due(clock.wall_ms(now)).is_some() {}
         let set_aside = parked.numbers().chain(delayed.iter().map(|(number, _)| number));
+        // Dying ones have left the ledger, but their priorities are there.
+        let set_aside = set_aside.chain(dying.iter().flat_map(|run| run.first..=run.last));
         let aside = parked.length() + delayed.length();
         let ready = ReadyMessages::new(&ledger, redelivered_below, priorities, (set_aside, aside));
         let mut contents = Contents::new(budget);
