@@ -5,12 +5,13 @@ use rustc_hash::FxHashMap;
 
 use super::connection::Connection;
 use super::held::InputHold;
+use super::link::Link;
 use leveret_broker::queue_handle::Later;
 
 /// The question of a link.
 pub(crate) enum Question {
-    /// The state of a consumer's link after a flow that asked for it.
-    Credit { drain: bool, echo: bool, answer: Later<Option<CreditState>> },
+    /// The state of a consumer's link after a flow, which may ask for it. Until then the queue goes by the grant before.
+    Credit { drain: bool, echo: bool, grant: (u32, u32), answer: Later<Option<CreditState>> },
     /// The response to a management request waits for a queue.
     Request,
 }
@@ -45,10 +46,11 @@ impl Questions {
         }
     }
 
-    /// The state of a link, if its question was about that and is answered.
-    fn take_credit(&mut self, channel: u16, handle: u32) -> Option<(bool, bool, Option<CreditState>)> {
-        let Some(Question::Credit { drain, echo, answer }) = self.0.get(&(channel, handle)) else { return None };
-        let taken = (*drain, *echo, answer.take()?);
+    /// The state of a link, if its question was about that and is answered: drain, echo, grant and state.
+    fn take_credit(&mut self, channel: u16, handle: u32) -> Option<(bool, bool, (u32, u32), Option<CreditState>)> {
+        let question = self.0.get(&(channel, handle));
+        let Some(Question::Credit { drain, echo, grant, answer }) = question else { return None };
+        let taken = (*drain, *echo, *grant, answer.take()?);
         self.0.remove(&(channel, handle));
         Some(taken)
     }
@@ -58,9 +60,12 @@ impl Connection {
     /// Handles answers of queues that came for the link with this key, for management requests or for links that ended.
     pub(crate) fn answered(&mut self, key: u64) {
         if let Some(&(channel, handle)) = self.links.get(&key)
-            && let Some((drain, echo, state)) = self.questions.take_credit(channel, handle)
+            && let Some((drain, echo, (seen, credit), state)) = self.questions.take_credit(channel, handle)
             && let Some(mut session) = self.sessions.take(channel)
         {
+            if let Some(Link::Consumer(consumer)) = session.link(handle) {
+                consumer.granted(seen, credit);
+            }
             self.granted(&mut session, handle, drain, echo, state);
             self.sessions.put(session);
         }

@@ -70,9 +70,11 @@ impl Consumer {
         self.limit = Serial(seen).add(credit);
     }
 
-    /// Notes that a drain used up its credit.
+    /// Notes that a drain used up the credit up to this delivery-count. Its receiver may have granted more since.
     pub(crate) fn drained(&mut self, delivery_count: u32) {
-        (self.delivery_count, self.limit) = (Serial(delivery_count), Serial(delivery_count));
+        if Serial(delivery_count).distance_from(self.delivery_count) > 0 {
+            self.delivery_count = Serial(delivery_count);
+        }
     }
 
     /// The state of its link after all messages that were taken.

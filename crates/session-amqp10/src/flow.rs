@@ -62,16 +62,17 @@ impl Connection {
                 // A receiver that hasn't seen our attach doesn't know our first delivery-count (2.6.7).
                 let seen = flow.delivery_count.unwrap_or(0);
                 let credit = flow.link_credit.unwrap_or(0);
-                consumer.granted(seen, credit);
                 match consumer.queue.grant(consumer.id, seen, credit, flow.drain, now.monotonic) {
-                    QueueAnswer::Now(state) => self.granted(session, handle, flow.drain, flow.echo, state),
-                    QueueAnswer::Later(answer) if flow.drain || flow.echo => {
+                    QueueAnswer::Now(state) => {
+                        consumer.granted(seen, credit);
+                        self.granted(session, handle, flow.drain, flow.echo, state);
+                    }
+                    QueueAnswer::Later(answer) => {
                         answer.notify(self.client.outbox.clone(), consumer.key);
-                        let question = Question::Credit { drain: flow.drain, echo: flow.echo, answer };
+                        let question =
+                            Question::Credit { drain: flow.drain, echo: flow.echo, grant: (seen, credit), answer };
                         self.questions.ask(session.channel, handle, question);
                     }
-                    // The client doesn't ask for the state.
-                    QueueAnswer::Later(_) => {}
                 }
             }
             Link::Publisher(publisher) => {
