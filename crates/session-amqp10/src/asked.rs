@@ -10,10 +10,19 @@ use leveret_broker::queue_handle::Later;
 
 /// The question of a link.
 pub(crate) enum Question {
-    /// The state of a consumer's link after a flow, which may ask for it. Until then the queue goes by the grant before.
-    Credit { drain: bool, echo: bool, grant: (u32, u32), answer: Later<Option<CreditState>> },
+    /// The state of a consumer's link after a flow. Until it is there the queue goes by the grant before.
+    Credit(Granting, Later<Option<CreditState>>),
     /// The response to a management request waits for a queue.
     Request,
+}
+
+/// A receiver's flow that a queue hasn't seen yet.
+#[derive(Clone, Copy)]
+pub(crate) struct Granting {
+    /// Its delivery-count and link-credit.
+    pub credit: (u32, u32),
+    pub drain: bool,
+    pub echo: bool,
 }
 
 /// Questions by channel and handle of their link.
@@ -46,11 +55,10 @@ impl Questions {
         }
     }
 
-    /// The state of a link, if its question was about that and is answered: drain, echo, grant and state.
-    fn take_credit(&mut self, channel: u16, handle: u32) -> Option<(bool, bool, (u32, u32), Option<CreditState>)> {
-        let question = self.0.get(&(channel, handle));
-        let Some(Question::Credit { drain, echo, grant, answer }) = question else { return None };
-        let taken = (*drain, *echo, *grant, answer.take()?);
+    /// The flow and the state of a link, if its question was about that and is answered.
+    fn take_credit(&mut self, channel: u16, handle: u32) -> Option<(Granting, Option<CreditState>)> {
+        let Some(Question::Credit(granting, answer)) = self.0.get(&(channel, handle)) else { return None };
+        let taken = (*granting, answer.take()?);
         self.0.remove(&(channel, handle));
         Some(taken)
     }
@@ -60,7 +68,8 @@ impl Connection {
     /// Handles answers of queues that came for the link with this key, for management requests or for links that ended.
     pub(crate) fn answered(&mut self, key: u64) {
         if let Some(&(channel, handle)) = self.links.get(&key)
-            && let Some((drain, echo, (seen, credit), state)) = self.questions.take_credit(channel, handle)
+            && let Some((Granting { credit: (seen, credit), drain, echo }, state)) =
+                self.questions.take_credit(channel, handle)
             && let Some(mut session) = self.sessions.take(channel)
         {
             if let Some(Link::Consumer(consumer)) = session.link(handle) {

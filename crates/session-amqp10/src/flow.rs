@@ -3,7 +3,7 @@
 use leveret_amqp10::{Performative, Serial, condition, encode_performative, performative::Flow, value::EncodedMap};
 use leveret_queue::CreditState;
 
-use super::asked::Question;
+use super::asked::{Granting, Question};
 use super::connection::Connection;
 use super::error::{Failure, Result};
 use super::link::Link;
@@ -69,8 +69,8 @@ impl Connection {
                     }
                     QueueAnswer::Later(answer) => {
                         answer.notify(self.client.outbox.clone(), consumer.key);
-                        let question =
-                            Question::Credit { drain: flow.drain, echo: flow.echo, grant: (seen, credit), answer };
+                        let granting = Granting { credit: (seen, credit), drain: flow.drain, echo: flow.echo };
+                        let question = Question::Credit(granting, answer);
                         self.questions.ask(session.channel, handle, question);
                     }
                 }

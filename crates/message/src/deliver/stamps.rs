@@ -60,8 +60,9 @@ impl<'a> Stamps<'a> {
     }
 
     /// The annotations that consumers added.
-    pub(super) fn added(&self) -> MapRef<'a> {
-        self.added.unwrap_or(MapRef::EMPTY)
+    #[inline]
+    pub(super) fn added(&self) -> Option<MapRef<'a>> {
+        self.added
     }
 
     /// The property `timestamp`, in seconds since the Unix epoch, if it replaces the publisher's.

@@ -51,7 +51,9 @@ fn with_overlay<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Cow<'a,
     if let Some(history) = &history {
         deaths::add_headers(history, &mut pairs);
     }
-    properties::add_annotations(&Entries::amqp10(Some(stamps.added())), &mut pairs);
+    if let Some(added) = stamps.added() {
+        properties::add_annotations(&Entries::amqp10(Some(added)), &mut pairs);
+    }
     for (key, value) in properties.headers.iter().flat_map(leveret_amqp091::Table::iter) {
         pairs.push(key.as_bytes(), value.into());
     }

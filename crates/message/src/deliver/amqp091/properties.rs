@@ -39,7 +39,9 @@ pub(in crate::deliver) fn write(message: &Message<'_>, delivery: &Delivery, is_e
     if let Some(deaths) = message.overlay.deaths() {
         deaths::add_headers(&deaths, &mut pairs);
     }
-    add_annotations(&Entries::amqp10(Some(stamps.added())), &mut pairs);
+    if let Some(added) = stamps.added() {
+        add_annotations(&Entries::amqp10(Some(added)), &mut pairs);
+    }
     let kind = add_annotations(&message.annotations, &mut pairs);
     let given = &message.properties;
     let correlation_id = given.correlation_id.and_then(|id| message_id::write(id, X_CORRELATION_ID, &mut pairs));

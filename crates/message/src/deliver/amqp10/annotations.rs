@@ -32,7 +32,7 @@ pub(super) fn write_stored(message: &StoredMessage<'_>, stamps: &Stamps<'_>, out
                 }
             }
             stamps.add_annotations(|name, value| map.symbol(out, name, value));
-            raw_pairs(stamps.added()).for_each(|(_, raw)| map.raw(out, 2, raw));
+            stamps.added().into_iter().flat_map(raw_pairs).for_each(|(_, raw)| map.raw(out, 2, raw));
             if let Some(history) = history {
                 deaths::add_annotations(&history, out, &mut map);
             }
@@ -54,7 +54,7 @@ pub(super) fn write(message: &Message<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8
         }
     });
     stamps.add_annotations(|name, value| map.symbol(out, name, value));
-    raw_pairs(stamps.added()).for_each(|(_, raw)| map.raw(out, 2, raw));
+    stamps.added().into_iter().flat_map(raw_pairs).for_each(|(_, raw)| map.raw(out, 2, raw));
     if let Some(history) = history {
         deaths::add_annotations(&history, out, &mut map);
     }
