@@ -14,7 +14,6 @@ use leveret_sim::clock::Clock;
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
-use leveret_strict_client::amqp091::QueueDeclare;
 
 const QUEUE: &str = "retries";
 const DELAY_MS: u64 = 4_000;
@@ -52,9 +51,7 @@ fn declare(world: &mut World, script: &Script) -> Result<(), Failure> {
     arguments.insert("x-queue-type", text("quorum"));
     arguments.insert("x-delayed-retry-type", text("returned"));
     arguments.insert("x-delayed-retry-min", FieldValue::I32(DELAY_MS as i32));
-    let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
-    world.links[script.link].amqp091().client.declare_queue(CHANNEL, QUEUE.as_bytes(), flags, &arguments);
-    script.until(world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))
+    script.declare(world, QUEUE, &arguments)
 }
 
 /// Advances wall time; the cores meanwhile do the work that is due.

@@ -12,7 +12,6 @@ use leveret_sim::clock::Clock;
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
-use leveret_strict_client::amqp091::QueueDeclare;
 
 /// The queue whose messages have a TTL of their own, or none.
 const OWN: &str = "own";
@@ -62,12 +61,6 @@ fn properties(ttl_ms: Option<u64>) -> Vec<u8> {
     bytes
 }
 
-fn declare(world: &mut World, script: &Script, queue: &str, arguments: &FieldTable) -> Result<(), Failure> {
-    let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
-    world.links[script.link].amqp091().client.declare_queue(CHANNEL, queue.as_bytes(), flags, arguments);
-    script.until(world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))
-}
-
 /// Advances wall time; the cores meanwhile do the work that is due.
 fn pass(world: &mut World, ms: u64) -> Result<(), Failure> {
     let until = world.clock.nanos() + ms * 1_000_000;
@@ -105,10 +98,10 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
     let world = &mut world;
     let start_ms = world.clock.now().wall_ms;
     let script = Script::start(world)?;
-    declare(world, &script, OWN, &FieldTable::new())?;
+    script.declare(world, OWN, &FieldTable::new())?;
     let mut arguments = FieldTable::new();
     arguments.insert(b"x-message-ttl", FieldValue::I32(ALL_TTL_MS as i32));
-    declare(world, &script, ALL, &arguments)?;
+    script.declare(world, ALL, &arguments)?;
     world.links[script.link].amqp091().client.confirm_select(CHANNEL);
     script.reply(world, "confirm.select-ok")?;
     let mut trace =

@@ -13,7 +13,6 @@ use leveret_sim::body::{self, body};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
-use leveret_strict_client::amqp091::QueueDeclare;
 
 const QUEUE: &str = "keeps";
 /// The queue that takes the dead letters, once it is there.
@@ -41,9 +40,7 @@ fn declare(world: &mut World, script: &Script, queue: &str, arguments: &[(&str, 
     for (key, value) in arguments {
         table.insert(*key, FieldValue::LongString(value.as_bytes().to_vec()));
     }
-    let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
-    world.links[script.link].amqp091().client.declare_queue(CHANNEL, queue.as_bytes(), flags, &table);
-    script.until(world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))
+    script.declare(world, queue, &table)
 }
 
 /// Advances time; the cores meanwhile do the work that is due.

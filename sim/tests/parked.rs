@@ -14,7 +14,6 @@ use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
-use leveret_strict_client::amqp091::QueueDeclare;
 
 const PARKS: &str = "parks";
 const TARGET: &str = "target";
@@ -40,12 +39,6 @@ struct Trace {
     ready: Stamp,
     /// The number of the first message in the queue that parks them.
     first: u64,
-}
-
-fn declare(world: &mut World, script: &Script, queue: &str, arguments: &FieldTable) -> Result<(), Failure> {
-    let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
-    world.links[script.link].amqp091().client.declare_queue(CHANNEL, queue.as_bytes(), flags, arguments);
-    script.until(world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))
 }
 
 fn queue(world: &World, name: &str) -> QueueRef {
@@ -101,9 +94,9 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
     let script = Script::start(world)?;
     let mut arguments = FieldTable::new();
     arguments.insert("x-queue-type", FieldValue::LongString(b"quorum".to_vec()));
-    declare(world, &script, TARGET, &arguments)?;
+    script.declare(world, TARGET, &arguments)?;
     arguments.insert("x-delivery-limit", FieldValue::I32(0));
-    declare(world, &script, PARKS, &arguments)?;
+    script.declare(world, PARKS, &arguments)?;
     world.links[script.link].amqp091().client.confirm_select(CHANNEL);
     script.reply(world, "confirm.select-ok")?;
     let ready = disk.count();

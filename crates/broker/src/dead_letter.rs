@@ -21,7 +21,7 @@ use leveret_queue::{DeadRun, DeadTurn, QueueState};
 use leveret_routing::Routes;
 
 use crate::broker::Broker;
-use crate::deferred::{LetterRun, Moving, Refused, Targets, Wide, Work};
+use crate::deferred::{LetterRun, Moving, Refused, Targets, Wide, Work, are_same};
 use crate::group::Group;
 use crate::headers::MessageHeaders;
 use crate::queue_handle::{Audience, LocalQueue, QueueRef};
@@ -30,7 +30,7 @@ use crate::streams::Waiter;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Now;
 use crate::told::category;
-use crate::turn_budget::{ENQUEUE, QUEUE_RUN, TurnBudget};
+use crate::turn_budget::{ENQUEUE, QUEUE_RUN, TurnBudget, targets_max};
 use crate::wait_for::WaitFor;
 
 impl Broker {
@@ -185,7 +185,7 @@ impl Broker {
     /// have them.
     fn publish_elsewhere(&self, moving: &mut Moving, now: Now) -> WaitFor {
         let here = moving.queue.stream().id();
-        let is_kept = moving.is_of_queue && moving.queue.keeps_dead_letters();
+        let is_kept = moving.keeps_letters();
         let mut wait = WaitFor::default();
         for (targets, persistent, batch) in &mut moving.runs {
             targets.retain(|target| {
@@ -214,7 +214,7 @@ impl Broker {
                 if budget.is_spent() {
                     return false;
                 }
-                let ticket = match moving.is_of_queue && moving.queue.keeps_dead_letters() {
+                let ticket = match moving.keeps_letters() {
                     true => {
                         // One that is being deleted doesn't take it, because the deletion may not come about.
                         let offered = target.offer_in(group, batch, *persistent, now.monotonic);
@@ -307,7 +307,7 @@ impl<'a> Letters<'a> {
     /// Adds the messages of these runs until they have as many targets as a turn has work for, and cuts the runs to that. True
     /// if all were added.
     fn push_runs(&mut self, runs: &mut Vec<DeadRun>) -> bool {
-        let targets_max = (self.broker.settings.turn_work_max / QUEUE_RUN).max(1) as usize;
+        let targets_max = targets_max(self.broker.settings.turn_work_max);
         for at in 0..runs.len() {
             for taken in 0..runs[at].count {
                 let DeadRun { batch, index, reason, .. } = &runs[at];
@@ -381,7 +381,7 @@ impl<'a> Letters<'a> {
             return false;
         }
         let Some((letter, routes)) = self.make(message, reason) else { return false };
-        let targets_max = (self.broker.settings.turn_work_max / QUEUE_RUN).max(1) as usize;
+        let targets_max = targets_max(self.broker.settings.turn_work_max);
         if routes.len() > targets_max {
             if is_first {
                 self.push_wide(letter, routes);
@@ -515,10 +515,6 @@ fn is_persistent(letter: &Batch) -> bool {
     letter.message(0).view().envelope.durable
 }
 
-fn are_same(one: &Targets, other: &Targets) -> bool {
-    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.is_same(other))
-}
-
 /// The result of a search for targets that isn't over.
 enum Found {
     /// A target has stopped, or has no room for a dead letter that is kept: it would refuse it.
@@ -528,8 +524,14 @@ enum Found {
 }
 
 impl Moving {
+    /// Whether their queue keeps the dead letters until others take them.
+    fn keeps_letters(&self) -> bool {
+        self.is_of_queue && self.queue.keeps_dead_letters()
+    }
+
     /// Finds the queues that a dead letter goes to which has very many. `None` if all are found.
     fn find_targets(&mut self, budget: &mut TurnBudget) -> Option<Found> {
+        let keeps = self.keeps_letters();
         let (Wide { queues, routes, next }, (targets, _, batch)) = (self.wide.as_mut()?, self.runs.front_mut()?);
         let message = batch.message(0);
         let letter = message.view();
@@ -538,9 +540,8 @@ impl Moving {
                 return Some(Found::Some);
             }
             if let Some(queue) = target(queues, *id, &letter) {
-                let is_kept = self.is_of_queue && self.queue.keeps_dead_letters();
                 let is_stopped = matches!(queue.state(), QueueState::Failed(_));
-                if self.is_of_queue && is_stopped || is_kept && queue.has_room_for(batch, 0, 1) == 0 {
+                if self.is_of_queue && is_stopped || keeps && queue.has_room_for(batch, 0, 1) == 0 {
                     return Some(Found::Stopped);
                 }
                 targets.push(queue);
@@ -548,7 +549,7 @@ impl Moving {
             *next += 1;
             budget.spend(QUEUE_RUN);
         }
-        if targets.is_empty() && self.is_of_queue && self.queue.keeps_dead_letters() {
+        if targets.is_empty() && keeps {
             return Some(Found::Stopped);
         }
         if targets.is_empty() {

@@ -42,6 +42,11 @@ impl Refused {
 /// Queues that dead letters go to.
 pub(crate) type Targets = SmallVec<[QueueRef; 2]>;
 
+/// Whether both are the same queues.
+pub(crate) fn are_same(one: &Targets, other: &Targets) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.is_same(other))
+}
+
 /// Dead letters with the same targets, and whether they are persistent.
 pub(crate) type LetterRun = (Targets, bool, Arc<Batch>);
 

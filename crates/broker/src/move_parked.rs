@@ -14,14 +14,14 @@ use leveret_queue::{ParkedMessage, QueueState};
 use leveret_routing::Routes;
 
 use crate::broker::Broker;
-use crate::deferred::Targets;
+use crate::deferred::{Targets, are_same};
 use crate::group::Group;
 use crate::headers::MessageHeaders;
 use crate::queue_handle::{LocalQueue, PublishedIn, QueueAnswer, QueueRef};
 use crate::registry::Snapshot;
 use crate::ticket::Ticket;
 use crate::time::Now;
-use crate::turn_budget::QUEUE_RUN;
+use crate::turn_budget::targets_max;
 
 /// Most messages that a step moves.
 const STEP_MESSAGES_MAX: usize = 1000;
@@ -175,7 +175,7 @@ impl<'a> Letters<'a> {
             queue,
             target,
             now,
-            targets_max: (broker.settings.turn_work_max / QUEUE_RUN).max(1) as usize,
+            targets_max: targets_max(broker.settings.turn_work_max),
             target_count: 0,
             targets: Targets::new(),
             persistent: false,
@@ -206,10 +206,7 @@ impl<'a> Letters<'a> {
     fn push(&mut self, message: &MessageRef<'_>, targets: Targets) {
         let view = message.view();
         let persistent = view.envelope.durable;
-        let is_same = self.persistent == persistent
-            && self.targets.len() == targets.len()
-            && self.targets.iter().zip(&targets).all(|(one, other)| one.is_same(other));
-        if !is_same || self.builder.is_full() {
+        if self.persistent != persistent || !are_same(&self.targets, &targets) || self.builder.is_full() {
             self.end_run();
         }
         self.target_count += targets.len();

@@ -39,6 +39,11 @@ const LOOKS: usize = 32;
 /// Minimum share of a turn, with which it always makes progress: a frame costs half of it.
 const SHARE_MIN: u32 = 2 * CONTROL;
 
+/// Number of queues for which a turn with this share has work.
+pub(crate) fn targets_max(share: u32) -> usize {
+    (share / QUEUE_RUN).max(1) as usize
+}
+
 /// The rest of a turn's share.
 #[derive(Debug)]
 pub struct TurnBudget {

@@ -264,6 +264,11 @@ pub struct QueueOptions {
 const DELIVERY_LIMIT_DEFAULT: u64 = 20;
 
 impl QueueOptions {
+    /// Whether its dead letters wait until queues take them, instead of being dropped.
+    pub fn keeps_dead_letters(&self) -> bool {
+        self.dead_letter.as_ref().is_some_and(|dead_letter| dead_letter.at_least_once)
+    }
+
     /// Reads these arguments, which were checked when the queue was declared.
     pub fn effective(arguments: &Arguments) -> Self {
         let queue_type = queue_arguments::queue_type(arguments);

@@ -1,5 +1,8 @@
 //! A client of AMQP 0-9-1 that makes one request at a time and waits for each answer: for traces whose order matters.
 
+use leveret_amqp091::FieldTable;
+use leveret_strict_client::amqp091::QueueDeclare;
+
 use super::{Heard, Received};
 use crate::failure::{Check, Failure};
 use crate::link::End;
@@ -57,6 +60,16 @@ impl Script {
     /// Like [`Script::until`].
     pub fn reply(&self, world: &mut World, name: &str) -> Result<(), Failure> {
         self.until(world, |heard| matches!(heard, Heard::Reply(_, reply) if reply == name).then_some(()))
+    }
+
+    /// Declares a durable queue.
+    ///
+    /// # Errors
+    /// Like [`Script::until`].
+    pub fn declare(&self, world: &mut World, queue: &str, arguments: &FieldTable) -> Result<(), Failure> {
+        let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
+        world.links[self.link].amqp091().client.declare_queue(CHANNEL, queue.as_bytes(), flags, arguments);
+        self.until(world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))
     }
 
     /// Takes a message out of a queue; it stays unacknowledged with `acknowledged`.

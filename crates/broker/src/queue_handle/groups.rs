@@ -137,7 +137,7 @@ impl QueueHandle {
 
     /// Whether its dead letters wait until queues take them.
     pub(crate) fn keeps_dead_letters(&self) -> bool {
-        self.info.options.dead_letter.as_ref().is_some_and(|options| options.at_least_once)
+        self.info.options.keeps_dead_letters()
     }
 
     /// No queue takes the messages of the last turn now: they are tried again later. Answers that wait for the move wait for the

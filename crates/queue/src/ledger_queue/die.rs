@@ -22,7 +22,7 @@ impl LedgerQueue {
 
     /// Whether its dead letters wait until queues take them, instead of being dropped.
     pub(super) fn keeps_dead_letters(&self) -> bool {
-        self.options.dead_letter.as_ref().is_some_and(|dead_letter| dead_letter.at_least_once)
+        self.options.keeps_dead_letters()
     }
 
     /// The dead letters that it keeps until queues take them.
