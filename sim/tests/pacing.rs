@@ -21,7 +21,7 @@ const QUEUE: &str = "q";
 const PREFETCH: u16 = 20;
 const MS: u64 = 1_000_000;
 /// [`leveret_broker::Settings::standing_delay_target`] by default.
-const TARGET: u64 = 2 * MS;
+const TARGET: u64 = MS;
 /// Rates and delays are judged from here on.
 const WARM_UP: u64 = 400 * MS;
 const END: u64 = 1_000 * MS;

@@ -161,7 +161,7 @@ impl Default for Settings {
             max_queue_credit: 256,
             amqp_address_v1: false,
             strict_compat: false,
-            standing_delay_target: 2_000_000,
+            standing_delay_target: 1_000_000,
             node_name: "leveret@localhost".into(),
             cluster_name: "leveret@localhost".into(),
             product: "RabbitMQ".into(),

@@ -303,7 +303,7 @@ impl Default for Config {
             load_definitions: None,
             definitions_skip_if_unchanged: false,
             strict_compat: false,
-            standing_delay_target_ms: 2,
+            standing_delay_target_ms: 1,
             rabbitmq_compatible_identity: true,
             total_memory_bytes: None,
             alarms_file: None,

@@ -16,7 +16,7 @@
 use crate::Nanos;
 
 /// Shortest time over which rates and the least length are measured.
-const WINDOW: Nanos = 4_000_000;
+const WINDOW: Nanos = 2_000_000;
 /// A window has at least so many messages taken, or is as long as [`WINDOW_MAX`]: a smaller count gives no rate.
 const TAKEN_MIN: u64 = 64;
 /// Longest window. A queue from which fewer than [`TAKEN_MIN`] messages are taken in that time isn't paced: at less than 1,000
@@ -25,7 +25,7 @@ const WINDOW_MAX: Nanos = 64_000_000;
 /// Number of windows before a rate counts.
 const WINDOWS_MIN: u32 = 2;
 /// The time within which what stands too long is to be gone, or what is missing to be there.
-const CORRECTION: Nanos = 20_000_000;
+const CORRECTION: Nanos = 10_000_000;
 /// Publishers may be ahead of their slots by this time without waiting, so that batches pass as a whole.
 const BURST: Nanos = 2_000_000;
 /// The latest slot: a client that doesn't wait for its slots isn't remembered for longer.
@@ -37,10 +37,10 @@ const GRANT_AHEAD: Nanos = 1_000_000;
 /// Longest pause of a connection's reading. Other channels and sessions of the connection wait, too.
 const READ_PAUSE_MAX: Nanos = 5_000_000;
 /// Consecutive windows in which nobody waited for a slot, after which pacing ends.
-const QUIET_WINDOWS: u32 = 8;
+const QUIET_WINDOWS: u32 = 16;
 /// Consecutive windows above the target in which consumers take less than the lowest rate, after which publishers are let
 /// go.
-const HOPELESS_WINDOWS: u32 = 25;
+const HOPELESS_WINDOWS: u32 = 50;
 /// Time after which a queue that paced in vain is looked at again.
 const LET_GO: Nanos = 1_000_000_000;
 
@@ -96,7 +96,7 @@ impl SmoothRate {
     /// Notes a window with this many messages, of this length in nanoseconds.
     pub fn note(&mut self, count: u64, elapsed: Nanos) {
         let measured = (u128::from(count) * u128::from(SECOND) / u128::from(elapsed.max(1))) as u64;
-        self.per_second = if self.windows == 0 { measured } else { (self.per_second * 3 + measured) / 4 };
+        self.per_second = if self.windows == 0 { measured } else { u64::midpoint(self.per_second, measured) };
         self.windows = self.windows.saturating_add(1);
     }
 
@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     const MS: Nanos = 1_000_000;
-    const TARGET: Nanos = 2 * MS;
+    const TARGET: Nanos = MS;
     const STEP: Nanos = 100_000;
 
     /// The way in which a client works.

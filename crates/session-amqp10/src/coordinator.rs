@@ -16,7 +16,7 @@ use super::assembly::Assembly;
 use super::connection::Connection;
 use super::disposition::Asked;
 use super::error::{Failure, Result, Scope};
-use super::grant::{Grant, Pace};
+use super::grant::Grant;
 use super::link::Link;
 use super::session::Session;
 use super::transacted::{Settled, Transacted};
@@ -177,7 +177,7 @@ impl Connection {
     ) -> Result<()> {
         let Coordinator { key, grant, assembly, flow_due } = coordinator;
         let complete = assembly.receive(transfer, payload, REQUEST_BYTES_MAX, grant)?;
-        *flow_due |= grant.top_up(0, Pace::Kept);
+        *flow_due |= grant.top_up_fixed(0);
         if *flow_due {
             session.granted.push(transfer.handle);
         }

@@ -7,7 +7,6 @@ use leveret_amqp10::{
 use leveret_queue::Watermarks;
 
 use super::connection::Connection;
-use super::grant::Pace;
 use super::held::InputHold;
 use super::link::Link;
 use super::rejection;
@@ -77,8 +76,8 @@ impl Connection {
         let mut due = std::mem::take(&mut self.due);
         for handle in std::mem::take(&mut session.confirming) {
             let Some(Link::Publisher(publisher)) = session.link(handle) else { continue };
-            if let Some(took) = publisher.unconfirmed.take_due(&reached, now.monotonic, &mut due) {
-                publisher.grant.confirmed(Pace::of(took, sync));
+            if let Some(confirmed) = publisher.unconfirmed.take_due(&reached, now.monotonic, &mut due) {
+                publisher.grant.confirmed(confirmed, sync, now.monotonic);
                 publisher.top_up(now.monotonic, sync);
             } else if publisher.slot.at != 0 {
                 publisher.top_up(now.monotonic, sync);

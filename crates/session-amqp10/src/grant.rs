@@ -2,12 +2,13 @@
 //!
 //! RabbitMQ's rule: credit is granted when the remaining credit is at most half of the limit and fewer messages than
 //! the limit are unconfirmed; no more than one and a half times the limit are ever on their way. The limit starts at
-//! `max_link_credit`. With adaptive credit it doubles while the client runs out of credit and confirms keep pace with
-//! the disk, up to a maximum of unconfirmed messages and bytes. It is halved when they don't keep pace. While the
-//! oldest message is late, the starting grant applies.
+//! `max_link_credit`. With adaptive credit it follows the number of messages that the link needs on their way, see
+//! [`CreditLoop`], up to a maximum of unconfirmed messages and bytes. It is halved when confirms don't keep pace with the
+//! disk. While the oldest message is late, the starting grant applies.
 
 use leveret_amqp10::Serial;
 
+use super::credit_loop::{Confirmed, CreditLoop};
 use leveret_broker::settings::LinkCredit;
 use leveret_broker::time::Nanos;
 
@@ -40,19 +41,30 @@ pub(crate) struct Grant {
     delivery_count: Serial,
     /// Moving average of the bytes of a message, over about eight messages, times eight.
     mean_bytes_8: u64,
-    /// The client had used half of its credit and got no more, since too much was unconfirmed.
-    held_back: bool,
+    /// More is granted, or a turnaround measured, once no more than this credit is left.
+    looks_at: u32,
+    turns: CreditLoop,
+    /// The next grant is as small as the first one, so that the turnaround is measured.
+    is_probing: bool,
 }
 
 impl Grant {
     /// The first grant of a link whose sender begins at `delivery_count`.
     pub(crate) fn new(rule: LinkCredit, delivery_count: Serial) -> Self {
-        Self { rule, limit: rule.start, credit: rule.start, delivery_count, mean_bytes_8: 0, held_back: false }
+        let (limit, credit, looks_at) = (rule.start, rule.start, rule.start / 2);
+        let turns = CreditLoop::default();
+        Self { rule, limit, credit, delivery_count, mean_bytes_8: 0, looks_at, turns, is_probing: false }
     }
 
     /// Number of messages that the client may still send.
     pub(crate) fn credit(&self) -> u32 {
         self.credit
+    }
+
+    /// The number of messages that are granted at once at most.
+    #[cfg(test)]
+    pub(crate) fn limit(&self) -> u32 {
+        self.limit
     }
 
     /// The sender's delivery-count as we know it.
@@ -77,38 +89,57 @@ impl Grant {
             if self.mean_bytes_8 == 0 { bytes * 8 } else { self.mean_bytes_8 - self.mean_bytes_8 / 8 + bytes };
     }
 
-    /// Whether so much credit is left that [`top_up`](Self::top_up) grants nothing at any pace. The limit is never
-    /// below the starting grant, which is the limit of a lost pace.
+    /// Whether so much credit is left that [`top_up`](Self::top_up) grants nothing at any pace, and no turnaround ends. The
+    /// limit is never below the starting grant, which is the limit of a lost pace.
     #[inline]
     pub(crate) fn is_ample(&self) -> bool {
-        self.credit > self.limit / 2
+        self.credit > self.looks_at
     }
 
-    /// Grants more if the rule allows; `pace` is that of the oldest of the `unconfirmed`. True if the client has to be
-    /// sent a flow.
-    #[must_use]
-    pub(crate) fn top_up(&mut self, unconfirmed: u32, pace: Pace) -> bool {
-        let limit = self.limit_at(pace);
-        if self.is_held_back(limit, limit, unconfirmed) {
-            self.held_back |= self.credit <= limit / 2;
-            return false;
+    /// Notes that a message came for which [`is_ample`](Self::is_ample) was false.
+    pub(crate) fn came(&mut self, now: Nanos) {
+        if self.rule.adaptive {
+            self.turns.came(self.delivery_count, now);
+            self.is_probing = self.turns.is_outdated(now);
         }
-        self.give(limit, limit, unconfirmed)
+        self.look_again();
     }
 
-    /// Like [`top_up`](Self::top_up), with credit for no more than `burst` messages at once: the link's queue paces its
-    /// publishers. As many messages as usual may be on their way to the disk.
+    /// Grants more if the rule allows; `pace` is that of the oldest of the `unconfirmed`. If the link's queue paces its
+    /// publishers, no more than `burst` messages get credit at once, although as many as usual may be on their way to the
+    /// disk. True if the client has to be sent a flow.
     #[must_use]
-    pub(crate) fn top_up_paced(&mut self, unconfirmed: u32, pace: Pace, burst: u32) -> bool {
+    pub(crate) fn top_up(&mut self, unconfirmed: u32, pace: Pace, burst: u32, now: Nanos) -> bool {
         let limit = self.limit_at(pace);
         let credit_max = limit.min(burst);
-        !self.is_held_back(limit, credit_max, unconfirmed) && self.give(limit, credit_max, unconfirmed)
+        if self.is_held_back(limit, credit_max, unconfirmed) {
+            return false;
+        }
+        // The client has its old credit still, and uses it first.
+        let first = self.delivery_count.add(self.credit);
+        let more = self.give(limit, credit_max, unconfirmed);
+        if more && self.rule.adaptive {
+            self.turns.granted(first, now);
+            self.look_again();
+        }
+        more
+    }
+
+    /// Like [`top_up`](Self::top_up), on a link whose credit isn't adaptive and whose messages never wait for the disk.
+    #[must_use]
+    pub(crate) fn top_up_fixed(&mut self, unanswered: u32) -> bool {
+        self.top_up(unanswered, Pace::Kept, u32::MAX, 0)
+    }
+
+    fn look_again(&mut self) {
+        let left = self.turns.left(self.delivery_count).unwrap_or(u32::MAX);
+        self.looks_at = self.credit.saturating_sub(left).max(self.limit / 2);
     }
 
     fn limit_at(&self, pace: Pace) -> u32 {
         match pace {
-            Pace::Kept => self.limit,
-            Pace::Lost => self.rule.start,
+            Pace::Kept if !self.is_probing => self.limit,
+            _ => self.rule.start,
         }
     }
 
@@ -140,16 +171,20 @@ impl Grant {
         most.min(self.rule.unconfirmed_messages_max).min(by_bytes)
     }
 
-    /// Notes confirmed messages, the oldest of them at this pace.
-    pub(crate) fn confirmed(&mut self, pace: Pace) {
+    /// Notes confirmed messages; a sync takes about `sync`.
+    pub(crate) fn confirmed(&mut self, confirmed: Confirmed, sync: Nanos, now: Nanos) {
         if !self.rule.adaptive {
             return;
         }
-        if pace == Pace::Lost {
+        let needed = self.turns.confirmed(confirmed, now);
+        if Pace::of(confirmed.took, sync) == Pace::Lost {
             self.limit = (self.limit / 2).max(self.rule.start);
-        } else if std::mem::take(&mut self.held_back) && self.limit < self.rule.unconfirmed_messages_max {
-            self.limit = self.limit.saturating_mul(2).min(self.rule.unconfirmed_messages_max);
+        } else if let Some(needed) = needed {
+            let (least, most) = (self.limit - self.limit / 8, self.limit.saturating_mul(2));
+            let most = most.min(self.rule.unconfirmed_messages_max).max(self.rule.start);
+            self.limit = needed.clamp(least.max(self.rule.start), most);
         }
+        self.look_again();
     }
 }
 
@@ -160,6 +195,13 @@ mod tests {
     const RABBITMQ: LinkCredit =
         LinkCredit { start: 170, adaptive: false, unconfirmed_messages_max: 5000, unconfirmed_bytes_max: 1 << 20 };
     const ADAPTIVE: LinkCredit = LinkCredit { adaptive: true, ..RABBITMQ };
+
+    const MS: Nanos = 1_000_000;
+
+    /// Messages that came long ago, so that no round ends.
+    fn confirmed(count: u32, took: Nanos) -> Confirmed {
+        Confirmed { count, took, newest: 0 }
+    }
 
     fn send(grant: &mut Grant, count: u32, bytes: u64) {
         for _ in 0..count {
@@ -172,45 +214,31 @@ mod tests {
     fn rabbitmqs_rule() {
         let mut grant = Grant::new(RABBITMQ, Serial(u32::MAX));
         send(&mut grant, 84, 12);
-        assert!(!grant.top_up(84, Pace::Kept), "more than half is left");
+        assert!(!grant.top_up(84, Pace::Kept, u32::MAX, 1), "more than half is left");
         send(&mut grant, 1, 12);
-        assert!(grant.top_up(85, Pace::Kept));
+        assert!(grant.top_up(85, Pace::Kept, u32::MAX, 1));
         assert_eq!(grant.credit(), 170);
         send(&mut grant, 170, 12);
-        assert!(!grant.top_up(255, Pace::Kept), "one and a half times the limit is on its way");
+        assert!(!grant.top_up(255, Pace::Kept, u32::MAX, 1), "one and a half times the limit is on its way");
         assert!(!grant.begin_delivery());
-        assert!(!grant.top_up(170, Pace::Kept));
-        assert!(grant.top_up(169, Pace::Kept));
+        assert!(!grant.top_up(170, Pace::Kept, u32::MAX, 1));
+        assert!(grant.top_up(169, Pace::Kept, u32::MAX, 1));
         assert_eq!(grant.credit(), 86, "never more than 255 on their way");
         assert_eq!(grant.delivery_count(), Serial(254));
-        for _ in 0..100 {
-            grant.confirmed(Pace::Kept);
+        for round in 1..100 {
+            grant.confirmed(confirmed(1000, MS), MS, round * MS);
         }
         assert_eq!(grant.limit, 170);
     }
 
     #[test]
-    fn credit_grows_while_confirms_keep_pace() {
-        let mut grant = Grant::new(ADAPTIVE, Serial(0));
-        let mut unconfirmed = 0;
-        for _ in 0..20 {
-            let credit = grant.credit();
-            send(&mut grant, credit, 12);
-            unconfirmed += credit;
-            if grant.top_up(unconfirmed, Pace::Kept) {
-                continue;
-            }
-            grant.confirmed(Pace::of(2 * 5_900_000, 5_900_000));
-            unconfirmed = 0;
-            assert!(grant.top_up(0, Pace::Kept));
-        }
-        assert!(grant.credit() >= 3000, "{}", grant.credit());
-        assert!(grant.on_their_way_max(grant.limit) <= 5000);
-        grant.confirmed(Pace::of(100_000_000, 5_900_000));
-        grant.confirmed(Pace::of(100_000_000, 5_900_000));
-        assert!(grant.limit <= 1250);
+    fn credit_is_halved_when_confirms_are_late() {
+        let mut grant = Grant { limit: 4000, ..Grant::new(ADAPTIVE, Serial(0)) };
+        let sync = 5 * MS;
+        grant.confirmed(confirmed(170, 18 * MS), sync, MS);
+        assert_eq!(grant.limit, 2000);
         for _ in 0..10 {
-            grant.confirmed(Pace::of(100_000_000, 5_900_000));
+            grant.confirmed(confirmed(170, 18 * MS), sync, MS);
         }
         assert_eq!(grant.limit, 170, "never below the starting grant");
     }
@@ -219,15 +247,15 @@ mod tests {
     #[test]
     fn credit_shrinks_while_the_oldest_message_is_late() {
         let mut grant = Grant { limit: 4000, credit: 2000, ..Grant::new(ADAPTIVE, Serial(0)) };
-        assert!(!grant.top_up(1000, Pace::Lost));
+        assert!(!grant.top_up(1000, Pace::Lost, u32::MAX, 1));
         send(&mut grant, 1990, 12);
-        assert!(!grant.top_up(2990, Pace::Lost));
+        assert!(!grant.top_up(2990, Pace::Lost, u32::MAX, 1));
         send(&mut grant, 10, 12);
-        assert!(!grant.top_up(170, Pace::Lost), "no more than the starting grant waits");
-        assert!(grant.top_up(100, Pace::Lost));
+        assert!(!grant.top_up(170, Pace::Lost, u32::MAX, 1), "no more than the starting grant waits");
+        assert!(grant.top_up(100, Pace::Lost, u32::MAX, 1));
         assert_eq!(grant.credit(), 155, "one and a half times the starting grant is on its way");
         send(&mut grant, 100, 12);
-        assert!(grant.top_up(200, Pace::Kept));
+        assert!(grant.top_up(200, Pace::Kept, u32::MAX, 1));
         assert_eq!(grant.credit(), 4000);
     }
 
@@ -237,9 +265,13 @@ mod tests {
             for (limit, credit) in [(170, 85), (170, 86), (170, 170), (4000, 86), (4000, 2000), (4000, 2001)] {
                 for (unconfirmed, pace) in [(0, Pace::Kept), (0, Pace::Lost), (5000, Pace::Kept), (5000, Pace::Lost)] {
                     let mut grant = Grant { limit, credit, ..Grant::new(rule, Serial(0)) };
+                    grant.came(1);
                     let is_ample = grant.is_ample();
-                    assert!(!(is_ample && grant.top_up(unconfirmed, pace)), "{credit} of {limit}, {unconfirmed}");
-                    assert!(!is_ample || grant.credit() == credit && !grant.held_back);
+                    assert!(
+                        !(is_ample && grant.top_up(unconfirmed, pace, u32::MAX, 1)),
+                        "{credit} of {limit}, {unconfirmed}"
+                    );
+                    assert!(!is_ample || grant.credit() == credit);
                 }
             }
         }
@@ -250,13 +282,13 @@ mod tests {
     fn bytes_have_a_ceiling() {
         let mut grant = Grant::new(ADAPTIVE, Serial(0));
         send(&mut grant, 100, 64 << 10);
-        assert!(!grant.top_up(100, Pace::Kept));
-        assert!(!grant.top_up(16, Pace::Kept));
+        assert!(!grant.top_up(100, Pace::Kept, u32::MAX, 1));
+        assert!(!grant.top_up(16, Pace::Kept, u32::MAX, 1));
         let mut grant = Grant { credit: 0, ..grant };
-        assert!(grant.top_up(10, Pace::Kept));
+        assert!(grant.top_up(10, Pace::Kept, u32::MAX, 1));
         assert_eq!(grant.credit(), 6, "sixteen messages of 64 KiB are one MiB");
         let mut grant = Grant { credit: 0, mean_bytes_8: 8 * (16 << 20), ..grant };
-        assert!(grant.top_up(0, Pace::Kept), "one message always may");
+        assert!(grant.top_up(0, Pace::Kept, u32::MAX, 1), "one message always may");
         assert_eq!(grant.credit(), 1);
     }
 }

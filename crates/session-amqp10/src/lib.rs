@@ -15,6 +15,7 @@ mod closing;
 mod connection;
 mod consumer;
 mod coordinator;
+mod credit_loop;
 mod deliver;
 mod disposition;
 mod durable;

@@ -148,16 +148,18 @@ impl Publisher {
     /// Grants more credit if it is due; a sync takes about `sync`.
     #[inline]
     pub(crate) fn top_up(&mut self, now: Nanos, sync: Nanos) {
-        if self.grant.is_ample() || self.slot.grants_at() > now {
+        if self.grant.is_ample() {
+            return;
+        }
+        self.grant.came(now);
+        if self.slot.grants_at() > now {
             return;
         }
         let unconfirmed = self.unconfirmed();
         let oldest = self.unconfirmed.oldest().unwrap_or(now);
         let pace = Pace::of(now.saturating_sub(oldest), sync);
-        self.flow_due |= match self.slot.at {
-            0 => self.grant.top_up(unconfirmed, pace),
-            _ => self.grant.top_up_paced(unconfirmed, pace, self.slot.burst),
-        };
+        let burst = if self.slot.at == 0 { u32::MAX } else { self.slot.burst };
+        self.flow_due |= self.grant.top_up(unconfirmed, pace, burst, now);
     }
 
     /// Like [`Assembly::receive`].

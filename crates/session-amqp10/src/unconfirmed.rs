@@ -5,6 +5,7 @@ use std::sync::Arc;
 use leveret_amqp10::Serial;
 use leveret_queue::Watermarks;
 
+use super::credit_loop::Confirmed;
 use super::error::Failure;
 use leveret_broker::streams::waits::InOrder;
 use leveret_broker::ticket::StreamId;
@@ -90,22 +91,24 @@ impl Unconfirmed {
         }
     }
 
-    /// Takes the answers that are due out into `out`. Returns how long the oldest of them waited.
+    /// Takes the answers that are due out into `out`.
     pub(crate) fn take_due(
         &mut self,
         reached: &impl Fn(StreamId) -> Watermarks,
         now: Nanos,
         out: &mut Vec<Due>,
-    ) -> Option<Nanos> {
-        let mut oldest = None;
+    ) -> Option<Confirmed> {
+        let mut confirmed: Option<Confirmed> = None;
         while let Some(run) = self.runs.pop(reached) {
             self.count -= run.count;
-            oldest.get_or_insert(now.saturating_sub(run.since));
+            let took = now.saturating_sub(run.since);
+            let all = confirmed.get_or_insert(Confirmed { count: 0, took, newest: run.since });
+            (all.count, all.newest) = (all.count + run.count, all.newest.max(run.since));
             if !run.settled {
                 out.push(Due { first: run.first, last: run.first.add(run.count - 1), outcome: run.outcome });
             }
         }
-        oldest
+        confirmed
     }
 }
 
@@ -155,7 +158,8 @@ mod tests {
             );
         }
         assert_eq!(link.take_due(&at(4), 200, &mut due), None);
-        assert_eq!(link.take_due(&at(5), 200, &mut due), Some(100));
+        let confirmed = Confirmed { count: 5, took: 100, newest: 100 };
+        assert_eq!(link.take_due(&at(5), 200, &mut due), Some(confirmed));
         assert_eq!((due.len(), link.count()), (1, 5));
         assert_eq!((due[0].first, due[0].last), (Serial(u32::MAX - 4), Serial(u32::MAX)));
         link.take_due(&at(6), 200, &mut due);

@@ -416,7 +416,7 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "flow.standing_delay_target",
         "time",
-        "2ms",
+        "1ms",
         "time that messages may stand in a queue although its consumers take without pause; above it publishers are paced to \
          what these take; 0 never paces, see flow-control.md",
         |config, _, value| {

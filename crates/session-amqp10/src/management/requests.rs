@@ -10,7 +10,7 @@ use crate::asked::Question;
 use crate::assembly::Assembly;
 use crate::connection::Connection;
 use crate::error::{Failure, Result};
-use crate::grant::{Grant, Pace};
+use crate::grant::Grant;
 use crate::link::Link;
 use crate::session::Session;
 use leveret_broker::partial::PartialMessages;
@@ -55,7 +55,7 @@ impl Requests {
     }
 
     fn top_up(&mut self) {
-        self.flow_due |= self.grant.top_up(self.unanswered, Pace::Kept);
+        self.flow_due |= self.grant.top_up_fixed(self.unanswered);
     }
 }
 
