@@ -203,6 +203,10 @@ pub struct LoadArgs {
     #[arg(long, value_enum, value_delimiter = ',')]
     pub durability: Vec<Durability>,
 
+    /// Use quorum queues, for scenarios with durable queues; in Leveret they are always synced, whatever --durability says
+    #[arg(long)]
+    pub quorum_queue: bool,
+
     /// Connections of the idle scenarios [default: 1000]
     #[arg(long)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -244,6 +248,7 @@ impl LoadArgs {
             bindings: self.bindings.or(row.bindings),
             routing_key_cache_size: self.routing_key_cache_size.or(row.routing_key_cache_size),
             durability: if self.durability.is_empty() { &row.durability } else { &self.durability }.clone(),
+            quorum_queue: self.quorum_queue || row.quorum_queue,
             connections: self.connections.or(row.connections),
             sessions: self.sessions.or(row.sessions),
             idle_s: self.idle_s.or(row.idle_s),

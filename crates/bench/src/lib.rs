@@ -110,7 +110,7 @@ fn run_all(args: &BenchArgs, files: &Files<'_>) -> Result<(Results, Option<Bench
         for round in 1..=args.rounds {
             for (target, _) in targets.iter().zip(&others).filter(|(_, others)| others.is_some()) {
                 for turn in 0..load.options.durability.len().max(1) {
-                    if turn > 0 && !(load.is_durable() && run.may_be_leveret(target)) {
+                    if turn > 0 && !(load.takes_durability() && run.may_be_leveret(target)) {
                         continue;
                     }
                     let records = run.take(load, round, turn, target, |machine| load.run(round, turn, target, machine));

@@ -82,11 +82,13 @@ impl Load {
 
     /// The requested durability for this turn.
     pub(crate) fn durability(&self, turn: usize) -> Option<Durability> {
-        self.options.durability.get(turn).copied().filter(|_| self.is_durable())
+        self.options.durability.get(turn).copied().filter(|_| self.takes_durability())
     }
 
-    pub(crate) fn is_durable(&self) -> bool {
-        !self.scenario.is_idle() && self.scenario.settings(&self.options).durable
+    /// Whether its queues can be declared with another durability than the default one.
+    pub(crate) fn takes_durability(&self) -> bool {
+        let settings = || self.scenario.settings(&self.options);
+        !self.scenario.is_idle() && settings().durable && !settings().is_quorum
     }
 
     /// Creates the additional queues.

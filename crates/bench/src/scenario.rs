@@ -187,6 +187,9 @@ impl Scenario {
         settings.size = load.size.map_or(settings.size, |size| size as usize);
         settings.properties = load.message_properties.clone().unwrap_or_default();
         settings.other_queues = load.other_queues.unwrap_or(settings.other_queues);
+        if load.quorum_queue {
+            (settings.is_quorum, settings.queue) = (true, "my-quorum-queue");
+        }
         match load.rate {
             Some(Rate::Fixed(rate)) => settings.rate = Some(rate),
             // The rate is measured first and set then.
@@ -229,6 +232,7 @@ impl Scenario {
             routing_keys: 1,
             durable: true,
             durability: None,
+            is_quorum: false,
             max_length: None,
             rate: None,
             confirm_window: if is_10 { 200 } else { 192 },
@@ -325,6 +329,15 @@ mod tests {
         assert_eq!((paced.messages(), paced.stop_after), (30_000, None));
         let both = settings("latency", LoadArgs { messages: Some(7), seconds: Some(3), ..LoadArgs::default() });
         assert_eq!((both.messages(), both.stop_after), (7, None));
+    }
+
+    #[test]
+    fn only_durable_loads_have_quorum_queues() {
+        let load = LoadArgs { quorum_queue: true, ..LoadArgs::default() };
+        let check = |name: &str| name.parse::<Scenario>().expect("there is one").settings(&load).check();
+        assert_eq!(check("classic"), Ok(()));
+        let error = "quorum queues are durable, but memory is a load of transient messages";
+        assert_eq!(check("memory"), Err(error.to_owned()));
     }
 
     #[test]

@@ -122,6 +122,8 @@ pub(crate) struct Settings {
     pub(crate) durable: bool,
     /// Durability that durable queues are declared with in Leveret; `None` for the node's setting.
     pub(crate) durability: Option<Durability>,
+    /// Whether queues are quorum queues.
+    pub(crate) is_quorum: bool,
     /// `x-max-length`: excess messages are dropped.
     pub(crate) max_length: Option<u64>,
     /// Messages per second of all publishers together; `None` for as many as possible.
@@ -180,6 +182,9 @@ impl Settings {
         }
         if self.routing_keys > 1 && self.exchange != Exchange::Topic {
             return Err(format!("{} routing keys take a topic exchange", self.routing_keys));
+        }
+        if self.is_quorum && !self.durable {
+            return Err(format!("quorum queues are durable, but {} is a load of transient messages", self.name));
         }
         if u32::try_from(self.messages_each).is_err() {
             return Err(format!(

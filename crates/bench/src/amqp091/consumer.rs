@@ -26,6 +26,9 @@ pub(crate) fn prepare_queue(
     if let Some(durability) = settings.durability {
         arguments.insert("x-durability", durability.to_string());
     }
+    if settings.is_quorum {
+        arguments.insert("x-queue-type", "quorum");
+    }
     connection.client.declare_queue(CHANNEL, queue.as_bytes(), flags, &arguments);
     connection.wait("queue.declare-ok", |_, event| matches!(event, Event::QueueDeclared { .. }))?;
     connection.client.purge_queue(CHANNEL, queue.as_bytes());

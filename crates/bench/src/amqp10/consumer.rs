@@ -29,6 +29,9 @@ pub(super) fn prepare_queue(
     if let Some(durability) = settings.durability {
         arguments.push("x-durability", durability.to_string());
     }
+    if settings.is_quorum {
+        arguments.push("x-queue-type", "quorum");
+    }
     let queue = Client::queue_to_declare(!exclusive, exclusive, false, arguments);
     connection.request("PUT", &path, &queue, &mut 0)?;
     connection.request("DELETE", &format!("{path}/messages"), &OwnedValue::Null, &mut 0).map(drop)
