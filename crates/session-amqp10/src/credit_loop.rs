@@ -132,7 +132,7 @@ mod tests {
         /// The client is busy until then.
         busy: Nanos,
         unconfirmed: VecDeque<(Nanos, u32)>,
-        /// Those of the sync that is under way.
+        /// Messages of the sync that is under way.
         syncing: VecDeque<(Nanos, u32)>,
         sent: u64,
     }
