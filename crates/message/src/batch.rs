@@ -12,7 +12,10 @@ use crate::added::Added;
 use crate::deaths::DeadLetter;
 use crate::envelope::Envelope;
 use crate::overlay::{added_entry, entries_without_added};
-use crate::stored::{StoredError, StoredMessage, encode_head, encode_head_with, lengths, priority, receive_at, times};
+use crate::stored::{
+    StoredError, StoredMessage, delivery_ms, encode_head, encode_head_with, has_delivery_time, lengths, priority,
+    receive_at, times,
+};
 
 /// Bodies below this many bytes are copied into the batch.
 pub const INLINE_BELOW: usize = 4096;
@@ -58,6 +61,8 @@ pub struct Batch {
     any_expiry: bool,
     /// Whether some message has a priority.
     any_priority: bool,
+    /// Whether some message has a time before which it isn't to be delivered.
+    any_delivery_time: bool,
 }
 
 /// One message of a batch.
@@ -177,6 +182,18 @@ impl Batch {
     /// Whether some message has a priority.
     pub fn any_priority(&self) -> bool {
         self.any_priority
+    }
+
+    /// The time before which the message at `index` isn't to be delivered, in milliseconds since the Unix epoch.
+    #[inline]
+    pub fn delivery_ms(&self, index: usize) -> Option<u64> {
+        let entry = self.entries.get(index).filter(|_| self.any_delivery_time)?;
+        delivery_ms(&self.bytes[entry.offset as usize..])
+    }
+
+    /// Whether some message has such a time.
+    pub fn any_delivery_time(&self) -> bool {
+        self.any_delivery_time
     }
 
     /// Whether some body was too large to be copied.
@@ -396,6 +413,7 @@ impl BatchBuilder {
         self.batch.body_bytes += body_length as u64;
         self.batch.any_expiry |= times(&self.batch.bytes[offset..]).1 != 0;
         self.batch.any_priority |= priority(&self.batch.bytes[offset..]).is_some();
+        self.batch.any_delivery_time |= has_delivery_time(&self.batch.bytes[offset..]);
     }
 
     /// Number of messages so far.

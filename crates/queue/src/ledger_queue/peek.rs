@@ -15,7 +15,8 @@ impl LedgerQueue {
         while found.len() < count
             && let Some(number) = next
         {
-            let redelivered = numbers.head_at(number).came_back || self.ready.is_redelivered(number);
+            let came_back = numbers.head_at(number).came_back && !self.rules.logs_attempts;
+            let redelivered = came_back || self.ready.is_redelivered(number);
             found.push(self.peeked(number, redelivered || self.attempts.of(number).acquired > 0));
             next = numbers.behind(number);
         }

@@ -3,7 +3,7 @@
 //! | command | step |
 //! |---|---|
 //! | `queue [x-...=VALUE]... [transient] [memory=BYTES] [strict] [activity]` | declares the queue; first. Receivers' activity is shown on request, because only quorum queues tell it |
-//! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [priority=N] [group=NAME]` | submits messages, durable ones at the next position |
+//! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [priority=N] [until=MS] [group=NAME]` | submits messages, durable ones at the next position; `until`: a time of delivery |
 //! | `apply POSITION` | everything up to there is durable |
 //! | `write POSITION` | everything up to there is written, and durable up to the last `apply` |
 //! | `withdraw` | the commit stream goes on without what wasn't applied |

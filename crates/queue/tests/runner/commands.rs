@@ -42,6 +42,12 @@ fn annotations(delivery_ms: Option<u64>, note: Option<&str>) -> Option<Added> {
     Added::from_bytes(&bytes).filter(|_| count > 0)
 }
 
+/// Properties of AMQP 0-9-1 whose only header is a time of delivery.
+fn timed_properties(delivery_ms: u64) -> Vec<u8> {
+    let header = [&b"\x13x-opt-delivery-time"[..], b"l", &delivery_ms.to_be_bytes()].concat();
+    [&[0x20, 0][..], &(header.len() as u32).to_be_bytes(), &header].concat()
+}
+
 impl Bench {
     pub(super) fn declare(&mut self, mut words: Words<'_>) -> Answers {
         let mut arguments = vec![("x-queue-type", Value::from(self.queue_type.name()))];
@@ -72,6 +78,7 @@ impl Bench {
         let (ttl_ms, size) = (words.number("ttl")?, words.number("size")?);
         let priority = words.number("priority")?.map(|priority| priority as u8);
         let group = words.option("group").map(str::to_owned);
+        let properties = words.number("until")?.map_or_else(|| vec![0, 0], |ms| timed_properties(EPOCH_MS + ms));
         let names = words.names()?;
         let received_ms = EPOCH_MS + self.now_ms;
         let expiry_ms = ttl_ms.map_or(0, |ttl| Envelope::expiry(received_ms, ttl));
@@ -83,7 +90,7 @@ impl Bench {
         };
         let batch = |names: &[&str]| {
             let mut builder = BatchBuilder::default();
-            names.iter().for_each(|name| builder.push(&envelope, b"\0\0", &body(name)));
+            names.iter().for_each(|name| builder.push(&envelope, &properties, &body(name)));
             Arc::new(builder.finish())
         };
         let (messages, now) = (batch(&names), self.now());
