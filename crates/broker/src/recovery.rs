@@ -209,7 +209,7 @@ impl Replay for Recovered {
                     log.priorities.note(number, priority);
                 }
                 if let Some(due_ms) = stored::delivery_ms(payload) {
-                    log.delayed.add(&DelayRun { first: number, last: number, due_ms, bytes: body as u64 });
+                    log.delayed.replay(number, due_ms, body as u64);
                 }
                 let (received_ms, expiry_ms) = stored::times(payload);
                 log.expiry.arrived(number, 1, received_ms, log.ledger.low());
@@ -235,8 +235,7 @@ impl Replay for Recovered {
             log.priorities.note(first + place, priority);
         }
         for (place, bytes, due_ms) in record.delivery_times() {
-            let number = first + place;
-            log.delayed.add(&DelayRun { first: number, last: number, due_ms, bytes: bytes.into() });
+            log.delayed.replay(first + place, due_ms, bytes.into());
         }
         for (place, body_bytes, expiry_ms) in record.times() {
             log.expiry.expires(first + place, expiry_ms, body_bytes);

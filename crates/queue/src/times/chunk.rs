@@ -41,14 +41,7 @@ impl Chunk {
 
     /// An empty chunk; its messages get this number or a higher one, and times of this scale, unless it has to change.
     pub(super) fn new(first: u64, scale: Scale) -> Self {
-        Self {
-            scale,
-            first,
-            numbers: Numbers::Dense,
-            ticks: Vec::new(),
-            sizes: Sizes::Same(0),
-            soonest: u32::MAX,
-        }
+        Self { scale, first, numbers: Numbers::Dense, ticks: Vec::new(), sizes: Sizes::Same(0), soonest: u32::MAX }
     }
 
     pub(super) fn len(&self) -> usize {
