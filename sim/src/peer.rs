@@ -78,7 +78,9 @@ pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut
         return Err(Failure::new(Check::Redelivered, detail));
     }
     let before = target.acquired.replace(received.acquired);
+    // A dead letter counts from its failures in the other queue, until it comes back.
     if topology::is_quorum(queue)
+        && target.origin.is_none()
         && let Some(before) = before.filter(|before| *before >= received.acquired)
     {
         let detail = format!("message {id} of queue {queue}: {} earlier deliveries after {before}", received.acquired);

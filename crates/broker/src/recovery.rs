@@ -208,6 +208,10 @@ impl Replay for Recovered {
                 if let Some(priority) = stored::priority(payload) {
                     log.priorities.note(number, priority);
                 }
+                let failed = stored::failures(payload);
+                if failed > 0 {
+                    log.attempts.begin_at(number, failed);
+                }
                 if let Some(due_ms) = stored::delivery_ms(payload) {
                     log.delayed.replay(number, due_ms, body as u64);
                 }

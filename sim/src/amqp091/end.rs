@@ -136,7 +136,7 @@ impl End {
             has_died,
             acquired,
             delivery_ms,
-            has_more: properties != Properties::default() || has_more_headers || failed > acquired,
+            has_more: properties != Properties::default() || has_more_headers || failed > acquired && !has_died,
             body: bytes(delivery.body),
         };
         Ok(Received {

@@ -75,7 +75,7 @@ pub fn decode(payload: &[u8]) -> Option<Content> {
         acquired,
         delivery_ms,
         has_more: !is_plain
-            || failed > acquired
+            || failed > acquired && !has_died
             || properties != Properties::default()
             || sections.delivery_annotations.is_some()
             || sections.application_properties.is_some()

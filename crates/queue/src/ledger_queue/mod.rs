@@ -289,6 +289,14 @@ impl LedgerQueue {
                 }
             }
         }
+        if batch.any_failures() && self.rules.logs_attempts {
+            for at in 0..count {
+                match batch.failures((index + at) as usize) {
+                    0 => {}
+                    failed => self.attempts.begin_at(first + u64::from(at), failed),
+                }
+            }
+        }
         self.clock.note(first, batch, (index, count), awaited, &self.ledger);
         let parts = if self.rules.delays && batch.any_delivery_time() { self.delay_new(&pending) } else { None };
         if !is_running {

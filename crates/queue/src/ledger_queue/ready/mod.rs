@@ -106,8 +106,13 @@ impl ReadyMessages {
         while count < most && alike(number + count) {
             count += 1;
         }
-        // With lanes, messages are counted when they come back, and one that was delayed from the beginning never did.
-        (count, old || has_places || counts.acquired > 0, counts)
+        if self.lanes.is_none() {
+            return (count, old || came_back || counts.acquired > 0, counts);
+        }
+        // With lanes, messages are counted when they come back, and one that was delayed from the beginning never did. One whose
+        // delivery failed in other queues counts as delivered, as often as it failed, until it comes back here.
+        let acquired = if counts.acquired > 0 { counts.acquired } else { counts.failed };
+        (count, old || acquired > 0, AttemptCounts { acquired, ..counts })
     }
 
     /// Whether the messages have priorities.
