@@ -406,7 +406,7 @@ def delayed_publishing():
     publish(channel, name, "date", **timed(datetime.datetime.fromtimestamp(later // 1000, datetime.timezone.utc)), priority=31)
     channel.basic_publish("amq.fanout", "", "both", pika.BasicProperties(delivery_mode=2, **timed(later)))
     past = int(time.time() * 1000) - 1000
-    for value in [past, -1, str(later), 1.5]:
+    for value in [past, -1, str(later), True]:
         publish(channel, name, "now", **timed(value))
     eventually(lambda: bodies(channel, name), ["now"] * 4, "past times, and values that are none")
     eventually(lambda: ready(channel, classic), 1, "a classic queue delivers at once")
@@ -422,7 +422,7 @@ def delayed_publishing():
     publish(channel, name, "second", **timed(soon + 1))
     publish(channel, name, "first", **timed(soon))
     publish(channel, name, "ready")
-    equal(fetch(channel, name)[3], "ready", "the only one that is ready")
+    eventually(lambda: bodies(channel, name), ["ready"], "the only one that is ready")
     try:
         publish(channel, name, "fifth", "sixth", "seventh", **timed(later))
         raise Failure("a publish beyond the limit was confirmed")
@@ -430,10 +430,10 @@ def delayed_publishing():
         pass
     equal(ask("ready kill"), "go", "control")
     channel = confirming(connect())
-    eventually(lambda: ready(channel, name), 3, "what was ready, and what came due")
+    eventually(lambda: ready(channel, name), 2, "what came due")
     if time.time() * 1000 < soon:
         raise Failure("too early after a kill")
-    equal(sorted(bodies(channel, name)), ["first", "ready", "second"], "due after a kill")
+    equal(sorted(bodies(channel, name)), ["first", "second"], "due after a kill")
     equal(shown(name), [4, 0, 4], "the others are still delayed")
     equal(http("DELETE", f"queues/%2F/{name}/delayed")[1], {"deleted": 4}, "deleted")
     equal(channel.queue_purge(dead).method.message_count, 1, "purged")
