@@ -1,10 +1,14 @@
 //! Bodies and properties that only depend on a message's id.
 
+use leveret_amqp091::{FieldTable, Properties};
+
 use crate::content::Content;
 use crate::ledger::{Message, MessageId};
 use crate::random::Random;
 use crate::topology;
 
+/// Header or annotation with the time of delivery.
+pub const X_OPT_DELIVERY_TIME: &str = "x-opt-delivery-time";
 /// Bytes that every body has: its id.
 pub const LENGTH_MIN: usize = 8;
 
@@ -48,6 +52,17 @@ pub fn properties(id: MessageId, persistent: bool) -> Vec<u8> {
     bytes
 }
 
+/// As [`properties`], with a time of delivery in milliseconds since the Unix epoch.
+#[must_use]
+pub fn timed_properties(id: MessageId, persistent: bool, delivery_ms: u64) -> Vec<u8> {
+    let headers = FieldTable::new().with(X_OPT_DELIVERY_TIME, delivery_ms as i64).encoded();
+    let plain = properties(id, persistent);
+    let plain = Properties::decode(&plain).expect("they are well-formed");
+    let mut bytes = Vec::new();
+    Properties { headers: Some(headers.as_table()), ..plain }.encode(&mut bytes);
+    bytes
+}
+
 /// The id that a body claims.
 #[must_use]
 pub fn id(body: &[u8]) -> Option<MessageId> {
@@ -75,6 +90,9 @@ pub fn difference(message: &Message, queue: &str, received: &Content) -> Option<
     }
     if received.has_died != has_died {
         return Some("history of deaths");
+    }
+    if received.delivery_ms != message.delivery_ms && !message.is_annotated {
+        return Some("time of delivery");
     }
     let counts = topology::is_quorum(queue);
     if received.acquired > 0 && !(counts && received.redelivered) {

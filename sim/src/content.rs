@@ -17,6 +17,8 @@ pub struct Content {
     pub has_died: bool,
     /// How often it was delivered before, if its queue counts that.
     pub acquired: i64,
+    /// Its time of delivery, in milliseconds since the Unix epoch.
+    pub delivery_ms: Option<u64>,
     /// It carries something that no publisher of a simulation gave it.
     pub has_more: bool,
     /// The body.

@@ -29,6 +29,8 @@ pub enum Check {
     NoCorruption,
     /// Messages of one publisher keep their order in each queue.
     Order,
+    /// A quorum queue delivers no message before its time of delivery.
+    NotEarly,
     /// Messages that were delivered before are flagged as redelivered.
     Redelivered,
     /// Durable objects that were declared exist.
@@ -60,6 +62,7 @@ impl Check {
             Self::TransactionsAreWhole => "transactions hold as a whole or not at all",
             Self::NoCorruption => "no corruption",
             Self::Order => "order within each queue",
+            Self::NotEarly => "nothing is delivered before its time",
             Self::Redelivered => "redeliveries are flagged",
             Self::ObjectsExist => "confirmed objects exist",
             Self::ObjectsStayAway => "deleted objects stay away",

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::topology::dead_letters_of;
+use crate::topology::{dead_letters_of, is_quorum};
 
 /// Number of changes that the disk had seen.
 pub type Stamp = usize;
@@ -49,6 +49,8 @@ pub struct Target {
     pub seen: bool,
     /// How often it had been delivered, as its last receiver of this life was told.
     pub acquired: Option<i64>,
+    /// A consumer gave it back with a time of delivery, in milliseconds since the Unix epoch, and was answered.
+    pub not_before_ms: u64,
     /// It came, or will come, as a dead letter.
     pub origin: Option<Origin>,
 }
@@ -82,6 +84,10 @@ pub struct Message {
     pub bytes: u64,
     /// Delivery mode 2.
     pub persistent: bool,
+    /// The time of delivery that its publisher asked for, in milliseconds since the Unix epoch.
+    pub delivery_ms: Option<u64>,
+    /// A consumer gave it back with a time of delivery.
+    pub is_annotated: bool,
     /// The exchange that it was published to.
     pub exchange: String,
     /// Its routing key.
@@ -97,6 +103,12 @@ pub struct Message {
 }
 
 impl Message {
+    /// Whether a queue delivers it at another time than its neighbours.
+    #[must_use]
+    pub fn waits_in(&self, queue: &str) -> bool {
+        is_quorum(queue) && self.delivery_ms.is_some()
+    }
+
     /// Excuses it from this stamp on: it may be gone from a queue, and from the target of its dead letter there.
     fn excuse(&mut self, queue: &str, at: Stamp) {
         for target in self.at(queue) {
@@ -146,6 +158,8 @@ pub struct Ledger {
     /// A large message may find no space for its body file.
     pub space_is_short: bool,
     publishers: u64,
+    /// Wall time in milliseconds since the Unix epoch.
+    pub now_ms: u64,
 }
 
 impl Ledger {
@@ -272,8 +286,20 @@ impl Ledger {
         let (exchange, key) = (exchange.to_owned(), key.to_owned());
         let (published, confirmed) = (at, None);
         let bytes = length as u64;
-        let message =
-            Message { id, length, bytes, persistent, exchange, key, publisher, published, confirmed, targets };
+        let message = Message {
+            id,
+            length,
+            bytes,
+            persistent,
+            delivery_ms: None,
+            is_annotated: false,
+            exchange,
+            key,
+            publisher,
+            published,
+            confirmed,
+            targets,
+        };
         self.messages.push(message);
         id
     }
@@ -319,6 +345,21 @@ impl Ledger {
     pub fn settle(&mut self, queue: &str, id: MessageId, at: Stamp) {
         if let Some(message) = self.messages.get_mut(id as usize) {
             message.excuse(queue, at);
+        }
+    }
+
+    /// Notes the request to give a message back with a time of delivery.
+    pub fn annotate(&mut self, id: MessageId) {
+        if let Some(message) = self.messages.get_mut(id as usize) {
+            message.is_annotated = true;
+        }
+    }
+
+    /// Notes that a client was told that it gave a message back with a time of delivery, in milliseconds since the Unix epoch.
+    pub fn delayed(&mut self, queue: &str, id: MessageId, until_ms: u64) {
+        let target = self.messages.get_mut(id as usize).and_then(|message| message.targets.get_mut(queue));
+        if let Some(target) = target.filter(|_| is_quorum(queue)) {
+            target.not_before_ms = target.not_before_ms.max(until_ms);
         }
     }
 
@@ -449,6 +490,8 @@ impl Ledger {
             for target in message.targets.values_mut() {
                 target.excused = None;
                 target.acquired = None;
+                // Times of the last moment before a crash may be lost.
+                target.not_before_ms = 0;
                 target.gone = Some(0);
                 target.certain = false;
                 if let Some(origin) = &mut target.origin {

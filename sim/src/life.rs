@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::amqp091::Received;
 use crate::audit::{Findings, audit};
 use crate::body;
+use crate::clock::Clock;
 use crate::disk::SimDisk;
 use crate::event_hash::EventHash;
 use crate::failure::{Check, Failure};
@@ -37,7 +38,9 @@ pub fn recover_and_judge(
     seed: u64,
     tally: &mut Tally,
 ) -> Result<(World, Findings), Failure> {
-    let (mut world, report) = World::start(disk, log, seed)?;
+    // Wall time goes on where the last life ended.
+    let clock = if ledger.now_ms == 0 { Clock::default() } else { Clock::at(ledger.now_ms) };
+    let (mut world, report) = World::start_at(clock, disk, log, seed)?;
     let mut findings = audit(&mut world, ledger)?;
     findings.clean = report.clean;
     if let Some(name) = findings.stopped.first() {

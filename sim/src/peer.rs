@@ -44,6 +44,7 @@ pub trait Peer {
 /// # Errors
 /// It differs from what was published, or shouldn't be there.
 pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut Tally) -> Result<MessageId, Failure> {
+    let now_ms = ledger.now_ms;
     let message = body::id(&received.body).and_then(|id| ledger.messages.get_mut(id as usize));
     let Some(message) = message else {
         return Err(Failure::new(
@@ -52,6 +53,13 @@ pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut
         ));
     };
     let id = message.id;
+    let not_before_ms = message.targets.get(queue).map_or(0, |target| target.not_before_ms);
+    let not_before_ms = not_before_ms.max(message.delivery_ms.filter(|_| topology::is_quorum(queue)).unwrap_or(0));
+    if not_before_ms > now_ms {
+        let detail = format!("message {id} of queue {queue} was delivered at {now_ms}, before {not_before_ms}");
+        return Err(Failure::new(Check::NotEarly, detail));
+    }
+    tally.add("delayed messages delivered", (not_before_ms > 0).into());
     if let Some(part) = body::difference(message, queue, received) {
         return Err(Failure::new(Check::NoCorruption, format!("message {id} from queue {queue}: wrong {part}")));
     }
@@ -70,7 +78,9 @@ pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut
         return Err(Failure::new(Check::Redelivered, detail));
     }
     let before = target.acquired.replace(received.acquired);
+    // A dead letter counts from its failures in the other queue, until it comes back.
     if topology::is_quorum(queue)
+        && target.origin.is_none()
         && let Some(before) = before.filter(|before| *before >= received.acquired)
     {
         let detail = format!("message {id} of queue {queue}: {} earlier deliveries after {before}", received.acquired);
@@ -86,6 +96,12 @@ pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut
 pub fn stopped_queue(text: &str) -> Option<&str> {
     let (before, _) = text.split_once("' in vhost '/' has crashed and failed to restart: ")?;
     before.rsplit_once("queue '").map(|(_, name)| name)
+}
+
+/// A time of delivery for every eighth message, in milliseconds since the Unix epoch: within three seconds, or just past.
+pub fn delivery_time(world: &mut World) -> Option<u64> {
+    let now_ms = world.clock.now().wall_ms;
+    (world.random.below(8) == 0).then(|| now_ms - 20 + world.random.below(3_000))
 }
 
 /// A random length of a message's body.

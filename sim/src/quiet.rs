@@ -51,10 +51,13 @@ pub fn queues(world: &World, shown: &Shown, ledger: &Ledger, held: &Holdings) ->
             return lies(format!("{} messages are on their way to a disk that does nothing", status.pending));
         }
         let counts = status.conservation;
-        if counts.accepted != counts.gone() + status.ready + status.unacknowledged {
-            return lies(format!("{counts:?}, {} ready, {} unacknowledged", status.ready, status.unacknowledged));
+        let (delayed, delayed_bytes) =
+            status.quorum.as_ref().map_or((0, 0), |quorum| (quorum.delayed, quorum.delayed_bytes));
+        if counts.accepted != counts.gone() + status.ready + status.unacknowledged + delayed {
+            let (ready, unacknowledged) = (status.ready, status.unacknowledged);
+            return lies(format!("{counts:?}, {ready} ready, {unacknowledged} unacknowledged, {delayed} delayed"));
         }
-        if status.bytes != status.ready_bytes + status.unacknowledged_bytes {
+        if status.bytes != status.ready_bytes + status.unacknowledged_bytes + delayed_bytes {
             let (ready, unacknowledged) = (status.ready_bytes, status.unacknowledged_bytes);
             return lies(format!("{} bytes, of them {ready} ready and {unacknowledged} unacknowledged", status.bytes));
         }

@@ -29,6 +29,7 @@ pub const NAMES: &[&str] = &[
     "counts compared",
     "dead letters delivered",
     "dead letters found",
+    "delayed messages delivered",
     "deliveries aborted for a stopped queue",
     "directory entries as they were before",
     "ends in parts",

@@ -151,6 +151,7 @@ fn contents(
         // Dead letters come in the order in which they died, and a quorum queue delivers messages in the order in which they
         // came back.
         if target.origin.is_none()
+            && !message.waits_in(queue)
             && !(topology::is_quorum(queue) && content.redelivered)
             && let Some(before) = last.insert(message.publisher, id).filter(|before| *before > id)
         {

@@ -70,6 +70,7 @@ impl Workload {
             return Ok(false);
         }
         ledger.note_failed(&world.failed);
+        ledger.now_ms = world.clock.now().wall_ms;
         for peer in &mut self.peers {
             peer.listen(world, ledger, at)?;
         }

@@ -2,8 +2,10 @@
 
 use std::process::Command;
 
+use leveret_amqp10::message::{MapSection, write_data, write_map_section};
 use leveret_amqp10::value::EncodedMap;
 use leveret_amqp10::{DeliveryState, OwnedValue, Value};
+use leveret_strict_client::amqp10::{Send, State};
 use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen, annotation};
 use leveret_tests::broker::{Broker, is_given};
 use leveret_tests::cell::{self, Transport};
@@ -69,6 +71,21 @@ fn returned_messages_are_delayed_longer_after_each_failure() {
 #[test]
 fn delayed_messages_are_listed_counted_and_survive_a_kill() {
     pika("delayed_messages");
+}
+
+#[test]
+fn a_message_is_held_until_its_publishers_time_of_delivery() {
+    pika("delayed_publishing");
+}
+
+#[test]
+fn delayed_messages_come_in_the_order_of_their_times() {
+    pika("delayed_order");
+}
+
+#[test]
+fn failures_of_a_dead_letter_go_on_in_a_quorum_queue() {
+    pika("dead_letter_counts");
 }
 
 #[test]
@@ -188,6 +205,47 @@ fn a_modified_outcome_sets_the_time_of_the_next_delivery() {
     }
     let message = client.receive(1);
     client.accept(&message);
+    client.barrier(CHANNEL);
+    client.close();
+    broker.finish("cell.quorum");
+}
+
+#[test]
+fn a_message_annotation_sets_the_time_of_the_first_delivery() {
+    const QUEUE: &str = "cell.quorum.delivery-time";
+    if is_given() {
+        // RabbitMQ 4.3 delivers them at once.
+        return;
+    }
+    let broker = Broker::start();
+    declare(&broker.http(), QUEUE, json!({}));
+    let mut client = Amqp10::open(broker.amqp());
+    client.sender(0, &format!("/queues/{QUEUE}"));
+    client.receiver(1, &format!("/queues/{QUEUE}"), 10);
+    let wall_ms = || std::time::UNIX_EPOCH.elapsed().expect("a time after 1970").as_millis() as i64;
+    let publish = |client: &mut Amqp10, time: Value<'_>, body: &[u8]| {
+        let mut payload = Vec::new();
+        let annotations = EncodedMap::new().with("x-opt-delivery-time", time);
+        write_map_section(&mut payload, MapSection::MessageAnnotations, annotations.as_map());
+        write_data(&mut payload, body);
+        let id = client.send(0, &payload, &Send::default());
+        assert_eq!(client.outcome(id), State::Accepted, "it is safe before it is due");
+    };
+    let due_ms = wall_ms() + 1_500;
+    publish(&mut client, Value::Timestamp(due_ms + 1), b"timestamp");
+    publish(&mut client, Value::Ulong(due_ms.cast_unsigned()), b"integer");
+    for value in [Value::Timestamp(wall_ms() - 300), Value::Long(-1), Value::String("2099"), Value::Null] {
+        publish(&mut client, value, b"at once");
+        let message = client.receive(1);
+        assert_eq!((message.data(), attempts(&message)), (b"at once".to_vec(), (true, 0, [None, None])));
+        client.accept(&message);
+    }
+    for body in ["integer", "timestamp"] {
+        let message = client.receive(1);
+        assert!(wall_ms() >= due_ms, "{body} is {} ms too early", due_ms - wall_ms());
+        assert_eq!((message.data(), attempts(&message)), (body.as_bytes().to_vec(), (true, 0, [None, None])));
+        client.accept(&message);
+    }
     client.barrier(CHANNEL);
     client.close();
     broker.finish("cell.quorum");

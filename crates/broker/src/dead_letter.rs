@@ -133,7 +133,7 @@ impl Broker {
     fn move_refused(&self, core: usize, refused: Refused, now: Now) {
         let Refused { queue, batch, index, count } = refused;
         let mut letters = Letters::new(self, &queue, now);
-        let all = DeadRun { batch, index, count, first: 0, reason: Reason::MaxLen, durable: false };
+        let all = DeadRun { batch, index, count, first: 0, reason: Reason::MaxLen, durable: false, failures: 0 };
         let mut runs = vec![all];
         letters.push_runs(&mut runs);
         let DeadRun { batch, count: moved, .. } = runs.remove(0);
@@ -310,9 +310,10 @@ impl<'a> Letters<'a> {
         let targets_max = targets_max(self.broker.settings.turn_work_max);
         for at in 0..runs.len() {
             for taken in 0..runs[at].count {
-                let DeadRun { batch, index, reason, .. } = &runs[at];
+                let DeadRun { batch, index, reason, failures, .. } = &runs[at];
                 let message = batch.message((index + taken) as usize);
-                if self.target_count >= targets_max || !self.push(&message, *reason, targets_max) {
+                let death = (*reason, *failures);
+                if self.target_count >= targets_max || !self.push(&message, death, targets_max) {
                     runs[at].count = taken;
                     runs.truncate(at + usize::from(taken > 0));
                     return false;
@@ -323,8 +324,8 @@ impl<'a> Letters<'a> {
     }
 
     /// Adds a message. False if it has more targets than a turn has work for, and isn't the first one.
-    fn push(&mut self, message: &MessageRef<'_>, reason: Reason, targets_max: usize) -> bool {
-        let Some((letter, routes)) = self.make(message, reason) else {
+    fn push(&mut self, message: &MessageRef<'_>, death: (Reason, u32), targets_max: usize) -> bool {
+        let Some((letter, routes)) = self.make(message, death) else {
             self.dropped += 1;
             return true;
         };
@@ -362,9 +363,9 @@ impl<'a> Letters<'a> {
     fn push_alike(&mut self, runs: &mut Vec<DeadRun>) {
         for at in 0..runs.len() {
             for taken in 0..runs[at].count {
-                let DeadRun { batch, index, reason, .. } = &runs[at];
+                let DeadRun { batch, index, reason, failures, .. } = &runs[at];
                 let message = batch.message((index + taken) as usize);
-                if !self.push_if_alike(&message, *reason) {
+                if !self.push_if_alike(&message, (*reason, *failures)) {
                     runs[at].count = taken;
                     runs.truncate(at + usize::from(taken > 0));
                     return self.end_run();
@@ -375,12 +376,12 @@ impl<'a> Letters<'a> {
     }
 
     /// Adds a message if it is the first one, or goes to the same queues as the ones before it.
-    fn push_if_alike(&mut self, message: &MessageRef<'_>, reason: Reason) -> bool {
+    fn push_if_alike(&mut self, message: &MessageRef<'_>, death: (Reason, u32)) -> bool {
         let is_first = self.builder.is_empty() && self.dropped == 0 && self.wide.is_none();
         if self.wide.is_some() || self.builder.is_full() {
             return false;
         }
-        let Some((letter, routes)) = self.make(message, reason) else { return false };
+        let Some((letter, routes)) = self.make(message, death) else { return false };
         let targets_max = targets_max(self.broker.settings.turn_work_max);
         if routes.len() > targets_max {
             if is_first {
@@ -419,8 +420,9 @@ impl<'a> Letters<'a> {
         None
     }
 
-    /// The dead letter of a message, and the queues that it is routed to. `None` without an exchange.
-    fn make(&mut self, message: &MessageRef<'_>, reason: Reason) -> Option<(Batch, Routes)> {
+    /// The dead letter of a message that died for this reason, after so many failed deliveries, and the queues that it is routed to.
+    /// `None` without an exchange.
+    fn make(&mut self, message: &MessageRef<'_>, (reason, failures): (Reason, u32)) -> Option<(Batch, Routes)> {
         let options = self.options?;
         let death = DeadLetter {
             queue: self.queue.info().name.as_bytes(),
@@ -428,6 +430,7 @@ impl<'a> Letters<'a> {
             now_ms: self.now.wall_ms,
             exchange: options.exchange.as_bytes(),
             routing_key: options.routing_key.as_deref().map(str::as_bytes),
+            failures,
         };
         self.letter.push_dead_letter(message, &death);
         let letter = self.letter.finish();

@@ -43,7 +43,17 @@ impl Deaths {
     }
 }
 
-struct Chunk([QueueLine; CHUNK]);
+struct Chunk {
+    lines: [QueueLine; CHUNK],
+    delayed: [Delayed; CHUNK],
+}
+
+/// The delayed messages of one queue. Most queues never have any, and don't touch this.
+#[derive(Default)]
+struct Delayed {
+    messages: AtomicU64,
+    bytes: AtomicU64,
+}
 
 /// The gauges of one queue: 64 bytes, a cache line. Stores are relaxed: only the queue writes them, under its lock.
 #[derive(Default)]
@@ -66,17 +76,21 @@ struct QueueLine {
 const DURABILITY: u32 = 0xff;
 const COUNTED: u32 = 1 << 8;
 const FAILED: u32 = 1 << 9;
+const HAS_DELAYED: u32 = 1 << 10;
 
 impl QueueLine {
-    fn read(&self) -> QueueGauges {
+    fn read(&self, delayed: &Delayed) -> QueueGauges {
         let long = |gauge: &AtomicU64| gauge.load(Ordering::Relaxed);
         let short = |gauge: &AtomicU32| u64::from(gauge.load(Ordering::Relaxed));
         let kind = self.kind.load(Ordering::Relaxed);
+        let delayed = (kind & HAS_DELAYED != 0).then_some(delayed);
         QueueGauges {
             ready: long(&self.ready),
             ready_bytes: long(&self.ready_bytes),
             unacknowledged: long(&self.unacknowledged),
             unacknowledged_bytes: long(&self.unacknowledged_bytes),
+            delayed: delayed.map_or(0, |delayed| long(&delayed.messages)),
+            delayed_bytes: delayed.map_or(0, |delayed| long(&delayed.bytes)),
             memory: long(&self.memory),
             in_memory: short(&self.in_memory),
             volatile: short(&self.volatile),
@@ -88,7 +102,7 @@ impl QueueLine {
         }
     }
 
-    fn write(&self, gauges: &QueueGauges) {
+    fn write(&self, delayed: &Delayed, gauges: &QueueGauges) {
         let long = |gauge: &AtomicU64, value| gauge.store(value, Ordering::Relaxed);
         let short = |gauge: &AtomicU32, value| {
             gauge.store(u32::try_from(value).unwrap_or(u32::MAX), Ordering::Relaxed);
@@ -103,7 +117,12 @@ impl QueueLine {
         short(&self.consumers, gauges.consumers);
         short(&self.links, gauges.links);
         self.waits.store(gauges.waits.bits(), Ordering::Relaxed);
+        if gauges.delayed > 0 {
+            long(&delayed.messages, gauges.delayed);
+            long(&delayed.bytes, gauges.delayed_bytes);
+        }
         let flags = if gauges.counted { COUNTED } else { 0 } | if gauges.failed { FAILED } else { 0 };
+        let flags = flags | if gauges.delayed > 0 { HAS_DELAYED } else { 0 };
         let kind = self.kind.load(Ordering::Relaxed);
         if kind & !DURABILITY != flags {
             self.kind.store(kind & DURABILITY | flags, Ordering::Relaxed);
@@ -124,11 +143,11 @@ pub(crate) struct OwnPlace {
 
 impl OwnPlace {
     pub(crate) fn write(&self, gauges: &QueueGauges) {
-        self.place().write(gauges);
+        self.place().write(&self.chunk.delayed[self.at.1], gauges);
     }
 
     pub(crate) fn read(&self) -> QueueGauges {
-        self.place().read()
+        self.place().read(&self.chunk.delayed[self.at.1])
     }
 
     pub(crate) fn metrics(&self) -> &QueueMetrics {
@@ -142,7 +161,7 @@ impl OwnPlace {
     }
 
     fn place(&self) -> &QueueLine {
-        &self.chunk.0[self.at.1]
+        &self.chunk.lines[self.at.1]
     }
 }
 
@@ -177,6 +196,8 @@ impl QueueSums {
         sum.ready_bytes += gauges.ready_bytes;
         sum.unacknowledged += gauges.unacknowledged;
         sum.unacknowledged_bytes += gauges.unacknowledged_bytes;
+        sum.delayed += gauges.delayed;
+        sum.delayed_bytes += gauges.delayed_bytes;
         sum.memory += gauges.memory;
         sum.in_memory += gauges.in_memory;
         sum.volatile += gauges.volatile;
@@ -187,7 +208,7 @@ impl QueueSums {
         self.in_memory_ready += gauges.in_memory.min(gauges.ready);
         let (queues, messages) = &mut self.by_durability[durability];
         *queues += 1;
-        *messages += gauges.ready + gauges.unacknowledged;
+        *messages += gauges.messages();
         let mut waits = gauges.waits.bits();
         while waits != 0 {
             self.waiting[waits.trailing_zeros() as usize] += 1;
@@ -198,7 +219,7 @@ impl QueueSums {
 
 /// Body bytes of a queue's messages that survive a restart; estimated if it has others, too.
 pub fn persistent_bytes(gauges: &QueueGauges) -> u64 {
-    let messages = gauges.ready + gauges.unacknowledged;
+    let messages = gauges.messages();
     share(gauges, messages - gauges.volatile.min(messages))
 }
 
@@ -208,8 +229,7 @@ pub fn in_memory_bytes(gauges: &QueueGauges) -> u64 {
 }
 
 fn share(gauges: &QueueGauges, part: u64) -> u64 {
-    let messages = gauges.ready + gauges.unacknowledged;
-    let bytes = gauges.ready_bytes + gauges.unacknowledged_bytes;
+    let (messages, bytes) = (gauges.messages(), gauges.message_bytes());
     match part {
         0 => 0,
         _ if part >= messages => bytes,
@@ -223,12 +243,14 @@ impl QueueMetrics {
         let mut chunks = self.chunks.write();
         let at = free.pop().unwrap_or_else(|| {
             let chunk = chunks.len();
-            chunks.push(Arc::new(Chunk(std::array::from_fn(|_| QueueLine::default()))));
+            let (lines, delayed) = (|_| QueueLine::default(), |_| Delayed::default());
+            let chunk_of_places = Chunk { lines: std::array::from_fn(lines), delayed: std::array::from_fn(delayed) };
+            chunks.push(Arc::new(chunk_of_places));
             free.extend((1..CHUNK).rev().map(|place| (chunk, place)));
             (chunk, 0)
         });
         let chunk = chunks[at.0].clone();
-        chunk.0[at.1].kind.store(durability as u32 + 1, Ordering::Relaxed);
+        chunk.lines[at.1].kind.store(durability as u32 + 1, Ordering::Relaxed);
         OwnPlace { all: self.clone(), chunk, at }
     }
 
@@ -236,9 +258,9 @@ impl QueueMetrics {
     pub fn sums(&self) -> QueueSums {
         let mut sums = QueueSums::default();
         for chunk in self.chunks.read().iter() {
-            for place in &chunk.0 {
+            for (place, delayed) in chunk.lines.iter().zip(&chunk.delayed) {
                 if let Some(durability) = place.durability() {
-                    sums.add(&place.read(), durability);
+                    sums.add(&place.read(delayed), durability);
                 }
             }
         }
@@ -265,6 +287,8 @@ mod tests {
             unacknowledged_bytes: 60,
             in_memory: 2,
             volatile: 6,
+            delayed: 2,
+            delayed_bytes: 20,
             consumers: 3,
             links: 1,
             ..QueueGauges::default()
@@ -276,14 +300,15 @@ mod tests {
         assert_eq!((sums.gauges.ready, sums.gauges.consumers, sums.gauges.links), (4 * count, 3 * count, count));
         assert_eq!(
             (sums.persistent_bytes, sums.in_memory_bytes, sums.in_memory_ready),
-            (25 * count, 25 * count, 2 * count)
+            (48 * count, 24 * count, 2 * count)
         );
-        assert_eq!(sums.by_durability[Durability::Synced as usize], (count, 8 * count));
+        assert_eq!(sums.by_durability[Durability::Synced as usize], (count, 10 * count));
+        assert_eq!((sums.gauges.delayed, sums.gauges.delayed_bytes), (2 * count, 20 * count));
         places.truncate(1);
         assert_eq!(metrics.sums().gauges.ready, 4);
         // Places are reused.
         places.extend((0..CHUNK).map(|_| metrics.place(Durability::Memory)));
-        assert_eq!(metrics.sums().by_durability, [(1, 8), (0, 0), (CHUNK as u64, 0)]);
+        assert_eq!(metrics.sums().by_durability, [(1, 10), (0, 0), (CHUNK as u64, 0)]);
         assert_eq!(metrics.chunks.read().len(), 2);
         drop(places);
         assert_eq!(metrics.sums(), QueueSums::default());

@@ -208,6 +208,13 @@ impl Replay for Recovered {
                 if let Some(priority) = stored::priority(payload) {
                     log.priorities.note(number, priority);
                 }
+                let failed = stored::failures(payload);
+                if failed > 0 {
+                    log.attempts.begin_at(number, failed);
+                }
+                if let Some(due_ms) = stored::delivery_ms(payload) {
+                    log.delayed.replay(number, due_ms, body as u64);
+                }
                 let (received_ms, expiry_ms) = stored::times(payload);
                 log.expiry.arrived(number, 1, received_ms, log.ledger.low());
                 if expiry_ms != 0 {
@@ -230,6 +237,9 @@ impl Replay for Recovered {
         log.expiry.arrived(first, count, record.received_ms, log.ledger.low());
         for (place, priority) in record.priorities() {
             log.priorities.note(first + place, priority);
+        }
+        for (place, bytes, due_ms) in record.delivery_times() {
+            log.delayed.replay(first + place, due_ms, bytes.into());
         }
         for (place, body_bytes, expiry_ms) in record.times() {
             log.expiry.expires(first + place, expiry_ms, body_bytes);

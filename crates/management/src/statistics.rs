@@ -62,11 +62,12 @@ pub(crate) fn numbers(numbers: &[Number], now: &Totals, before: &Totals, seconds
     object
 }
 
-/// Ready and unacknowledged messages of a vhost or of several.
+/// Ready, unacknowledged and delayed messages of a vhost or of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Lengths {
     pub(crate) ready: u64,
     pub(crate) unacknowledged: u64,
+    pub(crate) delayed: u64,
     pub(crate) consumers: u64,
     pub(crate) ready_rate: f64,
     pub(crate) unacknowledged_rate: f64,
@@ -84,6 +85,7 @@ impl Lengths {
         Lengths {
             ready: sums.ready,
             unacknowledged: sums.unacknowledged,
+            delayed: sums.delayed,
             consumers: sums.consumers,
             ready_rate: rate(sums.ready, before.0),
             unacknowledged_rate: rate(sums.unacknowledged, before.1),
@@ -99,6 +101,7 @@ impl Lengths {
             let gauges = queue.gauges();
             sums.ready += gauges.ready;
             sums.unacknowledged += gauges.unacknowledged;
+            sums.delayed += gauges.delayed;
             sums.consumers += gauges.consumers;
             if let Some(counts) = queue.counts_if_any() {
                 let rates = counts.rates(now);
@@ -111,7 +114,8 @@ impl Lengths {
 
     /// Adds `messages`, `messages_ready` and `messages_unacknowledged` with their rates.
     pub(crate) fn add_to(&self, object: &mut Map<String, Value>) {
-        put(object, "messages", self.ready + self.unacknowledged, self.ready_rate + self.unacknowledged_rate);
+        let messages = self.ready + self.unacknowledged + self.delayed;
+        put(object, "messages", messages, self.ready_rate + self.unacknowledged_rate);
         put(object, "messages_ready", self.ready, self.ready_rate);
         put(object, "messages_unacknowledged", self.unacknowledged, self.unacknowledged_rate);
     }

@@ -5,8 +5,9 @@ use std::fmt;
 use leveret_amqp10::{MapRef, Value};
 use thiserror::Error;
 
-use crate::annotations::{X_ACQUIRED_COUNT, X_DELIVERY_COUNT, X_EXCHANGE, X_OPT_DELIVERY_TIME, X_ROUTING_KEY};
+use crate::annotations::{X_ACQUIRED_COUNT, X_DELIVERY_COUNT, X_EXCHANGE, X_ROUTING_KEY};
 use crate::deliver::is_death_annotation;
+use crate::delivery_time;
 
 /// Most bytes that one outcome may add, keys and values encoded.
 pub const ADDED_BYTES_MAX: usize = 8 * 1024;
@@ -71,7 +72,7 @@ impl Added {
     /// The time before which the message isn't to be delivered again, in milliseconds since the Unix epoch: an integer or timestamp
     /// of the name `x-opt-delivery-time`.
     pub fn delivery_ms(&self) -> Option<u64> {
-        self.map().lookup(X_OPT_DELIVERY_TIME)?.as_u64()
+        delivery_time::annotated(self.map())
     }
 
     /// The encoded form.

@@ -11,8 +11,11 @@ use bytes::Bytes;
 use crate::added::Added;
 use crate::deaths::DeadLetter;
 use crate::envelope::Envelope;
-use crate::overlay::{added_entry, entries_without_added};
-use crate::stored::{StoredError, StoredMessage, encode_head, encode_head_with, lengths, priority, receive_at, times};
+use crate::overlay::{added_entry, entries_without_added, entries_without_failures};
+use crate::stored::{
+    StoredError, StoredMessage, delivery_ms, encode_head, encode_head_with, failures, has_delivery_time, lengths,
+    priority, receive_at, times,
+};
 
 /// Bodies below this many bytes are copied into the batch.
 pub const INLINE_BELOW: usize = 4096;
@@ -58,6 +61,10 @@ pub struct Batch {
     any_expiry: bool,
     /// Whether some message has a priority.
     any_priority: bool,
+    /// Whether some message has a time before which it isn't to be delivered.
+    any_delivery_time: bool,
+    /// Whether the delivery of some message failed in a quorum queue in which it died.
+    any_failures: bool,
 }
 
 /// One message of a batch.
@@ -179,6 +186,30 @@ impl Batch {
         self.any_priority
     }
 
+    /// The time before which the message at `index` isn't to be delivered, in milliseconds since the Unix epoch.
+    #[inline]
+    pub fn delivery_ms(&self, index: usize) -> Option<u64> {
+        let entry = self.entries.get(index).filter(|_| self.any_delivery_time)?;
+        delivery_ms(&self.bytes[entry.offset as usize..])
+    }
+
+    /// Whether some message has such a time.
+    pub fn any_delivery_time(&self) -> bool {
+        self.any_delivery_time
+    }
+
+    /// How often the delivery of the message at `index` failed in the quorum queues in which it died.
+    #[inline]
+    pub fn failures(&self, index: usize) -> u32 {
+        let entry = self.entries.get(index).filter(|_| self.any_failures);
+        entry.map_or(0, |entry| failures(&self.bytes[entry.offset as usize..]))
+    }
+
+    /// Whether that happened to some message.
+    pub fn any_failures(&self) -> bool {
+        self.any_failures
+    }
+
     /// Whether some body was too large to be copied.
     pub fn has_large(&self) -> bool {
         !self.large.is_empty()
@@ -287,11 +318,13 @@ impl BatchBuilder {
         }
     }
 
-    /// Adds a message of another batch with another envelope; a large body is shared.
+    /// Adds a message of another batch with another envelope, as one whose delivery never failed; a large body is shared.
     pub fn push_sent_on(&mut self, message: &MessageRef<'_>, envelope: Envelope<'_>) {
         let offset = self.begin();
         let view = StoredMessage { envelope, ..message.view() };
-        encode_head(&mut self.batch.bytes, &view, message.body_length());
+        encode_head_with(&mut self.batch.bytes, &view, message.body_length(), |out| {
+            entries_without_failures(out, &view.overlay);
+        });
         match message.beside() {
             Some(large) => self.beside(offset, large),
             None => self.inline(offset, view.body),
@@ -396,6 +429,8 @@ impl BatchBuilder {
         self.batch.body_bytes += body_length as u64;
         self.batch.any_expiry |= times(&self.batch.bytes[offset..]).1 != 0;
         self.batch.any_priority |= priority(&self.batch.bytes[offset..]).is_some();
+        self.batch.any_delivery_time |= has_delivery_time(&self.batch.bytes[offset..]);
+        self.batch.any_failures |= failures(&self.batch.bytes[offset..]) > 0;
     }
 
     /// Number of messages so far.

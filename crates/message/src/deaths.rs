@@ -18,7 +18,9 @@
 //! | 4 + n each | the routing keys that it had then, without those that no receiver may see |
 
 use crate::envelope::Envelope;
-use crate::overlay::{Keys, added_entry, deaths_entry, encode_keys, push_sized, stamp_entries, take_sized};
+use crate::overlay::{
+    Keys, added_entry, deaths_entry, encode_keys, failures_entry, push_sized, stamp_entries, take_sized,
+};
 use crate::stored::{StoredMessage, encode_head_with};
 
 const FLAG_FIRST: u8 = 1;
@@ -90,6 +92,8 @@ pub struct DeadLetter<'a> {
     pub exchange: &'a [u8],
     /// The queue's dead-letter routing key; without one the message keeps all of its keys.
     pub routing_key: Option<&'a [u8]>,
+    /// How often its delivery failed, if that continues in a quorum queue that it comes to.
+    pub failures: u32,
 }
 
 impl DeadLetter<'_> {
@@ -114,6 +118,7 @@ impl DeadLetter<'_> {
             }
             stamp_entries(out, &message.overlay);
             added_entry(out, message.overlay.added_bytes());
+            failures_entry(out, self.failures);
             deaths_entry(out, |out| self.encode_history(out, message));
         });
     }

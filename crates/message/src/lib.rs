@@ -14,6 +14,7 @@ pub mod annotations;
 pub mod batch;
 pub mod deaths;
 pub mod deliver;
+mod delivery_time;
 pub mod envelope;
 pub mod field;
 pub mod headers;

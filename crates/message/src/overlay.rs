@@ -11,6 +11,7 @@
 //! | 4 | when it was received: milliseconds since the Unix epoch (8), flags (1): bit 0 shown as a header or annotation, bit 1 as the property `timestamp` |
 //! | 5 | name of the node that received it |
 //! | 6 | annotations that consumers added, see [`added`](crate::added) |
+//! | 7 | how often its delivery failed in the quorum queues in which it died (4) |
 //!
 //! Parsing stops at damage: publishers can't cause it, and the log's checksums guard against it.
 
@@ -25,6 +26,7 @@ const KIND_DEATHS: u8 = 3;
 const KIND_RECEIVED: u8 = 4;
 const KIND_ROUTED_BY: u8 = 5;
 const KIND_ADDED: u8 = 6;
+const KIND_FAILURES: u8 = 7;
 const RECEIVED_HEADER: u8 = 1;
 const RECEIVED_PROPERTY: u8 = 2;
 
@@ -83,6 +85,12 @@ impl<'a> Overlay<'a> {
     /// The annotations that consumers added, encoded; empty if there are none.
     pub(crate) fn added_bytes(&self) -> &'a [u8] {
         self.entry(KIND_ADDED).unwrap_or_default()
+    }
+
+    /// How often its delivery failed in the quorum queues in which it died.
+    pub fn failures(&self) -> u32 {
+        let bytes = self.entry(KIND_FAILURES).and_then(|bytes| bytes.first_chunk());
+        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
     /// The annotations that consumers added, if there are any.
@@ -187,12 +195,29 @@ pub(crate) fn added_entry(out: &mut Vec<u8>, added: &[u8]) {
     }
 }
 
+pub(crate) fn failures_entry(out: &mut Vec<u8>, failures: u32) {
+    if failures > 0 {
+        let start = begin_entry(out, KIND_FAILURES);
+        out.extend_from_slice(&failures.to_le_bytes());
+        end_entry(out, start);
+    }
+}
+
 /// Appends the entries of another overlay except the annotations that consumers added.
 pub(crate) fn entries_without_added(out: &mut Vec<u8>, from: &Overlay<'_>) {
+    entries_without(out, from, KIND_ADDED);
+}
+
+/// Appends the entries of another overlay except the failed deliveries.
+pub(crate) fn entries_without_failures(out: &mut Vec<u8>, from: &Overlay<'_>) {
+    entries_without(out, from, KIND_FAILURES);
+}
+
+fn entries_without(out: &mut Vec<u8>, from: &Overlay<'_>, without: u8) {
     let mut rest = from.bytes;
     while let Some((&[kind], after)) = rest.split_first_chunk() {
         let Some((content, next)) = take_sized(after) else { return };
-        if kind != KIND_ADDED {
+        if kind != without {
             out.extend_from_slice(&rest[..5 + content.len()]);
         }
         rest = next;

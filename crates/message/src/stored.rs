@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | 0 | 1 | encoding: 1 = AMQP 0-9-1, 2 = AMQP 1.0 |
 //! | 1 | 1 | version of this form: 2 |
-//! | 2 | 1 | flags: bit 0 durable, bit 1 has a priority, bit 2 has an overlay |
+//! | 2 | 1 | flags: bit 0 durable, bit 1 has a priority, bit 2 has an overlay, bit 3 has a time of delivery, bit 4 failed in quorum queues in which it died |
 //! | 3 | 1 | priority |
 //! | 4 | 1 | length of the exchange name |
 //! | 5 | 1 | length of the routing key |
@@ -20,6 +20,7 @@
 
 use thiserror::Error;
 
+use crate::delivery_time;
 use crate::envelope::{Encoding, Envelope, TIME_MS_MAX};
 use crate::overlay::{Keys, Overlay, take_sized};
 
@@ -33,6 +34,10 @@ const VERSION: u8 = 2;
 const FLAG_DURABLE: u8 = 1;
 const FLAG_PRIORITY: u8 = 2;
 const FLAG_OVERLAY: u8 = 4;
+/// Its annotations or headers say before which time it isn't to be delivered: few do, and the others aren't searched.
+const FLAG_DELIVERY_TIME: u8 = 8;
+/// Its overlay says how often its delivery failed before.
+const FLAG_FAILURES: u8 = 16;
 
 /// A stored message, parsed in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -126,6 +131,14 @@ pub(crate) fn encode_head_with(
         out.splice(overlay..overlay, length.to_le_bytes());
         out[start + 2] |= FLAG_OVERLAY;
     }
+    let overlay = Overlay::new(out.get(overlay + 4..).unwrap_or_default());
+    let is_failed = !overlay.is_empty() && overlay.failures() > 0;
+    if delivery_time::of_parts(message.encoding, overlay, message.properties).is_some() {
+        out[start + 2] |= FLAG_DELIVERY_TIME;
+    }
+    if is_failed {
+        out[start + 2] |= FLAG_FAILURES;
+    }
     if !message.properties.is_empty() {
         out.extend_from_slice(message.properties);
     }
@@ -209,6 +222,28 @@ pub fn times(bytes: &[u8]) -> (u64, u64) {
 /// The publisher's priority of a stored message, if it has one. Its lengths were checked.
 pub fn priority(bytes: &[u8]) -> Option<u8> {
     (bytes[2] & FLAG_PRIORITY != 0).then_some(bytes[3])
+}
+
+/// The time before which a stored message isn't to be delivered, in milliseconds since the Unix epoch. Its lengths were checked.
+pub fn delivery_ms(bytes: &[u8]) -> Option<u64> {
+    if !has_delivery_time(bytes) {
+        return None;
+    }
+    let message = StoredMessage::parse_head(bytes).ok()?;
+    delivery_time::of_parts(message.encoding, message.overlay, message.properties)
+}
+
+/// How often the delivery of a stored message failed in the quorum queues in which it died. Its lengths were checked.
+pub fn failures(bytes: &[u8]) -> u32 {
+    match bytes[2] & FLAG_FAILURES {
+        0 => 0,
+        _ => StoredMessage::parse_head(bytes).map_or(0, |message| message.overlay.failures()),
+    }
+}
+
+/// Whether a stored message has such a time. Its lengths were checked.
+pub(crate) fn has_delivery_time(bytes: &[u8]) -> bool {
+    bytes[2] & FLAG_DELIVERY_TIME != 0
 }
 
 /// Sets the time at which a stored message was received, at which its time to live begins. Its lengths were checked.

@@ -32,7 +32,7 @@ fn published(further: &[&[u8]], blind: &[&[u8]]) -> Batch {
 }
 
 fn letter(queue: &'static str, reason: Reason, now_ms: u64) -> DeadLetter<'static> {
-    DeadLetter { queue: queue.as_bytes(), reason, now_ms, exchange: b"dead", routing_key: None }
+    DeadLetter { queue: queue.as_bytes(), reason, now_ms, exchange: b"dead", routing_key: None, failures: 0 }
 }
 
 fn died(batch: &Batch, letter: DeadLetter<'_>) -> Batch {
@@ -66,6 +66,21 @@ fn the_first_death_records_exchange_keys_and_time_to_live() {
     assert_eq!(death.exchange, b"orders");
     assert_eq!(death.routing_keys().collect::<Vec<_>>(), [&b"new"[..], b"copy"], "without blind copies");
     assert!(death.is_first);
+}
+
+#[test]
+fn failed_deliveries_are_those_of_the_last_death() {
+    let published = published(&[], &[]);
+    assert!(!published.any_failures());
+    let once = died(&published, DeadLetter { failures: 3, ..letter("q", Reason::Rejected, 2_000) });
+    assert_eq!((once.any_failures(), once.failures(0), once.message(0).view().overlay.failures()), (true, 3, 3));
+    let twice = died(&once, DeadLetter { failures: 5, ..letter("dead", Reason::DeliveryLimit, 3_000) });
+    assert_eq!(twice.failures(0), 5);
+    let mut builder = BatchBuilder::default();
+    builder.push_sent_on(&twice.message(0), twice.message(0).view().envelope);
+    let moved = builder.finish();
+    assert_eq!((moved.any_failures(), moved.failures(0)), (false, 0), "an operator's move begins anew");
+    assert_eq!(history(&moved), history(&twice));
 }
 
 #[test]

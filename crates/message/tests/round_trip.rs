@@ -203,7 +203,7 @@ proptest! {
         let mut builder = BatchBuilder::default();
         builder.push_message(&stored);
         let published = builder.finish();
-        let letter = DeadLetter { queue: b"q", reason: Reason::Expired, now_ms: NOW_MS, exchange: b"x", routing_key: None };
+        let letter = DeadLetter { queue: b"q", reason: Reason::Expired, now_ms: NOW_MS, exchange: b"x", routing_key: None, failures: 0 };
         builder.push_dead_letter(&published.message(0), &letter);
         let dead = builder.finish();
         for batch in [&published, &dead] {

@@ -4,6 +4,8 @@
 //! quorum queue counts both and logs them: a message that no consumer can process comes to its delivery limit, however often the
 //! node restarts.
 
+use std::collections::BTreeSet;
+
 use crate::planted::{Bug, is_planted};
 use crate::tally::Tally;
 
@@ -97,6 +99,11 @@ impl Attempts {
         self.tallies().failed.add(number);
     }
 
+    /// A new message's delivery failed so often in the queues in which it died.
+    pub fn begin_at(&mut self, number: u64, failed: u32) {
+        self.tallies().failed.set(number, failed);
+    }
+
     /// The message came back from a consumer. Returns its new counts.
     pub(crate) fn come_back(&mut self, number: u64, failed: bool) -> AttemptCounts {
         let Tallies { acquired, failed: failures } = self.tallies();
@@ -110,7 +117,8 @@ impl Attempts {
     /// All counts, the lowest number first.
     pub(crate) fn all(&self) -> Vec<AttemptRun> {
         let mut runs = Vec::new();
-        for number in self.0.iter().flat_map(|tallies| tallies.acquired.numbers()) {
+        let numbers = self.0.iter().flat_map(|tallies| tallies.acquired.numbers().chain(tallies.failed.numbers()));
+        for number in numbers.collect::<BTreeSet<_>>() {
             push_attempts(&mut runs, number, self.of(number));
         }
         runs

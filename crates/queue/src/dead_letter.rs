@@ -42,6 +42,8 @@ pub struct DeadRun {
     pub reason: Reason,
     /// Whether the move has to be logged.
     pub durable: bool,
+    /// How often the delivery of each failed, if that continues in a quorum queue that they come to.
+    pub failures: u32,
 }
 
 /// The messages that a turn moves.
@@ -241,7 +243,7 @@ impl DeadLetters {
                     count += 1;
                 }
                 let (reason, durable) = (dead.reason, dead.run.durable);
-                runs.push(DeadRun { batch, index, count: count as u32, first: number, reason, durable });
+                runs.push(DeadRun { batch, index, count: count as u32, first: number, reason, durable, failures: 0 });
                 number += count;
                 left -= count;
             }

@@ -75,6 +75,13 @@ impl Delayed {
         }
     }
 
+    /// Adds a message whose own record says until when it is delayed.
+    pub fn replay(&mut self, number: u64, due_ms: u64, bytes: u64) {
+        if !is_planted(Bug::LoseTimers) {
+            self.add(&DelayRun { first: number, last: number, due_ms, bytes });
+        }
+    }
+
     /// When the next one is due, in milliseconds since the Unix epoch.
     pub(crate) fn next_ms(&self) -> Option<u64> {
         self.0.as_ref()?.times.next_ms()

@@ -14,6 +14,10 @@ pub struct QueueGauges {
     pub unacknowledged: u64,
     /// Their body bytes.
     pub unacknowledged_bytes: u64,
+    /// Messages that wait for a time.
+    pub delayed: u64,
+    /// Their body bytes.
+    pub delayed_bytes: u64,
     /// Bytes of messages in memory.
     pub memory: u64,
     /// Number of its messages whose bodies are in memory.
@@ -30,6 +34,18 @@ pub struct QueueGauges {
     pub counted: bool,
     /// Whether it failed.
     pub failed: bool,
+}
+
+impl QueueGauges {
+    /// Ready, unacknowledged and delayed messages.
+    pub fn messages(&self) -> u64 {
+        self.ready + self.unacknowledged + self.delayed
+    }
+
+    /// Their body bytes.
+    pub fn message_bytes(&self) -> u64 {
+        self.ready_bytes + self.unacknowledged_bytes + self.delayed_bytes
+    }
 }
 
 /// A set of reasons.

@@ -37,26 +37,27 @@ pub(crate) fn is_over(options: &QueueOptions, length: Length) -> bool {
 }
 
 /// Number of messages, out of `count` from `index` on, that a queue of this length accepts if it [`refuses`] and consumers take
-/// the first `awaited` of them. With `strict`, each of these has to be within the limits by itself.
+/// the first `awaited` of them that aren't delayed. With `strict`, each of these has to be within the limits by itself.
 pub(crate) fn acceptable(
     options: &QueueOptions,
     mut length: Length,
     batch: &Batch,
-    index: usize,
-    count: usize,
-    awaited: u64,
+    (index, count): (u32, u32),
+    mut awaited: u64,
+    is_delayed: impl Fn(usize) -> bool,
     strict: bool,
-) -> usize {
-    let awaited = usize::try_from(awaited).unwrap_or(count).min(count);
-    if strict {
-        let alone = |at: usize| Length { messages: 1, bytes: u64::from(batch.body_length(index + at)) };
-        if let Some(refused) = (0..awaited).find(|at| is_over(options, alone(*at))) {
-            return refused;
+) -> u32 {
+    for accepted in 0..count {
+        let at = (index + accepted) as usize;
+        let alone = Length { messages: 1, bytes: u64::from(batch.body_length(at)) };
+        if awaited > 0 && !is_delayed(at) {
+            awaited -= 1;
+            if strict && is_over(options, alone) {
+                return accepted;
+            }
+            continue;
         }
-    }
-    for accepted in awaited..count {
-        length.messages += 1;
-        length.bytes += u64::from(batch.body_length(index + accepted));
+        length = length + alone;
         if is_over(options, length) {
             return accepted;
         }

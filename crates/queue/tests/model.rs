@@ -502,6 +502,8 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
             ready_bytes: status.ready_bytes,
             unacknowledged: status.unacknowledged,
             unacknowledged_bytes: status.unacknowledged_bytes,
+            delayed: 0,
+            delayed_bytes: 0,
             memory: status.memory,
             in_memory: status.in_memory,
             volatile: status.volatile.min(status.ready + status.unacknowledged),

@@ -4,6 +4,7 @@ use leveret_amqp091::Properties;
 use leveret_strict_client::Violation;
 use leveret_strict_client::amqp091::{Client, CloseReason, Delivery, Event, Options};
 
+use crate::body::X_OPT_DELIVERY_TIME;
 use crate::content::Content;
 
 /// A message as a client received it.
@@ -122,7 +123,9 @@ impl End {
         let count =
             |name| headers.and_then(|headers| headers.lookup(name)).and_then(|count| count.as_i64()).unwrap_or(0);
         let (acquired, failed) = (count("x-acquired-count"), count("x-delivery-count"));
-        let counts = usize::from(acquired > 0) + usize::from(failed > 0);
+        let delivery_ms = headers.and_then(|headers| headers.lookup(X_OPT_DELIVERY_TIME)?.as_i64());
+        let delivery_ms = delivery_ms.and_then(|ms| u64::try_from(ms).ok());
+        let counts = usize::from(acquired > 0) + usize::from(failed > 0) + usize::from(delivery_ms.is_some());
         let has_more_headers = headers.is_some_and(|headers| !has_died && headers.iter().count() > counts);
         let content = Content {
             redelivered: delivery.redelivered,
@@ -132,7 +135,8 @@ impl End {
             message_id,
             has_died,
             acquired,
-            has_more: properties != Properties::default() || has_more_headers || failed > acquired,
+            delivery_ms,
+            has_more: properties != Properties::default() || has_more_headers || failed > acquired && !has_died,
             body: bytes(delivery.body),
         };
         Ok(Received {

@@ -10,7 +10,7 @@ use crate::body;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
 use crate::link;
-use crate::peer::{Holdings, UNLIMITED, examine, stopped_queue};
+use crate::peer::{Holdings, UNLIMITED, delivery_time, examine, stopped_queue};
 use crate::quiet::Shown;
 use crate::tally::Tally;
 use crate::world::World;
@@ -120,7 +120,13 @@ impl Peer {
         at: Stamp,
     ) {
         let id = ledger.publish(self.publisher, exchange, key, length, persistent, at);
-        let (properties, body) = (body::properties(id, persistent), body::body(id, length));
+        let delivery_ms = delivery_time(world);
+        ledger.messages[id as usize].delivery_ms = delivery_ms;
+        let properties = match delivery_ms {
+            Some(ms) => body::timed_properties(id, persistent, ms),
+            None => body::properties(id, persistent),
+        };
+        let body = body::body(id, length);
         let client = &mut world.links[self.link].amqp091().client;
         let tag = client.publish(PUBLISH, exchange.as_bytes(), key.as_bytes(), false, &properties, &body);
         world.tally.hit("messages sent");
@@ -279,6 +285,7 @@ impl Peer {
         if !received.content.redelivered
             && !ledger.is_disordered(&consumer.queue)
             && ledger.messages[id as usize].targets[&consumer.queue].origin.is_none()
+            && !ledger.messages[id as usize].waits_in(&consumer.queue)
             && let Some(before) = consumer.last.insert(publisher, id).filter(|before| *before > id)
         {
             let detail = format!("queue {}: message {id} was delivered after {before}", consumer.queue);

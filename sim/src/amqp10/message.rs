@@ -1,7 +1,9 @@
 //! Encoding and decoding of messages in sections.
 
-use leveret_amqp10::message::{BodyRef, Header, MessageId as Id, Properties, Sections, write_data};
-use leveret_amqp10::value::Value;
+use leveret_amqp10::message::{
+    BodyRef, Header, MapSection, MessageId as Id, Properties, Sections, write_data, write_map_section,
+};
+use leveret_amqp10::value::{EncodedMap, Value};
 
 use crate::body;
 use crate::content::Content;
@@ -9,9 +11,12 @@ use crate::ledger::MessageId;
 
 /// A message with these properties and this length, as a client sends it.
 #[must_use]
-pub fn encode(id: MessageId, length: usize, persistent: bool) -> Vec<u8> {
+pub fn encode(id: MessageId, length: usize, persistent: bool, delivery_ms: Option<u64>) -> Vec<u8> {
     let mut payload = Vec::new();
     Header { durable: Some(persistent), ..Header::default() }.encode(&mut payload);
+    if let Some(ms) = delivery_ms {
+        write_map_section(&mut payload, MapSection::MessageAnnotations, delivery_time(ms).as_map());
+    }
     if let Some(text) = body::message_id(id) {
         Properties { message_id: Some(Id::String(&text)), ..Properties::default() }.encode(&mut payload);
     }
@@ -19,12 +24,18 @@ pub fn encode(id: MessageId, length: usize, persistent: bool) -> Vec<u8> {
     payload
 }
 
+/// The annotation with a time of delivery, in milliseconds since the Unix epoch. As a timestamp, receivers of AMQP 0-9-1 would see seconds.
+#[must_use]
+pub fn delivery_time(ms: u64) -> EncodedMap {
+    EncodedMap::new().with(body::X_OPT_DELIVERY_TIME, Value::Long(ms as i64))
+}
+
 /// Bytes of the bare message in [`encode`]: everything except its header.
 #[must_use]
 pub fn bare_bytes(id: MessageId, length: usize) -> u64 {
     let mut header = Vec::new();
     Header { durable: Some(true), ..Header::default() }.encode(&mut header);
-    (encode(id, length, true).len() - header.len()) as u64
+    (encode(id, length, true, None).len() - header.len()) as u64
 }
 
 /// Decodes a received message; `None` if it isn't one that any client sends.
@@ -50,7 +61,8 @@ pub fn decode(payload: &[u8]) -> Option<Content> {
         _ => 0,
     };
     let (acquired, failed) = (count("x-acquired-count"), count("x-delivery-count"));
-    let counts = usize::from(acquired > 0) + usize::from(failed > 0);
+    let delivery_ms = annotations.lookup(body::X_OPT_DELIVERY_TIME).and_then(|time| time.as_u64());
+    let counts = usize::from(acquired > 0) + usize::from(failed > 0) + usize::from(delivery_ms.is_some());
     // Exchange and routing key are the only other annotations of a message that hasn't died.
     let is_plain = has_died || annotations.len() == 2 + counts;
     Some(Content {
@@ -61,8 +73,9 @@ pub fn decode(payload: &[u8]) -> Option<Content> {
         message_id,
         has_died,
         acquired,
+        delivery_ms,
         has_more: !is_plain
-            || failed > acquired
+            || failed > acquired && !has_died
             || properties != Properties::default()
             || sections.delivery_annotations.is_some()
             || sections.application_properties.is_some()

@@ -1,6 +1,6 @@
 //! The actions of a peer of AMQP 1.0: begin, attach, publish, grant, drain, settle, return, detach, end, vanish.
 
-use leveret_amqp10::{DeliveryState, Outcome};
+use leveret_amqp10::{DeliveryState, MapRef, Outcome};
 use leveret_strict_client::amqp10::{Send, SessionOptions};
 
 use super::message;
@@ -8,7 +8,7 @@ use super::peer::Peer;
 use super::session::{HeldDelivery, Link, LinkEnd, Receiver, Sender, Stage, Wish};
 use super::transact::transact;
 use crate::ledger::Ledger;
-use crate::peer::{UNLIMITED, length};
+use crate::peer::{UNLIMITED, delivery_time, length};
 use crate::topology::{may_be_drained, some_route, some_source};
 use crate::world::World;
 
@@ -152,7 +152,8 @@ fn publish(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -
     let settled = transaction.is_none() && world.random.below(4) == 0;
     for sent in 0..count {
         let (id, length) = (ledger.messages.len() as u64, length(world));
-        let payload = message::encode(id, length, persistent);
+        let delivery_ms = delivery_time(world);
+        let payload = message::encode(id, length, persistent, delivery_ms);
         let session = &mut peer.sessions[at];
         let client = &mut world.links[peer.link].amqp10().client;
         let state = transaction.as_deref().map(|txn_id| DeliveryState::Transactional { txn_id, outcome: None });
@@ -169,6 +170,7 @@ fn publish(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -
         let publisher = open.as_ref().map_or(sender.publisher, |open| open.publisher);
         ledger.publish(publisher, &sender.exchange, &sender.key, length, persistent, stamp);
         ledger.messages[id as usize].bytes = message::bare_bytes(id, length);
+        ledger.messages[id as usize].delivery_ms = delivery_ms;
         open.into_iter().for_each(|open| open.published.push(id));
         if settled {
             world.tally.hit("messages published settled");
@@ -192,9 +194,13 @@ fn settle(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) ->
     }
     let settled: Vec<HeldDelivery> = session.held.drain(first..=choice).collect();
     let asks = world.random.below(2) == 0;
+    let until_ms = world.clock.now().wall_ms + world.random.below(2_000);
+    let time = message::delivery_time(until_ms);
+    let delays = session.open_transaction().is_none();
     let (wish, outcome) = match world.random.below(12) {
         0 => (Wish::Return, Some(Outcome::Released)),
         1 => (Wish::Return, Some(modified(true, false))),
+        2 if delays && world.random.below(2) == 0 => (Wish::Delay(until_ms), Some(delayed(time.as_map()))),
         2 => (Wish::Return, Some(modified(false, false))),
         3 if !asks => (Wish::Return, None),
         4 | 5 => (Wish::Reject, Some(Outcome::Rejected { error: None })),
@@ -210,7 +216,7 @@ fn settle(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) ->
     };
     world.links[peer.link].amqp10().client.dispose(session.channel, from, to, !asks, state);
     let count = settled.len() as u64;
-    world.tally.add(if wish == Wish::Return { "messages requeued" } else { "messages settled" }, count);
+    world.tally.add(if wish.returns() { "messages requeued" } else { "messages settled" }, count);
     for held in settled {
         match wish {
             _ if transacted.is_some() => {
@@ -220,12 +226,17 @@ fn settle(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) ->
             Wish::Accept => ledger.settle(&held.queue, held.message, stamp),
             Wish::Reject => ledger.reject(&held.queue, held.message, stamp),
             Wish::Return => {}
+            Wish::Delay(_) => ledger.annotate(held.message),
         }
         if asks {
             session.asked.insert(held.id.0, (held, wish));
         }
     }
     1
+}
+
+fn delayed(time: MapRef<'_>) -> Outcome<'_> {
+    Outcome::Modified { delivery_failed: false, undeliverable_here: false, message_annotations: Some(time) }
 }
 
 fn modified(delivery_failed: bool, undeliverable_here: bool) -> Outcome<'static> {

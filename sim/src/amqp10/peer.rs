@@ -198,6 +198,10 @@ impl Peer {
                 (Wish::Reject, Some(State::Rejected(None) | State::Modified { undeliverable_here: true, .. })) => {
                     tally.hit("rejections answered");
                 }
+                (Wish::Delay(until_ms), Some(State::Modified { .. })) => {
+                    ledger.delayed(&held.queue, held.message, until_ms);
+                    continue;
+                }
                 (Wish::Return, Some(State::Released | State::Modified { .. })) => continue,
                 (wish, state) => {
                     return Err(Failure::new(Check::Protocol, format!("{wish:?} was answered with {state:?}")));
@@ -235,6 +239,7 @@ impl Peer {
         if !received.content.redelivered
             && !ledger.is_disordered(queue)
             && known.targets[queue].origin.is_none()
+            && !known.waits_in(queue)
             && let Some(before) = receiver.last.insert(known.publisher, message).filter(|before| *before > message)
         {
             let detail = format!("queue {queue}: message {message} was delivered after {before}");

@@ -31,6 +31,14 @@ pub(super) enum Wish {
     Reject,
     /// It is to be requeued.
     Return,
+    /// It is to be requeued, and delivered after this time, in milliseconds since the Unix epoch.
+    Delay(u64),
+}
+
+impl Wish {
+    pub(super) fn returns(self) -> bool {
+        matches!(self, Self::Return | Self::Delay(_))
+    }
 }
 
 /// A delivery for which the client hasn't sent an outcome.

@@ -90,7 +90,7 @@ impl Session {
                 tally.hit(if commits { "transactions committed" } else { "transactions rolled back" });
                 if commits {
                     transaction.published.iter().for_each(|id| ledger.confirm(*id, at));
-                    for (held, _) in transaction.settled.iter().filter(|(_, wish)| *wish != Wish::Return) {
+                    for (held, _) in transaction.settled.iter().filter(|(_, wish)| !wish.returns()) {
                         ledger.settled(&held.queue, held.message, at);
                     }
                 }
@@ -151,7 +151,7 @@ pub(super) fn transact(peer: &mut Peer, at: usize, world: &mut World, ledger: &m
             match wish {
                 Wish::Accept => ledger.settle(&held.queue, held.message, stamp),
                 Wish::Reject => ledger.reject(&held.queue, held.message, stamp),
-                Wish::Return => {}
+                Wish::Return | Wish::Delay(_) => {}
             }
         }
     } else {

@@ -71,7 +71,7 @@ impl Client for Amqp10 {
         let to = [SOURCE].iter().chain(&TARGETS).position(|name| *name == queue).expect("a sender is there for it");
         let state = Some(DeliveryState::Transactional { txn_id: &txn_id, outcome: None });
         let options = Send { state, ..Send::default() };
-        self.script.send(world, SENDERS + to as u32, &encode(id, length, true), &options)?;
+        self.script.send(world, SENDERS + to as u32, &encode(id, length, true, None), &options)?;
         Ok(())
     }
 

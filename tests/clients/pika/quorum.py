@@ -1,6 +1,7 @@
 """Quorum queues with pika, as `client.py` for the table: the same lines, and one function for each test."""
 
 import base64
+import datetime
 import json
 import os
 import sys
@@ -388,6 +389,98 @@ def delayed_messages():
     equal(channel.queue_purge(name).method.message_count, 3, "a purge takes the delayed ones, too")
     equal(shown(), [0, 0, 0, 0], "after a purge")
     equal(http("GET", "queues/%2F/missing/delayed")[0], 404, "a queue that isn't there")
+
+
+def delayed_publishing():
+    connection = connect()
+    channel = confirming(connection)
+    name = queue(channel, {"x-max-length": 6, "x-overflow": "reject-publish"})
+    classic, dead = f"{prefix}.classic", queue(channel, name="dead")
+    channel.queue_declare(classic, durable=True, arguments={
+        "x-queue-type": "classic", "x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead})
+    channel.queue_bind(name, "amq.fanout")
+    channel.queue_bind(classic, "amq.fanout")
+    later = int((time.time() + 3600) * 1000)
+    timed = lambda value: {"headers": {"x-opt-delivery-time": value}}
+    # pika sends a datetime as a timestamp, in seconds.
+    publish(channel, name, "date", **timed(datetime.datetime.fromtimestamp(later // 1000, datetime.timezone.utc)), priority=31)
+    channel.basic_publish("amq.fanout", "", "both", pika.BasicProperties(delivery_mode=2, **timed(later)))
+    past = int(time.time() * 1000) - 1000
+    for value in [past, -1, str(later), True]:
+        publish(channel, name, "now", **timed(value))
+    eventually(lambda: bodies(channel, name), ["now"] * 4, "past times, and values that are none")
+    eventually(lambda: ready(channel, classic), 1, "a classic queue delivers at once")
+    channel.basic_reject(fetch(channel, classic)[0], requeue=False)
+    shown = lambda name: [http("GET", f"queues/%2F/{name}")[1][key] for key in ("messages", "messages_ready", "messages_delayed")]
+    eventually(lambda: shown(dead), [1, 0, 1], "a dead letter is held, too")
+    equal(shown(name), [2, 0, 2], "messages, messages_ready and messages_delayed")
+    listed = http("GET", f"queues/%2F/{name}/delayed")[1]["messages"]
+    times = [(one["payload"], one["delivery_time"]) for one in listed]
+    equal(times, [("date", later // 1000 * 1000), ("both", later)], "listed")
+    equal(http("GET", "overview")[1]["queue_totals"]["messages"], 3, "the sum of all queues")
+    soon = int((time.time() + 1.5) * 1000)
+    publish(channel, name, "second", **timed(soon + 1))
+    publish(channel, name, "first", **timed(soon))
+    publish(channel, name, "ready")
+    eventually(lambda: bodies(channel, name), ["ready"], "the only one that is ready")
+    try:
+        publish(channel, name, "fifth", "sixth", "seventh", **timed(later))
+        raise Failure("a publish beyond the limit was confirmed")
+    except exceptions.NackError:
+        pass
+    equal(ask("ready kill"), "go", "control")
+    channel = confirming(connect())
+    eventually(lambda: ready(channel, name), 2, "what came due")
+    if time.time() * 1000 < soon:
+        raise Failure("too early after a kill")
+    equal(sorted(bodies(channel, name)), ["first", "second"], "due after a kill")
+    equal(shown(name), [4, 0, 4], "the others are still delayed")
+    equal(http("DELETE", f"queues/%2F/{name}/delayed")[1], {"deleted": 4}, "deleted")
+    equal(channel.queue_purge(dead).method.message_count, 1, "purged")
+
+
+def delayed_order():
+    channel = confirming(connect())
+    name = queue(channel)
+    soon = int((time.time() + 0.7) * 1000)
+    publish(channel, name, "second", priority=31, headers={"x-opt-delivery-time": soon + 100})
+    publish(channel, name, "first", priority=0, headers={"x-opt-delivery-time": soon})
+    eventually(lambda: ready(channel, name), 2, "due")
+    publish(channel, name, "third", priority=31)
+    taken = [fetch(channel, name)[slice(1, 4, 2)] for _ in range(3)]
+    equal(taken, [(False, "first"), (False, "second"), (False, "third")], "in order of their times, whatever their priority")
+
+
+def dead_letter_counts():
+    channel = confirming(connect())
+    dead = queue(channel, {"x-delivery-limit": 4, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": f"{prefix}.last"}, "dead")
+    last, classic = queue(channel, name="last"), f"{prefix}.classic"
+    channel.queue_declare(classic, durable=True, arguments={"x-queue-type": "classic"})
+    name = queue(channel, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead, "x-message-ttl": 1000})
+    seen = lambda of: (lambda got: (got[0], got[1], [(got[2] or {}).get(key) for key in ("x-acquired-count", "x-delivery-count")]))(take(of))
+
+    def take(of):
+        eventually(lambda: ready(channel, of) > 0, True, f"a message in {of}")
+        return fetch(channel, of)
+
+    publish(channel, name, "m")
+    channel.basic_nack(take(name)[0])
+    channel.basic_reject(take(name)[0])
+    channel.basic_reject(take(name)[0], requeue=False)
+    for expected in [[2, 2], [1, 3], [2, 4]]:
+        tag, redelivered, counts = seen(dead)
+        equal((redelivered, counts), (True, expected), "in the quorum queue that it moved to")
+        channel.basic_reject(tag)
+    equal(seen(last)[1:], (True, [5, 5]), "beyond the limit there")
+    publish(channel, name, "n")
+    channel.basic_nack(take(name)[0])
+    equal(seen(dead)[1:], (False, [None, None]), "expired, and never failed")
+    channel.queue_delete(name)
+    name = queue(channel, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": classic})
+    publish(channel, name, "c")
+    channel.basic_reject(take(name)[0], requeue=False)
+    equal(seen(classic)[2], [None, None], "a classic queue doesn't show them")
+    channel.queue_purge(classic)
 
 
 def kept_dead_letters():

@@ -1,6 +1,7 @@
 //! Invalid frames, and frames in the wrong place.
 
 use leveret_amqp10::performative::{Begin, Detach, Disposition, Flow, Open};
+use leveret_amqp10::value::EncodedMap;
 use leveret_amqp10::{DeliveryState, FrameKind, Role, condition};
 use leveret_tests::node::Options;
 
@@ -20,6 +21,7 @@ fn cases() -> Vec<(&'static str, Vec<u8>, Ended, &'static str, &'static str)> {
     let decode = condition::DECODE_ERROR.as_str();
     let to = "/queues/hostile.frames";
     let flow = |flow: Flow<'static>| of(0, &flow.into());
+    let tokens = EncodedMap::new().with("rabbitmq:deferral-tokens", "t");
     vec![
         (
             "a size of 4",
@@ -188,6 +190,13 @@ fn cases() -> Vec<(&'static str, Vec<u8>, Ended, &'static str, &'static str)> {
             Ended::Session,
             condition::UNATTACHED_HANDLE.as_str(),
             "Unattached link handle: 9",
+        ),
+        (
+            "a flow with deferral tokens, which aren't built yet",
+            of(0, &Flow { handle: Some(0), properties: Some(tokens.as_map()), ..Flow::default() }.into()),
+            Ended::Session,
+            condition::NOT_IMPLEMENTED.as_str(),
+            "the property rabbitmq:deferral-tokens of a flow isn't built yet",
         ),
         (
             "a detach of an unknown handle",

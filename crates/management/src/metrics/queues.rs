@@ -60,8 +60,8 @@ pub(super) const COARSE: Group<QueueRef> = Group {
             "queue_messages",
             Gauge,
             "Sum of ready and unacknowledged messages - total queue depth",
-            |node| (node.queues.gauges.ready + node.queues.gauges.unacknowledged).into(),
-            |queue| Some((queue.gauges().ready + queue.gauges().unacknowledged).into()),
+            |node| node.queues.gauges.messages().into(),
+            |queue| Some(queue.gauges().messages().into()),
         ),
     ],
 };
@@ -134,11 +134,11 @@ pub(super) const SIZES: Group<QueueRef> = Group {
             "Persistent messages",
             |node| {
                 let gauges = &node.queues.gauges;
-                (gauges.ready + gauges.unacknowledged).saturating_sub(gauges.volatile).into()
+                gauges.messages().saturating_sub(gauges.volatile).into()
             },
             |queue| {
                 let gauges = queue.gauges();
-                Some((gauges.ready + gauges.unacknowledged).saturating_sub(gauges.volatile).into())
+                Some(gauges.messages().saturating_sub(gauges.volatile).into())
             },
         ),
         Of::both(
@@ -152,8 +152,8 @@ pub(super) const SIZES: Group<QueueRef> = Group {
             "queue_messages_bytes",
             Gauge,
             "Size in bytes of ready and unacknowledged messages",
-            |node| (node.queues.gauges.ready_bytes + node.queues.gauges.unacknowledged_bytes).into(),
-            |queue| Some((queue.gauges().ready_bytes + queue.gauges().unacknowledged_bytes).into()),
+            |node| node.queues.gauges.message_bytes().into(),
+            |queue| Some(queue.gauges().message_bytes().into()),
         ),
         Of::both(
             "queue_messages_ready_bytes",

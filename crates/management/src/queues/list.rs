@@ -86,10 +86,10 @@ fn flag(value: bool) -> Key {
 /// The value of a column with a size.
 fn gauge(path: &str) -> Option<fn(&QueueGauges) -> u64> {
     Some(match path {
-        "messages" => |gauges| gauges.ready + gauges.unacknowledged,
+        "messages" => QueueGauges::messages,
         "messages_ready" => |gauges| gauges.ready,
         "messages_unacknowledged" => |gauges| gauges.unacknowledged,
-        "message_bytes" => |gauges| gauges.ready_bytes + gauges.unacknowledged_bytes,
+        "message_bytes" => QueueGauges::message_bytes,
         "message_bytes_ready" => |gauges| gauges.ready_bytes,
         "message_bytes_unacknowledged" => |gauges| gauges.unacknowledged_bytes,
         "consumers" => |gauges| gauges.consumers,

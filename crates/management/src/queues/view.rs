@@ -30,7 +30,7 @@ pub(crate) fn plain(api: &Api, queue: &QueueRef, totals: bool) -> Value {
     }
     if totals {
         let gauges = queue.gauges();
-        body.insert("messages".to_owned(), json!(gauges.ready + gauges.unacknowledged));
+        body.insert("messages".to_owned(), json!(gauges.messages()));
         body.insert("messages_ready".to_owned(), json!(gauges.ready));
         body.insert("messages_unacknowledged".to_owned(), json!(gauges.unacknowledged));
     }

@@ -19,6 +19,7 @@ fn replay(history: &Case, receiver: Receiver) -> String {
             now_ms: NOW_MS + at as u64,
             exchange: b"",
             routing_key: history.with_key.then_some(other.as_bytes()),
+            failures: 0,
         };
         builder.push_dead_letter(&batch.message(0), &letter);
         batch = builder.finish();

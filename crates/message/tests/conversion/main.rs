@@ -58,6 +58,7 @@ fn receive(case: &Case, stamps: &Stamps, receiver: Receiver, died: bool, sent_ti
             now_ms: NOW_MS,
             exchange: b"",
             routing_key: Some(DEAD_LETTER_QUEUE.as_bytes()),
+            failures: 0,
         };
         builder.push_dead_letter(&batch.message(0), &letter);
         batch = builder.finish();

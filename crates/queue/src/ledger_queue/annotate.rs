@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use leveret_message::{Added, Batch, BatchBuilder};
+use leveret_message::{Added, Batch, BatchBuilder, Reason};
 
 use crate::dead_letter::{DeadRun, DeadTurn};
 use crate::effects::{Effects, Run};
 use crate::ledger_queue::LedgerQueue;
+
+/// Whether the last delivery failed by the death itself: a rejection isn't counted before, unlike the failure at the limit.
+fn failed_last(reason: Reason) -> u32 {
+    u32::from(reason == Reason::Rejected)
+}
 
 impl LedgerQueue {
     /// Adds annotations to messages that a consumer holds, if this type of queue does that. They are part of the messages from their
@@ -38,21 +43,29 @@ impl LedgerQueue {
         Err(self.annotations.next(number).map_or(count, |next| count.min(next - number)))
     }
 
-    /// Gives dead letters the annotations that they have.
+    /// Gives dead letters the annotations and the counts of failed deliveries that they have.
     pub(super) fn annotate_dead(&self, turn: DeadTurn) -> DeadTurn {
-        let DeadTurn::Move(runs) = turn else { return turn };
-        if self.annotations.is_empty() {
+        let DeadTurn::Move(mut runs) = turn else { return turn };
+        if !self.rules.logs_attempts {
+            return DeadTurn::Move(runs);
+        }
+        if self.annotations.is_empty() && self.attempts.is_empty() {
+            runs.iter_mut().for_each(|run| run.failures = failed_last(run.reason));
             return DeadTurn::Move(runs);
         }
         let mut parts = Vec::new();
         for mut run in runs {
             while run.count > 0 {
-                let found = self.with_annotations(run.first, u64::from(run.count), &run.batch, run.index);
+                let counted = self.attempts.of(run.first).failed;
+                let failures = counted + failed_last(run.reason);
+                let alike = (run.first..).take(run.count as usize);
+                let alike = alike.take_while(|number| self.attempts.of(*number).failed == counted).count() as u64;
+                let found = self.with_annotations(run.first, alike, &run.batch, run.index);
                 let (batch, index, count) = match found {
                     Ok(batch) => (batch, 0, 1),
                     Err(count) => (run.batch.clone(), run.index, count as u32),
                 };
-                parts.push(DeadRun { batch, index, count, ..run.clone() });
+                parts.push(DeadRun { batch, index, count, failures, ..run.clone() });
                 (run.first, run.index, run.count) =
                     (run.first + u64::from(count), run.index + count, run.count - count);
             }

@@ -26,7 +26,7 @@ impl LedgerQueue {
     /// At most `count` messages that were set aside in this way, after the first `offset`, the lowest number first.
     pub fn peek_set_aside(&self, which: SetAside, offset: u64, count: usize) -> Vec<Peeked> {
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        let redelivered = |number| self.attempts.of(number).acquired > 0;
+        let redelivered = |number| self.was_delivered(number);
         match which {
             SetAside::Parked => {
                 self.parked.numbers().skip(offset).take(count).map(|number| self.peeked(number, true)).collect()

@@ -1,8 +1,10 @@
-//! Delayed messages: they come back from a consumer and wait in the queue until a time. Then they are delivered before all others, in
-//! the order in which they came due.
+//! Delayed messages: they come back from a consumer, or their publisher asked for a later delivery, and wait in the queue until a time.
+//! Then they are delivered before all others, whatever their priority, in the order in which they came due.
 //!
 //! As in RabbitMQ 4.3 they count in length limits and purges, and in no other length. One whose time to live is over leaves when it
 //! comes due.
+
+use leveret_message::{Batch, BatchBuilder};
 
 use crate::Nanos;
 use crate::attempts::push_attempts;
@@ -10,6 +12,7 @@ use crate::delay_run::DelayRun;
 use crate::delayed::push_delayed;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger_queue::LedgerQueue;
+use crate::pending::Pending;
 use crate::planted::{Bug, is_planted};
 
 impl LedgerQueue {
@@ -28,6 +31,38 @@ impl LedgerQueue {
         }
         later.into_iter().for_each(|run| self.delay(run, failed, effects));
         at_once
+    }
+
+    /// Delays those of these new messages whose publisher asked for a delivery after they were submitted. Returns the others in batches
+    /// without them, by the number of the first, because delayed messages aren't held in memory; `None` if none is delayed.
+    ///
+    /// Their records say until when, so nothing else is logged.
+    pub(super) fn delay_new(&mut self, pending: &Pending) -> Option<Vec<(u64, Batch)>> {
+        let Pending { first, ref batch, index, count, durable, submitted, .. } = *pending;
+        let now_ms = self.clock.wall_ms(submitted);
+        let due_ms = |at: u32| batch.delivery_ms((index + at) as usize).filter(|due_ms| durable && *due_ms > now_ms);
+        if (0..count).all(|at| due_ms(at).is_none()) {
+            return None;
+        }
+        let (mut others, mut builder) = (Vec::new(), BatchBuilder::default());
+        for (number, at) in (first..).zip(0..count) {
+            let Some(due_ms) = due_ms(at) else {
+                builder.push_copy(&batch.message((index + at) as usize));
+                continue;
+            };
+            if !builder.is_empty() {
+                others.push((number - builder.len() as u64, builder.finish()));
+            }
+            let bytes = u64::from(batch.body_length((index + at) as usize));
+            self.delayed.add(&DelayRun { first: number, last: number, due_ms, bytes });
+            self.ready.set_aside(number, bytes);
+            self.clock.no_longer_awaited(number, number);
+        }
+        if !builder.is_empty() {
+            others.push((first + u64::from(count) - builder.len() as u64, builder.finish()));
+        }
+        self.ready.tidy(&self.ledger);
+        Some(others)
     }
 
     /// The time until which a message that comes back has to wait: the one that its consumer asked for, or after the queue's delay.

@@ -113,6 +113,9 @@ impl LedgerQueue {
         let Recovered { parked, mut delayed, annotations, dying, priorities, .. } = recovered;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(options.queue_type);
+        if !rules.delays {
+            delayed = Delayed::default();
+        }
         let priorities = rules.has_priorities.then_some(priorities.0);
         let single_active = options.single_active_consumer.then(|| SingleActive::new(rules.replaces_active));
         let dying = dying.runs();
@@ -272,7 +275,7 @@ impl LedgerQueue {
     }
 
     fn admit(&mut self, pending: Pending) {
-        let Pending { first, batch, index, count, bytes, awaited, durable, .. } = pending;
+        let Pending { first, ref batch, index, count, bytes, awaited, durable, .. } = pending;
         let is_running = self.state == QueueState::Running;
         if !is_running && !durable {
             return;
@@ -286,16 +289,39 @@ impl LedgerQueue {
                 }
             }
         }
-        self.clock.note(first, &batch, (index, count), awaited, &self.ledger);
-        if is_running {
-            let consumers = &self.consumers;
-            let demand = || match consumers.len() {
-                0 => Demand::Nobody,
-                _ if consumers.any_able() => Demand::Now,
-                _ => Demand::Later,
-            };
-            self.contents.admit(first, HeldBatch::new(batch, index, count, durable, pending.submitted), demand);
+        if batch.any_failures() && self.rules.logs_attempts {
+            for at in 0..count {
+                match batch.failures((index + at) as usize) {
+                    0 => {}
+                    failed => self.attempts.begin_at(first + u64::from(at), failed),
+                }
+            }
         }
+        self.clock.note(first, batch, (index, count), awaited, &self.ledger);
+        let parts = if self.rules.delays && batch.any_delivery_time() { self.delay_new(&pending) } else { None };
+        if !is_running {
+            return;
+        }
+        let submitted = pending.submitted;
+        match parts {
+            None => self.hold_in_memory(first, HeldBatch::new(pending.batch, index, count, durable, submitted)),
+            Some(parts) => {
+                for (first, batch) in parts {
+                    let count = batch.len() as u32;
+                    self.hold_in_memory(first, HeldBatch::new(Arc::new(batch), 0, count, durable, submitted));
+                }
+            }
+        }
+    }
+
+    fn hold_in_memory(&mut self, first: u64, held: HeldBatch) {
+        let consumers = &self.consumers;
+        let demand = || match consumers.len() {
+            0 => Demand::Nobody,
+            _ if consumers.any_able() => Demand::Now,
+            _ => Demand::Later,
+        };
+        self.contents.admit(first, held, demand);
     }
 
     /// Whether its consumers could take messages that have left memory, or many that haven't.

@@ -65,8 +65,11 @@ impl LedgerQueue {
             length.messages -= open;
             length.bytes -= self.pending.bytes_of_first(open);
         }
+        // No consumer takes a message that will be delayed.
+        let delays = self.rules.delays;
+        let is_delayed = |at: usize| delays && batch.delivery_ms(at).is_some_and(|due_ms| due_ms > batch.times(at).0);
         let strict = self.strict_compat;
-        limits::acceptable(&self.options, length, batch, index as usize, count as usize, places, strict) as u32
+        limits::acceptable(&self.options, length, batch, (index, count), places, is_delayed, strict)
     }
 
     /// The first messages reserved for consumers, as far as their sizes are known.

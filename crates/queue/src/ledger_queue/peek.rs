@@ -15,11 +15,18 @@ impl LedgerQueue {
         while found.len() < count
             && let Some(number) = next
         {
-            let redelivered = numbers.head_at(number).came_back || self.ready.is_redelivered(number);
-            found.push(self.peeked(number, redelivered || self.attempts.of(number).acquired > 0));
+            let came_back = numbers.head_at(number).came_back && !self.rules.logs_attempts;
+            let redelivered = came_back || self.ready.is_redelivered(number);
+            found.push(self.peeked(number, redelivered || self.was_delivered(number)));
             next = numbers.behind(number);
         }
         found
+    }
+
+    /// Whether a message came back, here or in a queue in which it died.
+    pub(super) fn was_delivered(&self, number: u64) -> bool {
+        let counts = self.attempts.of(number);
+        counts.acquired > 0 || self.rules.logs_attempts && counts.failed > 0
     }
 
     pub(super) fn peeked(&self, number: u64, redelivered: bool) -> Peeked {

@@ -9,6 +9,8 @@ pub(crate) struct Rules {
     pub(crate) logs_attempts: bool,
     /// Messages are delivered by their priorities, and those that came back in the order in which they did.
     pub(crate) has_priorities: bool,
+    /// Messages with a time of delivery wait until then.
+    pub(crate) delays: bool,
     /// An exclusive consumer keeps others away. RabbitMQ ignores the flag for quorum queues.
     pub(crate) has_exclusive_consumers: bool,
     /// A consumer of a higher priority replaces the single active one, once that has settled its deliveries.
@@ -26,6 +28,7 @@ impl Rules {
             QueueType::Classic => Self {
                 logs_attempts: false,
                 has_priorities: false,
+                delays: false,
                 has_exclusive_consumers: true,
                 replaces_active: false,
                 tells_activity: false,
@@ -34,6 +37,7 @@ impl Rules {
             QueueType::Quorum => Self {
                 logs_attempts: true,
                 has_priorities: true,
+                delays: true,
                 has_exclusive_consumers: false,
                 replaces_active: true,
                 tells_activity: true,

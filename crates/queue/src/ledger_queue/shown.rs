@@ -165,6 +165,8 @@ impl LedgerQueue {
             ready_bytes: self.ready.length().bytes,
             unacknowledged: self.ready.unacknowledged().messages,
             unacknowledged_bytes: self.ready.unacknowledged().bytes,
+            delayed: self.delayed.len(),
+            delayed_bytes: self.delayed.bytes(),
             memory: self.contents.bytes(),
             in_memory: self.contents.messages().min(messages),
             volatile: self.contents.volatile_messages().min(messages),

@@ -35,39 +35,36 @@ const LONG: u8 = 4;
 
 impl Chunk {
     /// Maximum number of messages. Scanning this many for the soonest takes under a microsecond.
-    pub(crate) const LEN_MAX: usize = 1024;
+    pub(super) const LEN_MAX: usize = 1024;
     /// Bytes of an encoded chunk before its numbers: the first number, the count, the encoding of the numbers, and the scale.
     const HEAD_BYTES: usize = 11 + Scale::BYTES;
 
-    /// An empty chunk; its messages get this number or a higher one, and times about this one, in milliseconds since the Unix
-    /// epoch.
-    pub(super) fn new(first: u64, time_ms: u64) -> Self {
-        Self {
-            scale: Scale::about(time_ms, time_ms),
-            first,
-            numbers: Numbers::Dense,
-            ticks: Vec::new(),
-            sizes: Sizes::Same(0),
-            soonest: u32::MAX,
-        }
+    /// An empty chunk; its messages get this number or a higher one, and times of this scale, unless it has to change.
+    pub(super) fn new(first: u64, scale: Scale) -> Self {
+        Self { scale, first, numbers: Numbers::Dense, ticks: Vec::new(), sizes: Sizes::Same(0), soonest: u32::MAX }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.ticks.len()
     }
 
     /// The soonest time.
-    pub(crate) fn soonest_ms(&self) -> Option<u64> {
+    pub(super) fn soonest_ms(&self) -> Option<u64> {
         (!self.ticks.is_empty()).then(|| self.scale.time_ms(self.soonest))
     }
 
+    /// The lowest number with the soonest time.
+    pub(super) fn soonest_number(&self) -> Option<u64> {
+        self.ticks.iter().position(|tick| *tick == self.soonest).map(|at| self.number(at))
+    }
+
     /// The lowest number.
-    pub(crate) fn first(&self) -> Option<u64> {
+    pub(super) fn first(&self) -> Option<u64> {
         (!self.ticks.is_empty()).then(|| self.number(0))
     }
 
     /// The highest number.
-    pub(crate) fn last(&self) -> Option<u64> {
+    pub(super) fn last(&self) -> Option<u64> {
         self.len().checked_sub(1).map(|at| self.number(at))
     }
 
@@ -105,7 +102,7 @@ impl Chunk {
     }
 
     /// Number, time in milliseconds and body bytes of each, by number.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64, u32)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64, u32)> {
         (0..self.len()).map(|at| (self.number(at), self.scale.time_ms(self.ticks[at]), self.size(at)))
     }
 
@@ -239,8 +236,9 @@ impl Chunk {
     pub(super) fn split(&mut self) -> Self {
         let messages: Vec<_> = self.iter().collect();
         let (lower, upper) = messages.split_at(messages.len() / 2);
+        let scale = self.scale;
         let of = |messages: &[(u64, u64, u32)]| {
-            let mut chunk = Self::new(messages[0].0, messages[0].1);
+            let mut chunk = Self::new(messages[0].0, scale);
             messages.iter().for_each(|(number, time_ms, bytes)| chunk.insert(*number, *time_ms, *bytes));
             chunk
         };
@@ -364,7 +362,7 @@ mod tests {
             gone in 0..3_000u64,
         ) {
             let sizes = [7, 60_000, 70_000];
-            let mut chunk = Chunk::new(1_000, START);
+            let mut chunk = Chunk::new(1_000, Scale::about(START, START));
             let mut plain: Vec<(u64, u64, u32)> = Vec::new();
             for (number, time, size) in messages {
                 let (number, time_ms) = (1_000 + number, START + time);

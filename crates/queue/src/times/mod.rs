@@ -1,145 +1,132 @@
 //! Messages with a time each, in chunks with a known soonest time: four bytes each plus their sizes, and two more where numbers
 //! are missing between theirs.
+//!
+//! Times are exact to the millisecond: a chunk has times within 49 days, and messages of other times have chunks of their own, a
+//! [`Level`] for each such span. Only behind the last of [`EXACT_MAX`] levels, at least two years after the soonest time, are times
+//! rounded up, by at most 65.6 seconds.
 
 mod chunk;
+mod level;
 mod scale;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-pub(crate) use self::chunk::Chunk;
+use self::chunk::Chunk;
+use self::level::Level;
 pub(crate) use self::scale::Scale;
 
 /// The latest time, as in the stored form of messages: 48 bits. Later ones count as this.
 const TIME_MS_MAX: u64 = (1 << 48) - 1;
+/// Most levels with exact times. Looking for a number looks into each.
+const EXACT_MAX: usize = 64;
 
 /// Messages by number, each with a time in milliseconds since the Unix epoch, and its body bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Times {
-    /// By a number that isn't above any of the chunk, and above all of the one before it.
-    chunks: BTreeMap<u64, Chunk>,
-    /// Soonest time and key of every chunk.
-    soonest: BTreeSet<(u64, u64)>,
-    count: u64,
+    /// By the time of their tick 0.
+    exact: BTreeMap<u64, Level>,
+    /// Messages whose times are behind those of all exact levels that there may be.
+    far: Level,
 }
 
 impl Times {
+    fn levels(&self) -> impl Iterator<Item = &Level> {
+        self.exact.values().chain([&self.far])
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
+        self.exact.is_empty() && self.far.is_empty()
     }
 
     /// Number of messages.
     pub(crate) fn len(&self) -> u64 {
-        self.count
+        self.levels().map(Level::len).sum()
     }
 
     /// Adds a message, or replaces its time.
     pub(crate) fn insert(&mut self, number: u64, time_ms: u64, bytes: u32) {
         self.remove(number);
-        let key = self.room_for(number, time_ms);
-        let chunk = self.chunks.get_mut(&key).expect("it has room");
-        let before = chunk.soonest_ms();
-        chunk.insert(number, time_ms, bytes);
-        self.count += 1;
-        self.note_soonest(key, before);
+        self.level_for(time_ms).insert(number, time_ms, bytes);
     }
 
-    /// The key of a chunk that takes this number.
-    fn room_for(&mut self, number: u64, time_ms: u64) -> u64 {
-        while let Some((&key, chunk)) = self.chunks.range_mut(..=number).next_back() {
-            if chunk.takes(number) {
-                return key;
+    fn level_for(&mut self, time_ms: u64) -> &mut Level {
+        let near = self.exact.range(..=time_ms).next_back().map(|(zero_ms, _)| *zero_ms);
+        if let Some(zero_ms) = near.filter(|zero_ms| Scale::exact_from(*zero_ms).covers(time_ms)) {
+            return self.exact.get_mut(&zero_ms).expect("found above");
+        }
+        if self.exact.len() >= EXACT_MAX
+            && let Some(last) = self.exact.last_entry()
+        {
+            if time_ms > *last.key() {
+                return &mut self.far;
             }
-            if chunk.len() == Chunk::LEN_MAX && chunk.last().is_some_and(|last| number < last) {
-                let before = chunk.soonest_ms();
-                let upper = chunk.split();
-                self.count -= upper.len() as u64;
-                self.note_soonest(key, before);
-                self.push_chunk(upper);
-            } else if chunk.first().is_some_and(|first| number < first) {
-                // Its lowest numbers left.
-                let before = chunk.soonest_ms();
-                let chunk = self.chunks.remove(&key).expect("found above");
-                before.map(|before| self.soonest.remove(&(before, key)));
-                self.count -= chunk.len() as u64;
-                self.push_chunk(chunk);
-            } else {
-                break;
+            for (number, time_ms, bytes) in last.remove().iter() {
+                self.far.insert(number, time_ms, bytes);
             }
         }
-        self.chunks.insert(number, Chunk::new(number, time_ms));
-        number
-    }
-
-    /// Adds a chunk whose numbers are between those of others.
-    pub(crate) fn push_chunk(&mut self, chunk: Chunk) {
-        if let (Some(first), Some(soonest)) = (chunk.first(), chunk.soonest_ms()) {
-            self.soonest.insert((soonest, first));
-            self.count += chunk.len() as u64;
-            self.chunks.insert(first, chunk);
-        }
-    }
-
-    /// Notes the soonest time of a chunk that changed, or removes the chunk if it is empty. `before`: what it was.
-    fn note_soonest(&mut self, key: u64, before: Option<u64>) {
-        let after = self.chunks[&key].soonest_ms();
-        if before == after {
-            return;
-        }
-        if let Some(before) = before {
-            self.soonest.remove(&(before, key));
-        }
-        match after {
-            Some(after) => _ = self.soonest.insert((after, key)),
-            None => _ = self.chunks.remove(&key),
-        }
+        let scale = Scale::about(time_ms, time_ms);
+        self.exact.entry(scale.time_ms(0)).or_insert_with(|| Level::exact(scale))
     }
 
     /// The soonest time of all.
     pub(crate) fn next_ms(&self) -> Option<u64> {
-        self.soonest.first().map(|(time_ms, _)| *time_ms)
+        self.levels().filter_map(Level::next_ms).min()
     }
 
     /// Removes and returns a message that is due at `now_ms`: number and body bytes. The soonest comes first, and of several with
     /// the same time the one with the lowest number.
     pub(crate) fn pop_due(&mut self, now_ms: u64) -> Option<(u64, u32)> {
-        let &(before, key) = self.soonest.first().filter(|(time_ms, _)| *time_ms <= now_ms)?;
-        let due = self.chunks.get_mut(&key).expect("every soonest time is that of a chunk").pop_soonest();
-        self.count -= 1;
-        self.note_soonest(key, Some(before));
-        Some(due)
+        let is_one = self.exact.len() <= 1 && self.far.is_empty();
+        let exact = self.exact.iter().map(|(zero_ms, level)| (Some(*zero_ms), level));
+        let zero_ms = match is_one {
+            true => Some(*self.exact.keys().next()?),
+            false => {
+                let soonest = exact.chain([(None, &self.far)]).filter_map(|(key, level)| Some((level.soonest()?, key)));
+                soonest.min()?.1
+            }
+        };
+        let Some(zero_ms) = zero_ms else { return self.far.pop_due(now_ms) };
+        let level = self.exact.get_mut(&zero_ms)?;
+        let due = level.pop_due(now_ms);
+        if level.is_empty() {
+            self.exact.remove(&zero_ms);
+        }
+        due
     }
 
     /// Removes a message. Returns its time and body bytes, if it was there.
     pub(crate) fn remove(&mut self, number: u64) -> Option<(u64, u32)> {
-        let (&key, chunk) = self.chunks.range_mut(..=number).next_back()?;
-        let before = chunk.soonest_ms();
-        let removed = chunk.remove(number)?;
-        self.count -= 1;
-        self.note_soonest(key, before);
+        let found = self.exact.iter_mut().find_map(|(zero_ms, level)| {
+            let removed = level.remove(number)?;
+            Some((removed, level.is_empty().then_some(*zero_ms)))
+        });
+        let Some((removed, emptied)) = found else { return self.far.remove(number) };
+        emptied.map(|zero_ms| self.exact.remove(&zero_ms));
         Some(removed)
     }
 
     /// Time and body bytes of a message.
     pub(crate) fn get(&self, number: u64) -> Option<(u64, u32)> {
-        self.chunks.range(..=number).next_back()?.1.get(number)
+        self.levels().find_map(|level| level.get(number))
     }
 
     /// The messages of this range, by number.
     pub(crate) fn range(&self, range: RangeInclusive<u64>) -> impl Iterator<Item = (u64, u64, u32)> {
-        let from = self.chunks.range(..=*range.start()).next_back().map_or(*range.start(), |(key, _)| *key);
-        let chunks = self.chunks.range(from.min(*range.end())..=*range.end());
-        chunks.flat_map(|(_, chunk)| chunk.iter()).filter(move |(number, ..)| range.contains(number))
+        let levels = self.levels().filter(|level| !level.is_empty());
+        let mut levels: Vec<_> = levels.map(|level| level.range(range.clone()).peekable()).collect();
+        std::iter::from_fn(move || {
+            let heads = levels.iter_mut().enumerate().filter_map(|(at, level)| Some((level.peek()?.0, at)));
+            let (_, at) = heads.min()?;
+            levels[at].next()
+        })
     }
 
     /// Forgets departed messages: numbers below `low` at once, others once they are the majority of the entries.
     pub(crate) fn prune(&mut self, live: u64, low: u64, is_live: impl Fn(u64) -> bool) {
-        while let Some(first) = self.chunks.first_entry().filter(|first| first.get().last() < Some(low)) {
-            let (key, chunk) = first.remove_entry();
-            chunk.soonest_ms().map(|soonest| self.soonest.remove(&(soonest, key)));
-            self.count -= chunk.len() as u64;
-        }
-        if self.count > 2 * live + 4 * Chunk::LEN_MAX as u64 {
+        self.exact.values_mut().chain([&mut self.far]).for_each(|level| level.forget_below(low));
+        self.exact.retain(|_, level| !level.is_empty());
+        if self.len() > 2 * live + 4 * Chunk::LEN_MAX as u64 {
             self.keep(is_live);
         }
     }
@@ -147,40 +134,37 @@ impl Times {
     /// Keeps these messages only.
     pub(crate) fn keep(&mut self, is_live: impl Fn(u64) -> bool) {
         let old = std::mem::take(self);
-        for (number, time_ms, bytes) in old.chunks.values().flat_map(Chunk::iter).filter(|entry| is_live(entry.0)) {
+        for (number, time_ms, bytes) in old.levels().flat_map(Level::iter).filter(|entry| is_live(entry.0)) {
             self.insert(number, time_ms, bytes);
         }
     }
 
     /// Number of chunks, and of bytes that [`Times::encode`] writes.
     pub(crate) fn encoded(&self) -> (u32, usize) {
-        (self.chunks.len() as u32, self.chunks.values().map(Chunk::encoded_bytes).sum())
+        let encoded = self.levels().map(Level::encoded);
+        encoded.fold((0, 0), |sums, (chunks, bytes)| (sums.0 + chunks, sums.1 + bytes))
     }
 
     /// Appends all chunks.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        self.chunks.values().for_each(|chunk| chunk.encode(out));
+        self.levels().for_each(|level| level.encode(out));
     }
 
     /// Decodes as many chunks, from the front of `bytes`. With `older`, they are of a form without a scale of their own.
     pub(crate) fn decode(chunks: usize, bytes: &mut &[u8], older: Option<Scale>) -> Result<Self, &'static str> {
-        let mut times = Self::default();
-        let mut next = 0;
+        let (mut times, mut count) = (Self::default(), 0);
         for _ in 0..chunks {
             let chunk = Chunk::decode(bytes, older).ok_or("a chunk of times is wrong")?;
-            let (first, last) = (chunk.first(), chunk.last());
-            if first.is_some_and(|first| first < next) {
-                return Err("the numbers of two chunks overlap");
-            }
-            next = last.map_or(next, |last| last.saturating_add(1));
-            times.push_chunk(chunk);
+            count += chunk.len() as u64;
+            // Each is looked for a level: chunks that were written before there were levels have scales of their own.
+            chunk.iter().for_each(|(number, time_ms, bytes)| times.insert(number, time_ms, bytes));
         }
-        Ok(times)
+        if times.len() == count { Ok(times) } else { Err("two chunks have the same number") }
     }
 
     /// Approximate memory in bytes.
     pub(crate) fn memory(&self) -> usize {
-        self.chunks.values().map(|chunk| chunk.memory() + 40).sum()
+        self.levels().map(Level::memory).sum()
     }
 }
 

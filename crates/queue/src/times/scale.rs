@@ -20,12 +20,19 @@ impl Scale {
     /// Half seconds since the beginning of 2020.
     pub(crate) const HALF_SECONDS: Self = Self { zero_ms: 1_577_836_800_000, tick_ms: 500 };
 
+    /// The scale of milliseconds from this time on, in milliseconds since the Unix epoch.
+    pub(super) fn exact_from(zero_ms: u64) -> Self {
+        Self { zero_ms, tick_ms: 1 }
+    }
+
     /// A scale that covers both times, and those between them.
     pub(super) fn about(soonest_ms: u64, latest_ms: u64) -> Self {
         let zero_ms = soonest_ms.min(TIME_MS_MAX).saturating_sub(BEFORE_MS);
         let mut scale = Self { zero_ms, tick_ms: 1 };
         while !scale.covers(latest_ms.min(TIME_MS_MAX)) {
             scale.tick_ms *= 2;
+            // Times of coarser scales are times of finer ones, too: rounding up again and again adds up to less than a tick.
+            scale.zero_ms = zero_ms - zero_ms % u64::from(scale.tick_ms);
         }
         scale
     }

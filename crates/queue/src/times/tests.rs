@@ -23,7 +23,7 @@ fn a_message_is_due_in_its_millisecond() {
     assert_eq!((times.pop_due(START + 699), times.pop_due(START + 700)), (None, Some((7, 7))));
     assert_eq!(times.pop_due(START + 5_000), Some((0, 0)));
     assert_eq!(times.pop_due(START + 5_000), Some((8, 8)));
-    assert!(times.is_empty() && times.chunks.is_empty() && times.soonest.is_empty());
+    assert!(times.is_empty() && times.far.chunks.is_empty() && times.far.soonest.is_empty());
 }
 
 #[test]
@@ -42,9 +42,64 @@ fn a_million_random_times_take_under_8_megabytes() {
     assert!(sparse.memory() < 8_000_000, "{}", sparse.memory());
     for after in 1..10 {
         while times.pop_due(START + after * 60_000).is_some() {}
-        let most = 40_000 + 16 * times.len() as usize + 250 * times.chunks.len();
+        let chunks = times.encoded().0 as usize;
+        let most = 40_000 + 16 * times.len() as usize + 250 * chunks;
         assert!(times.memory() < most, "{} messages take {}", times.len(), times.memory());
     }
+}
+
+/// The times and numbers of all, as they come due.
+fn popped(times: &mut Times) -> Vec<(u64, u64)> {
+    std::iter::from_fn(|| times.next_ms().zip(times.pop_due(u64::MAX).map(|due| due.0))).collect()
+}
+
+#[test]
+fn a_far_time_leaves_its_neighbours_exact() {
+    const CENTURY: u64 = 3_155_760_000_000;
+    for far_first in [false, true] {
+        let mut times = Times::default();
+        let far = |times: &mut Times| times.insert(500, START + 40 * CENTURY, 0);
+        if far_first {
+            far(&mut times);
+        }
+        (0..400).for_each(|number| times.insert(number, START + 7 * number + 1, 0));
+        if !far_first {
+            far(&mut times);
+        }
+        let mut bytes = Vec::new();
+        times.encode(&mut bytes);
+        let mut again = Times::decode(times.encoded().0 as usize, &mut &bytes[..], None).unwrap();
+        let expected: Vec<_> = (0..400).map(|number| (START + 7 * number + 1, number)).collect();
+        for times in [&mut times, &mut again] {
+            let popped = popped(times);
+            assert_eq!((&popped[..400], popped[400].1), (&expected[..], 500));
+            assert_eq!(popped[400].0, START + 40 * CENTURY);
+        }
+    }
+}
+
+#[test]
+fn ten_million_random_times_take_8_bytes_each() {
+    let (mut times, mut state) = (Times::default(), 1);
+    for number in 0..10_000_000 {
+        times.insert(number, START + random(&mut state) % 600_000, 1_000);
+    }
+    assert!(times.memory() <= 80_000_000, "{}", times.memory());
+}
+
+#[test]
+fn chunks_with_scales_of_their_own_are_read() {
+    let mut bytes = Vec::new();
+    for at in 0..100 {
+        let mut chunk = Chunk::new(1_000 * at, Scale::about(START + at, START + at));
+        (0..10).for_each(|next| chunk.insert(1_000 * at + next, START + at + next, 5));
+        chunk.encode(&mut bytes);
+    }
+    let times = Times::decode(100, &mut &bytes[..], None).unwrap();
+    assert_eq!((times.len(), times.exact.len(), times.far.len()), (1_000, 1, 0));
+    assert_eq!(times.get(7_003), Some((START + 10, 5)));
+    let twice = [&bytes[..], &bytes[..]].concat();
+    assert!(Times::decode(200, &mut &twice[..], None).is_err());
 }
 
 #[test]
@@ -66,6 +121,35 @@ fn departed_messages_are_forgotten() {
 }
 
 proptest! {
+    #[test]
+    fn times_are_exact_for_two_years_and_never_early(
+        entries in prop::collection::vec((0..6u8, 0..1_000_000_000u64), 1..400),
+    ) {
+        // Minutes, days, months, years, centuries and millennia.
+        let spans = [600_000, 86_400_000, 8_000_000_000, 300_000_000_000, 20_000_000_000_000, 250_000_000_000_000u64];
+        let due = |(span, part): (u8, u64)| {
+            let span = u128::from(spans[usize::from(span)]);
+            START + (span * u128::from(part) / 1_000_000_000) as u64
+        };
+        let mut times = Times::default();
+        for (number, entry) in (0..).zip(&entries) {
+            times.insert(number, due(*entry), 0);
+        }
+        let soonest = entries.iter().map(|entry| due(*entry)).min().unwrap();
+        let mut order: Vec<_> = (0u64..).zip(&entries).map(|(number, entry)| (due(*entry), number)).collect();
+        order.sort_unstable();
+        let mut seen = 0;
+        for (time_ms, number) in popped(&mut times) {
+            let asked = due(entries[number as usize]);
+            let late = time_ms.checked_sub(asked);
+            prop_assert!(late.is_some_and(|late| late <= 65_600), "{late:?}");
+            if asked - soonest < 63_000_000_000 {
+                prop_assert_eq!((time_ms, number), order[seen]);
+                seen += 1;
+            }
+        }
+    }
+
     #[test]
     fn they_are_a_map_by_number_and_a_queue_by_time(
         steps in prop::collection::vec((0..8u8, 0..2_000u64, 0..400u64, 0..3usize), 1..60),

@@ -3,7 +3,7 @@
 //! | command | step |
 //! |---|---|
 //! | `queue [x-...=VALUE]... [transient] [memory=BYTES] [strict] [activity]` | declares the queue; first. Receivers' activity is shown on request, because only quorum queues tell it |
-//! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [priority=N] [group=NAME]` | submits messages, durable ones at the next position |
+//! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [priority=N] [until=MS] [failed=N] [group=NAME]` | submits messages, durable ones at the next position; `until`: a time of delivery, `failed`: dead letters whose delivery failed so often |
 //! | `apply POSITION` | everything up to there is durable |
 //! | `write POSITION` | everything up to there is written, and durable up to the last `apply` |
 //! | `withdraw` | the commit stream goes on without what wasn't applied |
@@ -18,7 +18,7 @@
 //! | `drop-parked NAME...`, `drop-delayed NAME...` | deletes messages at their delivery limit, or that wait for a time |
 //! | `claim-parked N`, `parked-moved NAME...` | at most N messages at their delivery limit are moved on; these were |
 //! | `load [N] [nothing]` | the reads that were asked for are done, with N messages each |
-//! | `move [nowhere]`, `stay` | a turn of dead letters |
+//! | `move [nowhere] [failures]`, `stay` | a turn of dead letters; with how often their delivery failed |
 //! | `time MS` | time passes, and the timers run if they are due |
 //! | `hold REASON`, `release REASON` | publishers |
 //! | `close [empty] [unused] [expired]`, `delete`, `fail REASON` | the end |

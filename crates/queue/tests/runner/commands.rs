@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use leveret_message::{Added, Batch, BatchBuilder, Envelope};
+use leveret_message::{Added, Batch, BatchBuilder, Envelope, Overlay, StoredMessage};
 use leveret_model::{Arguments, QueueOptions, Value};
 use leveret_queue::{
     AttemptCounts, Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, DeleteIf, Departure,
@@ -42,6 +42,12 @@ fn annotations(delivery_ms: Option<u64>, note: Option<&str>) -> Option<Added> {
     Added::from_bytes(&bytes).filter(|_| count > 0)
 }
 
+/// Properties of AMQP 0-9-1 whose only header is a time of delivery.
+fn timed_properties(delivery_ms: u64) -> Vec<u8> {
+    let header = [&b"\x13x-opt-delivery-time"[..], b"l", &delivery_ms.to_be_bytes()].concat();
+    [&[0x20, 0][..], &(header.len() as u32).to_be_bytes(), &header].concat()
+}
+
 impl Bench {
     pub(super) fn declare(&mut self, mut words: Words<'_>) -> Answers {
         let mut arguments = vec![("x-queue-type", Value::from(self.queue_type.name()))];
@@ -72,6 +78,10 @@ impl Bench {
         let (ttl_ms, size) = (words.number("ttl")?, words.number("size")?);
         let priority = words.number("priority")?.map(|priority| priority as u8);
         let group = words.option("group").map(str::to_owned);
+        let overlay = words
+            .number("failed")?
+            .map_or(Vec::new(), |failed| [&[7, 4, 0, 0, 0][..], &(failed as u32).to_le_bytes()].concat());
+        let properties = words.number("until")?.map_or_else(|| vec![0, 0], |ms| timed_properties(EPOCH_MS + ms));
         let names = words.names()?;
         let received_ms = EPOCH_MS + self.now_ms;
         let expiry_ms = ttl_ms.map_or(0, |ttl| Envelope::expiry(received_ms, ttl));
@@ -83,7 +93,17 @@ impl Bench {
         };
         let batch = |names: &[&str]| {
             let mut builder = BatchBuilder::default();
-            names.iter().for_each(|name| builder.push(&envelope, b"\0\0", &body(name)));
+            for name in names {
+                let (overlay, body) = (Overlay::new(&overlay), body(name));
+                let message = StoredMessage {
+                    envelope,
+                    overlay,
+                    properties: &properties,
+                    body: &body,
+                    ..StoredMessage::default()
+                };
+                builder.push_message(&message);
+            }
             Arc::new(builder.finish())
         };
         let (messages, now) = (batch(&names), self.now());
@@ -343,7 +363,7 @@ impl Bench {
     }
 
     pub(super) fn move_dead(&mut self, mut words: Words<'_>) -> Answers {
-        let nowhere = words.flag("nowhere");
+        let (nowhere, shows_failures) = (words.flag("nowhere"), words.flag("failures"));
         words.end()?;
         let (turn, mut answers) = self.with(|queue, effects| queue.dead_turn(effects))?;
         let runs = match turn {
@@ -357,7 +377,8 @@ impl Bench {
         for run in &runs {
             let numbers = run.first..run.first + u64::from(run.count);
             let names: Vec<&str> = numbers.map(|number| self.name(number)).collect();
-            answers.push(format!("moves: {} ({})", names.join(" "), run.reason.as_str()));
+            let failures = if shows_failures { format!(", failed {}", run.failures) } else { String::new() };
+            answers.push(format!("moves: {} ({}{failures})", names.join(" "), run.reason.as_str()));
         }
         let count: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
         let dropped = if nowhere { count } else { 0 };

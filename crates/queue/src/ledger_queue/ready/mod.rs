@@ -106,7 +106,13 @@ impl ReadyMessages {
         while count < most && alike(number + count) {
             count += 1;
         }
-        (count, old || came_back || counts.acquired > 0, counts)
+        if self.lanes.is_none() {
+            return (count, old || came_back || counts.acquired > 0, counts);
+        }
+        // With lanes, messages are counted when they come back, and one that was delayed from the beginning never did. One whose
+        // delivery failed in other queues counts as delivered, as often as it failed, until it comes back here.
+        let acquired = if counts.acquired > 0 { counts.acquired } else { counts.failed };
+        (count, old || acquired > 0, AttemptCounts { acquired, ..counts })
     }
 
     /// Whether the messages have priorities.
@@ -274,6 +280,15 @@ impl ReadyMessages {
     pub(crate) fn hand_back(&mut self, messages: u64, bytes: u64) {
         self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(messages);
         self.unacknowledged.bytes = self.unacknowledged.bytes.saturating_sub(bytes);
+    }
+
+    /// A new message isn't ready for now. Later come [`ReadyMessages::come_due`], and [`ReadyMessages::tidy`] once after all of them.
+    pub(crate) fn set_aside(&mut self, number: u64, bytes: u64) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.set_aside(number);
+            self.length.messages -= 1;
+            self.length.bytes -= bytes;
+        }
     }
 
     /// A live message that was set aside is ready again, behind those that came back earlier.
