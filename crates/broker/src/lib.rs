@@ -17,6 +17,7 @@ pub mod clients;
 pub mod connection;
 pub mod connection_state;
 mod dead_letter;
+pub mod consumer_timeout;
 pub mod deferred;
 pub mod direct;
 pub mod encryption;

@@ -9,7 +9,7 @@ pub(super) const TABLE: Table = Table {
     queue_type: QueueType::Quorum,
     arguments: &[
         ("x-consumer-disconnected-timeout", State::NotYet(|_| true)),
-        ("x-consumer-timeout", State::NotYet(|_| true)),
+        ("x-consumer-timeout", State::Working),
         ("x-dead-letter-exchange", State::Working),
         ("x-dead-letter-routing-key", State::Working),
         ("x-dead-letter-strategy", State::Working),
@@ -174,7 +174,8 @@ mod tests {
             ("x-delayed-retry-type", Value::from("all"), true),
             ("x-delayed-retry-min", Value::from("a"), true),
             ("x-delayed-retry-max", Value::Int(-1), true),
-            ("x-consumer-timeout", Value::Int(0), false),
+            ("x-consumer-timeout", Value::Int(0), true),
+            ("x-consumer-disconnected-timeout", Value::Int(0), false),
             ("x-quorum-initial-group-size", Value::Int(100), true),
             ("x-quorum-target-group-size", Value::from("3"), true),
             ("x-single-active-consumer", Value::Bool(true), true),
@@ -194,7 +195,6 @@ mod tests {
     #[test]
     fn values_whose_effect_is_missing_are_known() {
         let missing = |key: &str, value: Value| matches!(TABLE.state(key), Some(State::NotYet(asks)) if asks(&value));
-        assert!(missing("x-consumer-timeout", Value::Int(1000)));
         assert!(missing("x-consumer-disconnected-timeout", Value::Int(1000)));
     }
 
