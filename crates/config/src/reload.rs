@@ -70,11 +70,13 @@ mod tests {
              consumer_timeout = 60000\n",
         );
         let reloaded = running.reload(&newer);
-        let changed = ["consumer_timeout", "disk_free_limit.absolute", "log.level", "vm_memory_high_watermark.relative"];
+        let changed =
+            ["consumer_timeout", "disk_free_limit.absolute", "log.level", "vm_memory_high_watermark.relative"];
         assert_eq!(reloaded.changed, changed);
         assert_eq!(reloaded.needs_restart, ["frame_max", "heartbeat"]);
-        let expected =
-            config("heartbeat = 1\nlog.level = debug\nvm_memory_high_watermark.relative = 0.5\ndefault_pass = old\nconsumer_timeout = 60000\n");
+        let expected = config(
+            "heartbeat = 1\nlog.level = debug\nvm_memory_high_watermark.relative = 0.5\ndefault_pass = old\nconsumer_timeout = 60000\n",
+        );
         assert_eq!(running, expected);
         assert_eq!(running.effective(), expected.effective());
         assert_eq!(running.reload(&newer).changed, [""; 0]);

@@ -234,7 +234,9 @@ impl Channel {
             if next_look.are_young(sent, now) {
                 break;
             }
-            let Some(timeout) = self.sources.get(delivery.source).timeout.filter(|_| delivery.is_held()) else { continue };
+            let Some(timeout) = self.sources.get(delivery.source).timeout.filter(|_| delivery.is_held()) else {
+                continue;
+            };
             match Age::of(sent, timeout.nanos(node_ms), now) {
                 Age::Young(half) => next_look.want(half),
                 Age::Half(end) => {

@@ -116,16 +116,7 @@ impl Session {
         let source = entry.consumer_source(&queue, id, timeout);
         entry.consumers.insert(tag.clone(), key);
         let consumer =
-            Consumer {
-            id,
-            channel,
-            tag: tag.clone(),
-            queue,
-            no_ack: consume.no_ack,
-            timeout,
-            source,
-            starved: false,
-        };
+            Consumer { id, channel, tag: tag.clone(), queue, no_ack: consume.no_ack, timeout, source, starved: false };
         self.consumers.insert(key, Box::new(consumer));
         self.client.counters.consumers_opened.increment();
         if !consume.nowait {

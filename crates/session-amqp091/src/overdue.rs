@@ -64,8 +64,7 @@ impl Session {
         let Some(channel) = self.channels.get(&number) else { return };
         let source = channel.source(source);
         let Some(timeout) = source.timeout else { return };
-        let tag: Option<Arc<[u8]>> =
-            source.consumer.and_then(|id| Some(self.consumers.get(&id.0)?.tag.clone()));
+        let tag: Option<Arc<[u8]>> = source.consumer.and_then(|id| Some(self.consumers.get(&id.0)?.tag.clone()));
         let tag = tag.as_deref().map(String::from_utf8_lossy);
         let overdue = Overdue {
             consumer: tag.as_deref(),

@@ -57,12 +57,7 @@ impl Sources {
     }
 
     /// The index of a new consumer.
-    pub(super) fn add_consumer(
-        &mut self,
-        queue: &QueueRef,
-        id: ConsumerId,
-        timeout: Option<ConsumerTimeout>,
-    ) -> u32 {
+    pub(super) fn add_consumer(&mut self, queue: &QueueRef, id: ConsumerId, timeout: Option<ConsumerTimeout>) -> u32 {
         self.add(Source { queue: queue.clone(), consumer: Some(id), timeout }, false)
     }
 

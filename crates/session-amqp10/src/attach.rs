@@ -442,7 +442,8 @@ fn check(attach: &Attach<'_>) -> Result<()> {
 fn own_timeout(properties: MapRef<'_>) -> Result<Option<u64>> {
     let Some(value) = properties.lookup(CONSUMER_TIMEOUT) else { return Ok(None) };
     let milliseconds = value.as_i64().and_then(|milliseconds| u64::try_from(milliseconds).ok());
-    let wrong = || format!("Attach refused: property {CONSUMER_TIMEOUT}: expected milliseconds as a uint, received {value:?}");
+    let wrong =
+        || format!("Attach refused: property {CONSUMER_TIMEOUT}: expected milliseconds as a uint, received {value:?}");
     milliseconds.map(Some).ok_or_else(|| Failure::link(condition::INVALID_FIELD, wrong()))
 }
 

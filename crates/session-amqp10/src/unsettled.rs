@@ -157,7 +157,8 @@ impl Unsettled {
         let Some(next_look) = &mut self.next_look else { return Vec::new() };
         let (mut out, mut rest) = (ByLink::default(), None);
         let (last, from) = (Serial(self.sequence as u32), next_look.begin());
-        let start = self.deliveries.partition_point(|delivery| self.sequence - u64::from(last.since(delivery.id)) < from);
+        let start =
+            self.deliveries.partition_point(|delivery| self.sequence - u64::from(last.since(delivery.id)) < from);
         for delivery in self.deliveries.range_mut(start..) {
             let sequence = self.sequence - u64::from(last.since(delivery.id));
             if budget.is_spent() {
@@ -178,7 +179,11 @@ impl Unsettled {
                 Age::Half(end) => {
                     next_look.want(end);
                     if late.last().is_none_or(|late| late.handle != delivery.handle) {
-                        late.push(Late { handle: delivery.handle, age: now - sent, sequence: (sequence, self.sequence) });
+                        late.push(Late {
+                            handle: delivery.handle,
+                            age: now - sent,
+                            sequence: (sequence, self.sequence),
+                        });
                     }
                 }
                 Age::Over => {

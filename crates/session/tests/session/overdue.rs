@@ -178,7 +178,8 @@ fn deliveries_of_a_rolled_back_transaction_time_out() {
 
 #[test]
 fn the_timeout_of_the_node_may_change_while_consumers_wait() {
-    let (mut stage, _) = stage_with(Settings { consumer_timeout_ms: 4000, ..Settings::default() }, &FieldTable::new(), 1);
+    let (mut stage, _) =
+        stage_with(Settings { consumer_timeout_ms: 4000, ..Settings::default() }, &FieldTable::new(), 1);
     let link = stage.connect();
     consume(&mut stage, link, b"tag", &FieldTable::new());
     stage.broker.set_consumer_timeout_ms(8000);
@@ -231,9 +232,7 @@ fn pass(stage: &mut Stage, client: &mut Client10, tenths: u64) {
 /// First and last delivery of each outcome `released` that the client was sent.
 fn released(client: &Client10) -> Vec<(u32, u32)> {
     let ids = |event: &Event10| match event {
-        Event10::Disposition { first, last, state: Some(State::Released), .. } => {
-            Some((first.0, last.0))
-        }
+        Event10::Disposition { first, last, state: Some(State::Released), .. } => Some((first.0, last.0)),
         _ => None,
     };
     client.events.iter().filter_map(ids).collect()
