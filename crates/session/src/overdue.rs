@@ -10,6 +10,8 @@ use leveret_broker::time::Nanos;
 
 /// Shortest time between two looks at the same channel or session: clients may ask for any timeout.
 const LOOKS_APART: Nanos = 5_000_000;
+/// No look is that late, about 290 years: some set the longest timeout in order to have none.
+const NEVER: Nanos = Nanos::MAX / 2;
 
 /// The next looks of a connection: each at a time, at the deliveries of a channel or session with this number.
 #[derive(Debug, Default)]
@@ -60,7 +62,7 @@ impl NextLook {
     }
 
     fn not_after(&mut self, at: Nanos, number: u16, looks: &mut Looks) {
-        if at < self.at {
+        if at < self.at && at < NEVER {
             looks.0.remove(&(self.at, number));
             looks.0.insert((at, number));
             self.at = at;
@@ -137,6 +139,8 @@ mod tests {
     #[test]
     fn a_connection_wakes_for_half_of_the_shortest_timeout() {
         let (mut looks, mut next) = (Looks::default(), NextLook::default());
+        next.sent(Nanos::MAX, 7, 1, &mut looks);
+        assert_eq!(looks.next(), None, "never");
         next.sent(1_000_000_000, 7, 1, &mut looks);
         assert_eq!(looks.next(), Some(500_000_007));
         next.sent(1_000_000_000, 9, 1, &mut looks);
