@@ -232,7 +232,7 @@ def consumer_timeout():
     try:
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            other.process_data_events(0.1)
+            time.sleep(0.1)
             unaware.basic_qos(prefetch_count=1)
         raise Failure("the channel stays open")
     except exceptions.ChannelClosed as error:
