@@ -67,7 +67,7 @@ pub(crate) struct Consumer {
     pub own_timeout_ms: Option<u64>,
     /// Number of deliveries that were taken back and that its receiver hasn't settled yet.
     pub overdue: u64,
-    /// The log has a warning about its deliveries up to this one, as [`Unsettled::sequence`] counts.
+    /// The log has a warning about its deliveries before this one, as [`Unsettled`] counts them.
     pub warned_to: u64,
     /// The queue was notified that the socket isn't keeping up.
     pub starved: bool,

@@ -92,8 +92,8 @@ impl Connection {
     fn warn_of(&mut self, session: &mut Session, late: &Late) {
         let Some(Link::Consumer(consumer)) = session.link(late.handle) else { return };
         let (sequence, last) = late.sequence;
-        if sequence > consumer.warned_to {
-            consumer.warned_to = last;
+        if sequence >= consumer.warned_to {
+            consumer.warned_to = last + 1;
             self.log_overdue(session, late.handle, late.age, None);
         }
     }
