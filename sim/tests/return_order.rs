@@ -70,7 +70,7 @@ fn judge(seed: u64, order: &str) -> Result<(), String> {
                 expected.extend(back);
                 expected.make_contiguous().sort_unstable();
             }
-            // Those that came back earlier are before these, and nothing was published since.
+            // Messages that came back earlier are before these, and nothing was published since.
             _ => {
                 for id in back {
                     expected.insert(waiting, id);

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_consumer_that_is_set_aside_is_followed_and_returns_in_its_order() {
+    fn a_consumer_that_is_set_aside_returns_in_its_order() {
         let mut single = SingleActive::new(true);
         for (id, priority) in [(1, 0), (2, 0)] {
             single.add(ConsumerId(id), priority);
