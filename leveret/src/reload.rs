@@ -35,6 +35,7 @@ impl Reload {
         }
         let limits = alarm_limits(&self.running);
         self.node.change_alarm_limits(|current| *current = limits);
+        self.node.broker().set_consumer_timeout_ms(self.running.consumer_timeout_ms);
         self.api.set_configuration(self.running.effective());
         let list = |keys: &[String]| if keys.is_empty() { "nothing".to_owned() } else { keys.join(", ") };
         info!("the configuration is reloaded; in effect now: {}", list(&reloaded.changed));

@@ -1,5 +1,6 @@
 //! Power cuts after every change of the disk while parked messages are moved on: each is in the queue that parked it or in its
 //! target, never in both and never in none, and in its target once the move was durable.
+#![cfg(feature = "planted-bugs")]
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, mpsc};
@@ -8,6 +9,7 @@ use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::SetAside;
 use leveret_broker::move_parked::{MoveStep, MovedStep, ParkedTarget};
 use leveret_broker::queue_handle::{QueueAnswer, QueueRef};
+use leveret_queue::planted::{Bug, plant};
 use leveret_sim::amqp091::Heard;
 use leveret_sim::amqp091::script::{CHANNEL, Script};
 use leveret_sim::body::{self, body, properties};
@@ -182,4 +184,25 @@ fn a_parked_message_is_in_one_place_after_any_power_cut() {
         println!("seed {seed}: {cuts} power cuts, {moved} times moved, {not_yet} times not yet");
         assert!(cuts > 100 && moved > 100 && not_yet > 10, "{cuts} cuts, {moved} moved, {not_yet} not yet");
     }
+}
+
+/// Judges every moment of a seed. The verdict is the first wrong one's.
+fn judge_all(seed: u64) -> Result<(), String> {
+    let trace = trace(seed).map_err(|failure| failure.to_string())?;
+    for (at, moment) in trace.disk.moments().enumerate().filter(|(at, _)| *at >= trace.ready) {
+        let crash_seed = seed << 32 | at as u64;
+        let crashed = moment.crash(crash_seed);
+        let judged = std::panic::catch_unwind(|| judge(&trace, at, crashed, crash_seed));
+        judged.map_err(|panic| panic.downcast_ref::<String>().cloned().unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_parked_message_that_is_lost_is_noticed() {
+    plant(Some(Bug::LoseParked));
+    let judged = judge_all(1);
+    plant(None);
+    let error = judged.expect_err("a message is neither parked nor ready");
+    assert!(error.contains("is lost"), "{error}");
 }

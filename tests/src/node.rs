@@ -30,6 +30,7 @@ const ALARMS_FILE: &str = "alarms-of-the-test";
 pub struct Options {
     settings: Vec<(String, String)>,
     alarms: bool,
+    file: Option<PathBuf>,
 }
 
 impl Options {
@@ -53,6 +54,13 @@ impl Options {
         self
     }
 
+    /// Reads a configuration file, too.
+    #[must_use]
+    pub fn with_file(mut self, file: &Path) -> Self {
+        self.file = Some(file.to_owned());
+        self
+    }
+
     /// Removes one option.
     #[must_use]
     pub fn without(mut self, key: &str) -> Self {
@@ -66,6 +74,9 @@ impl Options {
         if self.alarms {
             arguments.push("--set".into());
             arguments.push(format!("debug.alarms_file={}", directory.join(ALARMS_FILE).display()));
+        }
+        if let Some(file) = &self.file {
+            arguments.extend(["--config".into(), file.display().to_string()]);
         }
         let watched = secrets::log_of(directory);
         for (key, value) in watched.iter().chain(&self.settings) {

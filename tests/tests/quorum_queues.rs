@@ -3,9 +3,10 @@
 use std::process::Command;
 
 use leveret_amqp10::message::{MapSection, write_data, write_map_section};
+use leveret_amqp10::performative::Attach;
 use leveret_amqp10::value::EncodedMap;
-use leveret_amqp10::{DeliveryState, OwnedValue, Value};
-use leveret_strict_client::amqp10::{Send, State};
+use leveret_amqp10::{DeliveryState, OwnedValue, Role, Source, Target, TargetArchetype, Value};
+use leveret_strict_client::amqp10::{Event, Send, State};
 use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen, annotation};
 use leveret_tests::broker::{Broker, is_given};
 use leveret_tests::cell::{self, Transport};
@@ -111,6 +112,16 @@ fn ttl_and_length_limits_hold() {
 #[test]
 fn a_vhost_may_have_quorum_as_its_default_type() {
     pika("default_type");
+}
+
+#[test]
+fn messages_come_back_from_a_consumer_after_its_timeout() {
+    pika("consumer_timeout");
+}
+
+#[test]
+fn returned_messages_come_first_or_in_their_old_places() {
+    pika("return_order");
 }
 
 fn declare(http: &Http, queue: &str, arguments: serde_json::Value) {
@@ -325,4 +336,71 @@ fn counts_of_amqp_1_0_survive_a_restart() {
     assert_eq!((&shown["messages"], &shown["parked"]), (&json!(0), &json!(1)), "one failure too many");
     client.close();
     leveret_tests::conservation::check(&node.http());
+}
+
+#[test]
+fn a_receiver_that_settles_nothing_is_sent_released() {
+    const QUEUE: &str = "cell.quorum.timeout";
+    if is_given() {
+        return;
+    }
+    let mut node = Node::start(Options::new().set("consumer_timeout", 60_000));
+    declare(&node.http(), QUEUE, json!({}));
+    let mut client = Amqp10::open(node.amqp());
+    client.sender(0, &format!("/queues/{QUEUE}"));
+    client.publish_accepted(0, b"m");
+    let properties = EncodedMap::new().with("rabbitmq:consumer-timeout", Value::Uint(500));
+    let address = format!("/queues/{QUEUE}");
+    let attach = Attach {
+        name: "patient",
+        handle: 1,
+        role: Role::Receiver,
+        source: Some(Source { address: Some(&address), ..Source::default() }),
+        target: Some(TargetArchetype::Target(Target::default())),
+        properties: Some(properties.as_map()),
+        ..Attach::default()
+    };
+    client.attach(CHANNEL, &attach);
+    client.grant(1, 10);
+    let first = client.receive(1);
+    let is_released = |event: &Event| matches!(event, Event::Disposition { state: Some(State::Released), .. });
+    client.wait("an outcome of the broker", is_released);
+    assert!(node.wait_for_line("hasn't acknowledged a delivery for"), "a warning at half of the time");
+    assert!(node.wait_for_line("has timed out waiting for a consumer acknowledgement"));
+    let consumers = node.http().get("/api/consumers/%2F").expect("an answer").json();
+    assert_eq!(consumers[0]["wait"]["reason"], "overdue", "{consumers}");
+    assert_eq!(consumers[0]["consumer_timeout"], 500, "{consumers}");
+    // Accepting it has no effect now, but the link goes on.
+    client.accept(&first);
+    let again = client.receive(1);
+    assert_eq!(attempts(&again), (false, 0, [Some(OwnedValue::Long(1)), None]));
+    client.accept(&again);
+    client.close();
+}
+
+#[test]
+fn the_timeout_of_the_node_is_reloaded() {
+    const QUEUE: &str = "cell.quorum.reloaded";
+    if is_given() {
+        return;
+    }
+    let directory = leveret_tests::node::new_directory();
+    let file = directory.path().join("rabbitmq.conf");
+    std::fs::write(&file, "consumer_timeout = 1h\n").expect("a file");
+    let mut node = Node::start_in(directory, Options::new().with_file(&file));
+    declare(&node.http(), QUEUE, json!({}));
+    let shown =
+        |node: &Node| node.http().get("/api/consumers/%2F").expect("an answer").json()[0]["consumer_timeout"].clone();
+    let mut client = Amqp10::open(node.amqp());
+    client.receiver(0, &format!("/queues/{QUEUE}"), 1);
+    client.barrier(CHANNEL);
+    assert_eq!(shown(&node), 3_600_000);
+    std::fs::write(&file, "consumer_timeout = 0\n").expect("a file");
+    node.hang_up();
+    assert!(node.wait_for_line("expected a whole number from 1 to"), "an invalid value is refused");
+    std::fs::write(&file, "consumer_timeout = 2h\n").expect("a file");
+    node.hang_up();
+    assert!(node.wait_for_line("in effect now: consumer_timeout"));
+    assert_eq!(shown(&node), 7_200_000);
+    client.close();
 }

@@ -107,6 +107,8 @@ pub struct Broker {
     pub names: Arc<Names>,
     /// See [`Broker::channel_max`].
     channel_max: AtomicU16,
+    /// See [`Broker::consumer_timeout_ms`].
+    consumer_timeout_ms: AtomicU64,
 }
 
 impl Broker {
@@ -219,6 +221,7 @@ impl Broker {
         let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let group_slots = counters.iter().map(|_| Arc::default()).collect();
         let channel_max = AtomicU16::new(settings.channel_max);
+        let consumer_timeout_ms = AtomicU64::new(settings.consumer_timeout_ms);
         let protocols = Protocols::new(protocols);
         let spoken = protocols.spoken().count();
         let core_counters = |core| Arc::new(CoreCounters::new(core, spoken));
@@ -249,6 +252,7 @@ impl Broker {
             in_maintenance: AtomicBool::new(false),
             names,
             channel_max,
+            consumer_timeout_ms,
         });
         Ok((broker, report))
     }
@@ -261,6 +265,17 @@ impl Broker {
     /// Changes that number until the node stops.
     pub fn set_channel_max(&self, channel_max: u16) {
         self.channel_max.store(channel_max, Ordering::Relaxed);
+    }
+
+    /// Milliseconds for which a consumer may leave a delivery unsettled, if neither it nor its queue says otherwise; initially the
+    /// setting of that name.
+    pub fn consumer_timeout_ms(&self) -> u64 {
+        self.consumer_timeout_ms.load(Ordering::Relaxed)
+    }
+
+    /// Changes that time until the node stops.
+    pub fn set_consumer_timeout_ms(&self, milliseconds: u64) {
+        self.consumer_timeout_ms.store(milliseconds, Ordering::Relaxed);
     }
 
     /// Executes commands of the node itself, such as the creation of the first user.

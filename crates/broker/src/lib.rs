@@ -16,6 +16,7 @@ pub mod broker;
 pub mod clients;
 pub mod connection;
 pub mod connection_state;
+pub mod consumer_timeout;
 mod dead_letter;
 pub mod deferred;
 pub mod direct;

@@ -42,6 +42,8 @@ pub struct Settings {
     pub default_vhost: String,
     /// The meaning of a confirm in queues that don't specify it (`default_queue_durability`).
     pub durability: Durability,
+    /// Milliseconds for which a consumer of a quorum queue may leave a delivery unsettled (`consumer_timeout`).
+    pub consumer_timeout_ms: u64,
     /// Limits of resources that live with connections.
     pub quota: QuotaLimits,
     /// Limits of declared objects.
@@ -143,6 +145,7 @@ impl Default for Settings {
             auth_failure_delay_ms: 3000,
             default_vhost: "/".into(),
             durability: Durability::Synced,
+            consumer_timeout_ms: 1_800_000,
             quota: QuotaLimits::default(),
             limits: Limits::default(),
             consumers_per_channel_max: 65_536,

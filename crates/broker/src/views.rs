@@ -163,6 +163,8 @@ pub struct OutgoingView {
     pub delivery_count: u32,
     /// Remaining credit.
     pub credit: u32,
+    /// Milliseconds for which its receiver may leave a delivery unsettled, if it asked for that.
+    pub timeout_ms: Option<u64>,
     /// The reason why nothing is delivered, and since when.
     pub wait: Option<QueueWait>,
 }

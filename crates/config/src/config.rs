@@ -67,6 +67,8 @@ pub struct Config {
     pub limits: Limits,
     /// Limits on the numbers of objects that clients open and declare.
     pub quotas: Quotas,
+    /// `consumer_timeout`: longest time that a consumer of a quorum queue may leave a delivery unsettled, in milliseconds.
+    pub consumer_timeout_ms: u64,
     /// `default_queue_durability`.
     pub queue_durability: Durability,
     /// AMQP 1.0, and authentication.
@@ -304,6 +306,7 @@ impl Default for Config {
             definitions_skip_if_unchanged: false,
             strict_compat: false,
             standing_delay_target_ms: 1,
+            consumer_timeout_ms: 1_800_000,
             rabbitmq_compatible_identity: true,
             total_memory_bytes: None,
             alarms_file: None,

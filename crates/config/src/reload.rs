@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::config::Config;
 
 /// Prefixes of keys that take effect while a node runs.
-const RELOADABLE: [&str; 3] = ["disk_free_limit.", "log.", "vm_memory_high_watermark."];
+const RELOADABLE: [&str; 4] = ["consumer_timeout", "disk_free_limit.", "log.", "vm_memory_high_watermark."];
 
 /// The result of reloading, by names of keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +44,7 @@ impl Config {
             reloaded.needs_restart.push("RABBITMQ_NODENAME".to_owned());
         }
         self.log = newer.log.clone();
+        self.consumer_timeout_ms = newer.consumer_timeout_ms;
         self.disk_free_limit = newer.disk_free_limit;
         self.memory_high_watermark = newer.memory_high_watermark;
         reloaded
@@ -65,13 +66,17 @@ mod tests {
         let mut running =
             config("heartbeat = 1\nlog.level = info\ndisk_free_limit.absolute = 1GB\ndefault_pass = old\n");
         let newer = config(
-            "heartbeat = 2\nlog.level = debug\nvm_memory_high_watermark.relative = 0.5\ndefault_pass = old\nframe_max = 9000\n",
+            "heartbeat = 2\nlog.level = debug\nvm_memory_high_watermark.relative = 0.5\ndefault_pass = old\nframe_max = 9000\n\
+             consumer_timeout = 60000\n",
         );
         let reloaded = running.reload(&newer);
-        assert_eq!(reloaded.changed, ["disk_free_limit.absolute", "log.level", "vm_memory_high_watermark.relative"]);
+        let changed =
+            ["consumer_timeout", "disk_free_limit.absolute", "log.level", "vm_memory_high_watermark.relative"];
+        assert_eq!(reloaded.changed, changed);
         assert_eq!(reloaded.needs_restart, ["frame_max", "heartbeat"]);
-        let expected =
-            config("heartbeat = 1\nlog.level = debug\nvm_memory_high_watermark.relative = 0.5\ndefault_pass = old\n");
+        let expected = config(
+            "heartbeat = 1\nlog.level = debug\nvm_memory_high_watermark.relative = 0.5\ndefault_pass = old\nconsumer_timeout = 60000\n",
+        );
         assert_eq!(running, expected);
         assert_eq!(running.effective(), expected.effective());
         assert_eq!(running.reload(&newer).changed, [""; 0]);

@@ -256,6 +256,11 @@ pub struct QueueOptions {
     pub parked_max: Option<u64>,
     /// Delays of returned messages; `None` if they are ready at once.
     pub delayed_retry: Option<DelayedRetry>,
+    /// Whether returned messages go back to their old places (`x-return-order` = `position`). Otherwise they are delivered first.
+    pub returns_in_place: bool,
+    /// Milliseconds for which a consumer may leave a delivery unacknowledged; `None` for the node's setting. Only quorum queues
+    /// take messages back.
+    pub consumer_timeout_ms: Option<u64>,
     /// Dead-lettering of messages that are rejected, expire or exceed a limit; without it they are dropped.
     pub dead_letter: Option<DeadLetterOptions>,
 }
@@ -286,6 +291,8 @@ impl QueueOptions {
                 "x-delivery-limit" if value.as_int().is_some() => options.delivery_limit = limit(),
                 "x-single-active-consumer" => options.single_active_consumer = *value == Value::Bool(true),
                 "x-parked-max" => options.parked_max = limit(),
+                "x-return-order" => options.returns_in_place = value.as_str() == Some("position"),
+                "x-consumer-timeout" => options.consumer_timeout_ms = limit(),
                 "x-durability" => options.durability = value.as_str().and_then(Durability::parse),
                 "x-overflow" => options.overflow = value.as_str().and_then(Overflow::parse).unwrap_or_default(),
                 "x-dead-letter-exchange" => {

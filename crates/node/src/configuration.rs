@@ -178,6 +178,7 @@ fn settings(config: &Config) -> Settings {
         },
         strict_compat: config.strict_compat,
         standing_delay_target: config.standing_delay_target_ms * 1_000_000,
+        consumer_timeout_ms: config.consumer_timeout_ms,
         stamps: stamps(config),
         sent_time: config.interceptors.sent_time,
         ..defaults

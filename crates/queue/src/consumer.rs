@@ -35,6 +35,9 @@ pub enum Flow {
     Room(bool),
     /// Its session can, or can't, send more transfers (AMQP 1.0, 2.5.6).
     Window(bool),
+    /// Deliveries were taken back from it because it left them unsettled for too long, or it has settled all of these. Until then
+    /// it gets nothing more, and another consumer becomes the single active one.
+    Overdue(bool),
     /// Its receiver granted link credit (AMQP 1.0, 2.6.7). Ignored by a consumer with a prefetch.
     ///
     /// With `drain`, ready messages are delivered as far as the credit goes, and then the rest of the credit is used up. A
@@ -80,6 +83,8 @@ pub struct ConsumerOptions {
     pub exclusive: bool,
     /// Whether it takes messages or browses them.
     pub mode: ConsumerMode,
+    /// Milliseconds for which it may leave a delivery unsettled, as shown to operators; `None` for the queue's.
+    pub timeout_ms: Option<u64>,
     /// Its user, as shown to operators.
     pub user: Arc<str>,
     /// Its arguments, as shown to operators.
@@ -125,6 +130,8 @@ pub(crate) struct Consumer {
     pub room: bool,
     /// Whether its session takes more transfers.
     pub window: bool,
+    /// Whether it has to settle deliveries that were taken back.
+    pub overdue: bool,
     pub scheduled: bool,
     /// Ready messages that are reserved for its turn.
     pub promise: u64,
@@ -160,6 +167,7 @@ impl Consumer {
             unacknowledged: 0,
             room: true,
             window: true,
+            overdue: false,
             scheduled: false,
             promise: 0,
             activity: Activity::default(),
@@ -193,7 +201,7 @@ impl Consumer {
 
     pub(crate) fn is_eligible(&self) -> bool {
         let is_served = self.activity.is_served() || is_planted(Bug::ServeWaiting);
-        self.room && self.window && is_served && self.credit() > 0
+        self.room && self.window && !self.overdue && is_served && self.credit() > 0
     }
 
     /// Sets the credit from a receiver's flow: `delivery_count + link_credit` is the limit that it allows, in serial arithmetic
@@ -244,7 +252,9 @@ impl Consumer {
     /// The reason why it waits. `queue` is the reason that holds all consumers: nothing is ready, or a read is under way.
     pub(crate) fn wait(&self, queue: Option<QueueWait>) -> QueueWait {
         let own = |reason| QueueWait { reason, since: self.changed };
-        if self.activity == Activity::Waiting {
+        if self.overdue {
+            own(WaitReason::Overdue)
+        } else if self.activity == Activity::Waiting {
             own(WaitReason::Inactive)
         } else if self.activity == Activity::Quiescing {
             own(WaitReason::Replaced)

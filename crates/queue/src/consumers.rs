@@ -113,6 +113,13 @@ impl Consumers {
         changes.into_iter().map(change).collect()
     }
 
+    /// The consumer can't, or can again, be the single active one.
+    pub(crate) fn set_aside(&mut self, id: ConsumerId, aside: bool) {
+        if let Some(single) = &mut self.single {
+            single.set_aside(id, aside);
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
@@ -238,8 +245,9 @@ impl Consumers {
         let Some(consumer) = self.all.get_mut(&id) else { return };
         change(consumer);
         let credit = consumer.credit();
-        // Nothing is available to a consumer that another one keeps from getting messages.
-        let has_drained = consumer.draining && (credit == 0 || !consumer.activity.is_served());
+        // Nothing is available to a consumer that another one keeps from getting messages, or that has to settle some first.
+        let is_kept_away = consumer.overdue || !consumer.activity.is_served();
+        let has_drained = consumer.draining && (credit == 0 || is_kept_away);
         if has_drained && !consumer.standing.spent {
             self.spent.push(id);
         }

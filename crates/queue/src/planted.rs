@@ -26,6 +26,10 @@ pub enum Bug {
     ServeWaiting,
     /// Neither the log nor a checkpoint says that messages are delayed.
     LoseTimers,
+    /// A message that has to be parked is dropped.
+    LoseParked,
+    /// Messages that came back are in their old places.
+    MisorderReturns,
     /// Neither the log nor a checkpoint says that dead letters are kept.
     ForgetDying,
 }

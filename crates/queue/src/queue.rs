@@ -241,7 +241,7 @@ impl Queue {
         pass!(self, queue => queue.cancel(id, now, effects))
     }
 
-    /// Changes the flow of a consumer: room, window or credit. Returns its link's state for [`Flow::Credit`]; `None` for
+    /// Changes the flow of a consumer: room, window, credit, or whether it is overdue. Returns its link's state for [`Flow::Credit`]; `None` for
     /// others, and if the consumer is gone.
     #[inline]
     pub fn flow(&mut self, id: ConsumerId, flow: Flow, now: Nanos, effects: &mut Effects) -> Option<CreditState> {

@@ -54,6 +54,8 @@ pub(crate) struct SingleActive {
     candidates: FxHashMap<ConsumerId, Candidate>,
     active: Option<Candidate>,
     is_quiescing: bool,
+    /// The consumer that was active until it was set aside, if that isn't known yet.
+    retired: Option<Candidate>,
     waiting: BTreeSet<Candidate>,
     registered: u64,
 }
@@ -85,10 +87,27 @@ impl SingleActive {
         }
     }
 
+    /// A consumer can't be the active one, until it can again.
+    pub(crate) fn set_aside(&mut self, id: ConsumerId, aside: bool) {
+        let Some(candidate) = self.candidates.get(&id).copied() else { return };
+        if !aside {
+            if self.active != Some(candidate) {
+                self.waiting.insert(candidate);
+            }
+            return;
+        }
+        self.waiting.remove(&candidate);
+        if self.active == Some(candidate) {
+            self.retired = self.active.take();
+            self.is_quiescing = false;
+        }
+    }
+
     /// Elects the active consumer after consumers came or left, or deliveries were settled. `holds` tells whether a consumer has
     /// deliveries that aren't settled.
     pub(crate) fn elect(&mut self, holds: impl FnOnce(ConsumerId) -> bool) -> Changes {
         let mut changes = Changes::new();
+        changes.extend(self.retired.take().map(|retired| (retired.id, Activity::Waiting)));
         if let Some(active) = self.active {
             let is_outranked =
                 self.replaces && self.waiting.first().is_some_and(|first| first.priority < active.priority);
@@ -142,6 +161,26 @@ mod tests {
         }
         single.remove(ConsumerId(3));
         assert_eq!(single.elect(NOTHING_HELD).to_vec(), changes([(1, Activity::Active)]));
+    }
+
+    #[test]
+    fn a_consumer_that_is_set_aside_returns_in_its_order() {
+        let mut single = SingleActive::new(true);
+        for (id, priority) in [(1, 0), (2, 0)] {
+            single.add(ConsumerId(id), priority);
+            single.elect(NOTHING_HELD);
+        }
+        single.set_aside(ConsumerId(1), true);
+        assert_eq!(single.elect(|_| true).to_vec(), changes([(1, Activity::Waiting), (2, Activity::Active)]));
+        single.set_aside(ConsumerId(1), false);
+        assert!(single.elect(|_| true).is_empty(), "it waits like any other");
+        single.set_aside(ConsumerId(2), true);
+        assert_eq!(single.elect(|_| true).to_vec(), changes([(2, Activity::Waiting), (1, Activity::Active)]));
+        single.set_aside(ConsumerId(1), true);
+        assert_eq!(single.elect(|_| true).to_vec(), changes([(1, Activity::Waiting)]));
+        single.remove(ConsumerId(2));
+        single.set_aside(ConsumerId(1), false);
+        assert_eq!(single.elect(|_| true).to_vec(), changes([(1, Activity::Active)]));
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub struct ConsumerStatus {
     pub automatic_ack: bool,
     /// Whether it is exclusive.
     pub exclusive: bool,
+    /// Milliseconds for which it may leave a delivery unsettled, by its own argument or its queue's; `None` for the node's
+    /// setting.
+    pub timeout_ms: Option<u64>,
     /// Its part in a queue with a single active consumer.
     pub activity: Activity,
     /// Number of deliveries that aren't settled yet.

@@ -23,6 +23,8 @@ pub enum WaitReason {
     Inactive,
     /// Consumer: it has to settle its deliveries, then a consumer of a higher priority is the single active one.
     Replaced,
+    /// Consumer: deliveries were taken back from it after its timeout; it has to settle all of them.
+    Overdue,
     /// Queue: messages are ready and there is no consumer.
     NoConsumers,
     /// Queue: messages are ready and no consumer can take any (credit or room).
@@ -51,7 +53,7 @@ pub enum WaitReason {
 
 impl WaitReason {
     /// All reasons, in their order.
-    pub const ALL: [WaitReason; 21] = [
+    pub const ALL: [WaitReason; 22] = [
         Self::Empty,
         Self::Credit,
         Self::LinkCredit,
@@ -61,6 +63,7 @@ impl WaitReason {
         Self::Turn,
         Self::Inactive,
         Self::Replaced,
+        Self::Overdue,
         Self::NoConsumers,
         Self::ConsumersBusy,
         Self::Sync,
@@ -87,6 +90,7 @@ impl WaitReason {
             Self::Turn => "turn",
             Self::Inactive => "inactive",
             Self::Replaced => "replaced",
+            Self::Overdue => "overdue",
             Self::NoConsumers => "no_consumers",
             Self::ConsumersBusy => "consumers_busy",
             Self::Sync => "sync",

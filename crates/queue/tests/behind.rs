@@ -28,6 +28,7 @@ fn queue() -> Queue {
 
 fn consume(queue: &mut Queue) {
     let options = ConsumerOptions {
+        timeout_ms: None,
         user: "u".into(),
         arguments: Arguments::default(),
         link: Arc::new(Nobody),

@@ -112,6 +112,7 @@ impl Rig {
     fn add(&mut self, id: usize, flow: ConsumerFlow) {
         let mode = if id == BROWSER { ConsumerMode::Copy } else { ConsumerMode::Move };
         let options = ConsumerOptions {
+            timeout_ms: None,
             user: "u".into(),
             arguments: leveret_model::Arguments::default(),
             link: self.link.clone(),
@@ -711,6 +712,7 @@ fn a_share_waits_for_a_consumer_that_is_late_to_its_turn() {
     rig.with(|queue, effects| {
         queue.cancel(ConsumerId(1), 0, effects);
         let options = ConsumerOptions {
+            timeout_ms: None,
             user: "u".into(),
             arguments: leveret_model::Arguments::default(),
             link: Arc::new(Recorder::default()),

@@ -11,12 +11,14 @@ use super::content::Incoming;
 use super::reply_to::ReplyConsumer;
 use super::sources::{Source, Sources};
 use super::transaction::Tx;
+use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::queue_handle::{QueueKey, QueueRef};
 use leveret_broker::quota::Account;
 use leveret_broker::stats::{Stat, Stats};
 use leveret_broker::time::Nanos;
 use leveret_broker::turn_budget::{CONSUMER, DELIVERY, TurnBudget};
 use leveret_session::confirms::Confirms;
+use leveret_session::overdue::{Age, Looks, NextLook};
 use leveret_session::pace::OwnRate;
 
 /// Below this number of entries, gaps aren't closed: it wouldn't pay.
@@ -29,8 +31,44 @@ pub(super) struct Delivery {
     number: u64,
     bytes: u32,
     pub source: u32,
+    /// Time when it was sent, see [`sent_units`].
+    sent: u32,
     durable: bool,
     settled: bool,
+    /// Its queue took the message back: settling it has no effect.
+    taken_back: bool,
+}
+
+/// Bits of a time in nanoseconds that a delivery doesn't keep: a unit is 17 ms, and 32 bits of units are over two years. A
+/// timeout of more than half of that never ends.
+const SENT_BITS: u32 = 24;
+
+/// A time in units, rounded up: no delivery is taken back too early.
+fn sent_units(now: Nanos) -> u32 {
+    ((now + (1 << SENT_BITS) - 1) >> SENT_BITS) as u32
+}
+
+impl Delivery {
+    /// Whether the client has its message.
+    fn is_held(&self) -> bool {
+        !self.settled && !self.taken_back
+    }
+
+    /// Time when it was sent.
+    fn sent(&self, now: Nanos) -> Nanos {
+        let now = now >> SENT_BITS;
+        let elapsed = i64::from((now as u32).wrapping_sub(self.sent).cast_signed());
+        now.saturating_add_signed(-elapsed) << SENT_BITS
+    }
+}
+
+/// The result of a look at a channel's oldest deliveries.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Deliveries that are taken back.
+    pub taken_back: Vec<Settled>,
+    /// Sources with a delivery at half of its timeout, and its age.
+    pub late: Vec<(u32, Nanos)>,
 }
 
 /// Deliveries of one source that are settled together.
@@ -71,6 +109,7 @@ pub(crate) struct Channel {
     /// Keys of the consumers by tag. Not a hash map, which would rehash all tags at once when it grows.
     pub consumers: BTreeMap<Arc<[u8]>, u64>,
     sources: Sources,
+    next_look: Option<Box<NextLook>>,
     /// The channel's counters.
     pub stats: Stats,
 }
@@ -101,9 +140,14 @@ impl Channel {
     }
 
     /// The index of a new consumer's source.
-    pub(crate) fn consumer_source(&mut self, queue: &QueueRef, id: ConsumerId) -> u32 {
+    pub(crate) fn consumer_source(
+        &mut self,
+        queue: &QueueRef,
+        id: ConsumerId,
+        timeout: Option<ConsumerTimeout>,
+    ) -> u32 {
         self.sweep_sources();
-        self.sources.add_consumer(queue, id)
+        self.sources.add_consumer(queue, id, timeout)
     }
 
     /// The index of a queue that `basic.get` reads from; it is added if it is new.
@@ -131,16 +175,84 @@ impl Channel {
     }
 
     /// Records message `at` of `taken` as delivered under `tag`.
-    pub(crate) fn delivered(&mut self, tag: u64, source: u32, taken: &Taken, at: u32) {
+    pub(crate) fn delivered(&mut self, tag: u64, source: u32, taken: &Taken, at: u32, now: Nanos) {
         self.deliveries.push_back(Delivery {
             tag,
             number: taken.first + u64::from(at),
             bytes: taken.batch.body_length((taken.index + at) as usize),
             source,
+            sent: sent_units(now),
             durable: taken.durable,
             settled: false,
+            taken_back: false,
         });
         self.open += 1;
+    }
+
+    /// Notes the timeout of deliveries of a source that are sent now.
+    #[inline]
+    pub(crate) fn watch(
+        &mut self,
+        timeout: Option<ConsumerTimeout>,
+        node_ms: u64,
+        now: Nanos,
+        number: u16,
+        looks: &mut Looks,
+    ) {
+        if let Some(timeout) = timeout {
+            self.next_look.get_or_insert_default().sent(timeout.nanos(node_ms), now, number, looks);
+        }
+    }
+
+    /// Notes that deliveries came back from a transaction.
+    pub(crate) fn watch_restored(&mut self, number: u16, looks: &mut Looks) {
+        if let Some(next_look) = &mut self.next_look {
+            next_look.look_soon(number, looks);
+        }
+    }
+
+    /// Takes back deliveries that are unsettled for too long, as far as the turn allows: the rest in the next turn.
+    pub(super) fn look(
+        &mut self,
+        number: u16,
+        node_ms: u64,
+        now: Nanos,
+        looks: &mut Looks,
+        budget: &mut TurnBudget,
+    ) -> Found {
+        let (mut out, mut late, mut rest) = (BySource::default(), Vec::new(), None);
+        let Some(next_look) = &mut self.next_look else { return Found::default() };
+        let from = next_look.begin();
+        let start = self.deliveries.partition_point(|delivery| delivery.tag < from);
+        for delivery in self.deliveries.range_mut(start..) {
+            if budget.is_spent() {
+                rest = Some(delivery.tag);
+                break;
+            }
+            budget.spend(DELIVERY);
+            let sent = delivery.sent(now);
+            if next_look.are_young(sent, now) {
+                break;
+            }
+            let Some(timeout) = self.sources.get(delivery.source).timeout.filter(|_| delivery.is_held()) else {
+                continue;
+            };
+            match Age::of(sent, timeout.nanos(node_ms), now) {
+                Age::Young(half) => next_look.want(half),
+                Age::Half(end) => {
+                    next_look.want(end);
+                    if self.sources.warn_of(delivery.source, delivery.tag, self.next_tag) {
+                        late.push((delivery.source, now - sent));
+                    }
+                }
+                Age::Over => {
+                    out.add(delivery);
+                    delivery.taken_back = true;
+                }
+            }
+        }
+        next_look.end(rest, now, number, looks);
+        Found { taken_back: out.settled, late }
     }
 
     /// Number of deliveries that aren't settled.
@@ -257,8 +369,11 @@ struct BySource {
 }
 
 impl BySource {
-    /// Adds a delivery. Returns whether its source is a new one.
+    /// Adds a delivery, unless its queue took it back. Returns whether its source is a new one.
     fn add(&mut self, delivery: &Delivery) -> bool {
+        if delivery.taken_back {
+            return false;
+        }
         let out = &mut self.settled;
         let run = Run {
             first: delivery.number,

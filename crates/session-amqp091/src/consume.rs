@@ -13,6 +13,7 @@ use super::held::Answer;
 use super::publish::short;
 use super::reply_to::is_reply_name;
 use super::session::Session;
+use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
 use leveret_broker::quota::Kind;
 use leveret_broker::reply_to::REPLY_TO;
@@ -78,6 +79,8 @@ impl Session {
         self.take_consumer(channel)?;
         let id = ConsumerId(self.client.broker.fresh_id());
         let key = id.0;
+        let timeout_ms = leveret_model::consumer_timeout_ms(&options);
+        let timeout = ConsumerTimeout::of(queue.info(), timeout_ms);
         let default = self.client.broker.settings.default_prefetch;
         let entry = self.channel(channel)?;
         let prefetch = if entry.prefetch == 0 { default } else { entry.prefetch };
@@ -93,6 +96,7 @@ impl Session {
                 priority: leveret_model::consumer_priority(&options),
                 exclusive: consume.exclusive,
                 mode: ConsumerMode::Move,
+                timeout_ms,
                 user: self.client.user.clone(),
                 arguments: options.clone(),
             },
@@ -109,10 +113,10 @@ impl Session {
             });
         }
         let entry = self.channel(channel)?;
-        let source = entry.consumer_source(&queue, id);
+        let source = entry.consumer_source(&queue, id, timeout);
         entry.consumers.insert(tag.clone(), key);
         let consumer =
-            Consumer { id, channel, tag: tag.clone(), queue, no_ack: consume.no_ack, source, starved: false };
+            Consumer { id, channel, tag: tag.clone(), queue, no_ack: consume.no_ack, timeout, source, starved: false };
         self.consumers.insert(key, Box::new(consumer));
         self.client.counters.consumers_opened.increment();
         if !consume.nowait {
@@ -154,7 +158,7 @@ impl Session {
         Ok(())
     }
 
-    fn forget_consumer(&mut self, key: u64) -> Option<Box<Consumer>> {
+    pub(super) fn forget_consumer(&mut self, key: u64) -> Option<Box<Consumer>> {
         let consumer = self.consumers.remove(&key)?;
         self.client.account.give(Kind::Consumers, 1);
         self.client.counters.consumers_closed.increment();
@@ -167,8 +171,14 @@ impl Session {
 
     /// Handles a consumer that the broker ended, since its queue is gone.
     pub(crate) fn cancelled(&mut self, key: u64) {
-        let Some(consumer) = self.forget_consumer(key) else { return };
-        self.client.budget.spend(CONSUMER);
+        if let Some(consumer) = self.forget_consumer(key) {
+            self.client.budget.spend(CONSUMER);
+            self.send_cancel(&consumer);
+        }
+    }
+
+    /// Notifies the client that the broker ended a consumer, if the client knows such a notice.
+    pub(super) fn send_cancel(&mut self, consumer: &Consumer) {
         let is_open = self.channels.get(&consumer.channel).is_some_and(|channel| !channel.closing);
         if is_open && self.client_knows_cancel {
             let method = Method::BasicCancel(basic::Cancel { consumer_tag: short(&consumer.tag), nowait: true });

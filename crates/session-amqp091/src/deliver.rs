@@ -10,6 +10,7 @@ use leveret_queue::{ConsumerId, Taken, TurnEnd};
 use super::contents::Lead;
 use super::error::ProtocolError;
 use super::session::Session;
+use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::settings::{Settings, TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
 use leveret_broker::stats::Stat;
@@ -25,6 +26,8 @@ pub(crate) struct Consumer {
     pub tag: Arc<[u8]>,
     pub queue: QueueRef,
     pub no_ack: bool,
+    /// The time for which its client may leave deliveries unsettled.
+    pub timeout: Option<ConsumerTimeout>,
     /// Index of the source in its channel.
     pub source: u32,
     /// The queue was notified that the socket isn't keeping up.
@@ -187,7 +190,7 @@ impl Session {
             if taken.batch.is_in_file((taken.index + at) as usize) {
                 in_file = Some(tag);
                 if !consumer.no_ack {
-                    channel.delivered(tag, consumer.source, &taken, at);
+                    channel.delivered(tag, consumer.source, &taken, at, now.monotonic);
                 }
                 continue;
             }
@@ -195,7 +198,7 @@ impl Session {
             let encoded = encode_delivery(out, &to, tag, &message);
             if !consumer.no_ack {
                 // A message that can't be encoded has failed all the same: it is requeued with its channel.
-                channel.delivered(tag, consumer.source, &taken, at);
+                channel.delivered(tag, consumer.source, &taken, at, now.monotonic);
             }
             if let Err(bytes) = encoded {
                 too_large = Some((at, bytes));
@@ -215,6 +218,8 @@ impl Session {
             channel.stats.count(Stat::DeliverNoAck, count, now.monotonic);
         } else {
             channel.report(&mut self.client.account);
+            let node_ms = self.client.broker.consumer_timeout_ms();
+            channel.watch(consumer.timeout, node_ms, now.monotonic, consumer.channel, &mut self.client.looks);
             self.client.counters.delivered_ack.add(count);
             channel.stats.count(Stat::Deliver, count, now.monotonic);
         }

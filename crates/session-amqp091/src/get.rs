@@ -12,7 +12,7 @@ use leveret_queue::{GetOutcome, Link};
 use super::asked::{Getting, Question};
 use super::contents::Lead;
 use super::deliver::delivery_of;
-use super::error::{ProtocolError, Result, precondition};
+use super::error::{ProtocolError, Result, no_channel, precondition};
 use super::held::InputHold;
 use super::publish::short;
 use super::session::{Phase, Session};
@@ -107,13 +107,15 @@ impl Session {
             self.client.counters.redelivered.add(1);
         }
         let (frame_max, properties_max) = (self.frame_max, self.properties_max());
-        let entry = self.channel(channel)?;
+        let (node_ms, looks) = (self.client.broker.consumer_timeout_ms(), &mut self.client.looks);
+        let entry = self.channels.get_mut(&channel).ok_or_else(|| no_channel(channel))?;
         entry.stats.count(stat, 1, now.monotonic);
         entry.stats.count(Stat::Redeliver, u64::from(taken.redelivered), now.monotonic);
         let tag = entry.next_tag();
         if !no_ack {
             let source = entry.get_source(&queue);
-            entry.delivered(tag, source, &taken, 0);
+            entry.delivered(tag, source, &taken, 0, now.monotonic);
+            entry.watch(entry.source(source).timeout, node_ms, now.monotonic, channel, looks);
         }
         if taken.ends_in_file() {
             if let Some(entry) = self.channels.get_mut(&channel) {

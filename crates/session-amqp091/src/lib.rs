@@ -22,6 +22,7 @@ mod handshake;
 mod held;
 mod identity;
 mod methods;
+mod overdue;
 mod plain_form;
 mod protocol;
 mod publish;

@@ -401,6 +401,10 @@ impl Steps for Session {
         }
     }
 
+    fn look(&mut self, number: u16, now: Now) {
+        self.take_back(number, now);
+    }
+
     /// Heartbeats are negotiated before the connection is open (specification 4.2.7).
     fn keeps_alive(&self) -> bool {
         self.phase != Phase::Finished

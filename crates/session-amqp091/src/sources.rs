@@ -3,6 +3,7 @@
 use leveret_queue::ConsumerId;
 use rustc_hash::FxHashMap;
 
+use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::queue_handle::{QueueKey, QueueRef};
 
 /// Below this number of entries, unused ones aren't looked for: it wouldn't pay.
@@ -13,6 +14,8 @@ const SWEEP_MIN: usize = 64;
 pub(crate) struct Source {
     pub queue: QueueRef,
     pub consumer: Option<ConsumerId>,
+    /// The timeout of its deliveries.
+    pub timeout: Option<ConsumerTimeout>,
 }
 
 /// Sources by the index that deliveries keep. Ended sources are removed when none of their deliveries is left, because
@@ -32,6 +35,8 @@ struct Entry {
     source: Source,
     /// It delivers nothing more.
     ended: bool,
+    /// The log has a warning about its deliveries up to this tag.
+    warned_to: u64,
 }
 
 impl Sources {
@@ -41,9 +46,19 @@ impl Sources {
         &entry.expect("a source stays as long as its deliveries and its consumer").source
     }
 
+    /// Whether the log needs a warning about a delivery that is late; it then counts for all deliveries up to `last`.
+    pub(super) fn warn_of(&mut self, index: u32, tag: u64, last: u64) -> bool {
+        let Some(Some(entry)) = self.entries.get_mut(index as usize) else { return false };
+        let is_new = tag > entry.warned_to;
+        if is_new {
+            entry.warned_to = last;
+        }
+        is_new
+    }
+
     /// The index of a new consumer.
-    pub(super) fn add_consumer(&mut self, queue: &QueueRef, id: ConsumerId) -> u32 {
-        self.add(Source { queue: queue.clone(), consumer: Some(id) }, false)
+    pub(super) fn add_consumer(&mut self, queue: &QueueRef, id: ConsumerId, timeout: Option<ConsumerTimeout>) -> u32 {
+        self.add(Source { queue: queue.clone(), consumer: Some(id), timeout }, false)
     }
 
     /// The index of a queue that `basic.get` reads from; it is added if it is new.
@@ -52,13 +67,14 @@ impl Sources {
         if let Some(index) = self.queues.get(&key) {
             return *index;
         }
-        let index = self.add(Source { queue: queue.clone(), consumer: None }, true);
+        let timeout = ConsumerTimeout::of(queue.info(), None);
+        let index = self.add(Source { queue: queue.clone(), consumer: None, timeout }, true);
         self.queues.insert(key, index);
         index
     }
 
     fn add(&mut self, source: Source, ended: bool) -> u32 {
-        let entry = Some(Entry { source, ended });
+        let entry = Some(Entry { source, ended, warned_to: 0 });
         match self.free.pop() {
             Some(index) => {
                 self.entries[index as usize] = entry;

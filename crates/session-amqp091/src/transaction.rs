@@ -146,6 +146,7 @@ impl Session {
         if let Some(channel) = self.channels.get_mut(&number) {
             channel.in_transaction = 0;
             channel.restore(settled.flat_map(|(_, deliveries)| deliveries));
+            channel.watch_restored(number, &mut self.client.looks);
         }
         if self.is_serving(number) {
             let text = format!(
@@ -190,7 +191,10 @@ impl Session {
     pub(crate) fn tx_rollback(&mut self, number: u16) -> Result<()> {
         let tx = self.take_tx(number)?;
         self.channel(number)?.in_transaction = 0;
-        self.channel(number)?.restore(tx.settled.into_iter().flat_map(|(_, deliveries)| deliveries));
+        if let Some(channel) = self.channels.get_mut(&number) {
+            channel.restore(tx.settled.into_iter().flat_map(|(_, deliveries)| deliveries));
+            channel.watch_restored(number, &mut self.client.looks);
+        }
         encode_method(self.out(number), number, &Method::TxRollbackOk(tx::RollbackOk {}));
         Ok(())
     }

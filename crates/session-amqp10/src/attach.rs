@@ -7,7 +7,7 @@ use leveret_amqp10::{
     condition,
     performative::Attach,
     terminus::{DistributionMode, TerminusDurability},
-    value::EncodedMap,
+    value::{EncodedMap, MapRef},
 };
 use leveret_model::Action;
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, PublishSlot};
@@ -25,6 +25,7 @@ use super::publisher::{Destination, PublishRun, Publisher};
 use super::replies::VOLATILE_QUEUE;
 use super::session::Session;
 use super::unconfirmed::Unconfirmed;
+use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
 use leveret_broker::quota::Kind;
 use leveret_broker::reply_to::is_volatile;
@@ -42,6 +43,7 @@ pub(crate) const OUTCOMES: [Symbol<'static>; 4] = [
 /// Largest size in bytes of a link's name, which is kept as long as the link.
 const LINK_NAME_MAX: usize = 1024;
 const PRIORITY: &str = "rabbitmq:priority";
+const CONSUMER_TIMEOUT: &str = "rabbitmq:consumer-timeout";
 /// JMS selectors, by the names that clients use for the filter.
 const SELECTORS: [&str; 2] = ["jms-selector", "apache.org:selector-filter:string"];
 
@@ -261,6 +263,8 @@ impl Connection {
         let browses = source.distribution_mode == Some(DistributionMode::Copy);
         let priority =
             attach.properties.and_then(|properties| properties.lookup(PRIORITY)).and_then(|value| value.as_i64());
+        let own_timeout_ms = attach.properties.map_or(Ok(None), own_timeout)?;
+        let holds = !settled && !browses;
         let id = ConsumerId(self.client.broker.fresh_id());
         let key = id.0;
         self.links.insert(key, (session.channel, attach.handle));
@@ -278,6 +282,10 @@ impl Connection {
             delivery_count: INITIAL_DELIVERY_COUNT,
             limit: INITIAL_DELIVERY_COUNT,
             activity: Activity::default(),
+            timeout: ConsumerTimeout::of(queue.info(), own_timeout_ms).filter(|_| holds),
+            own_timeout_ms,
+            overdue: 0,
+            warned_to: 0,
             starved: false,
             dynamic: source.dynamic,
         };
@@ -292,6 +300,7 @@ impl Connection {
             priority: priority.and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
             mode: if browses { ConsumerMode::Copy } else { ConsumerMode::Move },
             exclusive: false,
+            timeout_ms: own_timeout_ms,
             user: self.client.user.clone(),
             arguments: leveret_model::Arguments::default(),
         };
@@ -426,6 +435,16 @@ fn check(attach: &Attach<'_>) -> Result<()> {
         return Err(Failure::link(condition::NOT_IMPLEMENTED, "rcv-settle-mode second not supported"));
     }
     Ok(())
+}
+
+/// Milliseconds for which a receiver may leave a delivery unsettled, if it says so in the properties of its link. RabbitMQ takes a
+/// uint and ignores anything else.
+fn own_timeout(properties: MapRef<'_>) -> Result<Option<u64>> {
+    let Some(value) = properties.lookup(CONSUMER_TIMEOUT) else { return Ok(None) };
+    let milliseconds = value.as_i64().and_then(|milliseconds| u64::try_from(milliseconds).ok());
+    let wrong =
+        || format!("Attach refused: property {CONSUMER_TIMEOUT}: expected milliseconds as a uint, received {value:?}");
+    milliseconds.map(Some).ok_or_else(|| Failure::link(condition::INVALID_FIELD, wrong()))
 }
 
 fn check_outcomes(source: &Source<'_>) -> Result<()> {

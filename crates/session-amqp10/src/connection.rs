@@ -477,6 +477,10 @@ impl Steps for Connection {
         }
     }
 
+    fn look(&mut self, number: u16, now: Now) {
+        self.take_back(number, now);
+    }
+
     fn end_turn(&mut self) {
         self.send_flows();
     }

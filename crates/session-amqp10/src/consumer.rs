@@ -5,8 +5,11 @@ use std::sync::Arc;
 use leveret_amqp10::Serial;
 use leveret_queue::{ConsumerId, CreditState};
 
-use super::unsettled::Delivered;
+use super::unsettled::{Delivered, Unsettled};
+use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::time::Nanos;
+use leveret_session::overdue::Looks;
 
 /// Whether a consumer is active in its queue, as its receiver was told.
 #[derive(Debug, Default)]
@@ -58,6 +61,14 @@ pub(crate) struct Consumer {
     /// The delivery-count up to which its receiver has granted credit.
     pub limit: Serial,
     pub activity: Activity,
+    /// The time for which its receiver may leave deliveries unsettled; `None` if it can't hold any for itself.
+    pub timeout: Option<ConsumerTimeout>,
+    /// That time as its receiver asked for it, in milliseconds.
+    pub own_timeout_ms: Option<u64>,
+    /// Number of deliveries that were taken back and that its receiver hasn't settled yet.
+    pub overdue: u64,
+    /// The log has a warning about its deliveries before this one, as [`Unsettled`] counts them.
+    pub warned_to: u64,
     /// The queue was notified that the socket isn't keeping up.
     pub starved: bool,
     /// The queue is deleted with the link.
@@ -68,6 +79,22 @@ impl Consumer {
     /// Notes a grant of its receiver: `credit` messages from the delivery-count `seen` on (2.6.7).
     pub(crate) fn granted(&mut self, seen: u32, credit: u32) {
         self.limit = Serial(seen).add(credit);
+    }
+
+    /// Notes that `added` deliveries are sent now in a session with this channel.
+    #[inline]
+    pub(crate) fn sent(
+        &mut self,
+        added: usize,
+        unsettled: &mut Unsettled,
+        (channel, node_ms): (u16, u64),
+        now: Nanos,
+        looks: &mut Looks,
+    ) {
+        self.delivered.note(added, unsettled);
+        if let Some(timeout) = self.timeout.filter(|_| added > 0) {
+            unsettled.watch(timeout.nanos(node_ms), now, channel, looks);
+        }
     }
 
     /// Notes that a drain used up the credit up to this delivery-count. Its receiver may have granted more since.

@@ -16,7 +16,7 @@ use super::pending::{Pending, Rest};
 use super::session::Session;
 use leveret_broker::bodies::{BodyReader, Pieces};
 use leveret_broker::settings::{TAKE_BYTES_MAX, TURN_BYTES_MAX};
-use leveret_broker::time::Now;
+use leveret_broker::time::{Nanos, Now};
 use leveret_broker::turn_budget::{CONSUMER, WOKEN_FIRST, WOKEN_MAX};
 
 /// A session whose parked consumers are being woken.
@@ -162,7 +162,7 @@ impl Connection {
             if !session.pending.is_empty() || session.window.room() == 0 {
                 break;
             }
-            failure = self.encode_message(session, handle, consumer, &taken, encoded, &mut run);
+            failure = self.encode_message(session, (handle, now.monotonic), consumer, &taken, encoded, &mut run);
             if failure.is_some() {
                 break;
             }
@@ -171,7 +171,9 @@ impl Connection {
         if encoded < taken.count {
             session.pending.push_back(Pending::Run { handle, taken: taken.rest(encoded) });
         }
-        consumer.delivered.note(session.unsettled.len() - before, &session.unsettled);
+        let added = session.unsettled.len() - before;
+        let place = (session.channel, self.client.broker.consumer_timeout_ms());
+        consumer.sent(added, &mut session.unsettled, place, now.monotonic, &mut self.client.looks);
         let count = u64::from(encoded);
         if consumer.settled {
             self.client.counters.delivered_no_ack.add(count);
@@ -187,7 +189,7 @@ impl Connection {
     fn encode_message<'t>(
         &mut self,
         session: &mut Session,
-        handle: u32,
+        (handle, now): (u32, Nanos),
         consumer: &mut Consumer,
         taken: &'t Taken,
         at: u32,
@@ -223,7 +225,7 @@ impl Connection {
         if !consumer.settled {
             let number = taken.first + u64::from(at);
             let bytes = taken.batch.body_length((taken.index + at) as usize);
-            session.unsettled.add(delivery_id, handle, number, bytes, taken.durable);
+            session.unsettled.add(delivery_id, handle, number, bytes, taken.durable, now);
         }
         if out.len() - before <= self.frame_max_out as usize {
             end_frame(out, start);

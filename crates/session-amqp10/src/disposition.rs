@@ -159,8 +159,16 @@ impl Connection {
         for part in settled {
             let Some(Link::Consumer(consumer)) = session.link(part.handle) else { continue };
             let (queue, id, browses) = (consumer.queue.clone(), consumer.id, consumer.browses);
-            let ids = if disposition.settled { Vec::new() } else { part.ids };
+            let asks = !disposition.settled;
+            let ids = if asks { part.ids } else { Vec::new() };
             let asked = Asked { channel: session.channel, handle: part.handle, ids, state: repeated };
+            if !part.taken_back.is_empty() {
+                // Their queue has them, whatever the client says of them now.
+                self.settled_late(session, part.handle, part.taken_back, asks, now);
+                if part.runs.is_empty() {
+                    continue;
+                }
+            }
             if browses {
                 // The consumer only browses: nothing has to become durable.
                 self.answer(&asked, &WaitFor::default());

@@ -93,8 +93,9 @@ impl Connection {
         let delivery_id = session.next_delivery_id.advance();
         if !consumer.settled {
             let bytes = taken.batch.body_length(taken.index as usize);
-            session.unsettled.add(delivery_id, handle, taken.first, bytes, taken.durable);
-            consumer.delivered.note(1, &session.unsettled);
+            session.unsettled.add(delivery_id, handle, taken.first, bytes, taken.durable, now.monotonic);
+            let place = (session.channel, self.client.broker.consumer_timeout_ms());
+            consumer.sent(1, &mut session.unsettled, place, now.monotonic, &mut self.client.looks);
             session.unsettled.report(&mut self.client.account);
         }
         let body = body.map(|pieces| (pieces, consumer.queue.clone()));

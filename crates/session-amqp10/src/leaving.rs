@@ -54,6 +54,7 @@ impl Connection {
         for part in settled {
             if let Some(Link::Consumer(consumer)) = session.link(part.handle)
                 && !consumer.browses
+                && !part.runs.is_empty()
             {
                 consumer.queue.requeue(Some(consumer.id), &part.runs, true, now.monotonic);
             }

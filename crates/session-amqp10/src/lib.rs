@@ -29,6 +29,7 @@ mod leaving;
 mod link;
 mod management;
 mod open;
+mod overdue;
 mod pending;
 mod plain;
 mod protocol;

@@ -92,6 +92,11 @@ impl Session {
         self.links.get_mut(handle as usize)?.as_deref_mut()
     }
 
+    /// The link with this handle, to be looked at.
+    pub(crate) fn look(&self, handle: u32) -> Option<&Link> {
+        self.links.get(handle as usize)?.as_deref()
+    }
+
     /// True when the handle is in use.
     pub(crate) fn is_attached(&self, handle: u32) -> bool {
         self.links.get(handle as usize).is_some_and(Option::is_some)

@@ -7,7 +7,9 @@ use leveret_queue::{Run, push_run};
 use rustc_hash::FxHashMap;
 
 use leveret_broker::quota::Account;
+use leveret_broker::time::Nanos;
 use leveret_broker::turn_budget::{CONSUMER, DELIVERY, TurnBudget};
+use leveret_session::overdue::{Age, Looks, NextLook};
 
 /// Largest span of open delivery-ids. They are compared as serial numbers, so those of a session that are open must lie
 /// within half of the number space (RFC 1982). Otherwise an old one would compare as newer.
@@ -24,9 +26,30 @@ struct Delivery {
     number: u64,
     bytes: u32,
     durable: bool,
-    /// 0 while it is open. Once it is settled: where to look for the next open one, counted like [`Unsettled::base`].
-    /// With it, a client that settles the same range again and again is answered without a scan of each delivery.
-    settled_to: u64,
+    /// While it is open: [`OPEN`], the time when it was sent, and [`TAKEN_BACK`] if so. Once it is settled: where to look for
+    /// the next open one, counted like [`Unsettled::base`]. With it, a client that settles the same range again and again is
+    /// answered without a scan of each delivery.
+    state: u64,
+}
+
+const OPEN: u64 = 1 << 63;
+/// Its queue took the message back: settling it has no effect.
+const TAKEN_BACK: u64 = 1 << 62;
+
+impl Delivery {
+    /// Where to look for the next open one; 0 while it is open itself.
+    fn settled_to(&self) -> u64 {
+        if self.state & OPEN == 0 { self.state } else { 0 }
+    }
+
+    fn is_taken_back(&self) -> bool {
+        self.state & (OPEN | TAKEN_BACK) == OPEN | TAKEN_BACK
+    }
+
+    /// Time when it was sent, while it is open.
+    fn sent(&self) -> Nanos {
+        self.state & !(OPEN | TAKEN_BACK)
+    }
 }
 
 /// Deliveries of one link that are settled together.
@@ -36,6 +59,17 @@ pub(crate) struct Settled {
     pub runs: Vec<Run>,
     /// Their delivery-ids: first and last of each run.
     pub ids: Vec<(Serial, Serial)>,
+    /// The same of those that their queue had taken back, which are in no run.
+    pub taken_back: Vec<(Serial, Serial)>,
+}
+
+/// A link whose oldest delivery is late.
+pub(crate) struct Late {
+    pub handle: u32,
+    /// Time since it was sent.
+    pub age: Nanos,
+    /// The delivery, and the last one that the session sent, as [`Unsettled::sequence`] counts.
+    pub sequence: (u64, u64),
 }
 
 /// The deliveries of a link that may be unsettled, so that the link's end only checks its own deliveries, however many
@@ -82,11 +116,12 @@ pub(crate) struct Unsettled {
     open: usize,
     /// The number of them that the account counts already.
     reported: u64,
+    next_look: Option<Box<NextLook>>,
 }
 
 impl Default for Unsettled {
     fn default() -> Self {
-        Self { deliveries: VecDeque::new(), base: 1, sequence: 0, open: 0, reported: 0 }
+        Self { deliveries: VecDeque::new(), base: 1, sequence: 0, open: 0, reported: 0, next_look: None }
     }
 }
 
@@ -96,11 +131,69 @@ impl Unsettled {
         self.open
     }
 
-    /// Notes a delivery; `id` comes after all known ones.
-    pub(crate) fn add(&mut self, id: Serial, handle: u32, number: u64, bytes: u32, durable: bool) {
-        self.deliveries.push_back(Delivery { id, handle, number, bytes, durable, settled_to: 0 });
+    /// Notes a delivery that is sent now; `id` comes after all known ones.
+    pub(crate) fn add(&mut self, id: Serial, handle: u32, number: u64, bytes: u32, durable: bool, now: Nanos) {
+        self.deliveries.push_back(Delivery { id, handle, number, bytes, durable, state: OPEN | now });
         self.sequence += u64::from(id.since(self.last()));
         self.open += 1;
+    }
+
+    /// Notes the timeout of deliveries that are sent now.
+    #[inline]
+    pub(crate) fn watch(&mut self, timeout: Nanos, now: Nanos, channel: u16, looks: &mut Looks) {
+        self.next_look.get_or_insert_default().sent(timeout, now, channel, looks);
+    }
+
+    /// Takes back deliveries that are open for too long, as far as the turn allows: the rest in the next turn. `timeout_of` is the
+    /// timeout of a link. Late ones are added to `late`.
+    pub(crate) fn look(
+        &mut self,
+        timeout_of: impl Fn(u32) -> Option<Nanos>,
+        now: Nanos,
+        (channel, looks): (u16, &mut Looks),
+        late: &mut Vec<Late>,
+        budget: &mut TurnBudget,
+    ) -> Vec<Settled> {
+        let Some(next_look) = &mut self.next_look else { return Vec::new() };
+        let (mut out, mut rest) = (ByLink::default(), None);
+        let (last, from) = (Serial(self.sequence as u32), next_look.begin());
+        let start =
+            self.deliveries.partition_point(|delivery| self.sequence - u64::from(last.since(delivery.id)) < from);
+        for delivery in self.deliveries.range_mut(start..) {
+            let sequence = self.sequence - u64::from(last.since(delivery.id));
+            if budget.is_spent() {
+                rest = Some(sequence);
+                break;
+            }
+            budget.spend(DELIVERY);
+            if delivery.settled_to() > 0 || delivery.is_taken_back() {
+                continue;
+            }
+            let sent = delivery.sent();
+            if next_look.are_young(sent, now) {
+                break;
+            }
+            let Some(timeout) = timeout_of(delivery.handle) else { continue };
+            match Age::of(sent, timeout, now) {
+                Age::Young(half) => next_look.want(half),
+                Age::Half(end) => {
+                    next_look.want(end);
+                    if late.last().is_none_or(|late| late.handle != delivery.handle) {
+                        late.push(Late {
+                            handle: delivery.handle,
+                            age: now - sent,
+                            sequence: (sequence, self.sequence),
+                        });
+                    }
+                }
+                Age::Over => {
+                    out.add(delivery);
+                    delivery.state |= TAKEN_BACK;
+                }
+            }
+        }
+        next_look.end(rest, now, channel, looks);
+        out.links
     }
 
     /// Number of further deliveries that may be open, out of `max` and from `next` on.
@@ -165,7 +258,7 @@ impl Unsettled {
         let (mut at, end) = self.places_of(first, last, *place);
         *place = end;
         while at < end {
-            match self.deliveries[at].settled_to {
+            match self.deliveries[at].settled_to() {
                 0 => return true,
                 settled_to => at = (settled_to - self.base) as usize,
             }
@@ -191,11 +284,11 @@ impl Unsettled {
         while at < end && !budget.is_spent() {
             let delivery = &self.deliveries[at];
             let mut is_new = false;
-            if delivery.settled_to == 0 {
+            if delivery.settled_to() == 0 {
                 is_new = handle.replace(delivery.handle) != Some(delivery.handle);
                 at += 1;
             } else {
-                at = (delivery.settled_to - self.base) as usize;
+                at = (delivery.settled_to() - self.base) as usize;
             }
             budget.spend(if is_new { CONSUMER } else { DELIVERY });
         }
@@ -205,7 +298,7 @@ impl Unsettled {
     fn settle_places(&mut self, start: usize, end: usize) -> Vec<Settled> {
         let mut out = ByLink::default();
         if start == 0 {
-            for delivery in self.deliveries.drain(..end).filter(|delivery| delivery.settled_to == 0) {
+            for delivery in self.deliveries.drain(..end).filter(|delivery| delivery.settled_to() == 0) {
                 out.add(&delivery);
                 self.open -= 1;
             }
@@ -218,13 +311,13 @@ impl Unsettled {
     }
 
     fn close_gaps(&mut self) {
-        while self.deliveries.pop_front_if(|first| first.settled_to > 0).is_some() {
+        while self.deliveries.pop_front_if(|first| first.settled_to() > 0).is_some() {
             self.base += 1;
         }
-        while self.deliveries.pop_back_if(|last| last.settled_to > 0).is_some() {}
+        while self.deliveries.pop_back_if(|last| last.settled_to() > 0).is_some() {}
         // A single delivery that stays open must not keep the memory of all that came after it.
         if self.deliveries.len() > GAPS_MIN.max(2 * self.open) {
-            self.deliveries.retain(|delivery| delivery.settled_to == 0);
+            self.deliveries.retain(|delivery| delivery.settled_to() == 0);
             self.deliveries.shrink_to(2 * GAPS_MIN.max(self.open));
         }
     }
@@ -235,14 +328,14 @@ impl Unsettled {
         let mut at = start;
         while at < end {
             let delivery = &mut self.deliveries[at];
-            if delivery.settled_to == 0 {
+            if delivery.settled_to() == 0 {
                 out.add(delivery);
                 self.open -= 1;
                 at += 1;
             } else {
-                at = (delivery.settled_to - self.base) as usize;
+                at = (delivery.settled_to() - self.base) as usize;
             }
-            delivery.settled_to = delivery.settled_to.max(past);
+            delivery.state = delivery.settled_to().max(past);
         }
     }
 
@@ -298,16 +391,22 @@ impl ByLink {
             Some(last) if last.handle == handle => Some(self.links.len() - 1),
             _ => self.places.get(&handle).copied(),
         };
-        let Some(at) = found else {
+        let at = found.unwrap_or_else(|| {
             self.places.insert(handle, self.links.len());
-            self.links.push(Settled { handle, runs: vec![run], ids: vec![(id, id)] });
-            return;
-        };
+            self.links.push(Settled { handle, runs: Vec::new(), ids: Vec::new(), taken_back: Vec::new() });
+            self.links.len() - 1
+        });
         let settled = &mut self.links[at];
-        push_run(&mut settled.runs, run);
-        match settled.ids.last_mut().filter(|(_, last)| last.next() == id) {
+        let ids = match delivery.is_taken_back() {
+            true => &mut settled.taken_back,
+            false => {
+                push_run(&mut settled.runs, run);
+                &mut settled.ids
+            }
+        };
+        match ids.last_mut().filter(|(_, last)| last.next() == id) {
             Some((_, last)) => *last = id,
-            None => settled.ids.push((id, id)),
+            None => ids.push((id, id)),
         }
     }
 }
@@ -324,7 +423,7 @@ mod tests {
     fn filled_by_link(from: u32, count: u32) -> (Unsettled, [Delivered; 2]) {
         let (mut unsettled, mut delivered) = (Unsettled::default(), <[Delivered; 2]>::default());
         for at in 0..count {
-            unsettled.add(Serial(from.wrapping_add(at)), at % 2, u64::from(at / 2), 1, true);
+            unsettled.add(Serial(from.wrapping_add(at)), at % 2, u64::from(at / 2), 1, true, 0);
             delivered[at as usize % 2].note(1, &unsettled);
         }
         (unsettled, delivered)
@@ -378,7 +477,7 @@ mod tests {
             assert_eq!(settle(&mut unsettled, Serial(7 + at), Serial(7 + at)).len(), 1);
         }
         assert!(settle(&mut unsettled, Serial(8), Serial(7 + COUNT - 2)).is_empty());
-        let settled_to = unsettled.deliveries[1].settled_to;
+        let settled_to = unsettled.deliveries[1].settled_to();
         assert_eq!(settled_to, unsettled.base + u64::from(COUNT) - 1, "one step leads over all of them");
         assert_eq!(unsettled.open, 2);
         assert_eq!(numbers(&settle(&mut unsettled, Serial(0), Serial(5000))).len(), 2);
@@ -389,10 +488,10 @@ mod tests {
     fn one_open_delivery_keeps_no_memory_of_later_ones() {
         let mut unsettled = Unsettled::default();
         let (mut delivered, mut others) = (Delivered::default(), Delivered::default());
-        unsettled.add(Serial(0), 9, 0, 1, true);
+        unsettled.add(Serial(0), 9, 0, 1, true, 0);
         delivered.note(1, &unsettled);
         for id in 1..1_000_000 {
-            unsettled.add(Serial(id), id % 2, u64::from(id), 1, true);
+            unsettled.add(Serial(id), id % 2, u64::from(id), 1, true, 0);
             if id % 2 == 0 {
                 others.note(1, &unsettled);
             }
@@ -438,7 +537,7 @@ mod tests {
         let mut id = 0;
         for _ in 0..20_000 {
             for _ in 0..next(4) {
-                unsettled.add(Serial(id), id % 3, u64::from(id), 1, true);
+                unsettled.add(Serial(id), id % 3, u64::from(id), 1, true, 0);
                 open.insert(id, id % 3);
                 id += 1;
             }
@@ -478,18 +577,18 @@ mod tests {
     fn a_link_spares_deliveries_with_its_ids_after_a_wraparound() {
         let mut unsettled = Unsettled::default();
         let mut delivered = Delivered::default();
-        unsettled.add(Serial(5), 0, 1, 1, true);
+        unsettled.add(Serial(5), 0, 1, 1, true, 0);
         delivered.note(1, &unsettled);
         settle(&mut unsettled, Serial(5), Serial(5));
         // This is the only place where the ids of a session advance by more than one.
         for id in [SPAN_MAX, 2 * SPAN_MAX, 5] {
-            unsettled.add(Serial(id), 1, 2, 1, true);
+            unsettled.add(Serial(id), 1, 2, 1, true, 0);
             if id != 5 {
                 settle(&mut unsettled, Serial(id), Serial(id));
             }
         }
         assert!(settle_link(&mut unsettled, &mut delivered).is_empty(), "it is another link's");
-        unsettled.add(Serial(6), 0, 3, 1, true);
+        unsettled.add(Serial(6), 0, 3, 1, true, 0);
         delivered.note(1, &unsettled);
         assert_eq!(settle_link(&mut unsettled, &mut delivered).len(), 1);
         assert_eq!(unsettled.len(), 1);
@@ -500,13 +599,13 @@ mod tests {
     fn a_link_takes_its_last_delivery_after_half_of_the_numbers() {
         let (mut unsettled, mut delivered) = (Unsettled::default(), Delivered::default());
         for id in [1, 2] {
-            unsettled.add(Serial(id), 0, 1, 1, true);
+            unsettled.add(Serial(id), 0, 1, 1, true, 0);
             delivered.note(1, &unsettled);
             settle(&mut unsettled, Serial(id), Serial(id));
         }
         delivered.ranges = [(1, u64::from(SPAN_MAX) + 10)].into();
         unsettled.sequence = u64::from(SPAN_MAX) + 9;
-        unsettled.add(Serial(SPAN_MAX + 10), 0, 7, 1, true);
+        unsettled.add(Serial(SPAN_MAX + 10), 0, 7, 1, true, 0);
         delivered.note(1, &unsettled);
         assert_eq!(settle_link(&mut unsettled, &mut delivered).len(), 1);
     }

@@ -61,6 +61,7 @@ impl Connection {
                         queue: Some(consumer.queue.info().name.clone()),
                         settled: consumer.settled,
                         max_message_size: consumer.max_message_size,
+                        timeout_ms: consumer.own_timeout_ms,
                         delivery_count: status.as_ref().map_or(0, |status| status.delivery_count),
                         credit: status.as_ref().and_then(|status| status.link_credit).unwrap_or(0),
                         wait: status.map(|status| status.wait),

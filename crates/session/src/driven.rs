@@ -7,7 +7,7 @@ use leveret_broker::protocol::Session;
 use leveret_broker::reply::Reply;
 use leveret_broker::settings::TURN_BYTES_MAX;
 use leveret_broker::time::{Nanos, Now};
-use leveret_broker::turn_budget::EVENT;
+use leveret_broker::turn_budget::{CONSUMER, EVENT};
 use leveret_broker::views::ConnectionView;
 use leveret_broker::wait_for::WaitFor;
 use leveret_queue::Signal;
@@ -90,6 +90,9 @@ pub trait Steps: Send {
     /// Ends a turn.
     fn end_turn(&mut self) {}
 
+    /// Takes back deliveries of the channel or session with this number that are unsettled for too long.
+    fn look(&mut self, number: u16, now: Now);
+
     /// Whether silence of either side counts in the protocol's present state.
     fn keeps_alive(&self) -> bool;
     /// Whether the client is expected to send.
@@ -163,8 +166,20 @@ impl<S: Steps> Driven<S> {
         }
     }
 
+    /// Whether deliveries may be taken back: not while something ends in parts.
+    fn takes_back(&self) -> bool {
+        self.0.is_open() && !self.0.is_ending()
+    }
+
     /// Handles deadlines that have passed.
     fn keep_time(&mut self, now: Now) {
+        while self.takes_back()
+            && !self.0.client().budget.is_spent()
+            && let Some(number) = self.0.client_mut().looks.pop_due(now.monotonic)
+        {
+            self.0.client_mut().budget.spend(CONSUMER);
+            self.0.look(number, now);
+        }
         let steps = &mut self.0;
         let client = steps.client_mut();
         if !client.output.is_empty() {
@@ -286,7 +301,8 @@ impl<S: Steps> Session for Driven<S> {
     }
 
     fn next_deadline(&self) -> Option<Nanos> {
-        let deadlines = [self.0.client().deadline, self.input_deadline(), self.output_deadline()];
+        let look = if self.takes_back() { self.0.client().looks.next() } else { None };
+        let deadlines = [self.0.client().deadline, self.input_deadline(), self.output_deadline(), look];
         deadlines.into_iter().flatten().min()
     }
 

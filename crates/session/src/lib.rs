@@ -15,6 +15,7 @@ pub mod fan_out;
 #[cfg(test)]
 mod fixture;
 pub mod gone;
+pub mod overdue;
 pub mod pace;
 pub mod transaction;
 pub mod undurable;

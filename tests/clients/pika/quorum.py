@@ -153,6 +153,10 @@ def declaration():
     wrong(f"invalid arg 'x-max-priority' {place} of queue type rabbit_quorum_queue",
           arguments={**QUORUM, "x-max-priority": 5}, durable=False)
     wrong(f"invalid arg 'x-overflow' {place}: invalid_overflow", arguments={**QUORUM, "x-overflow": "none"})
+    wrong(f"invalid arg 'x-consumer-timeout' {place}: {{value_negative,-1}}",
+          arguments={**QUORUM, "x-consumer-timeout": -1})
+    wrong(f"invalid arg 'x-return-order' {place}: \"expected returned or position, got 'last'\"",
+          arguments={**QUORUM, "x-return-order": "last"})
     wrong(f"invalid arg 'x-quorum-initial-group-size' {place}: {{value_zero,0}}",
           arguments={**QUORUM, "x-quorum-initial-group-size": 0})
     place = f"for queue '{name}' in vhost '/'"
@@ -161,8 +165,99 @@ def declaration():
     wrong(f"inequivalent arg 'durable' {place}: received 'false' but current is 'true'", queue=name, durable=False)
     wrong(f"inequivalent arg 'x-delivery-limit' {place}: received the value '3' of type 'signedint' but current is none",
           queue=name, arguments={**QUORUM, "x-delivery-limit": 3})
+    wrong(f"inequivalent arg 'x-consumer-timeout' {place}: received the value '1000' of type 'signedint' but current is "
+          "none", queue=name, arguments={**QUORUM, "x-consumer-timeout": 1000})
+    wrong(f"inequivalent arg 'x-return-order' {place}: received the value 'position' of type 'longstr' but current is "
+          "none", queue=name, arguments={**QUORUM, "x-return-order": "position"})
     refused(connection, 403, "ACCESS_REFUSED - queue name 'amq.q' contains reserved prefix 'amq.*'",
             lambda c: c.queue_declare("amq.q", durable=True, arguments=QUORUM))
+
+
+def consumer_timeout():
+    """Deliveries that come back after a timeout: of a consumer, of its queue, and of the node, as RabbitMQ 4.3.6 does it."""
+    connection = connect()
+    channel = confirming(connection)
+    name = queue(channel)
+    place = f"for queue '{name}' in vhost '/'"
+    for value, reason in ((-1, "{value_negative,-1}"), ("x", '"expected integer, got longstr"')):
+        refused(connection, 406, f"PRECONDITION_FAILED - invalid arg 'x-consumer-timeout' {place}: {reason}",
+                lambda c: c.basic_consume(name, print, arguments={"x-consumer-timeout": value}))
+    publish(channel, name, "one", "two", "three")
+    consumer = connection.channel()
+    consumer.basic_qos(prefetch_count=2)
+    got, ended = [], []
+    consumer.add_on_cancel_callback(lambda frame: ended.append(frame.method.consumer_tag))
+
+    def take(_, deliver, properties, body):
+        got.append((body.decode(), deliver.redelivered, properties.headers, deliver.delivery_tag))
+
+    def consume(**arguments):
+        consumer.basic_consume(name, take, consumer_tag="tag", arguments={key.replace("_", "-"): value for key, value in
+                                                                           arguments.items()})
+
+    def until(done):
+        end = time.monotonic() + PATIENCE
+        while not done():
+            if time.monotonic() > end:
+                raise Failure(f"got {got}, ended {ended}")
+            connection.process_data_events(0.1)
+
+    consume(x_consumer_timeout=500)
+    until(lambda: ended)
+    equal((ended, [body for body, *_ in got]), (["tag"], ["one", "two"]), "a consumer that doesn't acknowledge")
+    until(lambda: ready(channel, name) == 3)
+    # Settling late has no effect, and the channel goes on: its consumer may have the same name.
+    consumer.basic_ack(got[0][3])
+    consumer.basic_reject(got[1][3], requeue=False)
+    got.clear()
+    consume()
+    until(lambda: len(got) == 2)
+    equal([entry[:3] for entry in got],
+          [("one", True, {"x-acquired-count": 1}), ("two", True, {"x-acquired-count": 1})],
+          "returned without a failure")
+    consumer.basic_ack(got[1][3], multiple=True)
+    until(lambda: len(got) == 3)
+    consumer.basic_ack(got[2][3])
+    equal(ready(channel, name), 0, "ready")
+    # The queue's timeout holds for basic.get, too; and a client that doesn't know that consumers end loses its channel.
+    name = queue(channel, {"x-consumer-timeout": 500}, "own")
+    publish(channel, name, "one")
+    getter = connection.channel()
+    fetch(getter, name)
+    until(lambda: ready(channel, name) == 1)
+    parameters = pika.URLParameters(uri)
+    parameters.client_properties = {"capabilities": {"consumer_cancel_notify": False}}
+    other = pika.BlockingConnection(parameters)
+    unaware = other.channel()
+    unaware.basic_consume(name, lambda *_: None, consumer_tag="unaware")
+    try:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            time.sleep(0.1)
+            unaware.basic_qos(prefetch_count=1)
+        raise Failure("the channel stays open")
+    except exceptions.ChannelClosed as error:
+        equal((error.reply_code, error.reply_text),
+              (406, "PRECONDITION_FAILED - delivery acknowledgement on channel 1 timed out. Timeout value used: 500 ms. "
+                    "This timeout value can be configured, see consumers doc guide to learn more"), "close")
+    channel.basic_consume(name, lambda *_: None, consumer_tag="shown", arguments={"x-consumer-timeout": 77000})
+    _, consumers = http("GET", "consumers/%2F")
+    equal([entry["consumer_timeout"] for entry in consumers if entry["consumer_tag"] == "shown"], [77000], "listing")
+
+
+def return_order():
+    """`x-return-order`: returned messages first, or in their old places."""
+    connection = connect()
+    channel = confirming(connection)
+    for order, expected in (("returned", "cbad"), ("position", "abcd")):
+        name = queue(channel, {"x-return-order": order}, order)
+        publish(channel, name, *"abcd")
+        tags = [fetch(channel, name)[0] for _ in range(3)]
+        for tag in reversed(tags):
+            channel.basic_nack(tag)
+        found = [fetch(channel, name) for _ in range(4)]
+        equal("".join(body for *_, body in found), expected, order)
+        equal([redelivered for _, redelivered, *_ in found].count(True), 3, "redelivered")
 
 
 def restart():

@@ -596,6 +596,11 @@ impl QueueHandle {
         self.with(|queue, effects| queue.flow(id, Flow::Window(open), now, effects));
     }
 
+    /// See [`Flow::Overdue`].
+    pub(crate) fn set_overdue(self: &Arc<Self>, id: ConsumerId, overdue: bool, now: Nanos) {
+        self.with(|queue, effects| queue.flow(id, Flow::Overdue(overdue), now, effects));
+    }
+
     /// See [`Flow::Credit`]. `None` if the consumer is gone.
     pub(crate) fn grant(self: &Arc<Self>, id: ConsumerId, flow: Flow, now: Nanos) -> Option<CreditState> {
         self.with(|queue, effects| queue.flow(id, flow, now, effects)).flatten()

@@ -318,6 +318,11 @@ impl QueueRef {
         pass!(self, queue => queue.set_window(id, open, now));
     }
 
+    /// Deliveries were taken back from the consumer, or it has settled all of these: see [`Flow::Overdue`].
+    pub fn set_overdue(&self, id: ConsumerId, overdue: bool, now: Nanos) {
+        pass!(self, queue => queue.set_overdue(id, overdue, now));
+    }
+
     /// Sets a consumer's link credit, see [`Flow::Credit`]. The answer is `None` if the consumer is gone.
     #[inline]
     pub fn grant(

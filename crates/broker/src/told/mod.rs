@@ -7,6 +7,7 @@ use leveret_model::ConnectionId;
 use crate::time::{Nanos, Now, SECOND};
 
 pub(crate) mod changes;
+pub mod overdue;
 
 /// Categories of log lines, as in `log.NAME.level`.
 pub mod category {

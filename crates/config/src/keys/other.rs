@@ -173,7 +173,6 @@ pub(super) const KEYS: &[Other] = &[
     not_yet("cluster_formation.**", CLUSTER),
     not_yet("cluster_tags.**", CLUSTER),
     not_yet("consumer_disconnected_timeout", QUORUM),
-    not_yet("consumer_timeout", QUORUM),
     refused_but(
         "deprecated_features.permit.transient_nonexcl_queues",
         &["true"],

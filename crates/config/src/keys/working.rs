@@ -13,6 +13,9 @@ pub(super) const fn key(
     Key { name, kind, default, doc, set }
 }
 
+/// Longest timeout of consumers, about 3000 years: some set a very long one in order to have none.
+const CONSUMER_TIMEOUT_MS_MAX: u64 = 100_000_000_000_000;
+
 /// Every key that takes effect.
 pub(super) const KEYS: &[Key] = &[
     key("listeners.tcp", "none", "", "no listener without TLS", |config, _, value| {
@@ -322,6 +325,17 @@ pub(super) const KEYS: &[Key] = &[
         "prefetch of consumers that set none; 0 for no limit",
         |config, _, value| {
             config.limits.default_consumer_prefetch = integer(value, 0, 65_535)? as u16;
+            Ok(())
+        },
+    ),
+    key(
+        "consumer_timeout",
+        "time",
+        "30min",
+        "time for which a consumer of a quorum queue may leave a delivery unsettled, unless it or its queue says otherwise; then \
+         the message is taken back; a bare number is in milliseconds, see quorum-queues.md",
+        |config, _, value| {
+            config.consumer_timeout_ms = integer(&milliseconds(value, 1)?.to_string(), 1, CONSUMER_TIMEOUT_MS_MAX)?;
             Ok(())
         },
     ),

@@ -195,7 +195,7 @@ fn outgoing(api: &Api, link: &OutgoingView) -> Value {
             bytes => json!(bytes),
         },
         "filter": [],
-        "consumer_timeout": false,
+        "consumer_timeout": link.timeout_ms.map_or(json!(false), |milliseconds| json!(milliseconds)),
         "delivery_count": link.delivery_count,
         "credit": link.credit,
         "wait": link.wait.map(|wait| waiting(wait, now)),

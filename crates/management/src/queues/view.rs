@@ -235,7 +235,7 @@ pub(crate) fn consumer_capacity(status: &QueueStatus) -> f64 {
 }
 
 fn is_blocked(consumer: &ConsumerStatus) -> bool {
-    matches!(consumer.wait.reason.code(), "credit" | "link_credit" | "room" | "window")
+    matches!(consumer.wait.reason.code(), "credit" | "link_credit" | "room" | "window" | "overdue")
 }
 
 /// Whether it is the single active consumer of its queue.
@@ -279,8 +279,8 @@ pub(crate) fn consumer_view(api: &Api, queue: &QueueRef, consumer: &ConsumerStat
         "active": consumer.activity.is_active(),
         "activity_status": activity_status(consumer),
         "arguments": consumer.arguments.to_json(),
-        // There is none, but rabbitmqadmin can't read a consumer without it.
-        "consumer_timeout": 0,
+        // RabbitMQ shows a timeout for consumers of all queues, and rabbitmqadmin can't read a consumer without one.
+        "consumer_timeout": consumer.timeout_ms.unwrap_or_else(|| api.broker().consumer_timeout_ms()),
         "unacknowledged": consumer.unacknowledged,
         "delivered": consumer.delivered,
         "wait": waiting(consumer.wait, now),

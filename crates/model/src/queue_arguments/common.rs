@@ -56,6 +56,7 @@ pub(super) const KNOWN: &[Known] = &[
     known("x-queue-type", queue_type),
     known("x-queue-version", version),
     known("x-quorum-initial-group-size", positive),
+    known("x-return-order", return_order),
     known("x-single-active-consumer", boolean),
     known("x-stream-filter-size-bytes", any),
     known("x-stream-max-segment-size-bytes", any),
@@ -160,6 +161,15 @@ pub(super) fn strategy(value: &Value) -> Result<(), Wrong> {
     match value.as_str() {
         Some("at-most-once" | "at-least-once") => Ok(()),
         _ => Err(Wrong::Reason("invalid_dlx_strategy".to_owned())),
+    }
+}
+
+/// An argument of ours.
+pub(super) fn return_order(value: &Value) -> Result<(), Wrong> {
+    string(value)?;
+    match value.as_str() {
+        Some("returned" | "position") => Ok(()),
+        _ => Err(Wrong::Reason(format!("\"expected returned or position, got '{value}'\""))),
     }
 }
 

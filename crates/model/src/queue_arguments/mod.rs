@@ -186,7 +186,6 @@ pub fn check_consumer_arguments(
         match key {
             "x-consumer-timeout" if queue_type == QueueType::Quorum => {
                 common::not_negative(value).map_err(|wrong| wrong.refused(key, vhost, queue))?;
-                return Err(not_built("consumer argument", key, value, &place));
             }
             "x-stream-filter" if queue_type == QueueType::Quorum => return Err(other_type(key, &place, queue_type)),
             "x-stream-offset" | "x-consumer-timeout" => return Err(other_type(key, &place, queue_type)),
@@ -208,6 +207,15 @@ pub fn consumer_priority(arguments: &Arguments) -> i32 {
         Some(Value::UInt(priority)) => i32::try_from(*priority).unwrap_or(i32::MAX),
         Some(priority) => priority.as_int().map_or(0, |n| n.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
         None => 0,
+    }
+}
+
+/// Milliseconds for which a consumer may leave a delivery unacknowledged: its `x-consumer-timeout`, which
+/// [`check_consumer_arguments`] found to be an integer. `None` if it has none.
+pub fn consumer_timeout_ms(arguments: &Arguments) -> Option<u64> {
+    match arguments.get("x-consumer-timeout")? {
+        Value::UInt(milliseconds) => Some(*milliseconds),
+        milliseconds => milliseconds.as_int().and_then(|milliseconds| u64::try_from(milliseconds).ok()),
     }
 }
 
@@ -332,7 +340,7 @@ mod tests {
         let timeout = |value| check(QueueType::Quorum, "x-consumer-timeout", value);
         let text = "invalid arg 'x-consumer-timeout' for queue 'q' in vhost '/': {value_negative,-1}";
         assert_eq!(timeout(Value::Int(-1)), wrong(text));
-        assert_eq!(timeout(Value::Int(1000)).unwrap_err().0, RefusedKind::NotImplemented);
+        assert_eq!(timeout(Value::Int(1000)), Ok(()));
     }
 
     #[test]

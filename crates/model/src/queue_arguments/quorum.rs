@@ -9,7 +9,7 @@ pub(super) const TABLE: Table = Table {
     queue_type: QueueType::Quorum,
     arguments: &[
         ("x-consumer-disconnected-timeout", State::NotYet(|_| true)),
-        ("x-consumer-timeout", State::NotYet(|_| true)),
+        ("x-consumer-timeout", State::Working),
         ("x-dead-letter-exchange", State::Working),
         ("x-dead-letter-routing-key", State::Working),
         ("x-dead-letter-strategy", State::Working),
@@ -29,6 +29,7 @@ pub(super) const TABLE: Table = Table {
         ("x-queue-leader-locator", State::Working),
         ("x-queue-type", State::Working),
         ("x-quorum-initial-group-size", State::Working),
+        ("x-return-order", State::Working),
         ("x-single-active-consumer", State::Working),
     ],
     compared: &[
@@ -54,6 +55,7 @@ pub(super) const TABLE: Table = Table {
         "x-delayed-retry-max",
         "x-durability",
         "x-parked-max",
+        "x-return-order",
     ],
 };
 
@@ -151,6 +153,8 @@ mod tests {
             ("x-quorum-initial-group-size", Value::Int(-1), ": {value_negative,-1}"),
             ("x-quorum-initial-group-size", Value::Bool(true), ": \"expected integer, got bool\""),
             ("x-overflow", Value::from("none"), ": invalid_overflow"),
+            ("x-return-order", Value::from("last"), ": \"expected returned or position, got 'last'\""),
+            ("x-return-order", Value::Int(1), ": {unacceptable_type,signedint}"),
             ("x-max-priority", Value::Int(5), " of queue type rabbit_quorum_queue"),
             ("x-queue-mode", Value::from("lazy"), " of queue type rabbit_quorum_queue"),
             ("x-queue-master-locator", Value::from("min-masters"), " of queue type rabbit_quorum_queue"),
@@ -174,7 +178,10 @@ mod tests {
             ("x-delayed-retry-type", Value::from("all"), true),
             ("x-delayed-retry-min", Value::from("a"), true),
             ("x-delayed-retry-max", Value::Int(-1), true),
-            ("x-consumer-timeout", Value::Int(0), false),
+            ("x-consumer-timeout", Value::Int(0), true),
+            ("x-return-order", Value::from("returned"), true),
+            ("x-return-order", Value::from("position"), true),
+            ("x-consumer-disconnected-timeout", Value::Int(0), false),
             ("x-quorum-initial-group-size", Value::Int(100), true),
             ("x-quorum-target-group-size", Value::from("3"), true),
             ("x-single-active-consumer", Value::Bool(true), true),
@@ -194,7 +201,6 @@ mod tests {
     #[test]
     fn values_whose_effect_is_missing_are_known() {
         let missing = |key: &str, value: Value| matches!(TABLE.state(key), Some(State::NotYet(asks)) if asks(&value));
-        assert!(missing("x-consumer-timeout", Value::Int(1000)));
         assert!(missing("x-consumer-disconnected-timeout", Value::Int(1000)));
     }
 

@@ -44,11 +44,15 @@ impl LedgerQueue {
         was_there.then(|| self.consumers.len())
     }
 
-    /// Changes the flow of a consumer: room, window or credit. Returns its link's state if its credit has changed.
+    /// Changes the flow of a consumer: room, window, credit, or whether it is overdue. Returns its link's state if its credit has changed.
     pub fn flow(&mut self, id: ConsumerId, flow: Flow, now: Nanos, effects: &mut Effects) -> Option<CreditState> {
         let (known, open) = match flow {
             Flow::Credit { delivery_count, link_credit, drain } => {
                 return self.grant(id, (delivery_count, link_credit), drain, now, effects);
+            }
+            Flow::Overdue(overdue) => {
+                self.set_overdue(id, overdue, now, effects);
+                return None;
             }
             Flow::Room(room) => (&mut self.consumers.find(id)?.room, room),
             Flow::Window(open) => (&mut self.consumers.find(id)?.window, open),
@@ -58,6 +62,18 @@ impl LedgerQueue {
         }
         self.room_changed(id, open, now, effects);
         None
+    }
+
+    fn set_overdue(&mut self, id: ConsumerId, overdue: bool, now: Nanos, effects: &mut Effects) {
+        let Some(consumer) = self.consumers.find(id) else { return };
+        if std::mem::replace(&mut consumer.overdue, overdue) == overdue {
+            return;
+        }
+        consumer.changed = now;
+        self.consumers.set_aside(id, overdue);
+        self.room_changed(id, !overdue, now, effects);
+        self.elect(now, effects);
+        self.schedule(effects);
     }
 
     fn room_changed(&mut self, id: ConsumerId, room: bool, now: Nanos, effects: &mut Effects) {

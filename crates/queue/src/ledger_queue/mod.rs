@@ -130,7 +130,10 @@ impl LedgerQueue {
         // Dying ones have left the ledger, but their priorities are there.
         let set_aside = set_aside.chain(dying.iter().flat_map(|run| run.first..=run.last));
         let aside = parked.length() + delayed.length();
-        let ready = ReadyMessages::new(&ledger, redelivered_below, priorities, (set_aside, aside));
+        let mut ready = ReadyMessages::new(&ledger, redelivered_below, priorities, (set_aside, aside));
+        if options.returns_in_place {
+            ready.keep_places();
+        }
         let mut contents = Contents::new(budget);
         if !ledger.is_empty() {
             contents.spilled_from = Some(0);

@@ -6,6 +6,7 @@ use crate::attempts::push_attempts;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
+use crate::planted::{Bug, is_planted};
 
 /// Messages that a queue without `x-parked-max` parks; for another one, the oldest is dropped.
 const PARKED_MAX: u64 = 100_000;
@@ -33,7 +34,7 @@ impl LedgerQueue {
         }
         if self.has_dead_letters() {
             self.die(*run, Reason::DeliveryLimit, effects);
-        } else if self.strict_compat {
+        } else if self.strict_compat || is_planted(Bug::LoseParked) {
             self.depart(run.first, run.last, run.bytes, Departure::Dropped);
             self.release(run.first, run.last);
             push_run(&mut effects.rare_mut().over_limit, *run);

@@ -98,6 +98,7 @@ impl LedgerQueue {
             mode: consumer.options.mode,
             automatic_ack: consumer.options.automatic_ack,
             exclusive: consumer.options.exclusive,
+            timeout_ms: consumer.options.timeout_ms.or(self.options.consumer_timeout_ms),
             activity: consumer.activity,
             unacknowledged: consumer.unacknowledged,
             delivered: consumer.delivered,

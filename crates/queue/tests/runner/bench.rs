@@ -132,7 +132,7 @@ impl Bench {
             "ack" | "reject" | "requeue" => self.settle(command, words),
             "cancel" => self.cancel(words),
             "leave" => self.leave(words),
-            "room" | "window" => self.able(command, words),
+            "room" | "window" | "overdue" => self.able(command, words),
             "credit" => self.credit(words),
             "load" => self.load(words),
             "move" => self.move_dead(words),

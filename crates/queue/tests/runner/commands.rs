@@ -177,6 +177,7 @@ impl Bench {
             priority: priority.unwrap_or(0),
             exclusive: words.flag("exclusive"),
             mode: if words.flag("copy") { ConsumerMode::Copy } else { ConsumerMode::Move },
+            timeout_ms: None,
             user: "user".into(),
             arguments: Arguments::default(),
         };
@@ -324,7 +325,11 @@ impl Bench {
             other => return Err(format!("`{other}` is neither `yes` nor `no`")),
         };
         words.end()?;
-        let flow = if command == "room" { Flow::Room(able) } else { Flow::Window(able) };
+        let flow = match command {
+            "room" => Flow::Room(able),
+            "window" => Flow::Window(able),
+            _ => Flow::Overdue(able),
+        };
         Ok(self.with(|queue, effects| queue.flow(id, flow, now, effects))?.1)
     }
 

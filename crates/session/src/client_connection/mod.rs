@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 
 use self::shown_wait::ShownWait;
 pub use self::shown_wait::WAIT_SHOWN_MAX;
+use crate::overdue::Looks;
 use crate::pace::Pace;
 use crate::undurable::Undurable;
 use leveret_broker::bodies::Unwritten;
@@ -82,6 +83,8 @@ pub struct ClientConnection {
     pub output_every: Nanos,
     /// Monotonic time, in nanoseconds, at which the handshake or the answer to our close is due.
     pub deadline: Option<Nanos>,
+    /// When to look at deliveries that may be unsettled for too long.
+    pub looks: Looks,
     /// Keys of consumers whose queues have messages for them.
     pub scheduled: VecDeque<u64>,
     /// Keys of consumers that their queues skip because the socket isn't keeping up.
@@ -151,6 +154,7 @@ impl ClientConnection {
             input_every: 0,
             output_every: 0,
             deadline: Some(deadline),
+            looks: Looks::default(),
             scheduled: VecDeque::new(),
             starved: Vec::new(),
             taken: Vec::new(),

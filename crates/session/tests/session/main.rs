@@ -20,6 +20,7 @@ mod long_commits;
 mod many_commands;
 mod many_consumers;
 mod names;
+mod overdue;
 mod parts;
 mod publishing;
 mod publishing_amqp10;

@@ -10,14 +10,15 @@ use std::ops::Bound;
 
 use super::returns::Returns;
 use crate::number_set::NumberSet;
+use crate::planted::{Bug, is_planted};
 use crate::priorities::{PRIORITY_DEFAULT, PRIORITY_MAX};
 
 /// The numbers of one priority other than the default one.
 #[derive(Debug, Default)]
 struct Level {
-    /// All live messages of this priority.
+    /// All live messages of this priority; of the default one those that came back.
     all: NumberSet,
-    /// The ready ones among them that were never handed out.
+    /// The ready ones among them that were never handed out, or have their old place.
     fresh: NumberSet,
 }
 
@@ -29,6 +30,9 @@ pub(crate) struct Lanes {
     levels: BTreeMap<Reverse<u8>, Level>,
     /// Numbers from the cursor on that aren't of the default priority, ready or not.
     aside: NumberSet,
+    /// Whether messages that come back go to their old places. Those of the default priority then have a level, which is delivered
+    /// right before the others of that priority: these have higher numbers.
+    in_place: bool,
 }
 
 /// Numbers that are delivered one after the other.
@@ -87,7 +91,7 @@ impl Lanes {
     /// All lanes, in the order of their delivery.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = Lane<'_>> {
         let default = Reverse(PRIORITY_DEFAULT);
-        let higher = self.levels.range(..default).map(|(_, level)| Lane::Fresh(&level.fresh));
+        let higher = self.levels.range(..=default).map(|(_, level)| Lane::Fresh(&level.fresh));
         let lower = self.levels.range((Bound::Excluded(default), Bound::Unbounded));
         let lower = lower.map(|(_, level)| Lane::Fresh(&level.fresh));
         [Lane::Returned(&self.returned)].into_iter().chain(higher).chain([Lane::Default]).chain(lower)
@@ -99,7 +103,10 @@ impl Lanes {
             return LaneKind::Returned;
         }
         let level = self.levels.iter().find(|(_, level)| level.fresh.contains(number));
-        level.map_or(LaneKind::DEFAULT, |(priority, _)| LaneKind::Fresh(priority.0))
+        level.map_or(LaneKind::DEFAULT, |(priority, _)| match priority.0 {
+            PRIORITY_DEFAULT => LaneKind::Returned,
+            priority => LaneKind::Fresh(priority),
+        })
     }
 
     /// Whether a number of another lane than the default one is ready.
@@ -132,7 +139,26 @@ impl Lanes {
 
     /// A message came back.
     pub(crate) fn put_back(&mut self, number: u64) {
+        if self.in_place || is_planted(Bug::MisorderReturns) {
+            return self.put_in_place(number);
+        }
         self.returned.push(number);
+    }
+
+    fn put_in_place(&mut self, number: u64) {
+        match self.levels.values_mut().find(|level| level.all.contains(number)) {
+            Some(level) => _ = level.fresh.insert(number),
+            None => {
+                let level = self.levels.entry(Reverse(PRIORITY_DEFAULT)).or_default();
+                level.all.insert(number);
+                level.fresh.insert(number);
+            }
+        }
+    }
+
+    /// Messages that come back go to their old places from now on.
+    pub(crate) fn keep_places(&mut self) {
+        self.in_place = true;
     }
 
     /// A number of another lane than the default one isn't ready any more. Returns whether it was.
@@ -182,7 +208,8 @@ impl Lanes {
         }
     }
 
-    /// Number of messages that came back, and of those that never did, by priority. Those of the default priority aren't counted.
+    /// Number of messages that came back, and of those that never did or have their old place, by priority. Of the default priority
+    /// only those that have their old place are counted.
     pub(crate) fn sizes(&self) -> (u64, BTreeMap<u8, u64>) {
         let fresh = self.levels.iter().map(|(priority, level)| (priority.0, level.fresh.len()));
         (self.returned.len(), fresh.filter(|(_, count)| *count > 0).collect())
@@ -190,6 +217,7 @@ impl Lanes {
 
     /// The live messages of another priority than the default one.
     pub(crate) fn priorities(&self) -> impl Iterator<Item = (u8, &NumberSet)> {
-        self.levels.iter().map(|(priority, level)| (priority.0, &level.all))
+        let others = self.levels.iter().filter(|(priority, _)| priority.0 != PRIORITY_DEFAULT);
+        others.map(|(priority, level)| (priority.0, &level.all))
     }
 }

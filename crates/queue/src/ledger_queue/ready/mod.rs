@@ -56,6 +56,13 @@ impl ReadyMessages {
         }
     }
 
+    /// Messages that come back go to their old places from now on, if they have priorities; others do anyway.
+    pub(crate) fn keep_places(&mut self) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.keep_places();
+        }
+    }
+
     pub(crate) fn numbers<'a>(&'a self, ledger: &'a Ledger) -> Numbers<'a> {
         Numbers { ledger, returned: &self.returned, cursor: self.cursor, lanes: self.lanes.as_deref() }
     }
@@ -135,6 +142,7 @@ impl ReadyMessages {
     /// Number of ready messages that came back, and of those that never did, by priority.
     pub(crate) fn by_lane(&self) -> (u64, BTreeMap<u8, u64>) {
         let (returned, mut by_priority) = self.lanes.as_ref().map(|lanes| lanes.sizes()).unwrap_or_default();
+        by_priority.remove(&PRIORITY_DEFAULT);
         let default = self.length.messages.saturating_sub(returned + by_priority.values().sum::<u64>());
         if default > 0 {
             by_priority.insert(PRIORITY_DEFAULT, default);
