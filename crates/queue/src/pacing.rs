@@ -19,6 +19,9 @@ use crate::Nanos;
 const WINDOW: Nanos = 2_000_000;
 /// A window has at least so many messages taken, or is as long as [`WINDOW_MAX`]: a smaller count gives no rate.
 const TAKEN_MIN: u64 = 64;
+/// A window has at least so many turns of consumers: with hundreds of connections, each has its turn after 10 ms, and messages
+/// that stand until then don't tell that consumers are slow. With 100 pairs the rate grows by an eighth.
+const TAKES_MIN: u32 = 8;
 /// Longest window. A queue from which fewer than [`TAKEN_MIN`] messages are taken in that time isn't paced: at less than 1,000
 /// per second, a single message stands for a millisecond, and a few that wait for a worker are what a queue is for.
 const WINDOW_MAX: Nanos = 64_000_000;
@@ -116,11 +119,13 @@ struct Window {
     least: u64,
     /// The least number of ready and unsettled messages.
     least_held: u64,
+    /// Number of times that a consumer took some.
+    takes: u32,
 }
 
 impl Window {
     fn beginning(now: Nanos) -> Self {
-        Self { began: now, arrived: 0, taken: 0, least: u64::MAX, least_held: u64::MAX }
+        Self { began: now, arrived: 0, taken: 0, least: u64::MAX, least_held: u64::MAX, takes: 0 }
     }
 }
 
@@ -231,6 +236,7 @@ impl Pacing {
     /// Notes that consumers took messages, that `ready` are left, and that consumers hold `unsettled`.
     pub(crate) fn taken(&mut self, count: u64, ready: u64, unsettled: u64, now: Nanos) {
         self.window.taken += count;
+        self.window.takes += 1;
         self.unsettled = unsettled;
         self.window.least = self.window.least.min(ready);
         self.window.least_held = self.window.least_held.min(ready + unsettled);
@@ -240,7 +246,8 @@ impl Pacing {
     /// Ends the window if it is long enough.
     fn look(&mut self, now: Nanos) {
         let elapsed = now.saturating_sub(self.window.began);
-        if elapsed < WINDOW || self.window.taken < TAKEN_MIN && elapsed < WINDOW_MAX {
+        let is_enough = self.window.taken >= TAKEN_MIN && self.window.takes >= TAKES_MIN;
+        if elapsed < WINDOW || !is_enough && elapsed < WINDOW_MAX {
             return;
         }
         let window = std::mem::replace(&mut self.window, Window::beginning(now));
