@@ -234,9 +234,11 @@ impl Channel {
             if next_look.are_young(sent, now) {
                 break;
             }
-            let Some(timeout) = self.sources.get(delivery.source).timeout.filter(|_| delivery.is_held()) else {
+            // The source of one that was settled may be gone.
+            if !delivery.is_held() {
                 continue;
-            };
+            }
+            let Some(timeout) = self.sources.get(delivery.source).timeout else { continue };
             match Age::of(sent, timeout.nanos(node_ms), now) {
                 Age::Young(half) => next_look.want(half),
                 Age::Half(end) => {
@@ -307,6 +309,8 @@ impl Channel {
                 break;
             }
         }
+        // Settled ones aren't left at the front, whose source may end: none of them is unsettled any more.
+        while self.deliveries.pop_front_if(|first| first.settled).is_some() {}
         let is_done = self.deliveries.front().is_none_or(|first| first.tag > up_to);
         (out.settled, is_done)
     }
@@ -442,5 +446,45 @@ impl ByQueue {
     pub(super) fn take(&mut self) -> Vec<OfQueue> {
         self.places.clear();
         std::mem::take(&mut self.queues)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A channel with deliveries of these tags, of which those in `settled` were settled, from a source that is gone.
+    fn channel(tags: std::ops::RangeInclusive<u64>, settled: &[u64]) -> Channel {
+        let delivery = |tag| Delivery {
+            tag,
+            number: tag,
+            bytes: 1,
+            source: 0,
+            sent: 0,
+            durable: true,
+            settled: settled.contains(&tag),
+            taken_back: false,
+        };
+        let deliveries: VecDeque<Delivery> = tags.map(delivery).collect();
+        let open = deliveries.len() - settled.len();
+        Channel { deliveries, open, ..Channel::default() }
+    }
+
+    #[test]
+    fn no_settled_delivery_is_left_after_the_last_part() {
+        let mut budget = TurnBudget::new(0);
+        let mut channel = channel(1..=u64::from(budget.share()) + 1, &[u64::from(budget.share()) + 1]);
+        let (_, left) = channel.settle(u64::from(budget.share()), true, &mut budget).expect("it is there");
+        assert!(budget.is_spent(), "by the last one");
+        assert_eq!((left, channel.open, channel.deliveries.len()), (None, 0, 0));
+    }
+
+    #[test]
+    fn a_look_passes_over_a_settled_delivery_without_source() {
+        let (mut channel, mut looks) = (channel(1..=2, &[1, 2]), Looks::default());
+        channel.next_look.get_or_insert_default().sent(1, 0, 1, &mut looks);
+        assert_eq!(looks.pop_due(1), Some(1));
+        let found = channel.look(1, 1, 1 << 40, &mut looks, &mut TurnBudget::unlimited());
+        assert!(found.taken_back.is_empty() && found.late.is_empty());
     }
 }
