@@ -211,6 +211,13 @@ impl Channel {
         }
     }
 
+    /// The channel ends: no look at its deliveries is left.
+    pub(super) fn watch_no_more(&mut self, number: u16, looks: &mut Looks) {
+        if let Some(mut next_look) = self.next_look.take() {
+            next_look.forget(number, looks);
+        }
+    }
+
     /// Takes back deliveries that are unsettled for too long, as far as the turn allows: the rest in the next turn.
     pub(super) fn look(
         &mut self,

@@ -144,6 +144,13 @@ impl Unsettled {
         self.next_look.get_or_insert_default().sent(timeout, now, channel, looks);
     }
 
+    /// The session ends: no look at its deliveries is left.
+    pub(crate) fn watch_no_more(&mut self, channel: u16, looks: &mut Looks) {
+        if let Some(mut next_look) = self.next_look.take() {
+            next_look.forget(channel, looks);
+        }
+    }
+
     /// Takes back deliveries that are open for too long, as far as the turn allows: the rest in the next turn. `timeout_of` is the
     /// timeout of a link. Late ones are added to `late`.
     pub(crate) fn look(

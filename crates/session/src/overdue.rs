@@ -75,6 +75,12 @@ impl NextLook {
         self.not_after(0, number, looks);
     }
 
+    /// The channel or session with this number ends: nothing is left to look at.
+    pub fn forget(&mut self, number: u16, looks: &mut Looks) {
+        looks.0.remove(&(self.at, number));
+        self.at = Nanos::MAX;
+    }
+
     /// A look begins that was popped, or goes on. Returns where.
     pub fn begin(&mut self) -> u64 {
         self.at = Nanos::MAX;
@@ -173,6 +179,17 @@ mod tests {
         next.begin();
         next.end(None, 90_000_000, 1, &mut looks);
         assert_eq!(looks.next(), None, "nothing is left to look at");
+    }
+
+    #[test]
+    fn a_channel_that_ends_leaves_no_look() {
+        let mut looks = Looks::default();
+        for now in 0..10 {
+            let mut next = NextLook::default();
+            next.sent(1_000_000_000, now, 1, &mut looks);
+            next.forget(1, &mut looks);
+        }
+        assert_eq!(looks.next(), None);
     }
 
     #[test]

@@ -161,6 +161,26 @@ fn the_channel_ends_without_returning_messages_twice() {
 }
 
 #[test]
+fn channels_and_sessions_that_end_leave_no_look() {
+    let (mut stage, _) = stage(&FieldTable::new(), 1);
+    let link = stage.connect();
+    let without = stage.links[link].connection.next_deadline();
+    consume(&mut stage, link, b"tag", &timeout(1000));
+    assert_eq!(stage.links[link].connection.next_deadline(), Some(stage.now.monotonic + 500_000_000));
+    stage.links[link].client.close_channel(1);
+    stage.settle();
+    assert_eq!(stage.links[link].connection.next_deadline(), without);
+
+    let mut client = Client10::connect(&mut stage, "guest");
+    let without = client.connection.next_deadline();
+    receiver(&mut stage, &mut client, 0, Value::Uint(1000), 1);
+    assert_eq!(client.connection.next_deadline(), Some(stage.now.monotonic + 500_000_000));
+    client.client.end(CHANNEL, None);
+    client.run(&mut stage);
+    assert_eq!(client.connection.next_deadline(), without);
+}
+
+#[test]
 fn deliveries_of_a_rolled_back_transaction_time_out() {
     let (mut stage, _) = stage(&FieldTable::new(), 1);
     let link = stage.connect();
