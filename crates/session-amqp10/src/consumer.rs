@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leveret_amqp10::Serial;
-use leveret_queue::{ConsumerId, CreditState};
+use leveret_queue::{ConsumerId, CreditState, Unsent};
 
 use super::unsettled::{Delivered, Unsettled};
 use leveret_broker::consumer_timeout::ConsumerTimeout;
@@ -102,6 +102,14 @@ impl Consumer {
         if Serial(delivery_count).distance_from(self.delivery_count) > 0 {
             self.delivery_count = Serial(delivery_count);
         }
+    }
+
+    /// Notes that the last `count` messages that were taken aren't sent.
+    pub(crate) fn not_sent(&mut self, count: u32) -> Unsent {
+        let counted = self.delivery_count.0;
+        self.delivery_count = Serial(counted.wrapping_sub(count));
+        let CreditState { delivery_count, credit, .. } = self.state(0);
+        Unsent { counted, delivery_count, credit }
     }
 
     /// The state of its link after all messages that were taken.

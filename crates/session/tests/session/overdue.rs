@@ -1,11 +1,16 @@
 //! Deliveries that clients leave unsettled for longer than their consumer's timeout.
 
+use std::sync::{Arc, Mutex};
+
 use leveret_amqp10::performative::Attach;
 use leveret_amqp10::value::EncodedMap;
 use leveret_amqp10::{DeliveryState, Role, Serial, Source, Target, TargetArchetype, Value};
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
-use leveret_strict_client::amqp10::{Event as Event10, State};
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::time::Nanos;
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Link, Signal, Taken};
+use leveret_strict_client::amqp10::{Event as Event10, Mechanism, Options as Options10, SessionOptions, State};
 use leveret_strict_client::amqp091::{Consume, Event, Options, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
@@ -319,6 +324,89 @@ fn the_single_active_receiver_gives_way_when_it_is_overdue() {
     client.client.accept(CHANNEL, Serial(0), Serial(1));
     client.run(&mut stage);
     assert_eq!(wait(&stage, 0), "inactive");
+}
+
+/// A consumer that takes all that it is given as soon as it may, as a connection on another core can.
+struct Eager {
+    queue: QueueRef,
+    now: Nanos,
+    /// First and last number of each run that it took.
+    taken: Mutex<Vec<(u64, u64)>>,
+}
+
+impl Link for Eager {
+    fn signal(&self, signal: Signal) {
+        if let Signal::Scheduled(key) = signal {
+            let mut taken = Vec::new();
+            self.queue.take(ConsumerId(key), 10, 1000, self.now, &mut taken);
+            let run = |taken: &Taken| (taken.run().first, taken.run().last);
+            self.taken.lock().expect("no panic").extend(taken.iter().map(run));
+        }
+    }
+}
+
+#[test]
+fn the_successor_gets_what_was_taken_back_before_newer_messages() {
+    let (mut stage, _) = stage(&FieldTable::new().with("x-single-active-consumer", true), 3);
+    let mut client = Client10::connect(&mut stage, "guest");
+    receiver(&mut stage, &mut client, 0, Value::Uint(1000), 2);
+    let queue = stage.broker.registry.snapshot().queue("/", "q").expect("it is there").clone();
+    let id = ConsumerId(1_000_000);
+    let eager = Arc::new(Eager { queue: queue.clone(), now: stage.now.monotonic, taken: Mutex::default() });
+    let options = ConsumerOptions {
+        link: eager.clone(),
+        key: id.0,
+        tag: "eager".into(),
+        channel: "".into(),
+        automatic_ack: false,
+        flow: ConsumerFlow::Prefetch(0),
+        priority: 0,
+        exclusive: false,
+        mode: ConsumerMode::Move,
+        timeout_ms: None,
+        user: "guest".into(),
+        arguments: Default::default(),
+    };
+    queue.add_consumer(id, options, stage.now.monotonic).expect("it isn't exclusive");
+    pass(&mut stage, &mut client, 12);
+    assert_eq!(counts(&stage), (0, 3, 2));
+    let taken = eager.taken.lock().expect("no panic").clone();
+    assert!(taken.is_sorted(), "{taken:?}");
+}
+
+/// A client with a receiver whose window takes ten frames of the ten messages that wait for it, each of which needs four.
+fn narrow_receiver(stage: &mut Stage, publisher: usize) -> Client10 {
+    for _ in 0..10 {
+        stage.links[publisher].client.publish(1, b"", b"q", false, &[0, 0], &[b'x'; 3000]);
+    }
+    stage.settle();
+    let mechanism = Mechanism::Plain { user: "guest".into(), password: "secret".into() };
+    let options = Options10 { mechanism, max_frame_size: 1024, ..Options10::default() };
+    let mut client = Client10::dial(stage, options);
+    client.client.begin(CHANNEL, SessionOptions { incoming_window: 10, widen: false, ..SessionOptions::default() });
+    client.run(stage);
+    receiver(stage, &mut client, 0, Value::Uint(1000), 10);
+    client
+}
+
+#[test]
+fn messages_that_wait_for_the_window_are_taken_back_too() {
+    let (mut stage, publisher) = stage(&FieldTable::new(), 0);
+    let mut client = narrow_receiver(&mut stage, publisher);
+    assert_eq!((client.delivered(0), counts(&stage)), (2, (0, 10, 1)));
+    pass(&mut stage, &mut client, 12);
+    assert_eq!(counts(&stage), (10, 0, 1));
+    let others = released(&client);
+    // The window opens: the rest of one that was begun comes, and no other.
+    client.client.set_window(CHANNEL, 1000, false);
+    client.run(&mut stage);
+    let begun = client.delivered(0);
+    assert_eq!((others.last().map(|(_, last)| *last as usize + 1), counts(&stage)), (Some(begun), (10, 0, 1)));
+    // The receiver has credit for the others still, and no more.
+    client.client.accept(CHANNEL, Serial(0), Serial(begun as u32 - 1));
+    client.run(&mut stage);
+    assert_eq!(client.delivered(0), 10);
+    assert_eq!(counts(&stage), (begun as u64, 10 - begun as u64, 1));
 }
 
 #[test]
