@@ -16,6 +16,7 @@ use leveret_broker::queue_handle::{QueueKey, QueueRef};
 use leveret_broker::quota::Account;
 use leveret_broker::stats::{Stat, Stats};
 use leveret_broker::time::Nanos;
+use leveret_broker::told::overdue::OverdueLines;
 use leveret_broker::turn_budget::{CONSUMER, DELIVERY, TurnBudget};
 use leveret_session::confirms::Confirms;
 use leveret_session::overdue::{Age, Looks, NextLook};
@@ -159,6 +160,11 @@ impl Channel {
     /// The source with this index.
     pub(crate) fn source(&self, index: u32) -> &Source {
         self.sources.get(index)
+    }
+
+    /// The log lines about the source with this index.
+    pub(super) fn lines(&mut self, index: u32) -> &mut OverdueLines {
+        self.sources.lines(index)
     }
 
     /// Ends a consumer's source. The source is removed when none of its deliveries is left.

@@ -9,6 +9,7 @@ use super::unsettled::{Delivered, Unsettled};
 use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::time::Nanos;
+use leveret_broker::told::overdue::OverdueLines;
 use leveret_session::overdue::Looks;
 
 /// Whether a consumer is active in its queue, as its receiver was told.
@@ -69,6 +70,8 @@ pub(crate) struct Consumer {
     pub overdue: u64,
     /// The log has a warning about its deliveries before this one, as [`Unsettled`] counts them.
     pub warned_to: u64,
+    /// The log lines about them.
+    pub lines: OverdueLines,
     /// The queue was notified that the socket isn't keeping up.
     pub starved: bool,
     /// The queue is deleted with the link.

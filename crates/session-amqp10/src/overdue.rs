@@ -30,7 +30,7 @@ impl Connection {
             let budget = &mut self.client.budget;
             let taken_back = unsettled.look(timeout_of, now.monotonic, (channel, looks), &mut late, budget);
             session.unsettled = unsettled;
-            late.iter().for_each(|late| self.warn_of(&mut session, late));
+            late.iter().for_each(|late| self.warn_of(&mut session, late, now));
             for part in taken_back {
                 self.client.budget.spend(CONSUMER);
                 self.release_overdue(&mut session, part, now);
@@ -45,7 +45,7 @@ impl Connection {
         let has_drained = session.pending.has_drained(part.handle);
         let sent: u64 = part.runs.iter().map(Run::count).sum();
         let count: u32 = unbegun.iter().map(|taken| taken.count).sum();
-        self.log_overdue(session, part.handle, 0, Some(sent + u64::from(count)));
+        self.log_overdue(session, part.handle, 0, Some(sent + u64::from(count)), now);
         let Some(Link::Consumer(consumer)) = session.link(part.handle) else { return };
         consumer.overdue += sent;
         // The end of a drain, which its receiver will be told, has used up the credit for them.
@@ -99,30 +99,31 @@ impl Connection {
         }
     }
 
-    fn warn_of(&mut self, session: &mut Session, late: &Late) {
+    fn warn_of(&mut self, session: &mut Session, late: &Late, now: Now) {
         let Some(Link::Consumer(consumer)) = session.link(late.handle) else { return };
         let (sequence, last) = late.sequence;
         if sequence >= consumer.warned_to {
             consumer.warned_to = last + 1;
-            self.log_overdue(session, late.handle, late.age, None);
+            self.log_overdue(session, late.handle, late.age, None, now);
         }
     }
 
     /// Logs that a delivery of a link is late, or that `taken_back` ones were.
-    fn log_overdue(&self, session: &Session, handle: u32, age: Nanos, taken_back: Option<u64>) {
-        let Some(Link::Consumer(consumer)) = session.look(handle) else { return };
+    fn log_overdue(&self, session: &mut Session, handle: u32, age: Nanos, taken_back: Option<u64>, now: Now) {
+        let channel = session.channel;
+        let Some(Link::Consumer(consumer)) = session.link(handle) else { return };
         let Some(timeout) = consumer.timeout else { return };
         let overdue = Overdue {
             consumer: Some(&consumer.name),
             queue: consumer.queue.info(),
-            channel: session.channel,
+            channel,
             age,
             timeout,
             node_ms: self.client.broker.consumer_timeout_ms(),
         };
         match taken_back {
-            None => overdue.warn(self.told()),
-            Some(count) => overdue.timed_out(count, self.told()),
+            None => overdue.warn(self.told(), &mut consumer.lines, now.monotonic),
+            Some(count) => overdue.timed_out(count, self.told(), &mut consumer.lines, now.monotonic),
         }
     }
 }

@@ -37,6 +37,8 @@ impl Looks {
 #[derive(Debug)]
 pub struct NextLook {
     at: Nanos,
+    /// No look is before this time.
+    earliest: Nanos,
     /// No delivery has a shorter timeout.
     shortest: Nanos,
     /// Where a look that takes several turns goes on.
@@ -47,7 +49,7 @@ pub struct NextLook {
 
 impl Default for NextLook {
     fn default() -> Self {
-        Self { at: Nanos::MAX, shortest: Nanos::MAX, from: 0, found: Nanos::MAX }
+        Self { at: Nanos::MAX, earliest: 0, shortest: Nanos::MAX, from: 0, found: Nanos::MAX }
     }
 }
 
@@ -62,6 +64,7 @@ impl NextLook {
     }
 
     fn not_after(&mut self, at: Nanos, number: u16, looks: &mut Looks) {
+        let at = at.max(self.earliest);
         if at < self.at && at < NEVER {
             looks.0.remove(&(self.at, number));
             looks.0.insert((at, number));
@@ -108,9 +111,10 @@ impl NextLook {
         if from.is_some() {
             return self.not_after(now, number, looks);
         }
+        self.earliest = now + LOOKS_APART;
         match std::mem::replace(&mut self.found, Nanos::MAX) {
             Nanos::MAX => self.shortest = Nanos::MAX,
-            found => self.not_after(found.max(now + LOOKS_APART), number, looks),
+            found => self.not_after(found, number, looks),
         }
     }
 }
@@ -179,6 +183,20 @@ mod tests {
         next.begin();
         next.end(None, 90_000_000, 1, &mut looks);
         assert_eq!(looks.next(), None, "nothing is left to look at");
+    }
+
+    #[test]
+    fn looks_are_apart_however_short_the_timeout_is() {
+        let (mut looks, mut next) = (Looks::default(), NextLook::default());
+        next.sent(0, 7, 1, &mut looks);
+        for now in [7, 7 + LOOKS_APART, 7 + 2 * LOOKS_APART] {
+            assert_eq!(looks.pop_due(now), Some(1));
+            next.begin();
+            next.end(None, now, 1, &mut looks);
+            next.sent(0, now, 1, &mut looks);
+            next.look_soon(1, &mut looks);
+            assert_eq!(looks.next(), Some(now + LOOKS_APART));
+        }
     }
 
     #[test]
