@@ -217,6 +217,13 @@ impl Channel {
         }
     }
 
+    /// A look that was popped has to wait.
+    pub(super) fn watch_later(&mut self, number: u16, now: Nanos, looks: &mut Looks) {
+        if let Some(next_look) = &mut self.next_look {
+            next_look.put_off(now, number, looks);
+        }
+    }
+
     /// The channel ends: no look at its deliveries is left.
     pub(super) fn watch_no_more(&mut self, number: u16, looks: &mut Looks) {
         if let Some(mut next_look) = self.next_look.take() {

@@ -16,8 +16,13 @@ impl Session {
     /// Takes back deliveries of a channel that are unacknowledged for too long.
     pub(crate) fn take_back(&mut self, number: u16, now: Now) {
         let node_ms = self.client.broker.consumer_timeout_ms();
+        // Its client has settled some already, which is only not done yet.
+        let is_settling = self.is_settling(number);
         let (looks, budget) = (&mut self.client.looks, &mut self.client.budget);
         let Some(channel) = self.channels.get_mut(&number).filter(|channel| !channel.closing) else { return };
+        if is_settling {
+            return channel.watch_later(number, now.monotonic, looks);
+        }
         let found = channel.look(number, node_ms, now.monotonic, looks, budget);
         for (source, age) in found.late {
             self.log_overdue(number, source, age, None, now);

@@ -118,6 +118,16 @@ impl Session {
         }
     }
 
+    /// Whether deliveries of a channel are being settled, or its transaction is being committed.
+    pub(super) fn is_settling(&self, number: u16) -> bool {
+        let is_its = |unfinished: &Unfinished| match unfinished {
+            Unfinished::Settling(settling) => settling.channel == number,
+            Unfinished::Commit(committing) => committing.channel == number,
+            _ => false,
+        };
+        self.unfinished.iter().any(is_its)
+    }
+
     /// Finishes a channel's settlements at once, since the channel ends.
     fn finish_settling(&mut self, number: u16, now: Now) {
         let is_its = |other: &Unfinished| matches!(other, Unfinished::Settling(other) if other.channel == number);

@@ -10,6 +10,8 @@ use leveret_broker::time::Nanos;
 
 /// Shortest time between two looks at the same channel or session: clients may ask for any timeout.
 const LOOKS_APART: Nanos = 5_000_000;
+/// Time after which a look is tried again that wasn't possible.
+const PUT_OFF: Nanos = 100_000_000;
 /// No look is that late, about 290 years: some set the longest timeout in order to have none.
 const NEVER: Nanos = Nanos::MAX / 2;
 
@@ -88,6 +90,12 @@ impl NextLook {
     pub fn begin(&mut self) -> u64 {
         self.at = Nanos::MAX;
         self.from
+    }
+
+    /// A look that was popped has to wait.
+    pub fn put_off(&mut self, now: Nanos, number: u16, looks: &mut Looks) {
+        self.at = Nanos::MAX;
+        self.not_after(now + PUT_OFF, number, looks);
     }
 
     /// A delivery needs a look at this time.
@@ -197,6 +205,20 @@ mod tests {
             next.look_soon(1, &mut looks);
             assert_eq!(looks.next(), Some(now + LOOKS_APART));
         }
+    }
+
+    #[test]
+    fn a_look_that_is_put_off_goes_on_where_it_was() {
+        let (mut looks, mut next) = (Looks::default(), NextLook::default());
+        next.sent(100, 0, 1, &mut looks);
+        assert_eq!(looks.pop_due(50), Some(1));
+        next.begin();
+        next.end(Some(7), 50, 1, &mut looks);
+        assert_eq!(looks.pop_due(50), Some(1));
+        next.put_off(50, 1, &mut looks);
+        assert_eq!(looks.pop_due(49 + PUT_OFF), None);
+        assert_eq!(looks.pop_due(50 + PUT_OFF), Some(1));
+        assert_eq!(next.begin(), 7);
     }
 
     #[test]

@@ -202,6 +202,38 @@ fn deliveries_of_a_rolled_back_transaction_time_out() {
 }
 
 #[test]
+fn deliveries_time_out_while_a_commit_waits_for_the_log() {
+    let (mut stage, _) = stage_with(Settings { turn_work_max: 100, ..Settings::default() }, &FieldTable::new(), 2);
+    let (fillers, link) = (stage.fillers(), stage.connect());
+    let client = &mut stage.links[link].client;
+    client.tx_select(1);
+    client.open_channel(2);
+    for at in 0..100 {
+        let (name, flags) = (format!("q-{at}"), QueueDeclare { durable: true, ..QueueDeclare::default() });
+        client.declare_queue(1, name.as_bytes(), flags, &FieldTable::new());
+        client.publish(1, b"", name.as_bytes(), false, &[0x10, 0, 2], b"m");
+    }
+    client.qos(2, 1, false);
+    client.consume(2, b"q", b"tag", Consume::default(), &timeout(1000));
+    stage.settle();
+    assert_eq!(counts(&stage), (1, 1, 1));
+    // Its targets are checked in several turns, and meanwhile others use up the room.
+    stage.links[link].client.tx_commit(1);
+    stage.links[link].step(stage.now);
+    stage.fill_log(fillers);
+    for _ in 0..20 {
+        stage.now.monotonic += 100_000_000;
+        stage.links[link].step(stage.now);
+    }
+    assert!(
+        stage.links[link].connection.is_ending() && !stage.links[link].connection.wants_turn(),
+        "it waits for room"
+    );
+    assert_eq!(counts(&stage), (2, 0, 0));
+    assert_eq!(got(&mut stage, link).1, ["tag"]);
+}
+
+#[test]
 fn the_timeout_of_the_node_may_change_while_consumers_wait() {
     let (mut stage, _) =
         stage_with(Settings { consumer_timeout_ms: 4000, ..Settings::default() }, &FieldTable::new(), 1);
