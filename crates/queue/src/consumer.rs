@@ -102,6 +102,18 @@ pub struct CreditState {
     pub available: u32,
 }
 
+/// A link's credit without messages that it took and didn't send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unsent {
+    /// The link's delivery-count with these messages, a serial number. If the queue's is another one, a drain that the link
+    /// doesn't know yet has used up its credit, and nothing changes.
+    pub counted: u32,
+    /// The link's delivery-count without them.
+    pub delivery_count: u32,
+    /// The credit that its receiver has granted from there on.
+    pub credit: u32,
+}
+
 /// Counts by powers of two of microseconds between publish and hand-out.
 pub type LatencyBuckets = [u64; 24];
 
@@ -212,6 +224,13 @@ impl Consumer {
             Ok(sent) => link_credit.saturating_sub(sent),
             Err(_) => link_credit.saturating_add(ahead.unsigned_abs()),
         };
+    }
+
+    /// Messages that it took weren't sent.
+    pub(crate) fn not_sent(&mut self, unsent: Unsent) {
+        if self.options.flow.is_credit() && self.delivery_count == unsent.counted {
+            (self.delivery_count, self.link_credit) = (unsent.delivery_count, unsent.credit);
+        }
     }
 
     /// Uses up the remaining credit without messages.

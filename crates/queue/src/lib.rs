@@ -61,7 +61,7 @@ pub use answers::{
 pub use attempts::{AttemptCounts, AttemptRun, Attempts};
 pub use beginning::{Recovered, Surroundings};
 pub use blocked_letters::Dying;
-pub use consumer::{ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Flow, LatencyBuckets};
+pub use consumer::{ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Flow, LatencyBuckets, Unsent};
 pub use consumer_id::ConsumerId;
 pub use contents::MemoryBudget;
 pub use counts::{Count, QueueCounts, QueueRates};

@@ -16,7 +16,7 @@ use crate::answers::{
 };
 use crate::attempts::AttemptRun;
 use crate::beginning::{Recovered, Surroundings};
-use crate::consumer::{ConsumerOptions, CreditState, Flow};
+use crate::consumer::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::{DeadRun, DeadTurn};
@@ -194,6 +194,19 @@ impl Queue {
     /// Puts messages back into their places, flagged redelivered. `failed` counts this delivery of them as failed.
     pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
         pass!(self, queue => queue.requeue(id, runs, failed, now, effects));
+    }
+
+    /// Takes messages back from a consumer, which gets nothing more until [`Flow::Overdue`] says that it has settled them: they are
+    /// requeued as by [`Queue::requeue`], and not counted as failed. With `unsent`, the last of them weren't sent on its link.
+    pub fn take_back(
+        &mut self,
+        id: ConsumerId,
+        runs: &[Run],
+        unsent: Option<Unsent>,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        pass!(self, queue => queue.take_back(id, runs, unsent, now, effects));
     }
 
     /// Adds annotations to messages that a consumer holds, if this type of queue does that. They are part of the messages from their

@@ -16,6 +16,7 @@ use leveret_broker::queue_handle::{QueueKey, QueueRef};
 use leveret_broker::quota::Account;
 use leveret_broker::stats::{Stat, Stats};
 use leveret_broker::time::Nanos;
+use leveret_broker::told::overdue::OverdueLines;
 use leveret_broker::turn_budget::{CONSUMER, DELIVERY, TurnBudget};
 use leveret_session::confirms::Confirms;
 use leveret_session::overdue::{Age, Looks, NextLook};
@@ -161,6 +162,11 @@ impl Channel {
         self.sources.get(index)
     }
 
+    /// The log lines about the source with this index.
+    pub(super) fn lines(&mut self, index: u32) -> &mut OverdueLines {
+        self.sources.lines(index)
+    }
+
     /// Ends a consumer's source. The source is removed when none of its deliveries is left.
     pub(super) fn end_source(&mut self, index: u32) {
         self.sources.end(index, self.open + self.in_transaction > 0);
@@ -211,6 +217,20 @@ impl Channel {
         }
     }
 
+    /// A look that was popped has to wait.
+    pub(super) fn watch_later(&mut self, number: u16, now: Nanos, looks: &mut Looks) {
+        if let Some(next_look) = &mut self.next_look {
+            next_look.put_off(now, number, looks);
+        }
+    }
+
+    /// The channel ends: no look at its deliveries is left.
+    pub(super) fn watch_no_more(&mut self, number: u16, looks: &mut Looks) {
+        if let Some(mut next_look) = self.next_look.take() {
+            next_look.forget(number, looks);
+        }
+    }
+
     /// Takes back deliveries that are unsettled for too long, as far as the turn allows: the rest in the next turn.
     pub(super) fn look(
         &mut self,
@@ -234,9 +254,11 @@ impl Channel {
             if next_look.are_young(sent, now) {
                 break;
             }
-            let Some(timeout) = self.sources.get(delivery.source).timeout.filter(|_| delivery.is_held()) else {
+            // The source of one that was settled may be gone.
+            if !delivery.is_held() {
                 continue;
-            };
+            }
+            let Some(timeout) = self.sources.get(delivery.source).timeout else { continue };
             match Age::of(sent, timeout.nanos(node_ms), now) {
                 Age::Young(half) => next_look.want(half),
                 Age::Half(end) => {
@@ -307,6 +329,8 @@ impl Channel {
                 break;
             }
         }
+        // Settled ones aren't left at the front, whose source may end: none of them is unsettled any more.
+        while self.deliveries.pop_front_if(|first| first.settled).is_some() {}
         let is_done = self.deliveries.front().is_none_or(|first| first.tag > up_to);
         (out.settled, is_done)
     }
@@ -442,5 +466,45 @@ impl ByQueue {
     pub(super) fn take(&mut self) -> Vec<OfQueue> {
         self.places.clear();
         std::mem::take(&mut self.queues)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A channel with deliveries of these tags, of which those in `settled` were settled, from a source that is gone.
+    fn channel(tags: std::ops::RangeInclusive<u64>, settled: &[u64]) -> Channel {
+        let delivery = |tag| Delivery {
+            tag,
+            number: tag,
+            bytes: 1,
+            source: 0,
+            sent: 0,
+            durable: true,
+            settled: settled.contains(&tag),
+            taken_back: false,
+        };
+        let deliveries: VecDeque<Delivery> = tags.map(delivery).collect();
+        let open = deliveries.len() - settled.len();
+        Channel { deliveries, open, ..Channel::default() }
+    }
+
+    #[test]
+    fn no_settled_delivery_is_left_after_the_last_part() {
+        let mut budget = TurnBudget::new(0);
+        let mut channel = channel(1..=u64::from(budget.share()) + 1, &[u64::from(budget.share()) + 1]);
+        let (_, left) = channel.settle(u64::from(budget.share()), true, &mut budget).expect("it is there");
+        assert!(budget.is_spent(), "by the last one");
+        assert_eq!((left, channel.open, channel.deliveries.len()), (None, 0, 0));
+    }
+
+    #[test]
+    fn a_look_passes_over_a_settled_delivery_without_source() {
+        let (mut channel, mut looks) = (channel(1..=2, &[1, 2]), Looks::default());
+        channel.next_look.get_or_insert_default().sent(1, 0, 1, &mut looks);
+        assert_eq!(looks.pop_due(1), Some(1));
+        let found = channel.look(1, 1, 1 << 40, &mut looks, &mut TurnBudget::unlimited());
+        assert!(found.taken_back.is_empty() && found.late.is_empty());
     }
 }

@@ -16,11 +16,16 @@ impl Session {
     /// Takes back deliveries of a channel that are unacknowledged for too long.
     pub(crate) fn take_back(&mut self, number: u16, now: Now) {
         let node_ms = self.client.broker.consumer_timeout_ms();
+        // Its client has settled some already, which is only not done yet.
+        let is_settling = self.is_settling(number);
         let (looks, budget) = (&mut self.client.looks, &mut self.client.budget);
         let Some(channel) = self.channels.get_mut(&number).filter(|channel| !channel.closing) else { return };
+        if is_settling {
+            return channel.watch_later(number, now.monotonic, looks);
+        }
         let found = channel.look(number, node_ms, now.monotonic, looks, budget);
         for (source, age) in found.late {
-            self.log_overdue(number, source, age, None);
+            self.log_overdue(number, source, age, None, now);
         }
         if !found.taken_back.is_empty() {
             self.end_overdue(number, found.taken_back, now);
@@ -34,7 +39,7 @@ impl Session {
         let mut timeout_ms = 0;
         for Settled { source, runs } in taken_back {
             self.client.budget.spend(CONSUMER);
-            self.log_overdue(number, source, 0, Some(runs.iter().map(Run::count).sum()));
+            self.log_overdue(number, source, 0, Some(runs.iter().map(Run::count).sum()), now);
             let Some(channel) = self.channels.get_mut(&number) else { return };
             let of = channel.source(source).clone();
             by_queue.add(&of, runs);
@@ -60,9 +65,10 @@ impl Session {
     }
 
     /// Logs that a delivery of a source is late, or that `taken_back` ones were.
-    fn log_overdue(&self, number: u16, source: u32, age: Nanos, taken_back: Option<u64>) {
+    fn log_overdue(&mut self, number: u16, index: u32, age: Nanos, taken_back: Option<u64>, now: Now) {
+        let Some(mut lines) = self.channels.get_mut(&number).map(|channel| *channel.lines(index)) else { return };
         let Some(channel) = self.channels.get(&number) else { return };
-        let source = channel.source(source);
+        let source = channel.source(index);
         let Some(timeout) = source.timeout else { return };
         let tag: Option<Arc<[u8]>> = source.consumer.and_then(|id| Some(self.consumers.get(&id.0)?.tag.clone()));
         let tag = tag.as_deref().map(String::from_utf8_lossy);
@@ -75,8 +81,11 @@ impl Session {
             node_ms: self.client.broker.consumer_timeout_ms(),
         };
         match taken_back {
-            None => overdue.warn(self.told()),
-            Some(count) => overdue.timed_out(count, self.told()),
+            None => overdue.warn(self.told(), &mut lines, now.monotonic),
+            Some(count) => overdue.timed_out(count, self.told(), &mut lines, now.monotonic),
+        }
+        if let Some(channel) = self.channels.get_mut(&number) {
+            *channel.lines(index) = lines;
         }
     }
 }

@@ -256,6 +256,10 @@ impl Steps for Session {
         !self.unfinished.is_empty()
     }
 
+    fn is_leaving(&self) -> bool {
+        self.unfinished.iter().any(|unfinished| matches!(unfinished, Unfinished::Connection(_)))
+    }
+
     fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Refused | Phase::Finished)
     }

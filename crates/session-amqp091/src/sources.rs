@@ -5,9 +5,13 @@ use rustc_hash::FxHashMap;
 
 use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::queue_handle::{QueueKey, QueueRef};
+use leveret_broker::told::overdue::OverdueLines;
 
 /// Below this number of entries, unused ones aren't looked for: it wouldn't pay.
 const SWEEP_MIN: usize = 64;
+
+/// The reason why a source is there that is asked for.
+const STAYS: &str = "a source stays as long as its deliveries and its consumer";
 
 /// A consumer, or a queue asked by `basic.get`.
 #[derive(Clone)]
@@ -37,13 +41,20 @@ struct Entry {
     ended: bool,
     /// The log has a warning about its deliveries up to this tag.
     warned_to: u64,
+    lines: OverdueLines,
 }
 
 impl Sources {
     /// The source with this index, which a delivery or a consumer has.
     pub(super) fn get(&self, index: u32) -> &Source {
         let entry = self.entries[index as usize].as_ref();
-        &entry.expect("a source stays as long as its deliveries and its consumer").source
+        &entry.expect(STAYS).source
+    }
+
+    /// The log lines about that source.
+    pub(super) fn lines(&mut self, index: u32) -> &mut OverdueLines {
+        let entry = self.entries[index as usize].as_mut();
+        &mut entry.expect(STAYS).lines
     }
 
     /// Whether the log needs a warning about a delivery that is late; it then counts for all deliveries up to `last`.
@@ -74,7 +85,7 @@ impl Sources {
     }
 
     fn add(&mut self, source: Source, ended: bool) -> u32 {
-        let entry = Some(Entry { source, ended, warned_to: 0 });
+        let entry = Some(Entry { source, ended, warned_to: 0, lines: OverdueLines::default() });
         match self.free.pop() {
             Some(index) => {
                 self.entries[index as usize] = entry;

@@ -46,7 +46,7 @@ impl UnroutedMessage {
 
 /// A commit that is carried out in parts.
 pub(crate) struct Committing {
-    channel: u16,
+    pub(super) channel: u16,
     commit: Commit,
     /// No target of its messages has stopped.
     is_checked: bool,

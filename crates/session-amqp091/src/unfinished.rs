@@ -118,6 +118,16 @@ impl Session {
         }
     }
 
+    /// Whether deliveries of a channel are being settled, or its transaction is being committed.
+    pub(super) fn is_settling(&self, number: u16) -> bool {
+        let is_its = |unfinished: &Unfinished| match unfinished {
+            Unfinished::Settling(settling) => settling.channel == number,
+            Unfinished::Commit(committing) => committing.channel == number,
+            _ => false,
+        };
+        self.unfinished.iter().any(is_its)
+    }
+
     /// Finishes a channel's settlements at once, since the channel ends.
     fn finish_settling(&mut self, number: u16, now: Now) {
         let is_its = |other: &Unfinished| matches!(other, Unfinished::Settling(other) if other.channel == number);
@@ -144,11 +154,12 @@ impl Session {
     pub(super) fn begin_end_of_channel(&mut self, number: u16, answer: Option<Answer>, now: Now) {
         self.finish_settling(number, now);
         let Some(channel) = self.channels.remove(&number) else { return };
-        let ending = self.ending_channel(channel, answer);
+        let ending = self.ending_channel(number, channel, answer);
         self.begin_work(Unfinished::Channel(ending), now);
     }
 
-    fn ending_channel(&mut self, mut channel: Box<Channel>, answer: Option<Answer>) -> EndingChannel {
+    fn ending_channel(&mut self, number: u16, mut channel: Box<Channel>, answer: Option<Answer>) -> EndingChannel {
+        channel.watch_no_more(number, &mut self.client.looks);
         self.tx_end(&mut channel);
         if let Some(reply) = channel.reply.take() {
             self.forget_reply_consumer(&reply);
@@ -217,7 +228,7 @@ impl Session {
         while !self.client.budget.is_spent() {
             let next = left.channel.take().or_else(|| {
                 self.client.budget.spend(CONSUMER);
-                left.channels.next().map(|(_, channel)| self.ending_channel(channel, None))
+                left.channels.next().map(|(number, channel)| self.ending_channel(number, channel, None))
             });
             let Some(mut channel) = next else { break };
             let is_done = self.end_channel_part(&mut channel, now);

@@ -286,6 +286,7 @@ impl Connection {
             own_timeout_ms,
             overdue: 0,
             warned_to: 0,
+            lines: Default::default(),
             starved: false,
             dynamic: source.dynamic,
         };

@@ -322,6 +322,11 @@ impl Connection {
         Ok(())
     }
 
+    /// Whether consumers may take messages.
+    fn delivers(&self) -> bool {
+        self.phase == Phase::Running && !self.is_ending()
+    }
+
     /// The permit for an action of this connection's user in its vhost.
     pub(crate) fn authorize(&self, action: Action<'_>) -> core::result::Result<Permit, Refused> {
         self.client.authorize(action)
@@ -350,6 +355,10 @@ impl Steps for Connection {
         is_leaving || !self.fan_outs.is_empty() || self.transactions.is_committing()
     }
 
+    fn is_leaving(&self) -> bool {
+        self.leaving.is_under_way()
+    }
+
     fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Finished | Phase::Refused)
     }
@@ -369,7 +378,7 @@ impl Steps for Connection {
             matches!(self.held, InputHold::Asked { channel, handle } if !self.questions.hold(channel, handle));
         self.held == InputHold::NextTurn
             || is_asked_in_vain
-            || (self.phase == Phase::Running && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
+            || (self.delivers() && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
             || (self.unfinished && self.client.output.len() < TURN_BYTES_MAX)
             || (!self.client.starved.is_empty() && self.client.output.is_empty())
     }
@@ -471,7 +480,7 @@ impl Steps for Connection {
     }
 
     fn deliver(&mut self, now: Now) {
-        if self.phase == Phase::Running && !self.is_ending() {
+        if self.delivers() {
             self.wake_more(now);
             self.serve_consumers(now);
         }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use leveret_amqp10::Serial;
-use leveret_queue::{ConsumerId, CreditState};
+use leveret_queue::{ConsumerId, CreditState, Unsent};
 
 use super::unsettled::{Delivered, Unsettled};
 use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::time::Nanos;
+use leveret_broker::told::overdue::OverdueLines;
 use leveret_session::overdue::Looks;
 
 /// Whether a consumer is active in its queue, as its receiver was told.
@@ -69,6 +70,8 @@ pub(crate) struct Consumer {
     pub overdue: u64,
     /// The log has a warning about its deliveries before this one, as [`Unsettled`] counts them.
     pub warned_to: u64,
+    /// The log lines about them.
+    pub lines: OverdueLines,
     /// The queue was notified that the socket isn't keeping up.
     pub starved: bool,
     /// The queue is deleted with the link.
@@ -102,6 +105,14 @@ impl Consumer {
         if Serial(delivery_count).distance_from(self.delivery_count) > 0 {
             self.delivery_count = Serial(delivery_count);
         }
+    }
+
+    /// Notes that the last `count` messages that were taken aren't sent.
+    pub(crate) fn not_sent(&mut self, count: u32) -> Unsent {
+        let counted = self.delivery_count.0;
+        self.delivery_count = Serial(counted.wrapping_sub(count));
+        let CreditState { delivery_count, credit, .. } = self.state(0);
+        Unsent { counted, delivery_count, credit }
     }
 
     /// The state of its link after all messages that were taken.

@@ -368,6 +368,15 @@ impl Connection {
         }
     }
 
+    /// Messages that waited were taken back: the session's other consumers may have room in this turn or the next.
+    pub(super) fn wake_later(&mut self, session: &Session) {
+        let left = session.parked.len();
+        let (channel, has_room) = (session.channel, session.pending.is_empty() && session.window.room() > 0);
+        if left > 0 && has_room && !self.waking.iter().any(|waking| waking.channel == channel) {
+            self.waking.push(Waking { channel, next: WOKEN_FIRST, left });
+        }
+    }
+
     /// Continues to wake consumers of sessions where some are left.
     pub(super) fn wake_more(&mut self, now: Now) {
         for waking in std::mem::take(&mut self.waking) {

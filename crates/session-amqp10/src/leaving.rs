@@ -40,6 +40,7 @@ impl Connection {
         if !std::mem::replace(&mut session.leaving, true) {
             self.flush_settlements(now);
             session.parked.clear();
+            session.unsettled.watch_no_more(session.channel, &mut self.client.looks);
         }
         let has_left = self.leave_session_part(session, now);
         // No frame may follow on its channel after `end`, and the channel may get another session. The end of a

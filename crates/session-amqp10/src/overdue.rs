@@ -2,7 +2,7 @@
 //! `released`. Its link gets nothing more until it has settled them.
 
 use leveret_amqp10::{DeliveryState, Performative, Role, Serial, encode_performative, performative::Disposition};
-use leveret_queue::Run;
+use leveret_queue::{Run, Taken};
 
 use super::connection::Connection;
 use super::disposition::Asked;
@@ -30,7 +30,7 @@ impl Connection {
             let budget = &mut self.client.budget;
             let taken_back = unsettled.look(timeout_of, now.monotonic, (channel, looks), &mut late, budget);
             session.unsettled = unsettled;
-            late.iter().for_each(|late| self.warn_of(&mut session, late));
+            late.iter().for_each(|late| self.warn_of(&mut session, late, now));
             for part in taken_back {
                 self.client.budget.spend(CONSUMER);
                 self.release_overdue(&mut session, part, now);
@@ -41,17 +41,27 @@ impl Connection {
 
     /// Returns messages to the queue of a link, and tells its receiver.
     fn release_overdue(&mut self, session: &mut Session, part: Settled, now: Now) {
-        let count = part.runs.iter().map(Run::count).sum();
-        self.log_overdue(session, part.handle, 0, Some(count));
+        let unbegun = session.pending.take_unbegun(part.handle);
+        let has_drained = session.pending.has_drained(part.handle);
+        let sent: u64 = part.runs.iter().map(Run::count).sum();
+        let count: u32 = unbegun.iter().map(|taken| taken.count).sum();
+        self.log_overdue(session, part.handle, 0, Some(sent + u64::from(count)), now);
         let Some(Link::Consumer(consumer)) = session.link(part.handle) else { return };
-        consumer.overdue += count;
-        // First, so that the link isn't given the same messages again.
-        consumer.queue.set_overdue(consumer.id, true, now.monotonic);
+        consumer.overdue += sent;
+        // The end of a drain, which its receiver will be told, has used up the credit for them.
+        let unsent = (count > 0 && !has_drained).then(|| consumer.not_sent(count));
+        let mut runs = part.runs;
+        runs.extend(unbegun.iter().map(Taken::run));
         // As in RabbitMQ, a timeout doesn't count as a failed delivery.
-        consumer.queue.requeue(Some(consumer.id), &part.runs, false, now.monotonic);
+        consumer.queue.take_back(consumer.id, &runs, unsent, now.monotonic);
+        if unsent.is_some() {
+            let state = consumer.state(0);
+            session.pending.correct_states(part.handle, state);
+        }
         for (first, last) in part.ids {
             self.send_released(session.channel, first, last);
         }
+        self.wake_later(session);
     }
 
     /// The outcome of deliveries that the receiver has to settle.
@@ -81,7 +91,7 @@ impl Connection {
         let count: u64 = ids.iter().map(|(first, last)| u64::from(last.since(*first)) + 1).sum();
         consumer.overdue = consumer.overdue.saturating_sub(count);
         if consumer.overdue == 0 {
-            consumer.queue.set_overdue(consumer.id, false, now.monotonic);
+            consumer.queue.no_longer_overdue(consumer.id, now.monotonic);
         }
         if asks {
             let asked = Asked { channel: session.channel, handle, ids, state: DeliveryState::Released };
@@ -89,30 +99,31 @@ impl Connection {
         }
     }
 
-    fn warn_of(&mut self, session: &mut Session, late: &Late) {
+    fn warn_of(&mut self, session: &mut Session, late: &Late, now: Now) {
         let Some(Link::Consumer(consumer)) = session.link(late.handle) else { return };
         let (sequence, last) = late.sequence;
         if sequence >= consumer.warned_to {
             consumer.warned_to = last + 1;
-            self.log_overdue(session, late.handle, late.age, None);
+            self.log_overdue(session, late.handle, late.age, None, now);
         }
     }
 
     /// Logs that a delivery of a link is late, or that `taken_back` ones were.
-    fn log_overdue(&self, session: &Session, handle: u32, age: Nanos, taken_back: Option<u64>) {
-        let Some(Link::Consumer(consumer)) = session.look(handle) else { return };
+    fn log_overdue(&self, session: &mut Session, handle: u32, age: Nanos, taken_back: Option<u64>, now: Now) {
+        let channel = session.channel;
+        let Some(Link::Consumer(consumer)) = session.link(handle) else { return };
         let Some(timeout) = consumer.timeout else { return };
         let overdue = Overdue {
             consumer: Some(&consumer.name),
             queue: consumer.queue.info(),
-            channel: session.channel,
+            channel,
             age,
             timeout,
             node_ms: self.client.broker.consumer_timeout_ms(),
         };
         match taken_back {
-            None => overdue.warn(self.told()),
-            Some(count) => overdue.timed_out(count, self.told()),
+            None => overdue.warn(self.told(), &mut consumer.lines, now.monotonic),
+            Some(count) => overdue.timed_out(count, self.told(), &mut consumer.lines, now.monotonic),
         }
     }
 }

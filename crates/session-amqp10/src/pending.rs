@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use leveret_amqp10::Serial;
-use leveret_queue::Taken;
+use leveret_queue::{CreditState, Taken};
 
 use super::flow::LinkState;
 use leveret_broker::bodies::{BodyReader, Pieces};
@@ -164,6 +164,38 @@ impl PendingQueue {
 
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
+    }
+
+    /// Takes out the messages of one link of which nothing was begun.
+    pub(crate) fn take_unbegun(&mut self, handle: u32) -> Vec<Taken> {
+        let mut unbegun = Vec::new();
+        for pending in std::mem::take(&mut self.queue) {
+            match pending {
+                Pending::Run { handle: of, taken } | Pending::Large { handle: of, taken, .. } if of == handle => {
+                    unbegun.push(taken);
+                }
+                other => self.queue.push_back(other),
+            }
+        }
+        unbegun
+    }
+
+    /// Whether the end of a drain waits for one link.
+    pub(crate) fn has_drained(&self, handle: u32) -> bool {
+        self.queue
+            .iter()
+            .any(|pending| matches!(pending, Pending::State(state) if state.handle == handle && state.drain))
+    }
+
+    /// Corrects the states of one link that wait.
+    pub(crate) fn correct_states(&mut self, handle: u32, now: CreditState) {
+        for pending in &mut self.queue {
+            if let Pending::State(state) = pending
+                && state.handle == handle
+            {
+                (state.delivery_count, state.link_credit) = (now.delivery_count, now.credit);
+            }
+        }
     }
 
     /// Takes out the entries of one link.

@@ -113,9 +113,9 @@ pub(crate) struct Unsettled {
     /// The last delivery-id, counted on beyond 2^32: its lower half is the id.
     sequence: u64,
     /// Number of open entries.
-    open: usize,
+    open: u32,
     /// The number of them that the account counts already.
-    reported: u64,
+    reported: u32,
     next_look: Option<Box<NextLook>>,
 }
 
@@ -128,7 +128,7 @@ impl Default for Unsettled {
 impl Unsettled {
     /// Number of open deliveries.
     pub(crate) fn len(&self) -> usize {
-        self.open
+        self.open as usize
     }
 
     /// Notes a delivery that is sent now; `id` comes after all known ones.
@@ -142,6 +142,13 @@ impl Unsettled {
     #[inline]
     pub(crate) fn watch(&mut self, timeout: Nanos, now: Nanos, channel: u16, looks: &mut Looks) {
         self.next_look.get_or_insert_default().sent(timeout, now, channel, looks);
+    }
+
+    /// The session ends: no look at its deliveries is left.
+    pub(crate) fn watch_no_more(&mut self, channel: u16, looks: &mut Looks) {
+        if let Some(mut next_look) = self.next_look.take() {
+            next_look.forget(channel, looks);
+        }
     }
 
     /// Takes back deliveries that are open for too long, as far as the turn allows: the rest in the next turn. `timeout_of` is the
@@ -198,14 +205,15 @@ impl Unsettled {
 
     /// Number of further deliveries that may be open, out of `max` and from `next` on.
     pub(crate) fn room(&self, next: Serial, max: u32) -> u32 {
-        let left = (max as usize).saturating_sub(self.open);
+        let left = max.saturating_sub(self.open);
         let span = self.deliveries.front().map_or(0, |oldest| next.since(oldest.id));
-        u32::try_from(left).unwrap_or(u32::MAX).min(SPAN_MAX.saturating_sub(span))
+        left.min(SPAN_MAX.saturating_sub(span))
     }
 
     /// Updates the account's count of open deliveries.
     pub(crate) fn report(&mut self, account: &mut Account) {
-        self.reported = account.report_unsettled(self.reported, self.open as u64);
+        // No more than half of the number space is ever open.
+        self.reported = account.report_unsettled(u64::from(self.reported), u64::from(self.open)) as u32;
     }
 
     /// The indexes of the deliveries `first..=last`; all of them lie at `after` or behind it.
@@ -316,9 +324,9 @@ impl Unsettled {
         }
         while self.deliveries.pop_back_if(|last| last.settled_to() > 0).is_some() {}
         // A single delivery that stays open must not keep the memory of all that came after it.
-        if self.deliveries.len() > GAPS_MIN.max(2 * self.open) {
+        if self.deliveries.len() > GAPS_MIN.max(2 * self.len()) {
             self.deliveries.retain(|delivery| delivery.settled_to() == 0);
-            self.deliveries.shrink_to(2 * GAPS_MIN.max(self.open));
+            self.deliveries.shrink_to(2 * GAPS_MIN.max(self.len()));
         }
     }
 
@@ -554,7 +562,7 @@ mod tests {
             got.sort_unstable();
             expected.sort_unstable();
             assert_eq!(got, expected);
-            assert_eq!(unsettled.open, open.len());
+            assert_eq!(unsettled.len(), open.len());
         }
     }
 

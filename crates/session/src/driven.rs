@@ -41,6 +41,8 @@ pub trait Steps: Send {
     fn is_held(&self) -> bool;
     /// Whether work that was begun is left: turns go on with it, and neither read nor deliver.
     fn is_ending(&self) -> bool;
+    /// Whether the connection is ending with everything that it owns.
+    fn is_leaving(&self) -> bool;
     /// Whether input is ignored from now on.
     fn is_over(&self) -> bool;
     /// Whether nothing more is sent.
@@ -166,9 +168,9 @@ impl<S: Steps> Driven<S> {
         }
     }
 
-    /// Whether deliveries may be taken back: not while something ends in parts.
+    /// Whether deliveries may be taken back. A commit that waits for room in the log doesn't keep them.
     fn takes_back(&self) -> bool {
-        self.0.is_open() && !self.0.is_ending()
+        self.0.is_open() && !self.0.is_leaving()
     }
 
     /// Handles deadlines that have passed.

@@ -10,6 +10,8 @@ use leveret_broker::time::Nanos;
 
 /// Shortest time between two looks at the same channel or session: clients may ask for any timeout.
 const LOOKS_APART: Nanos = 5_000_000;
+/// Time after which a look is tried again that wasn't possible.
+const PUT_OFF: Nanos = 100_000_000;
 /// No look is that late, about 290 years: some set the longest timeout in order to have none.
 const NEVER: Nanos = Nanos::MAX / 2;
 
@@ -37,6 +39,8 @@ impl Looks {
 #[derive(Debug)]
 pub struct NextLook {
     at: Nanos,
+    /// No look is before this time.
+    earliest: Nanos,
     /// No delivery has a shorter timeout.
     shortest: Nanos,
     /// Where a look that takes several turns goes on.
@@ -47,7 +51,7 @@ pub struct NextLook {
 
 impl Default for NextLook {
     fn default() -> Self {
-        Self { at: Nanos::MAX, shortest: Nanos::MAX, from: 0, found: Nanos::MAX }
+        Self { at: Nanos::MAX, earliest: 0, shortest: Nanos::MAX, from: 0, found: Nanos::MAX }
     }
 }
 
@@ -62,6 +66,7 @@ impl NextLook {
     }
 
     fn not_after(&mut self, at: Nanos, number: u16, looks: &mut Looks) {
+        let at = at.max(self.earliest);
         if at < self.at && at < NEVER {
             looks.0.remove(&(self.at, number));
             looks.0.insert((at, number));
@@ -75,10 +80,22 @@ impl NextLook {
         self.not_after(0, number, looks);
     }
 
+    /// The channel or session with this number ends: nothing is left to look at.
+    pub fn forget(&mut self, number: u16, looks: &mut Looks) {
+        looks.0.remove(&(self.at, number));
+        self.at = Nanos::MAX;
+    }
+
     /// A look begins that was popped, or goes on. Returns where.
     pub fn begin(&mut self) -> u64 {
         self.at = Nanos::MAX;
         self.from
+    }
+
+    /// A look that was popped has to wait.
+    pub fn put_off(&mut self, now: Nanos, number: u16, looks: &mut Looks) {
+        self.at = Nanos::MAX;
+        self.not_after(now + PUT_OFF, number, looks);
     }
 
     /// A delivery needs a look at this time.
@@ -102,9 +119,10 @@ impl NextLook {
         if from.is_some() {
             return self.not_after(now, number, looks);
         }
+        self.earliest = now + LOOKS_APART;
         match std::mem::replace(&mut self.found, Nanos::MAX) {
             Nanos::MAX => self.shortest = Nanos::MAX,
-            found => self.not_after(found.max(now + LOOKS_APART), number, looks),
+            found => self.not_after(found, number, looks),
         }
     }
 }
@@ -173,6 +191,45 @@ mod tests {
         next.begin();
         next.end(None, 90_000_000, 1, &mut looks);
         assert_eq!(looks.next(), None, "nothing is left to look at");
+    }
+
+    #[test]
+    fn looks_are_apart_however_short_the_timeout_is() {
+        let (mut looks, mut next) = (Looks::default(), NextLook::default());
+        next.sent(0, 7, 1, &mut looks);
+        for now in [7, 7 + LOOKS_APART, 7 + 2 * LOOKS_APART] {
+            assert_eq!(looks.pop_due(now), Some(1));
+            next.begin();
+            next.end(None, now, 1, &mut looks);
+            next.sent(0, now, 1, &mut looks);
+            next.look_soon(1, &mut looks);
+            assert_eq!(looks.next(), Some(now + LOOKS_APART));
+        }
+    }
+
+    #[test]
+    fn a_look_that_is_put_off_goes_on_where_it_was() {
+        let (mut looks, mut next) = (Looks::default(), NextLook::default());
+        next.sent(100, 0, 1, &mut looks);
+        assert_eq!(looks.pop_due(50), Some(1));
+        next.begin();
+        next.end(Some(7), 50, 1, &mut looks);
+        assert_eq!(looks.pop_due(50), Some(1));
+        next.put_off(50, 1, &mut looks);
+        assert_eq!(looks.pop_due(49 + PUT_OFF), None);
+        assert_eq!(looks.pop_due(50 + PUT_OFF), Some(1));
+        assert_eq!(next.begin(), 7);
+    }
+
+    #[test]
+    fn a_channel_that_ends_leaves_no_look() {
+        let mut looks = Looks::default();
+        for now in 0..10 {
+            let mut next = NextLook::default();
+            next.sent(1_000_000_000, now, 1, &mut looks);
+            next.forget(1, &mut looks);
+        }
+        assert_eq!(looks.next(), None);
     }
 
     #[test]

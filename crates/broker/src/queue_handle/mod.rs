@@ -16,7 +16,7 @@ use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace, Link,
     NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, RareEffects, Recovered, Rejection, Run, Signal,
-    StoredRead, Surroundings, Taken, TurnEnd, WaitReason, Watermarks, push_run,
+    StoredRead, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks, push_run,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -525,6 +525,11 @@ impl QueueHandle {
         self.with(|queue, effects| queue.requeue(id, runs, failed, now, effects));
     }
 
+    /// Takes messages back from a consumer, which is overdue from now on.
+    pub(crate) fn take_back(self: &Arc<Self>, id: ConsumerId, runs: &[Run], unsent: Option<Unsent>, now: Nanos) {
+        self.with(|queue, effects| queue.take_back(id, runs, unsent, now, effects));
+    }
+
     /// Adds annotations to messages that a consumer holds.
     pub(crate) fn annotate(self: &Arc<Self>, runs: &[Run], added: &Arc<Added>) {
         self.with(|queue, effects| queue.annotate(runs, added, effects));
@@ -596,9 +601,9 @@ impl QueueHandle {
         self.with(|queue, effects| queue.flow(id, Flow::Window(open), now, effects));
     }
 
-    /// See [`Flow::Overdue`].
-    pub(crate) fn set_overdue(self: &Arc<Self>, id: ConsumerId, overdue: bool, now: Nanos) {
-        self.with(|queue, effects| queue.flow(id, Flow::Overdue(overdue), now, effects));
+    /// The consumer has settled everything that was taken back, see [`Flow::Overdue`].
+    pub(crate) fn no_longer_overdue(self: &Arc<Self>, id: ConsumerId, now: Nanos) {
+        self.with(|queue, effects| queue.flow(id, Flow::Overdue(false), now, effects));
     }
 
     /// See [`Flow::Credit`]. `None` if the consumer is gone.

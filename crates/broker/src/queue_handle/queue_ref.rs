@@ -12,7 +12,7 @@ use leveret_model::{Durability, Overflow, Queue as QueueInfo};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Departure, Flow, GetOutcome, Link,
     NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, SetAside, Taken, TurnEnd,
-    WaitReason,
+    Unsent, WaitReason,
 };
 
 use super::{Audience, LocalQueue, NoConsumer, Published, PublishedIn, Reason};
@@ -226,6 +226,12 @@ impl QueueRef {
         pass!(self, queue => queue.requeue(id, runs, failed, now));
     }
 
+    /// Takes messages back from a consumer and requeues them. It is overdue from now on: see [`Flow::Overdue`]. With `unsent`, the
+    /// last of them weren't sent on its link.
+    pub fn take_back(&self, id: ConsumerId, runs: &[Run], unsent: Option<Unsent>, now: Nanos) {
+        pass!(self, queue => queue.take_back(id, runs, unsent, now));
+    }
+
     /// Removes all ready messages. The answer is how many, and the ticket that its publication waits for.
     pub fn purge(&self, now: Nanos) -> QueueAnswer<(u64, Ticket)> {
         pass!(self, queue => match queue.answers_late() {
@@ -318,9 +324,9 @@ impl QueueRef {
         pass!(self, queue => queue.set_window(id, open, now));
     }
 
-    /// Deliveries were taken back from the consumer, or it has settled all of these: see [`Flow::Overdue`].
-    pub fn set_overdue(&self, id: ConsumerId, overdue: bool, now: Nanos) {
-        pass!(self, queue => queue.set_overdue(id, overdue, now));
+    /// The consumer has settled all deliveries that were taken back: see [`Flow::Overdue`].
+    pub fn no_longer_overdue(&self, id: ConsumerId, now: Nanos) {
+        pass!(self, queue => queue.no_longer_overdue(id, now));
     }
 
     /// Sets a consumer's link credit, see [`Flow::Credit`]. The answer is `None` if the consumer is gone.

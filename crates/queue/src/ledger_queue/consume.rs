@@ -2,9 +2,9 @@
 
 use crate::Nanos;
 use crate::answers::NoConsumer;
-use crate::consumer::{ConsumerOptions, CreditState, Flow};
+use crate::consumer::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
-use crate::effects::Effects;
+use crate::effects::{Effects, Run};
 use crate::ledger_queue::LedgerQueue;
 
 impl LedgerQueue {
@@ -64,24 +64,55 @@ impl LedgerQueue {
         None
     }
 
+    /// Takes messages back from a consumer, which is overdue from now on, and requeues them: its successor gets them before newer
+    /// ones. With `unsent`, the last of them weren't sent on its link.
+    pub fn take_back(
+        &mut self,
+        id: ConsumerId,
+        runs: &[Run],
+        unsent: Option<Unsent>,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        if let Some(unsent) = unsent {
+            self.consumers.update(id, |consumer| consumer.not_sent(unsent));
+        }
+        self.mark_overdue(id, true, now);
+        self.put_back(Some(id), runs, false, now, effects);
+        self.elect(now, effects);
+        self.schedule(effects);
+        self.drop_excess(effects);
+    }
+
     fn set_overdue(&mut self, id: ConsumerId, overdue: bool, now: Nanos, effects: &mut Effects) {
-        let Some(consumer) = self.consumers.find(id) else { return };
+        if self.mark_overdue(id, overdue, now) {
+            self.elect(now, effects);
+            self.schedule(effects);
+        }
+    }
+
+    /// Notes whether a consumer is overdue. False if nothing has changed.
+    fn mark_overdue(&mut self, id: ConsumerId, overdue: bool, now: Nanos) -> bool {
+        let Some(consumer) = self.consumers.find(id) else { return false };
         if std::mem::replace(&mut consumer.overdue, overdue) == overdue {
-            return;
+            return false;
         }
         consumer.changed = now;
         self.consumers.set_aside(id, overdue);
-        self.room_changed(id, !overdue, now, effects);
-        self.elect(now, effects);
-        self.schedule(effects);
+        self.note_room(id, !overdue, now);
+        true
     }
 
     fn room_changed(&mut self, id: ConsumerId, room: bool, now: Nanos, effects: &mut Effects) {
+        self.note_room(id, room, now);
+        self.schedule(effects);
+    }
+
+    fn note_room(&mut self, id: ConsumerId, room: bool, now: Nanos) {
         if room {
             self.consumers.refresh(id);
         } else {
             self.consumers.end_turn(id, 0, self.ready.messages(), false, now);
         }
-        self.schedule(effects);
     }
 }

@@ -127,7 +127,14 @@ impl LedgerQueue {
         self.consumers.len()
     }
 
-    fn put_back(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
+    pub(super) fn put_back(
+        &mut self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        failed: bool,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
         let mut count = 0;
         let mut back = Vec::new();
         for run in runs {

@@ -1,11 +1,16 @@
 //! Deliveries that clients leave unsettled for longer than their consumer's timeout.
 
+use std::sync::{Arc, Mutex};
+
 use leveret_amqp10::performative::Attach;
 use leveret_amqp10::value::EncodedMap;
 use leveret_amqp10::{DeliveryState, Role, Serial, Source, Target, TargetArchetype, Value};
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
-use leveret_strict_client::amqp10::{Event as Event10, State};
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::time::Nanos;
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Link, Signal, Taken};
+use leveret_strict_client::amqp10::{Event as Event10, Mechanism, Options as Options10, SessionOptions, State};
 use leveret_strict_client::amqp091::{Consume, Event, Options, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
@@ -161,6 +166,26 @@ fn the_channel_ends_without_returning_messages_twice() {
 }
 
 #[test]
+fn channels_and_sessions_that_end_leave_no_look() {
+    let (mut stage, _) = stage(&FieldTable::new(), 1);
+    let link = stage.connect();
+    let without = stage.links[link].connection.next_deadline();
+    consume(&mut stage, link, b"tag", &timeout(1000));
+    assert_eq!(stage.links[link].connection.next_deadline(), Some(stage.now.monotonic + 500_000_000));
+    stage.links[link].client.close_channel(1);
+    stage.settle();
+    assert_eq!(stage.links[link].connection.next_deadline(), without);
+
+    let mut client = Client10::connect(&mut stage, "guest");
+    let without = client.connection.next_deadline();
+    receiver(&mut stage, &mut client, 0, Value::Uint(1000), 1);
+    assert_eq!(client.connection.next_deadline(), Some(stage.now.monotonic + 500_000_000));
+    client.client.end(CHANNEL, None);
+    client.run(&mut stage);
+    assert_eq!(client.connection.next_deadline(), without);
+}
+
+#[test]
 fn deliveries_of_a_rolled_back_transaction_time_out() {
     let (mut stage, _) = stage(&FieldTable::new(), 1);
     let link = stage.connect();
@@ -174,6 +199,38 @@ fn deliveries_of_a_rolled_back_transaction_time_out() {
     stage.settle();
     stage.pass(1);
     assert_eq!(counts(&stage), (1, 0, 0));
+}
+
+#[test]
+fn deliveries_time_out_while_a_commit_waits_for_the_log() {
+    let (mut stage, _) = stage_with(Settings { turn_work_max: 100, ..Settings::default() }, &FieldTable::new(), 2);
+    let (fillers, link) = (stage.fillers(), stage.connect());
+    let client = &mut stage.links[link].client;
+    client.tx_select(1);
+    client.open_channel(2);
+    for at in 0..100 {
+        let (name, flags) = (format!("q-{at}"), QueueDeclare { durable: true, ..QueueDeclare::default() });
+        client.declare_queue(1, name.as_bytes(), flags, &FieldTable::new());
+        client.publish(1, b"", name.as_bytes(), false, &[0x10, 0, 2], b"m");
+    }
+    client.qos(2, 1, false);
+    client.consume(2, b"q", b"tag", Consume::default(), &timeout(1000));
+    stage.settle();
+    assert_eq!(counts(&stage), (1, 1, 1));
+    // Its targets are checked in several turns, and meanwhile others use up the room.
+    stage.links[link].client.tx_commit(1);
+    stage.links[link].step(stage.now);
+    stage.fill_log(fillers);
+    for _ in 0..20 {
+        stage.now.monotonic += 100_000_000;
+        stage.links[link].step(stage.now);
+    }
+    assert!(
+        stage.links[link].connection.is_ending() && !stage.links[link].connection.wants_turn(),
+        "it waits for room"
+    );
+    assert_eq!(counts(&stage), (2, 0, 0));
+    assert_eq!(got(&mut stage, link).1, ["tag"]);
 }
 
 #[test]
@@ -299,6 +356,89 @@ fn the_single_active_receiver_gives_way_when_it_is_overdue() {
     client.client.accept(CHANNEL, Serial(0), Serial(1));
     client.run(&mut stage);
     assert_eq!(wait(&stage, 0), "inactive");
+}
+
+/// A consumer that takes all that it is given as soon as it may, as a connection on another core can.
+struct Eager {
+    queue: QueueRef,
+    now: Nanos,
+    /// First and last number of each run that it took.
+    taken: Mutex<Vec<(u64, u64)>>,
+}
+
+impl Link for Eager {
+    fn signal(&self, signal: Signal) {
+        if let Signal::Scheduled(key) = signal {
+            let mut taken = Vec::new();
+            self.queue.take(ConsumerId(key), 10, 1000, self.now, &mut taken);
+            let run = |taken: &Taken| (taken.run().first, taken.run().last);
+            self.taken.lock().expect("no panic").extend(taken.iter().map(run));
+        }
+    }
+}
+
+#[test]
+fn the_successor_gets_what_was_taken_back_before_newer_messages() {
+    let (mut stage, _) = stage(&FieldTable::new().with("x-single-active-consumer", true), 3);
+    let mut client = Client10::connect(&mut stage, "guest");
+    receiver(&mut stage, &mut client, 0, Value::Uint(1000), 2);
+    let queue = stage.broker.registry.snapshot().queue("/", "q").expect("it is there").clone();
+    let id = ConsumerId(1_000_000);
+    let eager = Arc::new(Eager { queue: queue.clone(), now: stage.now.monotonic, taken: Mutex::default() });
+    let options = ConsumerOptions {
+        link: eager.clone(),
+        key: id.0,
+        tag: "eager".into(),
+        channel: "".into(),
+        automatic_ack: false,
+        flow: ConsumerFlow::Prefetch(0),
+        priority: 0,
+        exclusive: false,
+        mode: ConsumerMode::Move,
+        timeout_ms: None,
+        user: "guest".into(),
+        arguments: Default::default(),
+    };
+    queue.add_consumer(id, options, stage.now.monotonic).expect("it isn't exclusive");
+    pass(&mut stage, &mut client, 12);
+    assert_eq!(counts(&stage), (0, 3, 2));
+    let taken = eager.taken.lock().expect("no panic").clone();
+    assert!(taken.is_sorted(), "{taken:?}");
+}
+
+/// A client with a receiver whose window takes ten frames of the ten messages that wait for it, each of which needs four.
+fn narrow_receiver(stage: &mut Stage, publisher: usize) -> Client10 {
+    for _ in 0..10 {
+        stage.links[publisher].client.publish(1, b"", b"q", false, &[0, 0], &[b'x'; 3000]);
+    }
+    stage.settle();
+    let mechanism = Mechanism::Plain { user: "guest".into(), password: "secret".into() };
+    let options = Options10 { mechanism, max_frame_size: 1024, ..Options10::default() };
+    let mut client = Client10::dial(stage, options);
+    client.client.begin(CHANNEL, SessionOptions { incoming_window: 10, widen: false, ..SessionOptions::default() });
+    client.run(stage);
+    receiver(stage, &mut client, 0, Value::Uint(1000), 10);
+    client
+}
+
+#[test]
+fn messages_that_wait_for_the_window_are_taken_back_too() {
+    let (mut stage, publisher) = stage(&FieldTable::new(), 0);
+    let mut client = narrow_receiver(&mut stage, publisher);
+    assert_eq!((client.delivered(0), counts(&stage)), (2, (0, 10, 1)));
+    pass(&mut stage, &mut client, 12);
+    assert_eq!(counts(&stage), (10, 0, 1));
+    let others = released(&client);
+    // The window opens: the rest of one that was begun comes, and no other.
+    client.client.set_window(CHANNEL, 1000, false);
+    client.run(&mut stage);
+    let begun = client.delivered(0);
+    assert_eq!((others.last().map(|(_, last)| *last as usize + 1), counts(&stage)), (Some(begun), (10, 0, 1)));
+    // The receiver has credit for the others still, and no more.
+    client.client.accept(CHANNEL, Serial(0), Serial(begun as u32 - 1));
+    client.run(&mut stage);
+    assert_eq!(client.delivered(0), 10);
+    assert_eq!(counts(&stage), (begun as u64, 10 - begun as u64, 1));
 }
 
 #[test]

@@ -20,9 +20,13 @@ fn persistent() -> Vec<u8> {
 }
 
 impl Stage {
-    /// Fills the log's buffer from publishers while the disk does nothing.
-    fn fill_log(&mut self) {
-        let fillers: Vec<usize> = (0..6).map(|_| self.connect()).collect();
+    /// Connections of publishers that can fill the log's buffer.
+    pub(crate) fn fillers(&mut self) -> Vec<usize> {
+        (0..6).map(|_| self.connect()).collect()
+    }
+
+    /// Fills the log's buffer from these publishers, with messages to the queue `q`, while the disk does nothing.
+    pub(crate) fn fill_log(&mut self, fillers: Vec<usize>) {
         for filler in fillers {
             for _ in 0..21 {
                 self.links[filler].client.publish(1, b"", b"q", false, &persistent(), &BODY);
@@ -55,7 +59,8 @@ fn a_publisher_is_read_until_it_has_registered() {
     assert!(stage.links[publisher].told().contains(&confirmed(1)));
 
     // All its own publishes are durable, so it didn't register; then others take the room.
-    stage.fill_log();
+    let fillers = stage.fillers();
+    stage.fill_log(fillers);
     assert!(stage.links[publisher].connection.wants_read(), "nobody would tell it when there is room again");
     stage.links[publisher].client.publish(1, b"", b"q", false, &persistent(), b"2");
     stage.links[publisher].step(stage.now);
@@ -80,7 +85,8 @@ fn a_sender_is_read_until_it_has_registered() {
     assert_eq!(sender.connection.receive(&first, stage.now), first.len());
     sender.run(&mut stage);
 
-    stage.fill_log();
+    let fillers = stage.fillers();
+    stage.fill_log(fillers);
     assert!(sender.connection.wants_read(), "nobody would tell it when there is room again");
     let second = send(&mut sender, b"2");
     assert_eq!(sender.connection.receive(&second, stage.now), 0);
