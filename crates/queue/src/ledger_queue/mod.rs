@@ -253,9 +253,10 @@ impl LedgerQueue {
             Placement::In(group) => Awaited::Group(group.clone()),
             Placement::Volatile => self.pending.last_place().cloned().unwrap_or(Awaited::At(Place::NOTHING)),
         };
-        let awaited = self.awaited_on_disk(count);
         let bytes = batch.body_bytes(index as usize, count as usize);
-        let pending = Pending { place, first, batch, index, count, bytes, awaited, durable, submitted };
+        let delayed = if durable { self.delays_of(&batch, (index, count), submitted) } else { Vec::new() };
+        let awaited = self.awaited_on_disk(count);
+        let pending = Pending { place, first, batch, index, count, bytes, awaited, durable, submitted, delayed };
         if self.pending.is_empty() && pending.place.is_reached(Watermarks::default()) {
             self.admit(pending);
             self.after_growth(effects);
@@ -301,7 +302,7 @@ impl LedgerQueue {
             }
         }
         self.clock.note(first, batch, (index, count), awaited, &self.ledger);
-        let parts = if self.rules.delays && batch.any_delivery_time() { self.delay_new(&pending) } else { None };
+        let parts = self.delay_new(&pending);
         if !is_running {
             return;
         }

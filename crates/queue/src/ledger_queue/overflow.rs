@@ -54,11 +54,12 @@ impl LedgerQueue {
             messages: self.ready.messages() - awaited,
             bytes: self.ready.length().bytes - self.ready_bytes_of_first(awaited),
         };
-        let set_aside = kept + self.delayed.length();
-        length = length + self.pending.length() + set_aside;
+        // Messages on their way to disk that will be delayed count already, and no consumer takes them from there.
+        let set_aside = kept + self.delayed.length() + self.pending.delayed();
+        length = length + self.pending.undelayed() + set_aside;
         // Consumers with credit for more than the ready messages take messages that are on their way to disk.
         let open = self.consumers.open_credit() - awaited;
-        let places = open.saturating_sub(self.pending.length().messages);
+        let places = open.saturating_sub(self.pending.undelayed().messages);
         if places > 0 {
             length = set_aside;
         } else if open > 0 {
