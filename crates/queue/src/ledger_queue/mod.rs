@@ -109,12 +109,16 @@ impl LedgerQueue {
         surroundings: Surroundings,
         now: Nanos,
     ) -> Self {
-        let Recovered { mut ledger, redelivered_below, expiry, references, attempts, .. } = recovered;
+        let Recovered { mut ledger, redelivered_below, expiry, references, mut attempts, .. } = recovered;
         let Recovered { parked, mut delayed, annotations, dying, priorities, .. } = recovered;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(options.queue_type);
         if !rules.delays {
             delayed = Delayed::default();
+        }
+        if !rules.logs_attempts {
+            // Recovery read the failures of dead letters from their records, whatever the type of the queue.
+            attempts = Attempts::default();
         }
         let priorities = rules.has_priorities.then_some(priorities.0);
         let single_active = options.single_active_consumer.then(|| SingleActive::new(rules.replaces_active));

@@ -583,13 +583,19 @@ impl Bench {
         let queue = self.queue();
         let Checkpoint { next, live, bytes, state, .. } = queue.checkpoint();
         let redelivered_below = if clean { queue.delivered_below() } else { next };
-        let Kept { expiry, references, attempts, parked, delayed, annotations, dying, priorities } =
+        let Kept { expiry, references, mut attempts, parked, delayed, annotations, dying, priorities } =
             Kept::decode(&state).map_err(|error| error.to_string())?;
         let ledger = Ledger::restore(next, &live, bytes);
         self.held.clear();
         self.wanted.clear();
         self.deadline_ms = None;
         self.store.retain(|number, _| live.contains(*number));
+        // Recovery finds the failures of dead letters in their records, whatever the type of the queue.
+        for (number, batch) in self.store.iter().filter(|(_, batch)| batch.any_failures()) {
+            if attempts.of(*number) == AttemptCounts::default() {
+                attempts.begin_at(*number, batch.failures(0));
+            }
+        }
         let recovered = Recovered {
             ledger,
             redelivered_below,
