@@ -23,7 +23,7 @@ pub(crate) struct Pending {
     pub count: u32,
     /// Their body bytes.
     pub bytes: u64,
-    /// Number of messages, from the first on, that consumers waited for when they were submitted.
+    /// Number of messages that won't be delayed, from the first on, that consumers waited for when they were submitted.
     pub awaited: u32,
     pub durable: bool,
     pub submitted: Nanos,
@@ -32,6 +32,17 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
+    /// Tells whether a consumer waited for a message when it was submitted. To be asked for each place among them, in order.
+    pub(crate) fn is_awaited(&self) -> impl FnMut(u32) -> bool {
+        let (mut delayed, mut left) = (self.delayed.iter().peekable(), self.awaited);
+        move |at| {
+            // A delayed one takes no place from those behind it.
+            let is_one = delayed.next_if(|(place, _)| *place == at).is_none() && left > 0;
+            left -= u32::from(is_one);
+            is_one
+        }
+    }
+
     /// The ones that will be delayed.
     fn delayed_length(&self) -> Length {
         let bytes =

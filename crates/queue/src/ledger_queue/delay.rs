@@ -65,7 +65,6 @@ impl LedgerQueue {
             let bytes = u64::from(batch.body_length((index + at) as usize));
             self.delayed.add(&DelayRun { first: number, last: number, due_ms, bytes });
             self.ready.set_aside(number, bytes);
-            self.clock.no_longer_awaited(number, number);
         }
         if !builder.is_empty() {
             others.push((first + u64::from(count) - builder.len() as u64, builder.finish()));

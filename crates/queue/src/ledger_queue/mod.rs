@@ -259,7 +259,7 @@ impl LedgerQueue {
         };
         let bytes = batch.body_bytes(index as usize, count as usize);
         let delayed = if durable { self.delays_of(&batch, (index, count), submitted) } else { Vec::new() };
-        let awaited = self.awaited_on_disk(count);
+        let awaited = self.awaited_on_disk(count - delayed.len() as u32);
         let pending = Pending { place, first, batch, index, count, bytes, awaited, durable, submitted, delayed };
         if self.pending.is_empty() && pending.place.is_reached(Watermarks::default()) {
             self.admit(pending);
@@ -283,7 +283,7 @@ impl LedgerQueue {
     }
 
     fn admit(&mut self, pending: Pending) {
-        let Pending { first, ref batch, index, count, bytes, awaited, durable, .. } = pending;
+        let Pending { first, ref batch, index, count, bytes, durable, .. } = pending;
         let is_running = self.state == QueueState::Running;
         if !is_running && !durable {
             return;
@@ -305,7 +305,7 @@ impl LedgerQueue {
                 }
             }
         }
-        self.clock.note(first, batch, (index, count), awaited, &self.ledger);
+        self.clock.note(first, batch, (index, count), pending.is_awaited(), &self.ledger);
         let parts = self.delay_new(&pending);
         if !is_running {
             return;

@@ -26,11 +26,11 @@ impl LedgerQueue {
 
     /// Number of newly offered messages that consumers would take before all others.
     fn open_places(&self) -> u64 {
-        self.consumers.open_credit().saturating_sub(self.ready.messages() + self.pending.length().messages)
+        self.consumers.open_credit().saturating_sub(self.ready.messages() + self.pending.undelayed().messages)
     }
 
-    /// Number of newly submitted messages, out of `count`, that a consumer waits for: only their way to the disk keeps them
-    /// from it.
+    /// Number of newly submitted messages, out of `count` that won't be delayed, that a consumer waits for: only their way to the
+    /// disk keeps them from it.
     pub(super) fn awaited_on_disk(&self, count: u32) -> u32 {
         match self.ready.messages() < KEEPS_UP_BELOW {
             true => u32::try_from(self.open_places()).unwrap_or(u32::MAX).min(count),

@@ -81,7 +81,11 @@ impl Bench {
         let overlay = words
             .number("failed")?
             .map_or(Vec::new(), |failed| [&[7, 4, 0, 0, 0][..], &(failed as u32).to_le_bytes()].concat());
-        let properties = words.number("until")?.map_or_else(|| vec![0, 0], |ms| timed_properties(EPOCH_MS + ms));
+        let (until_ms, only) = (words.number("until")?, words.option("only"));
+        let properties = |name: &str| match until_ms.filter(|_| only.is_none_or(|only| only == name)) {
+            Some(ms) => timed_properties(EPOCH_MS + ms),
+            None => vec![0, 0],
+        };
         let names = words.names()?;
         let received_ms = EPOCH_MS + self.now_ms;
         let expiry_ms = ttl_ms.map_or(0, |ttl| Envelope::expiry(received_ms, ttl));
@@ -94,7 +98,7 @@ impl Bench {
         let batch = |names: &[&str]| {
             let mut builder = BatchBuilder::default();
             for name in names {
-                let (overlay, body) = (Overlay::new(&overlay), body(name));
+                let (overlay, properties, body) = (Overlay::new(&overlay), properties(name), body(name));
                 let message = StoredMessage {
                     envelope,
                     overlay,
