@@ -68,7 +68,7 @@ impl LedgerQueue {
         }
         // No consumer takes a message that will be delayed.
         let delays = self.rules.delays;
-        let is_delayed = |at: usize| delays && batch.delivery_ms(at).is_some_and(|due_ms| due_ms > batch.times(at).0);
+        let is_delayed = |at: usize| delays && batch.delivery_ms(at).is_some();
         let strict = self.strict_compat;
         limits::acceptable(&self.options, length, batch, (index, count), places, is_delayed, strict)
     }
