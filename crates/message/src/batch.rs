@@ -186,7 +186,8 @@ impl Batch {
         self.any_priority
     }
 
-    /// The time before which the message at `index` isn't to be delivered, in milliseconds since the Unix epoch.
+    /// The time before which the message at `index` isn't to be delivered, in milliseconds since the Unix epoch; none if it was over
+    /// when the message was received.
     #[inline]
     pub fn delivery_ms(&self, index: usize) -> Option<u64> {
         let entry = self.entries.get(index).filter(|_| self.any_delivery_time)?;

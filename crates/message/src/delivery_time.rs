@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
     use crate::added::{Added, map_of};
-    use crate::{Batch, BatchBuilder, DeadLetter, Reason, StoredMessage};
+    use crate::{Batch, BatchBuilder, DeadLetter, Envelope, Reason, StoredMessage};
 
     fn batch(encoding: Encoding, properties: &[u8]) -> Batch {
         let mut builder = BatchBuilder::default();
@@ -87,6 +87,19 @@ mod tests {
         for batch in others.chain([batch(Encoding::Amqp091, &[0, 0]), batch(Encoding::Amqp10, b"")]) {
             assert_eq!((batch.any_delivery_time(), batch.delivery_ms(0)), (false, None));
         }
+    }
+
+    #[test]
+    fn a_time_that_was_over_on_arrival_counts_as_none() {
+        let headers = FieldTable::new().with(X_OPT_DELIVERY_TIME, FieldValue::I64(5_000)).encoded();
+        let mut properties = Vec::new();
+        Properties { headers: Some(headers.as_table()), ..Properties::default() }.encode(&mut properties);
+        let mut builder = BatchBuilder::default();
+        for received_ms in [4_999, 5_000, 5_001] {
+            builder.push(&Envelope { received_ms, ..Envelope::default() }, &properties, b"body");
+        }
+        let batch = builder.finish();
+        assert_eq!([0, 1, 2].map(|at| batch.delivery_ms(at)), [Some(5_000), None, None]);
     }
 
     #[test]

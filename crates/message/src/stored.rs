@@ -224,13 +224,15 @@ pub fn priority(bytes: &[u8]) -> Option<u8> {
     (bytes[2] & FLAG_PRIORITY != 0).then_some(bytes[3])
 }
 
-/// The time before which a stored message isn't to be delivered, in milliseconds since the Unix epoch. Its lengths were checked.
+/// The time before which a stored message isn't to be delivered, in milliseconds since the Unix epoch; none if it was over when the
+/// message was received, so that it has no effect later either, whatever the clock says then. Its lengths were checked.
 pub fn delivery_ms(bytes: &[u8]) -> Option<u64> {
     if !has_delivery_time(bytes) {
         return None;
     }
     let message = StoredMessage::parse_head(bytes).ok()?;
-    delivery_time::of_parts(message.encoding, message.overlay, message.properties)
+    let due_ms = delivery_time::of_parts(message.encoding, message.overlay, message.properties);
+    due_ms.filter(|due_ms| *due_ms > message.envelope.received_ms)
 }
 
 /// How often the delivery of a stored message failed in the quorum queues in which it died. Its lengths were checked.

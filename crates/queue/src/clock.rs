@@ -121,13 +121,13 @@ impl Clock {
     }
 
     /// Notes the times of `count` messages of a batch from `index` on, which became part of the queue with consecutive
-    /// numbers from `first` on. Consumers waited for the first `awaited` of them.
+    /// numbers from `first` on. `is_awaited` tells, by place among them, whether a consumer waited for a message.
     pub(crate) fn note(
         &mut self,
         first: u64,
         batch: &Batch,
         (index, count): (u32, u32),
-        awaited: u32,
+        mut is_awaited: impl FnMut(u32) -> bool,
         ledger: &Ledger,
     ) {
         if self.message_ttl_ms.is_none() && !batch.any_expiry() {
@@ -136,6 +136,7 @@ impl Clock {
         let low = ledger.low();
         let mut expiry = self.expiry.take().unwrap_or_default();
         for at in 0..count {
+            let is_awaited = is_awaited(at);
             let (number, index) = (first + u64::from(at), (index + at) as usize);
             let (received_ms, own_ms) = batch.times(index);
             let deadline = self.deadline_ms(batch, index);
@@ -145,7 +146,7 @@ impl Clock {
             if own_ms != 0 && own_ms == deadline {
                 expiry.expires(number, own_ms, batch.body_length(index));
             }
-            if deadline != 0 && at < awaited {
+            if deadline != 0 && is_awaited {
                 self.awaited.insert(number);
             } else if deadline != 0 && deadline <= received_ms.max(1) {
                 match self.momentary.last_mut() {

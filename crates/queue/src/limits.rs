@@ -3,7 +3,7 @@
 //! Only ready and delayed messages count, as in RabbitMQ; messages on their way to disk count as ready. A message for which a consumer has
 //! credit counts as handed out: RabbitMQ hands it to the consumer before it checks the limit.
 
-use std::ops::Add;
+use std::ops::{Add, Sub};
 
 use leveret_message::Batch;
 use leveret_model::{Overflow, QueueOptions};
@@ -22,6 +22,14 @@ impl Add for Length {
 
     fn add(self, other: Self) -> Self {
         Self { messages: self.messages + other.messages, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl Sub for Length {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self { messages: self.messages - other.messages, bytes: self.bytes - other.bytes }
     }
 }
 

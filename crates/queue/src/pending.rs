@@ -23,16 +23,43 @@ pub(crate) struct Pending {
     pub count: u32,
     /// Their body bytes.
     pub bytes: u64,
-    /// Number of messages, from the first on, that consumers waited for when they were submitted.
+    /// Number of messages that won't be delayed, from the first on, that consumers waited for when they were submitted.
     pub awaited: u32,
     pub durable: bool,
     pub submitted: Nanos,
+    /// The ones that will be delayed, by place among them: until when, in milliseconds since the Unix epoch.
+    pub delayed: Vec<(u32, u64)>,
 }
 
 impl Pending {
-    /// Body bytes of its first `count` messages.
-    fn bytes_of_first(&self, count: u32) -> u64 {
-        self.batch.body_bytes(self.index as usize, count as usize)
+    /// Tells whether a consumer waited for a message when it was submitted. To be asked for each place among them, in order.
+    pub(crate) fn is_awaited(&self) -> impl FnMut(u32) -> bool {
+        let (mut delayed, mut left) = (self.delayed.iter().peekable(), self.awaited);
+        move |at| {
+            // A delayed one takes no place from those behind it.
+            let is_one = delayed.next_if(|(place, _)| *place == at).is_none() && left > 0;
+            left -= u32::from(is_one);
+            is_one
+        }
+    }
+
+    /// The ones that will be delayed.
+    fn delayed_length(&self) -> Length {
+        let bytes =
+            self.delayed.iter().map(|(at, _)| u64::from(self.batch.body_length((self.index + at) as usize))).sum();
+        Length { messages: self.delayed.len() as u64, bytes }
+    }
+
+    /// Number and body bytes of its first `most` messages that won't be delayed.
+    fn first_undelayed(&self, most: u64) -> Length {
+        let undelayed = u64::from(self.count) - self.delayed.len() as u64;
+        if most >= undelayed {
+            return Length { messages: undelayed, bytes: self.bytes - self.delayed_length().bytes };
+        }
+        let mut delayed = self.delayed.iter().peekable();
+        let places = (0..self.count).filter(|place| delayed.next_if(|(at, _)| at == place).is_none());
+        let lengths = places.map(|at| u64::from(self.batch.body_length((self.index + at) as usize)));
+        Length { messages: most, bytes: lengths.take(most as usize).sum() }
     }
 }
 
@@ -41,6 +68,8 @@ impl Pending {
 pub(crate) struct PendingMessages {
     runs: VecDeque<Pending>,
     length: Length,
+    /// The part of `length` that will be delayed.
+    delayed: Length,
     /// The next number to be reserved.
     next: u64,
 }
@@ -48,7 +77,7 @@ pub(crate) struct PendingMessages {
 impl PendingMessages {
     /// An empty list; the first message gets the number `next`.
     pub(crate) fn new(next: u64) -> Self {
-        Self { runs: VecDeque::new(), length: Length::default(), next }
+        Self { runs: VecDeque::new(), length: Length::default(), delayed: Length::default(), next }
     }
 
     /// Reserves `count` numbers; returns the first.
@@ -64,6 +93,16 @@ impl PendingMessages {
 
     pub(crate) fn length(&self) -> Length {
         self.length
+    }
+
+    /// The messages that will be delayed: no consumer waits for them.
+    pub(crate) fn delayed(&self) -> Length {
+        self.delayed
+    }
+
+    /// The messages that will be ready.
+    pub(crate) fn undelayed(&self) -> Length {
+        self.length - self.delayed
     }
 
     /// Time when the oldest messages were submitted.
@@ -84,6 +123,7 @@ impl PendingMessages {
     pub(crate) fn push(&mut self, pending: Pending) {
         self.length.messages += u64::from(pending.count);
         self.length.bytes += pending.bytes;
+        self.delayed = self.delayed + pending.delayed_length();
         self.runs.push_back(pending);
     }
 
@@ -100,16 +140,17 @@ impl PendingMessages {
         let pending = self.runs.pop_front_if(|pending| pending.place.is_reached(reached))?;
         self.length.messages -= u64::from(pending.count);
         self.length.bytes -= pending.bytes;
+        self.delayed = self.delayed - pending.delayed_length();
         Some(pending)
     }
 
-    /// Body bytes of the first `count` messages.
+    /// Body bytes of the first `count` messages that will be ready.
     pub(crate) fn bytes_of_first(&self, count: u64) -> u64 {
         let (mut left, mut bytes) = (count, 0);
         for pending in &self.runs {
-            let some = left.min(u64::from(pending.count));
-            bytes += pending.bytes_of_first(some as u32);
-            left -= some;
+            let some = pending.first_undelayed(left);
+            bytes += some.bytes;
+            left -= some.messages;
         }
         bytes
     }
@@ -126,6 +167,6 @@ impl PendingMessages {
     /// Drops all, because the queue is deleted.
     pub(crate) fn clear(&mut self) {
         self.runs.clear();
-        self.length = Length::default();
+        (self.length, self.delayed) = (Length::default(), Length::default());
     }
 }

@@ -33,20 +33,29 @@ impl LedgerQueue {
         at_once
     }
 
-    /// Delays those of these new messages whose publisher asked for a delivery after they were submitted. Returns the others in batches
-    /// without them, by the number of the first, because delayed messages aren't held in memory; `None` if none is delayed.
+    /// The new messages whose publisher asked for a delivery after they were submitted, by place among these, and until when.
+    pub(super) fn delays_of(&self, batch: &Batch, (index, count): (u32, u32), submitted: Nanos) -> Vec<(u32, u64)> {
+        if !self.rules.delays || !batch.any_delivery_time() {
+            return Vec::new();
+        }
+        let now_ms = self.clock.wall_ms(submitted);
+        let due_ms = |at: u32| batch.delivery_ms((index + at) as usize).filter(|due_ms| *due_ms > now_ms);
+        (0..count).filter_map(|at| Some((at, due_ms(at)?))).collect()
+    }
+
+    /// Delays those of these new messages that have to wait. Returns the others in batches without them, by the number of the first,
+    /// because delayed messages aren't held in memory; `None` if none is delayed.
     ///
     /// Their records say until when, so nothing else is logged.
     pub(super) fn delay_new(&mut self, pending: &Pending) -> Option<Vec<(u64, Batch)>> {
-        let Pending { first, ref batch, index, count, durable, submitted, .. } = *pending;
-        let now_ms = self.clock.wall_ms(submitted);
-        let due_ms = |at: u32| batch.delivery_ms((index + at) as usize).filter(|due_ms| durable && *due_ms > now_ms);
-        if (0..count).all(|at| due_ms(at).is_none()) {
+        let Pending { first, ref batch, index, count, ref delayed, .. } = *pending;
+        if delayed.is_empty() {
             return None;
         }
         let (mut others, mut builder) = (Vec::new(), BatchBuilder::default());
+        let mut delayed = delayed.iter().peekable();
         for (number, at) in (first..).zip(0..count) {
-            let Some(due_ms) = due_ms(at) else {
+            let Some(&(_, due_ms)) = delayed.next_if(|(place, _)| *place == at) else {
                 builder.push_copy(&batch.message((index + at) as usize));
                 continue;
             };
@@ -56,7 +65,6 @@ impl LedgerQueue {
             let bytes = u64::from(batch.body_length((index + at) as usize));
             self.delayed.add(&DelayRun { first: number, last: number, due_ms, bytes });
             self.ready.set_aside(number, bytes);
-            self.clock.no_longer_awaited(number, number);
         }
         if !builder.is_empty() {
             others.push((first + u64::from(count) - builder.len() as u64, builder.finish()));

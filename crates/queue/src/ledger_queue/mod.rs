@@ -109,12 +109,16 @@ impl LedgerQueue {
         surroundings: Surroundings,
         now: Nanos,
     ) -> Self {
-        let Recovered { mut ledger, redelivered_below, expiry, references, attempts, .. } = recovered;
+        let Recovered { mut ledger, redelivered_below, expiry, references, mut attempts, .. } = recovered;
         let Recovered { parked, mut delayed, annotations, dying, priorities, .. } = recovered;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(options.queue_type);
         if !rules.delays {
             delayed = Delayed::default();
+        }
+        if !rules.logs_attempts {
+            // Recovery read the failures of dead letters from their records, whatever the type of the queue.
+            attempts = Attempts::default();
         }
         let priorities = rules.has_priorities.then_some(priorities.0);
         let single_active = options.single_active_consumer.then(|| SingleActive::new(rules.replaces_active));
@@ -253,9 +257,10 @@ impl LedgerQueue {
             Placement::In(group) => Awaited::Group(group.clone()),
             Placement::Volatile => self.pending.last_place().cloned().unwrap_or(Awaited::At(Place::NOTHING)),
         };
-        let awaited = self.awaited_on_disk(count);
         let bytes = batch.body_bytes(index as usize, count as usize);
-        let pending = Pending { place, first, batch, index, count, bytes, awaited, durable, submitted };
+        let delayed = if durable { self.delays_of(&batch, (index, count), submitted) } else { Vec::new() };
+        let awaited = self.awaited_on_disk(count - delayed.len() as u32);
+        let pending = Pending { place, first, batch, index, count, bytes, awaited, durable, submitted, delayed };
         if self.pending.is_empty() && pending.place.is_reached(Watermarks::default()) {
             self.admit(pending);
             self.after_growth(effects);
@@ -278,7 +283,7 @@ impl LedgerQueue {
     }
 
     fn admit(&mut self, pending: Pending) {
-        let Pending { first, ref batch, index, count, bytes, awaited, durable, .. } = pending;
+        let Pending { first, ref batch, index, count, bytes, durable, .. } = pending;
         let is_running = self.state == QueueState::Running;
         if !is_running && !durable {
             return;
@@ -300,8 +305,8 @@ impl LedgerQueue {
                 }
             }
         }
-        self.clock.note(first, batch, (index, count), awaited, &self.ledger);
-        let parts = if self.rules.delays && batch.any_delivery_time() { self.delay_new(&pending) } else { None };
+        self.clock.note(first, batch, (index, count), pending.is_awaited(), &self.ledger);
+        let parts = self.delay_new(&pending);
         if !is_running {
             return;
         }

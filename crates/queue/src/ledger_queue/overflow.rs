@@ -26,11 +26,11 @@ impl LedgerQueue {
 
     /// Number of newly offered messages that consumers would take before all others.
     fn open_places(&self) -> u64 {
-        self.consumers.open_credit().saturating_sub(self.ready.messages() + self.pending.length().messages)
+        self.consumers.open_credit().saturating_sub(self.ready.messages() + self.pending.undelayed().messages)
     }
 
-    /// Number of newly submitted messages, out of `count`, that a consumer waits for: only their way to the disk keeps them
-    /// from it.
+    /// Number of newly submitted messages, out of `count` that won't be delayed, that a consumer waits for: only their way to the
+    /// disk keeps them from it.
     pub(super) fn awaited_on_disk(&self, count: u32) -> u32 {
         match self.ready.messages() < KEEPS_UP_BELOW {
             true => u32::try_from(self.open_places()).unwrap_or(u32::MAX).min(count),
@@ -54,11 +54,12 @@ impl LedgerQueue {
             messages: self.ready.messages() - awaited,
             bytes: self.ready.length().bytes - self.ready_bytes_of_first(awaited),
         };
-        let set_aside = kept + self.delayed.length();
-        length = length + self.pending.length() + set_aside;
+        // Messages on their way to disk that will be delayed count already, and no consumer takes them from there.
+        let set_aside = kept + self.delayed.length() + self.pending.delayed();
+        length = length + self.pending.undelayed() + set_aside;
         // Consumers with credit for more than the ready messages take messages that are on their way to disk.
         let open = self.consumers.open_credit() - awaited;
-        let places = open.saturating_sub(self.pending.length().messages);
+        let places = open.saturating_sub(self.pending.undelayed().messages);
         if places > 0 {
             length = set_aside;
         } else if open > 0 {
@@ -67,7 +68,7 @@ impl LedgerQueue {
         }
         // No consumer takes a message that will be delayed.
         let delays = self.rules.delays;
-        let is_delayed = |at: usize| delays && batch.delivery_ms(at).is_some_and(|due_ms| due_ms > batch.times(at).0);
+        let is_delayed = |at: usize| delays && batch.delivery_ms(at).is_some();
         let strict = self.strict_compat;
         limits::acceptable(&self.options, length, batch, (index, count), places, is_delayed, strict)
     }

@@ -179,7 +179,9 @@ mod tests {
         for (at, expiry_ms) in [0, 7_000, 0, 9_000].into_iter().enumerate() {
             let priority = (at > 1).then_some(at as u8);
             let envelope = Envelope { received_ms: 1_000 + at as u64, expiry_ms, priority, ..Envelope::default() };
-            let properties = if at % 2 == 1 { timed_properties(5_000 + at as i64) } else { vec![0, 0] };
+            // The third one's time was over when it was received.
+            let delivery_ms = [None, Some(5_001), Some(1_002), Some(5_003)][at];
+            let properties = delivery_ms.map_or_else(|| vec![0, 0], timed_properties);
             builder.push(&envelope, &properties, &vec![0; 10 + at]);
         }
         let batch = builder.finish();

@@ -33,6 +33,12 @@ const SPARSE: u8 = 1;
 const SHORT: u8 = 2;
 const LONG: u8 = 4;
 
+#[cfg(test)]
+thread_local! {
+    /// How often a chunk's lowest number with the soonest time was looked for.
+    pub(super) static SEARCHES: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
 impl Chunk {
     /// Maximum number of messages. Scanning this many for the soonest takes under a microsecond.
     pub(super) const LEN_MAX: usize = 1024;
@@ -55,6 +61,8 @@ impl Chunk {
 
     /// The lowest number with the soonest time.
     pub(super) fn soonest_number(&self) -> Option<u64> {
+        #[cfg(test)]
+        SEARCHES.set(SEARCHES.get() + 1);
         self.ticks.iter().position(|tick| *tick == self.soonest).map(|at| self.number(at))
     }
 

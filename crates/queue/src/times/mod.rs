@@ -74,18 +74,26 @@ impl Times {
         self.levels().filter_map(Level::next_ms).min()
     }
 
+    /// The level with this soonest time, and of several the one with the lowest number: its key, none for the far one.
+    fn level_with(&self, soonest_ms: u64) -> Option<Option<u64>> {
+        let levels = self.exact.iter().map(|(zero_ms, level)| (Some(*zero_ms), level)).chain([(None, &self.far)]);
+        let mut equals = levels.filter(|(_, level)| level.next_ms() == Some(soonest_ms));
+        let first = equals.next()?;
+        // A number is looked for in all messages of a chunk, so only if it decides.
+        match equals.next() {
+            None => Some(first.0),
+            Some(second) => {
+                let all = [first, second].into_iter().chain(equals);
+                all.min_by_key(|(_, level)| level.soonest()).map(|(zero_ms, _)| zero_ms)
+            }
+        }
+    }
+
     /// Removes and returns a message that is due at `now_ms`: number and body bytes. The soonest comes first, and of several with
     /// the same time the one with the lowest number.
     pub(crate) fn pop_due(&mut self, now_ms: u64) -> Option<(u64, u32)> {
-        let is_one = self.exact.len() <= 1 && self.far.is_empty();
-        let exact = self.exact.iter().map(|(zero_ms, level)| (Some(*zero_ms), level));
-        let zero_ms = match is_one {
-            true => Some(*self.exact.keys().next()?),
-            false => {
-                let soonest = exact.chain([(None, &self.far)]).filter_map(|(key, level)| Some((level.soonest()?, key)));
-                soonest.min()?.1
-            }
-        };
+        let soonest_ms = self.next_ms().filter(|time_ms| *time_ms <= now_ms)?;
+        let zero_ms = self.level_with(soonest_ms)?;
         let Some(zero_ms) = zero_ms else { return self.far.pop_due(now_ms) };
         let level = self.exact.get_mut(&zero_ms)?;
         let due = level.pop_due(now_ms);

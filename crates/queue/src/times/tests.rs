@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use super::chunk::SEARCHES;
 use super::*;
 
 const START: u64 = 1_700_000_000_123;
@@ -100,6 +101,19 @@ fn chunks_with_scales_of_their_own_are_read() {
     assert_eq!(times.get(7_003), Some((START + 10, 5)));
     let twice = [&bytes[..], &bytes[..]].concat();
     assert!(Times::decode(200, &mut &twice[..], None).is_err());
+}
+
+#[test]
+fn numbers_are_looked_for_among_equal_times_only() {
+    const YEAR_MS: u64 = 365 * 24 * 3_600_000;
+    let mut times = Times::default();
+    for number in 0..40 {
+        times.insert(number, START + (number % 20) * YEAR_MS, 1);
+    }
+    let searches = SEARCHES.get();
+    assert_eq!(times.pop_due(START - 1), None);
+    assert_eq!(popped(&mut times).len(), 40);
+    assert_eq!(SEARCHES.get(), searches, "no two levels have the same time");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! | command | step |
 //! |---|---|
 //! | `queue [x-...=VALUE]... [transient] [memory=BYTES] [strict] [activity]` | declares the queue; first. Receivers' activity is shown on request, because only quorum queues tell it |
-//! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [priority=N] [until=MS] [failed=N] [group=NAME]` | submits messages, durable ones at the next position; `until`: a time of delivery, `failed`: dead letters whose delivery failed so often |
+//! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [priority=N] [until=MS [only=NAME]] [failed=N] [group=NAME]` | submits messages, durable ones at the next position; `until`: a time of delivery, with `only=NAME` of this one, `failed`: dead letters whose delivery failed so often |
 //! | `apply POSITION` | everything up to there is durable |
 //! | `write POSITION` | everything up to there is written, and durable up to the last `apply` |
 //! | `withdraw` | the commit stream goes on without what wasn't applied |

@@ -81,7 +81,11 @@ impl Bench {
         let overlay = words
             .number("failed")?
             .map_or(Vec::new(), |failed| [&[7, 4, 0, 0, 0][..], &(failed as u32).to_le_bytes()].concat());
-        let properties = words.number("until")?.map_or_else(|| vec![0, 0], |ms| timed_properties(EPOCH_MS + ms));
+        let (until_ms, only) = (words.number("until")?, words.option("only"));
+        let properties = |name: &str| match until_ms.filter(|_| only.is_none_or(|only| only == name)) {
+            Some(ms) => timed_properties(EPOCH_MS + ms),
+            None => vec![0, 0],
+        };
         let names = words.names()?;
         let received_ms = EPOCH_MS + self.now_ms;
         let expiry_ms = ttl_ms.map_or(0, |ttl| Envelope::expiry(received_ms, ttl));
@@ -94,7 +98,7 @@ impl Bench {
         let batch = |names: &[&str]| {
             let mut builder = BatchBuilder::default();
             for name in names {
-                let (overlay, body) = (Overlay::new(&overlay), body(name));
+                let (overlay, properties, body) = (Overlay::new(&overlay), properties(name), body(name));
                 let message = StoredMessage {
                     envelope,
                     overlay,
@@ -583,13 +587,19 @@ impl Bench {
         let queue = self.queue();
         let Checkpoint { next, live, bytes, state, .. } = queue.checkpoint();
         let redelivered_below = if clean { queue.delivered_below() } else { next };
-        let Kept { expiry, references, attempts, parked, delayed, annotations, dying, priorities } =
+        let Kept { expiry, references, mut attempts, parked, delayed, annotations, dying, priorities } =
             Kept::decode(&state).map_err(|error| error.to_string())?;
         let ledger = Ledger::restore(next, &live, bytes);
         self.held.clear();
         self.wanted.clear();
         self.deadline_ms = None;
         self.store.retain(|number, _| live.contains(*number));
+        // Recovery finds the failures of dead letters in their records, whatever the type of the queue.
+        for (number, batch) in self.store.iter().filter(|(_, batch)| batch.any_failures()) {
+            if attempts.of(*number) == AttemptCounts::default() {
+                attempts.begin_at(*number, batch.failures(0));
+            }
+        }
         let recovered = Recovered {
             ledger,
             redelivered_below,

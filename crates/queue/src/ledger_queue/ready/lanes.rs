@@ -30,8 +30,8 @@ pub(crate) struct Lanes {
     levels: BTreeMap<Reverse<u8>, Level>,
     /// Numbers from the cursor on that aren't of the default priority, ready or not.
     aside: NumberSet,
-    /// Whether messages that come back go to their old places. Those of the default priority then have a level, which is delivered
-    /// right before the others of that priority: these have higher numbers.
+    /// Whether messages that come back go to their old places. Those of the default priority below the cursor then have a level, which
+    /// is delivered right before the others of that priority: these have higher numbers.
     in_place: bool,
 }
 
@@ -137,6 +137,11 @@ impl Lanes {
         }
     }
 
+    /// A message that was set aside is due. It is delivered before all others, wherever messages that come back go.
+    pub(crate) fn come_due(&mut self, number: u64) {
+        self.returned.push(number);
+    }
+
     /// A message came back.
     pub(crate) fn put_back(&mut self, number: u64) {
         if self.in_place || is_planted(Bug::MisorderReturns) {
@@ -148,6 +153,8 @@ impl Lanes {
     fn put_in_place(&mut self, number: u64) {
         match self.levels.values_mut().find(|level| level.all.contains(number)) {
             Some(level) => _ = level.fresh.insert(number),
+            // It was delayed from the beginning, and came due before others with lower numbers: it is one of those from the cursor on.
+            None if self.aside.contains(number) => _ = self.aside.remove(number),
             None => {
                 let level = self.levels.entry(Reverse(PRIORITY_DEFAULT)).or_default();
                 level.all.insert(number);
@@ -200,7 +207,7 @@ impl Lanes {
     /// A message stays ready after all were cleared.
     pub(crate) fn stay(&mut self, number: u64, came_back: bool) {
         match came_back {
-            true => self.put_back(number),
+            true => self.returned.push(number),
             false => {
                 let level = self.levels.values_mut().find(|level| level.all.contains(number));
                 level.expect("it has a priority of its own").fresh.insert(number);

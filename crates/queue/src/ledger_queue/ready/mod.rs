@@ -302,7 +302,7 @@ impl ReadyMessages {
     /// A live message that was set aside is ready again, behind those that came back earlier.
     pub(crate) fn come_due(&mut self, run: &Run) {
         if let Some(lanes) = &mut self.lanes {
-            lanes.put_back(run.first);
+            lanes.come_due(run.first);
             self.length.messages += 1;
             self.length.bytes += run.bytes;
         }

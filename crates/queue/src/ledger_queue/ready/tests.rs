@@ -11,14 +11,17 @@ use crate::priorities::PRIORITY_MAX;
 struct Known {
     number: u64,
     priority: u8,
-    /// Its turn among those that came back.
+    /// Its turn among those that came back, or came due.
     returned: Option<u64>,
+    /// It was delayed, came due, and wasn't handed out since.
+    is_due: bool,
 }
 
 #[derive(Default)]
 struct Naive {
     ready: Vec<Known>,
     held: Vec<Known>,
+    delayed: Vec<Known>,
     turn: u64,
     /// Messages that come back go to their old places.
     in_place: bool,
@@ -28,11 +31,16 @@ impl Naive {
     /// The numbers in the order of their delivery.
     fn order(&self) -> Vec<u64> {
         let mut ready = self.ready.clone();
-        ready.sort_by_key(|known| match known.returned.filter(|_| !self.in_place) {
+        ready.sort_by_key(|known| match known.returned.filter(|_| self.is_first(known)) {
             Some(turn) => (0, 0, turn),
             None => (1, u64::from(PRIORITY_MAX - known.priority), known.number),
         });
         ready.iter().map(|known| known.number).collect()
+    }
+
+    /// Whether it is delivered before those that never came back.
+    fn is_first(&self, known: &Known) -> bool {
+        known.returned.is_some() && (known.is_due || !self.in_place)
     }
 
     fn remove(&mut self, number: u64) -> Known {
@@ -59,8 +67,29 @@ impl Rig {
         self.ready.grow(count, count);
         for number in first..first + count {
             self.ready.prioritize(number, priority);
-            self.naive.ready.push(Known { number, priority: priority.min(PRIORITY_MAX), returned: None });
+            let priority = priority.min(PRIORITY_MAX);
+            self.naive.ready.push(Known { number, priority, returned: None, is_due: false });
         }
+    }
+
+    /// Publishes a message that is delayed.
+    fn delay(&mut self, priority: u8) {
+        self.publish(1, priority);
+        let known = self.naive.ready.pop().expect("just published");
+        self.ready.set_aside(known.number, 1);
+        self.ready.tidy(&self.ledger);
+        self.naive.delayed.push(known);
+    }
+
+    fn come_due(&mut self, at: usize) {
+        if self.naive.delayed.is_empty() {
+            return;
+        }
+        let at = at % self.naive.delayed.len();
+        let known = self.naive.delayed.remove(at);
+        self.ready.come_due(&Run { first: known.number, last: known.number, bytes: 1, durable: true });
+        self.naive.ready.push(Known { returned: Some(self.naive.turn), is_due: true, ..known });
+        self.naive.turn += 1;
     }
 
     /// Hands out at most `count` messages from the head, run by run.
@@ -77,7 +106,7 @@ impl Rig {
             self.ready.hand_out(count, count);
             for number in head.number..=last {
                 let known = self.naive.remove(number);
-                assert_eq!(head.came_back, known.returned.is_some() && !self.naive.in_place);
+                assert_eq!(head.came_back, self.naive.is_first(&known));
                 self.naive.held.push(known);
             }
             left -= count;
@@ -99,7 +128,7 @@ impl Rig {
         let run = Run { first: known.number, last: known.number, bytes: 1, durable: true };
         self.ready.put_back(&run, &self.ledger, |_| {});
         self.ready.hand_back(1, 1);
-        self.naive.ready.push(Known { returned: Some(self.naive.turn), ..known });
+        self.naive.ready.push(Known { returned: Some(self.naive.turn), is_due: false, ..known });
         self.naive.turn += 1;
     }
 
@@ -149,7 +178,7 @@ impl Rig {
         for (at, number) in order.iter().enumerate() {
             assert_eq!(numbers.nth(at as u64), Some(*number));
             let known = self.naive.ready.iter().find(|known| known.number == *number).unwrap();
-            assert_eq!(numbers.head_at(*number).came_back, known.returned.is_some() && !self.naive.in_place);
+            assert_eq!(numbers.head_at(*number).came_back, self.naive.is_first(known));
         }
         assert_eq!(numbers.nth(order.len() as u64), None);
         assert_eq!(numbers.next(from), order.iter().copied().filter(|number| *number >= from).min());
@@ -166,7 +195,7 @@ proptest! {
     #[test]
     fn priorities_and_returns_are_in_order(
         in_place: bool,
-        steps in prop::collection::vec((0..8u8, 0..60usize, 0..9usize), 1..80),
+        steps in prop::collection::vec((0..10u8, 0..60usize, 0..9usize), 1..80),
     ) {
         const PRIORITIES: [u8; 9] = [4, 4, 4, 0, 9, 31, 255, 5, 4];
         let ledger = Ledger::starting_at(1);
@@ -182,6 +211,8 @@ proptest! {
                 3 | 4 => rig.give_back(at),
                 5 => rig.acknowledge(at),
                 6 => rig.drop_inside(at),
+                7 => rig.delay(PRIORITIES[few]),
+                8 => rig.come_due(at),
                 _ => rig.purge(few % 4),
             }
             rig.check(at as u64);
