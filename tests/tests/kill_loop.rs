@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use leveret_tests::broker::is_given;
 use leveret_tests::conservation;
-use leveret_tests::kill_ledger::KillLedger;
-use leveret_tests::kill_load::{CLIENTS, QUEUES, declare, read_to_the_end};
+use leveret_tests::kill_load::{CLIENTS, QUEUES, declare, ledger, read_to_the_end};
 use leveret_tests::node::{Node, Options};
 use leveret_tests::random::Random;
 use leveret_tests::wire::Wire;
@@ -21,7 +20,7 @@ fn confirmed_messages_survive_every_kill() {
     // Small files, so that some are retired in every round.
     let mut node = Node::start(Options::new().set("debug.wal_file_bytes", 256 << 10));
     declare(&node);
-    let ledger = KillLedger::new(QUEUES.len());
+    let ledger = ledger();
     let mut random = Random::new(0x1eaf);
     let mut starts = Vec::new();
     for round in 0..rounds {

@@ -16,8 +16,7 @@ use std::time::{Duration, Instant};
 
 use disk::{Disk, Luck};
 use fuser::MountOption;
-use leveret_tests::kill_ledger::KillLedger;
-use leveret_tests::kill_load::{CLIENTS, QUEUES, declare, read_to_the_end};
+use leveret_tests::kill_load::{CLIENTS, QUEUES, declare, ledger, read_to_the_end};
 use leveret_tests::node::{Node, Options, new_directory};
 use leveret_tests::random::Random;
 use mount::Mounted;
@@ -67,7 +66,7 @@ fn run(mut node: Node, disk: &Arc<Mutex<Disk>>, cuts: u64, seed: u64, lies: bool
     let on_disk = || disk.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     declare(&node);
     on_disk().lies = lies;
-    let ledger = KillLedger::new(QUEUES.len());
+    let ledger = ledger();
     let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let (mut done, mut starts) = (Cuts::default(), Vec::new());
     let begin = Instant::now();

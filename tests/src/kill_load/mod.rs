@@ -11,7 +11,7 @@ use crate::kill_ledger::KillLedger;
 use crate::node::Node;
 use crate::wire::{Wire, Writer, method};
 
-/// The queues by their number in the ledger, each with its publisher.
+/// The queues by their number in the ledger, each with its publisher. Every second one is a quorum queue.
 pub const QUEUES: [(&str, u8); 6] =
     [("acknowledged", 0), ("settled", 1), ("tx-in", 2), ("tx-out", 3), ("fan-1", 4), ("fan-2", 4)];
 const ACKNOWLEDGED: usize = 0;
@@ -19,6 +19,16 @@ const SETTLED: usize = 1;
 const TX_IN: usize = 2;
 const TX_OUT: usize = 3;
 const FAN: [usize; 2] = [4, 5];
+
+fn is_quorum(queue: usize) -> bool {
+    queue % 2 == 1
+}
+
+/// An empty ledger of these queues.
+pub fn ledger() -> KillLedger {
+    // A quorum queue flags by counts, and those of the last moments before a kill may be lost.
+    KillLedger::new(QUEUES.len(), |queue| !is_quorum(queue))
+}
 
 /// A client, which works until its socket fails.
 pub type LoadClient = fn(&KillLedger, SocketAddr);
@@ -43,8 +53,11 @@ pub const CLIENTS: [LoadClient; 10] = [
 /// When the broker refuses.
 pub fn declare(node: &Node) {
     let mut wire = Wire::open(node.amqp());
-    for (queue, _) in QUEUES {
-        wire.declare(1, queue, true);
+    for (number, (queue, _)) in QUEUES.into_iter().enumerate() {
+        let mut arguments = Writer::new();
+        arguments.put_short(0).put_short_string(queue).put_octet(2);
+        arguments.put_string_table(&[("x-queue-type", if is_quorum(number) { "quorum" } else { "classic" })]);
+        wire.call(1, method::QUEUE_DECLARE, &arguments, method::QUEUE_DECLARE_OK);
     }
     for queue in FAN {
         let mut arguments = Writer::new();
