@@ -77,6 +77,7 @@ proptest! {
 
         let described_map = |code, map: Option<leveret_amqp10::MapRef<'_>>| map.map(|map| section(code, Value::Map(map).into()));
         prop_assert_eq!(described_map(0x71, sections.delivery_annotations), delivery);
+        prop_assert_eq!(described_map(0x72, Sections::message_annotations_of(&payload)), annotations.clone());
         prop_assert_eq!(described_map(0x72, sections.message_annotations), annotations);
         prop_assert_eq!(described_map(0x74, sections.application_properties), application);
         prop_assert_eq!(described_map(0x78, sections.footer), footer);

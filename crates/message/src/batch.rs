@@ -13,8 +13,8 @@ use crate::deaths::DeadLetter;
 use crate::envelope::Envelope;
 use crate::overlay::{added_entry, entries_without_added, entries_without_failures};
 use crate::stored::{
-    StoredError, StoredMessage, delivery_ms, encode_head, encode_head_with, failures, has_delivery_time, lengths,
-    priority, receive_at, times,
+    StoredError, StoredMessage, delivery_ms, encode_head, encode_head_with, failures, has_delivery_time, has_failures,
+    lengths, priority, receive_at, times,
 };
 
 /// Bodies below this many bytes are copied into the batch.
@@ -428,10 +428,11 @@ impl BatchBuilder {
             body_length: body_length as u32,
         });
         self.batch.body_bytes += body_length as u64;
-        self.batch.any_expiry |= times(&self.batch.bytes[offset..]).1 != 0;
-        self.batch.any_priority |= priority(&self.batch.bytes[offset..]).is_some();
-        self.batch.any_delivery_time |= has_delivery_time(&self.batch.bytes[offset..]);
-        self.batch.any_failures |= failures(&self.batch.bytes[offset..]) > 0;
+        let stored = &self.batch.bytes[offset..];
+        self.batch.any_expiry |= times(stored).1 != 0;
+        self.batch.any_priority |= priority(stored).is_some();
+        self.batch.any_delivery_time |= has_delivery_time(stored);
+        self.batch.any_failures |= has_failures(stored);
     }
 
     /// Number of messages so far.

@@ -27,18 +27,22 @@ fn header(headers: Table<'_>) -> Option<u64> {
 }
 
 /// The time in the parts of a stored message, in milliseconds since the Unix epoch. A consumer's annotation replaces the publisher's.
-#[inline]
 pub(crate) fn of_parts(encoding: Encoding, overlay: Overlay<'_>, properties: &[u8]) -> Option<u64> {
-    if !overlay.is_empty()
-        && let Some(added) = overlay.added()
+    if let Some(added) = overlay.added()
         && added.lookup(X_OPT_DELIVERY_TIME).is_some()
     {
         return annotated(added);
     }
+    of_publisher(encoding, properties)
+}
+
+/// The publisher's time in the properties of a stored message, in milliseconds since the Unix epoch.
+#[inline]
+pub(crate) fn of_publisher(encoding: Encoding, properties: &[u8]) -> Option<u64> {
     match encoding {
         Encoding::Amqp091 => header(leveret_amqp091::headers(properties)?),
         Encoding::Amqp10 if properties.is_empty() => None,
-        Encoding::Amqp10 => annotated(Sections::parse(properties).ok()?.message_annotations?),
+        Encoding::Amqp10 => annotated(Sections::message_annotations_of(properties)?),
     }
 }
 

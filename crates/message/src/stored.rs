@@ -129,15 +129,17 @@ pub(crate) fn encode_head_with(
     if out.len() > overlay {
         let length = u32::try_from(out.len() - overlay).expect("overlay over 4 GiB");
         out.splice(overlay..overlay, length.to_le_bytes());
-        out[start + 2] |= FLAG_OVERLAY;
-    }
-    let overlay = Overlay::new(out.get(overlay + 4..).unwrap_or_default());
-    let is_failed = !overlay.is_empty() && overlay.failures() > 0;
-    if delivery_time::of_parts(message.encoding, overlay, message.properties).is_some() {
+        let written = Overlay::new(&out[overlay + 4..]);
+        let mut flags = FLAG_OVERLAY;
+        if written.failures() > 0 {
+            flags |= FLAG_FAILURES;
+        }
+        if delivery_time::of_parts(message.encoding, written, message.properties).is_some() {
+            flags |= FLAG_DELIVERY_TIME;
+        }
+        out[start + 2] |= flags;
+    } else if delivery_time::of_publisher(message.encoding, message.properties).is_some() {
         out[start + 2] |= FLAG_DELIVERY_TIME;
-    }
-    if is_failed {
-        out[start + 2] |= FLAG_FAILURES;
     }
     if !message.properties.is_empty() {
         out.extend_from_slice(message.properties);
@@ -237,10 +239,15 @@ pub fn delivery_ms(bytes: &[u8]) -> Option<u64> {
 
 /// How often the delivery of a stored message failed in the quorum queues in which it died. Its lengths were checked.
 pub fn failures(bytes: &[u8]) -> u32 {
-    match bytes[2] & FLAG_FAILURES {
-        0 => 0,
-        _ => StoredMessage::parse_head(bytes).map_or(0, |message| message.overlay.failures()),
+    match has_failures(bytes) {
+        false => 0,
+        true => StoredMessage::parse_head(bytes).map_or(0, |message| message.overlay.failures()),
     }
+}
+
+/// Whether that happened. Its lengths were checked.
+pub(crate) fn has_failures(bytes: &[u8]) -> bool {
+    bytes[2] & FLAG_FAILURES != 0
 }
 
 /// Whether a stored message has such a time. Its lengths were checked.

@@ -114,6 +114,21 @@ impl<'a> Sections<'a> {
         Ok(())
     }
 
+    /// The message annotations alone, without a look at the sections behind them; `None` if there are none, or if a section up to
+    /// them is malformed.
+    #[must_use]
+    pub fn message_annotations_of(payload: &'a [u8]) -> Option<MapRef<'a>> {
+        let mut reader = Reader::new(payload);
+        while !reader.is_empty() {
+            match read_section_code(&mut reader).ok()? {
+                descriptor::MESSAGE_ANNOTATIONS => return read_map(&mut reader, descriptor::MESSAGE_ANNOTATIONS).ok(),
+                descriptor::HEADER | descriptor::DELIVERY_ANNOTATIONS => drop(skip(&mut reader).ok()?),
+                _ => return None,
+            }
+        }
+        None
+    }
+
     fn body_repeats(&self, code: u64) -> bool {
         match self.body {
             BodyRef::Data(_) => code == descriptor::DATA,
