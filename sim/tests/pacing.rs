@@ -18,6 +18,7 @@ use leveret_strict_client::amqp10::Send;
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};
 
 const QUEUE: &str = "q";
+const EXCHANGE: &str = "amq.fanout";
 const PREFETCH: u16 = 20;
 const MS: u64 = 1_000_000;
 /// [`leveret_broker::Settings::standing_delay_target`] by default.
@@ -62,6 +63,8 @@ impl Ticker {
 
 struct Publisher {
     way: Way,
+    /// Each message goes to all queues, not to one.
+    to_all: bool,
     /// Index of its link.
     link: usize,
     ticker: Ticker,
@@ -69,12 +72,13 @@ struct Publisher {
 }
 
 impl Publisher {
-    fn start(world: &mut World, way: Way, per_second: u64) -> Result<Self, Failure> {
+    fn start(world: &mut World, way: Way, per_second: u64, to_all: bool) -> Result<Self, Failure> {
         let link = match way {
             Way::Confirms(_) | Way::Blind => Script::start(world)?.link,
             Way::Credit => {
                 let mut script = amqp10::script::Script::start(world)?;
-                script.sender(world, 0, &format!("/queues/{QUEUE}"))?;
+                let address = if to_all { format!("/exchanges/{EXCHANGE}") } else { format!("/queues/{QUEUE}") };
+                script.sender(world, 0, &address)?;
                 script.link
             }
         };
@@ -82,7 +86,7 @@ impl Publisher {
             world.links[link].amqp091().client.confirm_select(CHANNEL);
             Script { link }.reply(world, "confirm.select-ok")?;
         }
-        Ok(Self { way, link, ticker: Ticker::new(per_second, world.clock.nanos()), sent: 0 })
+        Ok(Self { way, to_all, link, ticker: Ticker::new(per_second, world.clock.nanos()), sent: 0 })
     }
 
     /// Publishes a message if it is due and allowed.
@@ -98,7 +102,9 @@ impl Publisher {
             Way::Blind if link.amqp091().client.output().len() > 4096 => false,
             Way::Confirms(_) | Way::Blind => {
                 let properties = properties(id, self.way != Way::Blind);
-                link.amqp091().client.publish(CHANNEL, b"", QUEUE.as_bytes(), true, &properties, &body(id, 40));
+                let (exchange, key) = if self.to_all { (EXCHANGE, "") } else { ("", QUEUE) };
+                let client = &mut link.amqp091().client;
+                client.publish(CHANNEL, exchange.as_bytes(), key.as_bytes(), true, &properties, &body(id, 40));
                 true
             }
             Way::Credit => {
@@ -125,68 +131,53 @@ impl Publisher {
     }
 }
 
-struct Scene {
-    world: World,
-    publishers: Vec<Publisher>,
+/// A queue with its consumer.
+struct Served {
+    queue: QueueRef,
     consumer: Script,
     ticker: Ticker,
     /// Delivery tags that the consumer hasn't acknowledged.
     held: VecDeque<u64>,
-    next_id: u64,
     taken: u64,
-    queue: QueueRef,
     /// The least number of ready messages in each part.
     least: BTreeMap<u64, u64>,
     /// The number of messages taken in each long part.
     taken_in: BTreeMap<u64, u64>,
 }
 
-impl Scene {
-    fn new(seed: u64, sync: u64, publishers: &[(Way, u64)], consumer: u64) -> Result<Self, Failure> {
-        let (mut world, _) = World::start(Arc::new(SimDisk::new()), leveret_log::Options::default(), seed)?;
-        world.quicken(sync);
-        let script = Script::start(&mut world)?;
-        let client = &mut world.links[script.link].amqp091().client;
+impl Served {
+    /// Declares the queue, bound to the exchange of all queues, and consumes from it at this rate.
+    fn start(world: &mut World, name: &str, per_second: u64) -> Result<Self, Failure> {
+        let consumer = Script::start(world)?;
+        let client = &mut world.links[consumer.link].amqp091().client;
         let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
-        client.declare_queue(CHANNEL, QUEUE.as_bytes(), flags, &FieldTable::new());
-        script.until(&mut world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))?;
-        let client = &mut world.links[script.link].amqp091().client;
+        client.declare_queue(CHANNEL, name.as_bytes(), flags, &FieldTable::new());
+        consumer.until(world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))?;
+        let client = &mut world.links[consumer.link].amqp091().client;
+        client.bind_queue(CHANNEL, name.as_bytes(), EXCHANGE.as_bytes(), b"", &FieldTable::new());
+        consumer.reply(world, "queue.bind-ok")?;
+        let client = &mut world.links[consumer.link].amqp091().client;
         client.qos(CHANNEL, PREFETCH, false);
-        client.consume(
-            CHANNEL,
-            QUEUE.as_bytes(),
-            b"c",
-            Consume { no_ack: false, exclusive: false },
-            &FieldTable::new(),
-        );
-        script.until(&mut world, |heard| matches!(heard, Heard::Consumer(_)).then_some(()))?;
-        let publishers = publishers.iter().map(|(way, rate)| Publisher::start(&mut world, *way, *rate));
-        let publishers = publishers.collect::<Result<Vec<_>, _>>()?;
-        let ticker = Ticker::new(consumer, world.clock.nanos());
-        let queue = world.broker.registry.snapshot_full().queue("/", QUEUE).cloned().expect("it was declared");
+        let flags = Consume { no_ack: false, exclusive: false };
+        client.consume(CHANNEL, name.as_bytes(), b"c", flags, &FieldTable::new());
+        consumer.until(world, |heard| matches!(heard, Heard::Consumer(_)).then_some(()))?;
         Ok(Self {
-            world,
-            publishers,
-            consumer: script,
-            ticker,
+            queue: world.broker.registry.snapshot_full().queue("/", name).cloned().expect("it was declared"),
+            consumer,
+            ticker: Ticker::new(per_second, world.clock.nanos()),
             held: VecDeque::new(),
-            next_id: 0,
             taken: 0,
-            queue,
             least: BTreeMap::new(),
             taken_in: BTreeMap::new(),
         })
     }
 
-    fn step(&mut self) -> Result<(), Failure> {
-        let now = self.world.clock.nanos();
-        for publisher in &mut self.publishers {
-            self.next_id += u64::from(publisher.publish(&mut self.world, self.next_id));
-        }
+    /// Acknowledges a message if it is due, and looks at the queue's length.
+    fn step(&mut self, world: &mut World, now: u64) {
         if self.ticker.is_due(now)
             && let Some(tag) = self.held.pop_front()
         {
-            self.world.links[self.consumer.link].amqp091().client.ack(CHANNEL, tag, false);
+            world.links[self.consumer.link].amqp091().client.ack(CHANNEL, tag, false);
             self.ticker.tick(now);
             self.taken += 1;
             *self.taken_in.entry(now / LONG_PART).or_default() += 1;
@@ -194,14 +185,56 @@ impl Scene {
         let ready = self.queue.gauges().ready;
         let least = self.least.entry(now / PART).or_insert(u64::MAX);
         *least = ready.min(*least);
-        let times = self.publishers.iter().map(|publisher| publisher.ticker.next).chain([self.ticker.next]);
-        let next = times.filter(|at| *at > now).min().unwrap_or(now + MS).min(now + MS);
-        self.world.step_until(next)?;
-        for heard in self.world.links[self.consumer.link].amqp091().heard() {
+    }
+
+    fn listen(&mut self, world: &mut World) {
+        for heard in world.links[self.consumer.link].amqp091().heard() {
             if let Heard::Delivered(received) = heard {
                 self.held.push_back(received.tag);
             }
         }
+    }
+
+    /// The time that messages stood in all but the worst tenth of the parts.
+    fn standing(&self, taken: u64) -> u64 {
+        let mut least: Vec<u64> = self.least.values().copied().collect();
+        least.sort_unstable();
+        least[least.len() * 9 / 10] * 1_000_000_000 / taken.max(1)
+    }
+}
+
+struct Scene {
+    world: World,
+    publishers: Vec<Publisher>,
+    queues: Vec<Served>,
+    next_id: u64,
+}
+
+impl Scene {
+    /// A scene with a queue for each consumer; the first is that of messages which go to one.
+    fn new(seed: u64, sync: u64, publishers: &[(Way, u64)], consumers: &[u64]) -> Result<Self, Failure> {
+        let (mut world, _) = World::start(Arc::new(SimDisk::new()), leveret_log::Options::default(), seed)?;
+        world.quicken(sync);
+        let names = [QUEUE, "q2", "q3"];
+        let queues = names.iter().zip(consumers).map(|(name, rate)| Served::start(&mut world, name, *rate));
+        let queues = queues.collect::<Result<Vec<_>, _>>()?;
+        let to_all = consumers.len() > 1;
+        let publishers = publishers.iter().map(|(way, rate)| Publisher::start(&mut world, *way, *rate, to_all));
+        let publishers = publishers.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { world, publishers, queues, next_id: 0 })
+    }
+
+    fn step(&mut self) -> Result<(), Failure> {
+        let now = self.world.clock.nanos();
+        for publisher in &mut self.publishers {
+            self.next_id += u64::from(publisher.publish(&mut self.world, self.next_id));
+        }
+        self.queues.iter_mut().for_each(|queue| queue.step(&mut self.world, now));
+        let publishing = self.publishers.iter().map(|publisher| publisher.ticker.next);
+        let times = publishing.chain(self.queues.iter().map(|queue| queue.ticker.next));
+        let next = times.filter(|at| *at > now).min().unwrap_or(now + MS).min(now + MS);
+        self.world.step_until(next)?;
+        self.queues.iter_mut().for_each(|queue| queue.listen(&mut self.world));
         self.publishers.iter().for_each(|publisher| publisher.listen(&mut self.world));
         Ok(())
     }
@@ -214,10 +247,14 @@ impl Scene {
     }
 }
 
-/// The results of a run after its warm-up: messages per second of each publisher and of the consumer in all and in the worst long
-/// part, and the time that messages stood in all but the worst tenth of the parts.
+/// The results of a run after its warm-up: messages per second of each publisher.
 struct Shown {
     sent: Vec<u64>,
+    queues: Vec<ShownQueue>,
+}
+
+/// A queue's messages per second in all and in the worst long part, and how long they stood.
+struct ShownQueue {
     taken: u64,
     taken_at_worst: u64,
     standing: u64,
@@ -227,27 +264,29 @@ fn rate(count: u64, time: u64) -> u64 {
     count * 1_000_000_000 / time
 }
 
-/// Runs publishers with their rates, and a consumer with its rate. A sync takes `sync` nanoseconds.
-fn run(seed: u64, sync: u64, publishers: &[(Way, u64)], consumer: u64) -> Shown {
+/// Runs publishers with their rates, and a consumer with its rate for each queue. A sync takes `sync` nanoseconds.
+fn run(seed: u64, sync: u64, publishers: &[(Way, u64)], consumers: &[u64]) -> Shown {
     let run = || -> Result<Shown, Failure> {
-        let mut scene = Scene::new(seed, sync, publishers, consumer)?;
+        let mut scene = Scene::new(seed, sync, publishers, consumers)?;
         let begin = scene.world.clock.nanos().next_multiple_of(LONG_PART);
         scene.run(begin + WARM_UP)?;
-        let (sent, taken): (Vec<_>, _) = (scene.publishers.iter().map(|one| one.sent).collect(), scene.taken);
-        scene.least.clear();
-        scene.taken_in.clear();
+        let sent: Vec<_> = scene.publishers.iter().map(|one| one.sent).collect();
+        for queue in &mut scene.queues {
+            queue.taken = 0;
+            queue.least.clear();
+            queue.taken_in.clear();
+        }
         scene.run(begin + END)?;
-        scene.taken_in.pop_last();
         let time = END - WARM_UP;
-        let taken = rate(scene.taken - taken, time);
-        let mut least: Vec<u64> = scene.least.into_values().collect();
-        least.sort_unstable();
-        Ok(Shown {
-            sent: scene.publishers.iter().zip(sent).map(|(one, before)| rate(one.sent - before, time)).collect(),
-            taken,
-            taken_at_worst: rate(scene.taken_in.into_values().min().unwrap_or(0), LONG_PART),
-            standing: least[least.len() * 9 / 10] * 1_000_000_000 / taken.max(1),
-        })
+        let queues = scene.queues.iter_mut().map(|queue| {
+            queue.taken_in.pop_last();
+            let taken = rate(queue.taken, time);
+            let taken_at_worst = rate(queue.taken_in.values().copied().min().unwrap_or(0), LONG_PART);
+            ShownQueue { taken, taken_at_worst, standing: queue.standing(taken) }
+        });
+        let queues = queues.collect();
+        let sent = scene.publishers.iter().zip(sent).map(|(one, before)| rate(one.sent - before, time)).collect();
+        Ok(Shown { sent, queues })
     };
     run().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"))
 }
@@ -259,8 +298,8 @@ const WAYS: [Way; 3] = [Way::Confirms(100), Way::Blind, Way::Credit];
 fn a_queue_stays_short_at_the_rate_of_the_slower_side() {
     for way in WAYS {
         for (publisher, consumer) in [(11_000, 10_000), (15_000, 10_000), (10_000, 10_000), (10_000, 15_000)] {
-            let shown = run(1, QUICK, &[(way, publisher)], consumer);
-            let Shown { taken, taken_at_worst, standing, .. } = shown;
+            let shown = run(1, QUICK, &[(way, publisher)], &[consumer]);
+            let ShownQueue { taken, taken_at_worst, standing } = shown.queues[0];
             let slower = publisher.min(consumer);
             let found = format!("{way:?}, {publisher}/{consumer}: {taken}/s, {taken_at_worst}/s, {standing} ns");
             println!("{found}");
@@ -274,7 +313,7 @@ fn a_queue_stays_short_at_the_rate_of_the_slower_side() {
 #[test]
 fn a_consumer_slower_than_half_holds_nobody_back() {
     for way in WAYS {
-        let shown = run(2, QUICK, &[(way, 10_000)], 3_000);
+        let shown = run(2, QUICK, &[(way, 10_000)], &[3_000]);
         assert!(shown.sent[0] >= 9_500, "{way:?}: {}", shown.sent[0]);
     }
 }
@@ -282,32 +321,58 @@ fn a_consumer_slower_than_half_holds_nobody_back() {
 #[test]
 fn paced_publishers_of_a_queue_starve_nobody() {
     let publishers = [(Way::Confirms(20), 5_000), (Way::Confirms(100), 5_000), (Way::Credit, 5_000)];
-    let shown = run(3, QUICK, &publishers, 10_000);
-    println!("{:?}, {} taken, {} ns", shown.sent, shown.taken, shown.standing);
-    assert!(shown.taken >= 9_500, "{}", shown.taken);
-    assert!(shown.standing <= 2 * TARGET, "{}", shown.standing);
+    let shown = run(3, QUICK, &publishers, &[10_000]);
+    let ShownQueue { taken, standing, .. } = shown.queues[0];
+    println!("{:?}, {taken} taken, {standing} ns", shown.sent);
+    assert!(taken >= 9_500, "{taken}");
+    assert!(standing <= 2 * TARGET, "{standing}");
     assert!(shown.sent.iter().all(|sent| *sent >= 2_500), "half of its rate at least: {:?}", shown.sent);
+}
+
+#[test]
+fn messages_for_several_queues_stand_in_none_that_keeps_up() {
+    for way in WAYS {
+        let shown = run(8, QUICK, &[(way, 11_000)], &[10_000, 15_000, 10_000]);
+        for ShownQueue { taken, taken_at_worst, standing } in shown.queues {
+            let found = format!("{way:?}: {taken}/s, {taken_at_worst}/s, {standing} ns");
+            println!("{found}");
+            assert!(taken >= 9_500 && taken_at_worst >= 8_500, "{found}");
+            assert!(standing <= 2 * TARGET, "{found}");
+        }
+    }
+}
+
+#[test]
+fn a_slow_queue_takes_little_from_others_with_the_same_messages() {
+    for way in WAYS {
+        for slow in [8_500, 7_000, 5_800, 1_000] {
+            let sent = run(9, QUICK, &[(way, 10_000)], &[slow, 15_000]).sent[0];
+            println!("{way:?}, {slow}: {sent}");
+            assert!(sent >= 8_500, "{way:?}, {slow}: {sent}");
+        }
+    }
 }
 
 #[test]
 fn a_slow_disk_costs_no_rate() {
     for way in [Way::Confirms(1000), Way::Credit] {
-        let shown = run(5, 10 * MS, &[(way, 11_000)], 10_000);
-        assert!(shown.taken >= 9_500, "{way:?}: {}", shown.taken);
+        let shown = run(5, 10 * MS, &[(way, 11_000)], &[10_000]);
+        assert!(shown.queues[0].taken >= 9_500, "{way:?}: {}", shown.queues[0].taken);
     }
 }
 
 #[test]
 fn many_publishers_without_confirms_are_paced_together() {
-    let shown = run(6, QUICK, &[(Way::Blind, 1_500); 8], 10_000);
-    println!("{:?}, {} taken, {} ns", shown.sent, shown.taken, shown.standing);
-    assert!(shown.taken >= 9_500, "{}", shown.taken);
-    assert!(shown.standing <= 2 * TARGET, "{}", shown.standing);
+    let shown = run(6, QUICK, &[(Way::Blind, 1_500); 8], &[10_000]);
+    let ShownQueue { taken, standing, .. } = shown.queues[0];
+    println!("{:?}, {taken} taken, {standing} ns", shown.sent);
+    assert!(taken >= 9_500, "{taken}");
+    assert!(standing <= 2 * TARGET, "{standing}");
 }
 
 #[test]
 fn a_paced_queue_that_comes_to_rest_shows_it() {
-    let mut scene = Scene::new(7, QUICK, &[(Way::Credit, 11_000)], 10_000).unwrap();
+    let mut scene = Scene::new(7, QUICK, &[(Way::Credit, 11_000)], &[10_000]).unwrap();
     let begin = scene.world.clock.nanos();
     scene.run(begin + WARM_UP).unwrap();
     assert!(waits(&scene).contains(&WaitReason::Pacing), "{:?}", waits(&scene));
@@ -318,11 +383,11 @@ fn a_paced_queue_that_comes_to_rest_shows_it() {
 
 #[test]
 fn a_queue_whose_consumer_goes_lets_its_publishers_go() {
-    let mut scene = Scene::new(4, QUICK, &[(Way::Confirms(100), 11_000)], 10_000).unwrap();
+    let mut scene = Scene::new(4, QUICK, &[(Way::Confirms(100), 11_000)], &[10_000]).unwrap();
     let begin = scene.world.clock.nanos();
     scene.run(begin + WARM_UP).unwrap();
     assert!(waits(&scene).contains(&WaitReason::Pacing), "{:?}", waits(&scene));
-    scene.world.links[scene.consumer.link].amqp091().client.cancel(CHANNEL, b"c");
+    scene.world.links[scene.queues[0].consumer.link].amqp091().client.cancel(CHANNEL, b"c");
     scene.run(begin + WARM_UP + 100 * MS).unwrap();
     assert!(!waits(&scene).contains(&WaitReason::Pacing));
     let sent = scene.publishers[0].sent;
@@ -332,5 +397,5 @@ fn a_queue_whose_consumer_goes_lets_its_publishers_go() {
 }
 
 fn waits(scene: &Scene) -> Vec<WaitReason> {
-    scene.queue.status().waits.iter().map(|wait| wait.reason).collect()
+    scene.queues[0].queue.status().waits.iter().map(|wait| wait.reason).collect()
 }

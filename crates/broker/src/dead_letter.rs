@@ -193,7 +193,7 @@ impl Broker {
                     return true;
                 }
                 let count = batch.len() as u32;
-                let published = target.publish(batch, 0, count, *persistent, Audience::Several(None), now.monotonic);
+                let published = target.publish(batch, 0, count, *persistent, Audience::Unpaced(None), now.monotonic);
                 moving.is_refused |= is_kept && (published.accepted < count || published.is_gone);
                 let synced = published.awaited.synced();
                 wait.and(synced);

@@ -154,7 +154,7 @@ impl Broker {
         let mut published = PublishedDirectly { routed: true, wait: WaitFor::default() };
         let mut gone = 0;
         for queue in route.queues.iter() {
-            let came = queue.publish(&batch, 0, 1, persistent, Audience::Several(shared), now.monotonic);
+            let came = queue.publish(&batch, 0, 1, persistent, Audience::Unpaced(shared), now.monotonic);
             published.wait.and(came.awaited.synced());
             gone += usize::from(came.is_gone);
             if !came.awaited.is_nothing() {

@@ -41,9 +41,11 @@ const GRANT_AHEAD: Nanos = 1_000_000;
 const READ_PAUSE_MAX: Nanos = 5_000_000;
 /// Consecutive windows in which nobody waited for a slot, after which pacing ends.
 const QUIET_WINDOWS: u32 = 16;
-/// Consecutive windows above the target in which consumers take less than the lowest rate, after which publishers are let
-/// go.
+/// Consecutive windows above the target in which consumers take less than the lowest rate, or less than arrives although
+/// publishers are paced, after which publishers are let go.
 const HOPELESS_WINDOWS: u32 = 50;
+/// So much more has to arrive than is taken, 1 in 16, for pacing to be in vain.
+const IN_VAIN: u64 = 16;
 /// Time after which a queue that paced in vain is looked at again.
 const LET_GO: Nanos = 1_000_000_000;
 
@@ -72,6 +74,11 @@ impl PublishSlot {
     #[inline]
     pub fn is_after(self, now: Nanos) -> bool {
         self.at > now
+    }
+
+    /// The later one of the slots of a message that goes to several queues; a queue that paces nobody has none.
+    pub fn or_later(self, other: Self) -> Self {
+        if other.at > self.at { other } else { self }
     }
 
     /// The time from which more credit is granted: a little early, because it needs time to reach its client.
@@ -292,7 +299,8 @@ impl Pacing {
                 paced.correct(&window, takes, self.target, now);
                 paced.quiet = if paced.is_felt { 0 } else { paced.quiet + 1 };
                 paced.is_felt = false;
-                paced.hopeless = if is_standing && takes <= paced.floor { paced.hopeless + 1 } else { 0 };
+                let is_in_vain = takes <= paced.floor || window.arrived > window.taken + window.taken / IN_VAIN;
+                paced.hopeless = if is_standing && is_in_vain { paced.hopeless + 1 } else { 0 };
                 let is_over = paced.quiet >= QUIET_WINDOWS;
                 let is_hopeless = paced.hopeless >= HOPELESS_WINDOWS;
                 if is_over || is_hopeless {
@@ -380,6 +388,8 @@ mod tests {
         /// Number of messages that the publisher may have unpaid.
         window: u64,
         read_again: Nanos,
+        /// The publisher doesn't keep to its slots.
+        is_deaf: bool,
         /// The rest of each rate that made no whole message, in messages times nanoseconds.
         left: [u64; 2],
     }
@@ -398,6 +408,7 @@ mod tests {
                 delays: Vec::new(),
                 window,
                 read_again: 0,
+                is_deaf: false,
                 left: [0, 0],
             }
         }
@@ -418,7 +429,7 @@ mod tests {
                     self.slots.pop_front();
                 }
                 let count = self.due(0, publisher).min(self.window.saturating_sub(self.slots.len() as u64));
-                if count > 0 && self.read_again <= self.now {
+                if count > 0 && (self.read_again <= self.now || self.is_deaf) {
                     self.pacing.arrived(count, self.ready.len() as u64, self.now);
                     let slot = self.pacing.slot(count, self.now);
                     self.read_again = slot.read_again(true, self.now);
@@ -516,6 +527,18 @@ mod tests {
             let (sent, _) = bench.run(3000, publisher, consumer);
             assert!(sent >= publisher * 99 / 100, "{publisher}/{consumer}: {sent}");
         }
+    }
+
+    #[test]
+    fn publishers_that_still_send_more_than_is_taken_are_let_go() {
+        let mut bench = Bench::new(usize::MAX as u64);
+        bench.is_deaf = true;
+        bench.run(100, 440_000, 300_000);
+        assert!(bench.pacing.since().is_some());
+        bench.run(200, 440_000, 300_000);
+        assert_eq!(bench.pacing.since(), None);
+        bench.run(500, 440_000, 300_000);
+        assert_eq!(bench.pacing.since(), None, "it is looked at again after a second");
     }
 
     #[test]

@@ -426,7 +426,12 @@ impl Connection {
 
     /// Notes the outcomes of a run of these messages that all its queues were offered.
     fn note_outcomes(&mut self, publisher: &mut Publisher, messages: &[Collected], fanned_out: &FannedOut, now: Now) {
-        publisher.slot = publisher.own_rate.slot(fanned_out.slot, messages.len() as u32, now.monotonic);
+        publisher.slot = publisher.own_rate.slot(
+            fanned_out.slot,
+            fanned_out.route.queues.len(),
+            messages.len() as u32,
+            now.monotonic,
+        );
         self.client.pace.granted(publisher.slot, now.monotonic);
         let &FannedOut { ref route, accepted, ref wait, refusing, is_refused, reached_nobody, .. } = fanned_out;
         let refused = refusing.map_or(PublishOutcome::Accepted, |at| {

@@ -71,7 +71,7 @@ pub struct FannedOut {
     pub refusing: Option<usize>,
     /// The disk had no room for the body.
     pub is_refused: bool,
-    /// The slot of its last message, if the publishers of its only queue are paced. Several queues pace nobody.
+    /// The slot of its last message, the latest of its queues'.
     pub slot: PublishSlot,
     /// All its queues are being deleted, and no requester waits for it. It is handled as if it had come a moment later.
     pub reached_nobody: bool,
@@ -133,7 +133,7 @@ impl FanOut {
             }
             let published = queue.publish(batch, 0, count, *persistent, audience, now);
             self.gone += usize::from(published.is_gone);
-            self.slot = published.slot;
+            self.slot = self.slot.or_later(published.slot);
             if published.accepted < self.accepted {
                 self.accepted = published.accepted;
                 self.refusing = Some(self.next);

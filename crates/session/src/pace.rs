@@ -10,6 +10,8 @@ const SHOWN: Nanos = 100_000_000;
 const OWN_WINDOW: Nanos = 10_000_000;
 /// A publisher may be ahead of its own slots by this time.
 const OWN_BURST: Nanos = 2_000_000;
+/// Messages that go to several queues lose at most this part of their rate, 1 in 8; others half of it.
+const SEVERAL_LOSE: u64 = 8;
 /// A new publisher has this part, 1 in 4, of the rate of all.
 const NEW_SHARE: u64 = 4;
 
@@ -93,7 +95,7 @@ impl Pace {
 }
 
 /// The rate of one channel or link that publishes: while its queue is paced, it keeps at least half of what it had.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct OwnRate {
     /// Begin of the measurement, and the messages since.
     began: Nanos,
@@ -105,8 +107,9 @@ pub struct OwnRate {
 }
 
 impl OwnRate {
-    /// The slot of `count` messages that were just published: that of their queue, or an earlier one.
-    pub fn slot(&mut self, slot: PublishSlot, count: u32, now: Nanos) -> PublishSlot {
+    /// The slot of `count` messages that were just published to so many queues: the latest of theirs, or an earlier one. Other
+    /// queues have to wait for the slowest one, so a message that goes to several is held back less.
+    pub fn slot(&mut self, slot: PublishSlot, queues: usize, count: u32, now: Nanos) -> PublishSlot {
         if slot.at == 0 {
             self.measure(count, now);
             return slot;
@@ -116,9 +119,9 @@ impl OwnRate {
             0 => slot.per_second / NEW_SHARE,
             known => known,
         };
-        let half = (had / 2).max(1);
-        let own = self.last.max(now.saturating_sub(OWN_BURST)) + u64::from(count) * SECOND / half;
-        // Its queue's slot: time in which it sent more than half isn't held against it.
+        let kept = if queues > 1 { had - had / SEVERAL_LOSE } else { had / 2 };
+        let own = self.last.max(now.saturating_sub(OWN_BURST)) + u64::from(count) * SECOND / kept.max(1);
+        // Its queue's slot: time in which it sent more than it keeps isn't held against it.
         self.last = own.min(slot.at);
         PublishSlot { at: self.last, ..slot }
     }
@@ -171,23 +174,27 @@ mod tests {
     fn a_publisher_keeps_half_of_the_rate_that_it_had() {
         let mut own = OwnRate::default();
         let late = |now| PublishSlot { at: now + 50 * MS, burst: 10, per_second: 1000 };
-        assert_eq!(own.slot(late(0), 1, 0).at, 8 * MS, "its rate is unknown: half of a quarter of the queue's");
+        assert_eq!(own.slot(late(0), 1, 1, 0).at, 8 * MS, "its rate is unknown: half of a quarter of the queue's");
         let mut own = OwnRate::default();
         for ms in 1..=100 {
-            assert_eq!(own.slot(PublishSlot::default(), 10, ms * MS), PublishSlot::default());
+            assert_eq!(own.slot(PublishSlot::default(), 1, 10, ms * MS), PublishSlot::default());
         }
         let now = 100 * MS;
-        let first = own.slot(late(now), 10, now).at;
+        let first = own.slot(late(now), 1, 10, now).at;
         assert!(first <= now, "the first ones are those that it might have sent before");
-        let second = own.slot(late(now), 100, now).at - first;
+        let second = own.slot(late(now), 1, 100, now).at - first;
         assert!((19 * MS..=21 * MS).contains(&second), "5,000 in a second: {second}");
+        let mut of_several = own.clone();
+        let first = of_several.slot(late(now), 2, 10, now).at;
+        let second = of_several.slot(late(now), 2, 87, now).at - first;
+        assert!((9 * MS..=11 * MS).contains(&second), "8,750 in a second: {second}");
         for ms in 100..60_000 {
-            own.slot(PublishSlot { at: ms * MS + 1, ..late(0) }, 10, ms * MS);
+            own.slot(PublishSlot { at: ms * MS + 1, ..late(0) }, 1, 10, ms * MS);
         }
         let now = 60_000 * MS;
-        assert!(own.slot(late(now), 10, now).at <= now + 12 * MS, "time at more than half isn't held against it");
+        assert!(own.slot(late(now), 1, 10, now).at <= now + 12 * MS, "time at more than half isn't held against it");
         let soon = PublishSlot { at: now + MS, burst: 10, per_second: 1000 };
-        assert_eq!(own.slot(soon, 100, now), soon);
+        assert_eq!(own.slot(soon, 1, 100, now), soon);
     }
 
     #[test]

@@ -90,10 +90,12 @@ impl Published {
 /// The queues that get a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
-    /// This queue alone: it paces the publisher.
+    /// This queue alone.
     Alone,
-    /// Other queues, too, or a publisher that can't be paced; with the message's number if it is in the shared log.
+    /// Other queues, too; with the message's number if it is in the shared log.
     Several(Option<u64>),
+    /// The same from a publisher that can't be paced.
+    Unpaced(Option<u64>),
 }
 
 /// A queue on this node. Everything outside knows it by a [`QueueRef`].
@@ -333,7 +335,7 @@ impl QueueHandle {
         let persistent = persistent || self.is_always_persistent();
         let shared = match audience {
             Audience::Alone => None,
-            Audience::Several(shared) => shared,
+            Audience::Several(shared) | Audience::Unpaced(shared) => shared,
         };
         let shared = shared.filter(|_| persistent && self.is_durable()).map(|first| first + u64::from(index));
         let mut referred = 0;
@@ -379,8 +381,8 @@ impl QueueHandle {
             let (accepted, is_behind) = (submission.accepted, queue.is_behind());
             queue.arrived(accepted, now);
             let slot = match audience {
-                Audience::Alone => queue.slot(accepted, now),
-                Audience::Several(_) => PublishSlot::default(),
+                Audience::Alone | Audience::Several(_) => queue.slot(accepted, now),
+                Audience::Unpaced(_) => PublishSlot::default(),
             };
             Published { accepted, awaited, is_behind, is_gone: false, slot }
         });
