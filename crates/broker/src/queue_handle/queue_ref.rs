@@ -226,6 +226,25 @@ impl QueueRef {
         pass!(self, queue => queue.requeue(id, runs, failed, now));
     }
 
+    /// As [`QueueRef::requeue`], with annotations, see [`leveret_queue::Queue::modify`]. With [`Wait::Confirm`], returns the ticket
+    /// that an answer waits for; `None` if the disk has no room, so that the messages were only requeued.
+    pub fn modify(
+        &self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        failed: bool,
+        added: &Arc<Added>,
+        wait: Wait,
+        now: Nanos,
+    ) -> Option<Ticket> {
+        pass!(self, queue => queue.modify(id, runs, failed, added, wait, now))
+    }
+
+    /// Claims deferred messages for a consumer, see [`leveret_queue::Queue::claim`].
+    pub fn claim(&self, id: ConsumerId, tokens: &[Box<str>]) {
+        pass!(self, queue => queue.claim(id, tokens));
+    }
+
     /// Takes messages back from a consumer and requeues them. It is overdue from now on: see [`Flow::Overdue`]. With `unsent`, the
     /// last of them weren't sent on its link.
     pub fn take_back(&self, id: ConsumerId, runs: &[Run], unsent: Option<Unsent>, now: Nanos) {
