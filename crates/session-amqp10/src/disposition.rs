@@ -210,6 +210,9 @@ impl Connection {
             let wait_for = match settlement {
                 Settlement::Acknowledge => {
                     self.client.counters.acked.add(count);
+                    if queue.is_quorum() {
+                        self.client.counters.quorum_acked.add(count);
+                    }
                     match queue.settle(Some(consumer), &runs, Departure::Settled, wait, now) {
                         Some(ticket) => ticket.into(),
                         // The queue failed during this very call: the messages are in its log, and come back after a

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use leveret_log::{LiveState, LogId, Wait};
 use leveret_message::{Added, Batch};
-use leveret_model::{Durability, Overflow, Queue as QueueInfo};
+use leveret_model::{Durability, Overflow, Queue as QueueInfo, QueueType};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Departure, Flow, GetOutcome, Link,
     NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, SetAside, Taken, TurnEnd,
@@ -219,6 +219,12 @@ impl QueueRef {
         now: Nanos,
     ) -> WaitFor {
         pass!(self, queue => queue.reject(id, runs, outbox, reason, now))
+    }
+
+    /// Whether it is a quorum queue.
+    #[inline]
+    pub fn is_quorum(&self) -> bool {
+        self.info().queue_type == QueueType::Quorum
     }
 
     /// Puts messages back into their places; `failed` counts their delivery as failed.
