@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use leveret_amqp10::value::{EncodedMap, OwnedArray, Value};
-use leveret_amqp10::{DeliveryState, OwnedValue, Role};
+use leveret_amqp10::{DeliveryState, Role};
 use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_sim::amqp10::script::{CHANNEL, Script};
 use leveret_sim::amqp10::{Heard, Received, message};
@@ -21,7 +20,7 @@ const ADDRESS: &str = "/queues/deferred";
 const SENDER: u32 = 0;
 const RECEIVER: u32 = 1;
 const MESSAGES: u64 = 40;
-const LATER_MS: i64 = 4_000_000_000_000;
+const LATER_MS: u64 = 4_000_000_000_000;
 
 /// Number of changes that the disk had seen.
 type Stamp = usize;
@@ -49,11 +48,7 @@ fn token(id: u64) -> String {
 }
 
 fn fetch(world: &mut World, script: &Script, credit: u32, tokens: impl Iterator<Item = String>) {
-    let items = OwnedArray::new(tokens.map(OwnedValue::String).collect()).expect("they are alike");
-    let mut bytes = Vec::new();
-    OwnedValue::Array(items).encode(&mut bytes);
-    let value = Value::decode_all(&bytes).expect("it is encoded");
-    let properties = EncodedMap::new().with("rabbitmq:deferral-tokens", value);
+    let properties = message::fetching(tokens);
     world.links[script.link].amqp10().client.grant_with(CHANNEL, RECEIVER, credit, properties.as_map());
 }
 
@@ -83,7 +78,7 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
         script.settled(world, Role::Receiver, sent)?;
         trace.known.push(Known { confirmed: disk.count(), ..Known::default() });
         let received = script.receive(world, RECEIVER)?;
-        let added = message::delivery_time(LATER_MS as u64).with("x-opt-deferral-token", token(id).as_str());
+        let added = message::deferral(LATER_MS, &token(id));
         let map = Some(added.as_map());
         let state =
             DeliveryState::Modified { delivery_failed: false, undeliverable_here: false, message_annotations: map };

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{Command, EnabledTypes, LimitOwner, Pattern, PutUser, QueueType, Refused, SetPermissions, Topology, VhostSettings};
+use crate::{
+    Command, EnabledTypes, LimitOwner, Pattern, PutUser, QueueType, Refused, SetPermissions, Topology, VhostSettings,
+};
 
 /// Limits by name.
 type Limits = Vec<(Arc<str>, i64)>;

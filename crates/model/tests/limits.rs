@@ -132,7 +132,10 @@ fn only_new_queues_of_a_disabled_type_are_refused() {
     let mut model = Model::new();
     let typed = |name: &str, kind: &str| {
         let Command::DeclareQueue(declare) = queue("/", name, false) else { unreachable!("it declares a queue") };
-        Command::DeclareQueue(DeclareQueue { arguments: declare.arguments.with("x-queue-type", kind.into()), ..declare })
+        Command::DeclareQueue(DeclareQueue {
+            arguments: declare.arguments.with("x-queue-type", kind.into()),
+            ..declare
+        })
     };
     submit(&mut model, typed("old", "quorum")).expect("both are enabled");
     let queue_types = EnabledTypes { quorum: false, ..EnabledTypes::default() };
@@ -147,6 +150,11 @@ fn only_new_queues_of_a_disabled_type_are_refused() {
     model.set_limits(Limits { queue_types, ..Limits::default() });
     submit(&mut model, typed("new", "quorum")).expect("it is enabled again");
     for exclusive in [false, true] {
-        assert!(submit(&mut model, queue("/", "mine", exclusive)).expect_err("the default").text.contains("classic.enabled"));
+        assert!(
+            submit(&mut model, queue("/", "mine", exclusive))
+                .expect_err("the default")
+                .text
+                .contains("classic.enabled")
+        );
     }
 }

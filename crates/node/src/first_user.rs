@@ -1,8 +1,8 @@
 use leveret_auth::{HASHING_SHA256, hash_password, random_salt};
 use leveret_config::DefaultQueueType;
 use leveret_model::{
-    EnabledTypes, Command, MAX_CONNECTIONS, MAX_QUEUES, PutUser, QueueType, Refused, SetPermissions, Topology, VhostDefaults,
-    VhostSettings, VhostUser,
+    Command, EnabledTypes, MAX_CONNECTIONS, MAX_QUEUES, PutUser, QueueType, Refused, SetPermissions, Topology,
+    VhostDefaults, VhostSettings, VhostUser,
 };
 
 /// The user that a node creates on an empty data directory, and the vhost that it may use.

@@ -15,8 +15,8 @@ use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Pub
 use super::address;
 use super::assembly::Assembly;
 use super::connection::Connection;
-use super::deferral;
 use super::consumer::{Activity, Consumer};
+use super::deferral;
 use super::error::{Failure, Result, Scope};
 use super::flow::INITIAL_DELIVERY_COUNT;
 use super::grant::Grant;

@@ -47,7 +47,8 @@ fn tokens(value: Value<'_>) -> Result<Vec<Box<str>>> {
     if array.len() > TOKENS_MAX {
         return Err(invalid(format!("{} values of the property {TOKENS} are more than {TOKENS_MAX}", array.len())));
     }
-    let token = |item| deferral_token(item).map(Into::into).map_err(|bad| invalid(format!("the property {TOKENS}: {bad}")));
+    let token =
+        |item| deferral_token(item).map(Into::into).map_err(|bad| invalid(format!("the property {TOKENS}: {bad}")));
     array.iter().map(token).collect()
 }
 

@@ -38,8 +38,10 @@ impl LedgerQueue {
                 let messages = self.delayed.iter().skip(offset).take(count);
                 let peeked = |(number, due_ms)| (self.peeked(number, redelivered(number)), due_ms);
                 let token = |number| self.deferred.token_of(number, self.annotations.of(number)?);
-                let deferred = |(peeked, due_ms): (Peeked, u64)| {
-                    Peeked { due_ms: Some(due_ms), token: token(peeked.number), ..peeked }
+                let deferred = |(peeked, due_ms): (Peeked, u64)| Peeked {
+                    due_ms: Some(due_ms),
+                    token: token(peeked.number),
+                    ..peeked
                 };
                 messages.map(peeked).map(deferred).collect()
             }

@@ -113,7 +113,9 @@ impl LedgerQueue {
     /// all that it accepted stay, also if more come back to it than its limit. Messages that aren't in memory are read first,
     /// because their sizes aren't known.
     pub(super) fn drop_excess(&mut self, effects: &mut Effects) {
-        if limits::refuses(&self.options) || !limits::is_over(&self.options, self.ready.length() + self.delayed.length()) {
+        if limits::refuses(&self.options)
+            || !limits::is_over(&self.options, self.ready.length() + self.delayed.length())
+        {
             return;
         }
         let awaited = self.awaited();

@@ -125,7 +125,9 @@ impl Times {
     pub(crate) fn is_until(&self, number: u64, time_ms: u64) -> bool {
         let time_ms = time_ms.min(TIME_MS_MAX);
         let is_exact = |level: &Level| level.get(number).map(|(exact_ms, _)| exact_ms == time_ms);
-        let rounded = || self.far.get(number).is_some_and(|(far_ms, _)| (time_ms..=time_ms + ROUNDED_BY_MS_MAX).contains(&far_ms));
+        let rounded = || {
+            self.far.get(number).is_some_and(|(far_ms, _)| (time_ms..=time_ms + ROUNDED_BY_MS_MAX).contains(&far_ms))
+        };
         self.exact.values().find_map(is_exact).unwrap_or_else(rounded)
     }
 

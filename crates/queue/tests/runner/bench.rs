@@ -31,8 +31,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::Batch;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    Annotated, ConsumerId, DelayRun, Effects, GroupPlace, Link, MemoryBudget, Queue, QueueState, Run, Signal, StoredRead,
-    Surroundings,
+    Annotated, ConsumerId, DelayRun, Effects, GroupPlace, Link, MemoryBudget, Queue, QueueState, Run, Signal,
+    StoredRead, Surroundings,
 };
 
 use super::words::Words;
