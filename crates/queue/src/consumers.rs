@@ -295,7 +295,7 @@ impl Consumers {
             level.is_promising = true;
             self.promising.insert(priority);
         }
-        // What it claimed is available to it, whatever is ready.
+        // The messages that it claimed are available to it, whatever is ready.
         let drains = consumer.draining && consumer.claims.is_none();
         if drains != standing.draining {
             place(&mut level.draining, &mut standing.draining, drains, id);

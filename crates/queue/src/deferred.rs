@@ -92,7 +92,7 @@ impl Deferred {
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     numbers: BTreeSet<u64>,
-    /// Those that were read for it.
+    /// The ones that were read for it.
     pub(crate) reads: OwnReads,
 }
 
