@@ -9,6 +9,8 @@ use crate::topology;
 
 /// Header or annotation with the time of delivery.
 pub const X_OPT_DELIVERY_TIME: &str = "x-opt-delivery-time";
+/// The annotation and header with the token of a deferred message.
+pub const X_OPT_DEFERRAL_TOKEN: &str = "x-opt-deferral-token";
 /// Bytes that every body has: its id.
 pub const LENGTH_MIN: usize = 8;
 

@@ -37,6 +37,7 @@ pub const NAMES: &[&str] = &[
     "fan-outs",
     "flipped bits that a start reported",
     "flipped bits that changed nothing",
+    "flows with deferral tokens",
     "full disks with space again",
     "kills",
     "large bodies",

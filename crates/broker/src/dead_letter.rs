@@ -258,8 +258,10 @@ impl Broker {
             queue.moved(&mut group, dropped);
         }
         group.close(Wait::Confirm);
+        let kept = is_of_queue && queue.keeps_dead_letters();
+        let moved = if kept { &self.queue_metrics.kept_dead_letters } else { &self.queue_metrics.dead_lettered };
         for (reason, count) in reasons.into_iter().filter(|_| has_moved) {
-            self.queue_metrics.dead_lettered.add(queue.info().queue_type, reason, u64::from(count));
+            moved.add(queue.info().queue_type, reason, u64::from(count));
         }
     }
 }

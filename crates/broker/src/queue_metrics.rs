@@ -22,6 +22,8 @@ pub struct QueueMetrics {
     free: Mutex<Vec<(usize, usize)>>,
     /// Messages that died and went to a dead-letter exchange.
     pub dead_lettered: Deaths,
+    /// Messages that moved out of queues which keep their dead letters until other queues have them (`x-dead-letter-strategy`).
+    pub kept_dead_letters: Deaths,
     /// Messages that died in queues without a dead-letter exchange.
     pub dropped: Deaths,
 }

@@ -60,8 +60,8 @@ impl DeadBodies {
 pub enum Purpose {
     /// To be delivered.
     Delivery,
-    /// To be shown to this browsing consumer.
-    Browsing(ConsumerId),
+    /// For this consumer alone, which browses, or fetches deferred messages.
+    Own(ConsumerId),
     /// To be moved to a dead-letter exchange.
     DeadLetters,
     /// To be passed to this function.
@@ -155,7 +155,7 @@ impl QueueRead {
         };
         match (runs, purpose) {
             (Ok(runs), Purpose::Delivery) => queue.loaded(StoredRead::Delivery, runs, now.monotonic),
-            (Ok(runs), Purpose::Browsing(reader)) => queue.loaded(StoredRead::Browsing(reader), runs, now.monotonic),
+            (Ok(runs), Purpose::Own(reader)) => queue.loaded(StoredRead::Own(reader), runs, now.monotonic),
             (Ok(runs), Purpose::DeadLetters) => {
                 dead.lock().note(&runs);
                 queue.loaded(StoredRead::DeadLetters, runs, now.monotonic);
@@ -313,7 +313,7 @@ impl Gathering<'_> {
         }
         let body = match self.purpose {
             // Pieces are read later, when there is room for them. Whether the file exists is checked now.
-            Purpose::Delivery | Purpose::Browsing(_) => pin.open(self.disk, self.queue.log_id()).map(|_| {
+            Purpose::Delivery | Purpose::Own(_) => pin.open(self.disk, self.queue.log_id()).map(|_| {
                 let length = u32::try_from(length).expect("lengths in heads have 32 bits");
                 Body::File(FileBody { length, handle: pin.clone() })
             }),

@@ -7,10 +7,29 @@ use std::collections::BTreeMap;
 pub struct VhostDefaults {
     /// `default_queue_type`: the type of queues that are declared without one.
     pub queue_type: DefaultQueueType,
+    /// `queue_types.*.enabled`: the types of which queues can be declared.
+    pub queue_types: QueueTypes,
     /// `default_limits.vhosts.*`: the first entry whose pattern matches applies.
     pub limits: BTreeMap<String, DefaultVhostLimits>,
     /// `default_users.*`: all entries whose patterns match apply.
     pub users: BTreeMap<String, DefaultVhostUser>,
+}
+
+/// The types of which queues can be declared. Queues that exist stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueTypes {
+    /// Classic queues.
+    pub classic: bool,
+    /// Quorum queues.
+    pub quorum: bool,
+    /// Streams, which can't be declared yet.
+    pub stream: bool,
+}
+
+impl Default for QueueTypes {
+    fn default() -> Self {
+        Self { classic: true, quorum: true, stream: true }
+    }
 }
 
 /// A type of queues.

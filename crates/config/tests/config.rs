@@ -163,7 +163,6 @@ fn a_refused_key_accepts_a_value_that_changes_nothing() {
         ("prometheus.ssl.crl_check = false", "prometheus.ssl.crl_check = peer"),
         ("log.syslog.ssl_options.crl_check = false", "log.syslog.ssl_options.crl_check = true"),
         ("log.syslog.ssl_options.depth = 10", "log.syslog.ssl_options.depth = 1"),
-        ("queue_types.quorum.enabled = true", "queue_types.quorum.enabled = false"),
         (
             "password_hashing_module = rabbit_password_hashing_sha256",
             "password_hashing_module = rabbit_password_hashing_md5",
@@ -175,7 +174,6 @@ fn a_refused_key_accepts_a_value_that_changes_nothing() {
             "credential_validator.validation_backend = rabbit_credential_validator_accept_everything",
             "credential_validator.validation_backend = rabbit_credential_validator_min_password_length",
         ),
-        ("queue_types.classic.enabled = true", "queue_types.classic.enabled = false"),
         (
             "deprecated_features.permit.transient_nonexcl_queues = true",
             "deprecated_features.permit.transient_nonexcl_queues = false",

@@ -129,6 +129,9 @@ pub(crate) fn settings(
     match fields::text_or(body, "default_queue_type", "undefined")? {
         "undefined" => {}
         kind => match QueueType::parse(kind) {
+            Some(queue_type) if !defaults.queue_types.has(queue_type) => {
+                return Err(Error::BadRequest(format!("queue type {kind} is not enabled")));
+            }
             Some(queue_type) if queue_type.is_built() => settings.default_queue_type = queue_type.name().into(),
             Some(_) => return Err(Error::NotImplemented(format!("default_queue_type '{kind}' isn't built yet"))),
             None => return Err(Error::BadRequest(format!("{kind} is not a valid queue type"))),

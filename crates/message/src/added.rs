@@ -5,7 +5,9 @@ use std::fmt;
 use leveret_amqp10::{MapRef, Value};
 use thiserror::Error;
 
-use crate::annotations::{X_ACQUIRED_COUNT, X_DELIVERY_COUNT, X_EXCHANGE, X_ROUTING_KEY};
+use crate::annotations::{
+    X_ACQUIRED_COUNT, X_DELIVERY_COUNT, X_EXCHANGE, X_OPT_DEFERRAL_TOKEN, X_OPT_DELIVERY_TIME, X_ROUTING_KEY,
+};
 use crate::deliver::is_death_annotation;
 use crate::delivery_time;
 
@@ -13,6 +15,8 @@ use crate::delivery_time;
 pub const ADDED_BYTES_MAX: usize = 8 * 1024;
 /// Most bytes of all annotations that were added to a message. If there would be more, the latest outcome's replace the others.
 pub const ADDED_TOTAL_MAX: usize = 32 * 1024;
+/// Most bytes of a deferral token.
+pub const DEFERRAL_TOKEN_BYTES_MAX: usize = 256;
 const MAP_32: u8 = 0xd1;
 /// Bytes of a map with 32-bit size and count before its keys and values.
 const MAP_HEAD: usize = 9;
@@ -25,6 +29,29 @@ pub struct Added(Box<[u8]>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{0} bytes of message-annotations in a modified outcome are more than {ADDED_BYTES_MAX}")]
 pub struct TooManyAdded(pub usize);
+
+/// A deferral token isn't one.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BadToken {
+    /// It isn't a string.
+    #[error("a deferral token has to be a string (utf8), and is {0}")]
+    NoString(String),
+    /// It is too long.
+    #[error("a deferral token of {0} bytes is longer than {DEFERRAL_TOKEN_BYTES_MAX}")]
+    TooLong(usize),
+}
+
+/// A deferral token: a string of at most [`DEFERRAL_TOKEN_BYTES_MAX`] bytes.
+///
+/// # Errors
+/// It has another type, or is too long.
+pub fn deferral_token(value: Value<'_>) -> Result<&str, BadToken> {
+    match value {
+        Value::String(token) if token.len() > DEFERRAL_TOKEN_BYTES_MAX => Err(BadToken::TooLong(token.len())),
+        Value::String(token) => Ok(token),
+        other => Err(BadToken::NoString(format!("{other:?}"))),
+    }
+}
 
 impl Added {
     /// The annotations of an outcome, without those that only the broker sets; `None` if there are none.
@@ -53,13 +80,15 @@ impl Added {
         Self(bytes.into())
     }
 
-    /// These annotations with newer ones, which replace those of the same name.
+    /// These annotations with newer ones, which replace those of the same name. A newer time of delivery without a token replaces
+    /// the token, too, which belongs to the older time.
     #[must_use]
     pub fn merged(&self, newer: &Self) -> Self {
         if self.0.len() + newer.0.len() > ADDED_TOTAL_MAX {
             return newer.clone();
         }
-        let is_replaced = |name: &str| raw_pairs(newer.map()).any(|(other, _)| other == Some(name));
+        let has = |name: &str| raw_pairs(newer.map()).any(|(other, _)| other == Some(name));
+        let is_replaced = |name: &str| has(name) || name == X_OPT_DEFERRAL_TOKEN && has(X_OPT_DELIVERY_TIME);
         let kept = raw_pairs(self.map()).filter(|(name, _)| !name.is_some_and(is_replaced));
         Self::from_pairs(kept.chain(raw_pairs(newer.map())))
     }
@@ -73,6 +102,15 @@ impl Added {
     /// of the name `x-opt-delivery-time`.
     pub fn delivery_ms(&self) -> Option<u64> {
         delivery_time::annotated(self.map())
+    }
+
+    /// The token by which the message can be fetched before [its time](Self::delivery_ms); none without a time.
+    ///
+    /// # Errors
+    /// It isn't a string of at most [`DEFERRAL_TOKEN_BYTES_MAX`] bytes.
+    pub fn deferral_token(&self) -> Result<Option<&str>, BadToken> {
+        let token = self.map().lookup(X_OPT_DEFERRAL_TOKEN).map(deferral_token).transpose()?;
+        Ok(token.filter(|_| self.delivery_ms().is_some()))
     }
 
     /// The encoded form.
@@ -145,6 +183,22 @@ mod tests {
         assert_eq!(time(OwnedValue::Ulong(5_000)), Some(5_000));
         assert_eq!(time(OwnedValue::Long(-1)), None);
         assert_eq!(time(OwnedValue::String("5000".into())), None);
+    }
+
+    #[test]
+    fn a_deferral_token_is_a_string_beside_a_time() {
+        let time = ("x-opt-delivery-time", OwnedValue::Ulong(5_000));
+        let with = |token| added(&[("x-opt-deferral-token", token), time.clone()]).unwrap();
+        let first = with(OwnedValue::String("a".into()));
+        assert_eq!(first.deferral_token(), Ok(Some("a")));
+        assert_eq!(with(OwnedValue::String("é".repeat(128))).deferral_token(), Ok(Some(&*"é".repeat(128))));
+        assert_eq!(with(OwnedValue::String("é".repeat(129))).deferral_token(), Err(BadToken::TooLong(258)));
+        let other = with(OwnedValue::Symbol("a".into())).deferral_token().unwrap_err();
+        assert!(matches!(&other, BadToken::NoString(_)), "{other}");
+        let alone = added(&[("x-opt-deferral-token", OwnedValue::String("b".into()))]).unwrap();
+        assert_eq!(alone.deferral_token(), Ok(None));
+        assert_eq!(first.merged(&alone).deferral_token(), Ok(Some("b")));
+        assert_eq!(first.merged(&added(&[time]).unwrap()).map().lookup("x-opt-deferral-token"), None);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub const X_ACQUIRED_COUNT: &str = "x-acquired-count";
 pub const X_DELIVERY_COUNT: &str = "x-delivery-count";
 /// The time before which a message isn't to be delivered (again), in both protocols.
 pub const X_OPT_DELIVERY_TIME: &str = "x-opt-delivery-time";
+/// The token by which a consumer can fetch a message that it deferred.
+pub const X_OPT_DEFERRAL_TOKEN: &str = "x-opt-deferral-token";
 /// The node that received the message, in both protocols.
 pub const X_ROUTED_BY: &str = "x-routed-by";
 

@@ -24,7 +24,9 @@ pub mod overlay;
 pub mod stamps;
 pub mod stored;
 
-pub use added::{ADDED_BYTES_MAX, ADDED_TOTAL_MAX, Added, TooManyAdded};
+pub use added::{
+    ADDED_BYTES_MAX, ADDED_TOTAL_MAX, Added, BadToken, DEFERRAL_TOKEN_BYTES_MAX, TooManyAdded, deferral_token,
+};
 pub use batch::{Batch, BatchBuilder, FileBody, MessageRef};
 pub use deaths::{DeadLetter, Reason};
 pub use envelope::{Encoding, Envelope};

@@ -164,6 +164,20 @@ counters! {
     acked,
     /// Messages delivered again.
     redelivered,
+    /// The part of [`Totals::delivered_ack`] that came out of quorum queues.
+    quorum_delivered_ack,
+    /// The part of [`Totals::delivered_no_ack`] that came out of quorum queues.
+    quorum_delivered_no_ack,
+    /// The part of [`Totals::get_ack`] that came out of quorum queues.
+    quorum_get_ack,
+    /// The part of [`Totals::get_no_ack`] that came out of quorum queues.
+    quorum_get_no_ack,
+    /// The part of [`Totals::get_empty`] that asked quorum queues.
+    quorum_get_empty,
+    /// The part of [`Totals::acked`] that was in quorum queues.
+    quorum_acked,
+    /// The part of [`Totals::redelivered`] that came out of quorum queues.
+    quorum_redelivered,
     /// Connections that passed the handshake.
     connections_opened,
     /// Closed connections among them.
@@ -210,6 +224,11 @@ impl Totals {
             totals.add(counters);
         }
         totals
+    }
+
+    /// Messages delivered in any way out of quorum queues.
+    pub fn quorum_delivered(&self) -> u64 {
+        self.quorum_delivered_ack + self.quorum_delivered_no_ack + self.quorum_get_ack + self.quorum_get_no_ack
     }
 
     /// Messages delivered in any way.

@@ -49,7 +49,7 @@ pub use model::Model;
 pub use permission::{Pattern, Permission};
 pub use queue::{DeadLetterOptions, DelayedRetry, Durability, Overflow, Queue, QueueOptions, RetryType};
 pub use queue_arguments::{check_consumer_arguments, consumer_priority, consumer_timeout_ms};
-pub use queue_type::QueueType;
+pub use queue_type::{EnabledTypes, QueueType};
 pub use record::{JoinedRecords, RecordError};
 pub use refused::{Refused, RefusedKind};
 pub use topic_permission::TopicPermission;

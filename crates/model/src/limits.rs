@@ -1,4 +1,4 @@
-use crate::{ConnectionId, Refused, RefusedKind, Topology};
+use crate::{ConnectionId, EnabledTypes, Refused, RefusedKind, Topology};
 
 /// Limits on declared objects. A limit that is reached refuses new objects; existing ones stay, even if there are
 /// more.
@@ -22,6 +22,8 @@ pub struct Limits {
     pub bindings: u64,
     /// Bindings of one vhost (`binding_max_per_vhost`).
     pub bindings_per_vhost: u64,
+    /// The types of new queues (`queue_types.*.enabled`).
+    pub queue_types: EnabledTypes,
 }
 
 impl Default for Limits {
@@ -35,6 +37,7 @@ impl Default for Limits {
             exchanges_per_vhost: 500_000,
             bindings: 20_000_000,
             bindings_per_vhost: 10_000_000,
+            queue_types: EnabledTypes::default(),
         }
     }
 }

@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use crate::{Refused, RefusedKind};
+
 /// The type of a queue, given by the argument `x-queue-type` of its declaration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -44,6 +46,49 @@ impl QueueType {
     /// Whether queues of this type can be declared.
     pub fn is_built(self) -> bool {
         self != QueueType::Stream
+    }
+}
+
+/// The types of which queues can be declared, as the node's operator chose (`queue_types.*.enabled`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnabledTypes {
+    /// Classic queues.
+    pub classic: bool,
+    /// Quorum queues.
+    pub quorum: bool,
+    /// Streams.
+    pub stream: bool,
+}
+
+impl Default for EnabledTypes {
+    fn default() -> Self {
+        Self { classic: true, quorum: true, stream: true }
+    }
+}
+
+impl EnabledTypes {
+    /// Whether queues of this type can be declared, if they are built.
+    pub fn has(self, queue_type: QueueType) -> bool {
+        match queue_type {
+            QueueType::Classic => self.classic,
+            QueueType::Quorum => self.quorum,
+            QueueType::Stream => self.stream,
+        }
+    }
+
+    /// Refuses a new queue of a type that is switched off.
+    pub(crate) fn check(self, vhost: &str, name: &str, queue_type: QueueType) -> Result<(), Refused> {
+        if self.has(queue_type) {
+            return Ok(());
+        }
+        // RabbitMQ names its node behind the type, and a feature flag that doesn't exist.
+        let text = format!(
+            "Cannot declare a queue 'queue '{name}' in vhost '{vhost}'' of type '{}': such queues are switched off by \
+             queue_types.{}.enabled",
+            queue_type.label(),
+            queue_type.name()
+        );
+        Err(Refused::new(RefusedKind::InternalError, text))
     }
 }
 

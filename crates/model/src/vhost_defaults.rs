@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{Command, LimitOwner, Pattern, PutUser, QueueType, Refused, SetPermissions, Topology, VhostSettings};
+use crate::{
+    Command, EnabledTypes, LimitOwner, Pattern, PutUser, QueueType, Refused, SetPermissions, Topology, VhostSettings,
+};
 
 /// Limits by name.
 type Limits = Vec<(Arc<str>, i64)>;
@@ -12,6 +14,8 @@ type Limits = Vec<(Arc<str>, i64)>;
 pub struct VhostDefaults {
     /// The type of queues that are declared without one.
     pub queue_type: QueueType,
+    /// The types that a vhost may have as its default.
+    pub queue_types: EnabledTypes,
     limits: Vec<(Pattern, Limits)>,
     users: Vec<(Pattern, VhostUser)>,
 }

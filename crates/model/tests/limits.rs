@@ -2,7 +2,7 @@
 
 use leveret_model::{
     Arguments, Bind, Command, CommandOutcome, ConnectionId, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue,
-    DestinationName, Limits, Model, Permit, Refused, RefusedKind,
+    DestinationName, EnabledTypes, Limits, Model, Permit, Refused, RefusedKind,
 };
 
 fn submit(model: &mut Model, command: Command) -> Result<CommandOutcome, Refused> {
@@ -125,4 +125,36 @@ fn a_limit_refuses_only_new_objects() {
     submit(&mut model, queue("other", "mine", true)).expect("room again");
     submit(&mut model, Command::DeleteVhost { name: "other".into() }).expect("it is there");
     submit(&mut model, queue("/", "mine", true)).expect("its vhost took the other one along");
+}
+
+#[test]
+fn only_new_queues_of_a_disabled_type_are_refused() {
+    let mut model = Model::new();
+    let typed = |name: &str, kind: &str| {
+        let Command::DeclareQueue(declare) = queue("/", name, false) else { unreachable!("it declares a queue") };
+        Command::DeclareQueue(DeclareQueue {
+            arguments: declare.arguments.with("x-queue-type", kind.into()),
+            ..declare
+        })
+    };
+    submit(&mut model, typed("old", "quorum")).expect("both are enabled");
+    let queue_types = EnabledTypes { quorum: false, ..EnabledTypes::default() };
+    model.set_limits(Limits { queue_types, ..Limits::default() });
+    assert_eq!(submit(&mut model, typed("old", "quorum")), Ok(CommandOutcome::Exists));
+    let refused = submit(&mut model, typed("new", "quorum")).expect_err("the type is disabled");
+    let text = "Cannot declare a queue 'queue 'new' in vhost '/'' of type 'rabbit_quorum_queue': such queues are switched off by \
+                queue_types.quorum.enabled";
+    assert_eq!((refused.kind, &*refused.text), (RefusedKind::InternalError, text));
+    submit(&mut model, queue("/", "classic", false)).expect("the other type");
+    let queue_types = EnabledTypes { classic: false, ..EnabledTypes::default() };
+    model.set_limits(Limits { queue_types, ..Limits::default() });
+    submit(&mut model, typed("new", "quorum")).expect("it is enabled again");
+    for exclusive in [false, true] {
+        assert!(
+            submit(&mut model, queue("/", "mine", exclusive))
+                .expect_err("the default")
+                .text
+                .contains("classic.enabled")
+        );
+    }
 }

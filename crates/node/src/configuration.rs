@@ -12,7 +12,7 @@ use leveret_model::{Durability, Limits};
 use crate::alarms::AlarmLimits;
 use crate::authenticate::{LoopbackUsers, Passwords};
 use crate::cores::SocketOptions;
-use crate::first_user::FirstUser;
+use crate::first_user::{self, FirstUser};
 use crate::memory;
 use crate::node::{NodeOptions, StartError};
 use crate::volume;
@@ -161,6 +161,7 @@ fn settings(config: &Config) -> Settings {
             exchanges_per_vhost: config.quotas.exchanges_per_vhost,
             bindings: config.quotas.bindings,
             bindings_per_vhost: config.quotas.bindings_per_vhost,
+            queue_types: first_user::enabled(config.vhost_defaults.queue_types),
         },
         consumers_per_channel_max: config.quotas.consumers_per_channel,
         unsettled_per_channel_max: config.quotas.unsettled_per_channel,

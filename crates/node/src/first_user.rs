@@ -1,8 +1,8 @@
 use leveret_auth::{HASHING_SHA256, hash_password, random_salt};
 use leveret_config::DefaultQueueType;
 use leveret_model::{
-    Command, MAX_CONNECTIONS, MAX_QUEUES, PutUser, QueueType, Refused, SetPermissions, Topology, VhostDefaults,
-    VhostSettings, VhostUser,
+    Command, EnabledTypes, MAX_CONNECTIONS, MAX_QUEUES, PutUser, QueueType, Refused, SetPermissions, Topology,
+    VhostDefaults, VhostSettings, VhostUser,
 };
 
 /// The user that a node creates on an empty data directory, and the vhost that it may use.
@@ -81,6 +81,7 @@ pub(crate) fn vhost_defaults(configured: &leveret_config::VhostDefaults) -> Resu
         DefaultQueueType::Quorum => QueueType::Quorum,
         DefaultQueueType::Classic => QueueType::Classic,
     };
+    defaults.queue_types = enabled(configured.queue_types);
     for (id, limits) in &configured.limits {
         let values = [(MAX_CONNECTIONS, limits.max_connections), (MAX_QUEUES, limits.max_queues)];
         let values = values.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
@@ -99,6 +100,12 @@ pub(crate) fn vhost_defaults(configured: &leveret_config::VhostDefaults) -> Resu
         defaults.add_user(&configured.vhost_pattern, VhostUser { user, configure, write, read })?;
     }
     Ok(defaults)
+}
+
+/// The types of which queues can be declared.
+pub(crate) fn enabled(configured: leveret_config::QueueTypes) -> EnabledTypes {
+    let leveret_config::QueueTypes { classic, quorum, stream } = configured;
+    EnabledTypes { classic, quorum, stream }
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ impl Annotations {
         self.0.retain(|number, _| live(*number));
     }
 
-    fn iter(&self) -> impl Iterator<Item = Annotated> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Annotated> {
         self.0.iter().map(|(number, added)| Annotated { number: *number, added: added.clone() })
     }
 

@@ -99,6 +99,8 @@ pub struct Peeked {
     pub held: Option<(Arc<Batch>, u32)>,
     /// When it is ready, in milliseconds since the Unix epoch, if it is delayed.
     pub due_ms: Option<u64>,
+    /// The token by which it can be fetched before that, if it has one.
+    pub token: Option<Box<str>>,
 }
 
 /// The part of a queue's state that outlives the process.

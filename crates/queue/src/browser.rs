@@ -1,34 +1,14 @@
 //! The state of a browsing consumer: its position, and the messages that were read from disk for it alone.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
-use leveret_message::Batch;
-
-use crate::contents::MemoryBudget;
+use crate::own_reads::OwnReads;
 
 /// The position of a browsing consumer.
 #[derive(Debug, Default)]
 pub(crate) struct Browser {
     /// See [`Browser::next`].
     next: u64,
-    /// Messages read from disk for this consumer alone, with the number of the first of each batch; ascending.
-    loaded: VecDeque<Loaded>,
-    /// The first number of the read that is under way for this consumer.
-    reading: Option<u64>,
-}
-
-#[derive(Debug)]
-struct Loaded {
-    first: u64,
-    batch: Arc<Batch>,
-    budget: Arc<MemoryBudget>,
-}
-
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        self.budget.give_back(self.batch.memory() as u64);
-    }
+    /// The messages that it waits for, or will be shown.
+    pub(crate) reads: OwnReads,
 }
 
 impl Browser {
@@ -37,41 +17,9 @@ impl Browser {
         self.next
     }
 
-    /// The consumer waits for a read from `number` on.
-    pub(crate) fn wait(&mut self, number: u64) {
-        self.reading = Some(number);
-    }
-
-    /// A read has finished: stores the messages that it found. Returns the number with which the read began. Without a
-    /// read under way, returns `None` and stores nothing.
-    pub(crate) fn loaded(&mut self, runs: Vec<(u64, Arc<Batch>)>, budget: &Arc<MemoryBudget>) -> Option<u64> {
-        let from = self.reading.take()?;
-        if let Some((first, _)) = runs.first() {
-            // A requeued message may have a lower number than messages read earlier; those are read again then.
-            self.loaded.retain(|loaded| loaded.first + (loaded.batch.len() as u64) <= *first);
-        }
-        for (first, batch) in runs {
-            budget.take(batch.memory() as u64);
-            self.loaded.push_back(Loaded { first, batch, budget: budget.clone() });
-        }
-        Some(from)
-    }
-
-    /// Whether it can be shown messages: false while it waits for a read.
-    pub(crate) fn is_able(&self) -> bool {
-        self.reading.is_none()
-    }
-
-    /// The batch that was read for it and holds `number`.
-    pub(crate) fn find(&self, number: u64) -> Option<(u64, &Arc<Batch>)> {
-        let at = self.loaded.partition_point(|loaded| loaded.first <= number).checked_sub(1)?;
-        let loaded = &self.loaded[at];
-        (number - loaded.first < loaded.batch.len() as u64).then_some((loaded.first, &loaded.batch))
-    }
-
     /// Moves the position to `next`.
     pub(crate) fn advance(&mut self, next: u64) {
         self.next = next;
-        while self.loaded.pop_front_if(|loaded| loaded.first + loaded.batch.len() as u64 <= next).is_some() {}
+        self.reads.free_below(next);
     }
 }

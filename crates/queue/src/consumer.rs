@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::Nanos;
 use crate::browser::Browser;
+use crate::deferred::Claims;
 use crate::effects::Link;
 use crate::planted::{Bug, is_planted};
 use crate::single_active::Activity;
@@ -133,6 +134,8 @@ pub(crate) struct Standing {
     /// Its key in the set of idle browsers.
     pub idle_at: Option<u64>,
     pub draining_at: Option<u64>,
+    /// Whether it is among those that could fetch a message that they claimed.
+    pub fetches: bool,
 }
 
 pub(crate) struct Consumer {
@@ -162,6 +165,8 @@ pub(crate) struct Consumer {
     pub draining: bool,
     /// The position of a browsing consumer.
     pub browser: Option<Box<Browser>>,
+    /// The deferred messages that it has claimed; it gets no others meanwhile.
+    pub claims: Option<Box<Claims>>,
     pub changed: Nanos,
     pub delivered: u64,
     pub latency: Box<LatencyBuckets>,
@@ -190,6 +195,7 @@ impl Consumer {
             delivery_count,
             draining: false,
             browser,
+            claims: None,
             changed: now,
             delivered: 0,
             latency: Box::new([0; 24]),
@@ -211,9 +217,24 @@ impl Consumer {
         }
     }
 
-    pub(crate) fn is_eligible(&self) -> bool {
+    fn is_able(&self) -> bool {
         let is_served = self.activity.is_served() || is_planted(Bug::ServeWaiting);
         self.room && self.window && !self.overdue && is_served && self.credit() > 0
+    }
+
+    /// Whether it could take a ready message.
+    pub(crate) fn is_eligible(&self) -> bool {
+        self.claims.is_none() && self.is_able()
+    }
+
+    /// Whether it could take a message that it claimed.
+    pub(crate) fn can_fetch(&self) -> bool {
+        self.claims.as_ref().is_some_and(|claims| claims.reads.is_able()) && self.is_able()
+    }
+
+    /// Whether its turns are its own: no ready messages are reserved for them.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.browser.is_some() || self.claims.is_some()
     }
 
     /// Sets the credit from a receiver's flow: `delivery_count + link_credit` is the limit that it allows, in serial arithmetic
@@ -256,8 +277,8 @@ impl Consumer {
         self.delivered += u64::from(count);
     }
 
-    /// A turn of a browsing consumer is over.
-    pub(crate) fn end_browse(&mut self, now: Nanos) {
+    /// A turn for which no ready messages were reserved is over.
+    pub(crate) fn end_turn_alone(&mut self, now: Nanos) {
         if std::mem::take(&mut self.scheduled) {
             self.changed = now;
         }

@@ -55,6 +55,8 @@ pub(crate) struct Consumers {
     /// Draining browsing consumers, by the number of their next message.
     draining_browsers: BTreeSet<(u64, ConsumerId)>,
     browsers: usize,
+    /// Consumers that could take a message that they claimed and aren't scheduled.
+    idle_fetchers: BTreeSet<ConsumerId>,
     exclusive: Option<ConsumerId>,
     /// The choice of the single active consumer, if the queue has one. Browsing consumers aren't part of it.
     single: Option<Box<SingleActive>>,
@@ -256,7 +258,7 @@ impl Consumers {
         if consumer.options.mode == ConsumerMode::Copy {
             let browser = consumer.browser.as_ref();
             let next = browser.map(|browser| browser.next());
-            let is_idle = is_eligible && !consumer.scheduled && browser.is_some_and(|browser| browser.is_able());
+            let is_idle = is_eligible && !consumer.scheduled && browser.is_some_and(|browser| browser.reads.is_able());
             let standing = &mut consumer.standing;
             rekey(&mut self.idle_browsers, &mut standing.idle_at, next.filter(|_| is_idle), id);
             rekey(&mut self.draining_browsers, &mut standing.draining_at, next.filter(|_| consumer.draining), id);
@@ -265,6 +267,14 @@ impl Consumers {
         let open = if is_eligible { credit } else { 0 };
         self.open_credit = self.open_credit - u64::from(consumer.standing.open_credit) + u64::from(open);
         consumer.standing.open_credit = open;
+        if consumer.claims.is_some() || consumer.standing.fetches {
+            let fetches = consumer.can_fetch() && !consumer.scheduled;
+            consumer.standing.fetches = fetches;
+            match fetches {
+                true => _ = self.idle_fetchers.insert(id),
+                false => _ = self.idle_fetchers.remove(&id),
+            }
+        }
         let priority = Reverse(consumer.options.priority);
         let level = self.levels.get_mut(&priority).expect("a consumer has its level");
         let (promise, scheduled) = (consumer.promise, consumer.scheduled);
@@ -285,8 +295,10 @@ impl Consumers {
             level.is_promising = true;
             self.promising.insert(priority);
         }
-        if consumer.draining != standing.draining {
-            place(&mut level.draining, &mut standing.draining, consumer.draining, id);
+        // The messages that it claimed are available to it, whatever is ready.
+        let drains = consumer.draining && consumer.claims.is_none();
+        if drains != standing.draining {
+            place(&mut level.draining, &mut standing.draining, drains, id);
             match level.draining.len() {
                 0 => self.draining.remove(&priority),
                 _ => self.draining.insert(priority),
@@ -328,7 +340,7 @@ impl Consumers {
     fn unschedule_and(&mut self, id: ConsumerId, change: impl FnOnce(&mut Consumer)) {
         let mut was_scheduled = false;
         self.change(id, |consumer| {
-            was_scheduled = std::mem::take(&mut consumer.scheduled) && consumer.options.mode != ConsumerMode::Copy;
+            was_scheduled = std::mem::take(&mut consumer.scheduled) && !consumer.is_alone();
             consumer.promise = 0;
             change(consumer);
         });
@@ -347,8 +359,8 @@ impl Consumers {
     /// are still reserved for it, or unreserved messages are ready and no other consumer waits for a turn.
     pub(crate) fn end_turn(&mut self, id: ConsumerId, taken: u64, ready: u64, more: bool, now: Nanos) -> bool {
         let Some(consumer) = self.all.get_mut(&id) else { return false };
-        if consumer.browser.is_some() {
-            consumer.end_browse(now);
+        if consumer.is_alone() {
+            consumer.end_turn_alone(now);
             self.refresh(id);
             return false;
         }
@@ -492,6 +504,47 @@ impl Consumers {
                 effects.signals.push((consumer.options.link.clone(), Signal::Scheduled(consumer.options.key)));
             });
         }
+    }
+
+    /// A consumer claims deferred messages. It gives back the ready ones that are reserved for it.
+    pub(crate) fn claim(&mut self, id: ConsumerId, numbers: BTreeSet<u64>) {
+        if self.look(id).is_some_and(|consumer| consumer.claims.is_none()) {
+            self.unschedule(id);
+        }
+        self.change(id, |consumer| consumer.claims.get_or_insert_default().add(numbers));
+    }
+
+    /// A message that a consumer claimed isn't deferred any more.
+    pub(crate) fn unclaim(&mut self, id: ConsumerId, number: u64) {
+        let Some(claims) = self.find(id).and_then(|consumer| consumer.claims.as_mut()) else { return };
+        claims.remove(number);
+        if claims.first().is_none() {
+            self.end_claims(id);
+        }
+    }
+
+    /// A consumer has no claims any more. Returns the messages.
+    pub(crate) fn end_claims(&mut self, id: ConsumerId) -> BTreeSet<u64> {
+        let Some(claims) = self.find(id).and_then(|consumer| consumer.claims.take()) else { return BTreeSet::new() };
+        // Its turn was for these.
+        self.change(id, |consumer| consumer.scheduled = false);
+        claims.into_numbers()
+    }
+
+    /// Schedules the consumers that can take messages that they claimed.
+    pub(crate) fn schedule_fetchers(&mut self, effects: &mut Effects) {
+        while let Some(id) = self.idle_fetchers.first().copied() {
+            self.update(id, |consumer| {
+                consumer.scheduled = true;
+                effects.signals.push((consumer.options.link.clone(), Signal::Scheduled(consumer.options.key)));
+            });
+        }
+    }
+
+    /// Whether any consumer could take a message that it claimed, and isn't scheduled.
+    #[inline]
+    pub(crate) fn any_idle_fetchers(&self) -> bool {
+        !self.idle_fetchers.is_empty()
     }
 
     /// A consumer that has drained: its credit is used up, or nothing is available for it. Ends its drain. `ahead`

@@ -82,6 +82,11 @@ impl Delayed {
         }
     }
 
+    /// Whether a message is delayed until this time, as far as its time is known.
+    pub(crate) fn is_until(&self, number: u64, due_ms: u64) -> bool {
+        self.0.as_ref().is_some_and(|messages| messages.times.is_until(number, due_ms))
+    }
+
     /// When the next one is due, in milliseconds since the Unix epoch.
     pub(crate) fn next_ms(&self) -> Option<u64> {
         self.0.as_ref()?.times.next_ms()

@@ -229,8 +229,8 @@ pub struct RareEffects {
     pub over_limit: Vec<Run>,
     /// Messages that expired: to be logged as expired.
     pub expired: Vec<Run>,
-    /// Reads for browsing consumers: each wants stored messages from a number on.
-    pub browse_reads: Vec<(ConsumerId, u64)>,
+    /// Reads for consumers that browse, or fetch deferred messages: each wants stored messages from a number on.
+    pub own_reads: Vec<(ConsumerId, u64)>,
     /// The queue wants stored dead letters from this number on.
     pub read_dead: Option<u64>,
     /// Consumers that have to be notified that the queue is gone.
@@ -248,7 +248,7 @@ impl RareEffects {
             && self.annotated.is_empty()
             && self.dying.is_empty()
             && self.over_limit.is_empty()
-            && self.browse_reads.is_empty()
+            && self.own_reads.is_empty()
             && self.read_dead.is_none()
             && self.ended.is_empty()
     }

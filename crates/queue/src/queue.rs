@@ -196,6 +196,26 @@ impl Queue {
         pass!(self, queue => queue.requeue(id, runs, failed, now, effects));
     }
 
+    /// As [`Queue::requeue`], and adds annotations to the messages, if this type of queue does that. A time of the next delivery among
+    /// them delays the messages. If there is a deferral token, too, [`Queue::claim`] fetches them by it before that time.
+    pub fn modify(
+        &mut self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        failed: bool,
+        added: &Arc<Added>,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        pass!(self, queue => queue.modify(id, runs, failed, added, now, effects));
+    }
+
+    /// Claims the deferred messages with these tokens, at least one, for a consumer: it gets them before all others, as it has
+    /// credit. Unknown tokens, and those that another consumer has claimed, have no effect.
+    pub fn claim(&mut self, id: ConsumerId, tokens: &[Box<str>], effects: &mut Effects) {
+        pass!(self, queue => queue.claim(id, tokens, effects));
+    }
+
     /// Takes messages back from a consumer, which gets nothing more until [`Flow::Overdue`] says that it has settled them: they are
     /// requeued as by [`Queue::requeue`], and not counted as failed. With `unsent`, the last of them weren't sent on its link.
     pub fn take_back(
@@ -424,8 +444,8 @@ impl Queue {
     }
 
     /// Deletes those of these messages that were set aside in this way. Returns their runs, which have to be logged.
-    pub fn drop_set_aside(&mut self, which: SetAside, first: u64, last: u64) -> Vec<Run> {
-        pass!(self, queue => queue.drop_set_aside(which, first, last))
+    pub fn drop_set_aside(&mut self, which: SetAside, first: u64, last: u64, effects: &mut Effects) -> Vec<Run> {
+        pass!(self, queue => queue.drop_set_aside(which, first, last, effects))
     }
 
     /// At most `count` messages that were set aside in this way, after the first `offset`, the lowest number first.

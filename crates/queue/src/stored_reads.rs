@@ -11,8 +11,8 @@ use crate::effects::{Effects, Link, Signal};
 pub enum StoredRead {
     /// To be handed out: [`Effects::read`].
     Delivery,
-    /// To be shown to this consumer: [`Effects::browse_reads`].
-    Browsing(ConsumerId),
+    /// For this consumer alone, which browses, or fetches deferred messages: [`crate::RareEffects::own_reads`].
+    Own(ConsumerId),
     /// To be moved to the dead-letter exchange: [`Effects::read_dead`].
     DeadLetters,
 }

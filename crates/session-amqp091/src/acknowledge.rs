@@ -48,7 +48,11 @@ impl Session {
                 entry.stats.count(Stat::Ack, acked, now.monotonic);
                 self.client.counters.acked.add(acked);
                 for Settled { source, runs } in settled {
-                    self.acks.add(entry.source(source), runs);
+                    let source = entry.source(source);
+                    if source.queue.is_quorum() {
+                        self.client.counters.quorum_acked.add(runs.iter().map(Run::count).sum());
+                    }
+                    self.acks.add(source, runs);
                 }
             }
             Settlement::Reject | Settlement::Requeue { .. } => give_back(entry, settled, settlement, now),

@@ -82,6 +82,7 @@ impl Session {
         outcome: GetOutcome,
         now: Now,
     ) -> Result<()> {
+        let quorum = u64::from(queue.is_quorum());
         let (taken, left) = match outcome {
             GetOutcome::Wait => {
                 self.ask(channel, Question::Get { queue, no_ack, state: Getting::Reading });
@@ -89,6 +90,7 @@ impl Session {
             }
             GetOutcome::Empty => {
                 self.client.counters.get_empty.add(1);
+                self.client.counters.quorum_get_empty.add(quorum);
                 self.channel(channel)?.stats.count(Stat::GetEmpty, 1, now.monotonic);
                 let answer = Method::BasicGetEmpty(basic::GetEmpty { cluster_id: ShortStr::EMPTY });
                 encode_method(self.out(channel), channel, &answer);
@@ -98,13 +100,16 @@ impl Session {
         };
         let stat = if no_ack {
             self.client.counters.get_no_ack.add(1);
+            self.client.counters.quorum_get_no_ack.add(quorum);
             Stat::GetNoAck
         } else {
             self.client.counters.get_ack.add(1);
+            self.client.counters.quorum_get_ack.add(quorum);
             Stat::Get
         };
         if taken.redelivered {
             self.client.counters.redelivered.add(1);
+            self.client.counters.quorum_redelivered.add(quorum);
         }
         let (frame_max, properties_max) = (self.frame_max, self.properties_max());
         let (node_ms, looks) = (self.client.broker.consumer_timeout_ms(), &mut self.client.looks);

@@ -16,6 +16,7 @@ use super::address;
 use super::assembly::Assembly;
 use super::connection::Connection;
 use super::consumer::{Activity, Consumer};
+use super::deferral;
 use super::error::{Failure, Result, Scope};
 use super::flow::INITIAL_DELIVERY_COUNT;
 use super::grant::Grant;
@@ -343,6 +344,10 @@ impl Connection {
             target: attach.target,
             initial_delivery_count: Some(INITIAL_DELIVERY_COUNT.0),
             max_message_size: attach.max_message_size,
+            offered_capabilities: match deferral::is_offered(&queue, browses) {
+                true => Symbols::of(&[deferral::TOKENS]),
+                false => Symbols::NONE,
+            },
             ..Attach::default()
         };
         self.send_attach(session.channel, answer)

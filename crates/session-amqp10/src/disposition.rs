@@ -27,6 +27,8 @@ pub(crate) struct LinkSettlement {
     queue: QueueRef,
     consumer: ConsumerId,
     settlement: Settlement,
+    /// Annotations that messages get that go back.
+    added: Option<Arc<Added>>,
     runs: Vec<Run>,
     /// The deliveries for which the client waits for our answer.
     asked: Asked,
@@ -93,6 +95,8 @@ impl Settlements {
         };
         if let Some(same) = last.map(|at| &mut self.all[at])
             && same.settlement == settlement
+            && same.added.is_none()
+            && added.added.is_none()
             && same.asked.state == added.asked.state
         {
             added.runs.into_iter().for_each(|run| push_run(&mut same.runs, run));
@@ -174,7 +178,7 @@ impl Connection {
                 self.answer(&asked, &WaitFor::default());
                 continue;
             }
-            if let Some(added) = &added {
+            if let Some(added) = added.as_ref().filter(|_| settlement == Settlement::Reject) {
                 queue.annotate(&part.runs, added);
             }
             if let Some(transaction) = transaction {
@@ -182,7 +186,8 @@ impl Connection {
                 self.settle_in_transaction(transaction, settled)?;
                 continue;
             }
-            self.settlements.add(LinkSettlement { queue, consumer: id, settlement, runs: part.runs, asked });
+            let added = added.clone().filter(|_| settlement != Settlement::Reject);
+            self.settlements.add(LinkSettlement { queue, consumer: id, settlement, added, runs: part.runs, asked });
         }
         if settlement != Settlement::Acknowledge {
             self.flush_settlements(now);
@@ -197,7 +202,7 @@ impl Connection {
     /// Hands collected settlements to their queues.
     pub(crate) fn flush_settlements(&mut self, now: Now) {
         for settlement in self.settlements.take() {
-            let LinkSettlement { queue, consumer, settlement, runs, asked } = settlement;
+            let LinkSettlement { queue, consumer, settlement, added, runs, mut asked } = settlement;
             let count: u64 = runs.iter().map(Run::count).sum();
             let is_asked = !asked.ids.is_empty();
             let wait = if is_asked { Wait::Confirm } else { Wait::Lazy };
@@ -205,6 +210,9 @@ impl Connection {
             let wait_for = match settlement {
                 Settlement::Acknowledge => {
                     self.client.counters.acked.add(count);
+                    if queue.is_quorum() {
+                        self.client.counters.quorum_acked.add(count);
+                    }
                     match queue.settle(Some(consumer), &runs, Departure::Settled, wait, now) {
                         Some(ticket) => ticket.into(),
                         // The queue failed during this very call: the messages are in its log, and come back after a
@@ -223,8 +231,22 @@ impl Connection {
                     WaitFor::default()
                 }
                 Settlement::Requeue { failed } => {
-                    queue.requeue(Some(consumer), &runs, failed, now);
-                    WaitFor::default()
+                    let Some(added) = &added else {
+                        queue.requeue(Some(consumer), &runs, failed, now);
+                        self.answer(&asked, &WaitFor::default());
+                        continue;
+                    };
+                    // The answer for a deferred message promises that its token finds it.
+                    let is_deferred = is_asked && matches!(added.deferral_token(), Ok(Some(_)));
+                    let wait = if is_deferred { Wait::Confirm } else { Wait::Lazy };
+                    match queue.modify(Some(consumer), &runs, failed, added, wait, now) {
+                        Some(ticket) if is_deferred => ticket.into(),
+                        None if is_deferred => {
+                            asked.release();
+                            WaitFor::default()
+                        }
+                        _ => WaitFor::default(),
+                    }
                 }
             };
             self.answer(&asked, &wait_for);
@@ -267,6 +289,7 @@ fn annotations(state: Option<DeliveryState<'_>>, in_transaction: bool) -> Result
     let Some(DeliveryState::Modified { message_annotations: Some(map), .. }) = state else { return Ok(None) };
     let too_many = |error: TooManyAdded| Failure::session(condition::RESOURCE_LIMIT_EXCEEDED, error.to_string());
     let Some(added) = Added::of(map).map_err(too_many)? else { return Ok(None) };
+    added.deferral_token().map_err(|bad| Failure::session(condition::INVALID_FIELD, bad.to_string()))?;
     if in_transaction {
         return Err(Failure::session(
             condition::NOT_IMPLEMENTED,

@@ -5,6 +5,7 @@ use leveret_queue::CreditState;
 
 use super::asked::{Granting, Question};
 use super::connection::Connection;
+use super::deferral;
 use super::error::{Failure, Result};
 use super::link::Link;
 use super::management::ResponseGrant;
@@ -26,8 +27,6 @@ pub(crate) struct LinkState {
 
 /// The property of a link's state that tells a receiver whether it is the single active one, as in RabbitMQ 4.3.
 const ACTIVE: &str = "rabbitmq:active";
-/// The property of a flow that asks for deferred messages.
-const DEFERRAL_TOKENS: &str = "rabbitmq:deferral-tokens";
 
 impl LinkState {
     fn new(handle: u32, state: &CreditState, drain: bool) -> Self {
@@ -59,13 +58,7 @@ impl Connection {
         let Some(link) = session.link(handle) else {
             return Err(Failure::session(condition::UNATTACHED_HANDLE, format!("Unattached link handle: {handle}")));
         };
-        if flow.properties.is_some_and(|properties| properties.lookup(DEFERRAL_TOKENS).is_some()) {
-            let text = format!(
-                "the property {DEFERRAL_TOKENS} of a flow isn't built yet, and no link offers this capability; deferred messages \
-                 come when their time is over"
-            );
-            return Err(Failure::session(condition::NOT_IMPLEMENTED, text));
-        }
+        deferral::claim(link, flow)?;
         match link {
             Link::Consumer(consumer) => {
                 // A receiver that hasn't seen our attach doesn't know our first delivery-count (2.6.7).

@@ -16,6 +16,7 @@ mod connection;
 mod consumer;
 mod coordinator;
 mod credit_loop;
+mod deferral;
 mod deliver;
 mod disposition;
 mod durable;

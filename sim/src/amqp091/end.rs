@@ -4,7 +4,7 @@ use leveret_amqp091::Properties;
 use leveret_strict_client::Violation;
 use leveret_strict_client::amqp091::{Client, CloseReason, Delivery, Event, Options};
 
-use crate::body::X_OPT_DELIVERY_TIME;
+use crate::body::{X_OPT_DEFERRAL_TOKEN, X_OPT_DELIVERY_TIME};
 use crate::content::Content;
 
 /// A message as a client received it.
@@ -126,6 +126,8 @@ impl End {
         let delivery_ms = headers.and_then(|headers| headers.lookup(X_OPT_DELIVERY_TIME)?.as_i64());
         let delivery_ms = delivery_ms.and_then(|ms| u64::try_from(ms).ok());
         let counts = usize::from(acquired > 0) + usize::from(failed > 0) + usize::from(delivery_ms.is_some());
+        let has_token = headers.is_some_and(|headers| headers.lookup(X_OPT_DEFERRAL_TOKEN).is_some());
+        let counts = counts + usize::from(has_token);
         let has_more_headers = headers.is_some_and(|headers| !has_died && headers.iter().count() > counts);
         let content = Content {
             redelivered: delivery.redelivered,

@@ -1,9 +1,10 @@
 //! Encoding and decoding of messages in sections.
 
+use leveret_amqp10::OwnedValue;
 use leveret_amqp10::message::{
     BodyRef, Header, MapSection, MessageId as Id, Properties, Sections, write_data, write_map_section,
 };
-use leveret_amqp10::value::{EncodedMap, Value};
+use leveret_amqp10::value::{EncodedMap, OwnedArray, Value};
 
 use crate::body;
 use crate::content::Content;
@@ -28,6 +29,22 @@ pub fn encode(id: MessageId, length: usize, persistent: bool, delivery_ms: Optio
 #[must_use]
 pub fn delivery_time(ms: u64) -> EncodedMap {
     EncodedMap::new().with(body::X_OPT_DELIVERY_TIME, Value::Long(ms as i64))
+}
+
+/// The annotations by which a message is deferred until a time.
+#[must_use]
+pub fn deferral(ms: u64, token: &str) -> EncodedMap {
+    delivery_time(ms).with(body::X_OPT_DEFERRAL_TOKEN, token)
+}
+
+/// Properties of a flow that fetches deferred messages.
+#[must_use]
+pub fn fetching(tokens: impl IntoIterator<Item = String>) -> EncodedMap {
+    let items = OwnedArray::new(tokens.into_iter().map(OwnedValue::String).collect()).expect("they are alike");
+    let mut bytes = Vec::new();
+    OwnedValue::Array(items).encode(&mut bytes);
+    let value = Value::decode_all(&bytes).expect("it was just encoded");
+    EncodedMap::new().with("rabbitmq:deferral-tokens", value)
 }
 
 /// Bytes of the bare message in [`encode`]: everything except its header.
@@ -63,6 +80,7 @@ pub fn decode(payload: &[u8]) -> Option<Content> {
     let (acquired, failed) = (count("x-acquired-count"), count("x-delivery-count"));
     let delivery_ms = annotations.lookup(body::X_OPT_DELIVERY_TIME).and_then(|time| time.as_u64());
     let counts = usize::from(acquired > 0) + usize::from(failed > 0) + usize::from(delivery_ms.is_some());
+    let counts = counts + usize::from(annotations.lookup(body::X_OPT_DEFERRAL_TOKEN).is_some());
     // Exchange and routing key are the only other annotations of a message that hasn't died.
     let is_plain = has_died || annotations.len() == 2 + counts;
     Some(Content {

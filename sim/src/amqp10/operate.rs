@@ -9,8 +9,15 @@ use super::session::{HeldDelivery, Link, LinkEnd, Receiver, Sender, Stage, Wish}
 use super::transact::transact;
 use crate::ledger::Ledger;
 use crate::peer::{UNLIMITED, delivery_time, length};
-use crate::topology::{may_be_drained, some_route, some_source};
+use crate::topology::{is_quorum, may_be_drained, some_route, some_source};
 use crate::world::World;
+
+/// Number of deferral tokens that clients use.
+const TOKENS: u64 = 8;
+
+fn token(number: u64) -> String {
+    format!("token {number}")
+}
 
 /// Carries out one action; returns the number of operations.
 pub(super) fn operate(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
@@ -137,6 +144,14 @@ fn grant(peer: &mut Peer, at: usize, world: &mut World) -> usize {
     if let Some(LinkEnd::Receiver(receiver)) = session.links.get_mut(&handle).map(|link| &mut link.end) {
         (receiver.credit, receiver.drains) = (credit, drain);
     }
+    let fetches = matches!(session.links.get(&handle).map(|link| &link.end), Some(LinkEnd::Receiver(receiver)) if is_quorum(&receiver.queue));
+    if fetches && !drain && world.random.below(2) == 0 {
+        let tokens = [(); 3].map(|()| token(world.random.below(TOKENS)));
+        let properties = message::fetching(tokens);
+        world.links[peer.link].amqp10().client.grant_with(session.channel, handle, credit, properties.as_map());
+        world.tally.hit("flows with deferral tokens");
+        return 1;
+    }
     world.links[peer.link].amqp10().client.flow(session.channel, handle, credit, drain, echo);
     1
 }
@@ -196,11 +211,13 @@ fn settle(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) ->
     let asks = world.random.below(2) == 0;
     let until_ms = world.clock.now().wall_ms + world.random.below(2_000);
     let time = message::delivery_time(until_ms);
+    let deferral = message::deferral(until_ms, &token(settled[0].message % TOKENS));
     let delays = session.open_transaction().is_none();
     let (wish, outcome) = match world.random.below(12) {
         0 => (Wish::Return, Some(Outcome::Released)),
         1 => (Wish::Return, Some(modified(true, false))),
         2 if delays && world.random.below(2) == 0 => (Wish::Delay(until_ms), Some(delayed(time.as_map()))),
+        2 if delays => (Wish::Defer, Some(delayed(deferral.as_map()))),
         2 => (Wish::Return, Some(modified(false, false))),
         3 if !asks => (Wish::Return, None),
         4 | 5 => (Wish::Reject, Some(Outcome::Rejected { error: None })),
@@ -226,7 +243,7 @@ fn settle(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) ->
             Wish::Accept => ledger.settle(&held.queue, held.message, stamp),
             Wish::Reject => ledger.reject(&held.queue, held.message, stamp),
             Wish::Return => {}
-            Wish::Delay(_) => ledger.annotate(held.message),
+            Wish::Delay(_) | Wish::Defer => ledger.annotate(held.message),
         }
         if asks {
             session.asked.insert(held.id.0, (held, wish));

@@ -202,7 +202,7 @@ impl Peer {
                     ledger.delayed(&held.queue, held.message, until_ms);
                     continue;
                 }
-                (Wish::Return, Some(State::Released | State::Modified { .. })) => continue,
+                (Wish::Return | Wish::Defer, Some(State::Released | State::Modified { .. })) => continue,
                 (wish, state) => {
                     return Err(Failure::new(Check::Protocol, format!("{wish:?} was answered with {state:?}")));
                 }

@@ -33,11 +33,13 @@ pub(super) enum Wish {
     Return,
     /// It is to be requeued, and delivered after this time, in milliseconds since the Unix epoch.
     Delay(u64),
+    /// As `Delay`, with a token by which it may come sooner.
+    Defer,
 }
 
 impl Wish {
     pub(super) fn returns(self) -> bool {
-        matches!(self, Self::Return | Self::Delay(_))
+        matches!(self, Self::Return | Self::Delay(_) | Self::Defer)
     }
 }
 

@@ -151,7 +151,7 @@ pub(super) fn transact(peer: &mut Peer, at: usize, world: &mut World, ledger: &m
             match wish {
                 Wish::Accept => ledger.settle(&held.queue, held.message, stamp),
                 Wish::Reject => ledger.reject(&held.queue, held.message, stamp),
-                Wish::Return | Wish::Delay(_) => {}
+                Wish::Return | Wish::Delay(_) | Wish::Defer => {}
             }
         }
     } else {

@@ -40,33 +40,35 @@ impl QueueHandle {
         if !runs.is_empty() && self.stream.publish_wait() == WaitReason::DiskFull {
             return;
         }
-        self.log_control(CONTROL_ATTEMPTS, runs, AttemptRun::encode);
+        self.log_control(CONTROL_ATTEMPTS, runs, AttemptRun::encode, Wait::Lazy);
     }
 
     /// Logs that messages were parked. Nobody waits for it.
     pub(super) fn log_parked(&self, runs: &[Run]) {
-        self.log_control(CONTROL_PARKED, runs, encode_parked);
+        self.log_control(CONTROL_PARKED, runs, encode_parked, Wait::Lazy);
     }
 
-    /// Logs that messages are delayed. Nobody waits for it. On a full disk the times stay in memory, as counts do.
-    pub(super) fn log_delayed(&self, runs: &[DelayRun]) {
-        if !runs.is_empty() && self.stream.publish_wait() != WaitReason::DiskFull {
-            self.log_control(CONTROL_DELAYED, runs, DelayRun::encode);
+    /// Logs that messages are delayed; returns the ticket of the last record. On a full disk the times stay in memory, as counts do.
+    pub(super) fn log_delayed(&self, runs: &[DelayRun], wait: Wait) -> Option<Ticket> {
+        if runs.is_empty() || self.stream.publish_wait() == WaitReason::DiskFull {
+            return None;
         }
+        self.log_control(CONTROL_DELAYED, runs, DelayRun::encode, wait)
     }
 
     /// Logs that no queue takes dead letters. On a full disk that stays in memory, as counts do.
     pub(super) fn log_dying(&self, runs: &[DyingRun]) {
         if !runs.is_empty() && self.stream.publish_wait() != WaitReason::DiskFull {
-            self.log_control(CONTROL_DYING, runs, DyingRun::encode);
+            self.log_control(CONTROL_DYING, runs, DyingRun::encode, Wait::Lazy);
         }
     }
 
-    /// Logs annotations that consumers added. Nobody waits for it. On a full disk they stay in memory, as counts do.
-    pub(super) fn log_annotated(&self, mut all: &[Annotated]) {
+    /// Logs annotations that consumers added; returns the ticket of the last record. On a full disk they stay in memory, as counts do.
+    pub(super) fn log_annotated(&self, mut all: &[Annotated], wait: Wait) -> Option<Ticket> {
         if !all.is_empty() && self.stream.publish_wait() == WaitReason::DiskFull {
-            return;
+            return None;
         }
+        let mut last = None;
         while !all.is_empty() {
             let mut payload = Vec::new();
             let mut count = 0;
@@ -75,16 +77,24 @@ impl QueueHandle {
                 count += 1;
             }
             let record = Record::Control { log: self.log_id, kind: CONTROL_ANNOTATED, payload: &payload };
-            self.last_record.set(self.stream.append(record, Wait::Lazy).place());
+            let ticket = self.stream.append(record, wait);
+            self.last_record.set(ticket.place());
+            last = Some(ticket);
             all = &all[count..];
         }
+        last
     }
 
-    fn log_control<R>(&self, kind: u8, runs: &[R], encode: impl Fn(&[R]) -> Vec<u8>) {
+    /// Appends records of runs; returns the ticket of the last one.
+    fn log_control<R>(&self, kind: u8, runs: &[R], encode: impl Fn(&[R]) -> Vec<u8>, wait: Wait) -> Option<Ticket> {
+        let mut last = None;
         for runs in runs.chunks(RECORD_RUNS_MAX) {
             let record = Record::Control { log: self.log_id, kind, payload: &encode(runs) };
-            self.last_record.set(self.stream.append(record, Wait::Lazy).place());
+            let ticket = self.stream.append(record, wait);
+            self.last_record.set(ticket.place());
+            last = Some(ticket);
         }
+        last
     }
 
     /// Releases messages in the shared log that left the queue, after the record of that was appended.

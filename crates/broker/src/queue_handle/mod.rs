@@ -237,13 +237,13 @@ impl QueueHandle {
         for (runs, reason) in gone {
             self.log_settles(queue, runs, reason, Wait::Lazy);
         }
-        self.log_annotated(&rare.annotated);
+        self.log_annotated(&rare.annotated, Wait::Lazy);
         self.log_attempts(&rare.attempts);
         if self.stream.has_room() {
             self.log_attempts(&rare.returns);
         }
         self.log_parked(&rare.parked);
-        self.log_delayed(&rare.delayed);
+        self.log_delayed(&rare.delayed, Wait::Lazy);
         self.log_dying(&rare.dying);
     }
 
@@ -253,8 +253,8 @@ impl QueueHandle {
         self.count_dropped(Death::MaxLen, &rare.drops);
         self.count_dropped(Death::Expired, &rare.expired);
         self.count_dropped(Death::DeliveryLimit, &rare.over_limit);
-        for (reader, from) in rare.browse_reads {
-            self.reads.request(self.clone(), from, Purpose::Browsing(reader));
+        for (reader, from) in rare.own_reads {
+            self.reads.request(self.clone(), from, Purpose::Own(reader));
         }
         if let Some(from) = rare.read_dead {
             self.reads.request(self.clone(), from, Purpose::DeadLetters);
@@ -525,6 +525,35 @@ impl QueueHandle {
             return;
         }
         self.with(|queue, effects| queue.requeue(id, runs, failed, now, effects));
+    }
+
+    /// See [`super::QueueRef::modify`].
+    pub(crate) fn modify(
+        self: &Arc<Self>,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        failed: bool,
+        added: &Arc<Added>,
+        wait: Wait,
+        now: Nanos,
+    ) -> Option<Ticket> {
+        let logged = self.with(|queue, effects| {
+            if wait == Wait::Confirm && self.stream.publish_wait() == WaitReason::DiskFull {
+                queue.requeue(id, runs, failed, now, effects);
+                return None;
+            }
+            queue.modify(id, runs, failed, added, now, effects);
+            let rare = effects.rare_mut();
+            let (annotated, delayed) = (std::mem::take(&mut rare.annotated), std::mem::take(&mut rare.delayed));
+            let annotated = self.log_annotated(&annotated, wait);
+            Some(self.log_delayed(&delayed, wait).or(annotated).unwrap_or_default())
+        });
+        logged.flatten()
+    }
+
+    /// See [`leveret_queue::Queue::claim`].
+    pub(crate) fn claim(self: &Arc<Self>, id: ConsumerId, tokens: &[Box<str>]) {
+        self.with(|queue, effects| queue.claim(id, tokens, effects));
     }
 
     /// Takes messages back from a consumer, which is overdue from now on.

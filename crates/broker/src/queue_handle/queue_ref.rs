@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use leveret_log::{LiveState, LogId, Wait};
 use leveret_message::{Added, Batch};
-use leveret_model::{Durability, Overflow, Queue as QueueInfo};
+use leveret_model::{Durability, Overflow, Queue as QueueInfo, QueueType};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Departure, Flow, GetOutcome, Link,
     NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, SetAside, Taken, TurnEnd,
@@ -221,9 +221,34 @@ impl QueueRef {
         pass!(self, queue => queue.reject(id, runs, outbox, reason, now))
     }
 
+    /// Whether it is a quorum queue.
+    #[inline]
+    pub fn is_quorum(&self) -> bool {
+        self.info().queue_type == QueueType::Quorum
+    }
+
     /// Puts messages back into their places; `failed` counts their delivery as failed.
     pub fn requeue(&self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos) {
         pass!(self, queue => queue.requeue(id, runs, failed, now));
+    }
+
+    /// As [`QueueRef::requeue`], with annotations, see [`leveret_queue::Queue::modify`]. With [`Wait::Confirm`], returns the ticket
+    /// that an answer waits for; `None` if the disk has no room, so that the messages were only requeued.
+    pub fn modify(
+        &self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        failed: bool,
+        added: &Arc<Added>,
+        wait: Wait,
+        now: Nanos,
+    ) -> Option<Ticket> {
+        pass!(self, queue => queue.modify(id, runs, failed, added, wait, now))
+    }
+
+    /// Claims deferred messages for a consumer, see [`leveret_queue::Queue::claim`].
+    pub fn claim(&self, id: ConsumerId, tokens: &[Box<str>]) {
+        pass!(self, queue => queue.claim(id, tokens));
     }
 
     /// Takes messages back from a consumer and requeues them. It is overdue from now on: see [`Flow::Overdue`]. With `unsent`, the

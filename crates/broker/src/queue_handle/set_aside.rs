@@ -21,8 +21,8 @@ impl QueueHandle {
 
     /// Deletes those of these messages that were set aside in this way. Returns how many, and the ticket of the last record.
     pub(crate) fn drop_set_aside(self: &Arc<Self>, which: SetAside, first: u64, last: u64) -> (u64, Ticket) {
-        let dropped = self.with(|queue, _| {
-            let dropped = queue.drop_set_aside(which, first, last);
+        let dropped = self.with(|queue, effects| {
+            let dropped = queue.drop_set_aside(which, first, last, effects);
             let mut ticket = Ticket::default();
             for runs in dropped.chunks(RECORD_RUNS_MAX) {
                 let logged = self.log_settles(queue, runs, SettleReason::Dropped, Wait::Confirm);

@@ -319,6 +319,36 @@ pub(super) const KEYS: &[Key] = &[
         },
     ),
     key(
+        "queue_types.classic.enabled",
+        "boolean",
+        "true",
+        "whether classic queues can be declared, exclusive and server-named ones included; those that exist stay",
+        |config, _, value| {
+            config.vhost_defaults.queue_types.classic = boolean(value)?;
+            Ok(())
+        },
+    ),
+    key(
+        "queue_types.quorum.enabled",
+        "boolean",
+        "true",
+        "whether quorum queues can be declared; those that exist stay",
+        |config, _, value| {
+            config.vhost_defaults.queue_types.quorum = boolean(value)?;
+            Ok(())
+        },
+    ),
+    key(
+        "queue_types.stream.enabled",
+        "boolean",
+        "true",
+        "whether streams can be declared, which isn't built yet",
+        |config, _, value| {
+            config.vhost_defaults.queue_types.stream = boolean(value)?;
+            Ok(())
+        },
+    ),
+    key(
         "default_consumer_prefetch",
         "integer",
         "0",

@@ -9,6 +9,7 @@ use crate::client::{HttpResponse, word};
 use crate::failure::Failure;
 
 const COLUMNS: &[&str] = &[
+    "deferral_token",
     "delivery_time",
     "exchange",
     "number",
@@ -37,7 +38,7 @@ fn list_parked(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
 }
 
 fn list_delayed(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
-    list(call, "delayed", &["number", "payload_bytes", "delivery_time"])
+    list(call, "delayed", &["number", "payload_bytes", "delivery_time", "deferral_token"])
 }
 
 fn delete_parked(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

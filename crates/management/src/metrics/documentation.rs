@@ -58,12 +58,14 @@ fn table() -> String {
         table.row(&format!("{rabbitmq}{name}"), Kind::Counter, "protocol", &pages, help);
     }
     for family in global::FAMILIES {
-        let labels = if family.by_queue_type { "protocol, queue_type" } else { "protocol" };
+        let labels = if family.by_queue_type() { "protocol, queue_type" } else { "protocol" };
         table.row(&format!("{rabbitmq}{}", family.name), family.kind, labels, BOTH, family.help);
     }
     for (name, help, _) in global::DEATHS {
         table.row(&format!("{rabbitmq}{name}"), Kind::Counter, &global::DEATH_LABELS.join(", "), BOTH, help);
     }
+    let (name, help) = global::CONFIRMED;
+    table.row(&format!("{rabbitmq}{name}"), Kind::Counter, &global::DEATH_LABELS.join(", "), BOTH, help);
     let (name, kind, help) = global::SIZES;
     table.row(&format!("{rabbitmq}{name}"), kind, "protocol, le", BOTH, help);
     for group in [&queues::COARSE, &queues::SIZES, &queues::INFO, &queues::DELIVERY, &queues::PUBLISHED] {

@@ -8,38 +8,52 @@ use leveret_model::QueueType;
 
 use super::node::Node;
 
-/// The label of counters that connections keep for queues of all types together.
-const QUEUE_TYPE: &str = QueueType::Classic.label();
-
 /// A family by protocol.
 pub(super) struct ByProtocol {
     pub name: &'static str,
     pub kind: Kind,
     pub help: &'static str,
-    /// Whether RabbitMQ also counts it by queue type.
-    pub by_queue_type: bool,
     value: fn(&Totals) -> u64,
-    /// The part that didn't come out of a queue but directly from another client.
-    volatile: Option<fn(&Totals) -> u64>,
+    /// The parts of queue types, if RabbitMQ also counts it by these.
+    parts: Option<Parts>,
+}
+
+/// The parts of a count that didn't come out of classic queues.
+struct Parts {
+    quorum: fn(&Totals) -> u64,
+    /// Directly from another client.
+    volatile: fn(&Totals) -> u64,
+}
+
+impl ByProtocol {
+    /// Whether it is counted by queue type.
+    #[cfg(test)]
+    pub(super) fn by_queue_type(&self) -> bool {
+        self.parts.is_some()
+    }
 }
 
 const fn by_protocol(name: &'static str, kind: Kind, help: &'static str, value: fn(&Totals) -> u64) -> ByProtocol {
-    ByProtocol { name, kind, help, by_queue_type: false, value, volatile: None }
+    ByProtocol { name, kind, help, value, parts: None }
 }
 
-const fn by_queue_type(name: &'static str, help: &'static str, value: fn(&Totals) -> u64) -> ByProtocol {
-    ByProtocol { name, kind: Counter, help, by_queue_type: true, value, volatile: None }
+const fn by_queue_type(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&Totals) -> u64,
+    quorum: fn(&Totals) -> u64,
+) -> ByProtocol {
+    ByProtocol { name, kind: Counter, help, value, parts: Some(Parts { quorum, volatile: |_| 0 }) }
 }
 
-const fn with_volatile(name: &'static str, help: &'static str, value: fn(&Totals) -> u64) -> ByProtocol {
-    ByProtocol {
-        name,
-        kind: Counter,
-        help,
-        by_queue_type: true,
-        value,
-        volatile: Some(|totals| totals.delivered_replies),
-    }
+const fn with_volatile(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&Totals) -> u64,
+    quorum: fn(&Totals) -> u64,
+) -> ByProtocol {
+    let parts = Parts { quorum, volatile: |totals| totals.delivered_replies };
+    ByProtocol { name, kind: Counter, help, value, parts: Some(parts) }
 }
 
 /// All of them.
@@ -86,41 +100,53 @@ pub(super) const FAMILIES: &[ByProtocol] = &[
         "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable",
         |totals| totals.unroutable_returned,
     ),
-    with_volatile("global_messages_delivered_total", "Total number of messages delivered to consumers", |totals| {
-        totals.delivered()
-    }),
+    with_volatile(
+        "global_messages_delivered_total",
+        "Total number of messages delivered to consumers",
+        Totals::delivered,
+        Totals::quorum_delivered,
+    ),
     by_queue_type(
         "global_messages_delivered_consume_manual_ack_total",
         "Total number of messages delivered to consumers using basic.consume with manual acknowledgment",
         |totals| totals.delivered_ack,
+        |totals| totals.quorum_delivered_ack,
     ),
     with_volatile(
         "global_messages_delivered_consume_auto_ack_total",
         "Total number of messages delivered to consumers using basic.consume with automatic acknowledgment",
         |totals| totals.delivered_no_ack,
+        |totals| totals.quorum_delivered_no_ack,
     ),
     by_queue_type(
         "global_messages_delivered_get_manual_ack_total",
         "Total number of messages delivered to consumers using basic.get with manual acknowledgment",
         |totals| totals.get_ack,
+        |totals| totals.quorum_get_ack,
     ),
     by_queue_type(
         "global_messages_delivered_get_auto_ack_total",
         "Total number of messages delivered to consumers using basic.get with automatic acknowledgment",
         |totals| totals.get_no_ack,
+        |totals| totals.quorum_get_no_ack,
     ),
     by_queue_type(
         "global_messages_get_empty_total",
         "Total number of times basic.get operations fetched no message",
         |totals| totals.get_empty,
+        |totals| totals.quorum_get_empty,
     ),
-    by_queue_type("global_messages_redelivered_total", "Total number of messages redelivered to consumers", |totals| {
-        totals.redelivered
-    }),
+    by_queue_type(
+        "global_messages_redelivered_total",
+        "Total number of messages redelivered to consumers",
+        |totals| totals.redelivered,
+        |totals| totals.quorum_redelivered,
+    ),
     by_queue_type(
         "global_messages_acknowledged_total",
         "Total number of messages acknowledged by consumers",
         |totals| totals.acked,
+        |totals| totals.quorum_acked,
     ),
 ];
 
@@ -135,15 +161,20 @@ pub(super) fn write(node: &Node, text: &mut Text) {
         for ProtocolTotals { info, totals, .. } in &node.by_protocol {
             let value = (family.value)(totals);
             let label = ("protocol", info.label);
-            if !family.by_queue_type {
+            let Some(parts) = &family.parts else {
                 text.sample(name, &[label], value);
                 continue;
+            };
+            let (quorum, volatile) = ((parts.quorum)(totals), (parts.volatile)(totals));
+            for queue_type in QueueType::ALL {
+                let value = match queue_type {
+                    QueueType::Classic => value.saturating_sub(quorum + volatile),
+                    QueueType::Quorum => quorum,
+                    QueueType::Stream => 0,
+                };
+                text.sample(name, &[label, ("queue_type", queue_type.label())], value);
             }
-            let volatile = family.volatile.map(|read| read(totals));
-            text.sample(name, &[label, ("queue_type", QUEUE_TYPE)], value.saturating_sub(volatile.unwrap_or(0)));
-            if let Some(volatile) = volatile {
-                text.sample(name, &[label, ("queue_type", VOLATILE)], volatile);
-            }
+            text.sample(name, &[label, ("queue_type", VOLATILE)], volatile);
         }
     }
 }
@@ -178,21 +209,43 @@ const MORTAL: [QueueType; 2] = [QueueType::Classic, QueueType::Quorum];
 /// The labels of [`DEATHS`].
 pub(super) const DEATH_LABELS: [&str; 2] = ["queue_type", "dead_letter_strategy"];
 
-/// Dead letters, by whether the queue has a dead-letter exchange. RabbitMQ calls the strategy of classic queues with
-/// one "at most once"; here dead-lettering is atomic.
+const AT_LEAST_ONCE: &str = "at_least_once";
+
+/// Name and help text of the dead letters that left a queue which keeps them until other queues have them.
+pub(super) const CONFIRMED: (&str, &str) = (
+    "global_messages_dead_lettered_confirmed_total",
+    "Total number of messages dead-lettered and confirmed by target queues",
+);
+
+/// Dead letters, by what the queue does with them. RabbitMQ calls the strategy of classic queues with an exchange "at most once"; here
+/// dead-lettering is atomic.
 pub(super) fn write_deaths(node: &Node, text: &mut Text) {
     let metrics = &node.api.broker().queue_metrics;
     for (name, help, death) in DEATHS {
         let name = Name("rabbitmq_", name);
         text.family(name, Counter, help);
+        let mut sample = |queue_type: &str, strategy: &str, value: u64| {
+            text.sample(name, &[(DEATH_LABELS[0], queue_type), (DEATH_LABELS[1], strategy)], value);
+        };
         let has = |queue_type: &QueueType| *death != Death::DeliveryLimit || *queue_type == QueueType::Quorum;
         for queue_type in MORTAL.into_iter().filter(has) {
+            if queue_type == QueueType::Quorum {
+                sample(queue_type.label(), AT_LEAST_ONCE, metrics.kept_dead_letters.of(queue_type, *death));
+            }
             for (strategy, deaths) in [("at_most_once", &metrics.dead_lettered), ("disabled", &metrics.dropped)] {
-                let labels = [(DEATH_LABELS[0], queue_type.label()), (DEATH_LABELS[1], strategy)];
-                text.sample(name, &labels, deaths.of(queue_type, *death));
+                sample(queue_type.label(), strategy, deaths.of(queue_type, *death));
             }
         }
+        if *death == Death::MaxLen {
+            // Direct replies wait for their client without a limit.
+            sample(VOLATILE, "disabled", 0);
+        }
     }
+    let name = Name("rabbitmq_", CONFIRMED.0);
+    text.family(name, Counter, CONFIRMED.1);
+    let of = |(_, _, death): &(_, _, Death)| metrics.kept_dead_letters.of(QueueType::Quorum, *death);
+    let labels = [(DEATH_LABELS[0], QueueType::Quorum.label()), (DEATH_LABELS[1], AT_LEAST_ONCE)];
+    text.sample(name, &labels, DEATHS.iter().map(of).sum::<u64>());
 }
 
 /// Name, kind and help text.

@@ -43,14 +43,17 @@ async fn list(call: Call, which: SetAside) -> HandlerResult {
     snapshot.topology.usable_queue(vhost, name, None)?;
     let (total, bytes) = queue.set_aside(which);
     let peeked = queue.peek_set_aside(which, page.offset, page.count);
-    let times: Vec<(u64, u64)> =
-        peeked.iter().filter_map(|Peeked { number, due_ms, .. }| Some((*number, (*due_ms)?))).collect();
+    let due = |Peeked { number, due_ms, token, .. }: &Peeked| Some((*number, (*due_ms)?, token.clone()));
+    let times: Vec<(u64, u64, Option<Box<str>>)> = peeked.iter().filter_map(due).collect();
     let found = found(&call.api, queue, peeked).await?;
     let shown = found.iter().map(|(number, message)| {
         let mut view = message_view(message, page.encoding, page.truncate);
         view["number"] = json!(number);
-        if let Ok(at) = times.binary_search_by_key(number, |(number, _)| *number) {
+        if let Ok(at) = times.binary_search_by_key(number, |(number, ..)| *number) {
             view["delivery_time"] = json!(times[at].1);
+            if let Some(token) = &times[at].2 {
+                view["deferral_token"] = json!(token);
+            }
         }
         view
     });

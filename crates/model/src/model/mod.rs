@@ -434,9 +434,10 @@ impl Model {
         if !durable || exclusive {
             queue_arguments::check_durability(&vhost, &name, &arguments)?;
         }
+        let options = QueueOptions::effective(&arguments);
+        self.limits.queue_types.check(&vhost, &name, options.queue_type)?;
         self.limits.check_queue(&self.topology, &vhost, &name, owner)?;
         self.check_queue_limit(&vhost, &name)?;
-        let options = QueueOptions::effective(&arguments);
         let queue = Arc::new(Queue {
             id: self.queue_id(durable && !exclusive),
             vhost,

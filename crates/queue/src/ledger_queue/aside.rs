@@ -1,18 +1,21 @@
 //! Messages that are neither ready nor with a consumer, as operators see and delete them.
 
 use crate::answers::{Peeked, SetAside};
-use crate::effects::Run;
+use crate::effects::{Effects, Run};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 
 impl LedgerQueue {
     /// Deletes those of these messages that were set aside in this way. Returns their runs, which have to be logged.
-    pub fn drop_set_aside(&mut self, which: SetAside, first: u64, last: u64) -> Vec<Run> {
+    pub fn drop_set_aside(&mut self, which: SetAside, first: u64, last: u64, effects: &mut Effects) -> Vec<Run> {
         let runs = match which {
             SetAside::Parked => self.parked.remove(first..=last),
             SetAside::Delayed => self.delayed.remove(first..=last),
         };
+        self.none_deferred(&runs);
         self.depart_all(&runs, Departure::Dropped);
+        // A consumer that had claimed some of them takes others now.
+        self.schedule(effects);
         runs
     }
 
@@ -34,7 +37,13 @@ impl LedgerQueue {
             SetAside::Delayed => {
                 let messages = self.delayed.iter().skip(offset).take(count);
                 let peeked = |(number, due_ms)| (self.peeked(number, redelivered(number)), due_ms);
-                messages.map(peeked).map(|(peeked, due_ms)| Peeked { due_ms: Some(due_ms), ..peeked }).collect()
+                let token = |number| self.deferred.token_of(number, self.annotations.of(number)?);
+                let deferred = |(peeked, due_ms): (Peeked, u64)| Peeked {
+                    due_ms: Some(due_ms),
+                    token: token(peeked.number),
+                    ..peeked
+                };
+                messages.map(peeked).map(deferred).collect()
             }
         }
     }

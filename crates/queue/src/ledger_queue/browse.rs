@@ -23,7 +23,7 @@ impl LedgerQueue {
     pub(super) fn available_to(&self, consumer: &Consumer) -> u64 {
         match &consumer.browser {
             None if !consumer.activity.is_served() => 0,
-            None => self.ready.messages(),
+            None => self.ready.messages() + consumer.claims.as_ref().map_or(0, |claims| claims.len()),
             Some(browser) => self.ready_numbers().count(browser.next()),
         }
     }
@@ -55,8 +55,8 @@ impl LedgerQueue {
         while left > 0 && bytes_left > 0 {
             let Some(number) = self.ready_numbers().next(browser.next()) else { break };
             let Some(mut taken) = self.show(number, u64::from(left), &browser) else {
-                browser.wait(number);
-                effects.rare_mut().browse_reads.push((id, number));
+                browser.reads.wait(number);
+                effects.rare_mut().own_reads.push((id, number));
                 break;
             };
             let size = taken.clip(bytes_left);
@@ -65,13 +65,13 @@ impl LedgerQueue {
             browser.advance(number + u64::from(taken.count));
             out.push(taken);
         }
-        let more = browser.is_able() && self.ready_numbers().next(browser.next()).is_some();
+        let more = browser.reads.is_able() && self.ready_numbers().next(browser.next()).is_some();
         let Some(consumer) = self.consumers.find(id) else { return TurnEnd::Done };
         consumer.browser = Some(browser);
         consumer.handed(most - left);
         let goes_on = more && consumer.is_eligible();
         if !goes_on {
-            consumer.end_browse(now);
+            consumer.end_turn_alone(now);
         }
         self.consumers.refresh(id);
         if goes_on {
@@ -88,7 +88,7 @@ impl LedgerQueue {
                 (&held.batch, held.index + (number - first) as u32, held.end(first) - number, held.durable)
             }
             None => {
-                let (first, batch) = browser.find(number)?;
+                let (first, batch) = browser.reads.find(number)?;
                 (batch, (number - first) as u32, first + batch.len() as u64 - number, true)
             }
         };
@@ -97,7 +97,7 @@ impl LedgerQueue {
         Some(Taken { batch: batch.clone(), index, count: count as u32, first: number, redelivered, attempts, durable })
     }
 
-    /// A read requested by [`Effects::browse_reads`] has finished: stored messages in ascending order, each run with
+    /// A read requested by [`crate::RareEffects::own_reads`] has finished: stored messages in ascending order, each run with
     /// consecutive numbers.
     pub(super) fn browse_loaded(
         &mut self,
@@ -109,8 +109,8 @@ impl LedgerQueue {
         let budget = self.contents.budget().clone();
         let Some(consumer) = self.consumers.find(id) else { return };
         let Some(browser) = &mut consumer.browser else { return };
-        let Some(from) = browser.loaded(runs, &budget) else { return };
-        let found = browser.find(from).is_some();
+        let Some(from) = browser.reads.loaded(runs, &budget) else { return };
+        let found = browser.reads.find(from).is_some();
         consumer.changed = now;
         self.consumers.refresh(id);
         if !found && self.ready_numbers().next(from) == Some(from) && self.contents.find(from).is_none() {

@@ -6,6 +6,7 @@ use crate::consumer::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Run};
 use crate::ledger_queue::LedgerQueue;
+use crate::ledger_queue::settle::Return;
 
 impl LedgerQueue {
     /// Adds a consumer.
@@ -33,6 +34,7 @@ impl LedgerQueue {
 
     /// Removes a consumer; its unacknowledged messages stay with its channel.
     pub fn cancel(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) -> Option<usize> {
+        self.release_claims(id);
         let was_there = self.consumers.remove(id);
         self.end_pacing();
         self.changed = now;
@@ -78,7 +80,7 @@ impl LedgerQueue {
             self.consumers.update(id, |consumer| consumer.not_sent(unsent));
         }
         self.mark_overdue(id, true, now);
-        self.put_back(Some(id), runs, false, now, effects);
+        self.put_back(Some(id), runs, &Return::default(), now, effects);
         self.elect(now, effects);
         self.schedule(effects);
         self.drop_excess(effects);

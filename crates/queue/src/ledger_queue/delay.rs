@@ -12,24 +12,34 @@ use crate::delay_run::DelayRun;
 use crate::delayed::push_delayed;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger_queue::LedgerQueue;
+use crate::ledger_queue::settle::Return;
 use crate::pending::Pending;
 use crate::planted::{Bug, is_planted};
 
 impl LedgerQueue {
     /// Delays those of these returned messages that have to wait. Returns the others.
-    pub(super) fn delay_some(&mut self, back: Vec<Run>, failed: bool, now: Nanos, effects: &mut Effects) -> Vec<Run> {
-        if self.options.delayed_retry.is_none() && self.annotations.is_empty() {
+    pub(super) fn delay_some(
+        &mut self,
+        back: Vec<Run>,
+        returned: &Return<'_>,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> Vec<Run> {
+        if self.options.delayed_retry.is_none() && returned.until_ms.is_none() {
             return back;
         }
         let now_ms = self.clock.wall_ms(now);
+        let asked_ms = returned.until_ms.filter(|until_ms| *until_ms > now_ms);
         let (mut at_once, mut later) = (Vec::new(), Vec::new());
         for one in back.iter().flat_map(|run| run.singly()) {
-            match self.due_ms(one.first, failed, now_ms).filter(|_| one.durable) {
+            let due_ms = asked_ms.or_else(|| self.retry_ms(one.first, returned.failed, now_ms));
+            match due_ms.filter(|_| one.durable && self.ledger.is_live(one.first)) {
                 Some(due_ms) => push_delayed(&mut later, &one, due_ms),
                 None => push_run(&mut at_once, one),
             }
         }
-        later.into_iter().for_each(|run| self.delay(run, failed, effects));
+        let token = returned.token.filter(|_| asked_ms.is_some());
+        later.into_iter().for_each(|run| self.delay(run, returned.failed, token, effects));
         at_once
     }
 
@@ -73,24 +83,21 @@ impl LedgerQueue {
         Some(others)
     }
 
-    /// The time until which a message that comes back has to wait: the one that its consumer asked for, or after the queue's delay.
-    fn due_ms(&self, number: u64, failed: bool, now_ms: u64) -> Option<u64> {
-        let asked = self.annotations.of(number).and_then(|added| added.delivery_ms());
-        if let Some(due_ms) = asked.filter(|due_ms| *due_ms > now_ms) {
-            return Some(due_ms);
-        }
+    /// The time until which the queue delays a message that comes back.
+    fn retry_ms(&self, number: u64, failed: bool, now_ms: u64) -> Option<u64> {
         let failures = self.attempts.of(number).failed + u32::from(failed);
         let delay_ms = self.options.delayed_retry?.delay_ms(failed, failures)?;
-        self.ledger.is_live(number).then(|| now_ms.saturating_add(delay_ms))
+        Some(now_ms.saturating_add(delay_ms))
     }
 
-    fn delay(&mut self, run: DelayRun, failed: bool, effects: &mut Effects) {
+    fn delay(&mut self, run: DelayRun, failed: bool, token: Option<&str>, effects: &mut Effects) {
         let runs = if failed { &mut effects.rare_mut().attempts } else { &mut effects.rare_mut().returns };
         for number in run.first..=run.last {
             push_attempts(runs, number, self.attempts.come_back(number, failed));
         }
         self.ready.hand_back(run.last - run.first + 1, run.bytes);
         self.delayed.add(&run);
+        token.into_iter().for_each(|token| (run.first..=run.last).for_each(|number| self.deferred.add(number, token)));
         if !is_planted(Bug::LoseTimers) {
             effects.rare_mut().delayed.push(run);
         }
@@ -103,6 +110,7 @@ impl LedgerQueue {
             && let Some(run) = self.delayed.pop_due(now_ms)
         {
             count += 1;
+            self.not_deferred(run.first);
             if self.ledger.is_live(run.first) {
                 self.ready.come_due(&run);
                 self.expire_returned(&run, effects);

@@ -98,6 +98,9 @@ impl LedgerQueue {
         if consumer.browser.is_some() {
             return self.browse(id, messages, bytes, now, out, effects);
         }
+        if consumer.claims.is_some() {
+            return self.fetch(id, messages, bytes, now, out, effects);
+        }
         let automatic = consumer.options.automatic_ack;
         let at_first = consumer.promise.min(u64::from(messages)).min(u64::from(consumer.credit()));
         let mut left = at_first;

@@ -131,7 +131,7 @@ impl LedgerQueue {
 
     /// Removes an expired message that is ready. A message that is only on disk isn't read for that: without its size, the
     /// average size counts.
-    fn expire(&mut self, number: u64, bytes: Option<u32>, effects: &mut Effects) {
+    pub(super) fn expire(&mut self, number: u64, bytes: Option<u32>, effects: &mut Effects) {
         let (bytes, durable) = match (self.held_bytes(number), bytes) {
             (Some((bytes, durable)), _) => (bytes, durable),
             (None, Some(bytes)) => (u64::from(bytes), true),

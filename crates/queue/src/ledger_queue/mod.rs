@@ -17,6 +17,7 @@ mod die;
 mod dispatch;
 mod end;
 mod expire;
+mod fetch;
 mod get;
 mod loading;
 mod overflow;
@@ -46,6 +47,7 @@ use crate::consumers::Consumers;
 use crate::contents::{BEHIND_BYTES, Contents, Demand, HeldBatch};
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::DeadLetters;
+use crate::deferred::Deferred;
 use crate::delayed::Delayed;
 use crate::effects::Effects;
 use crate::group::{Awaited, Placement};
@@ -85,6 +87,8 @@ pub struct LedgerQueue {
     attempts: Attempts,
     parked: Parked,
     delayed: Delayed,
+    /// The delayed ones that can be fetched by a token.
+    deferred: Deferred,
     annotations: Annotations,
     clock: Clock,
     /// The messages that are stored in the shared log.
@@ -130,6 +134,7 @@ impl LedgerQueue {
         let clock = Clock::new(&options, epoch_ms, expiry, now);
         // Messages that came due while nothing ran are in their places.
         while delayed.pop_due(clock.wall_ms(now)).is_some() {}
+        let deferred = Deferred::recovered(&annotations, &delayed);
         let set_aside = parked.numbers().chain(delayed.iter().map(|(number, _)| number));
         // Dying ones have left the ledger, but their priorities are there.
         let set_aside = set_aside.chain(dying.iter().flat_map(|run| run.first..=run.last));
@@ -161,6 +166,7 @@ impl LedgerQueue {
             attempts,
             parked,
             delayed,
+            deferred,
             annotations,
             references,
             dead: DeadLetters::recovered(dying, now),
@@ -355,6 +361,9 @@ impl LedgerQueue {
             self.consumers.schedule(self.ready.messages(), effects);
         }
         self.schedule_browsers(effects);
+        if self.consumers.any_idle_fetchers() && self.state == QueueState::Running {
+            self.consumers.schedule_fetchers(effects);
+        }
         self.finish_drains(effects);
         self.expire_unawaited(effects);
     }

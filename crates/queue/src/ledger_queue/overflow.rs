@@ -109,10 +109,13 @@ impl LedgerQueue {
         bytes.min(self.ready.length().bytes)
     }
 
-    /// Drops the oldest messages that no consumer has credit for while they exceed the limits. Messages that aren't in memory
-    /// are read first, because their sizes aren't known.
+    /// Drops the oldest messages that no consumer has credit for while they exceed the limits, unless the queue refuses messages:
+    /// all that it accepted stay, also if more come back to it than its limit. Messages that aren't in memory are read first,
+    /// because their sizes aren't known.
     pub(super) fn drop_excess(&mut self, effects: &mut Effects) {
-        if !limits::is_over(&self.options, self.ready.length() + self.delayed.length()) {
+        if limits::refuses(&self.options)
+            || !limits::is_over(&self.options, self.ready.length() + self.delayed.length())
+        {
             return;
         }
         let awaited = self.awaited();

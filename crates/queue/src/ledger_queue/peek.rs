@@ -33,6 +33,6 @@ impl LedgerQueue {
         let held = self.contents.find(number);
         let held = held.filter(|(first, held)| !held.batch.is_in_file((held.index + (number - first) as u32) as usize));
         let held = held.map(|(first, held)| (held.batch.clone(), held.index + (number - first) as u32));
-        Peeked { number, redelivered, held, due_ms: None }
+        Peeked { number, redelivered, held, due_ms: None, token: None }
     }
 }

@@ -1,5 +1,9 @@
 //! Messages that leave or come back: settle, requeue, purge.
 
+use std::sync::Arc;
+
+use leveret_message::Added;
+
 use crate::Nanos;
 use crate::answers::QueueState;
 use crate::attempts::push_attempts;
@@ -9,6 +13,17 @@ use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::planted::{Bug, is_planted};
+
+/// A return of messages.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Return<'a> {
+    /// Whether their delivery failed.
+    pub failed: bool,
+    /// The time of the next delivery that the consumer asks for, in milliseconds since the Unix epoch.
+    pub until_ms: Option<u64>,
+    /// The token by which they can be fetched before that.
+    pub token: Option<&'a str>,
+}
 
 impl LedgerQueue {
     /// Removes messages for good: acknowledged, or rejected without requeue. The caller has to log durable runs under the same
@@ -96,7 +111,25 @@ impl LedgerQueue {
 
     /// Puts messages back into their places, flagged redelivered. `failed` counts this delivery of them as failed.
     pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
-        self.put_back(id, runs, failed, now, effects);
+        self.put_back(id, runs, &Return { failed, ..Return::default() }, now, effects);
+        self.schedule(effects);
+        self.drop_excess(effects);
+    }
+
+    /// As [`LedgerQueue::requeue`], with annotations, which may delay the messages: see [`crate::Queue::modify`].
+    pub fn modify(
+        &mut self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        failed: bool,
+        added: &Arc<Added>,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        self.annotate(runs, added, effects);
+        let until_ms = added.delivery_ms().filter(|_| self.rules.delays);
+        let token = added.deferral_token().ok().flatten();
+        self.put_back(id, runs, &Return { failed, until_ms, token }, now, effects);
         self.schedule(effects);
         self.drop_excess(effects);
     }
@@ -111,6 +144,7 @@ impl LedgerQueue {
         effects: &mut Effects,
     ) -> usize {
         for id in consumers {
+            self.release_claims(*id);
             self.consumers.remove(*id);
         }
         self.elect(now, effects);
@@ -120,7 +154,7 @@ impl LedgerQueue {
             self.used(now);
         }
         for (id, runs) in held {
-            self.put_back(*id, runs, failed, now, effects);
+            self.put_back(*id, runs, &Return { failed, ..Return::default() }, now, effects);
         }
         self.schedule(effects);
         self.drop_excess(effects);
@@ -131,10 +165,11 @@ impl LedgerQueue {
         &mut self,
         id: Option<ConsumerId>,
         runs: &[Run],
-        failed: bool,
+        returned: &Return<'_>,
         now: Nanos,
         effects: &mut Effects,
     ) {
+        let failed = returned.failed;
         let mut count = 0;
         let mut back = Vec::new();
         for run in runs {
@@ -147,7 +182,7 @@ impl LedgerQueue {
                 back.push(*run);
             }
         }
-        let back = self.delay_some(back, failed, now, effects);
+        let back = self.delay_some(back, returned, now, effects);
         for run in &back {
             let (attempts, logs) = (&mut self.attempts, self.rules.logs_attempts && run.durable);
             self.ready.put_back(run, &self.ledger, |number| match logs {
@@ -200,12 +235,13 @@ impl LedgerQueue {
         }
         let mut purged = purged + self.delayed.len();
         let delayed = self.delayed.remove(0..=u64::MAX);
+        self.none_deferred(&delayed);
         self.depart_all(&delayed, Departure::Purged);
         runs.extend(delayed);
         if stay == 0 {
             self.emptied = now;
         }
-        self.finish_drains(effects);
+        self.schedule(effects);
         if !self.durable {
             runs.clear();
         }

@@ -111,7 +111,7 @@ impl LedgerQueue {
     fn wait_of(&self, consumer: &Consumer, shared: Option<QueueWait>) -> Option<QueueWait> {
         let Some(browser) = &consumer.browser else { return shared };
         let wait = |reason| Some(QueueWait { reason, since: consumer.changed });
-        if !browser.is_able() {
+        if !browser.reads.is_able() {
             wait(WaitReason::Disk)
         } else if self.ready_numbers().next(browser.next()).is_none() {
             wait(WaitReason::Empty)

@@ -18,6 +18,8 @@ pub(crate) use self::scale::Scale;
 
 /// The latest time, as in the stored form of messages: 48 bits. Later ones count as this.
 const TIME_MS_MAX: u64 = (1 << 48) - 1;
+/// The most by which times that aren't exact are rounded up.
+const ROUNDED_BY_MS_MAX: u64 = 1 << 16;
 /// Most levels with exact times. Looking for a number looks into each.
 const EXACT_MAX: usize = 64;
 
@@ -117,6 +119,16 @@ impl Times {
     /// Time and body bytes of a message.
     pub(crate) fn get(&self, number: u64) -> Option<(u64, u32)> {
         self.levels().find_map(|level| level.get(number))
+    }
+
+    /// Whether a message has this time, or this time rounded up.
+    pub(crate) fn is_until(&self, number: u64, time_ms: u64) -> bool {
+        let time_ms = time_ms.min(TIME_MS_MAX);
+        let is_exact = |level: &Level| level.get(number).map(|(exact_ms, _)| exact_ms == time_ms);
+        let rounded = || {
+            self.far.get(number).is_some_and(|(far_ms, _)| (time_ms..=time_ms + ROUNDED_BY_MS_MAX).contains(&far_ms))
+        };
+        self.exact.values().find_map(is_exact).unwrap_or_else(rounded)
     }
 
     /// The messages of this range, by number.

@@ -11,7 +11,8 @@
 //! | `consume ID [prefetch=N] [priority=N] [exclusive] [auto] [credit] [copy]` | adds a consumer |
 //! | `take ID [N] [bytes=N]` | its turn |
 //! | `get [auto]` | `basic.get` |
-//! | `ack NAME...`, `reject NAME...`, `requeue NAME... [failed]` | settles deliveries; with `until=MS` and `note=TEXT` after adding annotations: a time of the next delivery, a text |
+//! | `ack NAME...`, `reject NAME...`, `requeue NAME... [failed]` | settles deliveries; with `until=MS`, `token=NAME` and `note=TEXT` after adding annotations: a time of the next delivery, a deferral token, a text |
+//! | `claim ID TOKEN...` | a consumer claims deferred messages |
 //! | `cancel ID`, `leave ID [failed]` | ends a consumer; `leave` gives back what it holds |
 //! | `room ID yes/no`, `window ID yes/no`, `credit ID N [drain] [seen=N]` | what a consumer can take |
 //! | `purge`, `peek`, `parked`, `delayed`, `status` | |
@@ -30,8 +31,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::Batch;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    Annotated, ConsumerId, Effects, GroupPlace, Link, MemoryBudget, Queue, QueueState, Run, Signal, StoredRead,
-    Surroundings,
+    Annotated, ConsumerId, DelayRun, Effects, GroupPlace, Link, MemoryBudget, Queue, QueueState, Run, Signal,
+    StoredRead, Surroundings,
 };
 
 use super::words::Words;
@@ -130,6 +131,7 @@ impl Bench {
             "take" => self.take(words),
             "get" => self.get(words),
             "ack" | "reject" | "requeue" => self.settle(command, words),
+            "claim" => self.claim(words),
             "cancel" => self.cancel(words),
             "leave" => self.leave(words),
             "room" | "window" | "overdue" => self.able(command, words),
@@ -182,11 +184,13 @@ impl Bench {
             rare.ended.tell();
         }
         let mut caused = Vec::new();
-        let delayed: Vec<Run> = rare
-            .delayed
-            .iter()
-            .map(|run| Run { first: run.first, last: run.last, bytes: run.bytes, durable: true })
-            .collect();
+        let (fetched, delayed): (Vec<&DelayRun>, Vec<&DelayRun>) =
+            rare.delayed.iter().partition(|run| run.due_ms < EPOCH_MS);
+        let [fetched, delayed] = [fetched, delayed].map(|runs| {
+            let runs = runs.into_iter();
+            let runs = runs.map(|run| Run { first: run.first, last: run.last, bytes: run.bytes, durable: true });
+            runs.collect::<Vec<Run>>()
+        });
         let annotated: Vec<Run> = rare
             .annotated
             .iter()
@@ -194,12 +198,13 @@ impl Bench {
             .collect();
         let dying: Vec<Run> = rare.dying.iter().map(|dying| dying.run()).collect();
         let logged = [
+            ("annotated", &annotated),
             ("dropped", &rare.drops),
             ("settled", &effects.settled),
             ("expired", &rare.expired),
             ("parked", &rare.parked),
             ("delayed", &delayed),
-            ("annotated", &annotated),
+            ("delayed no longer", &fetched),
             ("dying", &dying),
             ("dropped at the limit", &rare.over_limit),
         ];
@@ -211,12 +216,12 @@ impl Bench {
         let signals = std::mem::take(&mut *self.link.0.lock().unwrap());
         caused.extend(signals.into_iter().map(|signal| self.signal(signal)));
         let read = effects.read.map(|from| (StoredRead::Delivery, from));
-        let browse = rare.browse_reads.iter().map(|(id, from)| (StoredRead::Browsing(*id), *from));
+        let browse = rare.own_reads.iter().map(|(id, from)| (StoredRead::Own(*id), *from));
         let dead = rare.read_dead.map(|from| (StoredRead::DeadLetters, from));
         for wanted in read.into_iter().chain(browse).chain(dead) {
             let reader = match wanted.0 {
                 StoredRead::Delivery => "to deliver".to_owned(),
-                StoredRead::Browsing(id) => format!("to show {}", self.consumer_name(id)),
+                StoredRead::Own(id) => format!("to show {}", self.consumer_name(id)),
                 StoredRead::DeadLetters => "to move dead letters".to_owned(),
             };
             caused.push(format!("read from {} on, {reader}", self.name(wanted.1)));

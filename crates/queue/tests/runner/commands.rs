@@ -18,7 +18,7 @@ use super::words::{Words, number};
 type Answers = Result<Vec<String>, String>;
 
 /// Annotations with a time of the next delivery, and a text: a map of AMQP 1.0 with symbols as keys.
-fn annotations(delivery_ms: Option<u64>, note: Option<&str>) -> Option<Added> {
+fn annotations(delivery_ms: Option<u64>, note: Option<&str>, token: Option<&str>) -> Option<Added> {
     let (mut pairs, mut count) = (Vec::new(), 0);
     let mut key = |pairs: &mut Vec<u8>, name: &str| {
         pairs.extend_from_slice(&[0xa3, name.len() as u8]);
@@ -30,10 +30,12 @@ fn annotations(delivery_ms: Option<u64>, note: Option<&str>) -> Option<Added> {
         pairs.push(0x83);
         pairs.extend_from_slice(&ms.to_be_bytes());
     }
-    if let Some(note) = note {
-        key(&mut pairs, "x-opt-note");
-        pairs.extend_from_slice(&[0xa1, note.len() as u8]);
-        pairs.extend_from_slice(note.as_bytes());
+    for (name, text) in [("x-opt-note", note), ("x-opt-deferral-token", token)] {
+        if let Some(text) = text {
+            key(&mut pairs, name);
+            pairs.extend_from_slice(&[0xa1, text.len() as u8]);
+            pairs.extend_from_slice(text.as_bytes());
+        }
     }
     let mut bytes = vec![0xd1];
     bytes.extend_from_slice(&(pairs.len() as u32 + 4).to_be_bytes());
@@ -268,6 +270,7 @@ impl Bench {
         let failed = words.flag("failed");
         let until = words.number("until")?;
         let note = words.option("note").map(str::to_owned);
+        let token = words.option("token").map(str::to_owned);
         let mut settled: Vec<(Option<ConsumerId>, Vec<Run>)> = Vec::new();
         for name in words.names()? {
             let delivery = self.held.remove(name).ok_or_else(|| format!("`{name}` isn't delivered"))?;
@@ -277,16 +280,17 @@ impl Bench {
             push_run(&mut settled.last_mut().expect("pushed above").1, delivery.run);
         }
         let now = self.now();
-        let added = annotations(until.map(|ms| EPOCH_MS + ms), note.as_deref()).map(Arc::new);
-        let annotate = |queue: &mut Queue, effects: &mut Effects| {
-            let runs = settled.iter().flat_map(|(_, runs)| runs.iter().copied()).collect::<Vec<_>>();
-            added.iter().for_each(|added| queue.annotate(&runs, added, effects));
+        let added = annotations(until.map(|ms| EPOCH_MS + ms), note.as_deref(), token.as_deref()).map(Arc::new);
+        let back = |queue: &mut Queue, id, runs: &[Run], effects: &mut Effects| match &added {
+            Some(added) => queue.modify(id, runs, failed, added, now, effects),
+            None => queue.requeue(id, runs, failed, now, effects),
         };
-        let ((), mut answers) = self.with(annotate)?;
-        let ((), further) = self.with(|queue, effects| match command {
+        let ((), answers) = self.with(|queue, effects| match command {
             "ack" => queue.acknowledge(&settled, now, effects),
-            "requeue" => settled.iter().for_each(|(id, runs)| queue.requeue(*id, runs, failed, now, effects)),
+            "requeue" => settled.iter().for_each(|(id, runs)| back(queue, *id, runs, effects)),
             _ => {
+                let runs = settled.iter().flat_map(|(_, runs)| runs.iter().copied()).collect::<Vec<_>>();
+                added.iter().for_each(|added| queue.annotate(&runs, added, effects));
                 for (id, runs) in &settled {
                     if queue.reject(*id, runs, now, effects) == Rejection::NoDeadLetters {
                         queue.settle(*id, runs, Departure::Dropped, now, effects);
@@ -294,8 +298,14 @@ impl Bench {
                 }
             }
         })?;
-        answers.extend(further);
         Ok(answers)
+    }
+
+    /// A consumer claims deferred messages by their tokens.
+    pub(super) fn claim(&mut self, mut words: Words<'_>) -> Answers {
+        let id = self.consumer(words.next("a consumer")?)?;
+        let tokens: Vec<Box<str>> = words.names()?.into_iter().map(Into::into).collect();
+        self.with(|queue, effects| queue.claim(id, &tokens, effects)).map(|((), answers)| answers)
     }
 
     pub(super) fn cancel(&mut self, mut words: Words<'_>) -> Answers {
@@ -448,7 +458,7 @@ impl Bench {
         let mut answers = Vec::new();
         for name in words.names()? {
             let number = self.number_of(name)?;
-            let (runs, caused) = self.with(|queue, _| queue.drop_set_aside(which, number, number))?;
+            let (runs, caused) = self.with(|queue, effects| queue.drop_set_aside(which, number, number, effects))?;
             answers.push(format!("log dropped: {}", self.names_of(&runs)));
             answers.extend(caused);
         }
@@ -533,7 +543,9 @@ impl Bench {
                 let shown: Vec<String> = peeked
                     .iter()
                     .map(|peeked| {
-                        format!("{}{}{}", self.name(peeked.number), text(peeked.redelivered), until(peeked.due_ms))
+                        let token = peeked.token.as_ref().map(|token| format!(", token {token}")).unwrap_or_default();
+                        let (name, until) = (self.name(peeked.number), until(peeked.due_ms));
+                        format!("{name}{}{until}{token}", text(peeked.redelivered))
                     })
                     .collect();
                 Ok(vec![if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }])

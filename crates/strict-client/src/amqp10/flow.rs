@@ -1,7 +1,7 @@
 //! Windows and credit.
 
 use leveret_amqp10::performative::Flow;
-use leveret_amqp10::{Serial, encode_performative};
+use leveret_amqp10::{MapRef, Serial, encode_performative};
 
 use super::event::Event;
 use super::link::{Link, LinkEnd, LinkState, ReceiverEnd, SenderEnd};
@@ -80,7 +80,8 @@ impl Session {
     }
 
     /// Grants credit by a flow. If it is lower than before, it counts once the peer has seen it.
-    pub(crate) fn grant(&mut self, handle: u32, credit: u32, drain: bool, echo: bool, out: &mut Vec<u8>) {
+    pub(crate) fn grant(&mut self, handle: u32, granted: &Granted<'_>, out: &mut Vec<u8>) {
+        let Granted { credit, drain, echo, properties } = *granted;
         if self.options.widen && self.state == SessionState::Begun {
             self.widen(self.options.incoming_window);
         }
@@ -88,9 +89,18 @@ impl Session {
         let limit = end.delivery_count.add(credit);
         end.grants.push(end.delivery_count, limit, drain);
         let link: &Link = self.links[handle as usize].as_deref().expect("the link was found above");
-        let flow = Flow { echo, ..self.link_flow(link) };
+        let flow = Flow { echo, properties, ..self.link_flow(link) };
         encode_performative(out, self.channel, &flow.into());
     }
+}
+
+/// A receiver's grant of credit.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Granted<'a> {
+    pub credit: u32,
+    pub drain: bool,
+    pub echo: bool,
+    pub properties: Option<MapRef<'a>>,
 }
 
 /// Processes a flow of a receiving peer: credit for the client (2.6.7).

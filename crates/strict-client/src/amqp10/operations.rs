@@ -4,11 +4,12 @@
 use leveret_amqp10::performative::{Attach, Begin, Close, Detach, Disposition, End as EndSession, Flow, Transfer};
 use leveret_amqp10::sasl::Response;
 use leveret_amqp10::{
-    DeliveryState, Error, Performative, Role, SaslFrame, SenderSettleMode, Serial, Source, Symbol, Target,
+    DeliveryState, Error, MapRef, Performative, Role, SaslFrame, SenderSettleMode, Serial, Source, Symbol, Target,
     TargetArchetype, encode_empty, encode_performative,
 };
 
 use super::client::{Client, ConnectionState};
+use super::flow::Granted;
 use super::link::{Grants, Link, LinkEnd, LinkState, ReceiverEnd, SenderEnd};
 use super::options::SessionOptions;
 use super::send::Send;
@@ -164,7 +165,13 @@ impl Client {
     /// As [`grant`](Self::grant); `echo` requests a reply.
     pub fn flow(&mut self, channel: u16, handle: u32, credit: u32, drain: bool, echo: bool) {
         let (session, out) = self.session_and_output(channel);
-        session.grant(handle, credit, drain, echo, out);
+        session.grant(handle, &Granted { credit, drain, echo, properties: None }, out);
+    }
+
+    /// As [`grant`](Self::grant), with properties of the flow.
+    pub fn grant_with(&mut self, channel: u16, handle: u32, credit: u32, properties: MapRef<'_>) {
+        let (session, out) = self.session_and_output(channel);
+        session.grant(handle, &Granted { credit, properties: Some(properties), ..Granted::default() }, out);
     }
 
     /// Sets the number of transfers that the session accepts from now on. A narrower window isn't asserted, because

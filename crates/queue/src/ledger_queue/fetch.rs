@@ -1,0 +1,200 @@
+//! Deferred messages that are fetched by their tokens, before their time: a consumer claims them, and gets them before all others as it
+//! has credit.
+//!
+//! Until it has them, or they are due, it gets no other message: its credit is for those that it asked for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use leveret_message::Batch;
+
+use crate::Nanos;
+use crate::answers::{QueueState, TurnEnd};
+use crate::consumer::ConsumerMode;
+use crate::consumer_id::ConsumerId;
+use crate::counts::Count;
+use crate::deferred::Claims;
+use crate::delayed::push_delayed;
+use crate::effects::{Effects, Run, Taken, push_run};
+use crate::ledger::Departure;
+use crate::ledger_queue::LedgerQueue;
+use crate::own_reads::OwnReads;
+
+/// A time of delivery that is always past: a message that was fetched isn't delayed after a restart.
+const LONG_PAST_MS: u64 = 1;
+
+impl LedgerQueue {
+    /// Claims the deferred messages with these tokens for a consumer. Unknown tokens, and those that another one has claimed, have
+    /// no effect.
+    pub fn claim(&mut self, id: ConsumerId, tokens: &[Box<str>], effects: &mut Effects) {
+        let takes = self.consumers.look(id).is_some_and(|consumer| consumer.options.mode == ConsumerMode::Move);
+        if self.deferred.is_empty() || !takes || self.state != QueueState::Running {
+            return;
+        }
+        let found: BTreeSet<u64> = tokens.iter().flat_map(|token| self.deferred.claim(token, id)).collect();
+        if !found.is_empty() {
+            self.consumers.claim(id, found);
+            self.schedule(effects);
+        }
+    }
+
+    /// Ends the claims of a consumer that is about to leave: others can fetch the messages.
+    pub(super) fn release_claims(&mut self, id: ConsumerId) {
+        if self.deferred.is_empty() {
+            return;
+        }
+        for number in self.consumers.end_claims(id) {
+            if let Some(token) = self.annotations.of(number).and_then(|added| added.deferral_token().ok()?) {
+                self.deferred.add(number, token);
+            }
+        }
+    }
+
+    /// A message isn't delayed any more, so that nobody can fetch it.
+    pub(super) fn not_deferred(&mut self, number: u64) {
+        if !self.deferred.is_empty()
+            && let Some(token) = self.annotations.of(number).and_then(|added| added.deferral_token().ok()?)
+            && let Some(claimer) = self.deferred.remove(number, token)
+        {
+            self.consumers.unclaim(claimer, number);
+        }
+    }
+
+    /// Messages aren't delayed any more.
+    pub(super) fn none_deferred(&mut self, runs: &[Run]) {
+        if !self.deferred.is_empty() {
+            runs.iter().flat_map(|run| run.first..=run.last).for_each(|number| self.not_deferred(number));
+        }
+    }
+
+    /// A turn of a consumer with claims.
+    pub(super) fn fetch(
+        &mut self,
+        id: ConsumerId,
+        messages: u32,
+        bytes: u64,
+        now: Nanos,
+        out: &mut Vec<Taken>,
+        effects: &mut Effects,
+    ) -> TurnEnd {
+        let Some(consumer) = self.consumers.find(id) else { return TurnEnd::Done };
+        let Some(mut claims) = consumer.claims.take() else { return TurnEnd::Done };
+        let automatic = consumer.options.automatic_ack;
+        let most = messages.min(consumer.credit());
+        let (mut left, mut bytes_left) = (most, bytes);
+        while left > 0
+            && bytes_left > 0
+            && let Some(number) = claims.first()
+        {
+            let Some((batch, index)) = self.stored_of(number, &claims.reads) else {
+                claims.reads.wait(number);
+                effects.rare_mut().own_reads.push((id, number));
+                break;
+            };
+            claims.remove(number);
+            let Some(taken) = self.fetch_one(number, (&batch, index), now, effects) else { continue };
+            let size = u64::from(taken.batch.body_length(taken.index as usize));
+            left -= 1;
+            bytes_left = taken.left_of(bytes_left, size);
+            self.count_out(&taken, if automatic { Count::DeliverNoAck } else { Count::Deliver }, now);
+            self.hand_out_fetched(&taken, size, automatic, effects);
+            out.push(taken);
+        }
+        self.end_fetch(id, (*claims, automatic), most - left, now, effects)
+    }
+
+    /// Accounts for the messages of a turn.
+    fn end_fetch(
+        &mut self,
+        id: ConsumerId,
+        (claims, automatic): (Claims, bool),
+        count: u32,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> TurnEnd {
+        let Some(consumer) = self.consumers.find(id) else { return TurnEnd::Done };
+        if !automatic {
+            consumer.unacknowledged += count;
+        }
+        consumer.handed(count);
+        consumer.claims = claims.first().map(|_| Box::new(claims));
+        let goes_on = consumer.can_fetch();
+        if !goes_on {
+            consumer.end_turn_alone(now);
+        }
+        self.consumers.refresh(id);
+        if goes_on {
+            return TurnEnd::More;
+        }
+        self.schedule(effects);
+        TurnEnd::Done
+    }
+
+    /// A claimed message in the queue's memory, or among those that were read for its consumer.
+    fn stored_of(&self, number: u64, reads: &OwnReads) -> Option<(Arc<Batch>, u32)> {
+        match self.contents.find(number) {
+            Some((first, held)) => Some((held.batch.clone(), held.index + (number - first) as u32)),
+            None => reads.find(number).map(|(first, batch)| (batch.clone(), (number - first) as u32)),
+        }
+    }
+
+    /// Takes a message out of the delayed ones; `None` if its time to live is over, and it leaves.
+    fn fetch_one(
+        &mut self,
+        number: u64,
+        (batch, index): (&Arc<Batch>, u32),
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> Option<Taken> {
+        self.not_deferred(number);
+        let run = self.delayed.remove(number..=number).pop()?;
+        let is_over = self.clock.has_times()
+            && (self.clock.take_overdue(number)
+                || self.clock.is_over(batch, index as usize, number, self.clock.wall_ms(now)));
+        if is_over {
+            self.ready.come_due(&run);
+            self.expire(number, u32::try_from(run.bytes).ok(), effects);
+            return None;
+        }
+        let (batch, index) = match self.with_annotations(number, 1, batch, index) {
+            Ok(annotated) => (annotated, 0),
+            Err(_) => (batch.clone(), index),
+        };
+        let attempts = self.attempts.of(number);
+        Some(Taken { batch, index, count: 1, first: number, redelivered: true, attempts, durable: true })
+    }
+
+    fn hand_out_fetched(&mut self, taken: &Taken, size: u64, automatic: bool, effects: &mut Effects) {
+        let run = Run { first: taken.first, last: taken.first, bytes: size, durable: true };
+        if automatic {
+            self.depart(run.first, run.last, size, Departure::Settled);
+            push_run(&mut effects.settled, run);
+        } else {
+            self.ready.hand_out(1, size);
+            push_delayed(&mut effects.rare_mut().delayed, &run, LONG_PAST_MS);
+        }
+        self.release(run.first, run.last);
+    }
+
+    /// A read requested by [`crate::RareEffects::own_reads`] for a consumer with claims has finished.
+    pub(super) fn claimed_loaded(
+        &mut self,
+        id: ConsumerId,
+        runs: Vec<(u64, Arc<Batch>)>,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        let budget = self.contents.budget().clone();
+        let Some(consumer) = self.consumers.find(id) else { return };
+        let Some(claims) = &mut consumer.claims else { return };
+        let Some(from) = claims.reads.loaded(runs, &budget) else { return };
+        let is_missing = claims.first() == Some(from) && claims.reads.find(from).is_none();
+        consumer.changed = now;
+        self.consumers.refresh(id);
+        if is_missing && self.contents.find(from).is_none() {
+            self.fail(format!("message {from} is not in its message store"), effects);
+            return;
+        }
+        self.schedule(effects);
+    }
+}

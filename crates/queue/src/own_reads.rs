@@ -1,0 +1,69 @@
+//! Messages that were read from disk for one consumer alone: one that browses, or that fetches deferred messages.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use leveret_message::Batch;
+
+use crate::contents::MemoryBudget;
+
+/// The messages read for a consumer, and its read that is under way.
+#[derive(Debug, Default)]
+pub(crate) struct OwnReads {
+    /// With the number of the first of each batch; ascending.
+    loaded: VecDeque<Loaded>,
+    /// The first number of the read that is under way.
+    reading: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    first: u64,
+    batch: Arc<Batch>,
+    budget: Arc<MemoryBudget>,
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.budget.give_back(self.batch.memory() as u64);
+    }
+}
+
+impl OwnReads {
+    /// The consumer waits for a read from `number` on.
+    pub(crate) fn wait(&mut self, number: u64) {
+        self.reading = Some(number);
+    }
+
+    /// A read has finished: stores the messages that it found. Returns the number with which the read began. Without a
+    /// read under way, returns `None` and stores nothing.
+    pub(crate) fn loaded(&mut self, runs: Vec<(u64, Arc<Batch>)>, budget: &Arc<MemoryBudget>) -> Option<u64> {
+        let from = self.reading.take()?;
+        if let Some((first, _)) = runs.first() {
+            // A message that came back may have a lower number than messages read earlier; those are read again then.
+            self.loaded.retain(|loaded| loaded.first + (loaded.batch.len() as u64) <= *first);
+        }
+        for (first, batch) in runs {
+            budget.take(batch.memory() as u64);
+            self.loaded.push_back(Loaded { first, batch, budget: budget.clone() });
+        }
+        Some(from)
+    }
+
+    /// Whether no read is under way.
+    pub(crate) fn is_able(&self) -> bool {
+        self.reading.is_none()
+    }
+
+    /// The batch that was read and holds `number`.
+    pub(crate) fn find(&self, number: u64) -> Option<(u64, &Arc<Batch>)> {
+        let at = self.loaded.partition_point(|loaded| loaded.first <= number).checked_sub(1)?;
+        let loaded = &self.loaded[at];
+        (number - loaded.first < loaded.batch.len() as u64).then_some((loaded.first, &loaded.batch))
+    }
+
+    /// Frees batches that hold lower numbers only.
+    pub(crate) fn free_below(&mut self, next: u64) {
+        while self.loaded.pop_front_if(|loaded| loaded.first + loaded.batch.len() as u64 <= next).is_some() {}
+    }
+}

@@ -1,0 +1,117 @@
+//! Types of queues that are switched off: `queue_types.*.enabled`.
+
+use leveret_amqp10::message::{BodyRef, MessageId, Properties, write_value_raw};
+use leveret_amqp10::performative::Attach;
+use leveret_amqp10::value::EncodedMap;
+use leveret_amqp10::{OwnedValue, Role, SenderSettleMode, Source, Target, TargetArchetype};
+use leveret_strict_client::amqp10::Send;
+use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen};
+use leveret_tests::broker::is_given;
+use leveret_tests::node::{Node, Options};
+use leveret_tests::wire::{Wire, Writer, method, method_frame};
+use serde_json::{Value, json};
+
+fn text(queue: &str, kind: &str) -> String {
+    format!(
+        "Cannot declare a queue 'queue '{queue}' in vhost '/'' of type 'rabbit_{kind}_queue': such queues are switched off by \
+         queue_types.{kind}.enabled"
+    )
+}
+
+fn put(node: &Node, path: &str, body: &Value) -> (u16, Value) {
+    let answer = node.http().put(path, body).expect("an answer");
+    (answer.status, if answer.body.is_empty() { Value::Null } else { answer.json() })
+}
+
+fn bad(reason: impl Into<String>) -> (u16, Value) {
+    (400, json!({"error": "bad_request", "reason": reason.into()}))
+}
+
+/// Declares a queue over AMQP 0-9-1 on a connection of its own. The reason if that ends.
+fn declare(node: &Node, queue: &str, exclusive: bool) -> Result<(), (u16, String)> {
+    let mut wire = Wire::open(node.amqp());
+    let mut arguments = Writer::new();
+    arguments.put_short(0).put_short_string(queue).put_octet(if exclusive { 4 } else { 2 }).put_empty_table();
+    wire.send(&method_frame(1, method::QUEUE_DECLARE, &arguments));
+    wire.next_method(method::QUEUE_DECLARE_OK).map(drop).map_err(|frame| frame.reason().expect("a close"))
+}
+
+/// A link pair with the management node: requests on handle 0, responses on handle 1.
+fn management(client: &mut Amqp10) {
+    let properties = EncodedMap::new().with("paired", true);
+    for role in [Role::Sender, Role::Receiver] {
+        let node = Some("/management");
+        let (source, target) = if role == Role::Sender { (Some("me"), node) } else { (node, Some("me")) };
+        let attach = Attach {
+            name: "pair",
+            handle: u32::from(role == Role::Receiver),
+            role,
+            snd_settle_mode: SenderSettleMode::Settled,
+            source: Some(Source { address: source, ..Source::default() }),
+            target: Some(TargetArchetype::Target(Target { address: target, ..Target::default() })),
+            initial_delivery_count: (role == Role::Sender).then_some(0),
+            properties: Some(properties.as_map()),
+            ..Attach::default()
+        };
+        client.attach(CHANNEL, &attach);
+    }
+    client.grant(1, 10);
+}
+
+/// Declares a queue through the management node. Returns status and body of the response.
+fn manage(client: &mut Amqp10, queue: &str) -> (Option<String>, OwnedValue) {
+    let to = format!("/queues/{queue}");
+    let mut payload = Vec::new();
+    let properties = Properties {
+        message_id: Some(MessageId::Ulong(1)),
+        to: Some(&to),
+        subject: Some("PUT"),
+        reply_to: Some("$me"),
+        ..Properties::default()
+    };
+    properties.encode(&mut payload);
+    let body = OwnedValue::from(EncodedMap::new().with("durable", true).as_map());
+    write_value_raw(&mut payload, |out| body.encode(out));
+    client.send(0, &payload, &Send { settled: true, ..Send::default() });
+    let response: Seen = client.receive(1);
+    let sections = response.sections();
+    let status = sections.properties.as_ref().and_then(|properties| properties.subject.map(str::to_owned));
+    let BodyRef::Value(value) = sections.body else { panic!("the body of a response is a value") };
+    (status, OwnedValue::from(value.decode().expect("a well-formed value")))
+}
+
+#[test]
+fn new_queues_of_a_disabled_type_are_refused_everywhere() {
+    if is_given() {
+        return;
+    }
+    let mut node = Node::start(Options::new());
+    let queue = |kind: &str| json!({"durable": true, "arguments": {"x-queue-type": kind}});
+    assert_eq!(put(&node, "/api/queues/%2F/old", &json!({"durable": true})).0, 201);
+    assert_eq!(node.terminate().code(), Some(0));
+    node.restart_with("queue_types.classic.enabled", false);
+    assert_eq!(declare(&node, "old", false), Ok(()), "it goes on");
+    assert_eq!(put(&node, "/api/queues/%2F/old", &json!({"durable": true})).0, 204);
+    assert_eq!(put(&node, "/api/queues/%2F/quorum", &queue("quorum")).0, 201);
+    let (code, reason) = declare(&node, "new", false).expect_err("classic queues are disabled");
+    assert_eq!((code, reason), (541, format!("INTERNAL_ERROR - {}", text("new", "classic"))));
+    assert_eq!(declare(&node, "mine", true).expect_err("it would be one, too").0, 541);
+    assert_eq!(put(&node, "/api/queues/%2F/new", &queue("classic")), bad(text("new", "classic")));
+    assert_eq!(put(&node, "/api/queues/%2F/new", &json!({"durable": true})), bad(text("new", "classic")));
+    let refused = put(&node, "/api/vhosts/v", &json!({"default_queue_type": "classic"}));
+    assert_eq!(refused, bad("queue type classic is not enabled"));
+    assert_eq!(put(&node, "/api/vhosts/v", &json!({"default_queue_type": "quorum"})).0, 201);
+    let definitions = json!({"queues": [{"name": "new", "vhost": "/", "durable": true, "auto_delete": false,
+        "arguments": {"x-queue-type": "classic"}}]});
+    let answer = node.http().post("/api/definitions", &definitions).expect("an answer");
+    assert_eq!((answer.status, answer.json()["reason"].clone()), (400, json!(text("new", "classic"))));
+    let mut client = Amqp10::open(node.amqp());
+    management(&mut client);
+    let body = OwnedValue::String(text("new", "classic").into());
+    assert_eq!(manage(&mut client, "new"), (Some("400".to_owned()), body));
+    client.close();
+    assert_eq!(node.terminate().code(), Some(0));
+    node.restart_with("queue_types.quorum.enabled", false);
+    assert_eq!(put(&node, "/api/queues/%2F/quorum", &queue("quorum")).0, 204, "it goes on");
+    assert_eq!(put(&node, "/api/queues/%2F/another", &queue("quorum")), bad(text("another", "quorum")));
+}
