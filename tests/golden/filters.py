@@ -6,6 +6,7 @@
 A filter is accepted if the reply's source lists it. Needs pika and python-qpid-proton; see the target `golden`.
 """
 
+import datetime
 import json
 import sys
 import uuid
@@ -17,7 +18,7 @@ from proton.handlers import MessagingHandler
 from proton.reactor import Container, LinkOption
 
 PORT = int(sys.argv[1])
-QUEUE = "golden-filters"
+QUEUE, QUEUE_AMQP091 = "golden-filters", "golden-filters-amqp091"
 
 MAKE = {
     "null": lambda v: None, "boolean": bool, "ubyte": ubyte, "ushort": ushort, "uint": uint, "ulong": lambda v: ulong(int(v)),
@@ -222,6 +223,23 @@ PROPERTY_FILTERS = [(PROPS, fields) for fields in [
     {f"k{i}": ["null", None] for i in range(16)}, {f"k{i}": ["null", None] for i in range(17)},
 ]]
 
+# A message over AMQP 0-9-1, which crates/queue/tests/filter_fields.rs makes as well.
+OLD_PROPERTIES = pika.BasicProperties(
+    content_type="text/plain", content_encoding="gzip", delivery_mode=2, priority=9, correlation_id="corr",
+    reply_to="a b", message_id="urn:uuid:00000000-0000-0000-0000-000000000041", timestamp=1700000000, type="kind",
+    user_id="guest", app_id="app", headers={
+        "region": "AMER", "flag": True, "number": 5, "wide": 1 << 40, "bytes": b"\xff",
+        "time": datetime.datetime(2023, 11, 14, 22, 13, 20, tzinfo=datetime.timezone.utc), "void": None,
+        "list": [1], "table": {"a": 1}, "x-key": 7})
+OLD_EXPRESSIONS = """
+p.content_type = 'text/plain'|p.content_encoding = 'gzip'|h.priority = 9|p.correlation_id = 'corr'|p.reply_to = 'a b'
+p.reply_to = '/queues/a%20b'|p.message_id = 0x00000000000000000000000000000041|p.message_id LIKE 'urn:%'
+p.creation_time = 1700000000000|p.creation_time = 1700000000|p.user_id = 'guest'|p.group_id = 'app'|p.subject IS NULL
+p.subject = 'kind'|p.to IS NULL|p.group_sequence IS NULL|p.reply_to_group_id IS NULL|p.absolute_expiry_time IS NULL
+region = 'AMER'|flag|flag = TRUE|number = 5|wide = 1099511627776|bytes = 0xFF|time = 1700000000000|void IS NULL
+list IS NULL|table IS NULL|[x-key] = 7|[x-key] IS NULL|region LIKE 'A%'
+""".strip("\n")
+
 
 def make(typed):
     return MAKE[typed[0]](typed[1])
@@ -260,9 +278,10 @@ class Filter(LinkOption):
 class Recorder(MessagingHandler):
     """Sends the messages, then opens a receiver for each case and drains it."""
 
-    def __init__(self, cases):
+    def __init__(self, queue, messages, cases):
         super().__init__(prefetch=0, auto_accept=False)
-        self.cases, self.at, self.sent, self.settled = cases, 0, 0, 0
+        self.queue, self.messages, self.cases = queue, messages, cases
+        self.at = self.sent = self.settled = 0
 
     def on_start(self, event):
         self.open(event.container)
@@ -272,20 +291,20 @@ class Recorder(MessagingHandler):
         self.connection = container.connect(f"amqp://guest:guest@127.0.0.1:{PORT}", reconnect=False, allowed_mechs="PLAIN")
 
     def on_connection_opened(self, event):
-        if self.settled < len(MESSAGES):
-            self.sender = event.container.create_sender(self.connection, f"/queues/{QUEUE}")
+        if self.settled < len(self.messages):
+            self.sender = event.container.create_sender(self.connection, f"/queues/{self.queue}")
         else:
             self.next(event.container)
 
     def on_sendable(self, event):
-        for name in list(MESSAGES)[self.sent:]:
-            event.sender.send(message(name, MESSAGES[name]))
+        for name in list(self.messages)[self.sent:]:
+            event.sender.send(message(name, self.messages[name]))
             self.sent += 1
 
     def on_settled(self, event):
         if event.sender:
             self.settled += 1
-            if self.settled == len(MESSAGES):
+            if self.settled == len(self.messages):
                 self.next(event.container)
 
     def next(self, container):
@@ -295,7 +314,7 @@ class Recorder(MessagingHandler):
         self.case = self.cases[self.at]
         self.at += 1
         self.case["matches"] = []
-        container.create_receiver(self.connection, f"/queues/{QUEUE}", name=f"r{self.at}", options=Filter(self.case))
+        container.create_receiver(self.connection, f"/queues/{self.queue}", name=f"r{self.at}", options=Filter(self.case))
 
     def on_link_opened(self, event):
         if event.receiver is None:
@@ -312,7 +331,8 @@ class Recorder(MessagingHandler):
             event.receiver.close()
 
     def on_message(self, event):
-        self.case["matches"].append(event.message.body)
+        body = event.message.body
+        self.case["matches"].append(body if isinstance(body, str) else bytes(body).decode())
         event.delivery.update(event.delivery.ACCEPTED)
         event.delivery.settle()
 
@@ -349,13 +369,18 @@ def main():
     parameters = pika.ConnectionParameters("127.0.0.1", PORT)
     with pika.BlockingConnection(parameters) as connection:
         channel = connection.channel()
-        channel.queue_delete(QUEUE)
-        channel.queue_declare(QUEUE, durable=True, arguments={"x-queue-type": "stream"})
+        channel.confirm_delivery()
+        for queue in [QUEUE, QUEUE_AMQP091]:
+            channel.queue_delete(queue)
+            channel.queue_declare(queue, durable=True, arguments={"x-queue-type": "stream"})
+        channel.basic_publish("", QUEUE_AMQP091, b"old", OLD_PROPERTIES)
     expressions = [{"sql": text} for text in dict.fromkeys(EXPRESSIONS)]
     properties = [{"section": section, "fields": fields} for section, fields in PROPERTY_FILTERS]
-    Container(Recorder(expressions + properties)).run()
+    old = [{"sql": text} for line in OLD_EXPRESSIONS.split("\n") for text in line.split("|")]
+    Container(Recorder(QUEUE, MESSAGES, expressions + properties)).run()
+    Container(Recorder(QUEUE_AMQP091, {}, old)).run()
     lines = []
-    for name, cases in [("expressions", expressions), ("property_filters", properties)]:
+    for name, cases in [("expressions", expressions), ("property_filters", properties), ("amqp091", old)]:
         rows = ",\n".join("    " + json.dumps(case, ensure_ascii=True) for case in cases)
         lines.append(f'  "{name}": [\n{rows}\n  ]')
     messages = ",\n".join(f"    {json.dumps(name)}: {json.dumps(given)}" for name, given in MESSAGES.items())
