@@ -5,8 +5,8 @@ pub(crate) const BYTES_PER_STEP: usize = 64;
 
 /// The steps that are left for evaluations, for example in one turn of a queue.
 ///
-/// A step is an operator, operand or field, 64 bytes of a plain comparison, or a byte that a `LIKE` pattern with several
-/// wildcards looks at. An evaluation that has begun is finished, so that each turn makes progress: at most one
+/// A step is an operator, operand or field of the expression, whether or not the evaluation gets to it, 64 bytes of a
+/// plain comparison, or a byte that a `LIKE` pattern with several wildcards looks at. An evaluation that has begun is finished, so that each turn makes progress: at most one
 /// evaluation goes over the budget. Its cost is bounded by the size of the expression and by the length of the strings
 /// that it compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,21 @@ use crate::{Budget, Dialect, Fields, FilterValue, MessageField};
 /// The priority of a message without one (AMQP 1.0, 3.2.1).
 const PRIORITY_DEFAULT: i128 = 4;
 
+/// A truth value of SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Truth {
+    False,
+    True,
+    Unknown,
+}
+
+impl From<bool> for Truth {
+    #[inline]
+    fn from(value: bool) -> Self {
+        if value { Self::True } else { Self::False }
+    }
+}
+
 /// An evaluation of one message.
 pub(crate) struct Evaluation<'e, F> {
     pub(crate) fields: &'e F,
@@ -18,24 +33,49 @@ pub(crate) struct Evaluation<'e, F> {
 }
 
 impl<'e, F: Fields> Evaluation<'e, F> {
-    /// The value of a node; [`FilterValue::Null`] is unknown.
-    pub(crate) fn value(&mut self, node: &'e Expression) -> FilterValue<'e> {
-        self.budget.pay(1);
-        match node {
-            Expression::Constant(constant) => constant.value(),
-            Expression::Field(field) => self.field(field),
-            Expression::Utc => FilterValue::Int(self.now_ms.into()),
-            Expression::Not(operand) => match self.value(operand) {
-                FilterValue::Bool(value) => FilterValue::Bool(!value),
-                _ => FilterValue::Null,
+    /// The truth of an expression; a value that isn't a boolean is unknown.
+    pub(crate) fn truth(&mut self, expression: &'e Expression) -> Truth {
+        match expression {
+            Expression::Not(operand) => match self.truth(operand) {
+                Truth::False => Truth::True,
+                Truth::True => Truth::False,
+                Truth::Unknown => Truth::Unknown,
             },
-            Expression::And(operands) => self.logical(operands, false),
-            Expression::Or(operands) => self.logical(operands, true),
+            Expression::And(operands) => self.logical(operands, Truth::True, Truth::False),
+            Expression::Or(operands) => self.logical(operands, Truth::False, Truth::True),
             Expression::Compare(comparison, operands) => {
                 let [left, right] = &**operands;
                 let (left, right) = (self.value(left), self.value(right));
                 self.compare(*comparison, left, right)
             }
+            Expression::In(operand, list) => self.is_in(operand, list),
+            Expression::Between(operands) => self.between(operands),
+            Expression::Like(operand, pattern) => {
+                let subject = self.value(operand);
+                let matches = subject.bytes().and_then(|subject| pattern.matches(subject, self.budget));
+                matches.map_or(Truth::Unknown, Truth::from)
+            }
+            Expression::IsNull(field) => Truth::from(matches!(self.field(field), FilterValue::Null)),
+            operand => match self.value(operand) {
+                FilterValue::Bool(value) => Truth::from(value),
+                _ => Truth::Unknown,
+            },
+        }
+    }
+
+    /// The value of an expression; [`FilterValue::Null`] is unknown.
+    #[inline]
+    fn value(&mut self, expression: &'e Expression) -> FilterValue<'e> {
+        match expression {
+            Expression::Field(field) => self.field(field),
+            Expression::Constant(constant) => constant.value(),
+            other => self.computed(other),
+        }
+    }
+
+    fn computed(&mut self, expression: &'e Expression) -> FilterValue<'e> {
+        match expression {
+            Expression::Utc => FilterValue::Int(self.now_ms.into()),
             Expression::Arithmetic(operator, operands) => {
                 let [left, right] = &**operands;
                 operator.apply(self.value(left), self.value(right))
@@ -51,46 +91,48 @@ impl<'e, F: Fields> Evaluation<'e, F> {
                 FilterValue::Float(value) => FilterValue::Float(-value),
                 _ => FilterValue::Null,
             },
-            Expression::In(operand, list) => self.is_in(operand, list),
-            Expression::Between(operands) => self.between(operands),
-            Expression::Like(operand, pattern) => {
-                let subject = self.value(operand);
-                let matches = subject.bytes().and_then(|subject| pattern.matches(subject, self.budget));
-                matches.map_or(FilterValue::Null, FilterValue::Bool)
-            }
-            Expression::IsNull(field) => FilterValue::Bool(self.field(field) == FilterValue::Null),
+            Expression::Field(field) => self.field(field),
+            Expression::Constant(constant) => constant.value(),
+            logical => match self.truth(logical) {
+                Truth::False => FilterValue::Bool(false),
+                Truth::True => FilterValue::Bool(true),
+                Truth::Unknown => FilterValue::Null,
+            },
         }
     }
 
+    #[inline]
     fn field(&mut self, field: &MessageField) -> FilterValue<'e> {
-        match (field, self.fields.field(field)) {
+        let value = self.fields.field(field);
+        match (field, value) {
             (MessageField::Priority, FilterValue::Null) => FilterValue::Int(PRIORITY_DEFAULT),
             (MessageField::Durable, FilterValue::Bool(durable)) if self.dialect == Dialect::Jms => {
                 FilterValue::text(if durable { "PERSISTENT" } else { "NON_PERSISTENT" })
             }
-            (_, value) => value,
+            _ => value,
         }
     }
 
-    /// AND if `decisive` is false, OR if it is true: an operand with that value decides, whatever the other one is.
-    fn logical(&mut self, operands: &'e [Expression; 2], decisive: bool) -> FilterValue<'e> {
-        let mut result = FilterValue::Bool(!decisive);
+    /// The truth of operands of AND or OR: `decisive` if an operand is that, `otherwise` if all are.
+    fn logical(&mut self, operands: &'e [Expression], otherwise: Truth, decisive: Truth) -> Truth {
+        let mut result = otherwise;
         for operand in operands {
-            match self.value(operand) {
-                FilterValue::Bool(value) if value == decisive => return FilterValue::Bool(decisive),
-                FilterValue::Bool(_) => {}
-                _ => result = FilterValue::Null,
+            match self.truth(operand) {
+                truth if truth == decisive => return decisive,
+                Truth::Unknown => result = Truth::Unknown,
+                _ => {}
             }
         }
         result
     }
 
-    fn compare(&mut self, comparison: Comparison, left: FilterValue<'e>, right: FilterValue<'e>) -> FilterValue<'e> {
-        if left == FilterValue::Null || right == FilterValue::Null {
-            return FilterValue::Null;
+    #[inline]
+    fn compare(&mut self, comparison: Comparison, left: FilterValue<'e>, right: FilterValue<'e>) -> Truth {
+        if matches!(left, FilterValue::Null) || matches!(right, FilterValue::Null) {
+            return Truth::Unknown;
         }
         let is_jms = self.dialect == Dialect::Jms;
-        FilterValue::Bool(match comparison {
+        Truth::from(match comparison {
             Comparison::Equal => left.equals(right, self.budget),
             // JMS says that comparing types that aren't alike is false; RabbitMQ says that they are unequal.
             Comparison::NotEqual if is_jms && !left.is_like(right) => false,
@@ -101,24 +143,27 @@ impl<'e, F: Fields> Evaluation<'e, F> {
         })
     }
 
-    fn is_in(&mut self, operand: &'e Expression, list: &'e [Expression]) -> FilterValue<'e> {
+    fn is_in(&mut self, operand: &'e Expression, list: &'e [Expression]) -> Truth {
         let value = self.value(operand);
-        if value == FilterValue::Null {
-            return FilterValue::Null;
+        if matches!(value, FilterValue::Null) {
+            return Truth::Unknown;
         }
-        FilterValue::Bool(list.iter().any(|item| {
+        for item in list {
             let item = self.value(item);
-            item.equals(value, self.budget)
-        }))
+            if item.equals(value, self.budget) {
+                return Truth::True;
+            }
+        }
+        Truth::False
     }
 
-    fn between(&mut self, operands: &'e [Expression; 3]) -> FilterValue<'e> {
+    fn between(&mut self, operands: &'e [Expression; 3]) -> Truth {
         let [value, low, high] = operands.each_ref().map(|operand| self.value(operand));
         if [value, low, high].contains(&FilterValue::Null) {
-            return FilterValue::Null;
+            return Truth::Unknown;
         }
         let in_order = |one: FilterValue<'_>, other| one.compare_numbers(other).is_some_and(Ordering::is_le);
-        FilterValue::Bool(in_order(low, value) && in_order(value, high))
+        Truth::from(in_order(low, value) && in_order(value, high))
     }
 }
 

@@ -11,8 +11,10 @@ pub(crate) enum Expression {
     /// The present time in milliseconds since the Unix epoch.
     Utc,
     Not(Box<Expression>),
-    And(Box<[Expression; 2]>),
-    Or(Box<[Expression; 2]>),
+    /// All of these, of which there are two or more.
+    And(Vec<Expression>),
+    /// One of these, of which there are two or more.
+    Or(Vec<Expression>),
     Compare(Comparison, Box<[Expression; 2]>),
     Arithmetic(Arithmetic, Box<[Expression; 2]>),
     /// The operand, if it is a number.
@@ -50,4 +52,18 @@ pub(crate) enum Arithmetic {
     Multiply,
     Divide,
     Remainder,
+}
+
+impl Expression {
+    /// The number of its operators, operands and fields.
+    pub(crate) fn size(&self) -> u64 {
+        1 + match self {
+            Self::Constant(_) | Self::Field(_) | Self::Utc | Self::IsNull(_) => 0,
+            Self::Not(operand) | Self::Plus(operand) | Self::Minus(operand) | Self::Like(operand, _) => operand.size(),
+            Self::And(operands) | Self::Or(operands) => operands.iter().map(Self::size).sum(),
+            Self::Compare(_, operands) | Self::Arithmetic(_, operands) => operands.iter().map(Self::size).sum(),
+            Self::In(operand, list) => operand.size() + list.iter().map(Self::size).sum::<u64>(),
+            Self::Between(operands) => operands.iter().map(Self::size).sum(),
+        }
+    }
 }

@@ -148,12 +148,19 @@ impl Parser<'_> {
             return self.predicate(left, operator);
         }
         let right = self.expression(rank.tighter())?;
-        let operands = Box::new([left, right]);
-        Ok(match operator {
-            Kind::Keyword(Keyword::Or) => Expression::Or(operands),
-            Kind::Comparison(comparison) => Expression::Compare(comparison, operands),
-            Kind::Arithmetic(arithmetic) => Expression::Arithmetic(arithmetic, operands),
-            _ => Expression::And(operands),
+        Ok(match (operator, left) {
+            (Kind::Keyword(Keyword::Or), Expression::Or(mut operands)) => {
+                operands.push(right);
+                Expression::Or(operands)
+            }
+            (Kind::Keyword(Keyword::Or), left) => Expression::Or(vec![left, right]),
+            (Kind::Comparison(comparison), left) => Expression::Compare(comparison, Box::new([left, right])),
+            (Kind::Arithmetic(arithmetic), left) => Expression::Arithmetic(arithmetic, Box::new([left, right])),
+            (_, Expression::And(mut operands)) => {
+                operands.push(right);
+                Expression::And(operands)
+            }
+            (_, left) => Expression::And(vec![left, right]),
         })
     }
 

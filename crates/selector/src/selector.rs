@@ -1,8 +1,8 @@
 //! Compiled expressions, as their users see them.
 
-use crate::evaluate::Evaluation;
+use crate::evaluate::{Evaluation, Truth};
 use crate::expression::{Comparison, Constant, Expression};
-use crate::{Budget, Dialect, Fields, FilterValue, MessageField, ParseError, Verdict, parser};
+use crate::{Budget, Dialect, Fields, MessageField, ParseError, Verdict, parser};
 
 /// The largest number of characters of an expression (AMQP Filter Expressions 1.0, 7.1).
 pub const CHARACTERS_MAX: usize = 4096;
@@ -14,6 +14,8 @@ pub const TOKENS_MAX: usize = 200;
 pub struct Selector {
     dialect: Dialect,
     root: Expression,
+    /// The number of its operators, operands and fields.
+    size: u64,
 }
 
 impl Selector {
@@ -23,7 +25,8 @@ impl Selector {
     /// [`ParseError`] if it isn't one of the dialect or is over a limit.
     pub fn parse(expression: &str, dialect: Dialect) -> Result<Self, ParseError> {
         let root = parser::parse(expression, dialect)?;
-        Ok(Self { dialect, root })
+        let size = root.size();
+        Ok(Self { dialect, root, size })
     }
 
     /// Evaluates the expression for a message with these fields. `now_ms` is the present time in milliseconds since
@@ -32,8 +35,9 @@ impl Selector {
         if budget.is_spent() {
             return Verdict::OutOfBudget;
         }
+        budget.pay(self.size);
         let mut evaluation = Evaluation { fields, dialect: self.dialect, now_ms, budget };
-        Verdict::of(evaluation.value(&self.root) == FilterValue::Bool(true))
+        Verdict::of(evaluation.truth(&self.root) == Truth::True)
     }
 
     /// A field and the bytes that it has in each message that matches, if the expression says so at its top level:

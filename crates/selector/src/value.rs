@@ -49,8 +49,6 @@ impl<'a> FilterValue<'a> {
     #[inline]
     pub(crate) fn equals(self, other: FilterValue<'_>, budget: &mut Budget) -> bool {
         match (self, other) {
-            (FilterValue::Uuid(bytes), other) => FilterValue::Bytes(&bytes).equals(other, budget),
-            (value, FilterValue::Uuid(bytes)) => value.equals(FilterValue::Bytes(&bytes), budget),
             (FilterValue::Bytes(left), FilterValue::Bytes(right)) => {
                 if left.len() != right.len() {
                     return false;
@@ -58,7 +56,18 @@ impl<'a> FilterValue<'a> {
                 budget.pay_for_bytes(left.len());
                 left == right
             }
+            (FilterValue::Int(left), FilterValue::Int(right)) => left == right,
+            _ => self.equals_otherwise(other),
+        }
+    }
+
+    /// As [`equals`](Self::equals), for less common pairs of types.
+    fn equals_otherwise(self, other: FilterValue<'_>) -> bool {
+        match (self, other) {
             (FilterValue::Bool(left), FilterValue::Bool(right)) => left == right,
+            (FilterValue::Uuid(_), _) | (_, FilterValue::Uuid(_)) => {
+                self.bytes().is_some_and(|bytes| other.bytes() == Some(bytes))
+            }
             _ => self.compare_numbers(other) == Some(Ordering::Equal),
         }
     }
@@ -76,10 +85,8 @@ impl<'a> FilterValue<'a> {
     /// The order of both values, if they are two numbers or two sequences of bytes.
     #[inline]
     pub(crate) fn order(self, other: FilterValue<'_>, budget: &mut Budget) -> Option<Ordering> {
-        match (self, other) {
-            (FilterValue::Uuid(bytes), other) => FilterValue::Bytes(&bytes).order(other, budget),
-            (value, FilterValue::Uuid(bytes)) => value.order(FilterValue::Bytes(&bytes), budget),
-            (FilterValue::Bytes(left), FilterValue::Bytes(right)) => {
+        match (self.bytes(), other.bytes()) {
+            (Some(left), Some(right)) => {
                 budget.pay_for_bytes(left.len().min(right.len()));
                 Some(left.cmp(right))
             }

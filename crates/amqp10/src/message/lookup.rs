@@ -20,25 +20,17 @@ impl<'a> FieldLookup<'a> {
     #[must_use]
     pub fn of(payload: &'a [u8]) -> Self {
         let mut found = Self::default();
-        let mut reader = Reader::new(payload);
-        while let Ok(code) = read_section_code(&mut reader) {
-            let part = match code {
-                descriptor::PROPERTIES => &mut found.properties,
-                descriptor::APPLICATION_PROPERTIES => &mut found.application_properties,
-                descriptor::HEADER | descriptor::DELIVERY_ANNOTATIONS | descriptor::MESSAGE_ANNOTATIONS => {
-                    match skip(&mut reader) {
-                        Ok(_) => continue,
-                        Err(_) => break,
-                    }
+        let mut rest = payload;
+        while let Some(code) = section_code(&mut rest) {
+            let Some(value) = take_value(&mut rest) else { break };
+            match code {
+                descriptor::PROPERTIES => found.properties = items(value),
+                descriptor::APPLICATION_PROPERTIES => {
+                    found.application_properties = items(value);
+                    break;
                 }
+                descriptor::HEADER | descriptor::DELIVERY_ANNOTATIONS | descriptor::MESSAGE_ANNOTATIONS => {}
                 _ => break,
-            };
-            match items(&mut reader) {
-                Some(items) => *part = items,
-                None => break,
-            }
-            if code == descriptor::APPLICATION_PROPERTIES {
-                break;
             }
         }
         found
@@ -47,38 +39,30 @@ impl<'a> FieldLookup<'a> {
     /// The field of the properties section (3.2.4) at this place, counted from 0; `None` if it is missing or null.
     #[must_use]
     pub fn property(&self, place: u32) -> Option<Value<'a>> {
-        let (count, fields) = self.properties;
+        let (count, mut fields) = self.properties;
         if place >= count {
             return None;
         }
-        let mut reader = Reader::new(fields);
         for _ in 0..place {
-            skip(&mut reader).ok()?;
+            take_value(&mut fields)?;
         }
-        read_trusted(&mut reader).ok().filter(|value| *value != Value::Null)
+        read_trusted(&mut Reader::new(fields)).ok().filter(|value| !matches!(value, Value::Null))
     }
 
     /// The first value that `take` accepts among the application properties of this name. Only strings are names (3.2.5).
+    #[inline]
     pub fn application_property<T>(&self, name: &str, mut take: impl FnMut(Value<'a>) -> Option<T>) -> Option<T> {
-        let (count, items) = self.application_properties;
-        let mut reader = Reader::new(items);
+        let (count, mut rest) = self.application_properties;
         for _ in 0..count / 2 {
-            let mut key = reader;
-            let text = match key.octet("key").ok()? {
-                code::STRING_8 => key.short_bytes("key").ok()?,
-                code::STRING_32 => key.long_bytes("key").ok()?,
-                _ => {
-                    skip(&mut reader).ok()?;
-                    skip(&mut reader).ok()?;
-                    continue;
-                }
+            let key = take_value(&mut rest)?;
+            let value = take_value(&mut rest)?;
+            let text = match key {
+                [code::STRING_8, _, text @ ..] | [code::STRING_32, _, _, _, _, text @ ..] => text,
+                _ => continue,
             };
-            reader = key;
-            if text != name.as_bytes() {
-                skip(&mut reader).ok()?;
-                continue;
-            }
-            if let Some(taken) = take(read_trusted(&mut reader).ok()?) {
+            if text == name.as_bytes()
+                && let Some(taken) = take(read_trusted(&mut Reader::new(value)).ok()?)
+            {
                 return Some(taken);
             }
         }
@@ -86,20 +70,52 @@ impl<'a> FieldLookup<'a> {
     }
 }
 
-/// The number of items of a list or map, and their encodings.
-fn items<'a>(reader: &mut Reader<'a>) -> Option<(u32, &'a [u8])> {
-    let mut contents = match reader.octet("constructor").ok()? {
-        code::LIST_8 | code::MAP_8 => {
-            let mut contents = Reader::new(reader.short_bytes("items").ok()?);
-            let count = contents.octet("count").ok()?;
-            return Some((count.into(), contents.rest()));
-        }
-        code::LIST_32 | code::MAP_32 => Reader::new(reader.long_bytes("items").ok()?),
-        code::LIST_0 | code::NULL => return Some((0, &[])),
-        _ => return None,
+/// The code of the section that begins here.
+#[inline]
+fn section_code(rest: &mut &[u8]) -> Option<u64> {
+    if let [code::DESCRIBED, code::ULONG_SMALL, code, behind @ ..] = *rest {
+        *rest = behind;
+        return Some(u64::from(*code));
+    }
+    let mut reader = Reader::new(rest);
+    let code = read_section_code(&mut reader).ok()?;
+    *rest = reader.rest();
+    Some(code)
+}
+
+/// A value as encoded.
+#[inline]
+fn take_value<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    // The upper half of a constructor tells how the size of its data is encoded (1.2).
+    let length = match **rest {
+        [code::NULL, ..] => 1,
+        [code, size, ..] if matches!(code >> 4, 0xA | 0xC | 0xE) => 2 + usize::from(size),
+        [code, ..] if matches!(code >> 4, 0x5..=0x9) => 1 + (1 << ((code >> 4) - 5)),
+        _ => return take_unusual_value(rest),
     };
-    let count = contents.word("count").ok()?;
-    Some((count, contents.rest()))
+    let (value, behind) = rest.split_at_checked(length)?;
+    *rest = behind;
+    Some(value)
+}
+
+#[cold]
+fn take_unusual_value<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let mut reader = Reader::new(rest);
+    let value = skip(&mut reader).ok()?;
+    *rest = reader.rest();
+    Some(value)
+}
+
+/// The number of items of a list or map, and their encodings.
+#[inline]
+fn items(value: &[u8]) -> (u32, &[u8]) {
+    match value {
+        [code::LIST_8 | code::MAP_8, _, count, items @ ..] => (u32::from(*count), items),
+        [code::LIST_32 | code::MAP_32, _, _, _, _, a, b, c, d, items @ ..] => {
+            (u32::from_be_bytes([*a, *b, *c, *d]), items)
+        }
+        _ => (0, &[]),
+    }
 }
 
 #[cfg(test)]
