@@ -78,7 +78,7 @@ impl<'a> Filter<'a> {
             Descriptor::Symbol(received) => received.as_str() == *name,
         });
         let Some((_, name)) = known else { return Self::Unknown };
-        let filter = match (*name, described.value()) {
+        match (*name, described.value()) {
             ("amqp:sql-filter", Value::String(text)) => Self::Sql(text),
             ("amqp:properties-filter", Value::Map(map)) => Self::Properties(map),
             ("amqp:application-properties-filter", Value::Map(map)) => Self::ApplicationProperties(map),
@@ -88,8 +88,7 @@ impl<'a> Filter<'a> {
             ("rabbitmq:stream-filter", value) => Self::StreamFilter(value),
             ("rabbitmq:stream-match-unfiltered", Value::Bool(value)) => Self::StreamMatchUnfiltered(value),
             _ => Self::Malformed(name),
-        };
-        filter
+        }
     }
 }
 
