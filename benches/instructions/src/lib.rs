@@ -4,6 +4,7 @@ mod codec;
 mod conversion;
 mod count;
 mod crowd;
+mod filter;
 mod log;
 mod queue;
 mod routing;
@@ -35,6 +36,8 @@ pub const BENCHMARKS: &[Benchmark] = &[
     ("convert-amqp091-to-amqp10", conversion::amqp091_to_amqp10),
     ("convert-amqp10-to-amqp091", conversion::amqp10_to_amqp091),
     ("store-amqp10", conversion::store_amqp10),
+    ("filter-amqp091", filter::amqp091),
+    ("filter-amqp10", filter::amqp10),
     ("route-default", routing::default),
     ("route-direct", routing::direct),
     ("route-fanout-10", routing::fanout),

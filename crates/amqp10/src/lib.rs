@@ -26,6 +26,7 @@ pub mod descriptor;
 mod error;
 mod error_value;
 mod field;
+pub mod filter;
 mod frame;
 pub mod message;
 pub mod performative;

@@ -93,8 +93,13 @@ impl<'a> Headers<'a> {
 
 /// The last value of a name, if it is a simple one.
 fn simple<'a>(map: MapRef<'a>, name: &str) -> Option<Header<'a>> {
-    let found = map.iter().filter(|(key, _)| key.as_text() == Some(name)).last()?.1;
-    Some(match found {
+    simple_value(map.iter().filter(|(key, _)| key.as_text() == Some(name)).last()?.1)
+}
+
+/// A value of AMQP 1.0, if it is a simple one.
+#[inline]
+pub(crate) fn simple_value(value: Value<'_>) -> Option<Header<'_>> {
+    Some(match value {
         Value::Null => Header::Void,
         Value::Bool(value) => Header::Bool(value),
         Value::Ubyte(value) => Header::Integer(value.into()),

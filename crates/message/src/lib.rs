@@ -3,8 +3,8 @@
 //! A message keeps its publisher's encoding; it is only converted to another protocol on delivery. [`stored`] is the
 //! byte form that memory, write-ahead log and segments share. [`batch`] is the unit in which messages are passed from
 //! a session through queues to other sessions. [`deaths`] is dead-lettering. [`incoming`] checks published messages,
-//! and [`headers`] gives routing access to their headers. [`deliver`] writes messages for receivers: verbatim in
-//! their publisher's protocol, in others through the common [`hub`] form.
+//! [`headers`] gives routing access to their headers, and [`lookup`] gives filters access to single fields. [`deliver`]
+//! writes messages for receivers: verbatim in their publisher's protocol, in others through the common [`hub`] form.
 //!
 //! This crate must not know queues, the log, sessions or any clock.
 #![forbid(unsafe_code)]
@@ -20,6 +20,7 @@ pub mod field;
 pub mod headers;
 pub mod hub;
 pub mod incoming;
+pub mod lookup;
 pub mod overlay;
 pub mod stamps;
 pub mod stored;

@@ -9,7 +9,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("message", &["amqp091", "amqp10"]),
     ("model", &[]),
     ("routing", &["model", "message"]),
-    ("queue", &["message", "metrics", "model"]),
+    ("selector", &[]),
+    ("queue", &["message", "metrics", "model", "selector"]),
     ("log", &[]),
     ("broker", &["message", "routing", "queue", "model", "log", "metrics"]),
     ("session", &["broker", "message", "queue", "model", "log", "metrics"]),
@@ -29,6 +30,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const TESTS_MAY_USE: &[(&str, &[&str])] = &[
     // Sessions without sockets, of all protocols, and the headers of their messages in routing.
     ("session", &["session-amqp091", "session-amqp10", "amqp091", "amqp10", "strict-client", "routing"]),
+    // Messages with fields, which filters look at.
+    ("queue", &["amqp091", "amqp10"]),
     // For its power cuts: the files that a start writes before the log must survive them as well.
     ("node", &["strict-client", "sim", "session-amqp091", "session-amqp10"]),
     // A protocol of its own.

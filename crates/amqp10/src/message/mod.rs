@@ -2,6 +2,7 @@
 
 mod body;
 mod header;
+mod lookup;
 mod message_id;
 mod plain;
 mod properties;
@@ -11,6 +12,7 @@ mod write;
 
 pub use body::{BodyRef, DataIter, DataSections, RawValue, SequenceIter, SequenceSections};
 pub use header::{DEFAULT_PRIORITY, Header};
+pub use lookup::FieldLookup;
 pub use message_id::MessageId;
 pub use plain::PlainMessage;
 pub use properties::Properties;

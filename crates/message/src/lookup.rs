@@ -1,0 +1,133 @@
+//! Single fields of a stored message for filters, whatever the publisher's protocol: the rest isn't decoded.
+
+use std::cell::OnceCell;
+
+use leveret_amqp10::message::{FieldLookup, MessageId};
+
+use crate::envelope::Encoding;
+use crate::headers::{Header, simple_value};
+use crate::hub::{self, ReplyTo};
+use crate::stored::StoredMessage;
+
+/// A field of the properties section of AMQP 1.0 (3.2.4), at its place there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Property {
+    /// `message-id`
+    MessageId,
+    /// `user-id`
+    UserId,
+    /// `to`
+    To,
+    /// `subject`
+    Subject,
+    /// `reply-to`
+    ReplyTo,
+    /// `correlation-id`
+    CorrelationId,
+    /// `content-type`
+    ContentType,
+    /// `content-encoding`
+    ContentEncoding,
+    /// `absolute-expiry-time`
+    AbsoluteExpiryTime,
+    /// `creation-time`
+    CreationTime,
+    /// `group-id`
+    GroupId,
+    /// `group-sequence`
+    GroupSequence,
+    /// `reply-to-group-id`
+    ReplyToGroupId,
+}
+
+/// The fields of a stored message in its form of AMQP 1.0, each decoded when it is asked for.
+///
+/// A message published over AMQP 1.0 whose body is in a file of its own has its fields there too: the beginning of the
+/// file, up to the body, is enough as [`StoredMessage::body`].
+#[derive(Debug)]
+pub struct MessageLookup<'a> {
+    stored: &'a StoredMessage<'a>,
+    amqp10: OnceCell<FieldLookup<'a>>,
+    amqp091: OnceCell<hub::Properties<'a>>,
+    /// The reply address of a message published over AMQP 0-9-1, which names a queue.
+    address: OnceCell<String>,
+}
+
+impl<'a> MessageLookup<'a> {
+    /// The fields of a message.
+    pub fn new(stored: &'a StoredMessage<'a>) -> Self {
+        Self { stored, amqp10: OnceCell::new(), amqp091: OnceCell::new(), address: OnceCell::new() }
+    }
+
+    /// Whether it is durable.
+    pub fn durable(&self) -> bool {
+        self.stored.envelope.durable
+    }
+
+    /// Its publisher's priority.
+    pub fn priority(&self) -> Option<u8> {
+        self.stored.envelope.priority
+    }
+
+    /// A field of the properties section.
+    pub fn property(&self, property: Property) -> Option<Header<'_>> {
+        match self.stored.encoding {
+            Encoding::Amqp10 => self.amqp10().property(property as u32).and_then(simple_value),
+            Encoding::Amqp091 => self.amqp091_property(property),
+        }
+    }
+
+    /// The application property of this name, if it has a simple value.
+    pub fn application_property(&self, name: &str) -> Option<Header<'_>> {
+        match self.stored.encoding {
+            Encoding::Amqp10 => self.amqp10().application_property(name, simple_value),
+            // These headers are message annotations.
+            Encoding::Amqp091 if name.starts_with("x-") => None,
+            Encoding::Amqp091 => {
+                let value = leveret_amqp091::headers(self.stored.properties)?.lookup(name)?;
+                Some(Header::from(value)).filter(|header| !matches!(header, Header::Complex(_)))
+            }
+        }
+    }
+
+    fn amqp10(&self) -> &FieldLookup<'a> {
+        self.amqp10.get_or_init(|| FieldLookup::of(self.stored.body))
+    }
+
+    fn amqp091_property(&self, property: Property) -> Option<Header<'_>> {
+        let properties = self.amqp091.get_or_init(|| hub::Message::from_amqp091(self.stored).properties);
+        Some(match property {
+            Property::MessageId => id(properties.message_id?),
+            Property::CorrelationId => id(properties.correlation_id?),
+            Property::UserId => Header::Bytes(properties.user_id?),
+            Property::ContentType => Header::Bytes(properties.content_type?.as_str().as_bytes()),
+            Property::ContentEncoding => Header::Bytes(properties.content_encoding?.as_str().as_bytes()),
+            Property::CreationTime => Header::Timestamp(properties.creation_time?.into()),
+            Property::GroupId => Header::Bytes(properties.group_id?.as_bytes()),
+            Property::ReplyTo => self.reply_to(properties.reply_to?),
+            // AMQP 0-9-1 has no counterpart.
+            Property::To
+            | Property::Subject
+            | Property::AbsoluteExpiryTime
+            | Property::GroupSequence
+            | Property::ReplyToGroupId => return None,
+        })
+    }
+
+    fn reply_to(&self, reply_to: ReplyTo<'a>) -> Header<'_> {
+        Header::Bytes(self.address.get_or_init(|| reply_to.address().into_owned()).as_bytes())
+    }
+}
+
+fn id(id: MessageId<'_>) -> Header<'_> {
+    match id {
+        MessageId::Ulong(number) => Header::Integer(number.into()),
+        MessageId::Uint(number) => Header::Integer(number.into()),
+        MessageId::Int(number) => Header::Integer(number.into()),
+        MessageId::Long(number) => Header::Integer(number.into()),
+        MessageId::Uuid(bytes) => Header::Uuid(bytes),
+        MessageId::Binary(bytes) => Header::Bytes(bytes),
+        MessageId::String(text) => Header::Bytes(text.as_bytes()),
+    }
+}
