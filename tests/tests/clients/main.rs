@@ -1,7 +1,8 @@
-//! The table of scenarios by clients: one test per cell, named `client::scenario`, and again over TLS, named
-//! `tls::client::scenario`. Some of the latter always run, and all of them with LEVERET_TLS_TABLE=whole (`make -C
-//! tests tls`).
+//! The table of scenarios by clients: one test per cell, named `client::scenario`; again over TLS, named
+//! `tls::client::scenario`, and with quorum queues, named `quorum::client::scenario`. Some of the latter two always run, and all
+//! of them with LEVERET_TLS_TABLE=whole (`make -C tests tls`) or LEVERET_QUORUM_TABLE=whole (`make -C tests quorum`).
 
+mod by_default;
 mod over_tls;
 
 use std::path::PathBuf;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         }
     }
     trials.extend(over_tls::trials());
+    trials.extend(by_default::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
