@@ -110,7 +110,7 @@ fn new_queues_of_a_disabled_type_are_refused_everywhere() {
     assert_eq!((answer.status, answer.json()["reason"].clone()), (400, json!(reason)));
     let mut client = Amqp10::open(node.amqp());
     management(&mut client);
-    let body = OwnedValue::String(text("new", "classic").into());
+    let body = OwnedValue::String(text("new", "classic"));
     assert_eq!(manage(&mut client, "new"), (Some("400".to_owned()), body));
     client.close();
     assert_eq!(node.terminate().code(), Some(0));
