@@ -108,6 +108,13 @@ fn new_queues_of_a_disabled_type_are_refused_everywhere() {
     let answer = node.http().post("/api/definitions", &definitions).expect("an answer");
     let reason = format!("internal_error: {}", text("new", "classic"));
     assert_eq!((answer.status, answer.json()["reason"].clone()), (400, json!(reason)));
+    // The present default of a vhost stays, as in every export.
+    let exported = node.http().get("/api/definitions").expect("an answer").json();
+    let mut kept = exported.clone();
+    kept["queues"] = json!([]);
+    assert_eq!(kept["vhosts"][0]["default_queue_type"], "classic");
+    let answer = node.http().post("/api/definitions", &kept).expect("an answer");
+    assert_eq!(answer.status, 204, "{}", answer.body);
     let mut client = Amqp10::open(node.amqp());
     management(&mut client);
     let body = OwnedValue::String(text("new", "classic"));

@@ -155,7 +155,7 @@ impl QueueRead {
         };
         match (runs, purpose) {
             (Ok(runs), Purpose::Delivery) => queue.loaded(StoredRead::Delivery, runs, now.monotonic),
-            (Ok(runs), Purpose::Own(reader)) => queue.loaded(StoredRead::Own(reader), runs, now.monotonic),
+            (Ok(runs), Purpose::Own(reader)) => queue.loaded(StoredRead::Own(reader, from), runs, now.monotonic),
             (Ok(runs), Purpose::DeadLetters) => {
                 dead.lock().note(&runs);
                 queue.loaded(StoredRead::DeadLetters, runs, now.monotonic);

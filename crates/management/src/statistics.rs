@@ -26,17 +26,17 @@ pub(crate) type Number = (&'static str, fn(&Totals) -> u64);
 
 /// Message counters of a node or vhost, by their names in `message_stats`.
 pub(crate) const MESSAGES: &[Number] = &[
-    ("ack", |totals| totals.acked),
+    ("ack", |totals| totals.all_acked()),
     ("confirm", |totals| totals.confirmed),
-    ("deliver", |totals| totals.delivered_ack),
+    ("deliver", |totals| totals.all_delivered_ack()),
     ("deliver_get", Totals::delivered),
-    ("deliver_no_ack", |totals| totals.delivered_no_ack),
+    ("deliver_no_ack", |totals| totals.all_delivered_no_ack()),
     ("drop_unroutable", |totals| totals.unroutable_dropped),
-    ("get", |totals| totals.get_ack),
-    ("get_empty", |totals| totals.get_empty),
-    ("get_no_ack", |totals| totals.get_no_ack),
+    ("get", |totals| totals.all_get_ack()),
+    ("get_empty", |totals| totals.all_get_empty()),
+    ("get_no_ack", |totals| totals.all_get_no_ack()),
     ("publish", |totals| totals.published),
-    ("redeliver", |totals| totals.redelivered),
+    ("redeliver", |totals| totals.all_redelivered()),
     ("return_unroutable", |totals| totals.unroutable_returned),
 ];
 

@@ -129,6 +129,8 @@ pub(crate) fn settings(
     match fields::text_or(body, "default_queue_type", "undefined")? {
         "undefined" => {}
         kind => match QueueType::parse(kind) {
+            // The present one may stay: declarations are refused.
+            Some(queue_type) if queue_type.name() == &*settings.default_queue_type => {}
             Some(queue_type) if !defaults.queue_types.has(queue_type) => {
                 return Err(Error::BadRequest(format!("queue type {kind} is not enabled")));
             }

@@ -147,36 +147,35 @@ counters! {
     unroutable_returned,
     /// Messages dropped because no queue matched.
     unroutable_dropped,
-    /// Messages sent to consumers that acknowledge.
+    /// Messages of classic queues sent to consumers that acknowledge.
     delivered_ack,
-    /// Messages sent to consumers that don't.
+    /// Messages of classic queues sent to consumers that don't.
     delivered_no_ack,
-    /// Deliveries to consumers that don't acknowledge which were answers over direct reply-to, and so came out of no
-    /// queue.
+    /// Answers over direct reply-to, which come out of no queue, sent to consumers that don't acknowledge.
     delivered_replies,
-    /// Messages fetched with basic.get, to be acknowledged.
+    /// Messages fetched from classic queues with basic.get, to be acknowledged.
     get_ack,
-    /// Messages fetched with basic.get, not to be acknowledged.
+    /// Messages fetched from classic queues with basic.get, not to be acknowledged.
     get_no_ack,
-    /// basic.get that found nothing.
+    /// basic.get that found nothing in classic queues.
     get_empty,
-    /// Messages acknowledged.
+    /// Messages of classic queues acknowledged.
     acked,
-    /// Messages delivered again.
+    /// Messages of classic queues delivered again.
     redelivered,
-    /// The part of [`Totals::delivered_ack`] that came out of quorum queues.
+    /// [`Totals::delivered_ack`] of quorum queues.
     quorum_delivered_ack,
-    /// The part of [`Totals::delivered_no_ack`] that came out of quorum queues.
+    /// [`Totals::delivered_no_ack`] of quorum queues.
     quorum_delivered_no_ack,
-    /// The part of [`Totals::get_ack`] that came out of quorum queues.
+    /// [`Totals::get_ack`] of quorum queues.
     quorum_get_ack,
-    /// The part of [`Totals::get_no_ack`] that came out of quorum queues.
+    /// [`Totals::get_no_ack`] of quorum queues.
     quorum_get_no_ack,
-    /// The part of [`Totals::get_empty`] that asked quorum queues.
+    /// [`Totals::get_empty`] of quorum queues.
     quorum_get_empty,
-    /// The part of [`Totals::acked`] that was in quorum queues.
+    /// [`Totals::acked`] of quorum queues.
     quorum_acked,
-    /// The part of [`Totals::redelivered`] that came out of quorum queues.
+    /// [`Totals::redelivered`] of quorum queues.
     quorum_redelivered,
     /// Connections that passed the handshake.
     connections_opened,
@@ -231,9 +230,90 @@ impl Totals {
         self.quorum_delivered_ack + self.quorum_delivered_no_ack + self.quorum_get_ack + self.quorum_get_no_ack
     }
 
+    /// Messages delivered in any way out of classic queues.
+    pub fn classic_delivered(&self) -> u64 {
+        self.delivered_ack + self.delivered_no_ack + self.get_ack + self.get_no_ack
+    }
+
     /// Messages delivered in any way.
     pub fn delivered(&self) -> u64 {
-        self.delivered_ack + self.delivered_no_ack + self.get_ack + self.get_no_ack
+        self.classic_delivered() + self.quorum_delivered() + self.delivered_replies
+    }
+
+    /// Messages of all queues sent to consumers that acknowledge.
+    pub fn all_delivered_ack(&self) -> u64 {
+        self.delivered_ack + self.quorum_delivered_ack
+    }
+
+    /// Messages of all queues, and answers over direct reply-to, sent to consumers that don't acknowledge.
+    pub fn all_delivered_no_ack(&self) -> u64 {
+        self.delivered_no_ack + self.quorum_delivered_no_ack + self.delivered_replies
+    }
+
+    /// Messages fetched from all queues with basic.get, to be acknowledged.
+    pub fn all_get_ack(&self) -> u64 {
+        self.get_ack + self.quorum_get_ack
+    }
+
+    /// Messages fetched from all queues with basic.get, not to be acknowledged.
+    pub fn all_get_no_ack(&self) -> u64 {
+        self.get_no_ack + self.quorum_get_no_ack
+    }
+
+    /// basic.get that found nothing in any queue.
+    pub fn all_get_empty(&self) -> u64 {
+        self.get_empty + self.quorum_get_empty
+    }
+
+    /// Messages of all queues acknowledged.
+    pub fn all_acked(&self) -> u64 {
+        self.acked + self.quorum_acked
+    }
+
+    /// Messages of all queues delivered again.
+    pub fn all_redelivered(&self) -> u64 {
+        self.redelivered + self.quorum_redelivered
+    }
+}
+
+/// Counters by the type of the queue. Each type has its own: as the difference of two counters that other cores add to, a count
+/// could go down.
+impl LocalCounters {
+    /// Messages sent to consumers.
+    #[inline]
+    pub fn delivered_of(&self, quorum: bool, no_ack: bool) -> &LocalCounter {
+        match (quorum, no_ack) {
+            (false, false) => &self.delivered_ack,
+            (false, true) => &self.delivered_no_ack,
+            (true, false) => &self.quorum_delivered_ack,
+            (true, true) => &self.quorum_delivered_no_ack,
+        }
+    }
+
+    /// Messages fetched with basic.get.
+    pub fn get_of(&self, quorum: bool, no_ack: bool) -> &LocalCounter {
+        match (quorum, no_ack) {
+            (false, false) => &self.get_ack,
+            (false, true) => &self.get_no_ack,
+            (true, false) => &self.quorum_get_ack,
+            (true, true) => &self.quorum_get_no_ack,
+        }
+    }
+
+    /// basic.get that found nothing.
+    pub fn get_empty_of(&self, quorum: bool) -> &LocalCounter {
+        if quorum { &self.quorum_get_empty } else { &self.get_empty }
+    }
+
+    /// Messages acknowledged.
+    #[inline]
+    pub fn acked_of(&self, quorum: bool) -> &LocalCounter {
+        if quorum { &self.quorum_acked } else { &self.acked }
+    }
+
+    /// Messages delivered again.
+    pub fn redelivered_of(&self, quorum: bool) -> &LocalCounter {
+        if quorum { &self.quorum_redelivered } else { &self.redelivered }
     }
 }
 

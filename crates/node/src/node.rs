@@ -179,6 +179,13 @@ impl Node {
     pub fn start(lock: DirectoryLock, options: NodeOptions) -> Result<(Self, Report), StartError> {
         let clock = Clock::start();
         let vhost_defaults = first_user::vhost_defaults(&options.vhost_defaults).map_err(StartError::VhostDefaults)?;
+        if !vhost_defaults.queue_types.has(vhost_defaults.queue_type) {
+            let name = vhost_defaults.queue_type.name();
+            warn!(
+                "queue_types.{name}.enabled = false switches off what default_queue_type says, {name}: in new vhosts, queues that \
+                 are declared without a type are refused; set default_queue_type to another type"
+            );
+        }
         let descriptor_limit = descriptors::raise_limit();
         if let Some(text) = descriptors::warning(descriptor_limit) {
             warn!("{text}");

@@ -22,7 +22,7 @@ pub(crate) struct Deferred(Option<Box<Tokens>>);
 struct Tokens {
     /// The messages that no consumer has claimed.
     open: BTreeMap<Box<str>, BTreeSet<u64>>,
-    /// The claimed messages, and who claimed each.
+    /// The claimed messages, and the consumer that claimed each.
     claimed: BTreeMap<u64, ConsumerId>,
 }
 
@@ -54,7 +54,7 @@ impl Deferred {
         self.0.is_none()
     }
 
-    /// A message was deferred, or its claim has ended.
+    /// Adds a message that was deferred, or whose claim has ended.
     pub(crate) fn add(&mut self, number: u64, token: &str) {
         let tokens = self.0.get_or_insert_default();
         tokens.claimed.remove(&number);
@@ -64,15 +64,25 @@ impl Deferred {
         }
     }
 
-    /// Claims all messages with this token for a consumer. Returns them: none if the token is unknown, or another one claimed them.
-    pub(crate) fn claim(&mut self, token: &str, id: ConsumerId) -> BTreeSet<u64> {
-        let Some(tokens) = &mut self.0 else { return BTreeSet::new() };
-        let messages = tokens.open.remove(token).unwrap_or_default();
-        tokens.claimed.extend(messages.iter().map(|number| (*number, id)));
-        messages
+    /// Claims messages with this token for a consumer, the oldest ones, as many at most. Returns them: none if the token is unknown,
+    /// or others claimed them.
+    pub(crate) fn claim(&mut self, token: &str, id: ConsumerId, most: usize) -> BTreeSet<u64> {
+        let mut claimed = BTreeSet::new();
+        let Some(tokens) = &mut self.0 else { return claimed };
+        let Some(messages) = tokens.open.get_mut(token) else { return claimed };
+        while claimed.len() < most
+            && let Some(number) = messages.pop_first()
+        {
+            claimed.insert(number);
+            tokens.claimed.insert(number, id);
+        }
+        if messages.is_empty() {
+            tokens.open.remove(token);
+        }
+        claimed
     }
 
-    /// A message isn't deferred any more. Returns the consumer that had claimed it.
+    /// Removes a message. Returns the consumer that had claimed it.
     pub(crate) fn remove(&mut self, number: u64, token: &str) -> Option<ConsumerId> {
         let tokens = self.0.as_mut()?;
         let claimer = tokens.claimed.remove(&number);
@@ -136,17 +146,20 @@ mod tests {
         let mut deferred = Deferred::default();
         deferred.add(9, "a");
         deferred.add(4, "a");
+        deferred.add(12, "a");
         deferred.add(5, "b");
-        assert!(deferred.claim("c", FIRST).is_empty());
-        assert_eq!(deferred.claim("a", FIRST), BTreeSet::from([4, 9]));
-        assert!(deferred.claim("a", SECOND).is_empty());
+        assert!(deferred.claim("c", FIRST, 10).is_empty());
+        assert_eq!(deferred.claim("a", FIRST, 2), BTreeSet::from([4, 9]));
+        assert_eq!(deferred.claim("a", SECOND, 2), BTreeSet::from([12]));
+        assert_eq!(deferred.remove(12, "a"), Some(SECOND));
+        assert!(deferred.claim("a", SECOND, 10).is_empty());
         // Deferred under the same token later.
         deferred.add(7, "a");
-        assert_eq!(deferred.claim("a", SECOND), BTreeSet::from([7]));
+        assert_eq!(deferred.claim("a", SECOND, 10), BTreeSet::from([7]));
         assert_eq!(deferred.remove(4, "a"), Some(FIRST));
         // The first one ends.
         deferred.add(9, "a");
-        assert_eq!(deferred.claim("a", SECOND), BTreeSet::from([9]));
+        assert_eq!(deferred.claim("a", SECOND, 10), BTreeSet::from([9]));
         for (number, token, claimer) in [(9, "a", Some(SECOND)), (7, "a", Some(SECOND)), (5, "b", None)] {
             assert!(!deferred.is_empty());
             assert_eq!(deferred.remove(number, token), claimer);

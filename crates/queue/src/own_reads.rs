@@ -35,10 +35,12 @@ impl OwnReads {
         self.reading = Some(number);
     }
 
-    /// A read has finished: stores the messages that it found. Returns the number with which the read began. Without a
-    /// read under way, returns `None` and stores nothing.
-    pub(crate) fn loaded(&mut self, runs: Vec<(u64, Arc<Batch>)>, budget: &Arc<MemoryBudget>) -> Option<u64> {
-        let from = self.reading.take()?;
+    /// A read from `from` on has finished: stores the messages that it found. Returns `false` and stores nothing if another read
+    /// is under way, or none: the consumer doesn't wait for this one any more.
+    pub(crate) fn loaded(&mut self, from: u64, runs: Vec<(u64, Arc<Batch>)>, budget: &Arc<MemoryBudget>) -> bool {
+        if self.reading.take_if(|reading| *reading == from).is_none() {
+            return false;
+        }
         if let Some((first, _)) = runs.first() {
             // A message that came back may have a lower number than messages read earlier; those are read again then.
             self.loaded.retain(|loaded| loaded.first + (loaded.batch.len() as u64) <= *first);
@@ -47,7 +49,7 @@ impl OwnReads {
             budget.take(batch.memory() as u64);
             self.loaded.push_back(Loaded { first, batch, budget: budget.clone() });
         }
-        Some(from)
+        true
     }
 
     /// Whether no read is under way.

@@ -11,8 +11,9 @@ use crate::effects::{Effects, Link, Signal};
 pub enum StoredRead {
     /// To be handed out: [`Effects::read`].
     Delivery,
-    /// For this consumer alone, which browses, or fetches deferred messages: [`crate::RareEffects::own_reads`].
-    Own(ConsumerId),
+    /// For this consumer alone, which browses, or fetches deferred messages; with the number that the read began with:
+    /// [`crate::RareEffects::own_reads`].
+    Own(ConsumerId, u64),
     /// To be moved to the dead-letter exchange: [`Effects::read_dead`].
     DeadLetters,
 }

@@ -368,7 +368,7 @@ impl Rig {
         let Some(from) = self.wants_browse.take() else { return };
         let stored = self.store.range(from..).take(3);
         let runs = stored.map(|(&number, &serial)| (number, batch(serial, 1, true, self.size))).collect();
-        self.with(|queue, effects| queue.loaded(StoredRead::Own(ConsumerId(BROWSER as u64)), runs, 0, effects));
+        self.with(|queue, effects| queue.loaded(StoredRead::Own(ConsumerId(BROWSER as u64), from), runs, 0, effects));
     }
 
     fn run(number: u64, durable: bool, size: usize) -> Run {

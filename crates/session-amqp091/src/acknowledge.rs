@@ -43,17 +43,14 @@ impl Session {
         let Some(entry) = self.channels.get_mut(&channel) else { return };
         match settlement {
             Settlement::Acknowledge => {
-                let count = |settled: &Settled| settled.runs.iter().map(Run::count).sum::<u64>();
-                let acked = settled.iter().map(count).sum();
-                entry.stats.count(Stat::Ack, acked, now.monotonic);
-                self.client.counters.acked.add(acked);
+                let mut acked = 0;
                 for Settled { source, runs } in settled {
-                    let source = entry.source(source);
-                    if source.queue.is_quorum() {
-                        self.client.counters.quorum_acked.add(runs.iter().map(Run::count).sum());
-                    }
+                    let (source, count) = (entry.source(source), runs.iter().map(Run::count).sum());
+                    acked += count;
+                    self.client.counters.acked_of(source.queue.is_quorum()).add(count);
                     self.acks.add(source, runs);
                 }
+                entry.stats.count(Stat::Ack, acked, now.monotonic);
             }
             Settlement::Reject | Settlement::Requeue { .. } => give_back(entry, settled, settlement, now),
         }

@@ -213,22 +213,18 @@ impl Session {
             return self.fail(channel, ProtocolError::header_too_large(bytes, frame_max), now);
         }
         let count = u64::from(taken.count);
-        let quorum = if consumer.queue.is_quorum() { count } else { 0 };
+        let quorum = consumer.queue.is_quorum();
+        self.client.counters.delivered_of(quorum, consumer.no_ack).add(count);
         if consumer.no_ack {
-            self.client.counters.quorum_delivered_no_ack.add(quorum);
-            self.client.counters.delivered_no_ack.add(count);
             channel.stats.count(Stat::DeliverNoAck, count, now.monotonic);
         } else {
             channel.report(&mut self.client.account);
             let node_ms = self.client.broker.consumer_timeout_ms();
             channel.watch(consumer.timeout, node_ms, now.monotonic, consumer.channel, &mut self.client.looks);
-            self.client.counters.quorum_delivered_ack.add(quorum);
-            self.client.counters.delivered_ack.add(count);
             channel.stats.count(Stat::Deliver, count, now.monotonic);
         }
         if taken.redelivered {
-            self.client.counters.quorum_redelivered.add(quorum);
-            self.client.counters.redelivered.add(count);
+            self.client.counters.redelivered_of(quorum).add(count);
             channel.stats.count(Stat::Redeliver, count, now.monotonic);
         }
         if let Some(tag) = in_file {

@@ -82,15 +82,14 @@ impl Session {
         outcome: GetOutcome,
         now: Now,
     ) -> Result<()> {
-        let quorum = u64::from(queue.is_quorum());
+        let quorum = queue.is_quorum();
         let (taken, left) = match outcome {
             GetOutcome::Wait => {
                 self.ask(channel, Question::Get { queue, no_ack, state: Getting::Reading });
                 return Ok(());
             }
             GetOutcome::Empty => {
-                self.client.counters.get_empty.add(1);
-                self.client.counters.quorum_get_empty.add(quorum);
+                self.client.counters.get_empty_of(quorum).add(1);
                 self.channel(channel)?.stats.count(Stat::GetEmpty, 1, now.monotonic);
                 let answer = Method::BasicGetEmpty(basic::GetEmpty { cluster_id: ShortStr::EMPTY });
                 encode_method(self.out(channel), channel, &answer);
@@ -98,18 +97,10 @@ impl Session {
             }
             GetOutcome::Message(taken, left) => (taken, left),
         };
-        let stat = if no_ack {
-            self.client.counters.get_no_ack.add(1);
-            self.client.counters.quorum_get_no_ack.add(quorum);
-            Stat::GetNoAck
-        } else {
-            self.client.counters.get_ack.add(1);
-            self.client.counters.quorum_get_ack.add(quorum);
-            Stat::Get
-        };
+        self.client.counters.get_of(quorum, no_ack).add(1);
+        let stat = if no_ack { Stat::GetNoAck } else { Stat::Get };
         if taken.redelivered {
-            self.client.counters.redelivered.add(1);
-            self.client.counters.quorum_redelivered.add(quorum);
+            self.client.counters.redelivered_of(quorum).add(1);
         }
         let (frame_max, properties_max) = (self.frame_max, self.properties_max());
         let (node_ms, looks) = (self.client.broker.consumer_timeout_ms(), &mut self.client.looks);

@@ -157,7 +157,6 @@ impl Session {
                     return self.fail(number, ProtocolError::header_too_large(bytes, frame_max), now);
                 }
             }
-            self.client.counters.delivered_no_ack.add(reply.batch.len() as u64);
             self.client.counters.delivered_replies.add(reply.batch.len() as u64);
         }
     }

@@ -175,17 +175,10 @@ impl Connection {
         let place = (session.channel, self.client.broker.consumer_timeout_ms());
         consumer.sent(added, &mut session.unsettled, place, now.monotonic, &mut self.client.looks);
         let count = u64::from(encoded);
-        let quorum = if consumer.queue.is_quorum() { count } else { 0 };
-        if consumer.settled {
-            self.client.counters.quorum_delivered_no_ack.add(quorum);
-            self.client.counters.delivered_no_ack.add(count);
-        } else {
-            self.client.counters.quorum_delivered_ack.add(quorum);
-            self.client.counters.delivered_ack.add(count);
-        }
+        let quorum = consumer.queue.is_quorum();
+        self.client.counters.delivered_of(quorum, consumer.settled).add(count);
         if taken.redelivered {
-            self.client.counters.quorum_redelivered.add(quorum);
-            self.client.counters.redelivered.add(count);
+            self.client.counters.redelivered_of(quorum).add(count);
         }
         failure
     }

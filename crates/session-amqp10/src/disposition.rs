@@ -149,6 +149,14 @@ impl Connection {
             }
         };
         let added = annotations(state, transaction.is_some())?;
+        // Elsewhere such annotations have no effect.
+        if let Some(added) = &added
+            && let Err(bad) = added.deferral_token()
+            && matches!(settlement, Settlement::Requeue { .. })
+            && session.receives_from_quorum_queues()
+        {
+            return Err(Failure::session(condition::INVALID_FIELD, bad.to_string()));
+        }
         let repeated = repeated(state);
         let (settled, is_done) = session.unsettled.settle(first, last, &mut self.client.budget);
         if !is_done {
@@ -209,10 +217,7 @@ impl Connection {
             let now = now.monotonic;
             let wait_for = match settlement {
                 Settlement::Acknowledge => {
-                    self.client.counters.acked.add(count);
-                    if queue.is_quorum() {
-                        self.client.counters.quorum_acked.add(count);
-                    }
+                    self.client.counters.acked_of(queue.is_quorum()).add(count);
                     match queue.settle(Some(consumer), &runs, Departure::Settled, wait, now) {
                         Some(ticket) => ticket.into(),
                         // The queue failed during this very call: the messages are in its log, and come back after a
@@ -237,7 +242,7 @@ impl Connection {
                         continue;
                     };
                     // The answer for a deferred message promises that its token finds it.
-                    let is_deferred = is_asked && matches!(added.deferral_token(), Ok(Some(_)));
+                    let is_deferred = is_asked && queue.is_quorum() && matches!(added.deferral_token(), Ok(Some(_)));
                     let wait = if is_deferred { Wait::Confirm } else { Wait::Lazy };
                     match queue.modify(Some(consumer), &runs, failed, added, wait, now) {
                         Some(ticket) if is_deferred => ticket.into(),
@@ -289,7 +294,6 @@ fn annotations(state: Option<DeliveryState<'_>>, in_transaction: bool) -> Result
     let Some(DeliveryState::Modified { message_annotations: Some(map), .. }) = state else { return Ok(None) };
     let too_many = |error: TooManyAdded| Failure::session(condition::RESOURCE_LIMIT_EXCEEDED, error.to_string());
     let Some(added) = Added::of(map).map_err(too_many)? else { return Ok(None) };
-    added.deferral_token().map_err(|bad| Failure::session(condition::INVALID_FIELD, bad.to_string()))?;
     if in_transaction {
         return Err(Failure::session(
             condition::NOT_IMPLEMENTED,

@@ -156,7 +156,6 @@ impl Connection {
         let tag = replies.next_tag.to_be_bytes();
         replies.next_tag = replies.next_tag.wrapping_add(1);
         let delivery_id = session.next_delivery_id.advance();
-        self.client.counters.delivered_no_ack.add(1);
         self.client.counters.delivered_replies.add(1);
         session.pending.push_back(Pending::Rest(Rest {
             handle,

@@ -102,6 +102,15 @@ impl Session {
         self.links.get(handle as usize).is_some_and(Option::is_some)
     }
 
+    /// Whether a link of it receives from a quorum queue.
+    pub(crate) fn receives_from_quorum_queues(&self) -> bool {
+        let consumers = self.links.iter().flatten().filter_map(|link| match &**link {
+            Link::Consumer(consumer) => Some(consumer),
+            _ => None,
+        });
+        consumers.into_iter().any(|consumer| consumer.queue.is_quorum())
+    }
+
     /// The handles in use, ascending.
     pub(crate) fn handles(&self) -> Vec<u32> {
         (0..self.links.len() as u32).filter(|handle| self.is_attached(*handle)).collect()

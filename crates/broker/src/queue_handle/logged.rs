@@ -48,9 +48,10 @@ impl QueueHandle {
         self.log_control(CONTROL_PARKED, runs, encode_parked, Wait::Lazy);
     }
 
-    /// Logs that messages are delayed; returns the ticket of the last record. On a full disk the times stay in memory, as counts do.
+    /// Logs that messages are delayed; returns the ticket of the last record. On a full disk the times stay in memory, as counts do,
+    /// unless somebody waits for them, who asked for the space before.
     pub(super) fn log_delayed(&self, runs: &[DelayRun], wait: Wait) -> Option<Ticket> {
-        if runs.is_empty() || self.stream.publish_wait() == WaitReason::DiskFull {
+        if runs.is_empty() || wait == Wait::Lazy && self.stream.publish_wait() == WaitReason::DiskFull {
             return None;
         }
         self.log_control(CONTROL_DELAYED, runs, DelayRun::encode, wait)
@@ -63,9 +64,10 @@ impl QueueHandle {
         }
     }
 
-    /// Logs annotations that consumers added; returns the ticket of the last record. On a full disk they stay in memory, as counts do.
+    /// Logs annotations that consumers added; returns the ticket of the last record. On a full disk they stay in memory, as
+    /// [`Self::log_delayed`] says.
     pub(super) fn log_annotated(&self, mut all: &[Annotated], wait: Wait) -> Option<Ticket> {
-        if !all.is_empty() && self.stream.publish_wait() == WaitReason::DiskFull {
+        if !all.is_empty() && wait == Wait::Lazy && self.stream.publish_wait() == WaitReason::DiskFull {
             return None;
         }
         let mut last = None;

@@ -85,10 +85,10 @@ pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
         body["message_stats"] = json!({
             "publish": view.totals.published,
             "confirm": view.totals.confirmed,
-            "deliver": view.totals.delivered_ack,
-            "deliver_no_ack": view.totals.delivered_no_ack,
-            "redeliver": view.totals.redelivered,
-            "ack": view.totals.acked,
+            "deliver": view.totals.all_delivered_ack(),
+            "deliver_no_ack": view.totals.all_delivered_no_ack(),
+            "redeliver": view.totals.all_redelivered(),
+            "ack": view.totals.all_acked(),
             "return_unroutable": view.totals.unroutable_returned,
             "drop_unroutable": view.totals.unroutable_dropped,
         });

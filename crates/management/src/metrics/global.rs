@@ -13,13 +13,14 @@ pub(super) struct ByProtocol {
     pub name: &'static str,
     pub kind: Kind,
     pub help: &'static str,
+    /// The count; that of classic queues, if there are others.
     value: fn(&Totals) -> u64,
-    /// The parts of queue types, if RabbitMQ also counts it by these.
-    parts: Option<Parts>,
+    /// The counts of the other queue types, if RabbitMQ counts by these.
+    others: Option<Others>,
 }
 
-/// The parts of a count that didn't come out of classic queues.
-struct Parts {
+/// The counts of what didn't come out of classic queues.
+struct Others {
     quorum: fn(&Totals) -> u64,
     /// Directly from another client.
     volatile: fn(&Totals) -> u64,
@@ -29,12 +30,12 @@ impl ByProtocol {
     /// Whether it is counted by queue type.
     #[cfg(test)]
     pub(super) fn by_queue_type(&self) -> bool {
-        self.parts.is_some()
+        self.others.is_some()
     }
 }
 
 const fn by_protocol(name: &'static str, kind: Kind, help: &'static str, value: fn(&Totals) -> u64) -> ByProtocol {
-    ByProtocol { name, kind, help, value, parts: None }
+    ByProtocol { name, kind, help, value, others: None }
 }
 
 const fn by_queue_type(
@@ -43,7 +44,7 @@ const fn by_queue_type(
     value: fn(&Totals) -> u64,
     quorum: fn(&Totals) -> u64,
 ) -> ByProtocol {
-    ByProtocol { name, kind: Counter, help, value, parts: Some(Parts { quorum, volatile: |_| 0 }) }
+    ByProtocol { name, kind: Counter, help, value, others: Some(Others { quorum, volatile: |_| 0 }) }
 }
 
 const fn with_volatile(
@@ -52,8 +53,8 @@ const fn with_volatile(
     value: fn(&Totals) -> u64,
     quorum: fn(&Totals) -> u64,
 ) -> ByProtocol {
-    let parts = Parts { quorum, volatile: |totals| totals.delivered_replies };
-    ByProtocol { name, kind: Counter, help, value, parts: Some(parts) }
+    let others = Others { quorum, volatile: |totals| totals.delivered_replies };
+    ByProtocol { name, kind: Counter, help, value, others: Some(others) }
 }
 
 /// All of them.
@@ -103,7 +104,7 @@ pub(super) const FAMILIES: &[ByProtocol] = &[
     with_volatile(
         "global_messages_delivered_total",
         "Total number of messages delivered to consumers",
-        Totals::delivered,
+        Totals::classic_delivered,
         Totals::quorum_delivered,
     ),
     by_queue_type(
@@ -161,14 +162,14 @@ pub(super) fn write(node: &Node, text: &mut Text) {
         for ProtocolTotals { info, totals, .. } in &node.by_protocol {
             let value = (family.value)(totals);
             let label = ("protocol", info.label);
-            let Some(parts) = &family.parts else {
+            let Some(others) = &family.others else {
                 text.sample(name, &[label], value);
                 continue;
             };
-            let (quorum, volatile) = ((parts.quorum)(totals), (parts.volatile)(totals));
+            let (quorum, volatile) = ((others.quorum)(totals), (others.volatile)(totals));
             for queue_type in QueueType::ALL {
                 let value = match queue_type {
-                    QueueType::Classic => value.saturating_sub(quorum + volatile),
+                    QueueType::Classic => value,
                     QueueType::Quorum => quorum,
                     QueueType::Stream => 0,
                 };

@@ -101,7 +101,7 @@ impl LedgerQueue {
     /// consecutive numbers.
     pub(super) fn browse_loaded(
         &mut self,
-        id: ConsumerId,
+        (id, from): (ConsumerId, u64),
         runs: Vec<(u64, Arc<Batch>)>,
         now: Nanos,
         effects: &mut Effects,
@@ -109,7 +109,9 @@ impl LedgerQueue {
         let budget = self.contents.budget().clone();
         let Some(consumer) = self.consumers.find(id) else { return };
         let Some(browser) = &mut consumer.browser else { return };
-        let Some(from) = browser.reads.loaded(runs, &budget) else { return };
+        if !browser.reads.loaded(from, runs, &budget) {
+            return;
+        }
         let found = browser.reads.find(from).is_some();
         consumer.changed = now;
         self.consumers.refresh(id);

@@ -23,15 +23,25 @@ use crate::own_reads::OwnReads;
 /// A time of delivery that is always past: a message that was fetched isn't delayed after a restart.
 const LONG_PAST_MS: u64 = 1;
 
+/// Most messages that a consumer has claimed at a time: claiming them, and giving them back, is the work of one turn.
+const CLAIMS_MAX: usize = 2000;
+
 impl LedgerQueue {
     /// Claims the deferred messages with these tokens for a consumer. Unknown tokens, and those that another one has claimed, have
     /// no effect.
     pub fn claim(&mut self, id: ConsumerId, tokens: &[Box<str>], effects: &mut Effects) {
-        let takes = self.consumers.look(id).is_some_and(|consumer| consumer.options.mode == ConsumerMode::Move);
-        if self.deferred.is_empty() || !takes || self.state != QueueState::Running {
+        let Some(consumer) = self.consumers.look(id) else { return };
+        if self.deferred.is_empty() || consumer.options.mode != ConsumerMode::Move || self.state != QueueState::Running
+        {
             return;
         }
-        let found: BTreeSet<u64> = tokens.iter().flat_map(|token| self.deferred.claim(token, id)).collect();
+        let mut most = CLAIMS_MAX.saturating_sub(consumer.claims.as_ref().map_or(0, |claims| claims.len() as usize));
+        let mut found = BTreeSet::new();
+        for token in tokens {
+            let mut claimed = self.deferred.claim(token, id, most);
+            most -= claimed.len();
+            found.append(&mut claimed);
+        }
         if !found.is_empty() {
             self.consumers.claim(id, found);
             self.schedule(effects);
@@ -50,7 +60,7 @@ impl LedgerQueue {
         }
     }
 
-    /// A message isn't delayed any more, so that nobody can fetch it.
+    /// Removes a message that isn't delayed any more from the deferred ones, and from the claims of its consumer.
     pub(super) fn not_deferred(&mut self, number: u64) {
         if !self.deferred.is_empty()
             && let Some(token) = self.annotations.of(number).and_then(|added| added.deferral_token().ok()?)
@@ -60,7 +70,7 @@ impl LedgerQueue {
         }
     }
 
-    /// Messages aren't delayed any more.
+    /// The same for several messages.
     pub(super) fn none_deferred(&mut self, runs: &[Run]) {
         if !self.deferred.is_empty() {
             runs.iter().flat_map(|run| run.first..=run.last).for_each(|number| self.not_deferred(number));
@@ -179,7 +189,7 @@ impl LedgerQueue {
     /// A read requested by [`crate::RareEffects::own_reads`] for a consumer with claims has finished.
     pub(super) fn claimed_loaded(
         &mut self,
-        id: ConsumerId,
+        (id, from): (ConsumerId, u64),
         runs: Vec<(u64, Arc<Batch>)>,
         now: Nanos,
         effects: &mut Effects,
@@ -187,7 +197,9 @@ impl LedgerQueue {
         let budget = self.contents.budget().clone();
         let Some(consumer) = self.consumers.find(id) else { return };
         let Some(claims) = &mut consumer.claims else { return };
-        let Some(from) = claims.reads.loaded(runs, &budget) else { return };
+        if !claims.reads.loaded(from, runs, &budget) {
+            return;
+        }
         let is_missing = claims.first() == Some(from) && claims.reads.find(from).is_none();
         consumer.changed = now;
         self.consumers.refresh(id);

@@ -35,10 +35,10 @@ impl LedgerQueue {
     pub fn loaded(&mut self, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
         match read {
             StoredRead::Delivery => self.ready_loaded(runs, now, effects),
-            StoredRead::Own(id) if self.consumers.look(id).is_some_and(|consumer| consumer.browser.is_some()) => {
-                self.browse_loaded(id, runs, now, effects);
+            StoredRead::Own(id, from) if self.consumers.look(id).is_some_and(|consumer| consumer.browser.is_some()) => {
+                self.browse_loaded((id, from), runs, now, effects);
             }
-            StoredRead::Own(id) => self.claimed_loaded(id, runs, now, effects),
+            StoredRead::Own(id, from) => self.claimed_loaded((id, from), runs, now, effects),
             StoredRead::DeadLetters => self.dead_loaded(runs, effects),
         }
     }

@@ -216,12 +216,12 @@ impl Bench {
         let signals = std::mem::take(&mut *self.link.0.lock().unwrap());
         caused.extend(signals.into_iter().map(|signal| self.signal(signal)));
         let read = effects.read.map(|from| (StoredRead::Delivery, from));
-        let browse = rare.own_reads.iter().map(|(id, from)| (StoredRead::Own(*id), *from));
+        let browse = rare.own_reads.iter().map(|(id, from)| (StoredRead::Own(*id, *from), *from));
         let dead = rare.read_dead.map(|from| (StoredRead::DeadLetters, from));
         for wanted in read.into_iter().chain(browse).chain(dead) {
             let reader = match wanted.0 {
                 StoredRead::Delivery => "to deliver".to_owned(),
-                StoredRead::Own(id) => format!("to show {}", self.consumer_name(id)),
+                StoredRead::Own(id, _) => format!("to show {}", self.consumer_name(id)),
                 StoredRead::DeadLetters => "to move dead letters".to_owned(),
             };
             caused.push(format!("read from {} on, {reader}", self.name(wanted.1)));
