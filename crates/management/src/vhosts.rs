@@ -130,7 +130,7 @@ pub(crate) fn settings(
         "undefined" => {}
         kind => match QueueType::parse(kind) {
             // The present one may stay: declarations are refused.
-            Some(queue_type) if queue_type.name() == &*settings.default_queue_type => {}
+            Some(queue_type) if current.is_some_and(|current| *current.default_queue_type == *queue_type.name()) => {}
             Some(queue_type) if !defaults.queue_types.has(queue_type) => {
                 return Err(Error::BadRequest(format!("queue type {kind} is not enabled")));
             }

@@ -192,11 +192,11 @@ fn cases() -> Vec<(&'static str, Vec<u8>, Ended, &'static str, &'static str)> {
             "Unattached link handle: 9",
         ),
         (
-            "a flow with deferral tokens, which aren't built yet",
+            "a flow with a deferral token that is no array",
             of(0, &Flow { handle: Some(0), properties: Some(tokens.as_map()), ..Flow::default() }.into()),
             Ended::Session,
-            condition::NOT_IMPLEMENTED.as_str(),
-            "the property rabbitmq:deferral-tokens of a flow isn't built yet",
+            condition::INVALID_FIELD.as_str(),
+            "the property rabbitmq:deferral-tokens has to be an array of strings",
         ),
         (
             "a detach of an unknown handle",
