@@ -6,6 +6,7 @@ use crate::Nanos;
 use crate::browser::Browser;
 use crate::deferred::Claims;
 use crate::effects::Link;
+use crate::own_reads::OwnReads;
 use crate::planted::{Bug, is_planted};
 use crate::single_active::Activity;
 use crate::wait::{QueueWait, WaitReason};
@@ -225,6 +226,14 @@ impl Consumer {
     /// Whether it could take a ready message.
     pub(crate) fn is_eligible(&self) -> bool {
         self.claims.is_none() && self.is_able()
+    }
+
+    /// The messages that were read for it alone, if it browses or has claims.
+    pub(crate) fn own_reads(&mut self) -> Option<&mut OwnReads> {
+        match &mut self.browser {
+            Some(browser) => Some(&mut browser.reads),
+            None => self.claims.as_mut().map(|claims| &mut claims.reads),
+        }
     }
 
     /// Whether it could take a message that it claimed.

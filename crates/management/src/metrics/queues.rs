@@ -222,7 +222,7 @@ pub(super) const DELIVERY: Group<QueueRef> = Group {
             "queue_messages_delivered_total",
             Counter,
             "Total number of messages delivered from a queue to consumers in automatic acknowledgement mode",
-            |node| (node.totals.all_delivered_no_ack() - node.totals.delivered_replies).into(),
+            |node| (node.totals.delivered_no_ack + node.totals.quorum_delivered_no_ack).into(),
             |queue| counted(queue, QueueCount::DeliverNoAck),
         ),
         Of::both(

@@ -1,10 +1,6 @@
 //! Browsing consumers (AMQP 1.0, 3.5.3, distribution-mode copy): each is shown every message once, from the head on, if it is
 //! ready when the consumer reaches it. Browsing doesn't change the queue.
 
-use std::sync::Arc;
-
-use leveret_message::Batch;
-
 use crate::Nanos;
 use crate::answers::{QueueState, TurnEnd};
 use crate::browser::Browser;
@@ -95,30 +91,5 @@ impl LedgerQueue {
         let head = self.ready_numbers().head_at(number);
         let (count, redelivered, attempts) = self.ready.alike(head, room.min(most), &self.attempts);
         Some(Taken { batch: batch.clone(), index, count: count as u32, first: number, redelivered, attempts, durable })
-    }
-
-    /// A read requested by [`crate::RareEffects::own_reads`] has finished: stored messages in ascending order, each run with
-    /// consecutive numbers.
-    pub(super) fn browse_loaded(
-        &mut self,
-        (id, from): (ConsumerId, u64),
-        runs: Vec<(u64, Arc<Batch>)>,
-        now: Nanos,
-        effects: &mut Effects,
-    ) {
-        let budget = self.contents.budget().clone();
-        let Some(consumer) = self.consumers.find(id) else { return };
-        let Some(browser) = &mut consumer.browser else { return };
-        if !browser.reads.loaded(from, runs, &budget) {
-            return;
-        }
-        let found = browser.reads.find(from).is_some();
-        consumer.changed = now;
-        self.consumers.refresh(id);
-        if !found && self.ready_numbers().next(from) == Some(from) && self.contents.find(from).is_none() {
-            self.fail(format!("message {from} is not in its message store"), effects);
-            return;
-        }
-        self.schedule(effects);
     }
 }

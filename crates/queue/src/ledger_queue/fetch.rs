@@ -185,28 +185,4 @@ impl LedgerQueue {
         }
         self.release(run.first, run.last);
     }
-
-    /// A read requested by [`crate::RareEffects::own_reads`] for a consumer with claims has finished.
-    pub(super) fn claimed_loaded(
-        &mut self,
-        (id, from): (ConsumerId, u64),
-        runs: Vec<(u64, Arc<Batch>)>,
-        now: Nanos,
-        effects: &mut Effects,
-    ) {
-        let budget = self.contents.budget().clone();
-        let Some(consumer) = self.consumers.find(id) else { return };
-        let Some(claims) = &mut consumer.claims else { return };
-        if !claims.reads.loaded(from, runs, &budget) {
-            return;
-        }
-        let is_missing = claims.first() == Some(from) && claims.reads.find(from).is_none();
-        consumer.changed = now;
-        self.consumers.refresh(id);
-        if is_missing && self.contents.find(from).is_none() {
-            self.fail(format!("message {from} is not in its message store"), effects);
-            return;
-        }
-        self.schedule(effects);
-    }
 }

@@ -6,6 +6,7 @@ use leveret_message::Batch;
 
 use crate::Nanos;
 use crate::answers::QueueState;
+use crate::consumer_id::ConsumerId;
 use crate::contents::{HeldBatch, READ_AHEAD_BYTES};
 use crate::effects::Effects;
 use crate::ledger_queue::LedgerQueue;
@@ -35,12 +36,37 @@ impl LedgerQueue {
     pub fn loaded(&mut self, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
         match read {
             StoredRead::Delivery => self.ready_loaded(runs, now, effects),
-            StoredRead::Own(id, from) if self.consumers.look(id).is_some_and(|consumer| consumer.browser.is_some()) => {
-                self.browse_loaded((id, from), runs, now, effects);
-            }
-            StoredRead::Own(id, from) => self.claimed_loaded((id, from), runs, now, effects),
+            StoredRead::Own(id, from) => self.own_loaded((id, from), runs, now, effects),
             StoredRead::DeadLetters => self.dead_loaded(runs, effects),
         }
+    }
+
+    /// A read requested by [`crate::RareEffects::own_reads`] has finished: stored messages in ascending order, each run with
+    /// consecutive numbers.
+    fn own_loaded(
+        &mut self,
+        (id, from): (ConsumerId, u64),
+        runs: Vec<(u64, Arc<Batch>)>,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        let budget = self.contents.budget().clone();
+        let Some(consumer) = self.consumers.find(id) else { return };
+        let browses = consumer.browser.is_some();
+        let is_claimed = consumer.claims.as_ref().is_some_and(|claims| claims.first() == Some(from));
+        let Some(reads) = consumer.own_reads() else { return };
+        if !reads.loaded(from, runs, &budget) {
+            return;
+        }
+        let is_found = reads.find(from).is_some();
+        consumer.changed = now;
+        self.consumers.refresh(id);
+        let is_there = is_claimed || browses && self.ready_numbers().next(from) == Some(from);
+        if is_there && !is_found && self.contents.find(from).is_none() {
+            self.fail(format!("message {from} is not in its message store"), effects);
+            return;
+        }
+        self.schedule(effects);
     }
 
     /// Takes over messages that were read, and drops messages that have left the queue meanwhile.
