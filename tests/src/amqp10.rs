@@ -11,7 +11,8 @@ use std::time::Instant;
 use leveret_amqp10::message::{BodyRef, Header, Sections, write_data};
 use leveret_amqp10::performative::Attach;
 use leveret_amqp10::transaction::Coordinator;
-use leveret_amqp10::{OwnedValue, Performative, Role, Serial, Source, TargetArchetype};
+use leveret_amqp10::value::EncodedMap;
+use leveret_amqp10::{OwnedValue, Performative, Role, SenderSettleMode, Serial, Source, Target, TargetArchetype};
 use leveret_strict_client::Violation;
 use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, PeerError, Send, SessionOptions, State};
 
@@ -434,6 +435,23 @@ fn seen(client: &Client, event: Event) -> Seen {
         _ => (&[][..], &[][..]),
     };
     Seen { bytes: bytes.to_vec(), tag: tag.to_vec(), event }
+}
+
+/// A link of a pair with the management node, whose properties are `paired` = true: requests on handle 0, responses on handle 1.
+pub fn management_link(role: Role, properties: &EncodedMap) -> Attach<'_> {
+    let node = Some("/management");
+    let (source, target) = if role == Role::Sender { (Some("me"), node) } else { (node, Some("me")) };
+    Attach {
+        name: "pair",
+        handle: u32::from(role == Role::Receiver),
+        role,
+        snd_settle_mode: SenderSettleMode::Settled,
+        source: Some(Source { address: source, ..Source::default() }),
+        target: Some(TargetArchetype::Target(Target { address: target, ..Target::default() })),
+        initial_delivery_count: (role == Role::Sender).then_some(0),
+        properties: Some(properties.as_map()),
+        ..Attach::default()
+    }
 }
 
 /// The attach of a link to the coordinator of transactions (4.3).

@@ -1,11 +1,10 @@
 //! Types of queues that are switched off: `queue_types.*.enabled`.
 
 use leveret_amqp10::message::{BodyRef, MessageId, Properties, write_value_raw};
-use leveret_amqp10::performative::Attach;
 use leveret_amqp10::value::{EncodedMap, OwnedMap};
-use leveret_amqp10::{OwnedValue, Role, SenderSettleMode, Source, Target, TargetArchetype};
+use leveret_amqp10::{OwnedValue, Role};
 use leveret_strict_client::amqp10::Send;
-use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen};
+use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen, management_link};
 use leveret_tests::broker::is_given;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::{Wire, Writer, method, method_frame};
@@ -40,20 +39,7 @@ fn declare(node: &Node, queue: &str, exclusive: bool) -> Result<(), (u16, String
 fn management(client: &mut Amqp10) {
     let properties = EncodedMap::new().with("paired", true);
     for role in [Role::Sender, Role::Receiver] {
-        let node = Some("/management");
-        let (source, target) = if role == Role::Sender { (Some("me"), node) } else { (node, Some("me")) };
-        let attach = Attach {
-            name: "pair",
-            handle: u32::from(role == Role::Receiver),
-            role,
-            snd_settle_mode: SenderSettleMode::Settled,
-            source: Some(Source { address: source, ..Source::default() }),
-            target: Some(TargetArchetype::Target(Target { address: target, ..Target::default() })),
-            initial_delivery_count: (role == Role::Sender).then_some(0),
-            properties: Some(properties.as_map()),
-            ..Attach::default()
-        };
-        client.attach(CHANNEL, &attach);
+        client.attach(CHANNEL, &management_link(role, &properties));
     }
     client.grant(1, 10);
 }

@@ -1,9 +1,10 @@
 //! The management node: invalid requests, and responses that are never received.
 
 use leveret_amqp10::message::{MessageId, Properties, write_value_raw};
-use leveret_amqp10::performative::{Attach, Flow};
+use leveret_amqp10::performative::Flow;
 use leveret_amqp10::value::EncodedMap;
-use leveret_amqp10::{Performative, Role, SenderSettleMode, Source, Target, TargetArchetype, condition};
+use leveret_amqp10::{Performative, Role, condition};
+use leveret_tests::amqp10::management_link;
 use leveret_tests::node::Options;
 
 use super::bytes::{absurd_values, compound, map_of, string};
@@ -15,20 +16,7 @@ fn pair(address: std::net::SocketAddr, incoming_window: u32) -> Peer {
     let mut peer = Peer::open_with(address, 131_072, incoming_window);
     let properties = EncodedMap::new().with("paired", true);
     for role in [Role::Sender, Role::Receiver] {
-        let node = Some("/management");
-        let (source, target) = if role == Role::Sender { (Some("me"), node) } else { (node, Some("me")) };
-        let attach = Attach {
-            name: "pair",
-            handle: u32::from(role == Role::Receiver),
-            role,
-            snd_settle_mode: SenderSettleMode::Settled,
-            source: Some(Source { address: source, ..Source::default() }),
-            target: Some(TargetArchetype::Target(Target { address: target, ..Target::default() })),
-            initial_delivery_count: (role == Role::Sender).then_some(0),
-            properties: Some(properties.as_map()),
-            ..Attach::default()
-        };
-        peer.send(&of(0, &attach.into()));
+        peer.send(&of(0, &management_link(role, &properties).into()));
         peer.expect("attach", |performative| matches!(performative, Performative::Attach(_)));
     }
     peer.send(&of(0, &Flow { incoming_window, ..grant(1, u32::MAX) }.into()));
