@@ -1,5 +1,6 @@
 //! Messages (3.2): sections are located without being copied.
 
+mod before_bare;
 mod body;
 mod header;
 mod lookup;
@@ -10,6 +11,7 @@ mod sections;
 mod start;
 mod write;
 
+pub use before_bare::BeforeBare;
 pub use body::{BodyRef, DataIter, DataSections, RawValue, SequenceIter, SequenceSections};
 pub use header::{DEFAULT_PRIORITY, Header};
 pub use lookup::FieldLookup;
