@@ -14,13 +14,15 @@ use crate::envelope::Envelope;
 use crate::overlay::{added_entry, entries_without_added, entries_without_failures};
 use crate::stored::{
     StoredError, StoredMessage, delivery_ms, encode_head, encode_head_with, failures, has_delivery_time, has_failures,
-    lengths, priority, receive_at, times,
+    lengths, priority, receive_at, set_body_length, times,
 };
 
 /// Bodies below this many bytes are copied into the batch.
 pub const INLINE_BELOW: usize = 4096;
 /// Size above which a builder asks to be finished, in bytes, so that little is copied while one lock is held.
 pub const BATCH_BYTES_MAX: usize = 64 * 1024;
+/// Most bytes that are reserved for messages before they are read: large bodies need none.
+const RESERVED_BYTES_MAX: usize = 4 * BATCH_BYTES_MAX;
 /// Memory of a body in a file: its handle and the checksums of its pieces.
 const FILE_MEMORY: usize = 1024;
 
@@ -65,6 +67,10 @@ pub struct Batch {
     any_delivery_time: bool,
     /// Whether the delivery of some message failed in a quorum queue in which it died.
     any_failures: bool,
+    /// Length of the chunk that these messages are, 0 if they aren't one.
+    chunk_bytes: u32,
+    /// The Bloom filter of that chunk, empty without one.
+    chunk_bloom: Box<[u8]>,
 }
 
 /// One message of a batch.
@@ -216,6 +222,16 @@ impl Batch {
         !self.large.is_empty()
     }
 
+    /// Length in bytes of the [chunk](crate::chunk) that holds exactly these messages; 0 if none does.
+    pub fn chunk_bytes(&self) -> u32 {
+        self.chunk_bytes
+    }
+
+    /// The [Bloom filter](crate::chunk::bloom) of that chunk; empty if it has none.
+    pub fn chunk_bloom(&self) -> &[u8] {
+        &self.chunk_bloom
+    }
+
     /// Length of the body of the message at `index`, in bytes.
     pub fn body_length(&self, index: usize) -> u32 {
         self.entries[index].body_length
@@ -341,6 +357,51 @@ impl BatchBuilder {
             Some(large) => self.beside(offset, large),
             None => self.inline(offset, dead.body),
         }
+    }
+
+    /// Adds a message whose head is that of the last one added, apart from the length of the body, which begins anew with
+    /// `body`. `shared` is only called for a large body.
+    ///
+    /// # Panics
+    /// If no message was added before.
+    #[inline]
+    pub(crate) fn push_alike(&mut self, body: &[u8], shared: impl FnOnce() -> Bytes) {
+        let Batch { bytes, entries, large, .. } = &mut self.batch;
+        let last = entries[entries.len() - 1];
+        let (from, head_length, offset) = (last.offset as usize, last.head_length as usize, bytes.len());
+        let is_inline = body.len() < INLINE_BELOW;
+        bytes.reserve(head_length + INLINE_BELOW.min(body.len()));
+        bytes.extend_from_within(from..from + head_length);
+        let body_length = set_body_length(&mut bytes[offset..], body.len());
+        if is_inline {
+            bytes.extend_from_slice(body);
+        } else {
+            large.push((entries.len() as u32, Large::Memory(shared())));
+        }
+        entries.push(Entry {
+            offset: u32::try_from(offset).expect("batch over 4 GiB"),
+            length: (bytes.len() - offset) as u32,
+            head_length: last.head_length,
+            body_length,
+        });
+        self.batch.body_bytes += u64::from(body_length);
+    }
+
+    /// Reserves memory for as many messages in all with a head like the first one's. They have `bytes` bytes in another
+    /// form, in which each has `other_head` bytes besides its body.
+    pub(crate) fn reserve_alike(&mut self, other_head: usize, messages: usize, bytes: usize) {
+        let Some(first) = self.batch.entries.first() else { return };
+        // Another form that is compressed tells nothing of their number.
+        let messages = messages.min(bytes / other_head.max(1) + 1);
+        let bodies = bytes.saturating_sub(messages * other_head);
+        let bytes = bodies + messages * first.head_length as usize;
+        self.batch.bytes.reserve(bytes.min(RESERVED_BYTES_MAX));
+        self.batch.entries.reserve(messages);
+    }
+
+    /// As [`finish`](Self::finish), for the messages of one chunk of `chunk_bytes` bytes with this Bloom filter.
+    pub(crate) fn finish_chunk(&mut self, chunk_bytes: u32, bloom: &[u8]) -> Batch {
+        Batch { chunk_bytes, chunk_bloom: bloom.into(), ..self.finish() }
     }
 
     fn inline(&mut self, offset: usize, body: &[u8]) {

@@ -4,7 +4,8 @@
 //! byte form that memory, write-ahead log and segments share. [`batch`] is the unit in which messages are passed from
 //! a session through queues to other sessions. [`deaths`] is dead-lettering. [`incoming`] checks published messages,
 //! [`headers`] gives routing access to their headers, and [`lookup`] gives filters access to single fields. [`deliver`]
-//! writes messages for receivers: verbatim in their publisher's protocol, in others through the common [`hub`] form.
+//! writes messages for receivers: verbatim in their publisher's protocol, in others through the common [`hub`] form. [`chunk`] is
+//! the form in which a stream stores runs of messages.
 //!
 //! This crate must not know queues, the log, sessions or any clock.
 #![forbid(unsafe_code)]
@@ -12,6 +13,7 @@
 mod added;
 pub mod annotations;
 pub mod batch;
+pub mod chunk;
 pub mod deaths;
 pub mod deliver;
 mod delivery_time;

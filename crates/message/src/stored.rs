@@ -267,6 +267,14 @@ pub(crate) fn receive_at(bytes: &mut [u8], now_ms: u64) {
     bytes[12..18].copy_from_slice(&expiry_ms.to_le_bytes()[..6]);
 }
 
+/// Sets the length of the body in the head of a stored message, and returns it.
+#[inline]
+pub(crate) fn set_body_length(head: &mut [u8], length: usize) -> u32 {
+    let length = u32::try_from(length).expect("body over 4 GiB");
+    head[22..26].copy_from_slice(&length.to_le_bytes());
+    length
+}
+
 /// Whether two messages look the same to a receiver at the same moment, apart from their bodies: their heads, which
 /// were checked, differ in nothing but the time of receipt and the length of the body.
 #[inline]

@@ -21,6 +21,7 @@ use crate::envelope::Encoding;
 use crate::stored::StoredMessage;
 
 pub use amqp10::{Amqp10Run, to_amqp10};
+pub(crate) use amqp10::{MapWriter, write_body, write_start};
 pub use amqp091::{to_amqp091, within};
 pub(crate) use deaths::{header as death_header, is_death_annotation};
 pub use file::{file_to_amqp10, file_to_amqp091};

@@ -80,13 +80,13 @@ impl Compound {
 
 /// A map being written.
 #[derive(Debug)]
-pub(super) struct MapWriter {
+pub(crate) struct MapWriter {
     compound: Compound,
 }
 
 impl MapWriter {
     /// Begins a section (3.2) with this descriptor.
-    pub(super) fn section(out: &mut Vec<u8>, descriptor: u64) -> Self {
+    pub(crate) fn section(out: &mut Vec<u8>, descriptor: u64) -> Self {
         out.extend_from_slice(&[0x00, 0x53, descriptor as u8]);
         Self { compound: Compound::map(out) }
     }
@@ -123,16 +123,16 @@ impl MapWriter {
     }
 
     /// Appends encoded pairs; `count` counts keys and values.
-    pub(super) fn raw(&mut self, out: &mut Vec<u8>, count: u32, items: &[u8]) {
+    pub(crate) fn raw(&mut self, out: &mut Vec<u8>, count: u32, items: &[u8]) {
         out.extend_from_slice(items);
         self.compound.items(count);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.compound.count == 0
     }
 
-    pub(super) fn finish(self, out: &mut Vec<u8>) {
+    pub(crate) fn finish(self, out: &mut Vec<u8>) {
         self.compound.finish(out);
     }
 }

@@ -16,6 +16,7 @@ use crate::envelope::Encoding;
 use crate::hub::{Body, BodyForm, Message};
 use crate::stored::StoredMessage;
 
+pub(crate) use map_writer::MapWriter;
 pub use run::Amqp10Run;
 
 /// Bytes of a header and of the annotations for exchange and routing key, without the values of these.
@@ -39,7 +40,7 @@ pub fn to_amqp10(message: &StoredMessage<'_>, delivery: &Delivery, out: &mut Vec
 
 /// Appends the sections that precede [`StoredMessage::body`], and returns how the body is to be read.
 #[inline]
-pub(super) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out: &mut Vec<u8>) -> BodyForm {
+pub(crate) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out: &mut Vec<u8>) -> BodyForm {
     let envelope = &message.envelope;
     let header = Header {
         durable: Some(envelope.durable),
@@ -70,7 +71,7 @@ fn remaining(expiry_ms: u64, now_ms: u64) -> u32 {
 
 /// Appends the sections in [`StoredMessage::body`].
 #[inline]
-pub(super) fn write_body(form: BodyForm, bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn write_body(form: BodyForm, bytes: &[u8], out: &mut Vec<u8>) {
     match form {
         // It is the bare message, including its other sections.
         BodyForm::Sections => out.extend_from_slice(bytes),

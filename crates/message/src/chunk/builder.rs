@@ -1,0 +1,326 @@
+//! Writes chunks.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use leveret_amqp10 as amqp10;
+use leveret_amqp10::message::Sections;
+use leveret_amqp091 as amqp091;
+use thiserror::Error;
+
+use super::bloom::Bloom;
+use super::entries::{SUB_BATCH, SubBatch};
+use super::{CHUNK_BYTES_MAX, ChunkError, ChunkHeader, HEADER_BYTES, MESSAGES_MAX, X_STREAM_FILTER_VALUE, messages};
+use crate::batch::{Batch, MessageRef};
+use crate::deliver::{Delivery, write_body, write_start};
+use crate::envelope::Encoding;
+use crate::hub::BodyForm;
+use crate::stored::{StoredMessage, tell_the_same, times};
+
+/// The term of the writer: a stream has one writer as long as it is on one node.
+const EPOCH: u64 = 1;
+/// Longest chunk without its header and its Bloom filter, in bytes.
+const DATA_BYTES_MAX: usize = CHUNK_BYTES_MAX - HEADER_BYTES - u8::MAX as usize;
+/// Bytes of an entry, without message, that are reserved with it: its length, and the beginning of a data section.
+const ENTRY_BYTES: usize = 16;
+
+/// Collects messages for a [`Chunk`].
+#[derive(Debug)]
+pub struct ChunkBuilder {
+    data: Vec<u8>,
+    entries: u32,
+    messages: u32,
+    timestamp_ms: u64,
+    filter: Bloom,
+    last: Last,
+    /// Bytes of the last chunk: the next one is probably no longer.
+    last_bytes: usize,
+}
+
+/// The last message that was converted. The sections before the body of the next one mostly are the same, and are
+/// copied from there.
+#[derive(Debug, Default)]
+struct Last {
+    head: Vec<u8>,
+    /// Range in the data of its sections before the body.
+    start: Range<usize>,
+    /// How its body was read; `None` before the first message.
+    form: Option<BodyForm>,
+}
+
+/// A message can't be a part of the chunk, which is unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum NotAdded {
+    /// The chunk has too many messages or bytes. An empty one would take the message.
+    #[error("a chunk has at most {MESSAGES_MAX} messages and {CHUNK_BYTES_MAX} bytes")]
+    Full,
+    /// It is longer than any chunk.
+    #[error("a message of {0} bytes can't be stored in a chunk, which has at most {CHUNK_BYTES_MAX}")]
+    TooLong(usize),
+    /// Its body is in a file of its own.
+    #[error("a message whose body is in a file can't be a part of a chunk")]
+    BodyInFile,
+}
+
+impl ChunkBuilder {
+    /// An empty builder of chunks whose Bloom filter has `filter_bytes` bytes: 16 to 255, less counts as 16.
+    pub fn new(filter_bytes: u8) -> Self {
+        Self {
+            data: Vec::new(),
+            entries: 0,
+            messages: 0,
+            timestamp_ms: 0,
+            filter: Bloom::new(filter_bytes),
+            last: Last::default(),
+            last_bytes: 0,
+        }
+    }
+
+    /// Adds a message, converted to AMQP 1.0. The chunk's timestamp is when the latest of its messages was received.
+    ///
+    /// # Errors
+    /// [`NotAdded`]; the chunk is unchanged then.
+    #[inline]
+    pub fn push(&mut self, message: &MessageRef<'_>) -> Result<(), NotAdded> {
+        if message.file.is_some() {
+            return Err(NotAdded::BodyInFile);
+        }
+        let (head, body) = message.parts();
+        let at = self.begin(1)?;
+        match self.last.form {
+            Some(form) if self.last.is_like(head) => {
+                self.data.reserve(self.last.start.len() + body.len() + ENTRY_BYTES);
+                self.data.extend_from_slice(&[0; 4]);
+                self.data.extend_from_within(self.last.start.clone());
+                write_body(form, body, &mut self.data);
+                self.end(at)?;
+                // Its filter value is the last one's.
+                self.timestamp_ms = self.timestamp_ms.max(times(head).0);
+                Ok(())
+            }
+            _ => self.push_another(at, head, body),
+        }
+    }
+
+    #[inline(never)]
+    fn push_another(&mut self, at: usize, head: &[u8], body: &[u8]) -> Result<(), NotAdded> {
+        let message = StoredMessage::from_parts(head, body);
+        let received_ms = message.envelope.received_ms;
+        if self.data.is_empty() {
+            self.data.reserve(self.last_bytes);
+        }
+        self.data.extend_from_slice(&[0; 4]);
+        let start = self.data.len();
+        let delivery = Delivery { now_ms: received_ms, ..Delivery::default() };
+        let form = write_start(&message, &delivery, &mut self.data);
+        let start = start..self.data.len();
+        write_body(form, body, &mut self.data);
+        self.end(at)?;
+        self.timestamp_ms = self.timestamp_ms.max(received_ms);
+        self.filter.insert(filter_value(&message));
+        self.last.head.clear();
+        self.last.head.extend_from_slice(head);
+        self.last.start = start;
+        self.last.form = Some(form);
+        Ok(())
+    }
+
+    /// Adds a message that is encoded as sections of AMQP 1.0, unchanged. Chunks whose messages aren't can't be
+    /// [decoded](super::decode).
+    ///
+    /// # Errors
+    /// [`NotAdded`]; the chunk is unchanged then.
+    pub fn push_sections(&mut self, sections: &[u8], filter: Option<&[u8]>, received_ms: u64) -> Result<(), NotAdded> {
+        let at = self.begin(1)?;
+        self.data.extend_from_slice(&[0; 4]);
+        self.data.extend_from_slice(sections);
+        self.end(at)?;
+        self.timestamp_ms = self.timestamp_ms.max(received_ms);
+        self.filter.insert(filter);
+        Ok(())
+    }
+
+    /// Adds a sub-batch unchanged, whose messages all have this filter value.
+    ///
+    /// # Errors
+    /// [`NotAdded`]; the chunk is unchanged then.
+    pub fn push_sub_batch(
+        &mut self,
+        sub_batch: &SubBatch<'_>,
+        filter: Option<&[u8]>,
+        received_ms: u64,
+    ) -> Result<(), NotAdded> {
+        let at = self.begin(sub_batch.messages.into())?;
+        let length = sub_batch.bytes.len();
+        if at + length > DATA_BYTES_MAX {
+            return Err(self.too_long(at, length));
+        }
+        self.data.push(SUB_BATCH | (sub_batch.compression & 7) << 4);
+        self.data.extend_from_slice(&sub_batch.messages.to_be_bytes());
+        self.data.extend_from_slice(&sub_batch.uncompressed_length.to_be_bytes());
+        self.data.extend_from_slice(&(length as u32).to_be_bytes());
+        self.data.extend_from_slice(sub_batch.bytes);
+        self.entries += 1;
+        self.messages += u32::from(sub_batch.messages);
+        self.timestamp_ms = self.timestamp_ms.max(received_ms);
+        self.filter.insert(filter);
+        Ok(())
+    }
+
+    /// Where the next entry begins, if there is room for its messages.
+    #[inline]
+    fn begin(&self, messages: u32) -> Result<usize, NotAdded> {
+        // There are no more entries than messages, but for empty sub-batches.
+        if self.messages + messages > MESSAGES_MAX || self.entries >= MESSAGES_MAX {
+            return Err(NotAdded::Full);
+        }
+        Ok(self.data.len())
+    }
+
+    /// Ends the message that begins at byte `at` of the data with four bytes for its length.
+    #[inline]
+    fn end(&mut self, at: usize) -> Result<(), NotAdded> {
+        let length = self.data.len() - at - 4;
+        if self.data.len() > DATA_BYTES_MAX {
+            self.data.truncate(at);
+            return Err(self.too_long(at, length));
+        }
+        self.data[at..at + 4].copy_from_slice(&(length as u32).to_be_bytes());
+        self.entries += 1;
+        self.messages += 1;
+        Ok(())
+    }
+
+    #[cold]
+    fn too_long(&self, at: usize, length: usize) -> NotAdded {
+        if at == 0 { NotAdded::TooLong(length) } else { NotAdded::Full }
+    }
+
+    /// Number of messages so far.
+    pub fn len(&self) -> usize {
+        self.messages as usize
+    }
+
+    /// Whether nothing was added yet.
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// Bytes of the entries so far.
+    pub fn data_bytes(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Returns the chunk, whose first offset is 0 as yet, and begins an empty one.
+    pub fn finish(&mut self) -> Chunk {
+        let mut rest = std::mem::take(&mut self.data);
+        self.last_bytes = rest.len();
+        let filter = self.filter.as_bytes();
+        let header = ChunkHeader {
+            entries: self.entries as u16,
+            messages: self.messages,
+            timestamp_ms: self.timestamp_ms.cast_signed(),
+            epoch: EPOCH,
+            first: 0,
+            crc: crc32fast::hash(&rest),
+            data_length: rest.len() as u32,
+            trailer_length: 0,
+            filter_length: filter.len() as u8,
+        };
+        if !filter.is_empty() {
+            rest.splice(0..0, filter.iter().copied());
+        }
+        // Large bodies refer to it, and may wait in memory for long: unused memory is returned.
+        if rest.capacity() > rest.len() + rest.len() / 8 + 64 {
+            rest.shrink_to_fit();
+        }
+        self.filter.clear();
+        (self.entries, self.messages, self.timestamp_ms) = (0, 0, 0);
+        self.last.form = None;
+        Chunk { head: header.encode(), header, rest: Bytes::from(rest) }
+    }
+}
+
+impl Last {
+    /// Whether a message with this head has the same sections before its body.
+    #[inline]
+    fn is_like(&self, head: &[u8]) -> bool {
+        tell_the_same(&self.head, head) && {
+            let ((received_ms, expiry_ms), (last_ms, _)) = (times(head), times(&self.head));
+            // The sections have the time to live, and heads its end.
+            expiry_ms == 0 || received_ms == last_ms
+        }
+    }
+}
+
+/// The text by which a message can be filtered.
+fn filter_value<'a>(message: &StoredMessage<'a>) -> Option<&'a [u8]> {
+    match message.encoding {
+        Encoding::Amqp091 => match amqp091::headers(message.properties)?.lookup(X_STREAM_FILTER_VALUE)? {
+            amqp091::Value::LongString(text) if std::str::from_utf8(text).is_ok() => Some(text),
+            _ => None,
+        },
+        Encoding::Amqp10 if message.properties.is_empty() => None,
+        Encoding::Amqp10 => {
+            match Sections::message_annotations_of(message.properties)?.lookup(X_STREAM_FILTER_VALUE)? {
+                amqp10::Value::String(text) => Some(text.as_bytes()),
+                _ => None,
+            }
+        }
+    }
+}
+
+/// A complete chunk: [head](Self::head), then [rest](Self::rest).
+#[derive(Debug, Clone)]
+pub struct Chunk {
+    header: ChunkHeader,
+    head: [u8; HEADER_BYTES],
+    rest: Bytes,
+}
+
+impl Chunk {
+    /// Sets the offset of the first message: its place in the stream is known only under the queue's lock.
+    pub fn set_first(&mut self, first: u64) {
+        self.header.first = first;
+        self.head = self.header.encode();
+    }
+
+    /// The header.
+    pub fn header(&self) -> &ChunkHeader {
+        &self.header
+    }
+
+    /// The header as encoded.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Everything behind the header.
+    pub fn rest(&self) -> &Bytes {
+        &self.rest
+    }
+
+    /// Number of messages.
+    pub fn messages(&self) -> u16 {
+        // The builder takes no more.
+        self.header.messages as u16
+    }
+
+    /// Length of the chunk in bytes.
+    pub fn chunk_bytes(&self) -> u32 {
+        self.header.chunk_bytes() as u32
+    }
+
+    /// The messages, as [`decode`](super::decode) reads them.
+    ///
+    /// # Errors
+    /// [`ChunkError`] if an entry that was added as it is has no sections of AMQP 1.0.
+    pub fn batch(&self) -> Result<Batch, ChunkError> {
+        messages::decode(&self.header, &self.rest)
+    }
+
+    /// The whole chunk in one piece, copied.
+    pub fn to_bytes(&self) -> Bytes {
+        [self.head(), &self.rest].concat().into()
+    }
+}
