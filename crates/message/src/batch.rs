@@ -359,16 +359,16 @@ impl BatchBuilder {
         }
     }
 
-    /// Adds a message whose head is that of the last one added, apart from the length of the body, which begins anew with
-    /// `body`. `shared` is only called for a large body.
+    /// Adds a message whose head is that of the message at `index`, apart from the length of its `body`. `shared` is only
+    /// called for a large body.
     ///
     /// # Panics
-    /// If no message was added before.
+    /// If `index` is out of range.
     #[inline]
-    pub(crate) fn push_alike(&mut self, body: &[u8], shared: impl FnOnce() -> Bytes) {
+    pub(crate) fn push_alike(&mut self, index: usize, body: &[u8], shared: impl FnOnce() -> Bytes) {
         let Batch { bytes, entries, large, .. } = &mut self.batch;
-        let last = entries[entries.len() - 1];
-        let (from, head_length, offset) = (last.offset as usize, last.head_length as usize, bytes.len());
+        let like = entries[index];
+        let (from, head_length, offset) = (like.offset as usize, like.head_length as usize, bytes.len());
         let is_inline = body.len() < INLINE_BELOW;
         bytes.reserve(head_length + INLINE_BELOW.min(body.len()));
         bytes.extend_from_within(from..from + head_length);
@@ -381,7 +381,7 @@ impl BatchBuilder {
         entries.push(Entry {
             offset: u32::try_from(offset).expect("batch over 4 GiB"),
             length: (bytes.len() - offset) as u32,
-            head_length: last.head_length,
+            head_length: like.head_length,
             body_length,
         });
         self.batch.body_bytes += u64::from(body_length);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use leveret_amqp10 as amqp10;
-use leveret_amqp10::message::Sections;
+use leveret_amqp10::message::{BeforeBare, Sections};
 use leveret_amqp091 as amqp091;
 use thiserror::Error;
 
@@ -15,6 +15,7 @@ use crate::batch::{Batch, MessageRef};
 use crate::deliver::{Delivery, write_body, write_start};
 use crate::envelope::Encoding;
 use crate::hub::BodyForm;
+use crate::overlay::Overlay;
 use crate::stored::{StoredMessage, tell_the_same, times};
 
 /// The term of the writer: a stream has one writer as long as it is on one node.
@@ -23,6 +24,8 @@ const EPOCH: u64 = 1;
 const DATA_BYTES_MAX: usize = CHUNK_BYTES_MAX - HEADER_BYTES - u8::MAX as usize;
 /// Bytes of an entry, without message, that are reserved with it: its length, and the beginning of a data section.
 const ENTRY_BYTES: usize = 16;
+/// Most messages with different sections before their bodies that are remembered.
+const CONVERTED_MAX: usize = 8;
 
 /// Collects messages for a [`Chunk`].
 #[derive(Debug)]
@@ -32,20 +35,27 @@ pub struct ChunkBuilder {
     messages: u32,
     timestamp_ms: u64,
     filter: Bloom,
-    last: Last,
+    /// The messages that were converted last. The sections before the body of the next one mostly are the same as those of
+    /// one of them, and are copied from there.
+    converted: Vec<Converted>,
+    /// How many of them are in this chunk; the others are only kept for their memory.
+    known: usize,
+    /// Index of the one that the last message was like.
+    last: usize,
+    /// Index of the one that is replaced next.
+    oldest: usize,
     /// Bytes of the last chunk: the next one is probably no longer.
     last_bytes: usize,
 }
 
-/// The last message that was converted. The sections before the body of the next one mostly are the same, and are
-/// copied from there.
-#[derive(Debug, Default)]
-struct Last {
+/// A message that was converted.
+#[derive(Debug)]
+struct Converted {
     head: Vec<u8>,
     /// Range in the data of its sections before the body.
     start: Range<usize>,
-    /// How its body was read; `None` before the first message.
-    form: Option<BodyForm>,
+    /// How its body was read.
+    form: BodyForm,
 }
 
 /// A message can't be a part of the chunk, which is unchanged.
@@ -71,7 +81,10 @@ impl ChunkBuilder {
             messages: 0,
             timestamp_ms: 0,
             filter: Bloom::new(filter_bytes),
-            last: Last::default(),
+            converted: Vec::new(),
+            known: 0,
+            last: 0,
+            oldest: 0,
             last_bytes: 0,
         }
     }
@@ -87,23 +100,55 @@ impl ChunkBuilder {
         }
         let (head, body) = message.parts();
         let at = self.begin(1)?;
-        match self.last.form {
-            Some(form) if self.last.is_like(head) => {
-                self.data.reserve(self.last.start.len() + body.len() + ENTRY_BYTES);
-                self.data.extend_from_slice(&[0; 4]);
-                self.data.extend_from_within(self.last.start.clone());
-                write_body(form, body, &mut self.data);
-                self.end(at)?;
-                // Its filter value is the last one's.
-                self.timestamp_ms = self.timestamp_ms.max(times(head).0);
-                Ok(())
-            }
+        match self.converted[..self.known].get(self.last) {
+            Some(converted) if converted.is_like(head) => self.push_alike(at, self.last, head, body),
             _ => self.push_another(at, head, body),
         }
     }
 
+    /// Adds messages of a batch, as [`push`](Self::push) does, and reserves memory for all of them at once.
+    ///
+    /// # Errors
+    /// [`NotAdded`]; the messages before the one that can't be added are a part of the chunk then.
+    ///
+    /// # Panics
+    /// If the range isn't one of the batch.
+    pub fn push_all(&mut self, batch: &Batch, messages: Range<usize>) -> Result<(), NotAdded> {
+        let Some(first) = messages.clone().next() else { return Ok(()) };
+        let before = self.data.len();
+        self.push(&batch.message(first))?;
+        let besides_body = (self.data.len() - before).saturating_sub(batch.body_length(first) as usize);
+        let others = messages.len() - 1;
+        let bodies = batch.body_bytes(first + 1, others) as usize;
+        self.data.reserve((others * besides_body + bodies).min(DATA_BYTES_MAX));
+        messages.skip(1).try_for_each(|index| self.push(&batch.message(index)))
+    }
+
+    /// Adds a message with the same sections before its body as one that was converted.
+    #[inline]
+    fn push_alike(&mut self, at: usize, like: usize, head: &[u8], body: &[u8]) -> Result<(), NotAdded> {
+        let Converted { start, form, .. } = &self.converted[like];
+        let (start, form) = (start.clone(), *form);
+        self.data.reserve(start.len() + body.len() + ENTRY_BYTES);
+        self.data.extend_from_slice(&[0; 4]);
+        self.data.extend_from_within(start);
+        write_body(form, body, &mut self.data);
+        self.end(at)?;
+        // The filter has its value already.
+        self.timestamp_ms = self.timestamp_ms.max(times(head).0);
+        self.last = like;
+        Ok(())
+    }
+
     #[inline(never)]
     fn push_another(&mut self, at: usize, head: &[u8], body: &[u8]) -> Result<(), NotAdded> {
+        match self.converted[..self.known].iter().position(|converted| converted.is_like(head)) {
+            Some(like) => self.push_alike(at, like, head, body),
+            None => self.convert(at, head, body),
+        }
+    }
+
+    fn convert(&mut self, at: usize, head: &[u8], body: &[u8]) -> Result<(), NotAdded> {
         let message = StoredMessage::from_parts(head, body);
         let received_ms = message.envelope.received_ms;
         if self.data.is_empty() {
@@ -112,17 +157,39 @@ impl ChunkBuilder {
         self.data.extend_from_slice(&[0; 4]);
         let start = self.data.len();
         let delivery = Delivery { now_ms: received_ms, ..Delivery::default() };
-        let form = write_start(&message, &delivery, &mut self.data);
+        let mut form = write_start(&message, &delivery, &mut self.data);
+        if !message.overlay.is_empty() && BeforeBare::read(&self.data[start..]).is_err() {
+            // The annotations of publisher, consumers and broker are within the limits of the codec, and all of them in one
+            // section aren't. The message is worth more than its history.
+            self.data.truncate(start);
+            let alone = StoredMessage { overlay: Overlay::default(), ..message };
+            form = write_start(&alone, &delivery, &mut self.data);
+        }
         let start = start..self.data.len();
         write_body(form, body, &mut self.data);
         self.end(at)?;
         self.timestamp_ms = self.timestamp_ms.max(received_ms);
         self.filter.insert(filter_value(&message));
-        self.last.head.clear();
-        self.last.head.extend_from_slice(head);
-        self.last.start = start;
-        self.last.form = Some(form);
+        self.note(head, start, form);
         Ok(())
+    }
+
+    /// Notes a message that was converted.
+    fn note(&mut self, head: &[u8], start: Range<usize>, form: BodyForm) {
+        if self.known < CONVERTED_MAX {
+            self.last = self.known;
+            self.known += 1;
+        } else {
+            self.last = self.oldest;
+            self.oldest = (self.oldest + 1) % CONVERTED_MAX;
+        }
+        if self.last == self.converted.len() {
+            self.converted.push(Converted { head: Vec::new(), start: 0..0, form });
+        }
+        let converted = &mut self.converted[self.last];
+        converted.head.clear();
+        converted.head.extend_from_slice(head);
+        (converted.start, converted.form) = (start, form);
     }
 
     /// Adds a message that is encoded as sections of AMQP 1.0, unchanged. Chunks whose messages aren't can't be
@@ -236,12 +303,12 @@ impl ChunkBuilder {
         }
         self.filter.clear();
         (self.entries, self.messages, self.timestamp_ms) = (0, 0, 0);
-        self.last.form = None;
+        (self.known, self.last, self.oldest) = (0, 0, 0);
         Chunk { head: header.encode(), header, rest: Bytes::from(rest) }
     }
 }
 
-impl Last {
+impl Converted {
     /// Whether a message with this head has the same sections before its body.
     #[inline]
     fn is_like(&self, head: &[u8]) -> bool {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use leveret_amqp10::message::BeforeBare;
 use leveret_amqp10::{MapRef, Value, descriptor};
 
-use super::entries::{Entries, Entry, SubBatch};
+use super::entries::{Entries, Entry, MESSAGE_HEAD, SubBatch};
 use super::{ChunkError, ChunkHeader, Compression, INFLATED_BYTES_MAX, MESSAGES_MAX, SUB_BATCH_BYTES_MAX};
 use crate::added::raw_pairs;
 use crate::annotations::{X_EXCHANGE, X_ROUTING_KEY};
@@ -16,6 +16,8 @@ use crate::stored::StoredMessage;
 
 /// Longest name of an exchange, and longest routing key, in bytes.
 const NAME_BYTES_MAX: usize = u8::MAX as usize;
+/// Most messages with different sections before their bare message that are remembered.
+const PARSED_MAX: usize = 8;
 
 /// Reads the bytes behind a chunk's header, whose length was compared with it.
 pub(super) fn decode(header: &ChunkHeader, rest: &Bytes) -> Result<Batch, ChunkError> {
@@ -44,47 +46,82 @@ struct Messages<'h> {
     header: &'h ChunkHeader,
     received_ms: u64,
     builder: BatchBuilder,
-    /// The sections before the bare message of the last message that was parsed. Those of the next one mostly are the
-    /// same, and aren't parsed again.
-    before_bare: Vec<u8>,
+    /// The messages that were parsed last. The sections before the bare message of the next one mostly are the same as
+    /// those of one of them, and aren't parsed again.
+    parsed: Vec<Parsed>,
+    /// Index of the one that the last message was like.
+    last: usize,
+    /// Index of the one that is replaced next.
+    oldest: usize,
     /// Kept for its memory.
     annotations: Vec<u8>,
     inflated: usize,
 }
 
+/// A message that was parsed.
+#[derive(Default)]
+struct Parsed {
+    /// The sections before its bare message.
+    before_bare: Vec<u8>,
+    /// Its index in the batch.
+    index: usize,
+}
+
+impl Parsed {
+    /// The bare message of another message, if the same sections precede it.
+    #[inline]
+    fn bare_of<'m>(&self, message: &'m [u8]) -> Option<&'m [u8]> {
+        message.strip_prefix(&*self.before_bare).filter(|bare| begins_bare(bare))
+    }
+}
+
 impl<'h> Messages<'h> {
     fn new(header: &'h ChunkHeader, received_ms: u64) -> Self {
         let builder = BatchBuilder::default();
-        Self { header, received_ms, builder, before_bare: Vec::new(), annotations: Vec::new(), inflated: 0 }
+        let (parsed, annotations) = (Vec::new(), Vec::new());
+        Self { header, received_ms, builder, parsed, last: 0, oldest: 0, annotations, inflated: 0 }
     }
 
     /// Adds a message that is a part of `source`.
     #[inline]
     fn add(&mut self, source: &Bytes, message: &[u8], at: u64) -> Result<(), ChunkError> {
-        match message.strip_prefix(&*self.before_bare) {
-            Some(bare) if begins_bare(bare) && !self.builder.is_empty() => {
-                self.builder.push_alike(bare, || source.slice_ref(bare));
+        let last = self.parsed.get(self.last).and_then(|parsed| Some((parsed.index, parsed.bare_of(message)?)));
+        match last {
+            Some((index, bare)) => {
+                self.builder.push_alike(index, bare, || source.slice_ref(bare));
                 Ok(())
             }
-            _ => self.add_another(source, message, at),
+            None => self.add_another(source, message, at),
         }
     }
 
     #[inline(never)]
     fn add_another(&mut self, source: &Bytes, message: &[u8], at: u64) -> Result<(), ChunkError> {
+        for (place, parsed) in self.parsed.iter().enumerate() {
+            if let Some(bare) = parsed.bare_of(message) {
+                self.builder.push_alike(parsed.index, bare, || source.slice_ref(bare));
+                self.last = place;
+                return Ok(());
+            }
+        }
+        self.parse(source, message, at)
+    }
+
+    #[inline(never)]
+    fn parse(&mut self, source: &Bytes, message: &[u8], at: u64) -> Result<(), ChunkError> {
         let found = BeforeBare::read(message).map_err(|problem| ChunkError::Message { at, problem })?;
         let header = found.header.unwrap_or_default();
         let annotations = found.message_annotations.unwrap_or(MapRef::EMPTY);
         self.annotations.clear();
-        keep_annotations(annotations, &mut self.annotations);
+        let (exchange, routing_key) = split_annotations(annotations, &mut self.annotations);
         let received_ms = self.received_ms;
         let stored = StoredMessage {
             encoding: Encoding::Amqp10,
             envelope: Envelope {
                 durable: header.durable.unwrap_or(false),
                 priority: header.priority,
-                exchange: name(annotations, X_EXCHANGE),
-                routing_key: name(annotations, X_ROUTING_KEY),
+                exchange,
+                routing_key,
                 received_ms,
                 expiry_ms: header.ttl.map_or(0, |ttl| Envelope::expiry(received_ms, ttl.into())),
             },
@@ -97,17 +134,28 @@ impl<'h> Messages<'h> {
         } else {
             self.builder.push_large(&stored, source.slice_ref(found.bare));
         }
-        let before = message.len() - found.bare.len();
-        self.before_bare.clear();
-        self.before_bare.extend_from_slice(&message[..before]);
+        let before_bare = &message[..message.len() - found.bare.len()];
+        self.note(before_bare);
         if self.builder.len() == 1 {
-            self.builder.reserve_alike(
-                before + super::entries::MESSAGE_HEAD,
-                self.header.messages as usize,
-                self.header.data_length as usize,
-            );
+            let (messages, bytes) = (self.header.messages as usize, self.header.data_length as usize);
+            self.builder.reserve_alike(before_bare.len() + MESSAGE_HEAD, messages, bytes);
         }
         Ok(())
+    }
+
+    /// Notes the sections before the bare message that was added last.
+    fn note(&mut self, before_bare: &[u8]) {
+        if self.parsed.len() < PARSED_MAX {
+            self.last = self.parsed.len();
+            self.parsed.push(Parsed::default());
+        } else {
+            self.last = self.oldest;
+            self.oldest = (self.oldest + 1) % PARSED_MAX;
+        }
+        let parsed = &mut self.parsed[self.last];
+        parsed.before_bare.clear();
+        parsed.before_bare.extend_from_slice(before_bare);
+        parsed.index = self.builder.len() - 1;
     }
 
     /// Adds the messages of a sub-batch that begins at byte `at` and is a part of `source`.
@@ -165,6 +213,29 @@ impl<'h> Messages<'h> {
 #[inline]
 fn begins_bare(bytes: &[u8]) -> bool {
     matches!(bytes, [0x00, 0x53, 0x73..=0x77, ..] | [0x00, 0x80, 0, 0, 0, 0, 0, 0, 0, 0x73..=0x77, ..])
+}
+
+/// Returns exchange and routing key, and appends the section of all other annotations; nothing if there are none.
+fn split_annotations<'a>(annotations: MapRef<'a>, out: &mut Vec<u8>) -> (&'a [u8], &'a [u8]) {
+    let Some((exchange, routing_key, others)) = split_first_two(annotations.as_bytes()) else {
+        keep_annotations(annotations, out);
+        return (name(annotations, X_EXCHANGE), name(annotations, X_ROUTING_KEY));
+    };
+    if !others.is_empty() {
+        let mut map = MapWriter::section(out, descriptor::MESSAGE_ANNOTATIONS);
+        map.raw(out, 2 * (annotations.len() - 2) as u32, others);
+        map.finish(out);
+    }
+    (exchange, routing_key)
+}
+
+/// Exchange, routing key and the encoded rest of a map that begins with both, as the builder writes it.
+fn split_first_two(items: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let after_exchange = items.strip_prefix(b"\xa3\x0ax-exchange\xa1")?;
+    let (exchange, rest) = after_exchange.split_first().and_then(|(n, rest)| rest.split_at_checked((*n).into()))?;
+    let after_key = rest.strip_prefix(b"\xa3\x0dx-routing-key\xa1")?;
+    let (routing_key, rest) = after_key.split_first().and_then(|(n, rest)| rest.split_at_checked((*n).into()))?;
+    Some((exchange, routing_key, rest))
 }
 
 /// The text of an annotation that names an exchange or a routing key; empty without one, or if it is too long for one.

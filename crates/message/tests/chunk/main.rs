@@ -21,9 +21,7 @@ pub(crate) fn batch<'m>(messages: impl IntoIterator<Item = StoredMessage<'m>>) -
 /// The chunk of a batch, with a Bloom filter of the usual size.
 pub(crate) fn chunk_of(batch: &Batch) -> Chunk {
     let mut builder = ChunkBuilder::new(16);
-    for index in 0..batch.len() {
-        builder.push(&batch.message(index)).unwrap();
-    }
+    builder.push_all(batch, 0..batch.len()).unwrap();
     builder.finish()
 }
 

@@ -9,7 +9,7 @@ use leveret_message::chunk::{ChunkBuilder, Entries, Entry, MESSAGES_MAX, NotAdde
 use leveret_message::deliver::{Delivery, to_amqp091};
 use leveret_message::overlay::encode_keys;
 use leveret_message::{
-    BatchBuilder, DeadLetter, Encoding, Envelope, MessageRef, Overlay, Reason, StoredMessage, incoming,
+    Added, BatchBuilder, DeadLetter, Encoding, Envelope, MessageRef, Overlay, Reason, StoredMessage, incoming,
 };
 use proptest::prelude::*;
 
@@ -89,7 +89,7 @@ fn any_message() -> impl Strategy<Value = (bool, Vec<u8>, Envelope<'static>, Vec
 proptest! {
     /// In AMQP 1.0 as in AMQP 0-9-1, receivers get what they would get if the message had been published over AMQP 1.0.
     #[test]
-    fn receivers_get_messages_by_way_of_amqp10(messages in proptest::collection::vec(any_message(), 1..12)) {
+    fn receivers_get_messages_by_way_of_amqp10(messages in proptest::collection::vec(any_message(), 1..30)) {
         let batch = batch(messages.iter().map(|(is_amqp10, properties, envelope, body)| StoredMessage {
             encoding: if *is_amqp10 { Encoding::Amqp10 } else { Encoding::Amqp091 },
             envelope: *envelope,
@@ -283,4 +283,47 @@ fn entries_are_kept_as_they_were_added() {
     let message: MessageRef<'_> = batch.message(2);
     assert_eq!(message.view().body, messages[2]);
     assert_eq!(Value::decode_all(&message.view().body[3..]).unwrap(), Value::Ubyte(2));
+}
+
+/// AMQP 1.0 has one level more around it.
+#[test]
+fn the_deepest_header_of_amqp_0_9_1_is_read_again() {
+    let nested = |depth: u32, list: bool| {
+        (0..depth).fold(FieldValue::I32(1), |value, _| match list {
+            true => FieldValue::Array(vec![value]),
+            false => FieldValue::Table(FieldTable::new().with("k", value)),
+        })
+    };
+    for list in [false, true] {
+        let accepted = |depth: &u32| Properties::decode(&properties(&[("x-deep", nested(*depth, list))])).is_ok();
+        let deepest = (1..100).take_while(accepted).last().unwrap();
+        assert!(deepest > 20);
+        let properties = properties(&[("x-deep", nested(deepest, list))]);
+        let message = StoredMessage { envelope: envelope(b"k"), properties: &properties, ..StoredMessage::default() };
+        let batch = chunk_of(&batch([message])).batch().unwrap();
+        let (back, _) = in_amqp091(&batch.message(0).view());
+        let headers = Properties::decode(&back).unwrap().headers.unwrap();
+        assert_eq!(headers.lookup("x-deep").map(FieldValue::from), Some(nested(deepest, list)));
+    }
+}
+
+#[test]
+fn annotations_that_are_too_many_together_leave_the_publishers() {
+    // An array of 4,096 nulls, as many as a section may have.
+    let nulls = [0xf0, 0, 0, 0, 5, 0, 0, 0x10, 0, 0x40];
+    let map = |key: &[u8]| {
+        let items = [&[0xa3, key.len() as u8][..], key, &nulls].concat();
+        [&[0xd1][..], &(items.len() as u32 + 4).to_be_bytes(), &[0, 0, 0, 2], &items].concat()
+    };
+    let properties = [&[0x00, 0x53, 0x72][..], &map(b"x-a")].concat();
+    let body = b"\0\x53\x75\xa0\0";
+    let encoding = Encoding::Amqp10;
+    let message =
+        StoredMessage { encoding, envelope: envelope(b"k"), properties: &properties, body, ..StoredMessage::default() };
+    let published = batch([message]);
+    let mut builder = BatchBuilder::default();
+    builder.push_annotated(&published.message(0), &Added::from_bytes(&map(b"x-b")).unwrap());
+    let annotated = builder.finish();
+    let read = chunk_of(&annotated).batch().unwrap();
+    assert_eq!(sections_of(&read.message(0).view()), sections_of(&published.message(0).view()));
 }
