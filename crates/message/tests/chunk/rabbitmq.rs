@@ -1,6 +1,7 @@
 //! A segment written by RabbitMQ 4.3.6: its header of 8 bytes, then chunks. Their trailers hold the positions of publishers.
 
 use bytes::Bytes;
+use leveret_amqp091::{FieldTable, FieldValue, Properties, ShortStr};
 use leveret_message::chunk::{ChunkBuilder, ChunkHeader, Entries, Entry, HEADER_BYTES, bloom, decode, may_match};
 use leveret_message::deliver::{Delivery, to_amqp091};
 use leveret_message::headers::{Header as Field, Headers};
@@ -134,4 +135,57 @@ fn sub_batches_of_every_compression_are_read() {
     }
     let value = to_amqp091(&messages[13], &Delivery::default()).body.into_owned();
     assert!(value.ends_with(b"v"));
+}
+
+#[test]
+fn properties_published_over_amqp_0_9_1_come_back() {
+    let batches = all();
+    let messages: Vec<_> =
+        batches.iter().flat_map(|batch| (0..batch.len()).map(|index| batch.message(index).view())).collect();
+    let delivered = |offset: usize| to_amqp091(&messages[offset], &Delivery::default()).properties.into_owned();
+    let text = |text: Option<ShortStr<'_>>| String::from_utf8(text.unwrap().as_bytes().to_vec()).unwrap();
+    let raw = delivered(3);
+    let every = Properties::decode(&raw).unwrap();
+    assert_eq!((text(every.content_type), text(every.content_encoding)), ("text/plain".into(), "gzip".into()));
+    assert_eq!((text(every.message_id), text(every.correlation_id)), ("id".into(), "corr".into()));
+    assert_eq!((text(every.reply_to), text(every.kind)), ("a b".into(), "kind".into()));
+    assert_eq!((text(every.user_id), text(every.app_id)), ("guest".into(), "app".into()));
+    assert_eq!((every.timestamp, every.priority, every.delivery_mode), (Some(1_700_000_000), Some(9), Some(2)));
+    assert_eq!(text(Properties::decode(&delivered(4)).unwrap().expiration), "60000");
+
+    let raw = delivered(5);
+    let headers: FieldTable = Properties::decode(&raw).unwrap().headers.unwrap().into();
+    let expected = [
+        ("string", FieldValue::from("text")),
+        ("utf", FieldValue::from("é")),
+        ("empty", FieldValue::from("")),
+        ("bytes", FieldValue::LongString(vec![0xff, 0])),
+        ("true", FieldValue::Bool(true)),
+        ("false", FieldValue::Bool(false)),
+        ("time", FieldValue::Timestamp(1_700_000_000)),
+        ("void", FieldValue::Void),
+        ("float", FieldValue::F32(0.5)),
+        ("b", FieldValue::I8(-5)),
+        ("B", FieldValue::U8(200)),
+        ("s", FieldValue::I16(-300)),
+        ("u", FieldValue::U16(60_000)),
+        ("I", FieldValue::I32(-70_000)),
+        ("i", FieldValue::U32(4_000_000_000)),
+        ("l", FieldValue::I64(1 << 40)),
+        ("small l", FieldValue::I64(5)),
+        ("x-opt-a", FieldValue::from("annotation")),
+        ("x-number", FieldValue::I32(7)),
+        ("x-list", FieldValue::Array(vec![FieldValue::I32(1), FieldValue::from("a")])),
+        ("x-table", FieldValue::Table(FieldTable::new().with("a", 1))),
+        ("x-void", FieldValue::Void),
+        ("x-time", FieldValue::Timestamp(1_700_000_000)),
+        ("x-bytes", FieldValue::LongString(vec![0xff])),
+    ];
+    assert_eq!(headers.iter().count(), expected.len());
+    for (name, value) in expected {
+        assert_eq!(headers.lookup(name), Some(&value), "{name}");
+    }
+    let raw = delivered(8);
+    let cc = Properties::decode(&raw).unwrap().headers.unwrap().lookup("CC").map(FieldValue::from);
+    assert_eq!(cc, Some(FieldValue::Array(vec![FieldValue::from("another.key")])));
 }
