@@ -2,6 +2,7 @@
 //! each group is there as a whole or not at all.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
@@ -14,7 +15,9 @@ use leveret_sim::lanes::next_job_of;
 use leveret_sim::random::Random;
 
 const OPERATIONS: usize = 300;
-const LOGS: [LogId; 4] = [LogId(1), LogId(2), LogId(3), LogId(4)];
+const LOGS: [LogId; 4] = [LogId(1), LogId(2), LogId(3), CHUNKS];
+/// A log of chunks.
+const CHUNKS: LogId = LogId(4);
 
 fn options() -> Options {
     Options {
@@ -31,7 +34,8 @@ fn options() -> Options {
 /// An appended record, in order of positions. A group is identified by its number.
 #[derive(Clone, Debug)]
 enum Record {
-    Message(LogId, u64, usize, Option<usize>),
+    /// The messages of one record, with its length: several ones in a chunk.
+    Messages(LogId, RangeInclusive<u64>, usize, Option<usize>),
     Settle(LogId, u64, Option<usize>),
     Commit(usize),
 }
@@ -50,8 +54,8 @@ fn expected(records: &[Record]) -> Live {
     let mut live: Live = LOGS.map(|log| (log, BTreeMap::new())).into();
     for record in records {
         match record {
-            Record::Message(log, number, length, group) if holds(group) => {
-                live.entry(*log).or_default().insert(*number, *length);
+            Record::Messages(log, numbers, length, group) if holds(group) => {
+                live.entry(*log).or_default().extend(numbers.clone().map(|number| (number, *length)));
             }
             Record::Settle(log, number, group) if holds(group) => {
                 live.entry(*log).or_default().remove(number);
@@ -82,6 +86,10 @@ impl Replay for Found {
         self.live.entry(log).or_default().insert(number, payload.len());
     }
 
+    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        (first..first + u64::from(messages)).for_each(|number| self.message(log, number, payload));
+    }
+
     fn references(&mut self, log: LogId, first: u64, _: u16, _: &[u8]) {
         panic!("{log}/{first} refers to another log, and nobody wrote that");
     }
@@ -89,6 +97,10 @@ impl Replay for Found {
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
         let length = self.live.entry(log).or_default().remove(&number);
         assert_eq!(length, Some(payload.len()), "{log}/{number} is withdrawn and was never there");
+    }
+
+    fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        (first..first + u64::from(messages)).for_each(|number| self.withdraw(log, number, payload));
     }
 
     fn settle(&mut self, log: LogId, _: SettleReason, ranges: &[SettleRange]) {
@@ -107,7 +119,7 @@ struct Owner {
     next: u64,
     next_applied: u64,
     live: BTreeSet<u64>,
-    pending: VecDeque<(u64, Waits)>,
+    pending: VecDeque<(RangeInclusive<u64>, Waits)>,
     last_record: Position,
 }
 
@@ -146,7 +158,7 @@ impl World {
             (log, Owner { next, next_applied: next, live, ..Owner::default() })
         });
         let groups = records.iter().map(|record| match record {
-            Record::Message(.., Some(group)) | Record::Settle(.., Some(group)) | Record::Commit(group) => group + 1,
+            Record::Messages(.., Some(group)) | Record::Settle(.., Some(group)) | Record::Commit(group) => group + 1,
             _ => 0,
         });
         let groups = groups.max().unwrap_or(0);
@@ -178,18 +190,23 @@ impl World {
         let log = self.any_log();
         let length = [20, 200, 3_000, 9_000][self.random.below(4) as usize];
         let body = Bytes::from(vec![length as u8; length]);
-        let payload = [Payload { head: &[], body: Some(&body) }].into_iter();
+        let payload = Payload { head: &[], body: Some(&body) };
+        let messages = if log == CHUNKS { 1 + self.random.below(9) as u16 } else { 1 };
         let owner = self.owners.get_mut(&log).expect("it is one of them");
-        let number = owner.next;
-        owner.next += 1;
-        let position = match group {
-            None => self.log.append_messages(log, number, payload, Wait::Confirm, self.now),
-            Some(at) => self.log.append_messages_in(self.open[at].id, log, number, payload, self.now),
+        let first = owner.next;
+        owner.next += u64::from(messages);
+        let numbers = first..=owner.next - 1;
+        let id = group.map(|at| self.open[at].id);
+        let position = match id {
+            None if log == CHUNKS => self.log.append_chunk(log, first, messages, payload, Wait::Confirm, self.now),
+            Some(id) if log == CHUNKS => self.log.append_chunk_in(id, log, first, messages, payload, self.now),
+            None => self.log.append_messages(log, first, [payload].into_iter(), Wait::Confirm, self.now),
+            Some(id) => self.log.append_messages_in(id, log, first, [payload].into_iter(), self.now),
         };
         let group = group.map(|at| self.open[at].number);
-        owner.pending.push_back((number, group.map_or(Waits::At(position), Waits::Group)));
+        owner.pending.push_back((numbers.clone(), group.map_or(Waits::At(position), Waits::Group)));
         owner.last_record = position;
-        self.note(Record::Message(log, number, length, group), position);
+        self.note(Record::Messages(log, numbers, length, group), position);
     }
 
     fn settle(&mut self, group: Option<usize>) {
@@ -244,9 +261,9 @@ impl World {
             Waits::Group(group) => self.commits.get(group).is_some_and(|position| *position <= durable),
         };
         for owner in self.owners.values_mut() {
-            while let Some((number, _)) = owner.pending.pop_front_if(|(_, waits)| holds(waits)) {
-                owner.next_applied = number + 1;
-                owner.live.insert(number);
+            while let Some((numbers, _)) = owner.pending.pop_front_if(|(_, waits)| holds(waits)) {
+                owner.next_applied = numbers.end() + 1;
+                owner.live.extend(numbers);
             }
         }
         self.confirmed.push((self.disk.count(), durable));
@@ -329,7 +346,7 @@ fn check(
         for (number, length) in live {
             let plan = log.plan_read(id, number, 1).ok_or_else(|| format!("{id}/{number} is nowhere"))?;
             let read = plan.run(disk).map_err(|error| error.to_string())?;
-            let message = read.iter().find(|message| message.number == number);
+            let message = read.iter().find(|message| (message.number..=message.last()).contains(&number));
             if message.is_none_or(|message| message.payload != vec![length as u8; length]) {
                 return Err(format!("{id}/{number} isn't what was appended"));
             }

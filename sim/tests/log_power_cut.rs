@@ -183,6 +183,14 @@ fn caught(bug: Bug) -> String {
     panic!("{bug:?} was not caught");
 }
 
+/// As [`caught`], for a bug that is planted in the thread instead of the options.
+fn caught_in_thread(bug: Bug) -> String {
+    Bug::plant(Some(bug));
+    let found = catch_unwind(|| caught(bug));
+    Bug::plant(None);
+    found.unwrap_or_else(|_| panic!("{bug:?} was not caught"))
+}
+
 #[test]
 fn a_skipped_sync_is_caught() {
     println!("{}", caught(Bug::SkipSync));
@@ -206,4 +214,9 @@ fn recycling_before_the_settles_are_durable_is_caught() {
 #[test]
 fn a_confirm_at_append_is_caught() {
     println!("{}", caught(Bug::ConfirmAtAppend));
+}
+
+#[test]
+fn a_chunk_dropped_by_its_first_message_is_caught() {
+    println!("{}", caught_in_thread(Bug::DropChunkByFirst));
 }

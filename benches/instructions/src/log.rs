@@ -18,7 +18,9 @@ impl Replay for Nobody {
     fn restore(&mut self, _: LiveState) {}
     fn message(&mut self, _: LogId, _: u64, _: &[u8]) {}
     fn references(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
+    fn chunk(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
     fn withdraw(&mut self, _: LogId, _: u64, _: &[u8]) {}
+    fn withdraw_chunk(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
     fn settle(&mut self, _: LogId, _: SettleReason, _: &[SettleRange]) {}
     fn control(&mut self, _: LogId, _: u8, _: &[u8]) {}
 }

@@ -158,8 +158,17 @@ impl Replay for Offline {
         self.recovered.references(log, first, messages, payload);
     }
 
+    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        self.first_replayed.entry(log).or_insert(first);
+        self.recovered.chunk(log, first, messages, payload);
+    }
+
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
         self.recovered.withdraw(log, number, payload);
+    }
+
+    fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        self.recovered.withdraw_chunk(log, first, messages, payload);
     }
 
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]) {
@@ -228,6 +237,14 @@ impl Survivors for Offline {
                 self.shared_bodies.insert(number, body as u32);
             }
         }
+    }
+
+    fn copied_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        let numbers = first..first + u64::from(messages);
+        let live: Vec<u64> = numbers.filter(|number| self.is_alive(log, *number)).collect();
+        let copied = self.copied.entry(log).or_default();
+        copied.live.extend(live);
+        copied.body_bytes += payload.len() as u64;
     }
 
     fn states(&mut self) -> Vec<LiveState> {

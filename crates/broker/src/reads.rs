@@ -203,7 +203,7 @@ impl Ahead {
 
     /// Whether a message from number `from` on can't be found without another read.
     fn is_used_up(&mut self, from: u64) -> bool {
-        while self.messages.next_if(|message| message.number < from).is_some() {}
+        while self.messages.next_if(|message| message.last() < from).is_some() {}
         self.messages.peek().is_none()
     }
 
@@ -267,9 +267,9 @@ impl Gathering<'_> {
                 self.own.read(from, self.queue.stream(), self.disk)?;
             }
             let mut next = None;
-            while let Some(StoredMessage { number, payload }) = self.own.next_before(shared_from) {
-                next = Some(number + 1);
-                self.keep(Stored { number, payload, body: Body::Here });
+            while let Some(message) = self.own.next_before(shared_from) {
+                next = Some(message.last() + 1);
+                self.keep(message.into());
             }
             // Another file may contain more of them.
             if next.is_some() && self.own.messages.peek().is_none() {

@@ -2,7 +2,7 @@
 
 use leveret_log::{LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleReason};
 use leveret_message::stored;
-use leveret_model::{Model, QueueId};
+use leveret_model::{Model, QueueId, QueueType};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
 use leveret_queue::{
     Annotated, Annotations, AttemptRun, Attempts, DelayRun, Delayed, Departure, Dying, DyingRun, Expiry, Kept,
@@ -54,6 +54,21 @@ pub enum RecoveryError {
         first: u64,
         /// The error.
         error: ReferenceError,
+    },
+    /// A queue whose messages are stored one by one has a chunk of messages.
+    #[error(
+        "log {log:?}, messages {first} to {last}: they are stored as a chunk, but the queue has the type {queue_type}, and \
+         only streams have chunks; was this directory written by a newer version?"
+    )]
+    Chunk {
+        /// The log of the queue.
+        log: LogId,
+        /// Number of the first message.
+        first: u64,
+        /// Number of the last message.
+        last: u64,
+        /// Name of the queue's type.
+        queue_type: &'static str,
     },
     /// A message can't be decoded.
     #[error("log {log:?}, message {number}: {error}")]
@@ -246,6 +261,17 @@ impl Replay for Recovered {
         }
     }
 
+    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        let count = u64::from(messages);
+        // A log without a queue is one of a queue that is deleted by now.
+        let queue_type = self.model.topology().queue_by_id(QueueId(log.0)).map(|queue| queue.queue_type());
+        if let Some(queue_type) = queue_type.filter(|queue_type| *queue_type != QueueType::Stream) {
+            let (last, queue_type) = (first + (count - 1), queue_type.name());
+            return self.fail(RecoveryError::Chunk { log, first, last, queue_type });
+        }
+        self.logs.entry(log).or_default().ledger.accept(first, count, payload.len() as u64);
+    }
+
     fn bytes_elsewhere(&self, log: LogId) -> RoaringTreemap {
         self.logs.get(&log).map(|log| log.references.numbers()).unwrap_or_default()
     }
@@ -255,6 +281,13 @@ impl Replay for Recovered {
             && let Some(log) = self.logs.get_mut(&log)
         {
             log.ledger.settle(number, number, body as u64, Departure::Dropped);
+        }
+    }
+
+    fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        if let Some(log) = self.logs.get_mut(&log) {
+            let last = first + (u64::from(messages) - 1);
+            log.ledger.settle(first, last, payload.len() as u64, Departure::Dropped);
         }
     }
 
@@ -320,6 +353,7 @@ impl Replay for Recovered {
 #[cfg(test)]
 mod tests {
     use leveret_message::{BatchBuilder, Envelope};
+    use leveret_model::{Arguments, Command, DeclareQueue, Permit};
     use leveret_queue::AttemptCounts;
 
     use super::*;
@@ -377,6 +411,43 @@ mod tests {
         recovered.check().expect("all is of this version");
         let delayed = recovered.take(QueueId(QUEUE.0), false).delayed;
         assert_eq!(delayed.iter().collect::<Vec<_>>(), [(1, 500), (2, 900)]);
+    }
+
+    #[test]
+    fn the_chunks_of_a_log_without_a_queue_are_left_to_its_deletion() {
+        let mut recovered = Recovered::default();
+        recovered.chunk(QUEUE, 0, 300, b"chunk");
+        recovered.chunk(QUEUE, 300, 4, b"chunk");
+        recovered.withdraw_chunk(QUEUE, 300, 4, b"chunk");
+        recovered.settle(QUEUE, SettleReason::Dropped, &[SettleRange { first: 0, last: 99, bytes: 0 }]);
+        recovered.check().expect("its queue is deleted");
+        let ledger = recovered.ledger(QUEUE).expect("it is known");
+        assert_eq!((ledger.low(), ledger.len(), ledger.next(), ledger.bytes()), (100, 200, 304, 5));
+        assert_eq!(recovered.orphans(), [QUEUE]);
+    }
+
+    #[test]
+    fn a_chunk_of_a_queue_that_is_no_stream_is_refused() {
+        let mut recovered = Recovered::default();
+        let declare = DeclareQueue {
+            vhost: "/".into(),
+            name: "orders".into(),
+            server_named: false,
+            durable: true,
+            auto_delete: false,
+            exclusive: false,
+            connection: None,
+            arguments: Arguments::default(),
+        };
+        for command in [Command::CreateVhost { name: "/".into() }, Command::DeclareQueue(declare)] {
+            recovered.model.submit(Permit::system(), command).expect("it is taken");
+        }
+        let id = recovered.model.topology().queue("/", "orders").expect("it was declared").id;
+        recovered.chunk(LogId(id.0), 3, 4, b"chunk");
+        recovered.withdraw_chunk(LogId(id.0), 3, 4, b"chunk");
+        let error = recovered.check().expect_err("it has no chunks").to_string();
+        let expected = "messages 3 to 6: they are stored as a chunk, but the queue has the type classic";
+        assert!(error.contains(expected), "{error}");
     }
 
     #[test]

@@ -105,37 +105,50 @@ impl Builder {
 
     #[inline]
     pub(crate) fn message(&mut self, log: LogId, number: u64, group: Option<u16>, payload: &Payload<'_>) {
+        let head = Head { kind: RecordKind::Message, detail: 0, group };
+        let length = self.record_with_body(head, payload);
+        self.count(log, RecordKind::Message, number, 1, length);
+    }
+
+    /// Appends `messages` messages numbered from `first` on, which are all in this payload.
+    pub(crate) fn chunk(&mut self, log: LogId, first: u64, messages: u16, group: Option<u16>, payload: &Payload<'_>) {
+        let head = Head { kind: RecordKind::Chunk, detail: 0, group };
+        let length = self.record_with_body(head, payload);
+        self.count(log, RecordKind::Chunk, first, messages, length);
+    }
+
+    /// Appends a record whose body isn't copied if it is large. Returns the length of the record.
+    #[inline]
+    fn record_with_body(&mut self, head: Head, payload: &Payload<'_>) -> usize {
         let inline: &[u8] = match payload.body {
             Some(body) if body.len() >= self.inline_below => {
-                return self.message_with_reference(log, number, group, payload.head, body.clone());
+                return self.record_with_reference(head, payload.head, body.clone());
             }
             Some(body) => body,
             None => &[],
         };
-        let head = Head { kind: RecordKind::Message, detail: 0, group };
         record::append(&mut self.data, self.seed, head, [payload.head, inline]);
-        self.count(log, RecordKind::Message, number, 1, RECORD_HEADER_BYTES + payload.head.len() + inline.len());
+        RECORD_HEADER_BYTES + payload.head.len() + inline.len()
     }
 
-    /// Appends the messages of a run of another batch, whose records are valid; they leave their groups.
+    /// Appends the records of a run of another batch, which are valid; they leave their groups.
     pub(crate) fn copy_run(&mut self, run: &RecordRun, records: &[u8]) {
         let at = self.data.len();
         self.data.extend_from_slice(records);
         let mut rest = &mut self.data[at..];
-        for _ in 0..run.count {
+        for _ in 0..run.records() {
             rest = record::renew(rest, self.seed);
         }
         assert!(rest.is_empty(), "a run is as long as its records");
         self.count(run.log, run.kind, run.first, run.count, records.len());
     }
 
-    fn message_with_reference(&mut self, log: LogId, number: u64, group: Option<u16>, head: &[u8], body: Bytes) {
-        let length = head.len() + body.len();
-        let kind = RecordKind::Message;
-        let record_at = record::append(&mut self.data, self.seed, Head { kind, detail: 0, group }, [head, &[]]);
+    fn record_with_reference(&mut self, head: Head, before: &[u8], body: Bytes) -> usize {
+        let length = before.len() + body.len();
+        let record_at = record::append(&mut self.data, self.seed, head, [before, &[]]);
         self.data[record_at + 4..record_at + 8].copy_from_slice(&(length as u32).to_le_bytes());
         self.references.push(Reference { record_at, body_at: self.data.len(), body });
-        self.count(log, kind, number, 1, RECORD_HEADER_BYTES + length);
+        RECORD_HEADER_BYTES + length
     }
 
     /// Appends a record of another kind.
@@ -149,28 +162,26 @@ impl Builder {
     pub(crate) fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
         let kind = RecordKind::References;
         record::append(&mut self.data, self.seed, Head::alone(kind, 0), [payload, &[]]);
-        self.count(log, kind, first, 1, RECORD_HEADER_BYTES + payload.len());
-        if let Some(run) = self.runs.last_mut() {
-            run.count = messages;
-        }
+        self.count(log, kind, first, messages, RECORD_HEADER_BYTES + payload.len());
     }
 
-    /// Enters records of `length` bytes in all into the run table; extends the last run if they continue it.
+    /// Enters records of `length` bytes in all into the run table; extends the last run if they continue it. `count` is
+    /// that of the run: of records, or of the messages in a single one.
     #[inline]
-    fn count(&mut self, log: LogId, kind: RecordKind, number: u64, records: u16, length: usize) {
+    fn count(&mut self, log: LogId, kind: RecordKind, number: u64, count: u16, length: usize) {
         let offset = self.header.record_bytes;
-        self.header.records += u32::from(records);
+        let is_whole_run = kind.is_whole_run();
+        self.header.records += if is_whole_run { 1 } else { u32::from(count) };
         self.header.record_bytes += length as u64;
-        if let Some(run) = self.runs.last_mut() {
+        if let Some(run) = self.runs.last_mut().filter(|_| !is_whole_run) {
             let goes_on = run.log == log
                 && run.kind == kind
-                && kind != RecordKind::References
                 && (kind != RecordKind::Message || run.first + run.count as u64 == number)
                 && run.length as usize + length <= RUN_BYTES_MAX
-                && run.count <= u16::MAX - records;
+                && run.count <= u16::MAX - count;
             if goes_on {
                 run.length += length as u32;
-                run.count += records;
+                run.count += count;
                 return;
             }
         }
@@ -179,7 +190,7 @@ impl Builder {
             first: number,
             offset: u32::try_from(offset).expect("batches are below 4 GiB"),
             length: u32::try_from(length).expect("records are below 4 GiB"),
-            count: records,
+            count,
             kind,
         });
     }
@@ -296,6 +307,27 @@ mod tests {
     }
 
     #[test]
+    fn a_chunk_is_one_record_and_a_run_of_its_own() {
+        let (mut builder, identity) = builder();
+        let large = Bytes::from(vec![7; 5000]);
+        let small = Bytes::from_static(b"small");
+        for (first, messages, body) in [(0, 3, &small), (3, u16::MAX, &large), (65_538, 1, &small)] {
+            let payload = Payload { head: b"head", body: Some(body) };
+            builder.chunk(LogId(3), first, messages, (first == 3).then_some(5), &payload);
+        }
+        assert_eq!(builder.next_position(), 103);
+        let bytes = written(builder, &identity);
+        let batch = batch_check::check(&bytes, &identity).unwrap();
+        assert!(batch.faults.is_empty(), "{:?}", batch.faults);
+        let runs: Vec<_> = batch.runs.iter().map(|run| (run.first, run.last(), run.kind)).collect();
+        let kind = RecordKind::Chunk;
+        assert_eq!(runs, [(0, 2, kind), (3, 65_537, kind), (65_538, 65_538, kind)]);
+        assert_eq!(batch.positions, [100, 101, 102]);
+        let found: Vec<_> = batch.records(&bytes).map(|record| (record.payload.len(), record.group)).collect();
+        assert_eq!(found, [(9, None), (5004, Some(5)), (9, None)]);
+    }
+
+    #[test]
     fn a_run_ends_at_64_kib() {
         let (mut builder, _) = builder();
         for number in 1..=100 {
@@ -329,6 +361,19 @@ mod tests {
         }
         copied.copy_run(&origin.runs[0], &origin.data);
         messages(&mut expected, 5..41, None);
+        assert_eq!(written(copied, &identity), written(expected, &identity));
+    }
+
+    #[test]
+    fn a_copied_chunk_is_as_written_and_leaves_its_group() {
+        let payload = Payload { head: &[9; 500], body: None };
+        let (_, identity) = builder();
+        let mut origin = Builder::new(&identity, 9, 700, 16, Memory::default());
+        origin.chunk(LogId(3), 40, 300, Some(7), &payload);
+        let origin = origin.seal(0);
+        let [mut copied, mut expected] = [builder().0, builder().0];
+        copied.copy_run(&origin.runs[0], &origin.data);
+        expected.chunk(LogId(3), 40, 300, None, &payload);
         assert_eq!(written(copied, &identity), written(expected, &identity));
     }
 

@@ -8,7 +8,7 @@ use crate::error::StorageError;
 use crate::format::batch::{BatchHeader, RecordRun};
 use crate::format::batch_check::Batch;
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
-use crate::format::record::{RECORD_HEADER_BYTES, Record, RecordKind};
+use crate::format::record::{RECORD_HEADER_BYTES, Record};
 use crate::format::version;
 use crate::format::{Identity, is_zero};
 use crate::names::Name;
@@ -37,9 +37,9 @@ pub enum Dumped<'a> {
         position: Option<Position>,
         /// The log it belongs to.
         log: LogId,
-        /// The number of the message, or of the first referenced message.
+        /// The number of the message, or of the first message of a chunk or of references.
         number: Option<u64>,
-        /// Number of messages that a reference record stands for; 1 otherwise.
+        /// Number of messages that a chunk holds or a reference record stands for; 1 otherwise.
         messages: u16,
         /// The record.
         record: Record<'a>,
@@ -170,12 +170,9 @@ fn dump_batch(
         let mut at = offset + batch.header.prefix_bytes() + run.offset as u64;
         for (i, record) in (0..).zip(batch.records_left(run, bytes)) {
             let Some(record) = record else { break };
-            let number = match run.kind {
-                RecordKind::Message | RecordKind::References => Some(run.first + i),
-                _ => None,
-            };
+            let number = run.kind.is_numbered().then(|| *run.numbers_of(i).start());
             let position = (kind == FileKind::Wal && table_is_whole).then_some(first + i);
-            let messages = if run.kind == RecordKind::References { run.count } else { 1 };
+            let messages = if run.kind.is_whole_run() { run.count } else { 1 };
             visit(Dumped::Record { offset: at, position, log: run.log, number, messages, record })?;
             at += (RECORD_HEADER_BYTES + record.payload.len()) as u64;
         }

@@ -100,6 +100,25 @@ impl Log {
         self.append_messages_with(log, first, Some(group.slot), payloads, Wait::Lazy, now)
     }
 
+    /// As [`Log::append_chunk`], within a group. The position returned says nothing about the group: its owner must not
+    /// count these messages as its own before the commit record is durable.
+    ///
+    /// # Panics
+    /// As [`Log::append_chunk`], and if the group isn't open.
+    pub fn append_chunk_in(
+        &mut self,
+        group: GroupId,
+        log: LogId,
+        first: u64,
+        messages: u16,
+        payload: Payload<'_>,
+        now: Nanos,
+    ) -> Position {
+        self.note_first(group, log, now);
+        self.put_chunk(log, first, messages, Some(group.slot), &payload);
+        self.appended_records(1, Wait::Lazy, now)
+    }
+
     /// As [`Log::append_settle`], within a group. The owner may count the messages as gone at once.
     ///
     /// # Panics

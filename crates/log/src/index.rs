@@ -6,14 +6,14 @@ use rustc_hash::FxHashMap;
 
 use crate::format::RUN_BYTES_MAX;
 use crate::format::batch::{BatchHeader, RUN_BYTES, RecordRun};
-use crate::format::record::{RECORD_HEADER_BYTES, RecordKind};
+use crate::format::record::RECORD_HEADER_BYTES;
 use crate::format::segment_index::{LogIndex, Point};
 use crate::types::LogId;
 
 #[derive(Clone, Debug, Default)]
 struct Growing {
     index: LogIndex,
-    /// Highest number in the file, of messages and references.
+    /// Highest number in the file, of messages, chunks and references.
     reached: Option<u64>,
     /// Offset in the file of the run that the last point refers to.
     point_at: u64,
@@ -72,10 +72,10 @@ impl FileIndex {
 
     pub(crate) fn note_run(&mut self, batch: u64, records_at: u64, row: usize, run: &RecordRun) {
         let log = self.logs.entry(run.log).or_default();
-        if matches!(run.kind, RecordKind::Message | RecordKind::References) {
+        if run.kind.is_numbered() {
             log.reached = log.reached.max(Some(run.last()));
         }
-        if run.kind != RecordKind::Message {
+        if !run.kind.holds_messages() {
             return;
         }
         let at = records_at + run.offset as u64;
@@ -99,7 +99,7 @@ impl FileIndex {
         }
         index.last = index.last.max(run.last());
         index.messages += run.count as u64;
-        index.bytes += run.length as u64 - run.count as u64 * RECORD_HEADER_BYTES as u64;
+        index.bytes += run.length as u64 - run.records() * RECORD_HEADER_BYTES as u64;
     }
 
     pub(crate) fn log(&self, log: LogId) -> Option<&LogIndex> {
@@ -128,6 +128,7 @@ impl FileIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::record::RecordKind;
 
     #[test]
     fn a_point_per_64_kib_and_log() {
@@ -188,6 +189,23 @@ mod tests {
         index.note_run(512, 1000, 0, &run);
         assert_eq!(index.reached(log), Some(56));
         assert_eq!(index.log(log).unwrap(), &LogIndex::default());
+    }
+
+    #[test]
+    fn a_chunk_counts_with_all_its_numbers() {
+        let mut index = FileIndex::default();
+        let log = LogId(1);
+        for (row, (first, count)) in [(0, 50), (50, 1), (51, 200)].into_iter().enumerate() {
+            let offset = row as u32 * 70_000;
+            let run = RecordRun { log, first, offset, length: 70_000, count, kind: RecordKind::Chunk };
+            index.note_run(512, 1000, row, &run);
+        }
+        assert_eq!(index.reached(log), Some(250));
+        let found = index.log(log).unwrap();
+        assert_eq!((found.first, found.last, found.messages, found.bytes), (0, 250, 251, 3 * (70_000 - 12)));
+        // The chunk that contains the number begins before it.
+        let rows: Vec<u32> = [0, 49, 50, 51, 250].iter().map(|from| found.points_from(*from, 1)[0].run).collect();
+        assert_eq!(rows, [0, 0, 1, 2, 2]);
     }
 
     #[test]

@@ -142,6 +142,38 @@ impl Log {
         self.appended_records(number - first, wait, now)
     }
 
+    /// Appends a chunk: `messages` messages of a log, numbered from `first` on, all in this payload. They are one record:
+    /// it is durable, read, kept and withdrawn as a whole. A log has messages or chunks, never both. Returns the record's
+    /// position.
+    ///
+    /// # Panics
+    /// As [`Log::append_messages`], and if `messages` is zero.
+    pub fn append_chunk(
+        &mut self,
+        log: LogId,
+        first: u64,
+        messages: u16,
+        payload: Payload<'_>,
+        wait: Wait,
+        now: Nanos,
+    ) -> Position {
+        self.put_chunk(log, first, messages, None, &payload);
+        self.appended_records(1, wait, now)
+    }
+
+    pub(crate) fn put_chunk(
+        &mut self,
+        log: LogId,
+        first: u64,
+        messages: u16,
+        group: Option<u16>,
+        payload: &Payload<'_>,
+    ) {
+        assert!(messages > 0, "a chunk without a message");
+        self.make_room(payload.len());
+        self.active.chunk(log, first, messages, group, payload);
+    }
+
     /// Appends a record saying that a log has `messages` messages, numbered from `first` on, whose bytes are stored
     /// in another log, at a place given by the payload. The owner keeps that place in the state of its checkpoints,
     /// as well as which of the messages are live; they can't be read here. Returns the record's position.
@@ -249,7 +281,7 @@ impl Log {
     }
 
     #[inline]
-    fn appended_records(&mut self, count: u64, wait: Wait, now: Nanos) -> Position {
+    pub(crate) fn appended_records(&mut self, count: u64, wait: Wait, now: Nanos) -> Position {
         assert!(!self.closing, "an append after the log was closed");
         self.commit.note_append(count, wait, now);
         self.had_room = self.had_room && self.room();
@@ -333,7 +365,8 @@ impl Log {
     }
 
     /// A plan for reading the first stored message of a log with a number of at least `from` and those after it, up
-    /// to about `max_bytes`. `None` if no such message is durable.
+    /// to about `max_bytes`. Of chunks, the first one is that which contains `from`, or the next one. `None` if no such
+    /// message is durable.
     #[must_use]
     pub fn plan_read(&self, log: LogId, from: u64, max_bytes: usize) -> Option<ReadPlan> {
         if self.forgotten.contains_key(&log) {

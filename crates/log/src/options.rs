@@ -146,6 +146,8 @@ pub enum Bug {
     TrustCheckpoint,
     /// A batch claims that all before it are durable although they aren't.
     OmitUnsynced,
+    /// A retirement or rewrite doesn't copy a chunk whose first message is dead, although others aren't.
+    DropChunkByFirst,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::disk::Disk;
 use crate::error::ReadError;
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, RecordRun};
-use crate::format::record::{self, RECORD_HEADER_BYTES, RecordKind};
+use crate::format::record::{self, RECORD_HEADER_BYTES};
 use crate::format::segment_index::{LogIndex, Point};
 use crate::format::{Identity, RUN_BYTES_MAX};
 use crate::scan::Window;
@@ -21,13 +21,23 @@ const TABLE_CHUNK: usize = 16 << 10;
 /// Largest chunk in which records are read; the payloads share a chunk's memory.
 const RECORD_CHUNK_MAX: usize = 256 << 10;
 
-/// A message as it was appended.
+/// A message or a chunk of messages, as it was appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMessage {
-    /// Its number.
+    /// The number of the message, or of the chunk's first one.
     pub number: u64,
+    /// Number of messages in the payload: 1, except for a chunk.
+    pub messages: u16,
     /// Head and body in one.
     pub payload: Bytes,
+}
+
+impl StoredMessage {
+    /// The number of the message, or of the chunk's last one.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.number + (u64::from(self.messages) - 1)
+    }
 }
 
 /// Messages to read from one file. The file is neither recycled nor removed while the plan lives.
@@ -71,8 +81,8 @@ impl ReadPlan {
         }
     }
 
-    /// Reads at least one message, in order of numbers, and not beyond the plan's file: ask for the next plan with
-    /// the last number plus one.
+    /// Reads at least one message or chunk, in order of numbers, and not beyond the plan's file: ask for the next plan
+    /// with the last one's [`StoredMessage::last`] plus one. The first chunk may begin before the requested number.
     ///
     /// # Errors
     /// The bytes aren't those written, or the disk can't read them, before a first message was found.
@@ -147,7 +157,7 @@ impl Reading<'_> {
                 if records_at >= *limit.get_or_insert(records_at + RUN_BYTES_MAX as u64) {
                     return Ok(true);
                 }
-                let wanted = run.log == plan.log && run.kind == RecordKind::Message && run.last() >= plan.from;
+                let wanted = run.log == plan.log && run.kind.holds_messages() && run.last() >= plan.from;
                 if wanted && !self.run(&run, records_at, seed)? {
                     return Ok(false);
                 }
@@ -168,15 +178,17 @@ impl Reading<'_> {
             .fetch(self.disk, &plan.name, at, run.length as usize, chunk, plan.end)
             .map_err(|error| ReadError::from_disk(error, plan.log))?;
         let mut start = 0;
-        for number in run.first..=run.last() {
+        let messages = if run.kind.is_whole_run() { run.count } else { 1 };
+        for index in 0..run.records() {
             let (record, _) = record::split(&bytes[start..], seed)
                 .map_err(|reason| plan.error(at + start as u64, run.length as u64, reason))?;
             let payload = start + RECORD_HEADER_BYTES;
             start = payload + record.payload.len();
-            if number >= plan.from {
+            let (number, last) = run.numbers_of(index).into_inner();
+            if last >= plan.from {
                 self.bytes += record.payload.len();
-                self.found.push(StoredMessage { number, payload: bytes.slice(payload..start) });
-                if self.bytes >= plan.max_bytes || number == plan.last {
+                self.found.push(StoredMessage { number, messages, payload: bytes.slice(payload..start) });
+                if self.bytes >= plan.max_bytes || last == plan.last {
                     return Ok(false);
                 }
             }

@@ -10,6 +10,7 @@ use crate::disk::{self, Disk};
 use crate::dump;
 use crate::error::StorageError;
 use crate::format::Identity;
+use crate::format::batch::RecordRun;
 use crate::format::batch_check::Batch;
 use crate::format::checkpoint::Header;
 use crate::format::file_header::FILE_HEADER_BYTES;
@@ -34,7 +35,9 @@ pub trait Survivors {
     fn is_alive(&self, log: LogId, number: u64) -> bool;
     /// Notes that the message was copied.
     fn copied(&mut self, log: LogId, number: u64, payload: &[u8]);
-    /// The states of all logs, whose live messages are those copied.
+    /// Notes that a chunk was copied, at least one of whose messages is live.
+    fn copied_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]);
+    /// The states of all logs. Their live messages are those copied, without the dead ones in chunks.
     fn states(&mut self) -> Vec<LiveState>;
 }
 
@@ -160,18 +163,25 @@ impl Copy<'_> {
         survivors: &mut dyn Survivors,
     ) -> Result<(), StorageError> {
         let runs = batch.runs.iter().chain(batch.faulty.iter().map(|(run, _)| run));
-        for run in runs.filter(|run| run.kind == RecordKind::Message) {
-            for (number, record) in (run.first..).zip(batch.records_left(run, bytes)) {
-                let Some(record) = record.filter(|_| survivors.is_alive(run.log, number)) else { continue };
+        for run in runs.filter(|run| run.kind.holds_messages()) {
+            for (index, record) in (0..).zip(batch.records_left(run, bytes)) {
+                let mut numbers = run.numbers_of(index);
+                let number = *numbers.start();
+                let is_wanted = numbers.any(|number| survivors.is_alive(run.log, number));
+                let Some(record) = record.filter(|_| is_wanted) else { continue };
                 let payload = bytes.slice_ref(record.payload);
-                self.push(run.log, number, &payload)?;
-                survivors.copied(run.log, number, &payload);
+                self.push(run, number, &payload)?;
+                match run.kind {
+                    RecordKind::Chunk => survivors.copied_chunk(run.log, number, run.count, &payload),
+                    _ => survivors.copied(run.log, number, &payload),
+                }
             }
         }
         Ok(())
     }
 
-    fn push(&mut self, log: LogId, number: u64, payload: &bytes::Bytes) -> Result<(), StorageError> {
+    /// Copies a record of a run, whose first message has this number.
+    fn push(&mut self, run: &RecordRun, number: u64, payload: &bytes::Bytes) -> Result<(), StorageError> {
         let options = self.options;
         let writer = match &mut self.writer {
             Some(writer) => writer,
@@ -189,7 +199,10 @@ impl Copy<'_> {
                 )?)
             }
         };
-        writer.push(self.to, log, number, payload, BATCH_BYTES)?;
+        match run.kind {
+            RecordKind::Chunk => writer.push_chunk(self.to, run.log, number, run.count, payload, BATCH_BYTES)?,
+            _ => writer.push(self.to, run.log, number, payload, BATCH_BYTES)?,
+        }
         self.length += payload.len() as u64;
         if self.length >= SEGMENT_BYTES_MAX {
             self.finish_segment()?;

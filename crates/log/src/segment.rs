@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use roaring::RoaringTreemap;
+use rustc_hash::FxHashMap;
 
 use crate::builder::{Builder, Memory};
 use crate::disk::{self, Disk};
@@ -32,6 +34,8 @@ pub(crate) struct SegmentWriter {
     index: FileIndex,
     end: u64,
     unsynced: u64,
+    /// Messages in it that were dead when their chunks were copied.
+    dead: FxHashMap<LogId, RoaringTreemap>,
 }
 
 impl SegmentWriter {
@@ -59,6 +63,7 @@ impl SegmentWriter {
             index: FileIndex::of_segment(breaks),
             end: FILE_HEADER_BYTES,
             unsynced: 0,
+            dead: FxHashMap::default(),
         })
     }
 
@@ -74,6 +79,26 @@ impl SegmentWriter {
         let payload = Payload { head: &[], body: Some(payload) };
         self.builder.message(log, number, None, &payload);
         self.flush_from(disk, batch_bytes)
+    }
+
+    /// As [`SegmentWriter::push`] for a chunk of messages.
+    pub(crate) fn push_chunk(
+        &mut self,
+        disk: &dyn Disk,
+        log: LogId,
+        first: u64,
+        messages: u16,
+        payload: &Bytes,
+        batch_bytes: u64,
+    ) -> Result<(), DiskError> {
+        let payload = Payload { head: &[], body: Some(payload) };
+        self.builder.chunk(log, first, messages, None, &payload);
+        self.flush_from(disk, batch_bytes)
+    }
+
+    /// Notes messages of a chunk that were dead when it was added.
+    pub(crate) fn note_dead(&mut self, log: LogId, numbers: &RoaringTreemap) {
+        *self.dead.entry(log).or_default() |= numbers;
     }
 
     /// As [`SegmentWriter::push`] for all messages of a run, whose records are right.
@@ -132,7 +157,7 @@ impl SegmentWriter {
         }
         let length = self.end + (index.len() + FOOTER_BYTES) as u64;
         let segment = Segment::new(self.name, self.identity, self.end, length);
-        Ok(NewSegment { id: self.id, segment, parts })
+        Ok(NewSegment { id: self.id, segment, parts, dead: self.dead })
     }
 }
 
@@ -179,7 +204,8 @@ pub(crate) fn load(disk: &dyn Disk, node_id: u64, wal_id: u16, id: u64, length: 
     let index = disk::read(disk, &name, footer.index_offset, index_length)?;
     let parts = segment_index::decode(&index, &footer)
         .ok_or_else(|| damaged(footer.index_offset..footer_at, "the index is wrong"))?;
-    Ok(NewSegment { id, segment: Segment::new(name, identity, footer.index_offset, length), parts })
+    let segment = Segment::new(name, identity, footer.index_offset, length);
+    Ok(NewSegment { id, segment, parts, dead: FxHashMap::default() })
 }
 
 /// End of a segment's batches according to its footer; without a valid footer, the end of the file.
@@ -208,7 +234,7 @@ mod tests {
     #[test]
     fn a_written_segment_is_loaded_and_read() {
         let disk = MemoryDisk::new();
-        let NewSegment { id, segment, parts } = write(&disk);
+        let NewSegment { id, segment, parts, .. } = write(&disk);
         let loaded = load(&disk, 5, 0, id, segment.length).unwrap();
         assert_eq!(loaded.parts, parts);
         let loaded = loaded.segment;

@@ -70,6 +70,15 @@ pub(crate) struct NewSegment {
     pub id: u64,
     pub segment: Segment,
     pub parts: Vec<(LogId, LogIndex)>,
+    /// Messages in it that were dead when their chunks were copied; none if the segment was loaded.
+    pub dead: FxHashMap<LogId, RoaringTreemap>,
+}
+
+impl NewSegment {
+    /// Number of messages in a part that were dead when their chunks were copied.
+    fn dead_in(&self, log: LogId, index: &LogIndex) -> u64 {
+        self.dead.get(&log).map_or(0, |dead| dead.range_cardinality(index.first..=index.last))
+    }
 }
 
 /// The `share` of `whole` of this many bytes.
@@ -86,11 +95,14 @@ pub(crate) struct Part {
     pub segment: u64,
     pub index: LogIndex,
     pub live: u64,
+    /// Messages that were dead when their chunks were copied. Another copy would keep their bytes, too, so these count as
+    /// live until more of the part's messages are dead.
+    dead: u64,
 }
 
 impl Part {
     fn live_bytes(&self) -> u64 {
-        scale(self.index.bytes, self.live, self.index.messages)
+        scale(self.index.bytes, self.live, self.index.messages.saturating_sub(self.dead))
     }
 }
 
@@ -151,11 +163,12 @@ impl Store {
 
     /// Adds a segment, all of whose messages count as live until [`Store::count_live`].
     pub(crate) fn add(&mut self, new: NewSegment) {
-        let NewSegment { id, segment, parts } = new;
+        let dead: Vec<u64> = new.parts.iter().map(|(log, index)| new.dead_in(*log, index)).collect();
+        let NewSegment { id, segment, parts, .. } = new;
         self.segments.insert(id, segment);
-        for (log, index) in parts {
-            let live = index.messages;
-            self.add_part(log, Part { segment: id, live, index });
+        for ((log, index), dead) in parts.into_iter().zip(dead) {
+            let live = index.messages.saturating_sub(dead);
+            self.add_part(log, Part { segment: id, live, dead, index });
         }
     }
 
@@ -189,9 +202,11 @@ impl Store {
             }
             self.dead.push(segment);
         }
-        for NewSegment { id, segment, parts } in new {
+        for new in new {
+            let dead: Vec<u64> = new.parts.iter().map(|(log, index)| new.dead_in(*log, index)).collect();
+            let NewSegment { id, segment, parts, .. } = new;
             self.segments.insert(id, segment);
-            for (log, index) in parts {
+            for ((log, index), dead) in parts.into_iter().zip(dead) {
                 let Some(old) = replaced.get(&log).filter(|old| !old.is_empty()) else {
                     continue;
                 };
@@ -199,7 +214,7 @@ impl Store {
                 let inside = |part: &&Part| part.index.first <= index.last && index.first <= part.index.last;
                 let live: u64 = old.iter().filter(inside).map(|part| part.live).sum();
                 let live = live.min(index.messages);
-                self.add_part(log, Part { segment: id, live, index });
+                self.add_part(log, Part { segment: id, live, dead, index });
             }
         }
     }
@@ -291,7 +306,7 @@ mod tests {
 
     fn segment(id: u64, parts: Vec<(LogId, LogIndex)>) -> NewSegment {
         let segment = Segment::new(format!("s{id}").into(), Identity::segment(0, 0, id), 0, 1000);
-        NewSegment { id, segment, parts }
+        NewSegment { id, segment, parts, dead: FxHashMap::default() }
     }
 
     fn index(first: u64, last: u64) -> LogIndex {
@@ -325,6 +340,27 @@ mod tests {
         assert_eq!(store.dead.len(), 1);
         assert_eq!(store.find(a, 1).unwrap().1.segment, 2);
         assert!(!store.has_log(b));
+    }
+
+    /// Otherwise a segment of half dead chunks would be rewritten over and over.
+    #[test]
+    fn dead_messages_of_copied_chunks_count_as_live_bytes() {
+        let mut store = Store::new();
+        let log = LogId(1);
+        let mut new = segment(1, vec![(log, index(0, 99)), (log, index(200, 299))]);
+        new.dead.insert(log, (20..100).collect());
+        store.add(new);
+        assert_eq!((store.segments[&1].live, store.segments[&1].live_length()), (120, 1000));
+        store.count_live(log, &(0..20).chain(200..300).collect());
+        assert_eq!((store.segments[&1].live, store.segments[&1].live_length()), (120, 1000));
+        store.count_live(log, &(0..5).chain(200..300).collect());
+        assert_eq!((store.segments[&1].live, store.segments[&1].live_length()), (105, 625));
+        store.count_live(log, &(0..5).collect());
+        assert_eq!(store.segments[&1].live_length(), 125);
+        let mut new = segment(2, vec![(log, index(0, 99))]);
+        new.dead.insert(log, (5..100).collect());
+        store.replace(&[1], vec![new]);
+        assert_eq!((store.segments[&2].live, store.segments[&2].live_length()), (5, 1000));
     }
 
     #[test]

@@ -19,6 +19,11 @@ impl Dice {
     }
 }
 
+/// Logs with these ids have chunks.
+fn has_chunks(log: LogId) -> bool {
+    log.0.is_multiple_of(2)
+}
+
 fn publish_one(driver: &mut Driver, log: LogId, length: usize) -> u64 {
     let number = driver.ledgers.0.get(&log).map_or(1, |ledger| ledger.next.max(1));
     driver.publish(log, &[body(log, number, length)], Wait::Confirm);
@@ -28,11 +33,13 @@ fn publish_one(driver: &mut Driver, log: LogId, length: usize) -> u64 {
 /// Asserts that every live message is there, byte for byte, and that reads return them in order.
 fn check(driver: &Driver) {
     for (log, ledger) in &driver.ledgers.0 {
-        let stored = driver.read(*log, 1, 5000);
+        let stored = driver.read_stored(*log, 0, 5000);
         for number in ledger.live.keys() {
-            let at = stored.binary_search_by_key(number, |(number, _)| *number);
-            let found = &stored[at.unwrap_or_else(|_| panic!("{log}/{number} is alive"))].1;
-            assert_eq!(found[4..], body(*log, *number, found.len() - 4)[..], "{log}/{number}");
+            let found = stored.get(stored.partition_point(|stored| stored.last() < *number));
+            let found = found.filter(|found| found.number <= *number);
+            let found = found.unwrap_or_else(|| panic!("{log}/{number} is alive"));
+            let length = found.payload.len() - 4;
+            assert_eq!(found.payload[4..], body(*log, found.number, length)[..], "{log}/{number}");
         }
     }
 }
@@ -154,6 +161,11 @@ fn jumble(seed: u64, disk: MemoryDisk) -> Driver {
             0 if place > 2 && driver.ledgers.0.contains_key(&log) => {
                 driver.delete(log);
                 logs[place] = LogId(10 + round);
+            }
+            0..50 if has_chunks(log) => {
+                let (messages, length) =
+                    (1 + dice.below(6) as u16, [20, 200, 1500, 70_000][dice.below(40) as usize / 13]);
+                driver.publish_chunk(log, messages, length, Wait::Confirm);
             }
             0..50 => {
                 publish_one(&mut driver, log, [20, 200, 1500][dice.below(3) as usize]);

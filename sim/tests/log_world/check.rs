@@ -6,7 +6,8 @@ use leveret_log::format::file_header::FileHeader;
 use leveret_log::{Disk, Log, LogId, Options, Position, Report, recover};
 use leveret_sim::disk::{Change, SimDisk};
 
-use super::ledger::{Ledger, LedgerRecord, Ledgers};
+use super::chunk_head;
+use super::ledger::{Ledger, LedgerRecord, Ledgers, has_chunks};
 
 /// The result of a check.
 pub(crate) type Verdict = Result<(), String>;
@@ -95,23 +96,25 @@ fn check_messages(log: &Log, disk: &dyn Disk, log_id: LogId, ledger: &Ledger) ->
         if *number < from {
             continue;
         }
-        let mut expected = ledger.live.range(number..);
+        let mut expected = ledger.live.range(number..).peekable();
         let plan = log.plan_read(log_id, *number, 10_000);
         let plan = plan.ok_or_else(|| format!("read check: {log_id}/{number} is nowhere"))?;
         let found = plan.run(disk).map_err(|error| format!("read check: {error}"))?;
-        if found.first().map(|message| message.number) != Some(*number) || payload.is_none() {
+        let is_there = found.first().is_some_and(|first| (first.number..=first.last()).contains(number));
+        if !is_there || payload.is_none() {
             return Err(format!("read check: {log_id}/{number} isn't there"));
         }
         for message in found {
+            if has_chunks(log_id) && message.payload[..10] != chunk_head(message.number, message.messages) {
+                return Err(format!("read check: {log_id}/{} has other numbers than its chunk", message.number));
+            }
             // Settled messages may be there too.
-            if !ledger.live.contains_key(&message.number) {
-                continue;
+            while let Some((number, payload)) = expected.next_if(|(number, _)| **number <= message.last()) {
+                if *number < message.number || payload.as_ref() != Some(&message.payload) {
+                    return Err(format!("read check: {log_id}/{number} is not what was appended"));
+                }
             }
-            let (number, payload) = expected.next().expect("it is alive");
-            if *number != message.number || payload.as_ref() != Some(&message.payload) {
-                return Err(format!("read check: {log_id}/{number} is not what was appended"));
-            }
-            from = message.number + 1;
+            from = message.last() + 1;
         }
     }
     Ok(())

@@ -12,11 +12,29 @@ pub(crate) const NOTE: u8 = 3;
 #[derive(Clone, Debug)]
 pub(crate) enum LedgerRecord {
     Message(LogId, u64, Bytes),
+    /// With the number of messages.
+    Chunk(LogId, u64, u16, Bytes),
     Settle(LogId, Vec<SettleRange>),
     Control(LogId, u8, Vec<u8>),
 }
 
-/// The knowledge of a log's owner.
+impl LedgerRecord {
+    pub(crate) fn log(&self) -> LogId {
+        match self {
+            LedgerRecord::Message(log, ..)
+            | LedgerRecord::Chunk(log, ..)
+            | LedgerRecord::Settle(log, ..)
+            | LedgerRecord::Control(log, ..) => *log,
+        }
+    }
+}
+
+/// Whether a log has chunks instead of messages.
+pub(crate) fn has_chunks(log: LogId) -> bool {
+    log.0.is_multiple_of(3)
+}
+
+/// The knowledge of a log's owner. Each message of a chunk counts with all bytes of the chunk.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Ledger {
     pub(crate) next: u64,
@@ -39,18 +57,23 @@ impl Ledgers {
     pub(crate) fn apply(&mut self, record: &LedgerRecord) {
         match record {
             LedgerRecord::Message(log, number, payload) => {
-                self.message_with(*log, *number, payload.len(), Some(payload))
+                self.messages_with(*log, *number, 1, payload.len(), Some(payload))
+            }
+            LedgerRecord::Chunk(log, first, messages, payload) => {
+                self.messages_with(*log, *first, *messages, payload.len(), Some(payload))
             }
             LedgerRecord::Settle(log, ranges) => self.settle(*log, SettleReason::Acknowledged, ranges),
             LedgerRecord::Control(log, kind, payload) => self.control(*log, *kind, payload),
         }
     }
 
-    fn message_with(&mut self, log: LogId, number: u64, length: usize, payload: Option<&Bytes>) {
+    fn messages_with(&mut self, log: LogId, first: u64, messages: u16, length: usize, payload: Option<&Bytes>) {
         if let Some(ledger) = self.0.get_mut(&log) {
-            ledger.next = ledger.next.max(number + 1);
-            ledger.bytes += length as u64;
-            ledger.live.insert(number, payload.cloned());
+            for number in first..first + u64::from(messages) {
+                ledger.next = ledger.next.max(number + 1);
+                ledger.bytes += length as u64;
+                ledger.live.insert(number, payload.cloned());
+            }
         }
     }
 
@@ -109,7 +132,11 @@ impl Replay for Ledgers {
     }
 
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
-        self.message_with(log, number, payload.len(), None);
+        self.messages_with(log, number, 1, payload.len(), None);
+    }
+
+    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        self.messages_with(log, first, messages, payload.len(), None);
     }
 
     fn references(&mut self, log: LogId, first: u64, _: u16, _: &[u8]) {
@@ -118,6 +145,10 @@ impl Replay for Ledgers {
 
     fn withdraw(&mut self, log: LogId, number: u64, _: &[u8]) {
         panic!("{log}/{number} is withdrawn, and there are no groups");
+    }
+
+    fn withdraw_chunk(&mut self, log: LogId, first: u64, _: u16, _: &[u8]) {
+        panic!("{log}/{first} is withdrawn, and there are no groups");
     }
 
     fn settle(&mut self, log: LogId, _: SettleReason, ranges: &[SettleRange]) {
@@ -138,7 +169,8 @@ impl Replay for Ledgers {
         if log == LogId::METADATA && kind != NOTE {
             let other = LogId(u64::from(payload[0]));
             if kind == DECLARE {
-                self.0.insert(other, Ledger { next: 1, ..Ledger::default() });
+                let next = u64::from(!has_chunks(other));
+                self.0.insert(other, Ledger { next, ..Ledger::default() });
             } else {
                 self.0.remove(&other);
             }

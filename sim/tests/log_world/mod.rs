@@ -15,7 +15,7 @@ mod check;
 mod ledger;
 
 pub(crate) use check::{Recovered, check, check_salts};
-use ledger::{DECLARE, DELETE, LedgerRecord, Ledgers, NOTE};
+use ledger::{DECLARE, DELETE, LedgerRecord, Ledgers, NOTE, has_chunks};
 
 /// The history of a run.
 #[derive(Debug, Default)]
@@ -50,6 +50,14 @@ pub(crate) struct World {
     gates: BTreeMap<String, Position>,
 }
 
+/// The first bytes of a chunk's payload: the number of its first message, and how many it has.
+pub(crate) fn chunk_head(first: u64, messages: u16) -> [u8; 10] {
+    let mut head = [0; 10];
+    head[..8].copy_from_slice(&first.to_le_bytes());
+    head[8..].copy_from_slice(&messages.to_le_bytes());
+    head
+}
+
 pub(crate) fn options() -> Options {
     Options {
         file_bytes: 64 << 10,
@@ -74,9 +82,7 @@ impl World {
     pub(crate) fn resume(log: Log, disk: SimDisk, ledgers: Ledgers, records: Vec<LedgerRecord>, seed: u64) -> World {
         let mut last = BTreeMap::new();
         for (position, record) in (1..).zip(&records) {
-            let (LedgerRecord::Message(log, ..) | LedgerRecord::Settle(log, ..) | LedgerRecord::Control(log, ..)) =
-                record;
-            last.insert(*log, position);
+            last.insert(record.log(), position);
         }
         let declared = |record: &LedgerRecord| match record {
             LedgerRecord::Control(LogId::METADATA, DECLARE, payload) => Some(u64::from(payload[0])),
@@ -99,8 +105,7 @@ impl World {
 
     fn record(&mut self, record: LedgerRecord, position: Position) {
         self.ledgers.apply(&record);
-        let (LedgerRecord::Message(log, ..) | LedgerRecord::Settle(log, ..) | LedgerRecord::Control(log, ..)) = &record;
-        self.last.insert(*log, position);
+        self.last.insert(record.log(), position);
         self.history.records.push(record);
         assert_eq!(self.history.records.len() as u64, position, "positions are dense");
         self.note_durable();
@@ -125,6 +130,7 @@ impl World {
             2 if logs.len() > 3 => self.delete(log),
             3..10 => self.control(log),
             10..45 => self.settle(log),
+            _ if has_chunks(log) => self.publish_chunk(log),
             _ => self.publish(log),
         }
     }
@@ -160,6 +166,18 @@ impl World {
         for (i, body) in (0..).zip(bodies) {
             self.record(LedgerRecord::Message(log, first + i, body), last + 1 + i - count);
         }
+    }
+
+    fn publish_chunk(&mut self, log: LogId) {
+        let first = self.ledgers.0[&log].next;
+        let messages = 1 + self.random.below(12) as u16;
+        // A longer run than those that are copied at once.
+        let body = if self.random.below(40) == 0 { Bytes::from(vec![7; 90_000]) } else { self.body() };
+        let head = chunk_head(first, messages);
+        let payload = Payload { head: &head, body: Some(&body) };
+        let position = self.log.append_chunk(log, first, messages, payload, Wait::Confirm, self.now);
+        let payload = [&head[..], &body].concat().into();
+        self.record(LedgerRecord::Chunk(log, first, messages, payload), position);
     }
 
     fn body(&mut self) -> Bytes {

@@ -35,6 +35,17 @@ pub enum Record<'a> {
         /// The location of the messages; see [`leveret_queue::shared`].
         payload: &'a [u8],
     },
+    /// Several messages of a log that are one record, as streams have them.
+    Chunk {
+        /// The log.
+        log: LogId,
+        /// Number of the first message.
+        first: u64,
+        /// Number of messages.
+        messages: u16,
+        /// The bytes of the chunk; a large body isn't copied.
+        payload: Payload<'a>,
+    },
     /// Messages left a log.
     Settle {
         /// The log.
@@ -66,6 +77,7 @@ impl Record<'_> {
             Self::References { log, first, messages, payload } => {
                 to.append_references(log, first, messages, payload, wait, now)
             }
+            Self::Chunk { log, first, messages, payload } => to.append_chunk(log, first, messages, payload, wait, now),
             Self::Settle { log, reason, ranges } => to.append_settle(log, reason, ranges, wait, now),
             Self::Control { log, kind, payload } => to.append_control(log, kind, payload, wait, now),
         }
@@ -77,8 +89,13 @@ impl Record<'_> {
             Self::Messages { log, first, batch, index, count, instead } => {
                 to.append_messages_in(group, log, first, payloads(batch, index, count, instead), now)
             }
+            Self::Chunk { log, first, messages, payload } => {
+                to.append_chunk_in(group, log, first, messages, payload, now)
+            }
             Self::Settle { log, reason, ranges } => to.append_settle_in(group, log, reason, ranges, now),
-            Self::References { .. } | Self::Control { .. } => unreachable!("a group has messages and settles only"),
+            Self::References { .. } | Self::Control { .. } => {
+                unreachable!("a group has messages, chunks and settles only")
+            }
         }
     }
 }

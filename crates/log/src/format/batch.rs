@@ -1,5 +1,7 @@
 //! A batch's header and its run table.
 
+use std::ops::RangeInclusive;
+
 use super::record::{RECORD_HEADER_BYTES, RecordKind};
 use super::{Identity, VERSION, is_zero, pad, put, u16_at, u32_at, u64_at};
 use crate::types::{LogId, Position};
@@ -145,7 +147,7 @@ pub struct RecordRun {
     pub offset: u32,
     /// Its length in bytes.
     pub length: u32,
-    /// Number of records; for references, which are a single record, of messages.
+    /// Number of records; for references and chunks, which are a single record, of messages.
     pub count: u16,
     /// Their kind.
     pub kind: RecordKind,
@@ -161,9 +163,15 @@ impl RecordRun {
     /// Number of records in the run.
     #[must_use]
     pub fn records(&self) -> u64 {
-        match self.kind {
-            RecordKind::References => 1,
-            _ => self.count as u64,
+        if self.kind.is_whole_run() { 1 } else { self.count as u64 }
+    }
+
+    /// The numbers of the messages in the run's record with this index.
+    #[must_use]
+    pub fn numbers_of(&self, index: u64) -> RangeInclusive<u64> {
+        match self.kind.is_whole_run() {
+            true => self.first..=self.last(),
+            false => self.first + index..=self.first + index,
         }
     }
 
@@ -242,6 +250,19 @@ mod tests {
         assert_eq!(header().padded_bytes(), 512);
         assert_eq!(header().last_position(), 1004);
         assert_eq!(header().first_unsynced(), 74);
+    }
+
+    #[test]
+    fn a_chunk_is_one_record_with_all_numbers_of_its_run() {
+        let run = |kind| RecordRun { log: LogId(9), first: 0, offset: 0, length: 40, count: 3, kind };
+        let chunk = run(RecordKind::Chunk);
+        assert_eq!((chunk.records(), chunk.numbers_of(0)), (1, 0..=2));
+        let messages = run(RecordKind::Message);
+        assert_eq!((messages.records(), messages.numbers_of(0), messages.numbers_of(2)), (3, 0..=0, 2..=2));
+        // The record of a chunk of 65,535 messages may be shorter than as many headers.
+        let most = RecordRun { count: u16::MAX, ..chunk };
+        assert_eq!(RecordRun::decode(&most.encode(5), 5, 40), Some(most));
+        assert_eq!(RecordRun::decode(&RecordRun { length: 11, ..chunk }.encode(5), 5, 40), None);
     }
 
     #[test]

@@ -129,7 +129,7 @@ pub fn check(bytes: &[u8], identity: &Identity) -> Option<Batch> {
                 let start = run_range(&header, &run).start as u64;
                 let numbers = match run.kind {
                     RecordKind::Message => Some((run.first + bad.first, run.first + bad.last)),
-                    RecordKind::References => Some((run.first, run.last())),
+                    RecordKind::References | RecordKind::Chunk => Some((run.first, run.last())),
                     _ => None,
                 };
                 batch.faults.push(Fault {
@@ -244,6 +244,7 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Append {
         Messages(u64, u64, Vec<(Vec<u8>, usize)>),
+        Chunk(u64, u64, u16, usize),
         Other(u64, u8, Vec<u8>),
     }
 
@@ -252,6 +253,8 @@ mod tests {
         let append = prop_oneof![
             (0..4u64, 1..1000u64, proptest::collection::vec((bytes(), 0..6000usize), 1..5))
                 .prop_map(|(log, first, bodies)| Append::Messages(log, first, bodies)),
+            (0..4u64, 0..1000u64, 1..=u16::MAX, 0..9000usize)
+                .prop_map(|(log, first, messages, body)| Append::Chunk(log, first, messages, body)),
             (0..4u64, any::<u8>(), bytes()).prop_map(|(log, detail, payload)| Append::Other(log, detail, payload)),
         ];
         proptest::collection::vec(append, 1..20)
@@ -269,6 +272,12 @@ mod tests {
                         builder.message(LogId(*log), first + i as u64, None, &payload);
                         expected.push((RecordKind::Message, [&head[..], &body].concat()));
                     }
+                }
+                Append::Chunk(log, first, messages, body) => {
+                    let body = Bytes::from(vec![7; *body]);
+                    let payload = Payload { head: b"chunk", body: Some(&body) };
+                    builder.chunk(LogId(*log), *first, *messages, Some(3), &payload);
+                    expected.push((RecordKind::Chunk, [b"chunk", &body[..]].concat()));
                 }
                 Append::Other(log, detail, payload) => {
                     builder.record(LogId(*log), Head::alone(RecordKind::Control, *detail), payload);
@@ -344,6 +353,17 @@ mod tests {
         let logs: Vec<LogId> = runs.iter().map(|run| run.log).collect();
         assert_eq!(logs, [LogId(1), LogId(2), LogId(3)]);
         assert!(whole);
+    }
+
+    #[test]
+    fn a_bad_chunk_names_all_its_numbers() {
+        let identity = Identity::wal(1, 0, 1);
+        let (mut bytes, _) = build(&[Append::Chunk(2, 5, 300, 40)], &identity);
+        bytes[96 + 32 + 12 + 20] ^= 1;
+        let batch = check(&bytes, &identity).unwrap();
+        assert_eq!((batch.runs.len(), batch.faulty.len()), (0, 1));
+        assert_eq!((batch.faults[0].log, batch.faults[0].numbers), (Some(LogId(2)), Some((5, 304))));
+        assert_eq!(batch.records_left(&batch.faulty[0].0, &bytes).count(), 1, "it is a single record");
     }
 
     #[test]

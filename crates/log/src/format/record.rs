@@ -28,6 +28,8 @@ pub enum RecordKind {
     GroupCommit = 5,
     /// References to messages whose bytes are in another log.
     References = 6,
+    /// Several messages with consecutive numbers.
+    Chunk = 8,
 }
 
 impl RecordKind {
@@ -41,8 +43,27 @@ impl RecordKind {
             4 => RecordKind::Close,
             5 => RecordKind::GroupCommit,
             6 => RecordKind::References,
+            8 => RecordKind::Chunk,
             _ => return None,
         })
+    }
+
+    /// Whether its records have numbers of their log.
+    #[must_use]
+    pub fn is_numbered(self) -> bool {
+        matches!(self, RecordKind::Message | RecordKind::References | RecordKind::Chunk)
+    }
+
+    /// Whether its records hold the bytes of messages, which can be read and are copied to segments.
+    #[must_use]
+    pub fn holds_messages(self) -> bool {
+        matches!(self, RecordKind::Message | RecordKind::Chunk)
+    }
+
+    /// Whether each record is a run of its own, with all numbers of the run.
+    #[must_use]
+    pub fn is_whole_run(self) -> bool {
+        matches!(self, RecordKind::References | RecordKind::Chunk)
     }
 }
 
@@ -128,7 +149,7 @@ pub fn split(bytes: &[u8], seed: u32) -> Result<(Record<'_>, &[u8]), &'static st
     let flags = u16_at(record, 10);
     let group = (flags & FLAG_GROUP != 0).then_some(flags >> 1);
     let possible = match kind {
-        RecordKind::Message | RecordKind::Settle => flags == 0 || group.is_some(),
+        RecordKind::Message | RecordKind::Chunk | RecordKind::Settle => flags == 0 || group.is_some(),
         RecordKind::Control | RecordKind::Close | RecordKind::References => flags == 0,
         RecordKind::GroupCommit => group.is_some(),
     };
@@ -193,6 +214,13 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_is_found_by_its_code_and_others_are_unknown() {
+        let known: Vec<u8> = (0..=u8::MAX).filter(|code| RecordKind::from_code(*code).is_some()).collect();
+        assert_eq!(known, [1, 2, 3, 4, 5, 6, 8]);
+        assert!(known.iter().all(|code| RecordKind::from_code(*code).is_some_and(|kind| kind as u8 == *code)));
+    }
+
+    #[test]
     fn only_some_kinds_belong_to_a_group() {
         let split_one = |kind, group| {
             let mut bytes = Vec::new();
@@ -200,7 +228,7 @@ mod tests {
             split(&bytes, 7).map(|(record, _)| record.group)
         };
         for slot in [0, 1, 0x7fff] {
-            for kind in [RecordKind::Message, RecordKind::Settle, RecordKind::GroupCommit] {
+            for kind in [RecordKind::Message, RecordKind::Chunk, RecordKind::Settle, RecordKind::GroupCommit] {
                 assert_eq!(split_one(kind, Some(slot)), Ok(Some(slot)));
             }
             for kind in [RecordKind::Control, RecordKind::Close, RecordKind::References] {

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use crate::format::batch::RecordRun;
 use crate::format::batch_check::Fault;
-use crate::format::record::RecordKind;
 use crate::types::LogId;
 
 /// Bytes that aren't those written, although they were durable.
@@ -79,7 +78,7 @@ impl Damage {
         logs.sort_unstable();
         logs.dedup();
         self.logs = Hit::Logs(logs);
-        let messages = runs.iter().filter(|run| matches!(run.kind, RecordKind::Message | RecordKind::References));
+        let messages = runs.iter().filter(|run| run.kind.is_numbered());
         self.messages.extend(messages.map(|run| Numbers { log: run.log, first: run.first, last: run.last() }));
         self
     }

@@ -1,6 +1,6 @@
 //! Groups whose commit record the replay hasn't reached.
 //!
-//! Their messages are replayed in place, since numbers only grow, and withdrawn if no commit record comes; their
+//! Their messages and chunks are replayed in place, since numbers only grow, and withdrawn if no commit record comes; their
 //! settles wait for it, since nothing depends on when a message is settled.
 
 use std::collections::BTreeMap;
@@ -11,12 +11,20 @@ use super::{Damage, Hit, Replay, Report};
 use crate::options::Options;
 use crate::types::{LogId, Position, SettleRange, SettleReason};
 
-type Message = (LogId, u64, Bytes);
+/// Messages that were replayed: numbers and payload.
+#[derive(Debug)]
+pub(super) enum Arrival {
+    /// A message, with its number.
+    Message(u64, Bytes),
+    /// A chunk, with the number of its first message and the number of messages.
+    Chunk(u64, u16, Bytes),
+}
+
 type Settle = (LogId, SettleReason, Vec<SettleRange>);
 
 #[derive(Debug, Default)]
 struct OpenGroup {
-    messages: Vec<(Position, Message)>,
+    arrivals: Vec<(Position, (LogId, Arrival))>,
     settles: Vec<(Position, Settle)>,
     /// Number of damages when its first record came.
     damaged: usize,
@@ -48,9 +56,9 @@ impl OpenGroups {
         self.groups.entry(slot).or_insert_with(|| OpenGroup { damaged, ..OpenGroup::default() })
     }
 
-    /// Notes a replayed message of the group.
-    pub(super) fn message(&mut self, slot: u16, position: Position, message: Message, report: &Report) {
-        self.open(slot, report).messages.push((position, message));
+    /// Notes a replayed message or chunk of the group.
+    pub(super) fn arrived(&mut self, slot: u16, position: Position, arrival: (LogId, Arrival), report: &Report) {
+        self.open(slot, report).arrivals.push((position, arrival));
     }
 
     /// Notes settles, which take effect if the group is committed.
@@ -69,7 +77,7 @@ impl OpenGroups {
         for (_, (log, reason, ranges)) in committed {
             replay.settle(log, reason, &ranges);
         }
-        group.messages.retain(|(position, _)| *position < first);
+        group.arrivals.retain(|(position, _)| *position < first);
         withdraw(group, report.damaged.len(), report, replay);
     }
 
@@ -90,22 +98,25 @@ impl OpenGroups {
 }
 
 fn withdraw(group: OpenGroup, damaged_now: usize, report: &mut Report, replay: &mut dyn Replay) {
-    let OpenGroup { messages, settles, damaged } = group;
-    if messages.is_empty() && settles.is_empty() {
+    let OpenGroup { arrivals, settles, damaged } = group;
+    if arrivals.is_empty() && settles.is_empty() {
         return;
     }
     if damaged_now > damaged {
-        let logs = messages.iter().map(|(_, (log, ..))| *log).chain(settles.iter().map(|(_, (log, ..))| *log));
+        let logs = arrivals.iter().map(|(_, (log, ..))| *log).chain(settles.iter().map(|(_, (log, ..))| *log));
         let mut logs: Vec<LogId> = logs.collect();
         logs.sort_unstable();
         logs.dedup();
         let reason = "the commit record of a group may be among the damaged bytes";
         report.damaged.push(Damage::new("", 0..0, Hit::Logs(logs), reason));
     }
-    report.withdrawn += (messages.len() + settles.len()) as u64;
+    report.withdrawn += (arrivals.len() + settles.len()) as u64;
     let most = if planted!(WithdrawFirstOnly) { 1 } else { usize::MAX };
-    for (_, (log, number, payload)) in messages.into_iter().take(most) {
-        replay.withdraw(log, number, &payload);
+    for (_, (log, arrival)) in arrivals.into_iter().take(most) {
+        match arrival {
+            Arrival::Message(number, payload) => replay.withdraw(log, number, &payload),
+            Arrival::Chunk(first, messages, payload) => replay.withdraw_chunk(log, first, messages, &payload),
+        }
     }
 }
 
@@ -121,8 +132,12 @@ mod tests {
         fn restore(&mut self, _: LiveState) {}
         fn message(&mut self, _: LogId, _: u64, _: &[u8]) {}
         fn references(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
+        fn chunk(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
         fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
             self.0.push(format!("withdraw {log}/{number} {}", payload.len()));
+        }
+        fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+            self.0.push(format!("withdraw {log}/{first}+{messages} {}", payload.len()));
         }
         fn settle(&mut self, log: LogId, _: SettleReason, ranges: &[SettleRange]) {
             self.0.push(format!("settle {log}/{}", ranges[0].first));
@@ -134,18 +149,32 @@ mod tests {
         (LogId(log), SettleReason::DeadLettered, vec![SettleRange { first: number, last: number, bytes: 0 }])
     }
 
-    fn message(log: u64, number: u64) -> Message {
-        (LogId(log), number, Bytes::from_static(b"12345"))
+    fn message(log: u64, number: u64) -> (LogId, Arrival) {
+        (LogId(log), Arrival::Message(number, Bytes::from_static(b"12345")))
+    }
+
+    #[test]
+    fn a_chunk_without_its_commit_record_is_withdrawn_whole() {
+        let (mut groups, mut report, mut seen) = (OpenGroups::default(), Report::default(), Seen::default());
+        let chunk = |first, messages| (LogId(2), Arrival::Chunk(first, messages, Bytes::from_static(b"1234567")));
+        groups.arrived(0, 1, chunk(0, 300), &report);
+        groups.arrived(1, 2, chunk(300, 5), &report);
+        groups.arrived(1, 3, message(3, 1), &report);
+        groups.commit(1, 2, &mut report, &mut seen);
+        assert!(seen.0.is_empty());
+        groups.withdraw_all(&mut report, &mut seen);
+        assert_eq!(seen.0, ["withdraw 2/0+300 7"]);
+        assert_eq!(report.withdrawn, 1);
     }
 
     #[test]
     fn a_commit_holds_for_its_own_group_only() {
         let (mut groups, mut report, mut seen) = (OpenGroups::default(), Report::default(), Seen::default());
         groups.settle(0, 1, settle(1, 10), &report);
-        groups.message(0, 2, message(2, 20), &report);
+        groups.arrived(0, 2, message(2, 20), &report);
         // The commit record of that group is lost; the slot was reused.
         groups.settle(0, 5, settle(1, 11), &report);
-        groups.message(0, 6, message(2, 21), &report);
+        groups.arrived(0, 6, message(2, 21), &report);
         groups.settle(1, 7, settle(3, 30), &report);
         groups.commit(0, 5, &mut report, &mut seen);
         assert_eq!(seen.0, ["settle 1/11", "withdraw 2/20 5"]);
@@ -162,7 +191,7 @@ mod tests {
     fn damage_to_a_possible_commit_record_names_the_groups_logs() {
         let (mut groups, mut report, mut seen) = (OpenGroups::default(), Report::default(), Seen::default());
         groups.settle(4, 1, settle(1, 10), &report);
-        groups.message(4, 2, message(2, 20), &report);
+        groups.arrived(4, 2, message(2, 20), &report);
         report.damaged.push(Damage::new("w", 0..1, Hit::Logs(vec![]), "a record's checksum is wrong"));
         groups.settle(5, 3, settle(3, 10), &report);
         groups.withdraw_all(&mut report, &mut seen);

@@ -53,9 +53,13 @@ pub trait Replay {
     /// A reference record: messages numbered from `first` on whose bytes are stored in another log. `first` is at least
     /// `next` of the restored state.
     fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]);
+    /// A chunk: messages numbered from `first` on, all in this payload. `first` is at least `next` of the restored state.
+    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]);
     /// Withdraws a replayed message whose group was never committed. Its number stays used, but the message was never
     /// in the log.
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]);
+    /// As [`Replay::withdraw`] for a replayed chunk.
+    fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]);
     /// Messages left a log.
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]);
     /// A control record, which belongs to the caller.
@@ -212,7 +216,9 @@ impl Replay for Nowhere {
     fn restore(&mut self, _: LiveState) {}
     fn message(&mut self, _: LogId, _: u64, _: &[u8]) {}
     fn references(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
+    fn chunk(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
     fn withdraw(&mut self, _: LogId, _: u64, _: &[u8]) {}
+    fn withdraw_chunk(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
     fn settle(&mut self, _: LogId, _: SettleReason, _: &[SettleRange]) {}
     fn control(&mut self, _: LogId, _: u8, _: &[u8]) {}
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use super::certain::DoubtfulBatch;
-use super::groups::OpenGroups;
+use super::groups::{Arrival, OpenGroups};
 use super::{Covered, Cut, Damage, Hit, Replay, Report, give_up_reserve};
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
@@ -411,7 +411,7 @@ impl<'a> Replaying<'a> {
             if let Some(row) = row {
                 file.index.note_run(offset, records_at, row as usize, run);
             }
-            if run.kind == RecordKind::Message {
+            if run.kind.holds_messages() {
                 replay.stands(run.log, run.first, run.last());
             }
             for (i, record) in (0..).zip(batch.records_left(run, bytes)) {
@@ -452,8 +452,8 @@ impl<'a> Replaying<'a> {
             covered => covered,
         };
         let is_new = match run.kind {
-            // All messages of a reference record came into their log together.
-            RecordKind::Message | RecordKind::References => run.first + index >= covered.next,
+            // All messages of a reference record or chunk came into their log together.
+            RecordKind::Message | RecordKind::References | RecordKind::Chunk => run.first + index >= covered.next,
             // The state of its log says nothing about the group's other logs.
             RecordKind::GroupCommit => true,
             _ => position > covered.position,
@@ -466,10 +466,17 @@ impl<'a> Replaying<'a> {
             RecordKind::Message => {
                 let number = run.first + index;
                 if let Some(slot) = record.group {
-                    let payload = bytes.slice_ref(record.payload);
-                    self.groups.message(slot, position, (run.log, number, payload), report);
+                    let message = Arrival::Message(number, bytes.slice_ref(record.payload));
+                    self.groups.arrived(slot, position, (run.log, message), report);
                 }
                 replay.message(run.log, number, record.payload);
+            }
+            RecordKind::Chunk => {
+                if let Some(slot) = record.group {
+                    let chunk = Arrival::Chunk(run.first, run.count, bytes.slice_ref(record.payload));
+                    self.groups.arrived(slot, position, (run.log, chunk), report);
+                }
+                replay.chunk(run.log, run.first, run.count, record.payload);
             }
             RecordKind::References => replay.references(run.log, run.first, run.count, record.payload),
             RecordKind::Control => replay.control(run.log, record.detail, record.payload),

@@ -2,11 +2,12 @@
 //! lock, a step at a time.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use roaring::RoaringTreemap;
 use rustc_hash::FxHashSet;
 
 use crate::checkpoint::{CheckpointWriter, Plan};
@@ -329,8 +330,7 @@ impl Worker {
         let Some(state) = self.states.get(&run.log) else {
             return Ok(());
         };
-        let is_wanted =
-            run.kind == RecordKind::Message && (run.first..=run.last()).any(|number| state.live.contains(number));
+        let is_wanted = run.kind.holds_messages() && has_live(&state.live, run.kind, run.first..=run.last());
         if !is_wanted {
             return Ok(());
         }
@@ -343,7 +343,7 @@ impl Worker {
             return self.keep_run(disk, &run, &bytes);
         }
         let mut start = 0;
-        for number in run.first..=run.last() {
+        for index in 0..run.records() {
             let record = match record::split(&bytes[start..], batch.seed) {
                 Ok((record, _)) => record,
                 Err(reason) => {
@@ -354,12 +354,14 @@ impl Worker {
             };
             let payload = start + RECORD_HEADER_BYTES;
             start = payload + record.payload.len();
-            if self.is_lost(&run, number) {
+            let numbers = run.numbers_of(index);
+            if self.is_lost(&run, *numbers.end()) {
                 continue;
             }
-            if self.states[&run.log].live.contains(number) {
+            // A chunk with a dead message is copied as a whole.
+            if has_live(&self.states[&run.log].live, run.kind, numbers.clone()) {
                 let payload = bytes.slice(payload..start);
-                self.keep(disk, run.log, number, &payload)?;
+                self.keep(disk, &run, numbers, &payload)?;
             }
         }
         Ok(())
@@ -391,7 +393,7 @@ impl Worker {
             let origin = &self.origins[0];
             let fetched = self.records.fetch(disk, &origin.name, at, length, STEP_BYTES, origin.end);
             if let Some(bytes) = readable(fetched, length)? {
-                let are_right = are_right(&bytes, run.count, seed);
+                let are_right = are_right(&bytes, run.records(), seed);
                 best = Some(Records { bytes, are_right });
                 if are_right {
                     break;
@@ -402,18 +404,39 @@ impl Worker {
         Ok(best)
     }
 
-    fn keep(&mut self, disk: &dyn Disk, log: LogId, number: u64, payload: &Bytes) -> Result<(), DiskError> {
-        self.copied.messages += 1;
+    /// Copies a record of a run, which has the messages with these numbers.
+    fn keep(
+        &mut self,
+        disk: &dyn Disk,
+        run: &RecordRun,
+        numbers: RangeInclusive<u64>,
+        payload: &Bytes,
+    ) -> Result<(), DiskError> {
+        let first = *numbers.start();
+        let mut dead = RoaringTreemap::new();
+        if run.kind == RecordKind::Chunk {
+            dead.insert_range(numbers.clone());
+            dead -= &self.states[&run.log].live;
+        }
+        self.copied.messages += *numbers.end() - first + 1;
         self.copied.bytes += payload.len() as u64;
-        self.losses.kept(log, number..=number);
-        let (writer, batch_bytes) = self.writer(disk, log)?;
-        writer.push(disk, log, number, payload, batch_bytes)
+        self.losses.kept(run.log, numbers);
+        let (writer, batch_bytes) = self.writer(disk, run.log)?;
+        match run.kind {
+            RecordKind::Chunk => {
+                if !dead.is_empty() {
+                    writer.note_dead(run.log, &dead);
+                }
+                writer.push_chunk(disk, run.log, first, run.count, payload, batch_bytes)
+            }
+            _ => writer.push(disk, run.log, first, payload, batch_bytes),
+        }
     }
 
     /// As [`Worker::keep`] for all messages of a run, without a look-up for each.
     fn keep_run(&mut self, disk: &dyn Disk, run: &RecordRun, records: &[u8]) -> Result<(), DiskError> {
         self.copied.messages += u64::from(run.count);
-        self.copied.bytes += (records.len() - run.count as usize * RECORD_HEADER_BYTES) as u64;
+        self.copied.bytes += records.len() as u64 - run.records() * RECORD_HEADER_BYTES as u64;
         self.losses.kept(run.log, run.first..=run.last());
         let (writer, batch_bytes) = self.writer(disk, run.log)?;
         writer.push_run(disk, run, records, batch_bytes)
@@ -435,10 +458,18 @@ impl Worker {
     }
 }
 
+/// Whether one of the messages with these numbers is live.
+fn has_live(live: &RoaringTreemap, kind: RecordKind, numbers: RangeInclusive<u64>) -> bool {
+    if kind == RecordKind::Chunk && planted!(DropChunkByFirst) {
+        return live.contains(*numbers.start());
+    }
+    live.contains(*numbers.start()) || numbers.start() < numbers.end() && live.range_cardinality(numbers) > 0
+}
+
 /// Whether all records of a run are valid.
-fn are_right(bytes: &[u8], count: u16, seed: u32) -> bool {
+fn are_right(bytes: &[u8], records: u64, seed: u32) -> bool {
     let mut start = 0;
-    let each_is_right = (0..count).all(|_| match record::split(&bytes[start..], seed) {
+    let each_is_right = (0..records).all(|_| match record::split(&bytes[start..], seed) {
         Ok((record, _)) => {
             start += RECORD_HEADER_BYTES + record.payload.len();
             true

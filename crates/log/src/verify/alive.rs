@@ -138,9 +138,19 @@ impl Replay for AliveLogs<'_> {
         self.owners.references(log, first, messages, payload);
     }
 
+    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        self.logs.entry(log).or_default().live.insert_range(first..first + u64::from(messages));
+        self.owners.chunk(log, first, messages, payload);
+    }
+
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
         self.logs.entry(log).or_default().live.remove(number);
         self.owners.withdraw(log, number, payload);
+    }
+
+    fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        self.logs.entry(log).or_default().live.remove_range(first..first + u64::from(messages));
+        self.owners.withdraw_chunk(log, first, messages, payload);
     }
 
     fn settle(&mut self, log: LogId, reason: SettleReason, settled: &[SettleRange]) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use leveret_log::{
     Done, Event, Job, Lane, LiveState, Log, LogId, MemoryDisk, Nanos, Next, Numbers, Options, Owners, Payload,
-    Position, Replay, Report, SettleRange, SettleReason, StorageError, Verified, Wait, recover, verify,
+    Position, Replay, Report, SettleRange, SettleReason, StorageError, StoredMessage, Verified, Wait, recover, verify,
 };
 
 /// A log's state as its owner knows it.
@@ -36,6 +36,13 @@ impl OwnedLog {
             bytes = &bytes[5 + length..];
         }
         controls
+    }
+
+    /// Adds a chunk, whose bytes count as those of its first message.
+    pub(crate) fn add_chunk(&mut self, first: u64, messages: u16, length: usize) {
+        self.next = first + u64::from(messages);
+        self.live.insert(first, length as u64);
+        self.live.extend((first + 1..self.next).map(|number| (number, 0)));
     }
 
     fn state(&self, log: LogId) -> LiveState {
@@ -80,9 +87,22 @@ impl Replay for Ledgers {
         ledger.controls.push((0, payload.to_vec()));
     }
 
+    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        let ledger = self.0.entry(log).or_default();
+        assert!(first >= ledger.next, "{log} {first}");
+        ledger.add_chunk(first, messages, payload.len());
+    }
+
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
         let length = self.0.get_mut(&log).and_then(|ledger| ledger.live.remove(&number));
         assert_eq!(length, Some(payload.len() as u64), "{log} {number}");
+    }
+
+    fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        let ledger = self.0.get_mut(&log).expect("it was replayed");
+        let mut lengths = (first..first + u64::from(messages)).map(|number| ledger.live.remove(&number));
+        assert_eq!(lengths.next(), Some(Some(payload.len() as u64)), "{log} {first}");
+        assert!(lengths.all(|length| length == Some(0)), "{log} {first}");
     }
 
     fn settle(&mut self, log: LogId, _: SettleReason, ranges: &[SettleRange]) {
@@ -159,6 +179,16 @@ impl Driver {
         position
     }
 
+    /// Appends a chunk with a payload of this length and a head of four bytes; the first one of a log begins with 0.
+    pub(crate) fn publish_chunk(&mut self, log: LogId, messages: u16, length: usize, wait: Wait) -> Position {
+        let ledger = self.ledgers.0.entry(log).or_default();
+        let first = ledger.next;
+        let payload = Payload { head: b"head", body: Some(&body(log, first, length)) };
+        ledger.position = self.log.append_chunk(log, first, messages, payload, wait, self.now);
+        ledger.add_chunk(first, messages, length + 4);
+        ledger.position
+    }
+
     pub(crate) fn settle(&mut self, log: LogId, numbers: std::ops::RangeInclusive<u64>) -> Position {
         let ledger = self.ledgers.0.entry(log).or_default();
         let mut bytes = 0;
@@ -233,18 +263,24 @@ impl Driver {
 
     /// All stored messages of a log numbered `from` or higher.
     pub(crate) fn read(&self, log: LogId, from: u64, max_bytes: usize) -> Vec<(u64, Bytes)> {
-        let mut messages: Vec<(u64, Bytes)> = Vec::new();
+        self.read_stored(log, from, max_bytes).into_iter().map(|stored| (stored.number, stored.payload)).collect()
+    }
+
+    /// As [`Driver::read`], with chunks; the first one contains `from`, or comes after it.
+    pub(crate) fn read_stored(&self, log: LogId, from: u64, max_bytes: usize) -> Vec<StoredMessage> {
+        let mut stored: Vec<StoredMessage> = Vec::new();
         let mut next = from;
         while let Some(plan) = self.log.plan_read(log, next, max_bytes) {
             let found = plan.run(&self.disk).unwrap();
             assert!(!found.is_empty());
             for message in found {
-                assert!(message.number >= next, "{} after {next}", message.number);
-                next = message.number + 1;
-                messages.push((message.number, message.payload));
+                let is_in_order = message.number >= next || stored.is_empty() && message.last() >= next;
+                assert!(is_in_order, "{} after {next}", message.number);
+                next = message.last() + 1;
+                stored.push(message);
             }
         }
-        messages
+        stored
     }
 }
 

@@ -11,6 +11,10 @@ use leveret_log::{Disk, LogId, MemoryDisk, Options, Wait, recover};
 use crate::driver::{Driver, Ledgers, body};
 
 pub(crate) const LOGS: [LogId; 2] = [LogId(1), LogId(2)];
+/// A log of chunks.
+pub(crate) const CHUNKS: LogId = LogId(3);
+/// All logs with messages.
+pub(crate) const ALL: [LogId; 3] = [LOGS[0], LOGS[1], CHUNKS];
 
 pub(crate) fn tiny() -> Options {
     Options {
@@ -39,6 +43,13 @@ pub(crate) fn fill(driver: &mut Driver, mut step: impl FnMut(&Driver)) {
         if number % 7 != 0 {
             driver.settle(LOGS[1], number..=number);
         }
+        if number % 5 == 0 {
+            let first = driver.ledgers.0.get(&CHUNKS).map_or(0, |ledger| ledger.next);
+            driver.publish_chunk(CHUNKS, 4, 60, Wait::Confirm);
+            // Every third chunk stays, and with it its dead messages.
+            let last = if number % 15 == 0 { first + 1 } else { first + 3 };
+            driver.settle(CHUNKS, first..=last);
+        }
         driver.settle_down();
         step(driver);
     }
@@ -54,13 +65,17 @@ pub(crate) fn closed() -> MemoryDisk {
 pub(crate) fn expected() -> Vec<Vec<(u64, Bytes)>> {
     let driver = Driver::open(closed(), tiny());
     assert!(driver.report.clean, "{:?}", driver.report);
-    LOGS.iter().map(|log| driver.read(*log, 1, 4000)).collect()
+    ALL.iter().map(|log| driver.read(*log, 0, 4000)).collect()
 }
 
-/// The unsettled ones of these messages of [`LOGS`]: dead messages may be in a file or not.
+/// The unsettled ones of these messages of [`ALL`]: dead messages may be in a file or not. A chunk is live with its last
+/// message.
 pub(crate) fn alive(driver: &Driver, messages: Vec<Vec<(u64, Bytes)>>) -> Vec<Vec<(u64, Bytes)>> {
-    let live = |log: LogId, number: u64| driver.ledgers.0[&log].live.contains_key(&number);
-    LOGS.into_iter()
+    let live = |log: LogId, number: u64| {
+        let last = if log == CHUNKS { number + 3 } else { number };
+        driver.ledgers.0[&log].live.contains_key(&last)
+    };
+    ALL.into_iter()
         .zip(messages)
         .map(|(log, messages)| messages.into_iter().filter(|(number, _)| live(log, *number)).collect())
         .collect()
@@ -112,9 +127,9 @@ pub(crate) fn start(disk: &MemoryDisk, expected: &[Vec<(u64, Bytes)>]) -> OpenOu
         Err(error) => return OpenOutcome::Refused(error.to_string()),
     };
     let mut outcome = if report.clean { OpenOutcome::Silent } else { OpenOutcome::Told };
-    for (log_id, expected) in LOGS.iter().zip(expected) {
+    for (log_id, expected) in ALL.iter().zip(expected) {
         let mut messages = Vec::new();
-        let mut from = 1;
+        let mut from = 0;
         while let Some(plan) = log.plan_read(*log_id, from, 4000) {
             let Ok(found) = plan.run(&disk) else {
                 if outcome == OpenOutcome::Silent {
@@ -124,7 +139,7 @@ pub(crate) fn start(disk: &MemoryDisk, expected: &[Vec<(u64, Bytes)>]) -> OpenOu
                 from += 1;
                 continue;
             };
-            from = found.last().unwrap().number + 1;
+            from = found.last().unwrap().last() + 1;
             messages.extend(found.into_iter().map(|message| (message.number, message.payload)));
         }
         if outcome == OpenOutcome::Silent {

@@ -102,8 +102,9 @@ impl Dump<'_> {
         let is_narrow = self.logs.is_some() || self.options.from.is_some();
         let from = self.options.from.unwrap_or_default();
         match found {
-            Dumped::Record { log, number, position, .. } => {
-                let place = if self.logs.is_some() { *number } else { *position };
+            Dumped::Record { log, number, messages, position, .. } => {
+                let last = number.map(|number| number + (u64::from(*messages) - 1));
+                let place = if self.logs.is_some() { last } else { *position };
                 of_log(log) && (self.options.from.is_none() || place.is_some_and(|place| place >= from))
             }
             Dumped::State { log, .. } => of_log(log) && self.options.from.is_none(),
@@ -185,7 +186,7 @@ fn record_fields(line: &mut Value, record: &Record<'_>, bodies: bool) {
         }
         RecordKind::References => line["shared"] = json!(shared_reference(record.payload)),
         RecordKind::Control => line["control"] = json!(record.detail),
-        RecordKind::GroupCommit | RecordKind::Close => {}
+        RecordKind::Chunk | RecordKind::GroupCommit | RecordKind::Close => {}
     }
 }
 
