@@ -360,3 +360,18 @@ fn into_runs(messages: impl Iterator<Item = Stored>) -> Result<Vec<(u64, Arc<Bat
     }
     Ok(runs)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_is_found_by_any_of_its_numbers() {
+        let chunk = |number| StoredMessage { number, messages: 10, payload: Bytes::new() };
+        let messages = vec![chunk(0), chunk(10)].into_iter().peekable();
+        let mut ahead = Ahead { messages, ..Ahead::of(LogId(7)) };
+        assert!(!ahead.is_used_up(19));
+        assert_eq!(ahead.next_before(20).map(|chunk| chunk.number), Some(10));
+        assert!(ahead.is_used_up(20));
+    }
+}

@@ -440,7 +440,7 @@ mod tests {
             arguments: Arguments::default(),
         };
         for command in [Command::CreateVhost { name: "/".into() }, Command::DeclareQueue(declare)] {
-            recovered.model.submit(Permit::system(), command).expect("it is taken");
+            let _ = recovered.model.submit(Permit::system(), command).expect("it is taken");
         }
         let id = recovered.model.topology().queue("/", "orders").expect("it was declared").id;
         recovered.chunk(LogId(id.0), 3, 4, b"chunk");

@@ -198,7 +198,9 @@ impl World {
         let mut ranges = Vec::new();
         let mut at = self.random.below(live.len() as u64) as usize;
         for _ in 0..=self.random.below(2) {
-            let count = 1 + self.random.below(8) as usize;
+            // A settle ends within a chunk, or leaves out its first messages.
+            let most = if has_chunks(log) { 60 } else { 8 };
+            let count = 1 + self.random.below(most) as usize;
             let Some(first) = live.get(at) else {
                 break;
             };

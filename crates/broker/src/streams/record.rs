@@ -112,3 +112,45 @@ fn payloads<'a>(
         Payload { head: message.head, body: instead.or(message.large) }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use leveret_log::{Lane, MemoryDisk, Next, Options, recover};
+
+    use super::*;
+    use crate::recovery::Recovered;
+
+    #[test]
+    fn a_chunk_is_appended_alone_and_in_a_group() {
+        const LOG: LogId = LogId(7);
+        let disk = MemoryDisk::new();
+        let (mut log, _) = recover(&disk, Options::default(), &mut Recovered::default(), 0).expect("a new log");
+        let body = Bytes::from_static(b"data");
+        let chunk = |first, messages| {
+            let payload = Payload { head: b"header", body: Some(&body) };
+            Record::Chunk { log: LOG, first, messages, payload }
+        };
+        assert_eq!(chunk(0, 3).append_to(&mut log, Wait::Confirm, 0), 1);
+        let [committed, open] = [(); 2].map(|()| log.begin_group());
+        assert_eq!(chunk(3, 200).append_in(committed, &mut log, 0), 2);
+        assert_eq!(log.commit_group(committed, Wait::Confirm, 0), Some(3));
+        assert_eq!(chunk(203, 9).append_in(open, &mut log, 0), 4);
+        let mut now = 0;
+        while log.durable() < log.appended() {
+            now += 1_000_000;
+            while let Next::Run(id, job) = log.next_job(Lane::Commit, now) {
+                let done = job.run(&disk);
+                log.complete(id, done, now).expect("the disk works");
+            }
+        }
+        let found = log.plan_read(LOG, 0, 1 << 20).expect("it has messages").run(&disk).expect("the disk works");
+        let shape: Vec<_> = found.iter().map(|chunk| (chunk.number, chunk.messages)).collect();
+        assert_eq!(shape, [(0, 3), (3, 200), (203, 9)]);
+        assert!(found.iter().all(|chunk| chunk.payload[..] == *b"headerdata"));
+        // The group that stayed open never was.
+        let mut recovered = Recovered::default();
+        let (_, report) = recover(&disk, Options::default(), &mut recovered, 0).expect("it is sound");
+        let ledger = recovered.ledger(LOG).expect("it has messages");
+        assert_eq!((report.withdrawn, ledger.len(), ledger.next(), ledger.bytes()), (1, 203, 212, 20));
+    }
+}
