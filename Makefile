@@ -88,6 +88,8 @@ golden:
 	  cargo test --profile ci --package leveret-message --test conversion -- --ignored write_the_tables
 	python3 tests/golden/amqp10-management.py record $(RABBITMQ_AMQP_PORT) >target/amqp10-management.json
 	mv target/amqp10-management.json tests/golden/amqp10-management.json
+	tests/clients/.installed/venv/bin/python tests/golden/streams.py record $(RABBITMQ_AMQP_PORT) >target/streams.json
+	mv target/streams.json tests/golden/streams.json
 	tests/clients/.installed/venv/bin/python tests/golden/filters.py $(RABBITMQ_AMQP_PORT) >target/filters.json
 	mv target/filters.json crates/selector/tests/selector/rabbitmq.json
 	python3 tests/golden/ctl.py "$(RABBITMQ_CTL)" $(RABBITMQ_AMQP_PORT) >target/ctl.json

@@ -23,6 +23,8 @@ enum Name {
     Plugins,
     #[value(name = "rabbitmq-upgrade")]
     Upgrade,
+    #[value(name = "rabbitmq-streams")]
+    Streams,
 }
 
 impl Name {
@@ -40,12 +42,14 @@ impl Name {
                     .mut_subcommand("diagnostics", tool(Tool::Diagnostics, "diagnostics"))
                     .mut_subcommand("plugins", tool(Tool::Plugins, "plugins"))
                     .mut_subcommand("upgrade", tool(Tool::Upgrade, "upgrade"))
+                    .mut_subcommand("streams", tool(Tool::Streams, "streams"))
             }
             Name::Server => ServerArguments::installed_command(),
             Name::Ctl => leveret_ctl::command_line(Tool::Ctl),
             Name::Diagnostics => leveret_ctl::command_line(Tool::Diagnostics),
             Name::Plugins => leveret_ctl::command_line(Tool::Plugins),
             Name::Upgrade => leveret_ctl::command_line(Tool::Upgrade),
+            Name::Streams => leveret_ctl::command_line(Tool::Streams),
         }
     }
 }

@@ -167,9 +167,15 @@ fn shells_and_man_read_what_is_printed() {
         assert!(output.status.success(), "{words:?}");
         String::from_utf8(output.stdout).expect("is text")
     };
-    for name in
-        ["leveret", "rabbitmq-server", "rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-upgrade"]
-    {
+    for name in [
+        "leveret",
+        "rabbitmq-server",
+        "rabbitmqctl",
+        "rabbitmq-diagnostics",
+        "rabbitmq-plugins",
+        "rabbitmq-upgrade",
+        "rabbitmq-streams",
+    ] {
         let script = run(&["completion", "bash", name]);
         let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().expect("bash is there");
         bash.stdin.take().expect("is piped").write_all(script.as_bytes()).expect("is read");

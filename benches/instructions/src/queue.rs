@@ -34,6 +34,7 @@ fn options() -> ConsumerOptions {
         priority: 0,
         exclusive: false,
         mode: ConsumerMode::Move,
+        stream: None,
         timeout_ms: None,
         user: "guest".into(),
         arguments: Arguments::default(),

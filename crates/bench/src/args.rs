@@ -207,6 +207,10 @@ pub struct LoadArgs {
     #[arg(long)]
     pub quorum_queue: bool,
 
+    /// Use streams, which are read from their first message on, for scenarios with durable queues and acknowledgements
+    #[arg(long, conflicts_with = "quorum_queue")]
+    pub stream_queue: bool,
+
     /// Connections of the idle scenarios [default: 1000]
     #[arg(long)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -249,6 +253,7 @@ impl LoadArgs {
             routing_key_cache_size: self.routing_key_cache_size.or(row.routing_key_cache_size),
             durability: if self.durability.is_empty() { &row.durability } else { &self.durability }.clone(),
             quorum_queue: self.quorum_queue || row.quorum_queue,
+            stream_queue: self.stream_queue || row.stream_queue,
             connections: self.connections.or(row.connections),
             sessions: self.sessions.or(row.sessions),
             idle_s: self.idle_s.or(row.idle_s),

@@ -187,6 +187,9 @@ impl Scenario {
         settings.size = load.size.map_or(settings.size, |size| size as usize);
         settings.properties = load.message_properties.clone().unwrap_or_default();
         settings.other_queues = load.other_queues.unwrap_or(settings.other_queues);
+        if load.stream_queue {
+            (settings.is_stream, settings.queue) = (true, "my-stream");
+        }
         if load.quorum_queue {
             (settings.is_quorum, settings.queue) = (true, "my-quorum-queue");
         }
@@ -233,6 +236,7 @@ impl Scenario {
             durable: true,
             durability: None,
             is_quorum: false,
+            is_stream: false,
             max_length: None,
             rate: None,
             confirm_window: if is_10 { 200 } else { 192 },

@@ -124,6 +124,8 @@ pub(crate) struct Settings {
     pub(crate) durability: Option<Durability>,
     /// Whether queues are quorum queues.
     pub(crate) is_quorum: bool,
+    /// Whether queues are streams.
+    pub(crate) is_stream: bool,
     /// `x-max-length`: excess messages are dropped.
     pub(crate) max_length: Option<u64>,
     /// Messages per second of all publishers together; `None` for as many as possible.
@@ -185,6 +187,12 @@ impl Settings {
         }
         if self.is_quorum && !self.durable {
             return Err(format!("quorum queues are durable, but {} is a load of transient messages", self.name));
+        }
+        if self.is_stream && (!self.durable || self.ack_every == 0 || self.prefetch == 0 || self.max_length.is_some()) {
+            return Err(format!(
+                "streams are durable, and their readers have a prefetch and acknowledge, which {} doesn't do",
+                self.name
+            ));
         }
         if u32::try_from(self.messages_each).is_err() {
             return Err(format!(

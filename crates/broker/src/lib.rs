@@ -28,9 +28,11 @@ pub mod foreign;
 pub mod group;
 pub mod headers;
 pub mod inquiry;
+mod letters_in_memory;
 pub mod mailbox;
 pub mod move_parked;
 pub mod names;
+mod offered_chunk;
 pub mod offline;
 pub mod outbox;
 pub mod output;
@@ -39,6 +41,7 @@ pub mod peer;
 pub mod planted;
 pub mod protocol;
 mod protocol_info;
+mod published;
 pub mod queue_handle;
 pub mod queue_metrics;
 pub mod quota;
@@ -50,6 +53,7 @@ pub mod reply;
 pub mod reply_to;
 pub mod room;
 pub mod route;
+mod scan;
 pub mod services;
 pub mod settings;
 pub mod settlement;
@@ -88,7 +92,7 @@ pub use unauthenticated::{Handshake, Unauthenticated};
 /// Types that listings of queues and consumers use.
 pub use leveret_queue::{
     Activity, ConsumerStatus, Count as QueueCount, DeleteIf, GetOutcome, Peeked, QueueCounts, QueueGauges, QueueRates,
-    QueueState, QueueStatus, QueueWait, QuorumStatus, SetAside, WaitReason,
+    QueueState, QueueStatus, QueueWait, QuorumStatus, SetAside, StreamStatus, WaitReason,
 };
 
 /// The reason why a message died.

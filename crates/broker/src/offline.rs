@@ -7,7 +7,7 @@ use leveret_log::{
     Damage, Hit, LiveState, LogId, Numbers, Owners, Position, Replay, SettleRange, SettleReason, Survivors, Verified,
 };
 use leveret_message::{StoredMessage, stored};
-use leveret_model::{Queue, QueueId, Topology};
+use leveret_model::{Queue, QueueId, QueueType, Topology};
 use leveret_queue::{Kept, Ledger};
 use roaring::RoaringTreemap;
 use rustc_hash::FxHashMap;
@@ -274,7 +274,8 @@ impl Survivors for Offline {
                 }
             }
             // Above every number that was ever used, including lost ones.
-            let next = found.ledger.next().max(live.max().map_or(1, |last| last + 1));
+            let lowest = if queue.queue_type() == QueueType::Stream { 0 } else { 1 };
+            let next = found.ledger.next().max(live.max().map_or(lowest, |last| last + 1));
             let kept = Kept {
                 expiry: found.expiry,
                 references: found.references,
@@ -284,6 +285,8 @@ impl Survivors for Offline {
                 delayed: found.delayed,
                 annotations: found.annotations,
                 dying: found.dying,
+                stream: found.stream,
+                tracking: found.tracking,
             };
             self.messages += live.len();
             let state = kept.encode(next);

@@ -20,6 +20,8 @@ pub enum Bug {
     ConfirmWhenWritten,
     /// An outcome of AMQP 1.0 only waits for the write.
     AcceptWhenWritten,
+    /// A chunk of a stream is confirmed when it is written.
+    ConfirmChunkEarly,
     /// The end of a transaction of AMQP 1.0 is answered when it is appended.
     DischargeEarly,
     /// A message is confirmed that is in its queue behind one of a group that isn't durable yet.

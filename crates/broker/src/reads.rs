@@ -2,19 +2,20 @@
 
 use std::collections::VecDeque;
 use std::iter::Peekable;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use leveret_log::{Disk, LogId, StoredMessage};
 use leveret_message::{Batch, BatchBuilder, FileBody, StoredError, stored};
 use leveret_queue::shared::SharedPlace;
-use leveret_queue::{ConsumerId, StoredRead};
+use leveret_queue::{ConsumerId, Scan, StoredRead};
 use parking_lot::{Mutex, RwLock};
 
 use crate::bodies::{Bodies, BodyPin, BodyRead};
+use crate::letters_in_memory::LettersInMemory;
 use crate::outbox::Wake;
 use crate::queue_handle::LocalQueue;
-use crate::settings::WHOLE_BODIES_BYTES_MAX;
+use crate::scan::{self, Scanned};
 use crate::streams::StreamRef;
 use crate::time::Now;
 
@@ -29,30 +30,12 @@ pub struct Reads {
     wake: RwLock<Option<Arc<dyn Wake>>>,
 }
 
-/// Large dead letters, which are in memory as a whole until they are moved.
+/// Reads of dead letters.
 #[derive(Default)]
 struct DeadBodies {
-    /// Dead letters that were read, with their bytes.
-    read: Vec<(Weak<Batch>, u64)>,
+    read: LettersInMemory,
     /// Requests that wait until others are moved.
     waiting: VecDeque<(LocalQueue, u64)>,
-}
-
-impl DeadBodies {
-    /// Whether no more may be read now.
-    fn is_full(&mut self) -> bool {
-        self.read.retain(|(batch, _)| batch.strong_count() > 0);
-        self.read.iter().map(|(_, bytes)| bytes).sum::<u64>() >= WHOLE_BODIES_BYTES_MAX
-    }
-
-    fn note(&mut self, runs: &[(u64, Arc<Batch>)]) {
-        for (_, batch) in runs {
-            let bytes = batch.body_bytes(0, batch.len());
-            if bytes >= READ_BYTES as u64 {
-                self.read.push((Arc::downgrade(batch), bytes));
-            }
-        }
-    }
 }
 
 /// The purpose of a read.
@@ -114,7 +97,7 @@ impl Reads {
 
     fn next_request(&self) -> Option<(LocalQueue, u64, Purpose)> {
         let mut dead = self.dead.lock();
-        let is_full = dead.is_full();
+        let is_full = dead.read.are_full();
         if !is_full && let Some((queue, from)) = dead.waiting.pop_front() {
             return Some((queue, from, Purpose::DeadLetters));
         }
@@ -149,6 +132,9 @@ impl ReadJob {
 impl QueueRead {
     fn run(self, disk: &dyn Disk, now: Now) {
         let Self { queue, from, purpose, bodies, dead } = self;
+        if queue.is_stream() {
+            return scan_for(&queue, from, purpose, disk, now);
+        }
         let runs = match stored(&queue, from, &purpose, &bodies, disk) {
             Ok(messages) => into_runs(messages.into_iter()).map_err(|error| error.to_string()),
             Err(error) => Err(error),
@@ -157,12 +143,30 @@ impl QueueRead {
             (Ok(runs), Purpose::Delivery) => queue.loaded(StoredRead::Delivery, runs, now.monotonic),
             (Ok(runs), Purpose::Own(reader)) => queue.loaded(StoredRead::Own(reader, from), runs, now.monotonic),
             (Ok(runs), Purpose::DeadLetters) => {
-                dead.lock().note(&runs);
+                dead.lock().read.note(&runs);
                 queue.loaded(StoredRead::DeadLetters, runs, now.monotonic);
             }
             (runs, Purpose::Peeking(peek)) => peek(runs),
             (Err(reason), _) => queue.fail(reason),
         }
+    }
+}
+
+/// Scans a stream for one of its readers, or for one who looks at it from outside.
+fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, now: Now) {
+    let place = (queue.stream(), queue.log_id());
+    let scanned = |scan: &Scan| scan::scan(place, from, scan, disk, now.wall_ms);
+    match purpose {
+        Purpose::Own(reader) => {
+            // A reader that is gone wants nothing.
+            let Some(scan) = queue.scan(reader) else { return };
+            match scanned(&scan) {
+                Ok(Scanned { runs, end }) => queue.loaded(StoredRead::Scan { reader, from, end }, runs, now.monotonic),
+                Err(reason) => queue.fail(reason),
+            }
+        }
+        Purpose::Peeking(peek) => peek(scanned(&Scan::default()).map(|scanned| scanned.runs)),
+        Purpose::Delivery | Purpose::DeadLetters => unreachable!("a stream has readers only"),
     }
 }
 

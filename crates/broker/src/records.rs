@@ -1,6 +1,8 @@
 //! Kinds of control records, which the log has beside messages and settles.
 
-use leveret_queue::Run;
+use leveret_log::{SettleRange, SettleReason};
+use leveret_queue::{Departure, KeptOffset, Run};
+use smallvec::SmallVec;
 
 /// In a queue's log: the numbers that were handed out before a clean stop. A little-endian number; all lower numbers may have
 /// been delivered.
@@ -22,6 +24,16 @@ pub const CONTROL_ANNOTATED: u8 = 5;
 /// In a queue's log: dead letters that no queue takes. Runs as in [`leveret_queue::DyingRun::encode`].
 pub const CONTROL_DYING: u8 = 6;
 
+/// In a stream's log: offsets of consumers that the stream keeps. Each as [`leveret_queue::KeptOffset::encode`] writes it.
+pub const CONTROL_OFFSETS: u8 = 7;
+
+/// The payload of a record of kept offsets.
+pub(crate) fn encode_offsets(offsets: &[KeptOffset]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    offsets.iter().for_each(|kept| kept.encode(&mut payload));
+    payload
+}
+
 /// Bytes of a run of parked messages: first number, last number, body bytes of all.
 const PARKED_RUN_BYTES: usize = 24;
 
@@ -38,6 +50,23 @@ pub(crate) fn decode_parked(payload: &[u8]) -> Option<Vec<Run>> {
         Run { first: number(0), last: number(8), bytes: number(16), durable: true }
     });
     rest.is_empty().then(|| runs.collect())
+}
+
+/// The ranges of durable messages in these runs, as logged.
+pub(crate) fn durable_ranges(runs: &[Run]) -> SmallVec<[SettleRange; 16]> {
+    let durable = runs.iter().filter(|run| run.durable);
+    durable.map(|run| SettleRange { first: run.first, last: run.last, bytes: run.bytes }).collect()
+}
+
+/// The reason that is recorded for an outcome.
+pub(crate) fn reason_of(outcome: Departure) -> SettleReason {
+    match outcome {
+        Departure::Settled => SettleReason::Acknowledged,
+        Departure::Dropped => SettleReason::Rejected,
+        Departure::Purged => SettleReason::Purged,
+        Departure::Expired => SettleReason::Expired,
+        Departure::DeadLettered => SettleReason::DeadLettered,
+    }
 }
 
 /// In the metadata log: a model command.

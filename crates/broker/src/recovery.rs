@@ -1,19 +1,20 @@
 //! Recovery: builds the model and the ledgers from a replay of the log.
 
 use leveret_log::{LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleReason};
+use leveret_message::chunk::{ChunkError, ChunkHeader};
 use leveret_message::stored;
 use leveret_model::{Model, QueueId, QueueType};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
 use leveret_queue::{
     Annotated, Annotations, AttemptRun, Attempts, DelayRun, Delayed, Departure, Dying, DyingRun, Expiry, Kept,
-    KeptError, Ledger, Parked, Priorities, References,
+    KeptError, KeptOffset, Ledger, Parked, Priorities, References, Stretches, Tracking,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use crate::records::{
     CONTROL_ANNOTATED, CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_DELIVERED_BELOW, CONTROL_DYING,
-    CONTROL_MODEL_COMMAND, CONTROL_PARKED, decode_parked,
+    CONTROL_MODEL_COMMAND, CONTROL_OFFSETS, CONTROL_PARKED, decode_parked,
 };
 use crate::shared_messages::RecoveredShared;
 
@@ -70,6 +71,16 @@ pub enum RecoveryError {
         /// Name of the queue's type.
         queue_type: &'static str,
     },
+    /// A chunk can't be decoded.
+    #[error("log {log:?}, chunk with message {first}: {error}")]
+    ChunkHeader {
+        /// The log of the stream.
+        log: LogId,
+        /// Offset of the first message.
+        first: u64,
+        /// The error.
+        error: ChunkError,
+    },
     /// A message can't be decoded.
     #[error("log {log:?}, message {number}: {error}")]
     Message {
@@ -94,6 +105,8 @@ struct RecoveredLog {
     delayed: Delayed,
     annotations: Annotations,
     dying: Dying,
+    stream: Stretches,
+    tracking: Tracking,
 }
 
 /// The state that is built from the replay of the log.
@@ -142,6 +155,8 @@ impl Recovered {
             delayed: log.delayed,
             annotations: log.annotations,
             dying: log.dying,
+            stream: log.stream,
+            tracking: log.tracking,
         }
     }
 
@@ -188,7 +203,9 @@ impl Replay for Recovered {
         }
         let ledger = Ledger::restore(state.next, &state.live, state.bytes);
         match Kept::decode(&state.state) {
-            Ok(Kept { expiry, references, attempts, priorities, parked, delayed, annotations, dying }) => {
+            Ok(kept) => {
+                let Kept { expiry, references, attempts, priorities, parked, delayed, annotations, dying, .. } = kept;
+                let Kept { stream, tracking, .. } = kept;
                 let log = RecoveredLog {
                     ledger,
                     delivered_below: 0,
@@ -200,6 +217,8 @@ impl Replay for Recovered {
                     delayed,
                     annotations,
                     dying,
+                    stream,
+                    tracking,
                 };
                 self.logs.insert(state.log, log);
             }
@@ -269,7 +288,15 @@ impl Replay for Recovered {
             let (last, queue_type) = (first + (count - 1), queue_type.name());
             return self.fail(RecoveryError::Chunk { log, first, last, queue_type });
         }
-        self.logs.entry(log).or_default().ledger.accept(first, count, payload.len() as u64);
+        match ChunkHeader::decode(payload) {
+            Ok(header) => {
+                let (bytes, at_ms) = (payload.len() as u64, header.timestamp_ms.max(0) as u64);
+                let log = self.logs.entry(log).or_default();
+                log.ledger.accept(first, count, bytes);
+                log.stream.replay(first, bytes, at_ms);
+            }
+            Err(error) => self.fail(RecoveryError::ChunkHeader { log, first, error }),
+        }
     }
 
     fn bytes_elsewhere(&self, log: LogId) -> RoaringTreemap {
@@ -286,8 +313,10 @@ impl Replay for Recovered {
 
     fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
         if let Some(log) = self.logs.get_mut(&log) {
-            let last = first + (u64::from(messages) - 1);
-            log.ledger.settle(first, last, payload.len() as u64, Departure::Dropped);
+            let (last, bytes) = (first + (u64::from(messages) - 1), payload.len() as u64);
+            if log.ledger.settle(first, last, bytes, Departure::Dropped) > 0 {
+                log.stream.withdraw(first, bytes);
+            }
         }
     }
 
@@ -344,6 +373,12 @@ impl Replay for Recovered {
         {
             let dying = &mut self.logs.entry(log).or_default().dying;
             runs.iter().for_each(|run| dying.add(run));
+        } else if log != LogId::METADATA
+            && kind == CONTROL_OFFSETS
+            && let Some(all) = KeptOffset::decode_all(payload)
+        {
+            let tracking = &mut self.logs.entry(log).or_default().tracking;
+            all.into_iter().for_each(|kept| tracking.replay(kept));
         } else {
             self.fail(RecoveryError::UnknownControl { log, kind });
         }
@@ -352,6 +387,7 @@ impl Replay for Recovered {
 
 #[cfg(test)]
 mod tests {
+    use leveret_message::chunk::ChunkBuilder;
     use leveret_message::{BatchBuilder, Envelope};
     use leveret_model::{Arguments, Command, DeclareQueue, Permit};
     use leveret_queue::AttemptCounts;
@@ -416,13 +452,14 @@ mod tests {
     #[test]
     fn the_chunks_of_a_log_without_a_queue_are_left_to_its_deletion() {
         let mut recovered = Recovered::default();
-        recovered.chunk(QUEUE, 0, 300, b"chunk");
-        recovered.chunk(QUEUE, 300, 4, b"chunk");
-        recovered.withdraw_chunk(QUEUE, 300, 4, b"chunk");
+        let chunk = ChunkBuilder::new(16).finish().to_bytes();
+        recovered.chunk(QUEUE, 0, 300, &chunk);
+        recovered.chunk(QUEUE, 300, 4, &chunk);
+        recovered.withdraw_chunk(QUEUE, 300, 4, &chunk);
         recovered.settle(QUEUE, SettleReason::Dropped, &[SettleRange { first: 0, last: 99, bytes: 0 }]);
         recovered.check().expect("its queue is deleted");
         let ledger = recovered.ledger(QUEUE).expect("it is known");
-        assert_eq!((ledger.low(), ledger.len(), ledger.next(), ledger.bytes()), (100, 200, 304, 5));
+        assert_eq!((ledger.low(), ledger.len(), ledger.next(), ledger.bytes()), (100, 200, 304, chunk.len() as u64));
         assert_eq!(recovered.orphans(), [QUEUE]);
     }
 

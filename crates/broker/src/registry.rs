@@ -14,7 +14,7 @@ use arc_swap::ArcSwap;
 use leveret_log::{LogId, Wait};
 use leveret_model::{
     Change, Command, CommandOutcome, ConnectionId, DeleteQueue, ExchangeId, JoinedRecords, Model, Permit, Queue,
-    QueueId, Refused, Topology,
+    QueueId, QueueType, Refused, Topology,
 };
 use leveret_queue::{DeleteIf, NotDeleted, Place, Recovered, Watermarks};
 use leveret_routing::Router;
@@ -409,7 +409,9 @@ impl Registry {
         for change in &changes {
             match change {
                 Change::QueueDeclared(info) => {
-                    let recovered = Recovered::none(self.services.first_number);
+                    // The first message of a stream has the offset 0.
+                    let first = if info.queue_type() == QueueType::Stream { 0 } else { self.services.first_number };
+                    let recovered = Recovered::none(first);
                     let handle = QueueHandle::open(info.clone(), recovered, &self.services, self.epoch_ms, now);
                     let queue = QueueRef::from(handle);
                     declared.push(queue.clone());

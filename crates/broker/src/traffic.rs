@@ -4,9 +4,20 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use leveret_metrics::{Counters, LocalCounters, Rates, SizeHistogram, Sizes, Totals};
+use leveret_metrics::{CountedQueue, Counters, LocalCounters, Rates, SizeHistogram, Sizes, Totals};
+use leveret_model::{Queue, QueueType};
 
 use crate::time::Nanos;
+
+/// The type that counters know a queue by.
+#[inline]
+pub fn counted_as(queue: &Queue) -> CountedQueue {
+    match queue.queue_type() {
+        QueueType::Classic => CountedQueue::Classic,
+        QueueType::Quorum => CountedQueue::Quorum,
+        QueueType::Stream => CountedQueue::Stream,
+    }
+}
 
 /// The counters of a core: for sockets whose protocol isn't known yet, and for each protocol.
 #[derive(Debug)]

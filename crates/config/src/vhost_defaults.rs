@@ -40,6 +40,8 @@ pub enum DefaultQueueType {
     Classic,
     /// Quorum queues, where durability, auto-delete and exclusiveness of the queue allow it.
     Quorum,
+    /// Streams, under the same condition.
+    Stream,
 }
 
 /// Limits of new vhosts.

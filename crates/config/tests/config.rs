@@ -283,8 +283,8 @@ fn defaults_of_new_vhosts_are_kept_by_name() {
                 default_users.qa.tags = policymaker, monitoring\ndefault_users.qa.read = ^r\n";
     config.read("rabbitmq.conf", text).unwrap();
     assert_eq!(config.vhost_defaults.queue_type, DefaultQueueType::Quorum);
-    let wrong = error("default_queue_type = stream");
-    assert!(wrong.contains("expected classic or quorum, got 'stream'"), "{wrong}");
+    let wrong = error("default_queue_type = log");
+    assert!(wrong.contains("expected classic, quorum or stream, got 'log'"), "{wrong}");
     let limits = &config.vhost_defaults.limits["1"];
     assert_eq!((&*limits.pattern, limits.max_connections, limits.max_queues), ("^qa", Some(-1), None));
     let user = &config.vhost_defaults.users["qa"];

@@ -13,11 +13,13 @@ pub enum Tool {
     Plugins,
     /// Commands to run before and after an upgrade.
     Upgrade,
+    /// Commands about streams and super streams.
+    Streams,
 }
 
 impl Tool {
     /// All tools.
-    pub const ALL: [Tool; 4] = [Tool::Ctl, Tool::Diagnostics, Tool::Plugins, Tool::Upgrade];
+    pub const ALL: [Tool; 5] = [Tool::Ctl, Tool::Diagnostics, Tool::Plugins, Tool::Upgrade, Tool::Streams];
 
     /// RabbitMQ's name of the tool.
     #[must_use]
@@ -27,6 +29,7 @@ impl Tool {
             Tool::Diagnostics => "rabbitmq-diagnostics",
             Tool::Plugins => "rabbitmq-plugins",
             Tool::Upgrade => "rabbitmq-upgrade",
+            Tool::Streams => "rabbitmq-streams",
         }
     }
 

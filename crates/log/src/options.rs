@@ -73,7 +73,7 @@ impl Default for Options {
             confirm_delay_max: 200 * MICROSECOND,
             node_id: 0,
             wal_id: 0,
-            max_record_bytes: (512 << 20) + (64 << 10),
+            max_record_bytes: (512 << 20) + (1 << 20),
             #[cfg(feature = "planted-bugs")]
             bug: None,
         }

@@ -13,7 +13,7 @@ use driver::{Driver, Ledgers, body, check};
 use leveret_log::format::file_header::FILE_HEADER_BYTES;
 use leveret_log::format::{Identity, batch_check};
 use leveret_log::{Damage, Disk, Event, Hit, MemoryDisk, StorageError, Wait, recover, verify};
-use small_log::{LOGS, OpenOutcome, closed, expected, start, tiny, used};
+use small_log::{CHUNKS, LOGS, OpenOutcome, closed, expected, start, tiny, used};
 
 /// A disk on which one bit of one file is read wrong.
 struct FlippedDisk<'a> {
@@ -71,6 +71,9 @@ fn every_flipped_bit_is_found_by_a_check_that_names_its_file() {
     for kind in ["wal-", "segment-", "checkpoint-", "closed-"] {
         assert!(used.iter().any(|(name, _)| name.starts_with(kind)), "{used:?}");
     }
+    let chunk = body(CHUNKS, 8, 60);
+    let has_chunk = |name: &str| disk.content(name).unwrap().windows(60).any(|bytes| *bytes == chunk[..]);
+    assert!(used.iter().any(|(name, _)| name.starts_with("segment-") && has_chunk(name)), "no chunk was copied");
     assert!(check(&disk, &tiny()).unwrap().is_sound());
     let mut bits = 0;
     for (name, range) in &used {

@@ -56,8 +56,10 @@ impl From<Refused> for Error {
             RefusedKind::NotImplemented => Error::NotImplemented(refused.text),
             RefusedKind::ResourceLocked
             | RefusedKind::PreconditionFailed
+            | RefusedKind::WrongProperty
             | RefusedKind::LimitReached
             | RefusedKind::CommandInvalid
+            | RefusedKind::WrongQueueType
             | RefusedKind::InternalError => Error::BadRequest(refused.text),
         }
     }

@@ -22,6 +22,8 @@ const FLAGS: &[(&str, &str)] = &[
     ("rabbitmq_4.1.0", "Clients of RabbitMQ 4.1 find what they need"),
     ("rabbitmq_4.2.0", "Clients of RabbitMQ 4.2 find what they need"),
     ("rabbitmq_4.3.0", "Clients of RabbitMQ 4.3 find what they need"),
+    ("stream_filtering", "Support for stream filtering."),
+    ("stream_queue", "Support queues of type `stream`"),
     ("user_limits", "Configure connection and channel limits for a user"),
     ("virtual_host_metadata", "Virtual host metadata (description, tags, etc)"),
 ];
@@ -34,9 +36,7 @@ const NOT_BUILT: &[(&str, &str)] = &[
     ("quorum_queue", QUORUM),
     ("quorum_queue_non_voters", QUORUM),
     ("rabbit_exchange_type_local_random", "exchanges of type x-local-random aren't built yet"),
-    ("restart_streams", STREAM),
-    ("stream_filtering", STREAM),
-    ("stream_queue", STREAM),
+    ("restart_streams", "streams of several members aren't built yet"),
     ("stream_sac_coordinator_unblock_group", STREAM),
     ("stream_single_active_consumer", STREAM),
     ("stream_update_config_command", STREAM),
@@ -48,7 +48,7 @@ const NOT_BUILT: &[(&str, &str)] = &[
 ];
 
 const QUORUM: &str = "quorum queues of several members aren't built yet";
-const STREAM: &str = "streams aren't built yet";
+const STREAM: &str = "the stream protocol isn't spoken yet";
 
 /// Features that RabbitMQ deprecates: whether it still permits them by default, and whether we have them.
 const DEPRECATED: &[(&str, &str, bool)] = &[

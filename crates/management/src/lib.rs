@@ -52,6 +52,7 @@ mod serve;
 mod statistics;
 mod stopped;
 mod stream;
+mod super_streams;
 mod time;
 mod topic_permissions;
 mod users;

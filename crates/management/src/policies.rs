@@ -59,8 +59,3 @@ pub(crate) async fn change_quorum(call: Call) -> HandlerResult {
         false => Err(Error::NotImplemented("quorum queues of several members aren't built yet".to_owned())),
     }
 }
-
-/// Requests about streams.
-pub(crate) async fn streams(_: Call) -> HandlerResult {
-    Err(Error::NotImplemented("streams aren't built yet".to_owned()))
-}

@@ -7,8 +7,8 @@ use crate::call::{Call, HandlerResult, json};
 use crate::route::{Route, route};
 use crate::{
     auth, bindings, connections, consumers, definitions, exchanges, feature_flags, granted, health, limits,
-    maintenance, nodes, openapi, overview, parameters, permissions, policies, publish, queues, topic_permissions,
-    users, vhosts,
+    maintenance, nodes, openapi, overview, parameters, permissions, policies, publish, queues, super_streams,
+    topic_permissions, users, vhosts,
 };
 
 /// All routes.
@@ -160,7 +160,12 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/stream/connections/{vhost}/{name}/publishers" Vhost policies::no_such, "Not built: its publishers"),
     route!(Get "/api/stream/connections/{vhost}/{name}/consumers" Vhost policies::no_such, "Not built: its consumers"),
     route!(Get "/api/stream/publishers/{vhost}/{stream}" Vhost policies::no_such, "Not built: publishers of a stream"),
-    route!(Put "/api/stream/super-streams/{vhost}/{name}" Vhost policies::streams, "Not built: declares a super stream"),
+    route!(Get "/api/stream/super-streams" Management super_streams::all, "Super streams with their partitions"),
+    route!(Get "/api/stream/super-streams/{vhost}" Vhost super_streams::of_vhost, "Super streams of a virtual host"),
+    route!(Get "/api/stream/super-streams/{vhost}/{name}" Vhost super_streams::one, "A super stream"),
+    route!(Put "/api/stream/super-streams/{vhost}/{name}" Vhost super_streams::put, "Creates an exchange with streams as its partitions: partitions or binding-keys, arguments"),
+    route!(Delete "/api/stream/super-streams/{vhost}/{name}" Vhost super_streams::delete, "Deletes a super stream with its partitions"),
+    route!(Get "/api/stream/{vhost}/{queue}/tracking" Vhost queues::stream_tracking, "Offsets of consumers and sequences of publishers that a stream keeps; type=offset, type=writer"),
 
     route!(Get "/api/definitions" Administrator definitions::all, "Everything that is declared"),
     route!(Post "/api/definitions" Administrator definitions::import, "Imports definitions; skip_unsupported=true leaves out unsupported objects"),

@@ -134,8 +134,7 @@ pub(crate) fn settings(
             Some(queue_type) if !defaults.queue_types.has(queue_type) => {
                 return Err(Error::BadRequest(format!("queue type {kind} is not enabled")));
             }
-            Some(queue_type) if queue_type.is_built() => settings.default_queue_type = queue_type.name().into(),
-            Some(_) => return Err(Error::NotImplemented(format!("default_queue_type '{kind}' isn't built yet"))),
+            Some(queue_type) => settings.default_queue_type = queue_type.name().into(),
             None => return Err(Error::BadRequest(format!("{kind} is not a valid queue type"))),
         },
     }

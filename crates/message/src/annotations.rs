@@ -27,6 +27,8 @@ pub const X_DELIVERY_COUNT: &str = "x-delivery-count";
 pub const X_OPT_DELIVERY_TIME: &str = "x-opt-delivery-time";
 /// The token by which a consumer can fetch a message that it deferred.
 pub const X_OPT_DEFERRAL_TOKEN: &str = "x-opt-deferral-token";
+/// The offset of a message in the stream that it comes from, in both protocols.
+pub const X_STREAM_OFFSET: &str = "x-stream-offset";
 /// The node that received the message, in both protocols.
 pub const X_ROUTED_BY: &str = "x-routed-by";
 

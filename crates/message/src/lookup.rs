@@ -91,6 +91,14 @@ impl<'a> MessageLookup<'a> {
         }
     }
 
+    /// Bytes that a look for an application property may read.
+    pub fn application_properties_bytes(&self) -> usize {
+        match self.stored.encoding {
+            Encoding::Amqp10 => self.amqp10().application_properties_bytes(),
+            Encoding::Amqp091 => self.stored.properties.len(),
+        }
+    }
+
     fn amqp10(&self) -> &FieldLookup<'a> {
         self.amqp10.get_or_init(|| FieldLookup::of(self.stored.body))
     }

@@ -1,7 +1,7 @@
 //! Messages delivered in a series look the same as if delivered alone.
 
 use bytes::Bytes;
-use leveret_amqp10::message::write_data;
+use leveret_amqp10::message::{Sections, write_data};
 use leveret_message::batch::INLINE_BELOW;
 use leveret_message::deliver::{Amqp10Run, Delivery, to_amqp10};
 use leveret_message::overlay::encode_keys;
@@ -88,4 +88,21 @@ fn a_run_is_what_its_messages_are_alone() {
             assert!(out[6..] == alone(first), "{first} after what was taken back");
         }
     }
+}
+
+#[test]
+fn a_message_from_a_stream_has_all_of_its_time_to_live() {
+    let envelope = Envelope { received_ms: NOW_MS, expiry_ms: NOW_MS + 1000, ..Envelope::default() };
+    let message = StoredMessage {
+        encoding: Encoding::Amqp10,
+        envelope,
+        body: b"\x00\x53\x75\xa0\x00",
+        ..StoredMessage::default()
+    };
+    let ttl = |stream_offset| {
+        let mut out = Vec::new();
+        to_amqp10(&message, &Delivery { now_ms: NOW_MS + 400, stream_offset, ..Delivery::default() }, &mut out);
+        Sections::parse(&out).unwrap().header.unwrap().ttl
+    };
+    assert_eq!((ttl(None), ttl(Some(7))), (Some(600), Some(1000)));
 }

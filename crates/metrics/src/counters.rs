@@ -177,6 +177,12 @@ counters! {
     quorum_acked,
     /// [`Totals::redelivered`] of quorum queues.
     quorum_redelivered,
+    /// [`Totals::delivered_ack`] of streams.
+    stream_delivered_ack,
+    /// [`Totals::delivered_no_ack`] of streams.
+    stream_delivered_no_ack,
+    /// [`Totals::acked`] of streams.
+    stream_acked,
     /// Connections that passed the handshake.
     connections_opened,
     /// Closed connections among them.
@@ -235,19 +241,29 @@ impl Totals {
         self.delivered_ack + self.delivered_no_ack + self.get_ack + self.get_no_ack
     }
 
+    /// Messages delivered out of streams.
+    pub fn stream_delivered(&self) -> u64 {
+        self.stream_delivered_ack + self.stream_delivered_no_ack
+    }
+
     /// Messages delivered in any way.
     pub fn delivered(&self) -> u64 {
-        self.classic_delivered() + self.quorum_delivered() + self.delivered_replies
+        self.classic_delivered() + self.quorum_delivered() + self.stream_delivered() + self.delivered_replies
     }
 
     /// Messages of all queues sent to consumers that acknowledge.
     pub fn all_delivered_ack(&self) -> u64 {
-        self.delivered_ack + self.quorum_delivered_ack
+        self.delivered_ack + self.quorum_delivered_ack + self.stream_delivered_ack
     }
 
     /// Messages of all queues, and answers over direct reply-to, sent to consumers that don't acknowledge.
     pub fn all_delivered_no_ack(&self) -> u64 {
-        self.delivered_no_ack + self.quorum_delivered_no_ack + self.delivered_replies
+        self.queues_delivered_no_ack() + self.delivered_replies
+    }
+
+    /// Messages of all queues sent to consumers that don't acknowledge.
+    pub fn queues_delivered_no_ack(&self) -> u64 {
+        self.delivered_no_ack + self.quorum_delivered_no_ack + self.stream_delivered_no_ack
     }
 
     /// Messages fetched from all queues with basic.get, to be acknowledged.
@@ -267,7 +283,7 @@ impl Totals {
 
     /// Messages of all queues acknowledged.
     pub fn all_acked(&self) -> u64 {
-        self.acked + self.quorum_acked
+        self.acked + self.quorum_acked + self.stream_acked
     }
 
     /// Messages of all queues delivered again.
@@ -276,17 +292,30 @@ impl Totals {
     }
 }
 
+/// The type of the queue that something is counted of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountedQueue {
+    /// A classic queue.
+    Classic,
+    /// A quorum queue.
+    Quorum,
+    /// A stream.
+    Stream,
+}
+
 /// Counters by the type of the queue. Each type has its own: as the difference of two counters that other cores add to, a count
-/// could go down.
+/// could go down. A stream gives out nothing to basic.get and delivers nothing again.
 impl LocalCounters {
     /// Messages sent to consumers.
     #[inline]
-    pub fn delivered_of(&self, quorum: bool, no_ack: bool) -> &LocalCounter {
-        match (quorum, no_ack) {
-            (false, false) => &self.delivered_ack,
-            (false, true) => &self.delivered_no_ack,
-            (true, false) => &self.quorum_delivered_ack,
-            (true, true) => &self.quorum_delivered_no_ack,
+    pub fn delivered_of(&self, queue: CountedQueue, no_ack: bool) -> &LocalCounter {
+        match (queue, no_ack) {
+            (CountedQueue::Classic, false) => &self.delivered_ack,
+            (CountedQueue::Classic, true) => &self.delivered_no_ack,
+            (CountedQueue::Quorum, false) => &self.quorum_delivered_ack,
+            (CountedQueue::Quorum, true) => &self.quorum_delivered_no_ack,
+            (CountedQueue::Stream, false) => &self.stream_delivered_ack,
+            (CountedQueue::Stream, true) => &self.stream_delivered_no_ack,
         }
     }
 
@@ -307,8 +336,12 @@ impl LocalCounters {
 
     /// Messages acknowledged.
     #[inline]
-    pub fn acked_of(&self, quorum: bool) -> &LocalCounter {
-        if quorum { &self.quorum_acked } else { &self.acked }
+    pub fn acked_of(&self, queue: CountedQueue) -> &LocalCounter {
+        match queue {
+            CountedQueue::Classic => &self.acked,
+            CountedQueue::Quorum => &self.quorum_acked,
+            CountedQueue::Stream => &self.stream_acked,
+        }
     }
 
     /// Messages delivered again.
@@ -362,6 +395,21 @@ mod tests {
         cores[1].acked.add(2);
         let totals = Totals::of(&cores);
         assert_eq!((totals.published, totals.acked, totals.confirmed), (6, 2, 0));
+    }
+
+    #[test]
+    fn each_type_of_queue_has_its_own_counts_and_all_are_summed() {
+        let news = LocalCounters::default();
+        for (queue, count) in [(CountedQueue::Classic, 1), (CountedQueue::Quorum, 10), (CountedQueue::Stream, 100)] {
+            news.delivered_of(queue, false).add(count);
+            news.delivered_of(queue, true).add(2 * count);
+            news.acked_of(queue).add(3 * count);
+        }
+        let totals = news.totals();
+        assert_eq!((totals.classic_delivered(), totals.quorum_delivered(), totals.stream_delivered()), (3, 30, 300));
+        assert_eq!((totals.acked, totals.quorum_acked, totals.stream_acked), (3, 30, 300));
+        assert_eq!((totals.all_delivered_ack(), totals.all_delivered_no_ack(), totals.all_acked()), (111, 222, 333));
+        assert_eq!(totals.delivered(), 333);
     }
 
     #[test]

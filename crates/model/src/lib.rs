@@ -48,6 +48,7 @@ pub use line_ends::without_line_ends;
 pub use model::Model;
 pub use permission::{Pattern, Permission};
 pub use queue::{DeadLetterOptions, DelayedRetry, Durability, Overflow, Queue, QueueOptions, RetryType};
+pub use queue_arguments::stream::duration_ms;
 pub use queue_arguments::{check_consumer_arguments, consumer_priority, consumer_timeout_ms};
 pub use queue_type::{EnabledTypes, QueueType};
 pub use record::{JoinedRecords, RecordError};

@@ -62,16 +62,40 @@ impl Queue {
     pub fn durability(&self, default: Durability) -> Durability {
         match self.is_logged() {
             true if self.queue_type == QueueType::Quorum => Durability::Synced,
+            // Nothing of a stream is only in memory.
+            true if self.queue_type == QueueType::Stream && default == Durability::Memory => {
+                self.options.durability.unwrap_or(Durability::Synced)
+            }
             true => self.options.durability.unwrap_or(default),
             false => Durability::Memory,
+        }
+    }
+
+    /// Checks whether its messages can be purged.
+    ///
+    /// # Errors
+    /// 540: messages leave a stream by its retention only.
+    pub fn check_purge(&self) -> Result<(), Refused> {
+        self.check_not_stream("queue.purge")
+    }
+
+    /// Refuses a method that streams don't have.
+    fn check_not_stream(&self, method: &str) -> Result<(), Refused> {
+        match self.queue_type {
+            QueueType::Stream => Err(Refused::new(
+                RefusedKind::WrongQueueType,
+                format!("{method} not supported by stream queues queue '{}' in vhost '{}'", self.name, self.vhost),
+            )),
+            QueueType::Classic | QueueType::Quorum => Ok(()),
         }
     }
 
     /// Checks whether single messages can be got from it, without a consumer.
     ///
     /// # Errors
-    /// 405: it is a quorum queue with a single active consumer, which a get would pass over.
+    /// 540: it is a stream. 405: it is a quorum queue with a single active consumer, which a get would pass over.
     pub fn check_get(&self) -> Result<(), Refused> {
+        self.check_not_stream("basic.get")?;
         match self.options.single_active_consumer && self.queue_type == QueueType::Quorum {
             true => Err(Refused::new(
                 RefusedKind::ResourceLocked,
@@ -238,8 +262,12 @@ pub struct QueueOptions {
     pub queue_type: QueueType,
     /// Maximum number of ready messages.
     pub max_length: Option<u64>,
-    /// Maximum of the body bytes of all ready messages.
+    /// Maximum of the body bytes of all ready messages; of a stream, maximum of the bytes of its chunks.
     pub max_length_bytes: Option<u64>,
+    /// Milliseconds after which the messages of a stream leave it.
+    pub max_age_ms: Option<u64>,
+    /// Bytes of a Bloom filter in a stream's chunks.
+    pub stream_filter_bytes: u8,
     /// The behaviour at these limits.
     pub overflow: Overflow,
     /// Time to live of messages in milliseconds, unless a message's own is lower.
@@ -313,6 +341,10 @@ impl QueueOptions {
         }
         if queue_type == QueueType::Quorum {
             options.delayed_retry = DelayedRetry::effective(arguments);
+        }
+        if queue_type == QueueType::Stream {
+            options.max_age_ms = queue_arguments::stream::max_age_ms(arguments);
+            options.stream_filter_bytes = queue_arguments::stream::filter_bytes(arguments);
         }
         // RabbitMQ accepts this overflow for quorum queues and gives them the default one.
         if options.queue_type == QueueType::Quorum && options.overflow == Overflow::RejectPublishDlx {

@@ -11,8 +11,7 @@ pub enum QueueType {
     Classic,
     /// Always durable and flushed to disk, with counted deliveries and priorities. Of one member so far.
     Quorum,
-    /// A log that consumers read and that settlements don't shorten. Only the name is known; a declaration is
-    /// refused.
+    /// A log that consumers read, and that settlements don't shorten. Of one member so far.
     Stream,
 }
 
@@ -42,11 +41,6 @@ impl QueueType {
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|queue_type| queue_type.name() == name)
     }
-
-    /// Whether queues of this type can be declared.
-    pub fn is_built(self) -> bool {
-        self != QueueType::Stream
-    }
 }
 
 /// The types of which queues can be declared, as the node's operator chose (`queue_types.*.enabled`).
@@ -67,7 +61,7 @@ impl Default for EnabledTypes {
 }
 
 impl EnabledTypes {
-    /// Whether queues of this type can be declared, if they are built.
+    /// Whether queues of this type can be declared.
     pub fn has(self, queue_type: QueueType) -> bool {
         match queue_type {
             QueueType::Classic => self.classic,

@@ -11,6 +11,8 @@ pub enum RefusedKind {
     ResourceLocked,
     /// 406: the object exists with other properties, or an argument is wrong.
     PreconditionFailed,
+    /// 406: queues of this type can't have the property, or an argument of this size.
+    WrongProperty,
     /// 406: a limit is reached.
     LimitReached,
     /// 406: the object is protected.
@@ -21,6 +23,8 @@ pub enum RefusedKind {
     NotAllowed,
     /// 540: known, but not supported.
     NotImplemented,
+    /// 540: queues of this type don't have the operation.
+    WrongQueueType,
     /// 541: RabbitMQ's answer to features that it withdrew.
     InternalError,
 }
@@ -32,10 +36,13 @@ impl RefusedKind {
             RefusedKind::AccessRefused => 403,
             RefusedKind::NotFound => 404,
             RefusedKind::ResourceLocked => 405,
-            RefusedKind::PreconditionFailed | RefusedKind::LimitReached | RefusedKind::Protected => 406,
+            RefusedKind::PreconditionFailed
+            | RefusedKind::WrongProperty
+            | RefusedKind::LimitReached
+            | RefusedKind::Protected => 406,
             RefusedKind::CommandInvalid => 503,
             RefusedKind::NotAllowed => 530,
-            RefusedKind::NotImplemented => 540,
+            RefusedKind::NotImplemented | RefusedKind::WrongQueueType => 540,
             RefusedKind::InternalError => 541,
         }
     }
@@ -46,12 +53,13 @@ impl RefusedKind {
             RefusedKind::AccessRefused => "ACCESS_REFUSED",
             RefusedKind::NotFound => "NOT_FOUND",
             RefusedKind::ResourceLocked => "RESOURCE_LOCKED",
-            RefusedKind::PreconditionFailed | RefusedKind::LimitReached | RefusedKind::Protected => {
-                "PRECONDITION_FAILED"
-            }
+            RefusedKind::PreconditionFailed
+            | RefusedKind::WrongProperty
+            | RefusedKind::LimitReached
+            | RefusedKind::Protected => "PRECONDITION_FAILED",
             RefusedKind::CommandInvalid => "COMMAND_INVALID",
             RefusedKind::NotAllowed => "NOT_ALLOWED",
-            RefusedKind::NotImplemented => "NOT_IMPLEMENTED",
+            RefusedKind::NotImplemented | RefusedKind::WrongQueueType => "NOT_IMPLEMENTED",
             RefusedKind::InternalError => "INTERNAL_ERROR",
         }
     }

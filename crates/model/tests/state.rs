@@ -317,16 +317,6 @@ fn an_id_shows_whether_its_queue_is_transient() {
 }
 
 #[test]
-fn an_unsupported_queue_type_is_refused_before_its_arguments() {
-    let mut model = Model::new();
-    let arguments = [("x-queue-type", Value::string("stream")), ("x-max-age", Value::Int(1))];
-    let declare = DeclareQueue { arguments: Arguments::from_iter(arguments), ..queue("q", true) };
-    let refused = model.submit(Permit::system(), Command::DeclareQueue(declare)).expect_err("isn't built");
-    assert_eq!(refused.kind, RefusedKind::NotImplemented);
-    assert!(refused.text.contains("'x-queue-type'") && refused.text.contains("stream"), "{}", refused.text);
-}
-
-#[test]
 fn a_double_is_not_equivalent_to_the_integer_of_an_argument() {
     let mut model = Model::new();
     let declare = |value: Value| {

@@ -80,6 +80,7 @@ pub(crate) fn vhost_defaults(configured: &leveret_config::VhostDefaults) -> Resu
     defaults.queue_type = match configured.queue_type {
         DefaultQueueType::Quorum => QueueType::Quorum,
         DefaultQueueType::Classic => QueueType::Classic,
+        DefaultQueueType::Stream => QueueType::Stream,
     };
     defaults.queue_types = enabled(configured.queue_types);
     for (id, limits) in &configured.limits {

@@ -45,6 +45,8 @@ pub enum NoConsumer {
     Exclusive,
     /// The queue is being deleted.
     Gone,
+    /// The stream keeps offsets of as many names as it may.
+    TooManyNames,
 }
 
 /// How a turn of a consumer ended.

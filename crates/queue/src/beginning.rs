@@ -13,6 +13,8 @@ use crate::ledger::Ledger;
 use crate::parked::Parked;
 use crate::priorities::Priorities;
 use crate::shared::References;
+use crate::stretches::Stretches;
+use crate::tracking::Tracking;
 
 /// The messages that a queue had before the restart, if it existed.
 #[derive(Debug, Default)]
@@ -37,6 +39,10 @@ pub struct Recovered {
     pub dying: Dying,
     /// Their priorities.
     pub priorities: Priorities,
+    /// The index of a stream's chunks.
+    pub stream: Stretches,
+    /// The offsets that a stream keeps for its consumers.
+    pub tracking: Tracking,
 }
 
 /// The parts of its node that a queue works with.

@@ -9,6 +9,7 @@ use crate::effects::Link;
 use crate::own_reads::OwnReads;
 use crate::planted::{Bug, is_planted};
 use crate::single_active::Activity;
+use crate::stream_start::StreamOptions;
 use crate::wait::{QueueWait, WaitReason};
 
 /// The limit of a consumer's deliveries.
@@ -85,6 +86,8 @@ pub struct ConsumerOptions {
     pub exclusive: bool,
     /// Whether it takes messages or browses them.
     pub mode: ConsumerMode,
+    /// Where it begins in a stream, and its filter. Other queues don't look at it.
+    pub stream: Option<Box<StreamOptions>>,
     /// Milliseconds for which it may leave a delivery unsettled, as shown to operators; `None` for the queue's.
     pub timeout_ms: Option<u64>,
     /// Its user, as shown to operators.

@@ -11,6 +11,7 @@ use crate::attempts::{AttemptCounts, AttemptRun};
 use crate::consumer_id::ConsumerId;
 use crate::delay_run::DelayRun;
 use crate::dying_run::DyingRun;
+use crate::tracking::KeptOffset;
 
 /// A run of consecutive numbers that leave the queue together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,6 +230,8 @@ pub struct RareEffects {
     pub over_limit: Vec<Run>,
     /// Messages that expired: to be logged as expired.
     pub expired: Vec<Run>,
+    /// Offsets of consumers that a stream keeps: to be logged.
+    pub offsets: Vec<KeptOffset>,
     /// Reads for consumers that browse, or fetch deferred messages: each wants stored messages from a number on.
     pub own_reads: Vec<(ConsumerId, u64)>,
     /// The queue wants stored dead letters from this number on.
@@ -248,6 +251,7 @@ impl RareEffects {
             && self.annotated.is_empty()
             && self.dying.is_empty()
             && self.over_limit.is_empty()
+            && self.offsets.is_empty()
             && self.own_reads.is_empty()
             && self.read_dead.is_none()
             && self.ended.is_empty()

@@ -46,6 +46,13 @@ impl Fields for FilterFields<'_> {
         }
     }
 
+    fn bytes(&self, field: &MessageField) -> usize {
+        match field {
+            MessageField::Application(_) => self.0.application_properties_bytes(),
+            _ => 0,
+        }
+    }
+
     fn has(&self, field: &MessageField) -> bool {
         match field {
             // A null counts, but not a number that isn't finite, which RabbitMQ can't hold.

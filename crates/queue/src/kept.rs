@@ -8,6 +8,7 @@
 //! | 5 | as 3, with a scale of its own for each chunk of times |
 //! | 4 | 1 byte version, two tallies (how often messages came back, how often that counted as failed), priorities, parked messages, then the content of version 2, 3 or 5, or nothing |
 //! | 6 | as 4, with delayed messages, added annotations and dying messages behind the parked messages |
+//! | 7 | a stream: 1 byte version, 8 bytes offset of its last chunk, 4 bytes number of entries of its index, and 32 bytes for each: the offset of its first message, its bytes, and the times of its first and last chunk; then 4 bytes number of offsets kept for consumers, and for each 1 byte length of its name, the name, and 8 bytes offset |
 //!
 //! A tally is 4 bytes length of a set, the set of messages counted once (portable 64-bit roaring), 4 bytes number of others, and
 //! 8 bytes number and 4 bytes count of each. Priorities are 1 byte number of priorities, and for each 1 byte priority, 4 bytes
@@ -28,9 +29,14 @@ use crate::dying_run::DyingRun;
 use crate::expiry::{Expiry, ExpiryStateError};
 use crate::number_set::NumberSet;
 use crate::parked::Parked;
+use crate::planted::{Bug, is_planted};
 use crate::priorities::Priorities;
 use crate::shared::References;
+use crate::stretches::Stretches;
+use crate::tracking::Tracking;
 
+/// Of a stream's state.
+const STREAM: u8 = 7;
 /// Of a state that begins with references.
 const REFERENCES: u8 = 2;
 /// Of a state that begins with attempts, priorities, parked and delayed messages, and annotations.
@@ -57,6 +63,10 @@ pub struct Kept {
     pub dying: Dying,
     /// Their priorities.
     pub priorities: Priorities,
+    /// The index of a stream's chunks.
+    pub stream: Stretches,
+    /// The offsets that a stream keeps for its consumers.
+    pub tracking: Tracking,
 }
 
 /// State bytes that this version can't read.
@@ -68,6 +78,9 @@ pub enum KeptError {
     /// The stretches of shared messages can't be read.
     #[error("the shared messages in a queue's state of {0} bytes don't add up")]
     References(usize),
+    /// The index of a stream can't be read.
+    #[error("the index in a stream's state of {0} bytes doesn't add up")]
+    Stream(usize),
     /// The counts of deliveries and priorities can't be read.
     #[error("the counts of deliveries and priorities in a queue's state of {0} bytes don't add up")]
     Quorum(usize),
@@ -80,6 +93,14 @@ impl Kept {
     /// [`KeptError`] if they are of another version or length.
     pub fn decode(bytes: &[u8]) -> Result<Self, KeptError> {
         let length = bytes.len();
+        if let Some((&STREAM, rest)) = bytes.split_first() {
+            let (stream, rest) = Stretches::decode(rest).ok_or(KeptError::Stream(length))?;
+            let (tracking, rest) = Tracking::decode(rest).ok_or(KeptError::Stream(length))?;
+            if !rest.is_empty() {
+                return Err(KeptError::Stream(length));
+            }
+            return Ok(Self { stream, tracking, ..Self::default() });
+        }
         let (mut attempts, mut priorities) = <(Attempts, Priorities)>::default();
         let (mut parked, mut delayed) = <(Parked, Delayed)>::default();
         let (mut annotations, mut dying) = <(Annotations, Dying)>::default();
@@ -106,6 +127,8 @@ impl Kept {
             annotations,
             dying,
             priorities,
+            stream: Stretches::default(),
+            tracking: Tracking::default(),
         })
     }
 }
@@ -113,6 +136,11 @@ impl Kept {
 impl Kept {
     /// Encodes the state of a queue whose numbers are below `next`, for a checkpoint.
     pub fn encode(&self, next: u64) -> Vec<u8> {
+        if !self.stream.is_empty() || !self.tracking.is_empty() {
+            let mut out = Vec::new();
+            encode_stream(&self.stream, &self.tracking, &mut out);
+            return out;
+        }
         let levels = self.priorities.0.iter().map(|(priority, numbers)| (*priority, numbers));
         let quorum = encode_quorum(
             &self.attempts,
@@ -122,6 +150,18 @@ impl Kept {
         );
         encode(quorum, &self.references, next, self.expiry.encode(&RoaringTreemap::new()))
     }
+}
+
+/// Encodes the state of a stream.
+pub(crate) fn encode_stream(index: &Stretches, tracking: &Tracking, out: &mut Vec<u8>) {
+    out.push(STREAM);
+    if is_planted(Bug::ForgetLastStretch) {
+        let mut shorter = index.clone();
+        shorter.forget_last();
+        return shorter.encode(out);
+    }
+    index.encode(out);
+    tracking.encode(out);
 }
 
 /// Encodes the part of a quorum queue's state that other queues don't have; empty if there is nothing in it.

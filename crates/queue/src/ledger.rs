@@ -203,6 +203,11 @@ impl Ledger {
         number >= self.low && number < self.next && (self.hole_count == 0 || !self.holes.contains(number))
     }
 
+    /// Whether numbers between the first live one and the last one were never live, or have left.
+    pub fn has_holes(&self) -> bool {
+        self.hole_count > 0
+    }
+
     /// The run of live numbers that begins at the first one at or after `from`: first and last.
     pub fn live_run(&self, from: u64) -> Option<(u64, u64)> {
         let mut first = from.max(self.low);

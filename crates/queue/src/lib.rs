@@ -52,8 +52,13 @@ pub mod shared;
 mod single_active;
 mod status;
 mod stored_reads;
+mod stream;
+mod stream_filter;
+mod stream_start;
+mod stretches;
 mod tally;
 mod times;
+mod tracking;
 mod wait;
 
 pub use annotations::{Annotated, Annotations};
@@ -86,8 +91,13 @@ pub use priorities::Priorities;
 pub use queue::Queue;
 pub use shared::{References, SharedCounts};
 pub use single_active::Activity;
-pub use status::{ConsumerStatus, QueueStatus, QuorumStatus};
+pub use status::{ConsumerStatus, QueueStatus, QuorumStatus, StreamStatus};
 pub use stored_reads::StoredRead;
+pub use stream::Scan;
+pub use stream_filter::StreamFilter;
+pub use stream_start::{StreamOptions, StreamStart};
+pub use stretches::Stretches;
+pub use tracking::{KeptOffset, NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, Tracking};
 pub use wait::{QueueWait, WaitReason};
 
 /// Monotonic nanoseconds, as the caller counts them.

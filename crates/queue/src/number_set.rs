@@ -22,6 +22,11 @@ impl NumberSet {
     }
 
     /// Returns whether the number was present.
+    /// Inserts consecutive numbers.
+    pub(crate) fn insert_range(&mut self, first: u64, last: u64) {
+        self.0.insert_range(first..=last);
+    }
+
     pub(crate) fn remove(&mut self, number: u64) -> bool {
         self.0.remove(number)
     }

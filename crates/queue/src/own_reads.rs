@@ -7,6 +7,9 @@ use leveret_message::Batch;
 
 use crate::contents::MemoryBudget;
 
+/// Places for batches that a consumer keeps when it has none: thousands of consumers may wait at the end of a stream.
+const IDLE_BATCHES_MAX: usize = 8;
+
 /// The messages read for a consumer, and its read that is under way.
 #[derive(Debug, Default)]
 pub(crate) struct OwnReads {
@@ -57,6 +60,17 @@ impl OwnReads {
         self.reading.is_none()
     }
 
+    /// The first batch that was read and holds `number` or a higher one.
+    pub(crate) fn from(&self, number: u64) -> Option<(u64, &Arc<Batch>)> {
+        let at = self.loaded.partition_point(|loaded| loaded.first + loaded.batch.len() as u64 <= number);
+        self.loaded.get(at).map(|loaded| (loaded.first, &loaded.batch))
+    }
+
+    /// Memory of all batches that were read, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.loaded.iter().map(|loaded| loaded.batch.memory() as u64).sum()
+    }
+
     /// The batch that was read and holds `number`.
     pub(crate) fn find(&self, number: u64) -> Option<(u64, &Arc<Batch>)> {
         let at = self.loaded.partition_point(|loaded| loaded.first <= number).checked_sub(1)?;
@@ -67,5 +81,8 @@ impl OwnReads {
     /// Frees batches that hold lower numbers only.
     pub(crate) fn free_below(&mut self, next: u64) {
         while self.loaded.pop_front_if(|loaded| loaded.first + loaded.batch.len() as u64 <= next).is_some() {}
+        if self.loaded.is_empty() && self.loaded.capacity() > IDLE_BATCHES_MAX {
+            self.loaded = VecDeque::new();
+        }
     }
 }

@@ -32,6 +32,16 @@ pub enum Bug {
     MisorderReturns,
     /// Neither the log nor a checkpoint says that dead letters are kept.
     ForgetDying,
+    /// Retention of a stream removes one stretch too many.
+    DropTooMuch,
+    /// A stream's reader begins one message late.
+    OffByOne,
+    /// A stream that comes back leaves out an offset.
+    SkipOffset,
+    /// A checkpoint omits the last stretch of a stream's index.
+    ForgetLastStretch,
+    /// A stream's filter skips a message that it matches.
+    SkipMatch,
 }
 
 thread_local! {

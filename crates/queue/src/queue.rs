@@ -30,12 +30,17 @@ use crate::place::{Place, Watermarks};
 use crate::shared::References;
 use crate::status::{ConsumerStatus, QueueStatus};
 use crate::stored_reads::StoredRead;
+use crate::stream::{Scan, StreamQueue};
+use crate::tracking::KeptOffset;
 use crate::wait::WaitReason;
 
 /// A queue of any type. An enum, since there are few machines: a call costs no more than on the machine itself.
+#[expect(clippy::large_enum_variant, reason = "a box would cost each call on a queue, to save a stream 1 KiB")]
 pub enum Queue {
     /// Messages that leave when they are settled: `x-queue-type` classic.
     Ledger(LedgerQueue),
+    /// Messages that stay, and are read by position: `x-queue-type` stream.
+    Stream(StreamQueue),
 }
 
 /// One match for each call, so that a machine that lacks the call doesn't compile.
@@ -43,6 +48,7 @@ macro_rules! pass {
     ($queue:expr, $machine:ident => $call:expr) => {
         match $queue {
             Queue::Ledger($machine) => $call,
+            Queue::Stream($machine) => $call,
         }
     };
 }
@@ -50,9 +56,6 @@ macro_rules! pass {
 impl Queue {
     /// The machine for these options, with the state that recovery found in its log. If `durable`, its persistent messages are
     /// logged.
-    ///
-    /// # Panics
-    /// For a type that [`QueueType::is_built`] denies: the model refuses to declare it.
     pub fn new(
         options: QueueOptions,
         durable: bool,
@@ -64,7 +67,7 @@ impl Queue {
             QueueType::Classic | QueueType::Quorum => {
                 Self::Ledger(LedgerQueue::new(options, durable, recovered, surroundings, now))
             }
-            QueueType::Stream => unreachable!("the model refuses {:?} queues", options.queue_type),
+            QueueType::Stream => Self::Stream(StreamQueue::new(options, recovered, surroundings, now)),
         }
     }
 
@@ -287,6 +290,14 @@ impl Queue {
         pass!(self, queue => queue.loaded(read, runs, now, effects));
     }
 
+    /// The chunks that a reader of a stream wants to be read: [`StoredRead::Scan`]. `None` if it is gone, and for other queues.
+    pub fn scan(&self, id: ConsumerId) -> Option<Scan> {
+        match self {
+            Self::Stream(stream) => stream.scan(id),
+            Self::Ledger(_) => None,
+        }
+    }
+
     /// Runs due timers for at most `most` messages; the rest is announced again. Returns true if the queue wasn't used for the
     /// time of its `x-expires`: it has to be deleted.
     pub fn run_timers(&mut self, now: Nanos, most: u64, effects: &mut Effects) -> bool {
@@ -381,6 +392,21 @@ impl Queue {
     /// Numbers from here on were never handed out; recorded by a clean stop.
     pub fn delivered_below(&self) -> u64 {
         pass!(self, queue => queue.delivered_below())
+    }
+
+    /// Offsets of a stream's consumers that a clean stop has to record.
+    pub fn offsets_to_log(&mut self, now: Nanos) -> Vec<KeptOffset> {
+        match self {
+            Self::Stream(stream) => stream.offsets_to_log(now),
+            Self::Ledger(_) => Vec::new(),
+        }
+    }
+
+    /// Offsets of a stream's consumers couldn't be logged.
+    pub fn offsets_not_logged(&mut self, offsets: &[KeptOffset]) {
+        if let Self::Stream(stream) = self {
+            stream.offsets_not_logged(offsets);
+        }
     }
 
     /// How often messages came back from consumers, where a clean stop has to record it.

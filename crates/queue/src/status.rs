@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::answers::QueueState;
-use crate::consumer::{ConsumerMode, LatencyBuckets};
+use crate::consumer::{Consumer, ConsumerFlow, ConsumerMode, LatencyBuckets};
 use crate::counts::QueueCounts;
 use crate::ledger::Conservation;
 use crate::single_active::Activity;
+use crate::tracking::KeptOffset;
 use crate::wait::QueueWait;
 
 /// One consumer as a listing shows it.
@@ -50,6 +51,35 @@ pub struct ConsumerStatus {
     pub latency: LatencyBuckets,
 }
 
+impl ConsumerStatus {
+    /// A consumer. `queue` is the reason that holds all consumers, and `timeout_ms` its queue's timeout.
+    pub(crate) fn of(consumer: &Consumer, queue: Option<QueueWait>, timeout_ms: Option<u64>) -> Self {
+        let options = &consumer.options;
+        Self {
+            tag: options.tag.clone(),
+            channel: options.channel.clone(),
+            user: options.user.clone(),
+            arguments: options.arguments.clone(),
+            prefetch: match options.flow {
+                ConsumerFlow::Prefetch(prefetch) => prefetch,
+                ConsumerFlow::Credit { .. } => 0,
+            },
+            link_credit: options.flow.is_credit().then(|| consumer.credit()),
+            delivery_count: consumer.delivery_count(),
+            priority: options.priority,
+            mode: options.mode,
+            automatic_ack: options.automatic_ack,
+            exclusive: options.exclusive,
+            timeout_ms: options.timeout_ms.or(timeout_ms),
+            activity: consumer.activity,
+            unacknowledged: consumer.unacknowledged,
+            delivered: consumer.delivered,
+            wait: consumer.wait(queue),
+            latency: *consumer.latency,
+        }
+    }
+}
+
 /// The part of a listing that only quorum queues have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QuorumStatus {
@@ -71,6 +101,27 @@ pub struct QuorumStatus {
     pub delayed: u64,
     /// Their body bytes.
     pub delayed_bytes: u64,
+}
+
+/// The part of a listing that only streams have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StreamStatus {
+    /// Offset of the oldest message that is there; of the next one if there is none.
+    pub first: u64,
+    /// Offset of the next message.
+    pub next: u64,
+    /// Offset of the first message of the last chunk; `None` without chunks.
+    pub last_chunk: Option<u64>,
+    /// Number of entries of its index, each for consecutive chunks that retention removes together.
+    pub stretches: u64,
+    /// Time of the oldest of them, in milliseconds since the Unix epoch.
+    pub oldest_ms: Option<u64>,
+    /// Time of the newest chunk, in milliseconds since the Unix epoch.
+    pub newest_ms: Option<u64>,
+    /// Number of messages that its slowest reader hasn't been sent yet; 0 without readers.
+    pub lag_max: u64,
+    /// The offsets that it keeps for consumers.
+    pub offsets: Vec<KeptOffset>,
 }
 
 /// A queue as a listing shows it.
@@ -112,4 +163,6 @@ pub struct QueueStatus {
     pub in_memory: u64,
     /// The part that only a quorum queue has.
     pub quorum: Option<QuorumStatus>,
+    /// The part that only a stream has.
+    pub stream: Option<StreamStatus>,
 }

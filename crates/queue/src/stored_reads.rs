@@ -14,6 +14,16 @@ pub enum StoredRead {
     /// For this consumer alone, which browses, or fetches deferred messages; with the number that the read began with:
     /// [`crate::RareEffects::own_reads`].
     Own(ConsumerId, u64),
+    /// For this reader of a stream alone, as [`StoredRead::Own`]. All messages from `from` up to `end` were looked through, and those
+    /// that it wants were loaded. A run has messages of one chunk.
+    Scan {
+        /// The reader.
+        reader: ConsumerId,
+        /// Number that the read began with.
+        from: u64,
+        /// Number behind the last message that was looked at; `from` if none was found.
+        end: u64,
+    },
     /// To be moved to the dead-letter exchange: [`Effects::read_dead`].
     DeadLetters,
 }

@@ -125,6 +125,7 @@ impl Rig {
 
     fn add(&mut self, id: u64) {
         let options = ConsumerOptions {
+            stream: None,
             timeout_ms: None,
             user: "u".into(),
             arguments: leveret_model::Arguments::default(),

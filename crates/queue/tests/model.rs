@@ -112,6 +112,7 @@ impl Rig {
     fn add(&mut self, id: usize, flow: ConsumerFlow) {
         let mode = if id == BROWSER { ConsumerMode::Copy } else { ConsumerMode::Move };
         let options = ConsumerOptions {
+            stream: None,
             timeout_ms: None,
             user: "u".into(),
             arguments: leveret_model::Arguments::default(),
@@ -712,6 +713,7 @@ fn a_share_waits_for_a_consumer_that_is_late_to_its_turn() {
     rig.with(|queue, effects| {
         queue.cancel(ConsumerId(1), 0, effects);
         let options = ConsumerOptions {
+            stream: None,
             timeout_ms: None,
             user: "u".into(),
             arguments: leveret_model::Arguments::default(),

@@ -105,6 +105,7 @@ impl Rig {
             priority,
             exclusive: false,
             mode: ConsumerMode::Move,
+            stream: None,
             timeout_ms: None,
             user: "u".into(),
             arguments: leveret_model::Arguments::default(),

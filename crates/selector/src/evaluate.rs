@@ -103,6 +103,7 @@ impl<'e, F: Fields> Evaluation<'e, F> {
 
     #[inline]
     fn field(&mut self, field: &MessageField) -> FilterValue<'e> {
+        self.budget.pay_for_bytes(self.fields.bytes(field));
         let value = self.fields.field(field);
         match (field, value) {
             (MessageField::Priority, FilterValue::Null) => FilterValue::Int(PRIORITY_DEFAULT),

@@ -55,6 +55,12 @@ pub trait Fields {
     /// [`FilterValue::Null`] if the publisher gave none.
     fn field(&self, field: &MessageField) -> FilterValue<'_>;
 
+    /// Bytes that a look for the field may read, which the budget pays for.
+    fn bytes(&self, field: &MessageField) -> usize {
+        let _ = field;
+        0
+    }
+
     /// Whether the message has the field, possibly with a null as its value.
     fn has(&self, field: &MessageField) -> bool {
         self.field(field) != FilterValue::Null

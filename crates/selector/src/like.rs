@@ -6,6 +6,9 @@ use crate::Budget;
 /// search may look at each byte once for each byte of the pattern.
 const SUBJECT_MAX: usize = 4096;
 
+/// Characters that a part with `_` may compare: a string is unknown if it takes more. That is about a millisecond.
+const WORK_MAX: usize = 1 << 20;
+
 /// A compiled pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Pattern {
@@ -17,8 +20,74 @@ pub(crate) enum Pattern {
     General(Box<[Part]>),
 }
 
-/// Characters, and `None` for any one character.
-type Part = Box<[Option<char>]>;
+/// The characters between two `%`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Characters that stand for themselves.
+    Text(Box<str>),
+    /// Characters, and `None` for any one character.
+    Wild(Box<[Option<char>]>),
+}
+
+impl Part {
+    fn of(items: Vec<Option<char>>) -> Self {
+        match items.iter().copied().collect::<Option<String>>() {
+            Some(text) => Self::Text(text.into()),
+            None => Self::Wild(items.into()),
+        }
+    }
+
+    /// The string behind it, if the string begins with it.
+    fn strip<'a>(&self, subject: &'a str, budget: &mut Budget) -> Option<&'a str> {
+        match self {
+            Self::Text(text) => {
+                budget.pay_for_bytes(text.len());
+                subject.strip_prefix(&**text)
+            }
+            Self::Wild(items) => strip(subject, items, budget),
+        }
+    }
+
+    /// The string behind its leftmost place.
+    fn find<'a>(&self, subject: &'a str, budget: &mut Budget) -> Option<&'a str> {
+        match self {
+            Self::Text(text) => {
+                // The search of the standard library looks at each byte a fixed number of times.
+                budget.pay_for_bytes(subject.len());
+                subject.find(&**text).map(|at| &subject[at + text.len()..])
+            }
+            Self::Wild(items) => find(subject, items, budget),
+        }
+    }
+
+    /// Whether the string ends with it.
+    fn is_end(&self, subject: &str, budget: &mut Budget) -> bool {
+        match self {
+            Self::Text(text) => {
+                budget.pay_for_bytes(text.len());
+                subject.ends_with(&**text)
+            }
+            Self::Wild(items) => {
+                // It has a fixed number of characters, so there is one place where it can end the string.
+                let mut start = subject.len();
+                let mut characters = subject.char_indices().rev();
+                for _ in &**items {
+                    let Some((at, _)) = characters.next() else { return false };
+                    start = at;
+                }
+                strip(&subject[start..], items, budget).is_some()
+            }
+        }
+    }
+
+    /// The most characters that [`Part::find`] compares in a string of so many bytes.
+    fn work(&self, bytes: usize) -> usize {
+        match self {
+            Self::Text(_) => bytes,
+            Self::Wild(items) => items.len() * bytes,
+        }
+    }
+}
 
 impl Pattern {
     /// Compiles a pattern.
@@ -54,11 +123,11 @@ impl Pattern {
             [first, last] => plain(first).zip(plain(last)).map(|(first, last)| Self::Around(first, last)),
             _ => None,
         };
-        Ok(simple.unwrap_or_else(|| Self::General(parts.into_iter().map(Vec::into_boxed_slice).collect())))
+        Ok(simple.unwrap_or_else(|| Self::General(parts.into_iter().map(Part::of).collect())))
     }
 
     /// Whether a string matches; `None` if that is unknown, because a pattern with several wildcards takes only UTF-8 of
-    /// up to 4096 bytes.
+    /// up to 4096 bytes, and less if more than 256 characters with `_` stand between two `%`.
     pub(crate) fn matches(&self, subject: &[u8], budget: &mut Budget) -> Option<bool> {
         Some(match self {
             Self::Exact(text) => {
@@ -70,7 +139,7 @@ impl Pattern {
                 subject.strip_prefix(&**first).is_some_and(|rest| rest.ends_with(last))
             }
             Self::General(parts) => {
-                if subject.len() > SUBJECT_MAX {
+                if subject.len() > SUBJECT_MAX || parts.iter().any(|part| part.work(subject.len()) > WORK_MAX) {
                     return None;
                 }
                 budget.pay(subject.len() as u64);
@@ -84,22 +153,15 @@ impl Pattern {
 /// that follow, so no other place is ever tried.
 fn matches_parts(subject: &str, parts: &[Part], budget: &mut Budget) -> bool {
     let [first, between @ ..] = parts else { return false };
-    let Some(mut rest) = strip(subject, first, budget) else { return false };
+    let Some(mut rest) = first.strip(subject, budget) else { return false };
     let Some((last, between)) = between.split_last() else { return rest.is_empty() };
     for part in between {
-        match find(rest, part, budget) {
+        match part.find(rest, budget) {
             Some(after) => rest = after,
             None => return false,
         }
     }
-    // A part has a fixed number of characters, so there is one place where it can end the string.
-    let mut start = rest.len();
-    let mut characters = rest.char_indices().rev();
-    for _ in &**last {
-        let Some((at, _)) = characters.next() else { return false };
-        start = at;
-    }
-    strip(&rest[start..], last, budget).is_some()
+    last.is_end(rest, budget)
 }
 
 /// The string behind a part at its beginning.
@@ -146,6 +208,18 @@ mod tests {
         assert!(matches("%a_c%", "abc") && matches("%%", "") && !matches("_%_", "x"));
         assert!(matches("%ab%ab", "abab") && !matches("%ab%ab", "ab") && !matches("%aba%ba", "aba"));
         assert!(matches("a!%!_!!b", "a%_!b"));
+        assert!(matches("a%bc%d%e_", "axbcxdxef") && !matches("a%bc%d%e_", "axbcxdxe"));
+    }
+
+    #[test]
+    fn a_long_part_with_wildcards_takes_short_strings_only() {
+        let like = |pattern: &str, subject: &str| {
+            Pattern::compile(pattern, None).unwrap().matches(subject.as_bytes(), &mut Budget::new(1))
+        };
+        let part = format!("%{}_%", "a".repeat(256));
+        assert_eq!(like(&part, &"a".repeat(4096)), None, "a million comparisons are enough");
+        assert_eq!(like(&part, &"a".repeat(4000)), Some(true));
+        assert_eq!(like(&format!("%{}%x", "a".repeat(2000)), &"a".repeat(4096)), Some(false));
     }
 
     #[test]
@@ -154,10 +228,10 @@ mod tests {
         let subject = "b".repeat(4096);
         let mut budget = Budget::new(u64::MAX);
         assert_eq!(pattern.matches(subject.as_bytes(), &mut budget), Some(false));
-        let pattern = Pattern::compile(&format!("%{}b%", "_".repeat(2000)), None).unwrap();
+        let pattern = Pattern::compile(&format!("%{}b%", "_".repeat(250)), None).unwrap();
         assert_eq!(pattern.matches("a".repeat(4096).as_bytes(), &mut budget), Some(false));
         let cost = u64::MAX - budget.steps();
-        assert!((1_000_000..20_000_000).contains(&cost), "{cost}");
+        assert!((500_000..5_000_000).contains(&cost), "{cost}");
         assert_eq!(pattern.matches(&[b'a'; 4097], &mut budget), None);
         assert_eq!(pattern.matches(b"\xff", &mut budget), None);
     }

@@ -138,6 +138,7 @@ impl PropertyFilter {
         }
         Verdict::of(self.fields.iter().all(|(field, test)| {
             budget.pay(1);
+            budget.pay_for_bytes(fields.bytes(field));
             match test {
                 Test::Anything => fields.has(field),
                 test => test.holds(fields.field(field), budget),

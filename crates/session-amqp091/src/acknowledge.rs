@@ -11,6 +11,7 @@ use super::unfinished::{Settling, Unfinished};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
+use leveret_broker::traffic::counted_as;
 
 impl Session {
     /// `basic.ack`: acknowledgements are collected until the read's frames are used up.
@@ -47,7 +48,7 @@ impl Session {
                 for Settled { source, runs } in settled {
                     let (source, count) = (entry.source(source), runs.iter().map(Run::count).sum());
                     acked += count;
-                    self.client.counters.acked_of(source.queue.is_quorum()).add(count);
+                    self.client.counters.acked_of(counted_as(source.queue.info())).add(count);
                     self.acks.add(source, runs);
                 }
                 entry.stats.count(Stat::Ack, acked, now.monotonic);

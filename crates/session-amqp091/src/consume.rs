@@ -8,11 +8,12 @@ use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
 
 use super::arguments;
 use super::deliver::Consumer;
-use super::error::{ProtocolError, Result, not_allowed, not_implemented};
+use super::error::{ProtocolError, Result, not_allowed, not_implemented, precondition};
 use super::held::Answer;
 use super::publish::short;
 use super::reply_to::is_reply_name;
 use super::session::Session;
+use super::streams;
 use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
 use leveret_broker::quota::Kind;
@@ -20,6 +21,7 @@ use leveret_broker::reply_to::REPLY_TO;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONSUMER;
 use leveret_session::gone::GoneAt;
+use leveret_session::stream_start::too_many_names;
 
 impl Session {
     /// `basic.qos`. A global prefetch is handled as one per consumer, as RabbitMQ 4.3 does by default.
@@ -75,15 +77,17 @@ impl Session {
         let queue = self.usable_queue(&name, Action::Consume(&name))?;
         let options = arguments::arguments(consume.arguments)?;
         leveret_model::check_consumer_arguments(&self.client.vhost, &name, queue.info().queue_type(), &options)?;
+        let default = self.client.broker.settings.default_prefetch;
+        let entry = self.channel(channel)?;
+        let prefetch = if entry.prefetch == 0 { default } else { entry.prefetch };
+        let tag = consume.consumer_tag.as_bytes();
+        let stream = streams::options(queue.info(), &options, (consume.no_ack, prefetch, tag), now.wall_ms)?;
         let tag = self.free_consumer_tag(channel, consume.consumer_tag)?;
         self.take_consumer(channel)?;
         let id = ConsumerId(self.client.broker.fresh_id());
         let key = id.0;
         let timeout_ms = leveret_model::consumer_timeout_ms(&options);
         let timeout = ConsumerTimeout::of(queue.info(), timeout_ms);
-        let default = self.client.broker.settings.default_prefetch;
-        let entry = self.channel(channel)?;
-        let prefetch = if entry.prefetch == 0 { default } else { entry.prefetch };
         let added = queue.add_consumer(
             id,
             ConsumerOptions {
@@ -96,6 +100,7 @@ impl Session {
                 priority: leveret_model::consumer_priority(&options),
                 exclusive: consume.exclusive,
                 mode: ConsumerMode::Move,
+                stream,
                 timeout_ms,
                 user: self.client.user.clone(),
                 arguments: options.clone(),
@@ -106,6 +111,7 @@ impl Session {
             self.client.account.give(Kind::Consumers, 1);
             return Err(match reason {
                 NoConsumer::Gone => Refused::no_queue(&self.client.vhost, &name).into(),
+                NoConsumer::TooManyNames => precondition(too_many_names(queue.info())),
                 NoConsumer::Exclusive => {
                     let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.client.vhost);
                     ProtocolError::new(ReplyCode::AccessRefused, text)

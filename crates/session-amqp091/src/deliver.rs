@@ -15,6 +15,7 @@ use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::settings::{Settings, TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
+use leveret_broker::traffic::counted_as;
 use leveret_broker::turn_budget::{CONSUMER, WOKEN_FIRST, WOKEN_MAX};
 
 pub(super) const CLASS_BASIC: u16 = 60;
@@ -72,6 +73,7 @@ pub(crate) fn delivery_of(taken: &Taken, settings: &Settings, now: Now) -> Deliv
         acquired_count: taken.attempts.acquired,
         now_ms: now.wall_ms,
         sent_time: settings.sent_time,
+        stream_offset: None,
     }
 }
 
@@ -182,7 +184,8 @@ impl Session {
         let out = self.client.output.buffer();
         let delivery = delivery_of(&taken, &self.client.broker.settings, now);
         let frame_max = self.frame_max;
-        let to = Recipient { channel: consumer.channel, tag: &consumer.tag, frame_max, properties_max, delivery };
+        let is_stream = consumer.queue.is_stream();
+        let mut to = Recipient { channel: consumer.channel, tag: &consumer.tag, frame_max, properties_max, delivery };
         let mut in_file = None;
         let mut too_large = None;
         for at in 0..taken.count {
@@ -195,6 +198,7 @@ impl Session {
                 continue;
             }
             let message = taken.batch.message((taken.index + at) as usize).view();
+            to.delivery.stream_offset = is_stream.then(|| taken.first + u64::from(at));
             let encoded = encode_delivery(out, &to, tag, &message);
             if !consumer.no_ack {
                 // A message that can't be encoded has failed all the same: it is requeued with its channel.
@@ -213,8 +217,7 @@ impl Session {
             return self.fail(channel, ProtocolError::header_too_large(bytes, frame_max), now);
         }
         let count = u64::from(taken.count);
-        let quorum = consumer.queue.is_quorum();
-        self.client.counters.delivered_of(quorum, consumer.no_ack).add(count);
+        self.client.counters.delivered_of(counted_as(consumer.queue.info()), consumer.no_ack).add(count);
         if consumer.no_ack {
             channel.stats.count(Stat::DeliverNoAck, count, now.monotonic);
         } else {
@@ -224,7 +227,7 @@ impl Session {
             channel.stats.count(Stat::Deliver, count, now.monotonic);
         }
         if taken.redelivered {
-            self.client.counters.redelivered_of(quorum).add(count);
+            self.client.counters.redelivered_of(consumer.queue.is_quorum()).add(count);
             channel.stats.count(Stat::Redeliver, count, now.monotonic);
         }
         if let Some(tag) = in_file {

@@ -30,6 +30,7 @@ mod queues;
 mod reply_to;
 mod session;
 mod sources;
+mod streams;
 mod told;
 mod transaction;
 mod unfinished;

@@ -153,6 +153,7 @@ impl Session {
         let name = self.queue_name(channel, purge.queue)?;
         // Purging a failed queue is allowed: unreadable messages may be dropped.
         let queue = self.known_queue(&name, Action::Consume(&name))?;
+        queue.info().check_purge()?;
         match queue.purge(now.monotonic) {
             QueueAnswer::Now(purged) => self.purged(channel, purge.nowait, purged),
             QueueAnswer::Later(answer) => self.ask(channel, Question::Purge { nowait: purge.nowait, answer }),

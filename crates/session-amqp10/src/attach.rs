@@ -7,9 +7,9 @@ use leveret_amqp10::{
     condition,
     performative::Attach,
     terminus::{DistributionMode, TerminusDurability},
-    value::{EncodedMap, MapRef},
+    value::MapRef,
 };
-use leveret_model::Action;
+use leveret_model::{Action, QueueType};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, PublishSlot};
 
 use super::address;
@@ -18,6 +18,7 @@ use super::connection::Connection;
 use super::consumer::{Activity, Consumer};
 use super::deferral;
 use super::error::{Failure, Result, Scope};
+use super::filters;
 use super::flow::INITIAL_DELIVERY_COUNT;
 use super::grant::Grant;
 use super::held::InputHold;
@@ -33,6 +34,7 @@ use leveret_broker::reply_to::is_volatile;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_session::pace::OwnRate;
+use leveret_session::stream_start::too_many_names;
 
 /// The outcomes that a receiver may use (3.4).
 pub(crate) const OUTCOMES: [Symbol<'static>; 4] = [
@@ -45,8 +47,6 @@ pub(crate) const OUTCOMES: [Symbol<'static>; 4] = [
 const LINK_NAME_MAX: usize = 1024;
 const PRIORITY: &str = "rabbitmq:priority";
 const CONSUMER_TIMEOUT: &str = "rabbitmq:consumer-timeout";
-/// JMS selectors, by the names that clients use for the filter.
-const SELECTORS: [&str; 2] = ["jms-selector", "apache.org:selector-filter:string"];
 
 impl Connection {
     /// Handles the client's attach of a link.
@@ -123,6 +123,7 @@ impl Connection {
             let Some(destination) = self.destination(target, now)? else { return Ok(()) };
             destination
         };
+        let to_stream = matches!(&destination, Destination::Queue(queue) if queue.is_stream());
         let (exchange, queue) = match &destination {
             Destination::Exchange { exchange, .. } => (Some(exchange.clone()), None),
             Destination::Queue(queue) => (Some(Arc::from("")), Some(queue.clone())),
@@ -173,6 +174,8 @@ impl Connection {
             source: attach.source,
             target: Some(TargetArchetype::Target(effective)),
             max_message_size: Some(self.client.broker.settings.max_message_size),
+            // Also where nothing is received, as in RabbitMQ.
+            offered_capabilities: Symbols::of(if to_stream { &filters::CAPABILITIES } else { &[] }),
             ..Attach::default()
         };
         self.send_attach(session.channel, answer)?;
@@ -244,7 +247,6 @@ impl Connection {
             return Err(Failure::link(condition::INVALID_FIELD, "Attach refused: source_required"));
         };
         check_outcomes(source)?;
-        check_filters(source)?;
         if source.dynamic && source.capabilities.contains(VOLATILE_QUEUE) {
             return self.attach_replies(session, attach, source);
         }
@@ -260,8 +262,10 @@ impl Connection {
             let Some(queue) = self.source_queue(source, now)? else { return Ok(()) };
             queue
         };
+        let filters = filters::in_effect(source, attach, queue.info(), now.wall_ms)?;
         let settled = attach.snd_settle_mode == SenderSettleMode::Settled;
-        let browses = source.distribution_mode == Some(DistributionMode::Copy);
+        // Readers of a stream never take messages away: it has no other consumers.
+        let browses = source.distribution_mode == Some(DistributionMode::Copy) && !queue.is_stream();
         let priority =
             attach.properties.and_then(|properties| properties.lookup(PRIORITY)).and_then(|value| value.as_i64());
         let own_timeout_ms = attach.properties.map_or(Ok(None), own_timeout)?;
@@ -302,9 +306,10 @@ impl Connection {
             priority: priority.and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
             mode: if browses { ConsumerMode::Copy } else { ConsumerMode::Move },
             exclusive: false,
+            stream: filters.stream,
             timeout_ms: own_timeout_ms,
             user: self.client.user.clone(),
-            arguments: leveret_model::Arguments::default(),
+            arguments: filters.shown,
         };
         if let Err(reason) = queue.add_consumer(id, options, now.monotonic) {
             self.links.remove(&key);
@@ -316,6 +321,9 @@ impl Connection {
                     let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.client.vhost);
                     Failure::link(condition::RESOURCE_LOCKED, text)
                 }
+                NoConsumer::TooManyNames => {
+                    Failure::link(condition::RESOURCE_LIMIT_EXCEEDED, too_many_names(queue.info()))
+                }
             });
         }
         self.client.counters.consumers_opened.increment();
@@ -324,16 +332,16 @@ impl Connection {
             Some(name) => super::dynamic::source(name, properties.as_map()),
             None => *source,
         };
-        effective.distribution_mode = Some(if browses { DistributionMode::Copy } else { DistributionMode::Move });
+        // Reading a stream takes nothing away.
+        let copies = browses || queue.is_stream();
+        effective.distribution_mode = Some(if copies { DistributionMode::Copy } else { DistributionMode::Move });
         effective.default_outcome = Some(Outcome::Released);
         if !source.dynamic {
             // The capabilities that it names have no meaning here.
             effective.capabilities = Symbols::NONE;
         }
         effective.outcomes = if source.outcomes.is_empty() { Symbols::of(&OUTCOMES) } else { source.outcomes };
-        // No filter that was asked for is supported.
-        let filters = EncodedMap::new();
-        effective.filter = source.filter.map(|_| filters.as_map());
+        effective.filter = source.filter.map(|_| filters.named.as_map());
         let answer = Attach {
             name: attach.name,
             handle: attach.handle,
@@ -344,10 +352,7 @@ impl Connection {
             target: attach.target,
             initial_delivery_count: Some(INITIAL_DELIVERY_COUNT.0),
             max_message_size: attach.max_message_size,
-            offered_capabilities: match deferral::is_offered(&queue, browses) {
-                true => Symbols::of(&[deferral::TOKENS]),
-                false => Symbols::NONE,
-            },
+            offered_capabilities: Symbols::of(offered(&queue, browses)),
             ..Attach::default()
         };
         self.send_attach(session.channel, answer)
@@ -408,6 +413,15 @@ impl Connection {
     }
 }
 
+/// The capabilities of a link on which a client receives from a queue.
+fn offered(queue: &QueueRef, browses: bool) -> &'static [Symbol<'static>] {
+    match queue.info().queue_type() {
+        QueueType::Stream => &filters::CAPABILITIES,
+        _ if deferral::is_offered(queue, browses) => &[deferral::TOKENS],
+        _ => &[],
+    }
+}
+
 /// Whether the address at our end is the management node.
 fn is_for_management(attach: &Attach<'_>) -> bool {
     let address = match (attach.role, &attach.target, &attach.source) {
@@ -457,19 +471,6 @@ fn check_outcomes(source: &Source<'_>) -> Result<()> {
     match source.outcomes.iter().find(|outcome| !OUTCOMES.contains(outcome)) {
         None => Ok(()),
         Some(outcome) => Err(Failure::link(condition::NOT_IMPLEMENTED, format!("Outcomes not supported: [{outcome}]"))),
-    }
-}
-
-/// Unknown filters are left out of the answer (3.5.8). A selector is refused instead: ignoring it would deliver
-/// messages that its client asked not to get.
-fn check_filters(source: &Source<'_>) -> Result<()> {
-    let Some(filters) = source.filter else { return Ok(()) };
-    match SELECTORS.iter().find(|name| filters.lookup(name).is_some()) {
-        None => Ok(()),
-        Some(name) => Err(Failure::link(
-            condition::NOT_IMPLEMENTED,
-            format!("filter {name}: message selectors are not supported on queues"),
-        )),
     }
 }
 

@@ -17,6 +17,7 @@ use super::session::Session;
 use leveret_broker::bodies::{BodyReader, Pieces};
 use leveret_broker::settings::{TAKE_BYTES_MAX, TURN_BYTES_MAX};
 use leveret_broker::time::{Nanos, Now};
+use leveret_broker::traffic::counted_as;
 use leveret_broker::turn_budget::{CONSUMER, WOKEN_FIRST, WOKEN_MAX};
 
 /// A session whose parked consumers are being woken.
@@ -157,6 +158,7 @@ impl Connection {
             acquired_count: taken.attempts.acquired,
             now_ms: now.wall_ms,
             sent_time: self.client.broker.settings.sent_time,
+            stream_offset: consumer.queue.is_stream().then_some(taken.first),
         });
         while encoded < taken.count {
             if !session.pending.is_empty() || session.window.room() == 0 {
@@ -175,10 +177,9 @@ impl Connection {
         let place = (session.channel, self.client.broker.consumer_timeout_ms());
         consumer.sent(added, &mut session.unsettled, place, now.monotonic, &mut self.client.looks);
         let count = u64::from(encoded);
-        let quorum = consumer.queue.is_quorum();
-        self.client.counters.delivered_of(quorum, consumer.settled).add(count);
+        self.client.counters.delivered_of(counted_as(consumer.queue.info()), consumer.settled).add(count);
         if taken.redelivered {
-            self.client.counters.redelivered_of(quorum).add(count);
+            self.client.counters.redelivered_of(consumer.queue.is_quorum()).add(count);
         }
         failure
     }

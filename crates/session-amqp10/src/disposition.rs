@@ -20,6 +20,7 @@ use super::transacted::Settled;
 use leveret_broker::queue_handle::{QueueRef, Reason};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
+use leveret_broker::traffic::counted_as;
 use leveret_broker::wait_for::WaitFor;
 
 /// Deliveries of one link with the same settlement, collected until the read's frames are used up.
@@ -217,7 +218,7 @@ impl Connection {
             let now = now.monotonic;
             let wait_for = match settlement {
                 Settlement::Acknowledge => {
-                    self.client.counters.acked_of(queue.is_quorum()).add(count);
+                    self.client.counters.acked_of(counted_as(queue.info())).add(count);
                     match queue.settle(Some(consumer), &runs, Departure::Settled, wait, now) {
                         Some(ticket) => ticket.into(),
                         // The queue failed during this very call: the messages are in its log, and come back after a

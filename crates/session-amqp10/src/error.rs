@@ -104,11 +104,13 @@ impl From<Refused> for Failure {
             RefusedKind::AccessRefused => condition::UNAUTHORIZED_ACCESS,
             RefusedKind::NotFound => condition::NOT_FOUND,
             RefusedKind::ResourceLocked => condition::RESOURCE_LOCKED,
-            RefusedKind::PreconditionFailed | RefusedKind::Protected => condition::PRECONDITION_FAILED,
+            RefusedKind::PreconditionFailed | RefusedKind::WrongProperty | RefusedKind::Protected => {
+                condition::PRECONDITION_FAILED
+            }
             RefusedKind::LimitReached => condition::RESOURCE_LIMIT_EXCEEDED,
             RefusedKind::CommandInvalid => condition::ILLEGAL_STATE,
             RefusedKind::NotAllowed => condition::NOT_ALLOWED,
-            RefusedKind::NotImplemented => condition::NOT_IMPLEMENTED,
+            RefusedKind::NotImplemented | RefusedKind::WrongQueueType => condition::NOT_IMPLEMENTED,
             RefusedKind::InternalError => condition::INTERNAL_ERROR,
         };
         Self::link(condition, refused.text)

@@ -118,6 +118,8 @@ fn read_start(reader: BodyReader, taken: &Taken, sent_time: bool, now: Now) -> R
         acquired_count: taken.attempts.acquired,
         now_ms: now.wall_ms,
         sent_time,
+        // No body in a file comes from a stream.
+        stream_offset: None,
     };
     let mut payload = Vec::new();
     match reader {

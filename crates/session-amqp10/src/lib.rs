@@ -22,6 +22,7 @@ mod disposition;
 mod durable;
 mod dynamic;
 mod error;
+mod filters;
 mod flow;
 mod grant;
 mod held;

@@ -17,6 +17,7 @@ mod fixture;
 pub mod gone;
 pub mod overdue;
 pub mod pace;
+pub mod stream_start;
 pub mod transaction;
 pub mod undurable;
 

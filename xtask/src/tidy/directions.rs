@@ -15,7 +15,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("broker", &["message", "routing", "queue", "model", "log", "metrics"]),
     ("session", &["broker", "message", "queue", "model", "log", "metrics"]),
     ("session-amqp091", &["session", "broker", "amqp091", "message", "routing", "queue", "model", "log", "metrics"]),
-    ("session-amqp10", &["session", "broker", "amqp10", "message", "routing", "queue", "model", "log", "metrics"]),
+    (
+        "session-amqp10",
+        &["session", "broker", "amqp10", "message", "routing", "queue", "model", "selector", "log", "metrics"],
+    ),
     ("auth", &["model"]),
     ("config", &[]),
     ("ctl", &[]),

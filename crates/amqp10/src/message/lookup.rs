@@ -49,6 +49,12 @@ impl<'a> FieldLookup<'a> {
         read_trusted(&mut Reader::new(fields)).ok().filter(|value| !matches!(value, Value::Null))
     }
 
+    /// Length of the application properties in bytes: a look for one of them may read them all.
+    #[must_use]
+    pub fn application_properties_bytes(&self) -> usize {
+        self.application_properties.1.len()
+    }
+
     /// The first value that `take` accepts among the application properties of this name. Only strings are names (3.2.5).
     #[inline]
     pub fn application_property<T>(&self, name: &str, mut take: impl FnMut(Value<'a>) -> Option<T>) -> Option<T> {

@@ -29,8 +29,17 @@ pub(crate) fn prepare_queue(
     if settings.is_quorum {
         arguments.insert("x-queue-type", "quorum");
     }
+    if settings.is_stream {
+        arguments.insert("x-queue-type", "stream");
+        // Nobody can purge a stream.
+        connection.client.delete_queue(CHANNEL, queue.as_bytes());
+        connection.wait("queue.delete-ok", |_, event| matches!(event, Event::Removed { .. }))?;
+    }
     connection.client.declare_queue(CHANNEL, queue.as_bytes(), flags, &arguments);
     connection.wait("queue.declare-ok", |_, event| matches!(event, Event::QueueDeclared { .. }))?;
+    if settings.is_stream {
+        return Ok(());
+    }
     connection.client.purge_queue(CHANNEL, queue.as_bytes());
     connection.wait("queue.purge-ok", |_, event| matches!(event, Event::Removed { .. })).map(drop)
 }
@@ -41,7 +50,11 @@ pub(crate) fn prepare(connection: &mut Connection<Client>, settings: &Settings, 
         connection.client.qos(CHANNEL, settings.prefetch, false);
     }
     let consume = Consume { no_ack: settings.ack_every == 0, exclusive: false };
-    connection.client.consume(CHANNEL, queue.as_bytes(), b"bench", consume, &FieldTable::new());
+    let mut arguments = FieldTable::new();
+    if settings.is_stream {
+        arguments.insert("x-stream-offset", "first");
+    }
+    connection.client.consume(CHANNEL, queue.as_bytes(), b"bench", consume, &arguments);
     connection.flush()
 }
 

@@ -1,8 +1,9 @@
 //! The consuming threads.
 
 use leveret_amqp10::message::{BodyRef, Sections};
-use leveret_amqp10::value::OwnedMap;
-use leveret_amqp10::{OwnedValue, Serial};
+use leveret_amqp10::performative::Attach;
+use leveret_amqp10::value::{OwnedDescribed, OwnedDescriptor, OwnedMap};
+use leveret_amqp10::{OwnedValue, Role, SenderSettleMode, Serial, Source, Target, TargetArchetype, Value};
 use leveret_strict_client::amqp10::{Client, Event};
 
 use super::{CHANNEL, HANDLE};
@@ -32,8 +33,16 @@ pub(super) fn prepare_queue(
     if settings.is_quorum {
         arguments.push("x-queue-type", "quorum");
     }
+    if settings.is_stream {
+        arguments.push("x-queue-type", "stream");
+        // Nobody can purge a stream.
+        connection.request("DELETE", &path, &OwnedValue::Null, &mut 0)?;
+    }
     let queue = Client::queue_to_declare(!exclusive, exclusive, false, arguments);
     connection.request("PUT", &path, &queue, &mut 0)?;
+    if settings.is_stream {
+        return Ok(());
+    }
     connection.request("DELETE", &format!("{path}/messages"), &OwnedValue::Null, &mut 0).map(drop)
 }
 
@@ -41,10 +50,33 @@ pub(super) fn prepare_queue(
 pub(super) fn prepare(connection: &mut Connection<Client>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
     let settled = settings.ack_every == 0;
     let path = format!("/queues/{queue}");
-    connection.client.attach_receiver(CHANNEL, HANDLE, "bench consumer", &path, settled);
+    if settings.is_stream {
+        attach_reader(connection, &path, settled);
+    } else {
+        connection.client.attach_receiver(CHANNEL, HANDLE, "bench consumer", &path, settled);
+    }
     connection.attached(HANDLE, false)?;
     connection.client.grant(CHANNEL, HANDLE, settings.prefetch.into(), false);
     connection.flush()
+}
+
+/// Attaches a link that reads a stream from its first message on.
+fn attach_reader(connection: &mut Connection<Client>, address: &str, settled: bool) {
+    let descriptor = OwnedDescriptor::Symbol("rabbitmq:stream-offset-spec".into());
+    let value = OwnedValue::String("first".into());
+    let first = OwnedValue::Described(Box::new(OwnedDescribed { descriptor, value }));
+    let filter = OwnedValue::Map(OwnedMap(vec![(OwnedValue::Symbol("offset".into()), first)])).encoded();
+    let Value::Map(filter) = filter.as_value() else { unreachable!("it is a map") };
+    let attach = Attach {
+        name: "bench consumer",
+        handle: HANDLE,
+        role: Role::Receiver,
+        snd_settle_mode: if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled },
+        source: Some(Source { address: Some(address), filter: Some(filter), ..Source::default() }),
+        target: Some(TargetArchetype::Target(Target::default())),
+        ..Attach::default()
+    };
+    connection.client.attach(CHANNEL, &attach);
 }
 
 /// Receives and verifies until all consumers together have everything.

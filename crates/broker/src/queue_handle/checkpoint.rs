@@ -30,8 +30,10 @@ impl QueueHandle {
         if !self.info.is_logged() {
             return;
         }
-        let queue = self.inner.lock();
+        let mut queue = self.inner.lock();
         self.log_attempts(&queue.attempts());
+        let offsets = queue.offsets_to_log(0);
+        self.log_offsets(&mut queue, &offsets);
         let below = queue.delivered_below();
         if below > 0 {
             let (kind, payload) = (CONTROL_DELIVERED_BELOW, &below.to_le_bytes());

@@ -8,9 +8,10 @@ use leveret_message::{Batch, Reason};
 use leveret_model::Overflow;
 use leveret_queue::{ConsumerId, DeadRun, DeadTurn, Departure, Place, Placement, Queue, QueueState, Run};
 
-use super::{QueueHandle, Waiting, durable_ranges, reason_of};
+use super::{QueueHandle, Waiting};
 use crate::deferred::Refused;
 use crate::group::Group;
+use crate::records::{durable_ranges, reason_of};
 use crate::streams::Record;
 use crate::ticket::Ticket;
 use crate::time::Nanos;
@@ -56,14 +57,20 @@ impl QueueHandle {
         now: Nanos,
     ) -> Option<PublishedIn> {
         let none = PublishedIn { accepted: 0, ticket: Ticket::default() };
+        let mut chunk = self.chunk_of(batch, index, count);
         let published = self.with(|queue, effects| {
+            let offered = chunk.as_ref().map(|chunk| chunk.batch.clone());
+            let (batch, index) = offered.as_ref().map_or((batch, index), |batch| (batch, 0));
             let submission = queue.submit(batch, index, count, now)?;
             if submission.accepted == 0 {
                 return Some(none);
             }
             let placement = if (persistent || self.is_always_persistent()) && self.is_durable() {
                 let (log, first, count) = (self.log_id, submission.first, submission.accepted);
-                let record = Record::Messages { log, first, batch, index, count, instead: None };
+                let record = match &mut chunk {
+                    Some(chunk) => chunk.record(log, first),
+                    None => Record::Messages { log, first, batch, index, count, instead: None },
+                };
                 self.last_record.set(group.append(record).place());
                 Placement::In(group.place())
             } else {

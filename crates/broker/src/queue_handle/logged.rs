@@ -1,15 +1,19 @@
 //! Records of what happened to a queue's messages, appended under its lock.
 
 use leveret_log::{SettleReason, Wait};
-use leveret_queue::{Annotated, AttemptRun, DelayRun, DyingRun, Queue, Run, WaitReason};
+use leveret_queue::{Annotated, AttemptRun, DelayRun, DyingRun, KeptOffset, Queue, Run, WaitReason};
 
-use super::{QueueHandle, RECORD_RUNS_MAX, durable_ranges};
+use super::{QueueHandle, RECORD_RUNS_MAX};
 use crate::planted::{Bug, is_planted};
 use crate::records::{
-    CONTROL_ANNOTATED, CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_DYING, CONTROL_PARKED, encode_parked,
+    CONTROL_ANNOTATED, CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_DYING, CONTROL_OFFSETS, CONTROL_PARKED,
+    durable_ranges, encode_offsets, encode_parked,
 };
 use crate::streams::Record;
 use crate::ticket::Ticket;
+
+/// Most offsets of consumers in one record.
+const OFFSETS_MAX: usize = 256;
 
 /// Maximum payload of a record of annotations, which is more than one message may have.
 const ANNOTATED_BYTES_MAX: usize = 128 * 1024;
@@ -61,6 +65,17 @@ impl QueueHandle {
     pub(super) fn log_dying(&self, runs: &[DyingRun]) {
         if !runs.is_empty() && self.stream.publish_wait() != WaitReason::DiskFull {
             self.log_control(CONTROL_DYING, runs, DyingRun::encode, Wait::Lazy);
+        }
+    }
+
+    /// Logs offsets of consumers that a stream keeps. Nobody waits for it. On a full disk they stay in memory, as counts do.
+    pub(super) fn log_offsets(&self, queue: &mut Queue, offsets: &[KeptOffset]) {
+        if !offsets.is_empty() && self.stream.publish_wait() == WaitReason::DiskFull {
+            queue.offsets_not_logged(offsets);
+        } else {
+            for offsets in offsets.chunks(OFFSETS_MAX) {
+                self.log_control(CONTROL_OFFSETS, offsets, encode_offsets, Wait::Lazy);
+            }
         }
     }
 

@@ -9,24 +9,25 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use leveret_log::{LogId, SettleRange, SettleReason, Wait};
+use leveret_log::{LogId, SettleReason, Wait};
 use leveret_message::{Added, Batch, Reason as Death};
 use leveret_model::{Durability, Queue as QueueInfo, QueueType};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace, Link,
-    NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, RareEffects, Recovered, Rejection, Run, Signal,
+    NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, RareEffects, Recovered, Rejection, Run, Scan, Signal,
     StoredRead, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks, push_run,
 };
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 
 use crate::bodies::BodyOwner;
 use crate::deferred::Deferred;
+use crate::offered_chunk::OfferedChunk;
 use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
 use crate::queue_metrics::OwnPlace;
 use crate::reads::{Purpose, Reads};
+use crate::records::reason_of;
 use crate::services::Services;
 use crate::shared_messages::SharedMessages;
 use crate::streams::{Apply, Record, StreamRef};
@@ -48,6 +49,7 @@ pub(crate) mod tests;
 
 pub(crate) use crate::asked::later;
 pub use crate::asked::{Later, QueueAnswer};
+pub use crate::published::{Audience, Published};
 pub use groups::PublishedIn;
 pub use leveret_queue::NoConsumer;
 pub use moves::Reason;
@@ -57,46 +59,6 @@ pub use queue_ref::{QueueKey, QueueRef};
 
 /// Maximum number of runs in one record of the log, so that it doesn't exceed the largest record.
 pub const RECORD_RUNS_MAX: usize = 4096;
-
-/// The result of publishing messages together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Published {
-    /// Number of accepted messages, counted from the first one.
-    pub accepted: u32,
-    /// The place that their confirm waits for.
-    pub awaited: Awaited,
-    /// Whether its consumers could take messages that have left memory: publishers then yield the disk and the processors to
-    /// them.
-    pub is_behind: bool,
-    /// Whether the queue accepts no messages any more, because its deletion is in flight to the disk: the messages count as
-    /// published after the deletion. Their confirm waits until the deletion is durable.
-    pub is_gone: bool,
-    /// The slot of the last message, if the queue's publishers are paced.
-    pub slot: PublishSlot,
-}
-
-impl Published {
-    fn none() -> Self {
-        Self {
-            accepted: 0,
-            awaited: Awaited::default(),
-            is_behind: false,
-            is_gone: false,
-            slot: PublishSlot::default(),
-        }
-    }
-}
-
-/// The queues that get a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Audience {
-    /// This queue alone.
-    Alone,
-    /// Other queues, too; with the message's number if it is in the shared log.
-    Several(Option<u64>),
-    /// The same from a publisher that can't be paced.
-    Unpaced(Option<u64>),
-}
 
 /// A queue on this node. Everything outside knows it by a [`QueueRef`].
 pub(crate) struct QueueHandle {
@@ -200,7 +162,20 @@ impl QueueHandle {
 
     /// Whether it keeps messages on disk that aren't persistent, too.
     fn is_always_persistent(&self) -> bool {
-        self.info.queue_type == QueueType::Quorum
+        self.info.queue_type != QueueType::Classic
+    }
+
+    /// Whether it is a stream.
+    #[inline]
+    pub(crate) fn is_stream(&self) -> bool {
+        self.info.queue_type == QueueType::Stream
+    }
+
+    /// The chunk of these messages, if this is a stream.
+    #[inline]
+    fn chunk_of(&self, batch: &Batch, index: u32, count: u32) -> Option<OfferedChunk> {
+        let is_chunk = count > 0 && self.is_stream();
+        is_chunk.then(|| OfferedChunk::of(batch, index, count, self.info.options.stream_filter_bytes))
     }
 
     /// Whether it delivers by priority, so that records have to say it.
@@ -245,6 +220,7 @@ impl QueueHandle {
         self.log_parked(&rare.parked);
         self.log_delayed(&rare.delayed, Wait::Lazy);
         self.log_dying(&rare.dying);
+        self.log_offsets(queue, &rare.offsets);
     }
 
     /// Carries out effects that few calls have, without the lock.
@@ -316,7 +292,9 @@ impl QueueHandle {
 
     /// Counts messages that died without a dead-letter exchange.
     fn count_dropped(&self, death: Death, runs: &[Run]) {
-        if !runs.is_empty() {
+        // A message that is rejected stays in a stream.
+        let stays = death == Death::Rejected && self.is_stream();
+        if !runs.is_empty() && !stays {
             self.place.metrics().dropped.add(self.info.queue_type, death, runs.iter().map(Run::count).sum());
         }
     }
@@ -337,9 +315,13 @@ impl QueueHandle {
             Audience::Alone => None,
             Audience::Several(shared) | Audience::Unpaced(shared) => shared,
         };
-        let shared = shared.filter(|_| persistent && self.is_durable()).map(|first| first + u64::from(index));
+        let is_shared = persistent && self.is_durable() && !self.is_stream();
+        let shared = shared.filter(|_| is_shared).map(|first| first + u64::from(index));
         let mut referred = 0;
+        let mut chunk = self.chunk_of(batch, index, count);
         let published = self.with(|queue, effects| {
+            let offered = chunk.as_ref().map(|chunk| chunk.batch.clone());
+            let (batch, index) = offered.as_ref().map_or((batch, index), |batch| (batch, 0));
             let Some(submission) = queue.submit(batch, index, count, now) else {
                 // It was routed before the deletion was known: it counts as published later, when it would have found no queue.
                 let awaited = Awaited::durable(*self.closed_at.lock());
@@ -349,15 +331,17 @@ impl QueueHandle {
                 return Published::none();
             }
             let is_logged = self.is_durable() && (persistent || self.spills(queue, batch, index, submission.accepted));
-            let written = self.durability == Durability::Os && !queue.awaits_group();
+            let is_early = is_planted(Bug::ConfirmChunkEarly) && chunk.is_some();
+            let written = (self.durability == Durability::Os || is_early) && !queue.awaits_group();
             let wait = if written { Wait::Written } else { Wait::Confirm };
             let place = is_logged.then(|| {
                 let (log, first, count) = (self.log_id, submission.first, submission.accepted);
-                let ticket = match shared {
-                    None => {
+                let ticket = match (shared, &mut chunk) {
+                    (_, Some(chunk)) => self.stream.append(chunk.record(log, first), wait),
+                    (None, None) => {
                         self.stream.append(Record::Messages { log, first, batch, index, count, instead: None }, wait)
                     }
-                    Some(shared) => {
+                    (Some(shared), None) => {
                         let payload = &encode_reference(batch, index, count, shared, self.has_priorities());
                         let messages = u16::try_from(count).expect("a batch holds fewer messages");
                         self.stream.append(Record::References { log, first, messages, payload }, wait)
@@ -673,6 +657,11 @@ impl QueueHandle {
         self.with(|queue, effects| queue.loaded(read, runs, now, effects));
     }
 
+    /// The chunks that a reader of a stream wants to be read.
+    pub(crate) fn scan(&self, reader: ConsumerId) -> Option<Scan> {
+        self.inner.lock().scan(reader)
+    }
+
     /// Fails the queue.
     pub(crate) fn fail(self: &Arc<Self>, reason: String) {
         self.with(|queue, effects| queue.fail(reason, effects));
@@ -776,23 +765,6 @@ impl BodyOwner for QueueHandle {
     }
 }
 
-/// The ranges of durable messages in these runs, as logged.
-fn durable_ranges(runs: &[Run]) -> SmallVec<[SettleRange; 16]> {
-    let durable = runs.iter().filter(|run| run.durable);
-    durable.map(|run| SettleRange { first: run.first, last: run.last, bytes: run.bytes }).collect()
-}
-
 fn has_failed(queue: &Queue) -> bool {
     matches!(queue.state(), QueueState::Failed(_))
-}
-
-/// The reason that is recorded for an outcome.
-fn reason_of(outcome: Departure) -> SettleReason {
-    match outcome {
-        Departure::Settled => SettleReason::Acknowledged,
-        Departure::Dropped => SettleReason::Rejected,
-        Departure::Purged => SettleReason::Purged,
-        Departure::Expired => SettleReason::Expired,
-        Departure::DeadLettered => SettleReason::DeadLettered,
-    }
 }

@@ -36,7 +36,7 @@ pub struct QueueRef {
 /// How a queue keeps messages. It is beside the place, because the route to very many queues is computed without a look at each.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kept {
-    /// The commit stream of its log; `None` if it logs nothing.
+    /// The commit stream of its log; `None` if it logs nothing, or shares nothing with other queues.
     pub(crate) log_stream: Option<StreamId>,
     /// Whether bodies that have files of their own are in memory, too: without a log, or because refused messages are copied.
     pub(crate) bodies_in_memory: bool,
@@ -65,7 +65,9 @@ macro_rules! pass {
 
 impl From<LocalQueue> for QueueRef {
     fn from(queue: LocalQueue) -> Self {
-        let log_stream = queue.is_durable().then(|| queue.stream().id());
+        // A stream has its messages in chunks, and shares none.
+        let is_stream = queue.info().queue_type == QueueType::Stream;
+        let log_stream = (queue.is_durable() && !is_stream).then(|| queue.stream().id());
         let copies_refused = queue.info().options.overflow == Overflow::RejectPublishDlx;
         let kept = Kept { log_stream, bodies_in_memory: log_stream.is_none() || copies_refused };
         Self { place: Where::Here(queue), kept }
@@ -225,6 +227,12 @@ impl QueueRef {
     #[inline]
     pub fn is_quorum(&self) -> bool {
         self.info().queue_type == QueueType::Quorum
+    }
+
+    /// Whether it is a stream.
+    #[inline]
+    pub fn is_stream(&self) -> bool {
+        self.info().queue_type == QueueType::Stream
     }
 
     /// Puts messages back into their places; `failed` counts their delivery as failed.

@@ -117,6 +117,8 @@ fn payloads<'a>(
 mod tests {
     use leveret_log::{Lane, MemoryDisk, Next, Options, recover};
 
+    use leveret_message::chunk::ChunkBuilder;
+
     use super::*;
     use crate::recovery::Recovered;
 
@@ -125,9 +127,10 @@ mod tests {
         const LOG: LogId = LogId(7);
         let disk = MemoryDisk::new();
         let (mut log, _) = recover(&disk, Options::default(), &mut Recovered::default(), 0).expect("a new log");
-        let body = Bytes::from_static(b"data");
+        let empty = ChunkBuilder::new(16).finish();
+        let (head, body) = (empty.head().to_vec(), Bytes::from_static(b"data"));
         let chunk = |first, messages| {
-            let payload = Payload { head: b"header", body: Some(&body) };
+            let payload = Payload { head: &head, body: Some(&body) };
             Record::Chunk { log: LOG, first, messages, payload }
         };
         assert_eq!(chunk(0, 3).append_to(&mut log, Wait::Confirm, 0), 1);
@@ -146,11 +149,14 @@ mod tests {
         let found = log.plan_read(LOG, 0, 1 << 20).expect("it has messages").run(&disk).expect("the disk works");
         let shape: Vec<_> = found.iter().map(|chunk| (chunk.number, chunk.messages)).collect();
         assert_eq!(shape, [(0, 3), (3, 200), (203, 9)]);
-        assert!(found.iter().all(|chunk| chunk.payload[..] == *b"headerdata"));
+        assert!(found.iter().all(|chunk| chunk.payload[..] == *[&head[..], b"data"].concat()));
         // The group that stayed open never was.
         let mut recovered = Recovered::default();
         let (_, report) = recover(&disk, Options::default(), &mut recovered, 0).expect("it is sound");
         let ledger = recovered.ledger(LOG).expect("it has messages");
-        assert_eq!((report.withdrawn, ledger.len(), ledger.next(), ledger.bytes()), (1, 203, 212, 20));
+        assert_eq!(
+            (report.withdrawn, ledger.len(), ledger.next(), ledger.bytes()),
+            (1, 203, 212, 2 * (head.len() as u64 + 4))
+        );
     }
 }

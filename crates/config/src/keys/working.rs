@@ -306,14 +306,15 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key(
         "default_queue_type",
-        "classic or quorum",
+        "classic, quorum or stream",
         "classic",
         "type of queues that are declared without one, in vhosts that are created from now on",
         |config, _, value| {
             config.vhost_defaults.queue_type = match value {
                 "classic" | "rabbit_classic_queue" => DefaultQueueType::Classic,
                 "quorum" | "rabbit_quorum_queue" => DefaultQueueType::Quorum,
-                _ => return Err(format!("expected classic or quorum, got '{value}'")),
+                "stream" | "rabbit_stream_queue" => DefaultQueueType::Stream,
+                _ => return Err(format!("expected classic, quorum or stream, got '{value}'")),
             };
             Ok(())
         },
@@ -342,7 +343,7 @@ pub(super) const KEYS: &[Key] = &[
         "queue_types.stream.enabled",
         "boolean",
         "true",
-        "whether streams can be declared, which isn't built yet",
+        "whether streams can be declared; those that exist stay",
         |config, _, value| {
             config.vhost_defaults.queue_types.stream = boolean(value)?;
             Ok(())

@@ -123,7 +123,7 @@ fn bad() -> Failure {
 }
 
 /// Parses a number of bytes with a unit as in rabbitmq.conf.
-fn bytes(text: &str) -> Option<u64> {
+pub(super) fn bytes(text: &str) -> Option<u64> {
     let split = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..split].parse().ok()?;
     let unit = match text[split..].trim().to_ascii_lowercase().as_str() {

@@ -1,6 +1,6 @@
 //! RabbitMQ's commands that aren't supported: they say so, and exit with 64.
 
-use super::{CHECK, CTL, Command, CommandGroup, LOOK};
+use super::{CHECK, COORDINATION, CTL, Command, CommandGroup, LOOK, STREAMS};
 use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::failure::Failure;
@@ -10,6 +10,7 @@ const POLICIES: &str = "policies aren't built yet";
 const MIRRORS: &str = "classic queues have no mirrors, as in RabbitMQ 4, whose command ends with a stack trace";
 const CLUSTER: &str = "clusters aren't built yet: a node is alone";
 const ERLANG: &str = "there is no Erlang and no Elixir to evaluate it; look at the HTTP API and at 'rabbitmqctl help'";
+const STREAM_PROTOCOL: &str = "the stream protocol isn't spoken yet";
 const TRACING: &str = "tracing isn't built yet";
 const ENCRYPTION: &str = "encrypted values of configurations aren't built yet";
 const PARAMETERS: &str = "components with parameters, shovels and federation, aren't built yet";
@@ -63,7 +64,15 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CHECK, "remote_shell", ERLANG),
     missing(CHECK, "erlang_cookie_hash", "there is no Erlang cookie: the local socket is the user's own"),
     missing(CHECK, "erlang_cookie_sources", "there is no Erlang cookie: the local socket is the user's own"),
-    missing(CHECK, "coordinator_status", "streams aren't built yet"),
+    missing(COORDINATION, "coordinator_status", "a stream has one member, which nothing coordinates"),
+    missing(STREAMS, "add_replica", CLUSTER),
+    missing(STREAMS, "delete_replica", CLUSTER),
+    missing(STREAMS, "grow", CLUSTER),
+    missing(STREAMS, "shrink", CLUSTER),
+    missing(STREAMS, "transfer_leadership", CLUSTER),
+    missing(STREAMS, "restart_stream", "a stream that failed is read again when its node starts"),
+    missing(&[Tool::Ctl, Tool::Streams], "activate_stream_consumer", STREAM_PROTOCOL),
+    missing(STREAMS, "reset_offset", "kept offsets can't be reset yet"),
     missing(CHECK, "list_network_interfaces", "use the system's tools, such as 'ip address'"),
 ];
 

@@ -35,6 +35,7 @@ mod replicas;
 mod report;
 mod set_aside;
 mod status;
+mod streams;
 mod tls;
 mod topic_permissions;
 mod upgrade;
@@ -100,6 +101,12 @@ const CHECK: &[Tool] = &[Tool::Diagnostics];
 const PLUGINS: &[Tool] = &[Tool::Plugins];
 /// The tool for upgrades.
 const UPGRADE: &[Tool] = &[Tool::Upgrade];
+/// The tool for streams.
+const STREAMS: &[Tool] = &[Tool::Streams];
+/// The tools that look at streams' replicas.
+const COORDINATION: &[Tool] = &[Tool::Diagnostics, Tool::Streams];
+/// The tools with lists of the stream protocol's clients.
+const STREAM_LISTS: &[Tool] = &[Tool::Ctl, Tool::Diagnostics, Tool::Streams];
 /// All tools.
 const ALL: &[Tool] = &Tool::ALL;
 
@@ -162,6 +169,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
         policies::COMMANDS,
         queues::COMMANDS,
         set_aside::COMMANDS,
+        streams::COMMANDS,
         exchanges::COMMANDS,
         bindings::COMMANDS,
         connections::COMMANDS,

@@ -122,8 +122,10 @@ fn purge(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (vhost, queue) = (call.vhost(), call.word("queue").to_owned());
     let node = call.node()?;
     call.say(&format!("Purging queue '{queue}' in vhost '{vhost}' ..."));
-    if node.find(&path(&vhost, &queue))?.is_none() {
-        return Err(Failure::Data("Object (queue, stream, exchange, etc) was not found".to_owned()));
+    match node.find(&path(&vhost, &queue))? {
+        None => return Err(Failure::Data("Object (queue, stream, exchange, etc) was not found".to_owned())),
+        Some(found) if found["type"] == "stream" => return Err(Failure::check("not_supported")),
+        Some(_) => {}
     }
     node.delete(&format!("{}/contents", path(&vhost, &queue)))?;
     Ok(CommandOutput::Done)

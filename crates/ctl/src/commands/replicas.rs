@@ -11,7 +11,6 @@ use crate::failure::Failure;
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "quorum_status", CommandGroup::Monitoring, "<queue>", "Displays the replicas of a quorum queue, and refuses other queues", quorum_status).in_vhost(),
-    Command::new(CHECK, "stream_status", CommandGroup::Monitoring, "<stream> [--tracking]", "Displays the replicas of a stream, and refuses other queues", stream_status).in_vhost(),
     Command::new(CHECK, "reclaim_quorum_memory", CommandGroup::Operations, "<queue>", "Frees memory of a quorum queue, and refuses other queues", reclaim).in_vhost(),
     Command::new(CHECK, "check_if_new_quorum_queue_replicas_have_finished_initial_sync", CommandGroup::Monitoring, "", "Exits with a non-zero code if a replica of a quorum queue hasn't caught up yet", new_replicas),
 ];
@@ -38,14 +37,6 @@ fn quorum_status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let path = format!("/api/queues/quorum/{}/{}/status", word(&vhost), word(&queue));
     let members = call.node()?.find(&path)?.and_then(|found| found.as_array().cloned()).unwrap_or_default();
     Ok(Rows::pick(&MEMBER.map(str::to_owned), members).into())
-}
-
-fn stream_status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
-    let (stream, name) = (call.word("stream").to_owned(), call.node()?.name());
-    call.say(&format!("Status of stream {stream} on node {name} ..."));
-    let absent = Failure::Data("Object (queue, stream, exchange, etc) was not found".to_owned());
-    let kind = kind(call, &stream, absent)?;
-    Err(Failure::check(&format!("Cannot get stream status of a {kind} queue")))
 }
 
 fn reclaim(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

@@ -33,8 +33,8 @@ pub(super) struct Plan {
     /// Ordered so that each finds the objects that it depends on.
     pub(super) commands: Vec<Command>,
     pub(super) unsupported: Vec<Unsupported>,
-    /// Queues and exchanges that aren't created; bindings to them aren't either.
-    left_out: HashSet<(String, String, bool)>,
+    /// Exchanges that aren't created, by vhost and name; bindings of them aren't either.
+    left_out: HashSet<(String, String)>,
     /// Names of vhosts, each shared by all objects in it.
     names: HashSet<Arc<str>>,
 }
@@ -179,10 +179,6 @@ impl Plan {
                 given.entry(key).or_insert_with(|| value.clone());
             }
         }
-        if let Some(kind) = given.get("default_queue_type").and_then(Value::as_str).filter(|kind| is_unbuilt(kind)) {
-            self.unsupported.push(Unsupported(format!("default queue type '{kind}' of vhost '{name}'")));
-            given.remove("default_queue_type");
-        }
         given.remove("tracing");
         let current = topology.vhost_settings(name);
         let settings = vhosts::settings(current, defaults, &given)?;
@@ -254,22 +250,12 @@ impl Plan {
                 return Ok(());
             }
             let mut arguments = fields::arguments(entry)?;
-            let kind = arguments.get("x-queue-type").and_then(|kind| kind.as_str()).map(str::to_owned);
-            let kind = match kind {
-                Some(kind) => kind,
-                None => {
-                    // Without it the queue would get the default type of its vhost.
-                    let kind = fields::text_or(entry, "type", QueueType::default().name())?.to_owned();
-                    if entry.contains_key("type") && QueueType::parse(&kind).is_some() {
-                        arguments = arguments.with("x-queue-type", kind.as_str().into());
-                    }
-                    kind
+            if arguments.get("x-queue-type").and_then(|kind| kind.as_str()).is_none() && entry.contains_key("type") {
+                // Without it the queue would get the default type of its vhost.
+                let kind = fields::text(entry, "type")?;
+                if QueueType::parse(kind).is_some() {
+                    arguments = arguments.with("x-queue-type", kind.into());
                 }
-            };
-            if is_unbuilt(&kind) {
-                self.refuse(&format!("{kind} queue"), vhost, entry);
-                self.left_out.insert((vhost.to_owned(), name.to_owned(), true));
-                return Ok(());
             }
             let vhost = self.vhost(vhost);
             self.commands.push(Command::DeclareQueue(DeclareQueue {
@@ -297,7 +283,7 @@ impl Plan {
             }
             if ExchangeType::parse(kind).is_err() {
                 self.refuse(&format!("exchange of type {kind}"), vhost, entry);
-                self.left_out.insert((vhost.to_owned(), name.to_owned(), false));
+                self.left_out.insert((vhost.to_owned(), name.to_owned()));
                 return Ok(());
             }
             let vhost = self.vhost(vhost);
@@ -325,10 +311,9 @@ impl Plan {
                     return Err(Error::BadRequest(format!("destination_type '{other}' is neither queue nor exchange")));
                 }
             };
-            let left_out = |name: &str, is_queue: bool| {
-                !self.left_out.is_empty() && self.left_out.contains(&(vhost.to_owned(), name.to_owned(), is_queue))
-            };
-            if source.is_empty() || left_out(source, false) || left_out(destination, to_queue) {
+            let left_out =
+                |name: &str| !self.left_out.is_empty() && self.left_out.contains(&(vhost.to_owned(), name.to_owned()));
+            if source.is_empty() || left_out(source) || (!to_queue && left_out(destination)) {
                 return Ok(());
             }
             // Exchanges that this broker doesn't have, such as that of the log, have no bindings either.
@@ -368,9 +353,4 @@ impl Plan {
         let name = entry.get("name").and_then(Value::as_str).unwrap_or("");
         self.unsupported.push(Unsupported(format!("{kind} '{name}' in vhost '{vhost}'")));
     }
-}
-
-/// Whether a queue type is known but can't be declared yet.
-fn is_unbuilt(kind: &str) -> bool {
-    QueueType::parse(kind).is_some_and(|queue_type| !queue_type.is_built())
 }

@@ -22,6 +22,7 @@ pub(super) struct ByProtocol {
 /// The counts of what didn't come out of classic queues.
 struct Others {
     quorum: fn(&Totals) -> u64,
+    stream: fn(&Totals) -> u64,
     /// Directly from another client.
     volatile: fn(&Totals) -> u64,
 }
@@ -38,23 +39,22 @@ const fn by_protocol(name: &'static str, kind: Kind, help: &'static str, value: 
     ByProtocol { name, kind, help, value, others: None }
 }
 
-const fn by_queue_type(
-    name: &'static str,
-    help: &'static str,
-    value: fn(&Totals) -> u64,
-    quorum: fn(&Totals) -> u64,
-) -> ByProtocol {
-    ByProtocol { name, kind: Counter, help, value, others: Some(Others { quorum, volatile: |_| 0 }) }
+/// Counted by queue type: of classic queues, quorum queues and streams.
+const fn by_queue_type(name: &'static str, help: &'static str, of: [fn(&Totals) -> u64; 3]) -> ByProtocol {
+    let [value, quorum, stream] = of;
+    ByProtocol { name, kind: Counter, help, value, others: Some(Others { quorum, stream, volatile: none }) }
 }
 
-const fn with_volatile(
-    name: &'static str,
-    help: &'static str,
-    value: fn(&Totals) -> u64,
-    quorum: fn(&Totals) -> u64,
-) -> ByProtocol {
-    let others = Others { quorum, volatile: |totals| totals.delivered_replies };
+/// As [`by_queue_type`], and direct replies as a type of their own.
+const fn with_volatile(name: &'static str, help: &'static str, of: [fn(&Totals) -> u64; 3]) -> ByProtocol {
+    let [value, quorum, stream] = of;
+    let others = Others { quorum, stream, volatile: |totals| totals.delivered_replies };
     ByProtocol { name, kind: Counter, help, value, others: Some(others) }
+}
+
+/// The count of a type that has nothing of the kind.
+fn none(_: &Totals) -> u64 {
+    0
 }
 
 /// All of them.
@@ -104,50 +104,46 @@ pub(super) const FAMILIES: &[ByProtocol] = &[
     with_volatile(
         "global_messages_delivered_total",
         "Total number of messages delivered to consumers",
-        Totals::classic_delivered,
-        Totals::quorum_delivered,
+        [Totals::classic_delivered, Totals::quorum_delivered, Totals::stream_delivered],
     ),
     by_queue_type(
         "global_messages_delivered_consume_manual_ack_total",
         "Total number of messages delivered to consumers using basic.consume with manual acknowledgment",
-        |totals| totals.delivered_ack,
-        |totals| totals.quorum_delivered_ack,
+        [|totals| totals.delivered_ack, |totals| totals.quorum_delivered_ack, |totals| totals.stream_delivered_ack],
     ),
     with_volatile(
         "global_messages_delivered_consume_auto_ack_total",
         "Total number of messages delivered to consumers using basic.consume with automatic acknowledgment",
-        |totals| totals.delivered_no_ack,
-        |totals| totals.quorum_delivered_no_ack,
+        [
+            |totals| totals.delivered_no_ack,
+            |totals| totals.quorum_delivered_no_ack,
+            |totals| totals.stream_delivered_no_ack,
+        ],
     ),
     by_queue_type(
         "global_messages_delivered_get_manual_ack_total",
         "Total number of messages delivered to consumers using basic.get with manual acknowledgment",
-        |totals| totals.get_ack,
-        |totals| totals.quorum_get_ack,
+        [|totals| totals.get_ack, |totals| totals.quorum_get_ack, none],
     ),
     by_queue_type(
         "global_messages_delivered_get_auto_ack_total",
         "Total number of messages delivered to consumers using basic.get with automatic acknowledgment",
-        |totals| totals.get_no_ack,
-        |totals| totals.quorum_get_no_ack,
+        [|totals| totals.get_no_ack, |totals| totals.quorum_get_no_ack, none],
     ),
     by_queue_type(
         "global_messages_get_empty_total",
         "Total number of times basic.get operations fetched no message",
-        |totals| totals.get_empty,
-        |totals| totals.quorum_get_empty,
+        [|totals| totals.get_empty, |totals| totals.quorum_get_empty, none],
     ),
     by_queue_type(
         "global_messages_redelivered_total",
         "Total number of messages redelivered to consumers",
-        |totals| totals.redelivered,
-        |totals| totals.quorum_redelivered,
+        [|totals| totals.redelivered, |totals| totals.quorum_redelivered, none],
     ),
     by_queue_type(
         "global_messages_acknowledged_total",
         "Total number of messages acknowledged by consumers",
-        |totals| totals.acked,
-        |totals| totals.quorum_acked,
+        [|totals| totals.acked, |totals| totals.quorum_acked, |totals| totals.stream_acked],
     ),
 ];
 
@@ -166,16 +162,15 @@ pub(super) fn write(node: &Node, text: &mut Text) {
                 text.sample(name, &[label], value);
                 continue;
             };
-            let (quorum, volatile) = ((others.quorum)(totals), (others.volatile)(totals));
             for queue_type in QueueType::ALL {
                 let value = match queue_type {
                     QueueType::Classic => value,
-                    QueueType::Quorum => quorum,
-                    QueueType::Stream => 0,
+                    QueueType::Quorum => (others.quorum)(totals),
+                    QueueType::Stream => (others.stream)(totals),
                 };
                 text.sample(name, &[label, ("queue_type", queue_type.label())], value);
             }
-            text.sample(name, &[label, ("queue_type", VOLATILE)], volatile);
+            text.sample(name, &[label, ("queue_type", VOLATILE)], (others.volatile)(totals));
         }
     }
 }

@@ -125,7 +125,7 @@ impl Port {
             for group in [&queues::COARSE, &queues::SIZES, &queues::DELIVERY] {
                 group.totals(PREFIX, &node, text);
             }
-            for group in [&queues::PUBLISHED, &queues::PUBLISHED_BY_EXCHANGE] {
+            for group in [&queues::PUBLISHED, &queues::PUBLISHED_BY_EXCHANGE, &queues::STREAM_CONSUMERS] {
                 group.totals(PREFIX, &node, text);
             }
             for group in [&clients::BYTES, &clients::CONNECTIONS] {
@@ -148,7 +148,7 @@ impl Port {
         let snapshot = self.api.broker().registry.snapshot_full();
         let rows = Arc::new(queues::rows(&snapshot, &[], None));
         let groups = [&queues::COARSE, &queues::SIZES, &queues::INFO, &queues::DELIVERY, &queues::PUBLISHED];
-        for group in groups.into_iter().chain([&queues::PUBLISHED_BY_EXCHANGE]) {
+        for group in groups.into_iter().chain([&queues::PUBLISHED_BY_EXCHANGE, &queues::STREAM_CONSUMERS]) {
             page.add(group.objects(PREFIX, rows.clone()));
         }
         page.add(own::OF_QUEUES.objects(own::PREFIX, rows));

@@ -8,6 +8,7 @@ use leveret_metrics::{HistogramTotals, Kind, Totals};
 use super::clients::ClientSums;
 use super::family::{Family, Group};
 use super::own;
+use super::queues::StreamSums;
 use crate::api::Api;
 use crate::process;
 
@@ -24,6 +25,8 @@ pub(super) struct Node {
     pub parked: (u64, u64),
     /// Number and body bytes of delayed messages.
     pub delayed: (u64, u64),
+    /// Values of streams.
+    pub streams: StreamSums,
     pub open_connections: u64,
     pub statuses: Vec<ConnectionStatus>,
     pub clients: ClientSums,
@@ -75,6 +78,7 @@ impl Node {
             by_protocol,
             queues: broker.queue_metrics.sums(),
             queue_count: snapshot.queues.len() as u64,
+            streams: StreamSums::of(&snapshot),
             parked: own::set_aside(&snapshot, SetAside::Parked),
             delayed: own::set_aside(&snapshot, SetAside::Delayed),
             open_connections: clients.connections,

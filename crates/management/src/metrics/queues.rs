@@ -1,10 +1,10 @@
 //! Families of queues. Sizes are read from gauges that need no lock of the queue; counters come from the queues
 //! themselves.
 
-use leveret_broker::QueueCount;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::queue_metrics::{in_memory_bytes, persistent_bytes};
 use leveret_broker::registry::Snapshot;
+use leveret_broker::{QueueCount, StreamStatus};
 use leveret_metrics::Kind::{Counter, Gauge};
 use leveret_metrics::Sample;
 use leveret_model::QueueType;
@@ -169,7 +169,52 @@ pub(super) const SIZES: Group<QueueRef> = Group {
             |node| node.queues.gauges.unacknowledged_bytes.into(),
             |queue| Some(queue.gauges().unacknowledged_bytes.into()),
         ),
+        Of::both(
+            "stream_segments",
+            Counter,
+            "Total number of stretches of streams, which retention removes as a whole",
+            |node| node.streams.stretches.into(),
+            |queue| stream(queue).map(|stream| stream.stretches.into()),
+        ),
     ],
+};
+
+/// The part of a queue's status that only a stream has.
+fn stream(queue: &QueueRef) -> Option<StreamStatus> {
+    queue.is_stream().then(|| queue.status().stream).flatten()
+}
+
+/// Values of all streams. They are read from the streams, which are few: no sum is kept, because gauges are written at every call of
+/// a queue.
+#[derive(Default)]
+pub(super) struct StreamSums {
+    /// Number of stretches.
+    pub stretches: u64,
+    /// Number of messages that the slowest of all readers hasn't been sent.
+    pub lag_max: u64,
+}
+
+impl StreamSums {
+    pub(super) fn of(snapshot: &Snapshot) -> Self {
+        snapshot.queues.values().filter_map(stream).fold(Self::default(), |sums, stream| Self {
+            stretches: sums.stretches + stream.stretches,
+            lag_max: sums.lag_max.max(stream.lag_max),
+        })
+    }
+}
+
+/// Readers of streams.
+pub(super) const STREAM_CONSUMERS: Group<QueueRef> = Group {
+    name: "stream_consumer_metrics",
+    labels: LABELS,
+    label: labels,
+    families: &[Of::both(
+        "stream_consumer_max_offset_lag",
+        Gauge,
+        "Messages of a stream that its slowest consumer hasn't been sent",
+        |node| node.streams.lag_max.into(),
+        |queue| stream(queue).map(|stream| stream.lag_max.into()),
+    )],
 };
 
 /// The share of consumers that could take a message now.
@@ -222,7 +267,7 @@ pub(super) const DELIVERY: Group<QueueRef> = Group {
             "queue_messages_delivered_total",
             Counter,
             "Total number of messages delivered from a queue to consumers in automatic acknowledgement mode",
-            |node| (node.totals.delivered_no_ack + node.totals.quorum_delivered_no_ack).into(),
+            |node| node.totals.queues_delivered_no_ack().into(),
             |queue| counted(queue, QueueCount::DeliverNoAck),
         ),
         Of::both(

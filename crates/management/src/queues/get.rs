@@ -7,7 +7,7 @@ use leveret_broker::direct::{Got, HeldGet, PlainMessage};
 use leveret_broker::queue_handle::{Later, QueueRef};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::ticket::Ticket;
-use leveret_model::Action;
+use leveret_model::{Action, Refused, RefusedKind};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -46,7 +46,7 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
     let snapshot = broker.registry.snapshot_full();
     let queue = snapshot.queue(vhost, name).ok_or_else(|| Error::Missing("queue_not_found".to_owned()))?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
-    snapshot.topology.usable_queue(vhost, name, None)?.check_get()?;
+    snapshot.topology.usable_queue(vhost, name, None)?.check_get().map_err(refused)?;
     let (mut shown, mut bytes) = (Vec::new(), 0);
     let clock = call.api.node().clock();
     let mut taken = Taken { api: &call.api, queue, held: Vec::new(), asked: None };
@@ -92,6 +92,14 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
     let ticket = taken.dispose(settlement);
     call.api.durable(ticket).await?;
     json(Value::Array(shown))
+}
+
+/// RabbitMQ's text for a type that has no gets begins with the code of AMQP 0-9-1, over which it gets messages.
+fn refused(refused: Refused) -> Error {
+    match refused.kind {
+        RefusedKind::WrongQueueType => Error::BadRequest(format!("{} {}", refused.kind.code(), refused.text)),
+        _ => refused.into(),
+    }
 }
 
 /// Messages that were taken. They are requeued in their place if the response isn't completed: the client may

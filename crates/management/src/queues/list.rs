@@ -70,7 +70,8 @@ fn text(path: &str) -> Option<fn(&Api, &QueueRef) -> Key> {
         "name" => |_, row| Key::Shared(row.info().name.clone()),
         "vhost" => |_, row| Key::Shared(row.info().vhost.clone()),
         // The same value for all.
-        "node" | "type" => |_, _| Key::Word(""),
+        "node" => |_, _| Key::Word(""),
+        "type" => |_, row| Key::Word(row.info().queue_type().name()),
         "durable" => |_, row| flag(row.info().durable),
         "auto_delete" => |_, row| flag(row.info().auto_delete),
         "exclusive" => |_, row| flag(row.info().is_exclusive()),

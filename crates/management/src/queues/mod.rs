@@ -15,8 +15,9 @@ pub(crate) use list::{detailed, list, list_of_user, list_of_vhost};
 pub(crate) use move_parked::move_parked;
 pub(crate) use view::{consumer_capacity, consumer_view, usual, waiting};
 
+use axum::http::StatusCode;
 use leveret_model::QueueType;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::call::{Call, HandlerResult, json};
 use crate::columns::Columns;
@@ -32,6 +33,23 @@ pub(crate) async fn quorum_status(call: Call) -> HandlerResult {
         return Err(Error::Unavailable(format!("cannot get the quorum status of a {} queue", queue_type.name())));
     }
     json(json!([{"Node Name": call.api.name(), "Raft State": "leader", "Membership": "voter"}]))
+}
+
+/// The offsets and sequences that a stream keeps for its clients. No sequences are kept yet.
+pub(crate) async fn stream_tracking(call: Call) -> HandlerResult {
+    let snapshot = call.api.broker().registry.snapshot_full();
+    let queue = snapshot.queue(call.word(0), call.word(1)).ok_or(Error::NotFound)?;
+    if !queue.is_stream() {
+        let text = "The stream leader is not available: it is a queue of another type";
+        return Err(Error::Of(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", text.to_owned()));
+    }
+    let kept = queue.status().stream.unwrap_or_default().offsets;
+    let offsets: Map<String, Value> = kept.iter().map(|kept| (kept.name.to_string(), json!(kept.offset))).collect();
+    json(match call.query.get("type").map(String::as_str) {
+        Some("offset") => json!({"offsets": offsets}),
+        Some("writer") => json!({"writers": {}}),
+        _ => json!({"offsets": offsets, "writers": {}}),
+    })
 }
 
 /// One queue, with its consumers.

@@ -1,8 +1,11 @@
 //! A queue as JSON. Keys are RabbitMQ's, except our own `durability`, `conservation`, `waits`, `wait`, `pending`,
-//! `moving`, `parked`, `parked_bytes`, `delayed_bytes`, `link_credit`, `priority` and `latency_us`.
+//! `moving`, `parked`, `parked_bytes`, `delayed_bytes`, `chunk_bytes`, `first_offset`, `last_chunk_offset`, `next_offset`, `link_credit`, `priority` and
+//! `latency_us`.
 
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::{Activity, ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, QueueWait, QuorumStatus};
+use leveret_broker::{
+    Activity, ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, QueueWait, QuorumStatus, StreamStatus,
+};
 use leveret_model::{DelayedRetry, QueueOptions, QueueType};
 use serde_json::{Map, Value, json};
 
@@ -23,11 +26,11 @@ pub(crate) fn usual(api: &Api, queue: &QueueRef) -> Value {
 /// A queue in a list without statistics.
 pub(crate) fn plain(api: &Api, queue: &QueueRef, totals: bool) -> Value {
     let (info, mut body) = (queue.info(), declared(api, queue));
-    if info.queue_type() == QueueType::Quorum {
-        body.insert("delivery_limit".to_owned(), delivery_limit(info.options.delivery_limit));
-    } else {
-        body.insert("online".to_owned(), Value::Null);
-    }
+    match info.queue_type() {
+        QueueType::Classic => body.insert("online".to_owned(), Value::Null),
+        QueueType::Quorum => body.insert("delivery_limit".to_owned(), delivery_limit(info.options.delivery_limit)),
+        QueueType::Stream => None,
+    };
     if totals {
         let gauges = queue.gauges();
         body.insert("messages".to_owned(), json!(gauges.messages()));
@@ -70,11 +73,13 @@ fn add_details(api: &Api, queue: &QueueRef, body: &mut Map<String, Value>, statu
     let mut add = |key: &str, value: Value| {
         body.insert(key.to_owned(), value);
     };
-    let single = status.consumers.iter().find(|consumer| is_single_active(consumer));
-    add("single_active_consumer_tag", single.map_or(Value::Null, |consumer| json!(&*consumer.tag)));
     add("policy", Value::Null);
     add("operator_policy", Value::Null);
-    if status.quorum.is_none() {
+    if status.stream.is_none() {
+        let single = status.consumers.iter().find(|consumer| is_single_active(consumer));
+        add("single_active_consumer_tag", single.map_or(Value::Null, |consumer| json!(&*consumer.tag)));
+    }
+    if status.quorum.is_none() && status.stream.is_none() {
         add("exclusive_consumer_tag", exclusive.map_or(Value::Null, |consumer| json!(&*consumer.tag)));
         add("head_message_timestamp", json!(queue.head_timestamp()));
         add("idle_since", json!(idle_since(api, status.counts.used())));
@@ -107,7 +112,7 @@ fn declared(api: &Api, queue: &QueueRef) -> Map<String, Value> {
         "state": state(queue),
     });
     let Value::Object(mut body) = body else { return Map::new() };
-    if info.queue_type() == QueueType::Quorum {
+    if info.queue_type() != QueueType::Classic {
         for (key, value) in
             [("leader", json!(api.name())), ("members", json!([api.name()])), ("online", json!([api.name()]))]
         {
@@ -154,17 +159,56 @@ fn make_quorum(body: &mut Map<String, Value>, status: &QuorumStatus, options: &Q
     }
 }
 
+/// Keys that streams don't have: their messages aren't counted by where they are, and their bytes are those of chunks.
+const NOT_OF_STREAMS: [&str; 13] = [
+    "messages_persistent",
+    "messages_ram",
+    "messages_ready_ram",
+    "messages_unacknowledged_ram",
+    "message_bytes",
+    "message_bytes_ready",
+    "message_bytes_unacknowledged",
+    "message_bytes_persistent",
+    "message_bytes_ram",
+    "storage_version",
+    "consumer_capacity",
+    "consumer_utilisation",
+    "refused",
+];
+
+/// The fields that only streams have, and those that they don't have. A stretch is what a segment is in RabbitMQ: the unit of
+/// retention.
+fn make_stream(body: &mut Map<String, Value>, node: &str, status: &QueueStatus, stream: &StreamStatus) {
+    for key in NOT_OF_STREAMS {
+        body.remove(key);
+    }
+    let own = json!({
+        "readers": {node: status.consumers.len()},
+        "segments": stream.stretches,
+        "first_timestamp": stream.oldest_ms.unwrap_or(0),
+        "first_offset": stream.first,
+        "next_offset": stream.next,
+        "last_chunk_offset": stream.last_chunk,
+        "chunk_bytes": status.bytes,
+    });
+    if let Value::Object(own) = own {
+        body.extend(own);
+    }
+}
+
 fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value> {
     let now = api.node().clock().now();
     let rates = status.counts.rates(now.monotonic);
     let counts = &status.conservation;
     let quorum = status.quorum.clone().unwrap_or_default();
-    let remaining = status.ready + status.unacknowledged + quorum.delayed;
+    // Messages that readers of a stream hold are there for all others, too.
+    let unacknowledged = if status.stream.is_some() { 0 } else { status.unacknowledged };
+    let remaining = status.ready + unacknowledged + quorum.delayed;
     let bytes = status.ready_bytes + status.unacknowledged_bytes + quorum.delayed_bytes + quorum.dying_bytes;
     let mut body = declared(api, queue);
     put(&mut body, "messages", remaining + quorum.dying, rates.ready() + rates.unacknowledged());
     put(&mut body, "messages_ready", status.ready, rates.ready());
-    put(&mut body, "messages_unacknowledged", status.unacknowledged, rates.unacknowledged());
+    put(&mut body, "messages_unacknowledged", unacknowledged, rates.unacknowledged());
     let in_memory_ready = status.in_memory.min(status.ready);
     let utilisation = if status.consumers.is_empty() { 0.0 } else { consumer_capacity(status) };
     let further = json!({
@@ -207,6 +251,9 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value
     }
     if let Some(quorum) = &status.quorum {
         make_quorum(&mut body, quorum, &queue.info().options);
+    }
+    if let Some(stream) = &status.stream {
+        make_stream(&mut body, api.name(), status, stream);
     }
     if status.counts.any() {
         body.insert("message_stats".to_owned(), message_stats(status, now));

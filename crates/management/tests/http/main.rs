@@ -16,4 +16,5 @@ mod patterns;
 mod queues;
 mod recorded;
 mod rules;
+mod streams;
 mod topic_permissions;

@@ -60,12 +60,14 @@ pub struct Delivery {
     pub now_ms: u64,
     /// Whether the receiver gets the time of sending (`message_interceptors.outgoing.timestamp.enabled`).
     pub sent_time: bool,
+    /// Its offset in the stream that it comes from: `x-stream-offset`. In a series of deliveries, that of the first message.
+    pub stream_offset: Option<u64>,
 }
 
 impl Delivery {
     /// Whether the receiver gets more than the publisher's headers or annotations.
     #[inline]
     fn adds_headers(&self) -> bool {
-        self.sent_time || self.acquired_count > 0
+        self.sent_time || self.acquired_count > 0 || self.stream_offset.is_some()
     }
 }

@@ -7,6 +7,7 @@ use leveret_amqp091::FieldValue;
 use super::Delivery;
 use crate::annotations::{
     TIMESTAMP_IN_MS, X_ACQUIRED_COUNT, X_DELIVERY_COUNT, X_OPT_RECEIVED_TIME, X_OPT_SENT_TIME, X_ROUTED_BY,
+    X_STREAM_OFFSET,
 };
 use crate::overlay::{Overlay, ReceivedStamp};
 
@@ -18,6 +19,7 @@ pub(super) struct Stamps<'a> {
     sent_ms: Option<u64>,
     acquired_count: u32,
     delivery_count: u32,
+    stream_offset: Option<u64>,
     /// Annotations that consumers added.
     added: Option<MapRef<'a>>,
 }
@@ -34,10 +36,17 @@ impl<'a> Stamps<'a> {
             true => (None, None, None),
             false => (overlay.received(), overlay.routed_by(), overlay.added()),
         };
-        Self { received, routed_by, sent_ms, acquired_count, delivery_count, added }
+        let stream_offset = delivery.stream_offset;
+        Self { received, routed_by, sent_ms, acquired_count, delivery_count, stream_offset, added }
     }
 
-    /// Whether there are none.
+    /// The message's offset in a stream. It isn't one of the annotations that [`Stamps::add_annotations`] passes.
+    #[inline]
+    pub(super) fn stream_offset(&self) -> Option<u64> {
+        self.stream_offset
+    }
+
+    /// Whether there are none, apart from an offset.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.received.is_none()
@@ -55,6 +64,7 @@ impl<'a> Stamps<'a> {
             X_OPT_SENT_TIME => self.sent_ms.is_some(),
             X_ACQUIRED_COUNT => self.acquired_count > 0,
             X_DELIVERY_COUNT => self.delivery_count > 0,
+            X_STREAM_OFFSET => self.stream_offset.is_some(),
             _ => self.added.is_some_and(|added| added.lookup(name).is_some()),
         }
     }
@@ -84,6 +94,9 @@ impl<'a> Stamps<'a> {
         }
         for (name, count) in self.counts() {
             add(name, FieldValue::I64(count));
+        }
+        if let Some(offset) = self.stream_offset {
+            add(X_STREAM_OFFSET, FieldValue::I64(offset as i64));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Every argument that RabbitMQ 4.3 knows for queues of any type, and the checks of their values.
 
+use super::stream::duration_ms;
 use crate::{Durability, Overflow, QueueType, Refused, Value};
 
 /// An argument, and the check of its value for supported queue types that take it.
@@ -40,8 +41,8 @@ pub(super) const KNOWN: &[Known] = &[
     known("x-delivery-limit", any),
     known("x-durability", durability),
     known("x-expires", expires),
-    known("x-initial-cluster-size", any),
-    known("x-max-age", any),
+    known("x-initial-cluster-size", positive),
+    known("x-max-age", max_age),
     known("x-max-in-memory-bytes", not_negative),
     known("x-max-in-memory-length", not_negative),
     known("x-max-length", not_negative),
@@ -58,8 +59,8 @@ pub(super) const KNOWN: &[Known] = &[
     known("x-quorum-initial-group-size", positive),
     known("x-return-order", return_order),
     known("x-single-active-consumer", boolean),
-    known("x-stream-filter-size-bytes", any),
-    known("x-stream-max-segment-size-bytes", any),
+    known("x-stream-filter-size-bytes", not_negative),
+    known("x-stream-max-segment-size-bytes", not_negative),
 ];
 
 const fn known(name: &'static str, check: fn(&Value) -> Result<(), Wrong>) -> Known {
@@ -161,6 +162,14 @@ pub(super) fn strategy(value: &Value) -> Result<(), Wrong> {
     match value.as_str() {
         Some("at-most-once" | "at-least-once") => Ok(()),
         _ => Err(Wrong::Reason("invalid_dlx_strategy".to_owned())),
+    }
+}
+
+pub(super) fn max_age(value: &Value) -> Result<(), Wrong> {
+    string(value)?;
+    match value.as_str().and_then(duration_ms) {
+        Some(_) => Ok(()),
+        None => Err(Wrong::Reason("invalid_max_age".to_owned())),
     }
 }
 

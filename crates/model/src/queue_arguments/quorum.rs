@@ -1,8 +1,8 @@
 //! The arguments and properties of quorum queues.
 
 use super::common::Wrong;
-use super::{Properties, State, Table};
-use crate::{Arguments, Durability, QueueType, Refused, Value};
+use super::{State, Table};
+use crate::{Arguments, Durability, QueueType, Value};
 
 /// `x-quorum-target-group-size` isn't among them: RabbitMQ accepts it for queues of any type, with any value.
 pub(super) const TABLE: Table = Table {
@@ -59,29 +59,6 @@ pub(super) const TABLE: Table = Table {
     ],
 };
 
-/// Refuses a name that the broker generated. An import may contain names of that form that were not generated, but
-/// RabbitMQ has no quorum queue with one.
-pub(super) fn check_name(queue: &str, properties: Properties) -> Result<(), Refused> {
-    match properties.server_named && queue.starts_with("amq.") {
-        true => Err(Refused::precondition(format!(
-            "Cannot declare a server-named queue for type {}",
-            QueueType::Quorum.label()
-        ))),
-        false => Ok(()),
-    }
-}
-
-/// Refuses the properties that quorum queues can't have. Of several, RabbitMQ names the first in this order.
-pub(super) fn check_properties(vhost: &str, queue: &str, properties: Properties) -> Result<(), Refused> {
-    let wrong = match properties {
-        Properties { auto_delete: true, .. } => "auto-delete",
-        Properties { exclusive: true, .. } => "exclusive-owner",
-        Properties { durable: false, .. } => "non-durable",
-        _ => return Ok(()),
-    };
-    Err(Refused::precondition(format!("invalid property '{wrong}' for queue '{queue}' in vhost '{vhost}'")))
-}
-
 /// Refuses a durability that is weaker than the one that a quorum queue gives.
 pub(super) fn check_durability(arguments: &Arguments) -> Result<(), Wrong> {
     match arguments.get("x-durability").and_then(Value::as_str) {
@@ -95,8 +72,8 @@ pub(super) fn check_durability(arguments: &Arguments) -> Result<(), Wrong> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RefusedKind;
-    use crate::queue_arguments::{check, check_equivalent};
+    use crate::queue_arguments::{Properties, check, check_equivalent};
+    use crate::{Refused, RefusedKind};
 
     const FITTING: Properties = Properties { server_named: false, durable: true, auto_delete: false, exclusive: false };
 
@@ -111,7 +88,7 @@ mod tests {
     /// The text of a refusal that RabbitMQ gives too.
     fn text(properties: Properties, pairs: &[(&'static str, Value)]) -> String {
         let refused = refused(properties, pairs);
-        assert_eq!(refused.kind, RefusedKind::PreconditionFailed, "{refused}");
+        assert_eq!(refused.kind.code(), 406, "{refused}");
         refused.text
     }
 

@@ -1,7 +1,7 @@
 //! The queue as operators see it.
 
 use crate::answers::QueueState;
-use crate::consumer::{Consumer, ConsumerFlow};
+use crate::consumer::Consumer;
 use crate::consumer_id::ConsumerId;
 use crate::contents::HeldBatch;
 use crate::counts::{Count, QueueCounts};
@@ -43,6 +43,7 @@ impl LedgerQueue {
             volatile_bytes,
             in_memory: self.contents.messages().min(messages),
             quorum: self.rules.has_priorities.then(|| self.quorum_status()),
+            stream: None,
         }
     }
 
@@ -82,29 +83,7 @@ impl LedgerQueue {
         } else {
             self.reads.blocked_since().map(|since| QueueWait { reason: WaitReason::Disk, since })
         };
-        let is_credit = matches!(consumer.options.flow, ConsumerFlow::Credit { .. });
-        ConsumerStatus {
-            tag: consumer.options.tag.clone(),
-            channel: consumer.options.channel.clone(),
-            user: consumer.options.user.clone(),
-            arguments: consumer.options.arguments.clone(),
-            prefetch: match consumer.options.flow {
-                ConsumerFlow::Prefetch(prefetch) => prefetch,
-                ConsumerFlow::Credit { .. } => 0,
-            },
-            link_credit: is_credit.then(|| consumer.credit()),
-            delivery_count: consumer.delivery_count(),
-            priority: consumer.options.priority,
-            mode: consumer.options.mode,
-            automatic_ack: consumer.options.automatic_ack,
-            exclusive: consumer.options.exclusive,
-            timeout_ms: consumer.options.timeout_ms.or(self.options.consumer_timeout_ms),
-            activity: consumer.activity,
-            unacknowledged: consumer.unacknowledged,
-            delivered: consumer.delivered,
-            wait: consumer.wait(self.wait_of(consumer, shared)),
-            latency: *consumer.latency,
-        }
+        ConsumerStatus::of(consumer, self.wait_of(consumer, shared), self.options.consumer_timeout_ms)
     }
 
     /// The reason why a consumer with credit and room waits: `shared` is the reason that applies to all that take messages.

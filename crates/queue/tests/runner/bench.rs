@@ -3,14 +3,17 @@
 //! | command | step |
 //! |---|---|
 //! | `queue [x-...=VALUE]... [transient] [memory=BYTES] [strict] [activity]` | declares the queue; first. Receivers' activity is shown on request, because only quorum queues tell it |
+//! | `publish NAME... [subject=TEXT [only=NAME]]` | on a stream: one chunk, whose messages, or one of them, have a subject |
 //! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [priority=N] [until=MS [only=NAME]] [failed=N] [group=NAME]` | submits messages, durable ones at the next position; `until`: a time of delivery, with `only=NAME` of this one, `failed`: dead letters whose delivery failed so often |
 //! | `apply POSITION` | everything up to there is durable |
 //! | `write POSITION` | everything up to there is written, and durable up to the last `apply` |
 //! | `withdraw` | the commit stream goes on without what wasn't applied |
 //! | `close-group NAME` | its commit record gets the next position |
 //! | `consume ID [prefetch=N] [priority=N] [exclusive] [auto] [credit] [copy]` | adds a consumer |
+//! | `consume ID [offset=first/last/next/N/-N] [at=MS] [filter=EXPRESSION] [tracking=NAME]` | adds a reader to a stream; `-N`: before the next message |
 //! | `take ID [N] [bytes=N]` | its turn |
 //! | `get [auto]` | `basic.get` |
+//! | `ack ID/NAME...` | the same on a stream, and also the others of the next line: several readers may have a message |
 //! | `ack NAME...`, `reject NAME...`, `requeue NAME... [failed]` | settles deliveries; with `until=MS`, `token=NAME` and `note=TEXT` after adding annotations: a time of the next delivery, a deferral token, a text |
 //! | `claim ID TOKEN...` | a consumer claims deferred messages |
 //! | `cancel ID`, `leave ID [failed]` | ends a consumer; `leave` gives back what it holds |
@@ -18,7 +21,8 @@
 //! | `purge`, `peek`, `parked`, `delayed`, `status` | |
 //! | `drop-parked NAME...`, `drop-delayed NAME...` | deletes messages at their delivery limit, or that wait for a time |
 //! | `claim-parked N`, `parked-moved NAME...` | at most N messages at their delivery limit are moved on; these were |
-//! | `load [N] [nothing]` | the reads that were asked for are done, with N messages each |
+//! | `load [N] [nothing]` | the reads that were asked for are done, with N messages each; for a stream, with N chunks |
+//! | `checkpoint` | of a stream: a later restart begins with it, and replays chunks and departures behind it |
 //! | `move [nowhere] [failures]`, `stay` | a turn of dead letters; with how often their delivery failed |
 //! | `time MS` | time passes, and the timers run if they are due |
 //! | `hold REASON`, `release REASON` | publishers |
@@ -35,6 +39,7 @@ use leveret_queue::{
     StoredRead, Surroundings,
 };
 
+use super::stream::StreamLog;
 use super::words::Words;
 
 pub(super) const EPOCH_MS: u64 = 1_700_000_000_000;
@@ -72,13 +77,14 @@ pub(crate) struct Bench {
     pub(super) durable_position: u64,
     pub(super) groups: BTreeMap<String, Arc<GroupPlace>>,
     pub(super) names: BTreeMap<u64, String>,
-    /// Durable messages, each alone in a batch.
+    /// Durable messages, each alone in a batch; those of a stream in chunks.
     pub(super) store: BTreeMap<u64, Arc<Batch>>,
     pub(super) held: BTreeMap<String, Delivery>,
     /// Consumers by number, with the deliveries that their receivers counted.
     pub(super) consumers: BTreeMap<u64, (String, u32)>,
     pub(super) wanted: Vec<Wanted>,
     pub(super) shows_activity: bool,
+    pub(super) stream_log: StreamLog,
 }
 
 impl Bench {
@@ -102,6 +108,7 @@ impl Bench {
             consumers: BTreeMap::new(),
             wanted: Vec::new(),
             shows_activity: false,
+            stream_log: StreamLog::default(),
         }
     }
 
@@ -145,6 +152,7 @@ impl Bench {
                 self.with(|queue, effects| queue.fail(reason, effects)).map(|((), answers)| answers)
             }
             "hold" | "release" => self.publishers(command, words.next("a reason")?),
+            "checkpoint" => self.checkpoint(words),
             "restart" => {
                 let clean = words.flag("clean");
                 words.end()?;
@@ -213,15 +221,28 @@ impl Bench {
                 caused.push(format!("log {what}: {}", self.names_of(runs)));
             }
         }
+        self.stream_log.keep_offsets(&rare.offsets);
+        caused.extend(rare.offsets.iter().map(|kept| format!("log offset: {} at {}", kept.name, kept.offset)));
+        if self.queue_type == QueueType::Stream {
+            for run in rare.drops.iter().chain(&rare.expired) {
+                self.store.retain(|first, _| !(run.first..=run.last).contains(first));
+                self.stream_log.drop_runs(&[*run]);
+            }
+        }
         let signals = std::mem::take(&mut *self.link.0.lock().unwrap());
         caused.extend(signals.into_iter().map(|signal| self.signal(signal)));
         let read = effects.read.map(|from| (StoredRead::Delivery, from));
-        let browse = rare.own_reads.iter().map(|(id, from)| (StoredRead::Own(*id, *from), *from));
+        let own = |id: ConsumerId, from: u64| match self.queue_type {
+            QueueType::Stream => StoredRead::Scan { reader: id, from, end: from },
+            _ => StoredRead::Own(id, from),
+        };
+        let browse: Vec<Wanted> = rare.own_reads.iter().map(|(id, from)| (own(*id, *from), *from)).collect();
         let dead = rare.read_dead.map(|from| (StoredRead::DeadLetters, from));
         for wanted in read.into_iter().chain(browse).chain(dead) {
             let reader = match wanted.0 {
                 StoredRead::Delivery => "to deliver".to_owned(),
                 StoredRead::Own(id, _) => format!("to show {}", self.consumer_name(id)),
+                StoredRead::Scan { reader, .. } => format!("for {}", self.consumer_name(reader)),
                 StoredRead::DeadLetters => "to move dead letters".to_owned(),
             };
             caused.push(format!("read from {} on, {reader}", self.name(wanted.1)));
@@ -284,12 +305,23 @@ impl Bench {
 
     /// Checks the rules that hold after every step: messages are accounted for, and sums match the single messages.
     fn check(&mut self) -> Result<(), String> {
-        let queue = self.queue();
+        let queue = self.queue.as_ref().expect("steps begin with one");
         if *queue.state() != QueueState::Running {
             return Ok(());
         }
         let (status, gauges) = (queue.status(), queue.gauges());
         let ready: BTreeSet<u64> = queue.peek(0, usize::MAX).into_iter().map(|peeked| peeked.number).collect();
+        if let Some(stream) = &status.stream {
+            let is_there =
+                |delivery: &&Delivery| delivery.consumer.is_some_and(|id| queue.consumer_status(id).is_some());
+            let held = self.held.values().filter(is_there).count() as u64;
+            let conservation = status.conservation;
+            let sizes = [stream.next - stream.first, conservation.accepted - conservation.gone(), ready.len() as u64];
+            if held != status.unacknowledged || sizes != [status.ready; 3] {
+                return Err(format!("{sizes:?} messages are there and {held} with readers: {status:?}"));
+            }
+            return Ok(());
+        }
         let conservation = status.conservation;
         let left = conservation.accepted - conservation.gone();
         let delayed = status.quorum.as_ref().map_or(0, |quorum| quorum.delayed);

@@ -4,15 +4,16 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use leveret_message::{Added, Batch, BatchBuilder, Envelope, Overlay, StoredMessage};
-use leveret_model::{Arguments, QueueOptions, Value};
+use leveret_model::{Arguments, QueueOptions, QueueType, Value};
 use leveret_queue::{
     AttemptCounts, Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, DeleteIf, Departure,
     Effects, Flow, GetOutcome, Kept, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, ParkedMessage, Place,
-    Placement, Queue, QueueState, Recovered, Rejection, Run, SetAside, Taken, TurnEnd, WaitReason, Watermarks,
-    push_run,
+    Placement, Queue, QueueState, Recovered, Rejection, Run, SetAside, StoredRead, Taken, TurnEnd, WaitReason,
+    Watermarks, push_run,
 };
 
 use super::bench::{Bench, Delivery, EPOCH_MS};
+use super::stream::{named_chunk, stream_options};
 use super::words::{Words, number};
 
 type Answers = Result<Vec<String>, String>;
@@ -66,7 +67,7 @@ impl Bench {
             self.surroundings.budget = Arc::new(MemoryBudget::new(bytes));
         }
         words.end()?;
-        self.begin(Recovered::none(1))
+        self.begin(Recovered::none(if self.queue_type == QueueType::Stream { 0 } else { 1 }))
     }
 
     fn begin(&mut self, recovered: Recovered) -> Answers {
@@ -88,6 +89,7 @@ impl Bench {
             Some(ms) => timed_properties(EPOCH_MS + ms),
             None => vec![0, 0],
         };
+        let (subject, is_stream) = (words.option("subject"), self.queue_type == QueueType::Stream);
         let names = words.names()?;
         let received_ms = EPOCH_MS + self.now_ms;
         let expiry_ms = ttl_ms.map_or(0, |ttl| Envelope::expiry(received_ms, ttl));
@@ -98,6 +100,9 @@ impl Bench {
             body
         };
         let batch = |names: &[&str]| {
+            if is_stream {
+                return named_chunk(names, size, (subject, only), received_ms);
+            }
             let mut builder = BatchBuilder::default();
             for name in names {
                 let (overlay, properties, body) = (Overlay::new(&overlay), properties(name), body(name));
@@ -126,9 +131,12 @@ impl Bench {
         }
         for (number, name) in (submission.first..).zip(accepted) {
             self.names.insert(number, (*name).to_owned());
-            if durable {
+            if durable && !is_stream {
                 self.store.insert(number, batch(&[name]));
             }
+        }
+        if is_stream {
+            self.store.insert(submission.first, messages.clone());
         }
         let group = group.map(|name| self.groups.entry(name).or_default().clone());
         let (placement, place) = match (&group, durable) {
@@ -169,6 +177,10 @@ impl Bench {
         let prefetch = words.number("prefetch")?.unwrap_or(0) as u32;
         let priority = words.option("priority").map(str::parse).transpose().map_err(|_| "a priority is a number")?;
         let id = self.consumers.len() as u64 + 1;
+        let stream = match self.queue_type {
+            QueueType::Stream => Some(Box::new(stream_options(&mut words)?)),
+            _ => None,
+        };
         let link: Arc<dyn Link> = self.link.clone();
         let options = ConsumerOptions {
             link,
@@ -183,6 +195,7 @@ impl Bench {
             priority: priority.unwrap_or(0),
             exclusive: words.flag("exclusive"),
             mode: if words.flag("copy") { ConsumerMode::Copy } else { ConsumerMode::Move },
+            stream,
             timeout_ms: None,
             user: "user".into(),
             arguments: Arguments::default(),
@@ -194,6 +207,7 @@ impl Bench {
         match added {
             Ok(()) => {}
             Err(NoConsumer::Exclusive) => answers.insert(0, "refused: access to the queue is exclusive".to_owned()),
+            Err(NoConsumer::TooManyNames) => answers.insert(0, "refused: too many names".to_owned()),
             Err(NoConsumer::Gone) => answers.insert(0, "refused: the queue is gone".to_owned()),
         }
         Ok(answers)
@@ -228,7 +242,12 @@ impl Bench {
                 let one = Taken { count: 1, ..run.rest(at) };
                 let name = self.name(one.first).to_owned();
                 let body = one.batch.message(one.index as usize).view().body.to_vec();
-                assert!(body.starts_with(name.as_bytes()), "{name} has the body of another message");
+                let has_name = |body: &[u8]| body.starts_with(name.as_bytes());
+                let is_its_own = match self.queue_type {
+                    QueueType::Stream => (0..body.len()).any(|at| has_name(&body[at..])),
+                    _ => has_name(&body),
+                };
+                assert!(is_its_own, "{name} has the body of another message");
                 let mut text = name.clone();
                 let AttemptCounts { acquired, failed } = one.attempts;
                 let view = one.batch.message(one.index as usize).view();
@@ -242,6 +261,10 @@ impl Bench {
                 note.iter().for_each(|note| write!(text, " [{note}]").unwrap());
                 shown.push(text);
                 if let Some(consumer) = holder {
+                    let name = match consumer.filter(|_| self.queue_type == QueueType::Stream) {
+                        Some(id) => format!("{}/{name}", self.consumers[&id.0].0),
+                        None => name,
+                    };
                     self.held.insert(name, Delivery { consumer, run: one.run() });
                 }
             }
@@ -372,6 +395,10 @@ impl Bench {
         }
         let (mut answers, now) = (Vec::new(), self.now());
         for (read, from) in std::mem::take(&mut self.wanted) {
+            if let StoredRead::Scan { reader, .. } = read {
+                answers.extend(self.load_for_reader((reader, from), if nothing { 0 } else { most })?);
+                continue;
+            }
             let stored = self.store.range(from..).take(if nothing { 0 } else { most });
             let runs: Vec<(u64, Arc<Batch>)> = stored.map(|(number, batch)| (*number, batch.clone())).collect();
             let names: Vec<&str> = runs.iter().map(|(number, _)| self.name(*number)).collect();
@@ -414,6 +441,9 @@ impl Bench {
         words.end()?;
         let mut answers = Vec::new();
         while self.deadline_ms.is_some_and(|deadline| deadline <= self.now_ms) {
+            if answers.len() > 1000 {
+                return Err("the timer spins".to_owned());
+            }
             self.deadline_ms = None;
             let now = self.now();
             let (is_unused, caused) = self.with(|queue, effects| queue.run_timers(now, 256, effects))?;
@@ -571,7 +601,8 @@ impl Bench {
         add(&[
             ("ready", status.ready),
             ("unacknowledged", status.unacknowledged),
-            ("bytes", status.bytes),
+            // The bytes of a stream are those of its chunks.
+            ("bytes", if status.stream.is_some() { 0 } else { status.bytes }),
             ("pending", status.pending),
             ("moving", status.moving),
             ("volatile", status.volatile),
@@ -580,6 +611,9 @@ impl Bench {
             ("refused", status.refused),
         ]);
         let gone = status.conservation;
+        if let Some(stream) = &status.stream {
+            add(&[("first", stream.first), ("next", stream.next)]);
+        }
         add(&[
             ("accepted", gone.accepted),
             ("settled", gone.settled),
@@ -588,6 +622,8 @@ impl Bench {
             ("dropped", gone.dropped),
             ("purged", gone.purged),
         ]);
+        let kept = status.stream.iter().flat_map(|stream| &stream.offsets);
+        answers.extend(kept.map(|kept| format!("the offset of {} is {}", kept.name, kept.offset)));
         answers.extend(status.waits.iter().map(|wait| format!("the queue waits: {}", wait.reason.code())));
         let waits =
             status.consumers.iter().map(|consumer| format!("{} waits: {}", consumer.tag, consumer.wait.reason.code()));
@@ -596,15 +632,26 @@ impl Bench {
     }
 
     pub(super) fn restart(&mut self, clean: bool) -> Answers {
-        let queue = self.queue();
-        let Checkpoint { next, live, bytes, state, .. } = queue.checkpoint();
-        let redelivered_below = if clean { queue.delivered_below() } else { next };
-        let Kept { expiry, references, mut attempts, parked, delayed, annotations, dying, priorities } =
-            Kept::decode(&state).map_err(|error| error.to_string())?;
-        let ledger = Ledger::restore(next, &live, bytes);
         self.held.clear();
         self.wanted.clear();
         self.deadline_ms = None;
+        let recovered = match self.queue_type {
+            QueueType::Stream => self.recovered_stream()?,
+            _ => self.recovered(clean)?,
+        };
+        let mut answers = self.begin(recovered)?;
+        let peeked = self.plain("peek")?;
+        answers.insert(0, format!("back: {}", peeked.join("")));
+        Ok(answers)
+    }
+
+    fn recovered(&mut self, clean: bool) -> Result<Recovered, String> {
+        let queue = self.queue();
+        let Checkpoint { next, live, bytes, state, .. } = queue.checkpoint();
+        let redelivered_below = if clean { queue.delivered_below() } else { next };
+        let Kept { expiry, references, mut attempts, parked, delayed, annotations, dying, priorities, .. } =
+            Kept::decode(&state).map_err(|error| error.to_string())?;
+        let ledger = Ledger::restore(next, &live, bytes);
         self.store.retain(|number, _| live.contains(*number));
         // Recovery finds the failures of dead letters in their records, whatever the type of the queue.
         for (number, batch) in self.store.iter().filter(|(_, batch)| batch.any_failures()) {
@@ -612,7 +659,7 @@ impl Bench {
                 attempts.begin_at(*number, batch.failures(0));
             }
         }
-        let recovered = Recovered {
+        Ok(Recovered {
             ledger,
             redelivered_below,
             expiry,
@@ -623,10 +670,7 @@ impl Bench {
             annotations,
             dying,
             priorities,
-        };
-        let mut answers = self.begin(recovered)?;
-        let peeked = self.plain("peek")?;
-        answers.insert(0, format!("back: {}", peeked.join("")));
-        Ok(answers)
+            ..Recovered::default()
+        })
     }
 }

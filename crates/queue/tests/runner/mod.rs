@@ -3,4 +3,5 @@
 pub(crate) mod bench;
 mod commands;
 pub(crate) mod script;
+mod stream;
 mod words;

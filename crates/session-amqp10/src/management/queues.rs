@@ -137,6 +137,10 @@ impl Connection {
                 format!("no queue '{name}' in vhost '{}'", self.client.vhost),
             ));
         };
+        if queue.is_stream() {
+            let text = format!("purge not supported by queue '{name}' in vhost '{}'", self.client.vhost);
+            return Err(Refusal::bad_request(text));
+        }
         let (body, ticket) = match queue.purge(now.monotonic) {
             QueueAnswer::Now((count, ticket)) => (Body::Value(message_count(count)), ticket),
             QueueAnswer::Later(answer) => (Body::Purged(answer), Ticket::default()),

@@ -62,6 +62,8 @@ impl Refusal {
             | RefusedKind::ResourceLocked
             | RefusedKind::CommandInvalid
             | RefusedKind::NotAllowed
+            | RefusedKind::WrongQueueType
+            | RefusedKind::WrongProperty
             | RefusedKind::InternalError => Status::BadRequest,
         };
         Self::Answer(status, refused.text)

@@ -3,6 +3,7 @@
 mod deaths;
 mod headers;
 mod message_id;
+mod plain;
 mod properties;
 pub(super) mod value;
 mod within;
@@ -32,7 +33,13 @@ pub fn to_amqp091<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Amqp0
             };
             Amqp091 { properties, body: Cow::Borrowed(message.body) }
         }
-        Encoding::Amqp10 => convert(message, delivery),
+        Encoding::Amqp10 => match plain::body_of(message) {
+            Some(body) if Stamps::of(&message.overlay, delivery).is_empty() => {
+                let properties = plain::properties(&message.envelope, delivery.stream_offset);
+                Amqp091 { properties: Cow::Owned(properties), body: Cow::Borrowed(body) }
+            }
+            _ => by_hub(message, delivery),
+        },
     }
 }
 
@@ -41,7 +48,7 @@ pub fn to_amqp091<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Amqp0
 #[cold]
 fn with_overlay<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Cow<'a, [u8]> {
     let (history, stamps) = (message.overlay.deaths(), Stamps::of(&message.overlay, delivery));
-    if history.is_none() && stamps.is_empty() {
+    if history.is_none() && stamps.is_empty() && stamps.stream_offset().is_none() {
         return Cow::Borrowed(message.properties);
     }
     // They were checked when the message was received.
@@ -69,7 +76,7 @@ fn with_overlay<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Cow<'a,
 }
 
 #[cold]
-fn convert<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Amqp091<'a> {
+fn by_hub<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Amqp091<'a> {
     // It was checked when the message was received.
     let Some((hub, body)) = Message::read(message) else {
         return Amqp091 { properties: Cow::Borrowed(&[0, 0]), body: Cow::Borrowed(message.body) };

@@ -24,6 +24,7 @@ use crate::deliver::stamps::Stamps;
 use crate::hub::{Entries, Message, ReplyTo, TYPE_AMQP10, Value};
 
 const DELIVERY_MODE_PERSISTENT: u8 = 2;
+const DELIVERY_MODE_TRANSIENT: u8 = 1;
 /// Size of most properties without their headers, in bytes.
 const PROPERTIES_BYTES: usize = 128;
 const CC: &[u8] = b"CC";
@@ -56,7 +57,7 @@ pub(in crate::deliver) fn write(message: &Message<'_>, delivery: &Delivery, is_e
         content_type: given.content_type.and_then(|text| short(text.as_str().as_bytes())),
         content_encoding: given.content_encoding.and_then(|text| short(text.as_str().as_bytes())),
         headers: headers.as_ref().map(leveret_amqp091::EncodedTable::as_table),
-        delivery_mode: message.envelope.durable.then_some(DELIVERY_MODE_PERSISTENT),
+        delivery_mode: delivery_mode(message.envelope.durable, delivery.stream_offset.is_some()),
         priority: message.envelope.priority,
         correlation_id: correlation_id.as_ref().and_then(message_id::Id::as_short_str),
         reply_to: reply_to.as_ref().and_then(|queue: &Cow<'_, [u8]>| short(queue)),
@@ -72,6 +73,16 @@ pub(in crate::deliver) fn write(message: &Message<'_>, delivery: &Delivery, is_e
     let mut out = Vec::with_capacity(PROPERTIES_BYTES + properties.headers.map_or(0, |table| table.as_bytes().len()));
     properties.encode(&mut out);
     out
+}
+
+/// As in RabbitMQ, a message that isn't durable has a delivery mode if it comes from a stream, which stores its header.
+#[inline]
+pub(super) fn delivery_mode(durable: bool, is_from_stream: bool) -> Option<u8> {
+    match (durable, is_from_stream) {
+        (true, _) => Some(DELIVERY_MODE_PERSISTENT),
+        (false, true) => Some(DELIVERY_MODE_TRANSIENT),
+        (false, false) => None,
+    }
 }
 
 fn short(bytes: &[u8]) -> Option<ShortStr<'_>> {

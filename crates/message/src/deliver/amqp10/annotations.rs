@@ -5,7 +5,7 @@ use leveret_amqp10::{MapRef, descriptor};
 use super::map_writer::MapWriter;
 use super::{deaths, value};
 use crate::added::raw_pairs;
-use crate::annotations::RawAnnotations;
+use crate::annotations::{RawAnnotations, X_STREAM_OFFSET};
 use crate::deliver::deaths::is_name;
 use crate::deliver::stamps::Stamps;
 use crate::envelope::Envelope;
@@ -18,9 +18,13 @@ use crate::stored::StoredMessage;
 pub(super) fn write_stored(message: &StoredMessage<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8>) {
     let mut map = MapWriter::section(out, descriptor::MESSAGE_ANNOTATIONS);
     write_route(&message.envelope, out, &mut map);
+    let has_offset = write_offset(stamps, out, &mut map);
     let kept = RawAnnotations::of(message.properties).unwrap_or_default();
+    // A publisher may have copied a message with the offset that it had.
+    let is_double =
+        has_offset && kept.items.windows(X_STREAM_OFFSET.len()).any(|name| name == X_STREAM_OFFSET.as_bytes());
     match message.overlay.deaths() {
-        None if stamps.is_empty() => map.raw(out, kept.count, kept.items),
+        None if stamps.is_empty() && !is_double => map.raw(out, kept.count, kept.items),
         history => {
             let takes = |name: &str| stamps.takes(name) || history.is_some() && is_name(name);
             let pairs = leveret_amqp10::message::Sections::parse(message.properties);
@@ -45,6 +49,7 @@ pub(super) fn write_stored(message: &StoredMessage<'_>, stamps: &Stamps<'_>, out
 pub(super) fn write(message: &Message<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8>) {
     let mut map = MapWriter::section(out, descriptor::MESSAGE_ANNOTATIONS);
     write_route(&message.envelope, out, &mut map);
+    write_offset(stamps, out, &mut map);
     let history = message.overlay.deaths();
     let takes = |name: &str| stamps.takes(name) || history.is_some() && is_name(name);
     message.annotations.each(|name, value| {
@@ -68,4 +73,16 @@ fn write_route(envelope: &Envelope<'_>, out: &mut Vec<u8>, map: &mut MapWriter) 
     value::text(envelope.exchange).encode(out);
     map.raw(out, 2, b"\xa3\x0dx-routing-key");
     value::text(envelope.routing_key).encode(out);
+}
+
+/// The annotation with an offset, up to its 8 bytes: the name, and the type, which is `long` in RabbitMQ.
+pub(super) const OFFSET_START: &[u8] = b"\xa3\x0fx-stream-offset\x81";
+
+/// Writes the offset of a message from a stream, if it has one. The 8 bytes stand where the next message of a series has its own.
+#[inline]
+fn write_offset(stamps: &Stamps<'_>, out: &mut Vec<u8>, map: &mut MapWriter) -> bool {
+    let Some(offset) = stamps.stream_offset() else { return false };
+    map.raw(out, 2, OFFSET_START);
+    out.extend_from_slice(&offset.to_be_bytes());
+    true
 }

@@ -12,7 +12,7 @@ use leveret_amqp10::message::{Header, write_data};
 
 use super::Delivery;
 use super::stamps::Stamps;
-use crate::envelope::Encoding;
+use crate::envelope::{Encoding, Envelope};
 use crate::hub::{Body, BodyForm, Message};
 use crate::stored::StoredMessage;
 
@@ -45,7 +45,7 @@ pub(crate) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out:
     let header = Header {
         durable: Some(envelope.durable),
         priority: envelope.priority,
-        ttl: (envelope.expiry_ms != 0).then(|| remaining(envelope.expiry_ms, delivery.now_ms)),
+        ttl: time_to_live(envelope, delivery),
         first_acquirer: !delivery.redelivered,
         delivery_count: delivery.delivery_count,
     };
@@ -64,9 +64,15 @@ pub(crate) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out:
     hub.body
 }
 
-/// The remaining time to live (3.2.1 asks intermediaries to count it down).
-fn remaining(expiry_ms: u64, now_ms: u64) -> u32 {
-    u32::try_from(expiry_ms.saturating_sub(now_ms)).unwrap_or(u32::MAX)
+/// The remaining time to live (3.2.1 asks intermediaries to count it down). A stream keeps its messages whatever their time to live:
+/// they have all of it, as in RabbitMQ, or receivers would discard the old ones.
+#[inline]
+fn time_to_live(envelope: &Envelope<'_>, delivery: &Delivery) -> Option<u32> {
+    if envelope.expiry_ms == 0 {
+        return None;
+    }
+    let since_ms = if delivery.stream_offset.is_some() { envelope.received_ms } else { delivery.now_ms };
+    Some(u32::try_from(envelope.expiry_ms.saturating_sub(since_ms)).unwrap_or(u32::MAX))
 }
 
 /// Appends the sections in [`StoredMessage::body`].

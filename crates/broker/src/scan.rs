@@ -1,0 +1,148 @@
+//! Scans of a stream's chunks on the reading disk thread, for one reader: it gets the messages that it wants, and is told how far
+//! the scan went.
+
+use std::sync::Arc;
+
+use leveret_log::{Disk, LogId, StoredMessage};
+use leveret_message::chunk::{self, ChunkHeader};
+use leveret_message::{Batch, BatchBuilder};
+use leveret_queue::{Scan, StreamFilter};
+
+use crate::streams::StreamRef;
+
+/// A scan ends when it has found chunks of so many bytes.
+const FOUND_BYTES: usize = 256 << 10;
+/// A scan ends when it has looked at so many bytes, whatever it has found: other reads wait for the thread.
+const LOOKED_BYTES: usize = 4 << 20;
+/// Chunks of fewer messages are put together: a batch of its own costs more than a copy of these.
+const FEW_MESSAGES: usize = 32;
+
+/// The outcome of a scan.
+#[derive(Debug)]
+pub(crate) struct Scanned {
+    /// The messages that are wanted, in runs, each with the offset of its first message. The first chunk may begin before the offset
+    /// that was asked for.
+    pub(crate) runs: Vec<(u64, Arc<Batch>)>,
+    /// The offset behind the last message that was looked at; where the scan began if it found no chunk.
+    pub(crate) end: u64,
+}
+
+/// Messages that are being found.
+struct Finding<'a> {
+    scan: &'a Scan,
+    /// Chunks from before this time are skipped, up to the first one that isn't older.
+    since_ms: Option<u64>,
+    wall_ms: u64,
+    runs: Vec<(u64, Arc<Batch>)>,
+    /// Messages of small chunks, and the offset of the first of them.
+    few: BatchBuilder,
+    few_from: u64,
+}
+
+/// Scans a stream from offset `from` on. `wall_ms` is the present time in milliseconds since the Unix epoch.
+///
+/// # Errors
+/// A chunk can't be read or is damaged, before any was found.
+pub(crate) fn scan(
+    (stream, log): (&StreamRef, LogId),
+    from: u64,
+    scan: &Scan,
+    disk: &dyn Disk,
+    wall_ms: u64,
+) -> Result<Scanned, String> {
+    let mut finding =
+        Finding { scan, since_ms: scan.since_ms, wall_ms, runs: Vec::new(), few: BatchBuilder::default(), few_from: 0 };
+    let (mut end, mut found, mut looked) = (from, 0, 0);
+    while found < FOUND_BYTES && looked < LOOKED_BYTES {
+        let read = stream.plan_read(log, end, FOUND_BYTES).map(|plan| plan.run(disk));
+        let chunks = match read.transpose() {
+            Ok(Some(chunks)) if !chunks.is_empty() => chunks,
+            Ok(_) => break,
+            Err(error) if end == from => return Err(error.to_string()),
+            // The next scan begins with the error.
+            Err(_) => break,
+        };
+        for chunk in &chunks {
+            if scan.end.is_some_and(|end| chunk.number >= end) {
+                return Ok(finding.finish(end));
+            }
+            looked += chunk.payload.len();
+            match finding.look(chunk) {
+                Ok(true) => found += chunk.payload.len(),
+                Ok(false) => {}
+                Err(reason) if end == from => return Err(reason),
+                Err(_) => return Ok(finding.finish(end)),
+            }
+            end = chunk.last() + 1;
+        }
+    }
+    Ok(finding.finish(end))
+}
+
+impl Finding<'_> {
+    /// Takes the wanted messages of a chunk. Returns whether it was decoded.
+    fn look(&mut self, stored: &StoredMessage) -> Result<bool, String> {
+        let damaged = |error: chunk::ChunkError| format!("the chunk with message {}: {error}", stored.number);
+        let header = ChunkHeader::decode(&stored.payload).map_err(damaged)?;
+        if self.since_ms.is_some_and(|since_ms| header.timestamp_ms.max(0).cast_unsigned() < since_ms) {
+            return Ok(false);
+        }
+        self.since_ms = None;
+        let filter = self.scan.filter.as_deref();
+        if let Some(filter) = filter
+            && !filter.may_match(chunk::bloom(&stored.payload).map_err(damaged)?)
+        {
+            return Ok(false);
+        }
+        let batch = chunk::decode(&stored.payload).map_err(damaged)?;
+        if batch.len() != usize::from(stored.messages) {
+            let (found, number) = (batch.len(), stored.number);
+            return Err(format!("the chunk with message {number} has {found} messages, expected {}", stored.messages));
+        }
+        match filter.filter(|filter| filter.looks_at_messages()) {
+            Some(filter) => self.keep_matches(stored.number, &batch, filter),
+            None => self.keep(stored.number, batch),
+        }
+        Ok(true)
+    }
+
+    fn keep(&mut self, first: u64, batch: Batch) {
+        if batch.len() < FEW_MESSAGES && !batch.has_large() {
+            (0..batch.len()).for_each(|index| self.add(first + index as u64, &batch, index));
+            return;
+        }
+        self.end_few();
+        self.runs.push((first, Arc::new(batch)));
+    }
+
+    fn keep_matches(&mut self, first: u64, batch: &Batch, filter: &StreamFilter) {
+        for index in 0..batch.len() {
+            if filter.is_match(batch, index, self.wall_ms) {
+                self.add(first + index as u64, batch, index);
+            }
+        }
+    }
+
+    /// Adds a copy of one message.
+    fn add(&mut self, offset: u64, batch: &Batch, index: usize) {
+        let is_next = self.few_from + self.few.len() as u64 == offset;
+        if !is_next || self.few.is_full() {
+            self.end_few();
+        }
+        if self.few.is_empty() {
+            self.few_from = offset;
+        }
+        self.few.push_copy(&batch.message(index));
+    }
+
+    fn end_few(&mut self) {
+        if !self.few.is_empty() {
+            self.runs.push((self.few_from, Arc::new(self.few.finish())));
+        }
+    }
+
+    fn finish(mut self, end: u64) -> Scanned {
+        self.end_few();
+        Scanned { runs: self.runs, end }
+    }
+}

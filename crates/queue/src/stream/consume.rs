@@ -1,0 +1,248 @@
+//! Calls that add, remove and update readers. Settlements take nothing away from a stream: they are a prefetch's credit, and nothing
+//! else.
+
+use std::sync::Arc;
+
+use leveret_message::Added;
+
+use crate::Nanos;
+use crate::answers::NoConsumer;
+use crate::consumer::{ConsumerFlow, ConsumerOptions, CreditState, Flow, Unsent};
+use crate::consumer_id::ConsumerId;
+use crate::counts::Count;
+use crate::effects::{Effects, Run};
+use crate::ledger::Departure;
+use crate::planted::{Bug, is_planted};
+use crate::stream::StreamQueue;
+use crate::stream::reader::Reader;
+use crate::stream_start::StreamStart;
+
+impl StreamQueue {
+    /// Adds a reader, at the position that it asks for.
+    pub fn add(
+        &mut self,
+        id: ConsumerId,
+        options: ConsumerOptions,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> Result<(), NoConsumer> {
+        if self.is_closed {
+            return Err(NoConsumer::Gone);
+        }
+        let stream = options.stream.as_deref().cloned().unwrap_or_default();
+        let kept = stream.tracking.as_deref().and_then(|name| self.tracking.of(name));
+        if stream.tracking.is_some() && kept.is_none() && self.tracking.is_full() {
+            return Err(NoConsumer::TooManyNames);
+        }
+        let start = kept.map_or(stream.start, StreamStart::Offset);
+        let (mut next, since_ms) = self.position(start);
+        if is_planted(Bug::OffByOne) {
+            next = next.saturating_add(1);
+        }
+        self.changed = now;
+        self.readers.add(id, Reader::new(options, next, since_ms, now));
+        if let Some(name) = &stream.tracking {
+            effects.rare_mut().offsets.push(self.tracking.begin(name, id, next, now));
+        }
+        let (_, end) = self.offsets();
+        self.readers.update(id, end, effects, |_| ());
+        Ok(())
+    }
+
+    /// The offset at which a reader begins, and the time before which chunks are skipped from there on.
+    fn position(&self, start: StreamStart) -> (u64, Option<u64>) {
+        let (low, end) = self.offsets();
+        match start {
+            StreamStart::First => (low, None),
+            StreamStart::Last => (self.index.last_chunk().map_or(end, |first| first.clamp(low, end)), None),
+            StreamStart::Next => (end, None),
+            StreamStart::Offset(offset) => (offset.max(low), None),
+            StreamStart::LastN(messages) => (end.saturating_sub(messages).max(low), None),
+            StreamStart::Timestamp(at_ms) => match self.index.at_time(at_ms) {
+                Some(offset) => (offset.max(low), Some(at_ms)),
+                None => (end, None),
+            },
+        }
+    }
+
+    /// Removes a reader. Returns how many are left; `None` if it didn't exist.
+    pub fn cancel(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) -> Option<usize> {
+        self.log_offsets(true, now, effects);
+        let was_there = self.readers.remove(id);
+        self.changed = now;
+        self.free_passed();
+        was_there.then(|| self.readers.len())
+    }
+
+    /// Changes the flow of a reader: room, window or credit. Returns its link's state if its credit has changed.
+    pub fn flow(&mut self, id: ConsumerId, flow: Flow, now: Nanos, effects: &mut Effects) -> Option<CreditState> {
+        let (_, end) = self.offsets();
+        let Flow::Credit { delivery_count, link_credit, drain } = flow else {
+            return self.readers.update(id, end, effects, |reader| {
+                let consumer = &mut reader.consumer;
+                let (known, value) = match flow {
+                    Flow::Room(room) => (&mut consumer.room, room),
+                    Flow::Window(open) => (&mut consumer.window, open),
+                    Flow::Overdue(overdue) => (&mut consumer.overdue, overdue),
+                    Flow::Credit { .. } => unreachable!("it is handled above"),
+                };
+                if std::mem::replace(known, value) != value {
+                    consumer.changed = now;
+                }
+                None
+            })?;
+        };
+        let available = self.available(self.readers.look(id)?.next());
+        self.readers.update(id, end, effects, |reader| {
+            let consumer = &mut reader.consumer;
+            if matches!(consumer.options.flow, ConsumerFlow::Prefetch(_)) {
+                return CreditState::default();
+            }
+            let before = consumer.credit();
+            consumer.grant(delivery_count, link_credit);
+            let at_once = drain && (consumer.credit() == 0 || available == 0);
+            if at_once {
+                consumer.use_up_credit();
+            }
+            consumer.draining = drain && !at_once;
+            if (before == 0) != (consumer.credit() == 0) {
+                consumer.changed = now;
+            }
+            consumer.credit_state(available)
+        })
+    }
+
+    /// Deliveries were settled, in whatever way.
+    pub fn settle(
+        &mut self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outcome: Departure,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        if outcome == Departure::Settled {
+            self.count(Count::Ack, runs.iter().map(Run::count).sum(), now);
+        }
+        self.credit_back(id, runs, now, effects);
+        if let Some(id) = id {
+            self.keep_settled(id, runs, now, effects);
+        }
+    }
+
+    /// Deliveries of many readers were acknowledged.
+    pub fn acknowledge(&mut self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos, effects: &mut Effects) {
+        for (id, runs) in settled {
+            self.settle(*id, runs, Departure::Settled, now, effects);
+        }
+    }
+
+    /// A reader has settled messages: its offset is kept, if the stream does that for it. Messages that were given back aren't settled:
+    /// the next reader of that name begins with the first of them.
+    fn keep_settled(&mut self, id: ConsumerId, runs: &[Run], now: Nanos, effects: &mut Effects) {
+        let (_, end) = self.offsets();
+        if self.readers.look(id).is_some_and(Reader::is_tracked) {
+            self.readers.update(id, end, effects, |reader| reader.settled(runs));
+            self.keep_offset(id, now, effects);
+        }
+    }
+
+    /// Keeps the offset of a reader, if the stream does that for it.
+    pub(super) fn keep_offset(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) {
+        if let Some((name, offset)) = self.readers.look(id).and_then(Reader::kept_offset)
+            && let Some(kept) = self.tracking.advance(&name, id, offset, now)
+        {
+            effects.rare_mut().offsets.push(kept);
+        }
+    }
+
+    fn credit_back(&mut self, id: Option<ConsumerId>, runs: &[Run], now: Nanos, effects: &mut Effects) {
+        let (_, end) = self.offsets();
+        let Some(id) = id else { return };
+        let count: u64 = runs.iter().map(Run::count).sum();
+        self.readers.update(id, end, effects, |reader| {
+            let consumer = &mut reader.consumer;
+            if consumer.credit() == 0 {
+                consumer.changed = now;
+            }
+            consumer.unacknowledged = consumer.unacknowledged.saturating_sub(count as u32);
+        });
+    }
+
+    /// Deliveries were given back. The messages are where they were; the reader goes on behind them.
+    pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], _failed: bool, now: Nanos, effects: &mut Effects) {
+        self.credit_back(id, runs, now, effects);
+    }
+
+    /// As [`StreamQueue::requeue`]: messages of a stream never change.
+    pub fn modify(
+        &mut self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        failed: bool,
+        _added: &Arc<Added>,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        self.requeue(id, runs, failed, now, effects);
+    }
+
+    /// Deliveries were taken back from a reader: they count as settled, and it gets nothing more until [`Flow::Overdue`]. With
+    /// `unsent`, the last of them weren't sent on its link, and it goes on with these.
+    pub fn take_back(
+        &mut self,
+        id: ConsumerId,
+        runs: &[Run],
+        unsent: Option<Unsent>,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        let (_, end) = self.offsets();
+        self.readers.update(id, end, effects, |reader| {
+            if !std::mem::replace(&mut reader.consumer.overdue, true) {
+                reader.consumer.changed = now;
+            }
+            if let Some(unsent) = unsent {
+                reader.consumer.not_sent(unsent);
+                let count = unsent.counted.wrapping_sub(unsent.delivery_count);
+                last_ones(runs, u64::from(count)).into_iter().for_each(|first| reader.go_back(first));
+            }
+        });
+        self.credit_back(Some(id), runs, now, effects);
+    }
+
+    /// Removes readers. Returns how many are left.
+    pub fn leave(
+        &mut self,
+        readers: &[ConsumerId],
+        held: &[(Option<ConsumerId>, Vec<Run>)],
+        _failed: bool,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> usize {
+        self.log_offsets(true, now, effects);
+        for id in readers {
+            self.readers.remove(*id);
+            self.changed = now;
+        }
+        for (id, runs) in held {
+            self.credit_back(*id, runs, now, effects);
+        }
+        self.free_passed();
+        self.readers.len()
+    }
+}
+
+/// The number of the first one of the last `count` messages of these runs.
+fn last_ones(runs: &[Run], mut count: u64) -> Option<u64> {
+    let mut first = None;
+    for run in runs.iter().rev() {
+        let taken = run.count().min(count);
+        if taken == 0 {
+            break;
+        }
+        first = Some(run.last + 1 - taken);
+        count -= taken;
+    }
+    first
+}

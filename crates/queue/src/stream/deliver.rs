@@ -1,0 +1,208 @@
+//! The turn of a reader.
+
+use std::sync::Arc;
+
+use leveret_message::{Batch, BatchBuilder};
+
+use crate::Nanos;
+use crate::answers::TurnEnd;
+use crate::attempts::AttemptCounts;
+use crate::consumer::CreditState;
+use crate::consumer_id::ConsumerId;
+use crate::counts::Count;
+use crate::effects::{Effects, Signal, Taken};
+use crate::stored_reads::StoredRead;
+use crate::stream::StreamQueue;
+use crate::stream::reader::{Next, Reader, Scan, TurnWork};
+use crate::stream::tail::Tail;
+
+/// The limits of a turn, and what is left of them.
+struct Turn<'a> {
+    tail: &'a Tail,
+    /// The first offset that is there, and the one behind the last.
+    offsets: (u64, u64),
+    messages: u32,
+    bytes: u64,
+    work: TurnWork,
+    now: Nanos,
+}
+
+impl StreamQueue {
+    /// Hands out messages to a scheduled reader: at most `messages`, and about `bytes`.
+    pub fn take(
+        &mut self,
+        id: ConsumerId,
+        messages: u32,
+        bytes: u64,
+        now: Nanos,
+        out: &mut Vec<Taken>,
+        effects: &mut Effects,
+    ) -> TurnEnd {
+        let (work, offsets, tail) = (TurnWork::begin(self.wall_ms(now)), self.offsets(), &self.tail);
+        let mut turn = Turn { tail, offsets, messages, bytes, work, now };
+        let end = offsets.1;
+        let before = out.len();
+        let outcome = self.readers.update(id, end, effects, |reader| {
+            let automatic = reader.consumer.options.automatic_ack;
+            let (reads, pauses) = turn.deliver(reader, out);
+            let is_able = reader.consumer.is_eligible() && !reader.is_blocked();
+            let is_done = !is_able || !pauses && reader.next() >= end;
+            if is_done {
+                reader.consumer.end_turn_alone(now);
+            }
+            (automatic, reads, is_done)
+        });
+        let Some((automatic, reads, is_done)) = outcome else { return TurnEnd::Done };
+        reads.into_iter().for_each(|from| effects.rare_mut().own_reads.push((id, from)));
+        let taken: u64 = out[before..].iter().map(|taken| u64::from(taken.count)).sum();
+        self.count(if automatic { Count::DeliverNoAck } else { Count::Deliver }, taken, now);
+        self.free_passed();
+        self.keep_offset(id, now, effects);
+        self.finish_drain(id, effects);
+        if is_done { TurnEnd::Done } else { TurnEnd::More }
+    }
+
+    /// Frees memory that all readers have passed.
+    pub(super) fn free_passed(&mut self) {
+        match self.readers.first_position() {
+            Some(position) => self.tail.free_below(position),
+            None => self.tail.clear(),
+        }
+    }
+
+    /// Ends the drain of a reader whose credit is used up, or for which there are no messages.
+    pub(super) fn finish_drain(&mut self, id: ConsumerId, effects: &mut Effects) {
+        let (_, end) = self.offsets();
+        let Some(reader) = self.readers.look(id) else { return };
+        let (consumer, available) = (&reader.consumer, self.available(reader.next()));
+        if !consumer.draining || consumer.credit() > 0 && available > 0 {
+            return;
+        }
+        let drained = self.readers.update(id, end, effects, |reader| {
+            let consumer = &mut reader.consumer;
+            consumer.draining = false;
+            consumer.use_up_credit();
+            let CreditState { delivery_count, available, .. } = consumer.credit_state(available);
+            let signal = Signal::Drained { key: consumer.options.key, delivery_count, available };
+            (consumer.options.link.clone(), signal)
+        });
+        effects.signals.extend(drained);
+    }
+
+    /// The chunks that a reader wants to be read; `None` if it is gone.
+    pub fn scan(&self, id: ConsumerId) -> Option<Scan> {
+        self.readers.look(id).map(Reader::scan)
+    }
+
+    /// A read requested by [`crate::RareEffects::own_reads`] has finished.
+    pub fn loaded(&mut self, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
+        let StoredRead::Scan { reader: id, from, end: scanned } = read else {
+            unreachable!("a stream asks for scans only");
+        };
+        let (low, end) = self.offsets();
+        let budget = self.tail.budget().clone();
+        let runs = self.only_live(runs);
+        let is_there = self.readers.update(id, end, effects, |reader| {
+            let is_awaited = reader.loaded((from, scanned), runs, &budget);
+            if is_awaited {
+                reader.consumer.changed = now;
+            }
+            is_awaited
+        });
+        if is_there == Some(true) && scanned <= from && (low..end).contains(&from) {
+            match self.ledger.live_run(from) {
+                Some((first, _)) if first == from => {
+                    self.fail(format!("message {from} is not in its message store"), effects);
+                    return;
+                }
+                // It asked for a gap: a group that a crash prevented had these offsets.
+                next => {
+                    let next = next.map_or(end, |(first, _)| first);
+                    self.readers.update(id, end, effects, |reader| reader.advance(next.max(reader.next())));
+                }
+            }
+        }
+        self.finish_drain(id, effects);
+    }
+}
+
+impl StreamQueue {
+    /// The messages among those read that are part of the stream. A read also returns chunks of a group that a crash prevented: their
+    /// offsets are gaps.
+    fn only_live(&self, runs: Vec<(u64, Arc<Batch>)>) -> Vec<(u64, Arc<Batch>)> {
+        if !self.ledger.has_holes() {
+            return runs;
+        }
+        let mut live = Vec::new();
+        for (first, batch) in runs {
+            let end = first + batch.len() as u64;
+            let mut from = first;
+            while let Some((start, last)) = self.ledger.live_run(from).filter(|(start, _)| *start < end) {
+                let stop = end.min(last + 1);
+                if (start, stop) == (first, end) {
+                    live.push((first, batch.clone()));
+                } else {
+                    let mut part = BatchBuilder::default();
+                    (start..stop).for_each(|number| part.push_copy(&batch.message((number - first) as usize)));
+                    live.push((start, Arc::new(part.finish())));
+                }
+                from = stop;
+            }
+        }
+        live
+    }
+}
+
+impl Turn<'_> {
+    /// Gives a reader messages. Returns the offset of a read that it needs, and whether it has to go on in another turn although it
+    /// found nothing.
+    fn deliver(&mut self, reader: &mut Reader, out: &mut Vec<Taken>) -> (Option<u64>, bool) {
+        let (_, end) = self.offsets;
+        if !reader.consumer.is_eligible() {
+            return (None, false);
+        }
+        let most = self.messages.min(reader.consumer.credit());
+        let (mut left, mut bytes_left) = (most, self.bytes);
+        let (mut read, mut pauses) = (None, false);
+        while left > 0 && bytes_left > 0 {
+            let (offset, batch, index, count, submitted) =
+                match reader.find(self.tail, self.offsets, left, &mut self.work) {
+                    Next::Found { offset, batch, index, count, submitted } => (offset, batch, index, count, submitted),
+                    Next::Read(from) => {
+                        read = reader.wait_for_read(from, end).then_some(from);
+                        break;
+                    }
+                    Next::Pause => {
+                        pauses = true;
+                        break;
+                    }
+                    Next::End => break,
+                };
+            let attempts = AttemptCounts::default();
+            let mut taken = Taken { batch, index, count, first: offset, redelivered: false, attempts, durable: false };
+            let size = taken.clip(bytes_left);
+            left -= taken.count;
+            bytes_left = taken.left_of(bytes_left, size);
+            reader.advance(offset + u64::from(taken.count));
+            if !reader.consumer.options.automatic_ack {
+                reader.delivered(offset, taken.count);
+            }
+            if let Some(submitted) = submitted {
+                let elapsed = self.now.saturating_sub(submitted);
+                reader.consumer.record_latency(elapsed, u64::from(taken.count));
+            }
+            out.push(taken);
+        }
+        if read.is_none()
+            && let Some(ahead) = reader.read_ahead(self.tail, end)
+        {
+            read = reader.wait_for_read(ahead, end).then_some(ahead);
+        }
+        let count = most - left;
+        if !reader.consumer.options.automatic_ack {
+            reader.consumer.unacknowledged += count;
+        }
+        reader.consumer.handed(count);
+        (read, pauses)
+    }
+}

@@ -1,0 +1,226 @@
+//! A stream: a log that many read, again and again. Its messages have offsets, which are the numbers of the queue from 0 on.
+//! Reading takes nothing away; retention removes the oldest messages, by bytes and by age.
+//!
+//! Messages come in chunks, as RabbitMQ's stream protocol has them: all that were submitted together. The caller logs each chunk as
+//! one record, so that it is there as a whole or not at all.
+
+mod absent;
+mod consume;
+mod deliver;
+mod end;
+mod reader;
+mod readers;
+mod retention;
+mod shown;
+#[cfg(test)]
+mod sizes;
+mod tail;
+mod timers;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use leveret_message::Batch;
+use leveret_model::QueueOptions;
+
+pub use self::reader::Scan;
+use self::readers::Readers;
+use self::retention::Retention;
+use self::tail::Tail;
+use crate::Nanos;
+use crate::answers::{QueueState, Submission};
+use crate::beginning::{Recovered, Surroundings};
+use crate::counts::{Count, QueueCounts};
+use crate::effects::Effects;
+use crate::group::{Awaited, Placement};
+use crate::held::HeldPublishers;
+use crate::ledger::Ledger;
+use crate::pending::{Pending, PendingMessages};
+use crate::place::{Place, Watermarks};
+use crate::planted::{Bug, is_planted};
+use crate::shared::References;
+use crate::stretches::Stretches;
+use crate::tracking::Tracking;
+
+/// A queue of type stream.
+pub struct StreamQueue {
+    state: QueueState,
+    /// Whether its deletion is on its way to disk.
+    is_closed: bool,
+    /// Wall time of monotonic zero, in milliseconds since the Unix epoch.
+    epoch_ms: u64,
+    pending: PendingMessages,
+    /// The offsets that are there, and the bytes of their chunks.
+    ledger: Ledger,
+    index: Stretches,
+    retention: Retention,
+    tracking: Tracking,
+    /// The deadline that the owner of the timers knows.
+    announced: Option<Nanos>,
+    tail: Tail,
+    readers: Readers,
+    /// Always empty: a stream stores its chunks itself.
+    references: References,
+    /// Time when its last chunk was published, or when it became empty.
+    published: Nanos,
+    /// Time of the last change of its readers.
+    changed: Nanos,
+    held_publishers: HeldPublishers,
+    counts: QueueCounts,
+}
+
+impl StreamQueue {
+    /// A stream with the state that recovery found in its log.
+    pub fn new(options: QueueOptions, recovered: Recovered, surroundings: Surroundings, now: Nanos) -> Self {
+        let Recovered { mut ledger, stream: mut index, tracking, .. } = recovered;
+        let Surroundings { budget, epoch_ms, .. } = surroundings;
+        ledger.start_counting();
+        index.trim((ledger.low(), ledger.next()), ledger.bytes());
+        Self {
+            retention: Retention::new(&options),
+            state: QueueState::Running,
+            is_closed: false,
+            epoch_ms,
+            pending: PendingMessages::new(ledger.next() + u64::from(is_planted(Bug::SkipOffset) && ledger.next() > 0)),
+            ledger,
+            index,
+            tracking,
+            announced: None,
+            tail: Tail::new(budget),
+            readers: Readers::default(),
+            references: References::default(),
+            published: now,
+            changed: now,
+            held_publishers: HeldPublishers::default(),
+            counts: QueueCounts::default(),
+        }
+    }
+
+    /// Whether it is running, failed or deleted.
+    pub fn state(&self) -> &QueueState {
+        &self.state
+    }
+
+    /// Number of messages.
+    pub fn ready(&self) -> u64 {
+        self.ledger.len()
+    }
+
+    /// Number of readers.
+    pub fn consumer_count(&self) -> usize {
+        self.readers.len()
+    }
+
+    fn wall_ms(&self, now: Nanos) -> u64 {
+        self.epoch_ms + now / 1_000_000
+    }
+
+    /// The first offset that is there, and the one behind the last.
+    fn offsets(&self) -> (u64, u64) {
+        (self.ledger.low(), self.ledger.next())
+    }
+
+    /// Number of messages that are there from this position on.
+    fn available(&self, next: u64) -> u64 {
+        let (low, end) = self.offsets();
+        end.saturating_sub(next.max(low))
+    }
+
+    /// Phase one: reserves offsets for the messages of a chunk.
+    pub fn submit(&mut self, _batch: &Batch, _index: u32, count: u32, now: Nanos) -> Option<Submission> {
+        if self.is_closed {
+            return None;
+        }
+        if self.state != QueueState::Running {
+            return Some(Submission { first: self.pending.reserve(0), accepted: 0 });
+        }
+        self.count(Count::Publish, u64::from(count), now);
+        Some(Submission { first: self.pending.reserve(count), accepted: count })
+    }
+
+    /// Sets the place of a chunk.
+    pub fn submitted(
+        &mut self,
+        submission: Submission,
+        batch: Arc<Batch>,
+        index: u32,
+        placement: Placement<'_>,
+        submitted: Nanos,
+        effects: &mut Effects,
+    ) {
+        let Submission { first, accepted: count } = submission;
+        if count == 0 {
+            return;
+        }
+        assert!(index == 0 && count as usize == batch.len(), "a stream takes whole chunks");
+        let place = match placement {
+            Placement::At(place) => Awaited::At(place),
+            Placement::In(group) => Awaited::Group(group.clone()),
+            Placement::Volatile => unreachable!("the messages of a stream are logged"),
+        };
+        let bytes = u64::from(batch.chunk_bytes());
+        let delayed = Vec::new();
+        let pending =
+            Pending { place, first, batch, index, count, bytes, awaited: 0, durable: true, submitted, delayed };
+        if self.pending.is_empty() && pending.place.is_reached(Watermarks::default()) {
+            self.admit(pending);
+            self.after_growth(submitted, effects);
+            return;
+        }
+        self.pending.push(pending);
+    }
+
+    /// Phase two: all chunks that its commit stream has written become part of the stream; those of a group have to be durable.
+    pub fn apply(&mut self, reached: Watermarks, effects: &mut Effects) {
+        let mut newest = None;
+        self.pending.begin(reached);
+        while let Some(pending) = self.pending.pop_reached(reached) {
+            newest = Some(pending.submitted);
+            self.admit(pending);
+        }
+        if let Some(submitted) = newest {
+            self.after_growth(submitted, effects);
+        }
+    }
+
+    fn admit(&mut self, pending: Pending) {
+        let Pending { first, batch, count, bytes, submitted, .. } = pending;
+        self.ledger.accept(first, u64::from(count), bytes);
+        self.index.add(first, bytes, batch.times(0).0, self.retention.size());
+        // Readers may also wait for an offset that isn't there yet.
+        let is_wanted = self.readers.first_position().is_some_and(|position| position < self.ledger.next());
+        if self.state == QueueState::Running && is_wanted {
+            self.tail.push(first, batch, submitted);
+        }
+        self.published = submitted;
+    }
+
+    fn after_growth(&mut self, now: Nanos, effects: &mut Effects) {
+        if self.state != QueueState::Running {
+            return;
+        }
+        self.retain(now, effects);
+        let (_, end) = self.offsets();
+        self.readers.schedule_waiting(end, effects);
+    }
+
+    /// Withdraws messages that were submitted and aren't applied. Returns their offsets, which are reused.
+    pub fn withdraw(&mut self) -> Range<u64> {
+        self.pending.withdraw()
+    }
+
+    /// See [`crate::Queue::pending_place`].
+    pub fn pending_place(&self) -> Option<Place> {
+        self.pending.last_place().map_or(Some(Place::NOTHING), Awaited::place)
+    }
+
+    /// Whether unapplied messages are part of a group.
+    pub fn awaits_group(&self) -> bool {
+        self.pending.awaits_group()
+    }
+
+    /// Counts `count` more, before the numbers of messages change by it.
+    fn count(&mut self, what: Count, count: u64, now: Nanos) {
+        self.counts.add(what, count, [self.ledger.len(), self.readers.unacknowledged()], now);
+    }
+}

@@ -1,0 +1,264 @@
+//! A reader of a stream: a consumer with a position.
+
+use std::sync::Arc;
+
+use leveret_message::Batch;
+use leveret_selector::{Budget, Verdict};
+
+use crate::Nanos;
+use crate::consumer::{Consumer, ConsumerOptions};
+use crate::contents::MemoryBudget;
+use crate::effects::Run;
+use crate::number_set::NumberSet;
+use crate::own_reads::OwnReads;
+use crate::stream::tail::Tail;
+use crate::stream_filter::StreamFilter;
+
+/// A reader with fewer bytes than this in memory asks for the next read while it is given the rest.
+const READ_AHEAD_BYTES: u64 = 128 << 10;
+
+/// A consumer and its position.
+pub(super) struct Reader {
+    pub(super) consumer: Consumer,
+    /// Messages with lower offsets were delivered to it, or aren't wanted, or were gone when it came to them.
+    next: u64,
+    /// Messages with lower offsets were read from disk for it: all that it wants of them are in `reads`.
+    scanned: u64,
+    reads: OwnReads,
+    /// The end of the stream when the last read was asked for. Messages from there on may be stored, but they weren't part of the
+    /// stream then: they may be withdrawn, and others may have got their offsets since.
+    readable: u64,
+    /// Chunks from before this time are skipped up to the first one that isn't, in milliseconds since the Unix epoch.
+    since_ms: Option<u64>,
+    filter: Option<Arc<StreamFilter>>,
+    tracked: Option<Box<TrackedReader>>,
+}
+
+/// The part of a reader whose offset the stream keeps.
+struct TrackedReader {
+    name: Arc<str>,
+    /// Messages that were delivered to it and aren't settled.
+    unsettled: NumberSet,
+}
+
+/// The chunks that a reader wants.
+#[derive(Debug, Clone, Default)]
+pub struct Scan {
+    /// Its filter.
+    pub filter: Option<Arc<StreamFilter>>,
+    /// Chunks from before this time are skipped up to the first one that isn't, in milliseconds since the Unix epoch.
+    pub since_ms: Option<u64>,
+    /// Messages from this offset on aren't part of the stream yet; `None` if all that are found are wanted.
+    pub end: Option<u64>,
+}
+
+/// The next messages for a reader.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// `count` messages of a batch from `index` on, the first one with this offset; and when they were submitted, if that is known.
+    Found { offset: u64, batch: Arc<Batch>, index: u32, count: u32, submitted: Option<Nanos> },
+    /// They have to be read from disk, from this offset on.
+    Read(u64),
+    /// The work of one turn is done.
+    Pause,
+    /// There are none.
+    End,
+}
+
+/// The work that a turn may do for messages that the reader doesn't want.
+pub(super) struct TurnWork {
+    pub(super) wall_ms: u64,
+    pub(super) budget: Budget,
+    pub(super) chunks: u32,
+}
+
+impl TurnWork {
+    /// The limits of a turn: well below a millisecond.
+    pub(super) fn begin(wall_ms: u64) -> Self {
+        Self { wall_ms, budget: Budget::new(20_000), chunks: 1000 }
+    }
+}
+
+impl Reader {
+    pub(super) fn new(options: ConsumerOptions, next: u64, since_ms: Option<u64>, now: Nanos) -> Self {
+        let stream = options.stream.as_ref();
+        let filter = stream.and_then(|stream| stream.filter.clone());
+        let name = stream.and_then(|stream| stream.tracking.clone());
+        let tracked = name.map(|name| Box::new(TrackedReader { name, unsettled: NumberSet::default() }));
+        let consumer = Consumer::new(options, now);
+        Self { consumer, next, scanned: 0, reads: OwnReads::default(), readable: 0, since_ms, filter, tracked }
+    }
+
+    /// The offset of the next message that it may get.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Notes messages that were delivered to it, and have to be settled.
+    pub(super) fn delivered(&mut self, first: u64, count: u32) {
+        if let Some(tracked) = &mut self.tracked
+            && count > 0
+        {
+            tracked.unsettled.insert_range(first, first + u64::from(count) - 1);
+        }
+    }
+
+    /// Whether the stream keeps its offset.
+    pub(super) fn is_tracked(&self) -> bool {
+        self.tracked.is_some()
+    }
+
+    /// Notes messages that it settled.
+    pub(super) fn settled(&mut self, runs: &[Run]) {
+        if let Some(tracked) = &mut self.tracked {
+            runs.iter().for_each(|run| tracked.unsettled.remove_range(run.first, run.last));
+        }
+    }
+
+    /// The name by which its offset is kept, and the lowest offset that it hasn't settled.
+    pub(super) fn kept_offset(&self) -> Option<(Arc<str>, u64)> {
+        let tracked = self.tracked.as_ref()?;
+        Some((tracked.name.clone(), tracked.unsettled.first().unwrap_or(self.next)))
+    }
+
+    /// The chunks that it wants.
+    pub(super) fn scan(&self) -> Scan {
+        Scan { filter: self.filter.clone(), since_ms: self.since_ms, end: Some(self.readable) }
+    }
+
+    /// Moves its position.
+    pub(super) fn advance(&mut self, next: u64) {
+        self.next = next;
+        self.reads.free_below(next);
+    }
+
+    /// Whether it can't go on before a read returns.
+    pub(super) fn is_blocked(&self) -> bool {
+        !self.reads.is_able() && self.next >= self.scanned
+    }
+
+    /// Asks for a read from `offset` on, unless one is under way. `end` is that of the stream.
+    pub(super) fn wait_for_read(&mut self, offset: u64, end: u64) -> bool {
+        let is_new = self.reads.is_able();
+        if is_new {
+            self.readable = end;
+            self.reads.wait(offset);
+        }
+        is_new
+    }
+
+    /// The offset from which to read ahead, before `end`.
+    pub(super) fn read_ahead(&self, tail: &Tail, end: u64) -> Option<u64> {
+        let from = self.scanned;
+        let has_reads = self.next < from && from < end && self.reads.is_able();
+        (has_reads && self.reads.memory() < READ_AHEAD_BYTES && tail.find(from).is_none()).then_some(from)
+    }
+
+    /// Sets the position back to messages that it was given and that weren't sent: they are read again.
+    pub(super) fn go_back(&mut self, next: u64) {
+        if next < self.next {
+            // The answer of a read that is under way would be one from behind these messages.
+            self.reads = OwnReads::default();
+            (self.next, self.scanned) = (next, 0);
+        }
+    }
+
+    /// A read has finished, see [`crate::StoredRead::Scan`]. False if it doesn't wait for this one.
+    pub(super) fn loaded(
+        &mut self,
+        (from, end): (u64, u64),
+        mut runs: Vec<(u64, Arc<Batch>)>,
+        budget: &Arc<MemoryBudget>,
+    ) -> bool {
+        runs.retain(|(first, _)| *first < self.readable);
+        let is_found = !runs.is_empty();
+        if !self.reads.loaded(from, runs, budget) {
+            return false;
+        }
+        self.scanned = end.min(self.readable).max(from);
+        if is_found {
+            self.since_ms = None;
+        }
+        self.reads.free_below(self.next);
+        true
+    }
+
+    /// The next messages that it wants: at most `most` of those from `low` to `end`. Its position is in front of them afterwards.
+    pub(super) fn find(&mut self, tail: &Tail, (low, end): (u64, u64), most: u32, work: &mut TurnWork) -> Next {
+        if self.next < low {
+            self.advance(low);
+        }
+        loop {
+            if self.next >= end {
+                return Next::End;
+            }
+            if self.next < self.scanned {
+                match self.reads.from(self.next) {
+                    Some((first, batch)) if first.max(self.next) < self.scanned => {
+                        let offset = first.max(self.next);
+                        let index = (offset - first) as u32;
+                        let left = u32::try_from(self.scanned - offset).unwrap_or(u32::MAX);
+                        let (batch, count) = (batch.clone(), (batch.len() as u32 - index).min(most).min(left));
+                        self.next = offset;
+                        return Next::Found { offset, batch, index, count, submitted: None };
+                    }
+                    _ => self.advance(self.scanned),
+                }
+                continue;
+            }
+            let Some((first, chunk)) = tail.find(self.next) else { return Next::Read(self.next) };
+            let (batch, submitted) = (chunk.batch.clone(), chunk.submitted);
+            if !self.wants(&batch) {
+                self.advance(first + batch.len() as u64);
+                if work.chunks == 0 {
+                    return Next::Pause;
+                }
+                work.chunks -= 1;
+                continue;
+            }
+            let index = (self.next - first) as u32;
+            match self.wanted(&batch, index, most, work) {
+                Ok((index, 0)) => self.advance(first + u64::from(index)),
+                Ok((index, count)) => {
+                    let offset = first + u64::from(index);
+                    self.advance(offset);
+                    return Next::Found { offset, batch, index, count, submitted: Some(submitted) };
+                }
+                Err(index) => {
+                    self.advance(first + u64::from(index));
+                    return Next::Pause;
+                }
+            }
+        }
+    }
+
+    fn wants(&mut self, chunk: &Batch) -> bool {
+        if self.since_ms.is_some_and(|since_ms| chunk.times(0).0 < since_ms) {
+            return false;
+        }
+        // Chunks of several publishers, or after a clock was set back, may be in another order than their times.
+        self.since_ms = None;
+        self.filter.as_ref().is_none_or(|filter| filter.may_match(chunk.chunk_bloom()))
+    }
+
+    /// The first run of wanted messages from `index` on: its index and its length, which is 0 at the end of the batch. The error is
+    /// the index at which the work of the turn is done.
+    fn wanted(&self, batch: &Batch, index: u32, most: u32, work: &mut TurnWork) -> Result<(u32, u32), u32> {
+        let end = batch.len() as u32;
+        let Some(filter) = self.filter.as_ref().filter(|filter| filter.looks_at_messages()) else {
+            return Ok((index, (end - index).min(most)));
+        };
+        let (mut first, mut count) = (index, 0);
+        while first + count < end && count < most {
+            let at = first + count;
+            match filter.evaluate(batch, at as usize, work.wall_ms, &mut work.budget) {
+                Verdict::Match => count += 1,
+                Verdict::NoMatch if count > 0 => break,
+                Verdict::NoMatch => first = at + 1,
+                Verdict::OutOfBudget if count > 0 => break,
+                Verdict::OutOfBudget => return Err(at),
+            }
+        }
+        Ok((first, count))
+    }
+}

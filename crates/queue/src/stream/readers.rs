@@ -1,0 +1,131 @@
+//! The readers of a stream. Each goes its own way; none waits for another.
+
+use std::collections::{BTreeSet, btree_set};
+
+use rustc_hash::FxHashMap;
+
+use crate::consumer_id::ConsumerId;
+use crate::effects::{Effects, Ended, Signal, TOLD_AT_ONCE_MAX};
+use crate::stream::reader::Reader;
+
+/// All readers of a stream.
+#[derive(Default)]
+pub(super) struct Readers {
+    /// Boxed: when the map grows, moving thousands of whole readers would take long.
+    all: FxHashMap<ConsumerId, Box<Reader>>,
+    /// Their positions: memory before the first of them is freed.
+    positions: BTreeSet<(u64, ConsumerId)>,
+    /// Readers at the end of the stream that could take a message.
+    waiting: BTreeSet<ConsumerId>,
+    /// Readers with link credit.
+    links: usize,
+    /// Sum of their unacknowledged deliveries.
+    unacknowledged: u64,
+}
+
+impl Readers {
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn links(&self) -> usize {
+        self.links
+    }
+
+    pub(super) fn unacknowledged(&self) -> u64 {
+        self.unacknowledged
+    }
+
+    pub(super) fn look(&self, id: ConsumerId) -> Option<&Reader> {
+        self.all.get(&id).map(|reader| &**reader)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&ConsumerId, &Reader)> {
+        self.all.iter().map(|(id, reader)| (id, &**reader))
+    }
+
+    /// The lowest position of a reader.
+    pub(super) fn first_position(&self) -> Option<u64> {
+        self.positions.first().map(|(next, _)| *next)
+    }
+
+    pub(super) fn add(&mut self, id: ConsumerId, reader: Reader) {
+        self.links += usize::from(reader.consumer.options.flow.is_credit());
+        self.positions.insert((reader.next(), id));
+        self.all.insert(id, Box::new(reader));
+    }
+
+    /// Removes a reader. False if there is none with this id.
+    pub(super) fn remove(&mut self, id: ConsumerId) -> bool {
+        let Some(reader) = self.all.remove(&id) else { return false };
+        self.positions.remove(&(reader.next(), id));
+        self.waiting.remove(&id);
+        self.links -= usize::from(reader.consumer.options.flow.is_credit());
+        self.unacknowledged -= u64::from(reader.consumer.unacknowledged);
+        true
+    }
+
+    /// Changes a reader, and schedules it if it can take messages before `end`.
+    pub(super) fn update<R>(
+        &mut self,
+        id: ConsumerId,
+        end: u64,
+        effects: &mut Effects,
+        change: impl FnOnce(&mut Reader) -> R,
+    ) -> Option<R> {
+        let reader = self.all.get_mut(&id)?;
+        let (position, unacknowledged) = (reader.next(), reader.consumer.unacknowledged);
+        let result = change(reader);
+        self.unacknowledged -= u64::from(unacknowledged);
+        self.unacknowledged += u64::from(reader.consumer.unacknowledged);
+        if reader.next() != position {
+            let next = reader.next();
+            self.positions.remove(&(position, id));
+            self.positions.insert((next, id));
+        }
+        self.schedule(id, end, effects);
+        Some(result)
+    }
+
+    /// Schedules a reader that could take messages before `end`, or notes that it waits for them.
+    fn schedule(&mut self, id: ConsumerId, end: u64, effects: &mut Effects) {
+        let Some(reader) = self.all.get_mut(&id) else { return };
+        let consumer = &mut reader.consumer;
+        if !consumer.is_eligible() {
+            consumer.scheduled = false;
+        }
+        let is_able = consumer.is_eligible() && !consumer.scheduled;
+        if !is_able || reader.is_blocked() {
+            self.waiting.remove(&id);
+        } else if reader.next() < end {
+            self.waiting.remove(&id);
+            let consumer = &mut reader.consumer;
+            consumer.scheduled = true;
+            effects.signals.push((consumer.options.link.clone(), Signal::Scheduled(consumer.options.key)));
+        } else {
+            self.waiting.insert(id);
+        }
+    }
+
+    /// Schedules the readers that waited for a message; there is one before `end` now.
+    pub(super) fn schedule_waiting(&mut self, end: u64, effects: &mut Effects) {
+        let waiting: btree_set::IntoIter<ConsumerId> = std::mem::take(&mut self.waiting).into_iter();
+        waiting.for_each(|id| self.schedule(id, end, effects));
+    }
+
+    /// Removes all readers, which are notified.
+    pub(super) fn cancel_all(&mut self, effects: &mut Effects) {
+        let all = std::mem::take(self).all;
+        if all.len() > TOLD_AT_ONCE_MAX {
+            let links = all.into_values().map(|reader| (reader.consumer.options.link, reader.consumer.options.key));
+            effects.rare_mut().ended = Ended::new(Box::new(links));
+            return;
+        }
+        let mut all: Vec<_> = all.into_iter().collect();
+        all.sort_by_key(|(id, _)| *id);
+        for (_, reader) in all {
+            let options = reader.consumer.options;
+            effects.signals.push((options.link, Signal::Cancelled(options.key)));
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The stream as operators see it.
+
+use crate::Nanos;
+use crate::answers::{Peeked, QueueState};
+use crate::consumer_id::ConsumerId;
+use crate::counts::{Count, QueueCounts};
+use crate::gauges::{QueueGauges, Waits};
+use crate::shared::References;
+use crate::status::{ConsumerStatus, QueueStatus, StreamStatus};
+use crate::stream::StreamQueue;
+use crate::stream::reader::Reader;
+use crate::wait::{QueueWait, WaitReason};
+
+impl StreamQueue {
+    /// The stream as a listing shows it.
+    pub fn status(&self) -> QueueStatus {
+        let mut readers: Vec<_> = self.readers.iter().collect();
+        readers.sort_by_key(|(id, _)| **id);
+        let (first, next) = self.offsets();
+        let lag_max = readers.iter().map(|(_, reader)| next.saturating_sub(reader.next())).max();
+        QueueStatus {
+            state: self.state.clone(),
+            ready: self.ledger.len(),
+            ready_bytes: self.ledger.bytes(),
+            // A delivered message stays among those that are ready: the next reader gets it as well.
+            unacknowledged: self.readers.unacknowledged(),
+            unacknowledged_bytes: 0,
+            bytes: self.ledger.bytes(),
+            pending: self.pending.length().messages,
+            moving: 0,
+            memory: self.tail.bytes(),
+            conservation: self.ledger.counters(),
+            waits: self.waits(),
+            consumers: readers.into_iter().map(|(_, reader)| self.status_of(reader)).collect(),
+            refused: 0,
+            counts: self.counts.with_lengths(self.lengths()),
+            volatile: 0,
+            volatile_bytes: 0,
+            in_memory: self.tail.messages(),
+            quorum: None,
+            stream: Some(StreamStatus {
+                first,
+                next,
+                last_chunk: self.index.last_chunk(),
+                stretches: self.index.len() as u64,
+                oldest_ms: self.index.oldest_ms(),
+                newest_ms: self.index.newest_ms(),
+                lag_max: lag_max.unwrap_or(0),
+                offsets: self.tracking.all(),
+            }),
+        }
+    }
+
+    fn lengths(&self) -> [u64; 2] {
+        [self.ledger.len(), 0]
+    }
+
+    /// One reader as a listing shows it.
+    pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
+        Some(self.status_of(self.readers.look(id)?))
+    }
+
+    fn status_of(&self, reader: &Reader) -> ConsumerStatus {
+        let consumer = &reader.consumer;
+        let (_, end) = self.offsets();
+        let wait = |reason, since| Some(QueueWait { reason, since });
+        let own = if reader.is_blocked() {
+            wait(WaitReason::Disk, consumer.changed)
+        } else if reader.next() >= end {
+            wait(WaitReason::Empty, self.published)
+        } else {
+            None
+        };
+        ConsumerStatus::of(consumer, own, None)
+    }
+
+    fn waits(&self) -> Vec<QueueWait> {
+        let mut waits: Vec<_> = self.held_publishers.waits().collect();
+        let mut add = |reason, since: Nanos| waits.push(QueueWait { reason, since });
+        if let QueueState::Failed(_) = self.state {
+            add(WaitReason::Failed, self.changed);
+        }
+        if let Some(since) = self.pending.oldest() {
+            add(WaitReason::Sync, since);
+        }
+        waits
+    }
+
+    /// Its gauges; zero for a deleted stream.
+    pub fn gauges(&self) -> QueueGauges {
+        if self.state == QueueState::Deleted {
+            return QueueGauges::default();
+        }
+        let mut waits = Waits::default();
+        self.waits().iter().for_each(|wait| waits.add_if(true, wait.reason));
+        QueueGauges {
+            ready: self.ledger.len(),
+            ready_bytes: self.ledger.bytes(),
+            memory: self.tail.bytes(),
+            in_memory: self.tail.messages(),
+            consumers: self.readers.len() as u64,
+            links: self.readers.links() as u64,
+            waits,
+            counted: self.counts.any(),
+            failed: matches!(self.state, QueueState::Failed(_)),
+            ..QueueGauges::default()
+        }
+    }
+
+    /// The count of one kind; `None` if nothing has been counted at all.
+    pub fn counted_of(&self, what: Count) -> Option<u64> {
+        self.counts.any().then(|| self.counts.total(what))
+    }
+
+    /// Its counts, if it has counted anything.
+    pub fn counts_if_any(&self) -> Option<QueueCounts> {
+        self.counts.any().then(|| self.counts.with_lengths(self.lengths()))
+    }
+
+    /// At most `count` messages after the first `offset`, oldest first. They are read from disk.
+    pub fn peek(&self, offset: u64, count: usize) -> Vec<Peeked> {
+        let (low, end) = self.offsets();
+        let from = low.saturating_add(offset).min(end);
+        let to = from.saturating_add(count as u64).min(end);
+        (from..to).map(|number| Peeked { number, redelivered: false, held: None, due_ms: None, token: None }).collect()
+    }
+
+    /// A publisher is held back for this reason.
+    pub fn publisher_held(&mut self, reason: WaitReason, now: Nanos) {
+        self.held_publishers.hold(reason, now);
+    }
+
+    /// A publisher that was held back for this reason continues.
+    pub fn publisher_released(&mut self, reason: WaitReason) {
+        self.held_publishers.release(reason);
+    }
+
+    /// Always empty: a stream stores its chunks itself.
+    pub fn references(&self) -> &References {
+        &self.references
+    }
+
+    /// See [`StreamQueue::references`].
+    pub fn references_mut(&mut self) -> &mut References {
+        &mut self.references
+    }
+}

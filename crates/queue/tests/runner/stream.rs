@@ -1,0 +1,133 @@
+//! The commands that streams answer in a way of their own.
+
+use std::sync::Arc;
+
+use leveret_message::Batch;
+use leveret_queue::{
+    Checkpoint, ConsumerId, Departure, Kept, KeptOffset, Ledger, Recovered, Run, StoredRead, StreamFilter,
+    StreamOptions, StreamStart,
+};
+use leveret_selector::{Dialect, Selector};
+
+use super::bench::{Bench, EPOCH_MS};
+use super::words::{Words, number};
+use crate::chunks;
+
+/// The log of a stream.
+#[derive(Default)]
+pub(super) struct StreamLog {
+    /// The last checkpoint.
+    checkpoint: Option<Checkpoint>,
+    /// Messages that have left since.
+    left: Vec<Run>,
+    /// Offsets of readers that were logged since.
+    offsets: Vec<KeptOffset>,
+}
+
+impl StreamLog {
+    pub(super) fn keep_offsets(&mut self, offsets: &[KeptOffset]) {
+        self.offsets.extend_from_slice(offsets);
+    }
+
+    pub(super) fn drop_runs(&mut self, runs: &[Run]) {
+        self.left.extend_from_slice(runs);
+    }
+}
+
+fn start(words: &mut Words<'_>) -> Result<StreamStart, String> {
+    if let Some(at_ms) = words.number("at")? {
+        return Ok(StreamStart::Timestamp(EPOCH_MS + at_ms));
+    }
+    Ok(match words.option("offset") {
+        None => StreamStart::default(),
+        Some("first") => StreamStart::First,
+        Some("last") => StreamStart::Last,
+        Some("next") => StreamStart::Next,
+        Some(offset) => match offset.strip_prefix('-') {
+            Some(messages) => StreamStart::LastN(number(messages)?),
+            None => StreamStart::Offset(number(offset)?),
+        },
+    })
+}
+
+/// The options of a reader.
+pub(super) fn stream_options(words: &mut Words<'_>) -> Result<StreamOptions, String> {
+    let start = start(words)?;
+    let filter = match words.option("filter") {
+        None => None,
+        Some(text) => {
+            let expression = Selector::parse(text, Dialect::Amqp).map_err(|error| format!("`{text}`: {error}"))?;
+            Some(Arc::new(StreamFilter { expression: Some(expression), ..StreamFilter::default() }))
+        }
+    };
+    let tracking = words.option("tracking").map(Into::into);
+    Ok(StreamOptions { start, filter, tracking })
+}
+
+/// A chunk of messages with these names; a subject is that of all of them, or of `only` one.
+pub(super) fn named_chunk(
+    names: &[&str],
+    size: Option<u64>,
+    (subject, only): (Option<&str>, Option<&str>),
+    received_ms: u64,
+) -> Arc<Batch> {
+    let message = |name: &&str| {
+        let mut body = name.as_bytes().to_vec();
+        body.resize(body.len().max(size.unwrap_or(0) as usize), b'.');
+        (body, subject.filter(|_| only.is_none_or(|only| only == *name)))
+    };
+    chunks::chunk(received_ms, names.iter().map(message))
+}
+
+impl Bench {
+    /// A read for a reader is done: it looked at no more than `most` chunks.
+    pub(super) fn load_for_reader(
+        &mut self,
+        (id, from): (ConsumerId, u64),
+        most: usize,
+    ) -> Result<Vec<String>, String> {
+        let now = self.now();
+        let Some(scan) = self.queue().scan(id) else { return Ok(vec!["its reader is gone".to_owned()]) };
+        let (runs, end) = chunks::read(&self.store, &scan, from, most, EPOCH_MS + self.now_ms);
+        let numbers = runs.iter().flat_map(|(first, batch)| *first..*first + batch.len() as u64);
+        let names: Vec<&str> = numbers.map(|number| self.name(number)).collect();
+        let names = if names.is_empty() { "nothing".to_owned() } else { names.join(" ") };
+        let mut answers = vec![format!("read: {names}, up to {end}")];
+        let read = StoredRead::Scan { reader: id, from, end };
+        answers.extend(self.with(|queue, effects| queue.loaded(read, runs, now, effects))?.1);
+        Ok(answers)
+    }
+
+    pub(super) fn checkpoint(&mut self, words: Words<'_>) -> Result<Vec<String>, String> {
+        words.end()?;
+        let checkpoint = self.queue().checkpoint();
+        self.stream_log = StreamLog { checkpoint: Some(checkpoint), ..StreamLog::default() };
+        Ok(Vec::new())
+    }
+
+    /// The state that recovery finds: the last checkpoint, and behind it chunks that were applied, and departures.
+    pub(super) fn recovered_stream(&mut self) -> Result<Recovered, String> {
+        let now = self.queue().checkpoint();
+        let StreamLog { checkpoint, left, offsets } = std::mem::take(&mut self.stream_log);
+        let Checkpoint { next, live, bytes, state, .. } = match checkpoint {
+            Some(checkpoint) => checkpoint,
+            None => self.queue().checkpoint(),
+        };
+        let Kept { mut stream, mut tracking, .. } = Kept::decode(&state).map_err(|error| error.to_string())?;
+        offsets.into_iter().for_each(|kept| tracking.replay(kept));
+        let mut ledger = Ledger::restore(next, &live, bytes);
+        self.store.retain(|first, _| *first < now.next);
+        for (&first, batch) in &self.store {
+            let bytes = u64::from(batch.chunk_bytes());
+            if first >= next {
+                ledger.accept(first, batch.len() as u64, bytes);
+            }
+            stream.replay(first, bytes, batch.times(0).0);
+        }
+        for run in left {
+            ledger.settle(run.first, run.last, run.bytes, Departure::Dropped);
+        }
+        self.store.retain(|first, _| ledger.is_live(*first));
+        Ok(Recovered { ledger, stream, tracking, ..Recovered::default() })
+    }
+}

@@ -1,0 +1,278 @@
+//! The filters of a source (3.5.8): those that its queue has become the consumer's options, and are named in the answer.
+
+use std::sync::Arc;
+
+use leveret_amqp10::filter::{Filter, NamedFilter, filters};
+use leveret_amqp10::performative::Attach;
+use leveret_amqp10::value::{EncodedMap, MapRef};
+use leveret_amqp10::{SenderSettleMode, Source, Symbol, Value, condition};
+use leveret_model::{Arguments, Queue, QueueType, Value as Argument};
+use leveret_queue::{StreamFilter, StreamOptions, StreamStart, TRACKING_NAME_BYTES_MAX};
+use leveret_selector::{Dialect, PropertyFilter, Reference, Selector};
+use leveret_session::stream_start;
+
+use super::error::{Failure, Result};
+
+/// Capabilities of a source whose filters look at properties, and at expressions (AMQP Filter Expressions 1.0).
+pub(super) const CAPABILITIES: [Symbol<'static>; 2] =
+    [Symbol::new("AMQP_FILTEX_PROP_V1_0"), Symbol::new("AMQP_FILTEX_SQL_V1_0")];
+
+/// Property of a link whose receiver's offset the stream keeps.
+const TRACKING: &str = "rabbitmq:stream-offset-tracking";
+
+/// The filters of a source that are in effect.
+#[derive(Default)]
+pub(super) struct InEffect {
+    /// For the answer, as the client sent them.
+    pub(super) named: EncodedMap,
+    /// For the queue, if it is a stream.
+    pub(super) stream: Option<Box<StreamOptions>>,
+    /// For lists of consumers, by the names that AMQP 0-9-1 has for the same.
+    pub(super) shown: Arguments,
+}
+
+/// The filters that a queue of this type has. Others are left out of the answer.
+///
+/// # Errors
+/// A filter that can't be left out, because the receiver would get messages that it asked not to get: a JMS selector, or a position
+/// in a stream that doesn't exist.
+pub(super) fn in_effect(source: &Source<'_>, attach: &Attach<'_>, queue: &Queue, now_ms: u64) -> Result<InEffect> {
+    match queue.queue_type() {
+        QueueType::Stream => {
+            let mut all = source.filter.into_iter().flat_map(filters);
+            let mut streams = StreamFilters {
+                queue,
+                now_ms,
+                named: EncodedMap::new(),
+                start: None,
+                shown: Vec::new(),
+                filter: StreamFilter::default(),
+                has_expression: all.clone().any(|filter| is_expression(&filter)),
+                has_properties: false,
+                has_application_properties: false,
+            };
+            all.try_for_each(|filter| streams.take(&filter))?;
+            let mut in_effect = streams.finish();
+            if let Some(stream) = &mut in_effect.stream {
+                stream.tracking = tracking(attach)?;
+            }
+            Ok(in_effect)
+        }
+        QueueType::Classic | QueueType::Quorum => {
+            check_selectors(source)?;
+            Ok(InEffect::default())
+        }
+    }
+}
+
+/// The name by which the stream keeps the receiver's offset, if the properties of its link ask for that: a string, or true for the
+/// name of the link.
+fn tracking(attach: &Attach<'_>) -> Result<Option<Arc<str>>> {
+    let Some(value) = attach.properties.and_then(|properties| properties.lookup(TRACKING)) else { return Ok(None) };
+    if attach.snd_settle_mode == SenderSettleMode::Settled {
+        let text = format!(
+            "Attach refused: property {TRACKING}: an offset is kept by what the receiver settles, and this link's deliveries are settled when they are sent"
+        );
+        return Err(Failure::link(condition::INVALID_FIELD, text));
+    }
+    let name = match value {
+        Value::Bool(false) => return Ok(None),
+        Value::Bool(true) => Some(attach.name),
+        value => value.as_text(),
+    };
+    match name.filter(|name| (1..=TRACKING_NAME_BYTES_MAX).contains(&name.len())) {
+        Some(name) => Ok(Some(name.into())),
+        None => Err(Failure::link(
+            condition::INVALID_FIELD,
+            format!(
+                "Attach refused: property {TRACKING}: expected a name of 1 to {TRACKING_NAME_BYTES_MAX} bytes, or true for that of \
+                 the link, received {value:?}"
+            ),
+        )),
+    }
+}
+
+/// A selector is refused where none is looked at: ignoring it would deliver messages that its client asked not to get.
+fn check_selectors(source: &Source<'_>) -> Result<()> {
+    let mut all = source.filter.into_iter().flat_map(filters);
+    match all.find(|filter| matches!(filter.filter, Filter::JmsSelector(_)) || SELECTORS.contains(&filter.name)) {
+        None => Ok(()),
+        Some(filter) => Err(Failure::link(
+            condition::NOT_IMPLEMENTED,
+            format!("filter {}: message selectors are not supported on queues", filter.name),
+        )),
+    }
+}
+
+/// JMS selectors, by the names that clients use for the filter.
+const SELECTORS: [&str; 2] = ["jms-selector", "apache.org:selector-filter:string"];
+
+/// The filters of a stream's reader as they are found.
+struct StreamFilters<'a> {
+    queue: &'a Queue,
+    now_ms: u64,
+    named: EncodedMap,
+    start: Option<StreamStart>,
+    shown: Vec<(&'static str, Argument)>,
+    filter: StreamFilter,
+    /// Whether there is an expression among the filters.
+    has_expression: bool,
+    has_properties: bool,
+    has_application_properties: bool,
+}
+
+impl StreamFilters<'_> {
+    /// Takes a filter, if it is the first of its kind.
+    fn take(&mut self, named: &NamedFilter<'_>) -> Result<()> {
+        let is_in_effect = match named.filter {
+            Filter::StreamOffset(value) => self.take_start(value)?,
+            Filter::StreamFilter(value) => match values_of(value) {
+                Some(values) => {
+                    if self.filter.values.is_empty() {
+                        self.shown.push((stream_start::FILTER, shown_values(value, &values)));
+                        self.filter.values = values;
+                    }
+                    true
+                }
+                None => false,
+            },
+            Filter::StreamMatchUnfiltered(matches) => {
+                self.shown.push((stream_start::MATCH_UNFILTERED, Argument::Bool(matches)));
+                self.filter.match_unfiltered = matches;
+                true
+            }
+            // An expression says all that fields could.
+            Filter::Properties(_) | Filter::ApplicationProperties(_) if self.has_expression => false,
+            Filter::Properties(map) => {
+                let compiled = PropertyFilter::properties(references(map)).ok().filter(|_| !self.has_properties);
+                self.has_properties |= compiled.is_some();
+                self.keep(compiled)
+            }
+            Filter::ApplicationProperties(map) => {
+                let compiled = PropertyFilter::application_properties(references(map)).ok();
+                let compiled = compiled.filter(|_| !self.has_application_properties);
+                self.has_application_properties |= compiled.is_some();
+                self.keep(compiled)
+            }
+            Filter::Sql(text) if is_expression(named) && self.filter.expression.is_none() => {
+                self.filter.expression = Selector::parse(text, Dialect::Amqp).ok();
+                self.filter.expression.is_some()
+            }
+            _ => false,
+        };
+        if is_in_effect {
+            self.named.push_symbol(named.name, named.value);
+        }
+        Ok(())
+    }
+
+    /// Takes a position. A value of a type that no position has is left out.
+    fn take_start(&mut self, value: Value<'_>) -> Result<bool> {
+        let start = match (start_of(value, self.now_ms), value.as_text()) {
+            (Some(start), _) => start,
+            (None, Some(text)) => {
+                let text = format!(
+                    "failed consuming from stream queue '{}' in vhost '{}': invalid_max_age: rabbitmq:stream-offset-spec is \
+                     '{text}', expected first, last, next, an offset, a timestamp, or an interval such as 10m",
+                    self.queue.name, self.queue.vhost
+                );
+                return Err(Failure::link(condition::PRECONDITION_FAILED, text));
+            }
+            (None, None) => return Ok(false),
+        };
+        if self.start.is_none() {
+            self.start = Some(start);
+            self.shown.push((stream_start::OFFSET, shown_start(value)));
+        }
+        Ok(true)
+    }
+
+    fn keep(&mut self, compiled: Option<PropertyFilter>) -> bool {
+        let is_there = compiled.is_some();
+        self.filter.fields.extend(compiled);
+        is_there
+    }
+
+    fn finish(self) -> InEffect {
+        let is_filtered = !self.filter.values.is_empty() || self.filter.looks_at_messages();
+        let filter = is_filtered.then(|| Arc::new(self.filter));
+        InEffect {
+            named: self.named,
+            stream: Some(Box::new(StreamOptions { start: self.start.unwrap_or_default(), filter, tracking: None })),
+            shown: self.shown.into_iter().collect(),
+        }
+    }
+}
+
+/// Whether it is a valid expression under the name that RabbitMQ takes.
+fn is_expression(named: &NamedFilter<'_>) -> bool {
+    matches!(named.filter, Filter::Sql(text) if named.name == "sql-filter" && Selector::parse(text, Dialect::Amqp).is_ok())
+}
+
+/// The position that a filter names.
+fn start_of(value: Value<'_>, now_ms: u64) -> Option<StreamStart> {
+    match value {
+        Value::Timestamp(ms) => Some(StreamStart::Timestamp(u64::try_from(ms).unwrap_or(0))),
+        Value::Ulong(offset) => Some(StreamStart::Offset(offset)),
+        value => match value.as_text() {
+            Some(text) => stream_start::of_text(text, now_ms),
+            None => value.as_i64().map(stream_start::of_number),
+        },
+    }
+}
+
+/// The position as a list of consumers shows it. Times are seconds, as in AMQP 0-9-1.
+fn shown_start(value: Value<'_>) -> Argument {
+    match value {
+        Value::Timestamp(ms) => Argument::Int(ms.div_euclid(1000)),
+        Value::Ulong(offset) => i64::try_from(offset).map_or(Argument::UInt(offset), Argument::Int),
+        value => match value.as_text() {
+            Some(text) => text.into(),
+            None => value.as_i64().map_or(Argument::Void, Argument::Int),
+        },
+    }
+}
+
+/// The values as a list of consumers shows them: a list only if there was one.
+fn shown_values(value: Value<'_>, values: &[Box<str>]) -> Argument {
+    match (value, values) {
+        (Value::List(_), values) => Argument::Array(values.iter().map(|value| (&**value).into()).collect()),
+        (_, values) => values.first().map_or(Argument::Void, |value| (&**value).into()),
+    }
+}
+
+/// The values of a filter on chunks: a string, or the strings of a list, if there are any.
+fn values_of(value: Value<'_>) -> Option<Vec<Box<str>>> {
+    let string = |value: Value<'_>| match value {
+        Value::String(text) => Some(Box::from(text)),
+        _ => None,
+    };
+    match value {
+        Value::List(list) => {
+            Some(list.iter().filter_map(string).collect()).filter(|values: &Vec<_>| !values.is_empty())
+        }
+        value => Some(vec![string(value)?]),
+    }
+}
+
+/// The pairs of a property filter. Keys that are no text match nothing.
+fn references(map: MapRef<'_>) -> impl Iterator<Item = (&str, Reference<'_>)> {
+    map.iter().map(|(key, value)| (key.as_text().unwrap_or_default(), reference(value)))
+}
+
+fn reference(value: Value<'_>) -> Reference<'_> {
+    match value {
+        Value::Null => Reference::Null,
+        Value::Bool(value) => Reference::Bool(value),
+        Value::String(text) => Reference::String(text),
+        Value::Symbol(symbol) => Reference::Symbol(symbol.as_str()),
+        Value::Binary(bytes) => Reference::Binary(bytes),
+        Value::Uuid(bytes) => Reference::Uuid(bytes),
+        Value::Uint(value) => Reference::Uint(value),
+        Value::Ulong(value) => Reference::Ulong(value),
+        Value::Timestamp(ms) => Reference::Timestamp(ms),
+        Value::Float(value) => Reference::Float(value.into()),
+        Value::Double(value) => Reference::Float(value),
+        value => value.as_i64().map_or(Reference::Other, Reference::Int),
+    }
+}
