@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leveret_amqp091::FieldTable;
+use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_queue::QueueState;
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};
@@ -13,6 +13,7 @@ use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Object};
 use crate::link::End;
 use crate::peer::stopped_queue;
+use crate::streams::{self, is_stream};
 use crate::world::World;
 
 /// Size in bytes of such a client's socket buffers. Slow sockets are tested by the workload, not here.
@@ -27,6 +28,10 @@ pub struct Findings {
     pub objects: BTreeSet<Object>,
     /// The broker recognized the last life's end as a clean stop.
     pub clean: bool,
+    /// Of each stream, the first offset, the one behind the last, and the bytes.
+    pub streams: BTreeMap<String, (u64, u64, u64)>,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: u64,
     /// Queues that have stopped: nothing is known about them.
     pub stopped: BTreeSet<String>,
 }
@@ -61,6 +66,9 @@ pub fn audit(world: &mut World, ledger: &Ledger) -> Result<Findings, Failure> {
                 Heard::Reply(channel, "channel.open-ok") => {
                     let passive = QueueDeclare { passive: true, ..QueueDeclare::default() };
                     let name = channels[&channel].as_bytes();
+                    if is_stream(&channels[&channel]) {
+                        world.links[link].amqp091().client.qos(channel, u16::MAX, false);
+                    }
                     world.links[link].amqp091().client.declare_queue(channel, name, passive, &FieldTable::new());
                 }
                 Heard::Declared(channel, ready) => {
@@ -68,7 +76,11 @@ pub fn audit(world: &mut World, ledger: &Ledger) -> Result<Findings, Failure> {
                     findings.queues.insert(name.clone(), Vec::new());
                     announced.insert(channel, ready);
                     let client = &mut world.links[link].amqp091().client;
-                    client.consume(channel, name.as_bytes(), b"audit", Consume::default(), &FieldTable::new());
+                    let mut arguments = FieldTable::new();
+                    if is_stream(name) {
+                        arguments.insert(body::X_STREAM_OFFSET, FieldValue::LongString(b"first".to_vec()));
+                    }
+                    client.consume(channel, name.as_bytes(), b"audit", Consume::default(), &arguments);
                 }
                 Heard::Delivered(received) => {
                     let name = &channels[&received.channel];
@@ -79,7 +91,7 @@ pub fn audit(world: &mut World, ledger: &Ledger) -> Result<Findings, Failure> {
                     if stopped_queue(&reason.text).is_some_and(|queue| world.failed.contains(queue)) => {}
                 // A read failed, so its queue has stopped.
                 Heard::Cancelled(channel, _) if world.failed.contains(&channels[&channel]) => {}
-                Heard::Consumer(_) => {}
+                Heard::Consumer(_) | Heard::Reply(_, "basic.qos-ok") => {}
                 other => {
                     let text = format!("the audit heard {other:?}; failed queues: {:?}", failures(world));
                     return Err(Failure::new(Check::Protocol, text));
@@ -112,6 +124,10 @@ pub fn audit(world: &mut World, ledger: &Ledger) -> Result<Findings, Failure> {
     world.disconnect(link);
     while world.step()? {}
     conservation(world, ledger, &findings)?;
+    findings.now_ms = world.clock.now().wall_ms;
+    for name in findings.queues.keys().filter(|name| is_stream(name)) {
+        findings.streams.extend(streams::extent(world, name).map(|extent| (name.clone(), extent)));
+    }
     Ok(findings)
 }
 
@@ -145,7 +161,8 @@ fn conservation(world: &World, ledger: &Ledger, findings: &Findings) -> Result<(
             message.map_or(0, |message| message.bytes)
         };
         let bytes: u64 = found.iter().map(size).sum();
-        if (status.ready_bytes, status.bytes) != (bytes, bytes) {
+        // A stream counts the bytes of its chunks.
+        if !is_stream(name) && (status.ready_bytes, status.bytes) != (bytes, bytes) {
             let (shown, kept) = (status.ready_bytes, status.bytes);
             let detail = format!("queue {name}: {shown} bytes are shown, {kept} kept, a client found {bytes}");
             return Err(Failure::new(Check::NoLies, detail));

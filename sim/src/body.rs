@@ -5,12 +5,14 @@ use leveret_amqp091::{FieldTable, Properties};
 use crate::content::Content;
 use crate::ledger::{Message, MessageId};
 use crate::random::Random;
-use crate::topology;
+use crate::{streams, topology};
 
 /// Header or annotation with the time of delivery.
 pub const X_OPT_DELIVERY_TIME: &str = "x-opt-delivery-time";
 /// The annotation and header with the token of a deferred message.
 pub const X_OPT_DEFERRAL_TOKEN: &str = "x-opt-deferral-token";
+/// The annotation and header with the offset of a message in its stream.
+pub const X_STREAM_OFFSET: &str = "x-stream-offset";
 /// Bytes that every body has: its id.
 pub const LENGTH_MIN: usize = 8;
 
@@ -99,6 +101,9 @@ pub fn difference(message: &Message, queue: &str, received: &Content) -> Option<
     let counts = topology::is_quorum(queue);
     if received.acquired > 0 && !(counts && received.redelivered) {
         return Some("count of deliveries");
+    }
+    if received.offset.is_some() != streams::is_stream(queue) {
+        return Some("offset");
     }
     if received.has_more {
         return Some("properties, which are more than were given");

@@ -19,6 +19,8 @@ pub struct Content {
     pub acquired: i64,
     /// Its time of delivery, in milliseconds since the Unix epoch.
     pub delivery_ms: Option<u64>,
+    /// Its offset, if it comes from a stream.
+    pub offset: Option<u64>,
     /// It carries something that no publisher of a simulation gave it.
     pub has_more: bool,
     /// The body.

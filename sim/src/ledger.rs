@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::streams::{self, StreamKind, is_stream};
 use crate::topology::{dead_letters_of, is_quorum};
 
 /// Number of changes that the disk had seen.
@@ -96,6 +97,8 @@ pub struct Message {
     pub publisher: u64,
     /// The stamp at which it was published.
     pub published: Stamp,
+    /// The time at which it was published or a little before, in milliseconds since the Unix epoch.
+    pub published_ms: u64,
     /// The stamp at which the publisher learned that it is safe.
     pub confirmed: Option<Stamp>,
     /// Its targets by queue.
@@ -158,6 +161,12 @@ pub struct Ledger {
     /// A large message may find no space for its body file.
     pub space_is_short: bool,
     publishers: u64,
+    /// Streams by name.
+    pub streams: BTreeMap<String, streams::Book>,
+    /// The kind of the streams of every second owner.
+    pub stream_kind: StreamKind,
+    /// The stamp before the step in which clients received what they hear now.
+    pub heard_at: Stamp,
     /// Wall time in milliseconds since the Unix epoch.
     pub now_ms: u64,
 }
@@ -297,6 +306,7 @@ impl Ledger {
             key,
             publisher,
             published,
+            published_ms: self.now_ms,
             confirmed,
             targets,
         };
@@ -343,7 +353,8 @@ impl Ledger {
 
     /// Notes the request to settle a message for good.
     pub fn settle(&mut self, queue: &str, id: MessageId, at: Stamp) {
-        if let Some(message) = self.messages.get_mut(id as usize) {
+        // Readers of a stream take nothing away.
+        if let Some(message) = self.messages.get_mut(id as usize).filter(|_| !is_stream(queue)) {
             message.excuse(queue, at);
         }
     }
@@ -386,6 +397,9 @@ impl Ledger {
 
     /// Notes that a client was told that a message has left a queue for good.
     pub fn settled(&mut self, queue: &str, id: MessageId, at: Stamp) {
+        if is_stream(queue) {
+            return;
+        }
         if let Some(target) = self.messages.get_mut(id as usize).and_then(|message| message.targets.get_mut(queue)) {
             target.gone.get_or_insert(at);
             self.promises.push(at);
@@ -394,12 +408,18 @@ impl Ledger {
 
     /// Notes the request to purge or delete a queue.
     pub fn begin_emptying(&mut self, queue: &str, at: Stamp) {
+        if is_stream(queue) {
+            self.streams.entry(queue.to_owned()).or_default().begin_deletion(at);
+        }
         *self.emptying.entry(queue.to_owned()).or_default() += 1;
         self.messages.iter_mut().for_each(|message| message.excuse_if_new(queue, at));
     }
 
     /// Notes that a reader without acknowledgements, which began at this stamp, is gone with its messages under way.
     pub fn excuse_all(&mut self, queue: &str, since: Stamp) {
+        if is_stream(queue) {
+            return;
+        }
         self.messages.iter_mut().for_each(|message| message.excuse(queue, since));
     }
 
@@ -425,6 +445,9 @@ impl Ledger {
         }
         let was_read = self.read.contains_key(queue);
         let Some(at) = at else { return };
+        if is_stream(queue) {
+            self.streams.entry(queue.to_owned()).or_default().end_deletion();
+        }
         for message in &mut self.messages {
             // With the same stamp it may have been confirmed later.
             let before = message.confirmed.is_some_and(|confirmed| confirmed < asked);
@@ -452,7 +475,7 @@ impl Ledger {
     pub fn begin_reading(&mut self, queue: &str, unheard: u64, at: Stamp) {
         self.read.entry(queue.to_owned()).or_insert(at);
         let draining = self.draining.entry(queue.to_owned()).or_default();
-        *draining = draining.saturating_add(unheard);
+        *draining = draining.saturating_add(if is_stream(queue) { 0 } else { unheard });
     }
 
     /// Notes that reading ended, and that all messages it took were received.

@@ -30,6 +30,7 @@ pub mod quiet;
 pub mod random;
 mod restart;
 pub mod seed;
+pub mod streams;
 pub mod tally;
 pub mod task;
 pub mod topology;

@@ -10,6 +10,7 @@ use crate::disk::SimDisk;
 use crate::event_hash::EventHash;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Stamp};
+use crate::streams::is_stream;
 use crate::tally::Tally;
 use crate::verdict::judge;
 use crate::workload::{Peers, Workload};
@@ -44,7 +45,11 @@ pub fn recover_and_judge(
     let mut findings = audit(&mut world, ledger)?;
     findings.clean = report.clean;
     if let Some(name) = findings.stopped.first() {
-        return Err(Failure::new(Check::Runs, format!("queue {name} has stopped although the disk works")));
+        let reasons = world.note_failed();
+        return Err(Failure::new(
+            Check::Runs,
+            format!("queue {name} has stopped although the disk works: {reasons:?}"),
+        ));
     }
     judge(ledger, at, &findings, tally)?;
     Ok((world, findings))
@@ -54,6 +59,11 @@ pub fn recover_and_judge(
 pub fn rebase(ledger: &mut Ledger, findings: &Findings) {
     let ids = |found: &Vec<Received>| found.iter().filter_map(|received| body::id(&received.content.body)).collect();
     let found = findings.queues.iter().map(|(queue, found)| (queue.clone(), ids(found))).collect();
+    for (queue, found) in findings.queues.iter().filter(|(queue, _)| is_stream(queue)) {
+        let found = found.iter().filter_map(|received| received.content.offset.zip(body::id(&received.content.body)));
+        ledger.streams.entry(queue.clone()).or_default().rebase(found);
+    }
+    ledger.streams.retain(|queue, _| findings.queues.contains_key(queue));
     ledger.rebase(&found, &|object| findings.objects.contains(object));
 }
 

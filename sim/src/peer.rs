@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::failure::Failure;
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
 use crate::quiet::Shown;
+use crate::streams::is_stream;
 use crate::topology::{self, dead_letters_of};
 use crate::world::World;
 use crate::{body, content::Content, failure::Check, tally::Tally};
@@ -73,7 +74,12 @@ pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut
     // client, so another client can get them first.
     let may_be_late = ledger.has_failures();
     let target = &mut ledger.messages[id as usize].targets.get_mut(queue).expect("found above");
-    if std::mem::replace(&mut target.seen, true) && !received.redelivered && !may_be_late {
+    let is_new = !std::mem::replace(&mut target.seen, true) || is_stream(queue);
+    if is_stream(queue) && received.redelivered {
+        let detail = format!("message {id} of stream {queue} is flagged as delivered before");
+        return Err(Failure::new(Check::Redelivered, detail));
+    }
+    if !is_new && !received.redelivered && !may_be_late {
         let detail = format!("message {id} of queue {queue} was delivered before and isn't flagged");
         return Err(Failure::new(Check::Redelivered, detail));
     }
@@ -128,6 +134,10 @@ pub fn starving(shown: &Shown, ledger: &Ledger) -> Option<String> {
             continue;
         }
         let Some(status) = shown.of(name) else { continue };
+        // Readers of a stream are looked at one by one.
+        if is_stream(name) {
+            continue;
+        }
         let able =
             status.consumers.iter().filter(|known| known.activity.is_served()).any(|known| match known.link_credit {
                 Some(credit) => credit > 0,

@@ -13,6 +13,7 @@ use crate::ledger::{Ledger, Stamp};
 use crate::life::{close_books, rebase, recover_and_judge};
 use crate::random::Random;
 use crate::restart::{cut, cut_recovery, troubled};
+use crate::streams::StreamKind;
 use crate::tally::Tally;
 use crate::trouble::Trouble;
 use crate::verdict::judge;
@@ -58,6 +59,7 @@ pub fn run_noting(
     let mut random = Random::new(seed);
     let log = &vary(log, &mut random);
     let mut ledger = Ledger::default();
+    ledger.stream_kind = StreamKind::any(&mut random);
     let mut disk = Arc::new(SimDisk::new());
     let (mut world, _) = World::start(disk.clone(), log.clone(), random.next())?;
     let mut done = 0;

@@ -38,6 +38,7 @@ pub const NAMES: &[&str] = &[
     "flipped bits that a start reported",
     "flipped bits that changed nothing",
     "flows with deferral tokens",
+    "gaps of streams",
     "full disks with space again",
     "kills",
     "large bodies",
@@ -47,7 +48,9 @@ pub const NAMES: &[&str] = &[
     "messages accepted",
     "messages delivered",
     "messages of open groups withdrawn",
+    "messages of streams removed by retention",
     "messages published settled",
+    "messages read from streams",
     "messages received in several transfers",
     "messages refused by a stopped queue",
     "messages released as unroutable",
@@ -68,6 +71,7 @@ pub const NAMES: &[&str] = &[
     "queues deleted",
     "queues stopped by a read",
     "read errors that a start survived",
+    "readers overtaken by retention",
     "reads from disk",
     "records replayed",
     "receivers told whether they are active",
@@ -99,6 +103,7 @@ pub const NAMES: &[&str] = &[
 
 /// Counters that may be zero in a run of some hundred seeds.
 const RARE: &[&str] = &[
+    "gaps of streams",
     "connections closed for a stopped queue",
     "connections closed in the middle of a body",
     "deliveries aborted for a stopped queue",

@@ -1,6 +1,7 @@
 //! The objects of the workload by their names: their owners, and the targets of their dead letters.
 
 use crate::ledger::{Ledger, Object, Presence};
+use crate::streams::{self, StreamKind};
 use crate::world::World;
 
 /// Number of queues of each owner that are bound to its exchange. The first one keeps its backlog, messages rejected
@@ -24,6 +25,20 @@ pub fn dead_queue(owner: usize) -> String {
 #[must_use]
 pub fn written_queue(owner: usize) -> String {
     format!("q{owner}-os")
+}
+
+/// The stream of an owner, which is bound to its exchange. Those of every second owner are of the kind that the seed chose.
+#[must_use]
+pub fn stream(owner: usize, kind: StreamKind) -> String {
+    let kind = if owner % 2 == 1 { kind } else { StreamKind::Endless };
+    format!("q{owner}-stream{}", kind.suffix())
+}
+
+/// All queues of an owner that are bound to its exchange.
+#[must_use]
+pub fn bound(owner: usize, ledger: &Ledger) -> Vec<String> {
+    let stream = stream(owner, ledger.stream_kind);
+    (0..QUEUES).map(|at| queue(owner, at)).chain([stream]).collect()
 }
 
 /// Whether a power cut may take confirmed messages out of this queue.
@@ -76,9 +91,9 @@ pub fn may_be_drained(queue: &str) -> bool {
 pub fn missing(owner: usize, ledger: &Ledger) -> Option<Object> {
     let mut wanted = vec![Object::Exchange(exchange(owner)), Object::Queue(dead_queue(owner))];
     wanted.push(Object::Queue(written_queue(owner)));
-    for at in 0..QUEUES {
-        wanted.push(Object::Queue(queue(owner, at)));
-        wanted.push(Object::Binding(exchange(owner), queue(owner, at), String::new()));
+    for queue in bound(owner, ledger) {
+        wanted.push(Object::Queue(queue.clone()));
+        wanted.push(Object::Binding(exchange(owner), queue, String::new()));
     }
     wanted.into_iter().find(|object| ledger.presence_now(object) != Presence::Present)
 }
@@ -103,12 +118,15 @@ pub fn some_target(world: &mut World, ledger: &Ledger) -> Option<String> {
 
 /// An existing queue of any owner that consumers may take from.
 pub fn some_source(world: &mut World, ledger: &Ledger) -> Option<String> {
-    one_of(present(ledger, |name| !keeps_backlog(name)).collect(), world)
+    let only_streams = world.random.below(5) == 0;
+    let may_read = |name: &str| !keeps_backlog(name) && (!only_streams || streams::is_stream(name));
+    one_of(present(ledger, may_read).collect(), world)
 }
 
 /// An existing queue of any owner that messages can be got from.
 pub fn some_queue(world: &mut World, ledger: &Ledger) -> Option<String> {
-    one_of(present(ledger, |name| !(is_quorum(name) && is_single_active(name))).collect(), world)
+    let may_get = |name: &str| !(is_quorum(name) && is_single_active(name) || streams::is_stream(name));
+    one_of(present(ledger, may_get).collect(), world)
 }
 
 /// Exchange and routing key: of an existing exchange of any owner, or of a queue by its name.

@@ -6,6 +6,7 @@ use crate::audit::Findings;
 use crate::body;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
+use crate::streams::{self, is_stream};
 use crate::tally::Tally;
 use crate::topology;
 
@@ -21,7 +22,11 @@ pub fn judge(ledger: &Ledger, at: Stamp, findings: &Findings, tally: &mut Tally)
     }
     dead_letters(ledger, &found, tally)?;
     transactions(ledger, at, &found, tally)?;
-    for queue in ledger.queues() {
+    for queue in findings.queues.keys().filter(|queue| is_stream(queue)) {
+        streams::judge_offsets(ledger, at, queue, findings)?;
+        streams::judge_losses(ledger, at, queue, findings, &found[queue.as_str()], tally)?;
+    }
+    for queue in ledger.queues().filter(|queue| !is_stream(queue)) {
         losses(ledger, at, queue, &found, tally)?;
     }
     Ok(())
@@ -74,6 +79,7 @@ fn transactions(
                     && !by_then(target.excused)
                     && !by_then(target.gone)
                     && !topology::is_written_only(queue)
+                    && !streams::is_limited(queue)
                     && ledger.unheard(queue) == 0
                     && ledger.presence(&Object::Queue(queue.clone()), at) == Presence::Present;
                 if let Some(found) = found.get(queue.as_str()).filter(|_| is_judged) {
@@ -158,7 +164,7 @@ fn contents(
             let detail = format!("queue {queue}: message {id} behind {before} of the same publisher");
             return Err(Failure::new(Check::Order, detail));
         }
-        if target.seen && !content.redelivered {
+        if target.seen && !content.redelivered && !is_stream(queue) {
             let detail = format!("message {id} of queue {queue} was delivered before and isn't flagged");
             return Err(Failure::new(Check::Redelivered, detail));
         }

@@ -8,6 +8,7 @@ use crate::failure::{Check, Failure};
 use crate::ledger::Ledger;
 use crate::peer::{Holdings, Peer, starving};
 use crate::quiet::Shown;
+use crate::streams::{Book, check_jumps, check_retention};
 use crate::world::World;
 use crate::{amqp10, amqp091, quiet};
 
@@ -71,8 +72,12 @@ impl Workload {
         }
         ledger.note_failed(&world.failed);
         ledger.now_ms = world.clock.now().wall_ms;
+        ledger.heard_at = at;
         for peer in &mut self.peers {
             peer.listen(world, ledger, at)?;
+        }
+        if ledger.streams.values().any(Book::has_jumps) {
+            check_jumps(world, ledger)?;
         }
         if moved {
             return Ok(true);
@@ -104,6 +109,7 @@ impl Workload {
         self.peers.iter().for_each(|peer| peer.add_held(&mut held));
         quiet::queues(world, &shown, ledger, &held)?;
         quiet::counters(world, &self.before)?;
+        check_retention(world, ledger)?;
         world.tally.hit("counts compared");
         if let Some(detail) = starving(&shown, ledger) {
             return Err(Failure::new(Check::Answered, detail));

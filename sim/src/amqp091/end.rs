@@ -4,7 +4,7 @@ use leveret_amqp091::Properties;
 use leveret_strict_client::Violation;
 use leveret_strict_client::amqp091::{Client, CloseReason, Delivery, Event, Options};
 
-use crate::body::{X_OPT_DEFERRAL_TOKEN, X_OPT_DELIVERY_TIME};
+use crate::body::{X_OPT_DEFERRAL_TOKEN, X_OPT_DELIVERY_TIME, X_STREAM_OFFSET};
 use crate::content::Content;
 
 /// A message as a client received it.
@@ -127,7 +127,9 @@ impl End {
         let delivery_ms = delivery_ms.and_then(|ms| u64::try_from(ms).ok());
         let counts = usize::from(acquired > 0) + usize::from(failed > 0) + usize::from(delivery_ms.is_some());
         let has_token = headers.is_some_and(|headers| headers.lookup(X_OPT_DEFERRAL_TOKEN).is_some());
-        let counts = counts + usize::from(has_token);
+        let offset = headers.and_then(|headers| headers.lookup(X_STREAM_OFFSET)?.as_i64());
+        let offset = offset.and_then(|offset| u64::try_from(offset).ok());
+        let counts = counts + usize::from(has_token) + usize::from(offset.is_some());
         let has_more_headers = headers.is_some_and(|headers| !has_died && headers.iter().count() > counts);
         let content = Content {
             redelivered: delivery.redelivered,
@@ -138,6 +140,7 @@ impl End {
             has_died,
             acquired,
             delivery_ms,
+            offset,
             has_more: properties != Properties::default() || has_more_headers || failed > acquired && !has_died,
             body: bytes(delivery.body),
         };

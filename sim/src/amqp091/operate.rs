@@ -7,6 +7,7 @@ use leveret_strict_client::amqp091::QueueDeclare;
 use super::peer::{CONSUME, HeldMessage, PUBLISH, Peer, Request};
 use crate::ledger::{Ledger, Object, Presence};
 use crate::peer::length;
+use crate::streams::{self, StreamKind, is_stream};
 use crate::topology::{self, QUEUES, keeps_backlog, may_be_drained, some_queue, some_route, some_source};
 use crate::world::World;
 
@@ -61,6 +62,18 @@ fn arguments(queue: &str) -> FieldTable {
     if topology::is_written_only(queue) {
         arguments.insert("x-durability", text("os"));
     }
+    let age = || text(&format!("{}s", streams::AGE_MAX_MS / 1000));
+    let limit = match StreamKind::of(queue) {
+        Some(StreamKind::Bytes) => Some(("x-max-length-bytes", FieldValue::I64(streams::BYTES_MAX as i64))),
+        Some(StreamKind::Age) => Some(("x-max-age", age())),
+        _ => None,
+    };
+    if let Some((key, value)) = limit {
+        arguments.insert(key, value);
+    }
+    if is_stream(queue) {
+        arguments.insert("x-queue-type", text("stream"));
+    }
     if topology::is_quorum(queue) {
         arguments.insert("x-queue-type", text("quorum"));
         // Connections drop so often that messages would come to the default limit.
@@ -79,8 +92,9 @@ fn arguments(queue: &str) -> FieldTable {
 /// Purges, unbinds or deletes one of its own objects.
 fn unmake(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
     let at = world.disk.count();
-    let queue = match 1 + world.random.below(QUEUES) {
+    let queue = match 1 + world.random.below(QUEUES + 1) {
         QUEUES => topology::dead_queue(peer.number),
+        at if at > QUEUES => topology::stream(peer.number, ledger.stream_kind),
         at => topology::queue(peer.number, at),
     };
     let exchange = topology::exchange(peer.number);
@@ -109,15 +123,18 @@ fn unmake(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
         2 if is_there(&Object::Exchange(exchange.clone())) => {
             client.delete_exchange(PUBLISH, exchange.as_bytes());
             let mut gone = vec![Object::Exchange(exchange.clone())];
-            gone.extend((0..QUEUES).map(|at| binding(&topology::queue(peer.number, at))));
+            let queues = topology::bound(peer.number, ledger);
+            gone.extend(queues.iter().map(|queue| binding(queue)));
             for object in &gone {
                 ledger.note(object.clone(), at, Presence::Unknown);
             }
-            for queue in (0..QUEUES).map(|at| topology::queue(peer.number, at)) {
-                ledger.begin_unbind(&exchange, &queue, at);
+            for queue in &queues {
+                ledger.begin_unbind(&exchange, queue, at);
             }
             peer.ask(PUBLISH, Request::Unmake(gone));
         }
+        // Nobody can purge a stream.
+        _ if is_stream(&queue) => return 0,
         _ => {
             client.purge_queue(PUBLISH, queue.as_bytes());
             ledger.begin_emptying(&queue, at);

@@ -12,6 +12,7 @@ use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
 use crate::link;
 use crate::peer::{Holdings, UNLIMITED, delivery_time, examine, stopped_queue};
 use crate::quiet::Shown;
+use crate::streams::{self, Start, StreamReader, is_stream};
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -52,6 +53,8 @@ pub struct HeldMessage {
     pub queue: String,
     /// The message.
     pub id: MessageId,
+    /// The consumer that got it; empty for a get.
+    consumer: Vec<u8>,
 }
 
 /// A consumer.
@@ -65,6 +68,8 @@ pub struct Consumer {
     pub since: Stamp,
     /// Highest id, for each publisher, of the messages that it got without the redelivered flag.
     last: BTreeMap<u64, MessageId>,
+    /// Its place in a stream.
+    reader: Option<StreamReader>,
 }
 
 /// A client of AMQP 0-9-1.
@@ -145,14 +150,20 @@ impl Peer {
         self.tags_given += 1;
         let tag = format!("c{}", self.tags_given).into_bytes();
         let flags = leveret_strict_client::amqp091::Consume { no_ack, exclusive: false };
-        let client = &mut world.links[self.link].amqp091().client;
         let mut arguments = FieldTable::new();
         if priority != 0 {
             arguments.insert("x-priority", FieldValue::I32(priority));
         }
+        let mut reader = None;
+        if is_stream(queue) {
+            let start = Start::any(&mut world.random, ledger, queue);
+            reader = Some(StreamReader::new(start, ledger, queue));
+            arguments.insert(body::X_STREAM_OFFSET, offset(start));
+        }
+        let client = &mut world.links[self.link].amqp091().client;
         client.consume(CONSUME, queue.as_bytes(), &tag, flags, &arguments);
         ledger.begin_reading(queue, if no_ack { UNLIMITED } else { 0 }, at);
-        let consumer = Consumer { queue: queue.to_owned(), no_ack, since: at, last: BTreeMap::new() };
+        let consumer = Consumer { queue: queue.to_owned(), no_ack, since: at, last: BTreeMap::new(), reader };
         self.consumers.insert(tag, consumer);
         self.ask(CONSUME, Request::Consume);
     }
@@ -291,10 +302,18 @@ impl Peer {
             let detail = format!("queue {}: message {id} was delivered after {before}", consumer.queue);
             return Err(Failure::new(Check::Order, detail));
         }
+        if let Some(reader) = &mut consumer.reader {
+            reader.delivered(&consumer.queue, received.content.offset, id, ledger, tally)?;
+        }
         if consumer.no_ack {
             ledger.settle(&consumer.queue, id, consumer.since);
         } else {
-            self.held.push(HeldMessage { tag: received.tag, queue: consumer.queue.clone(), id });
+            self.held.push(HeldMessage {
+                tag: received.tag,
+                queue: consumer.queue.clone(),
+                id,
+                consumer: received.consumer,
+            });
         }
         Ok(())
     }
@@ -308,7 +327,7 @@ impl Peer {
         if no_ack {
             ledger.settle(&queue, id, asked);
         } else {
-            self.held.push(HeldMessage { tag: received.tag, queue, id });
+            self.held.push(HeldMessage { tag: received.tag, queue, id, consumer: Vec::new() });
         }
         Ok(())
     }
@@ -339,11 +358,35 @@ impl Peer {
         }
     }
 
+    /// Checks at rest that no reader of a stream waits for messages that are there.
+    fn check_readers(&self, world: &World) -> Result<(), Failure> {
+        for (tag, consumer) in &self.consumers {
+            let Some(reader) = &consumer.reader else { continue };
+            let held = self.held.iter().filter(|held| held.consumer == *tag).count();
+            let Some((first, next, _)) = streams::extent(world, &consumer.queue) else { continue };
+            if held < usize::from(PREFETCH) && reader.is_behind((first, next)) {
+                let detail = format!("peer {}: {consumer:?} holds {held}, {first} to {next} are there", self.number);
+                return Err(Failure::new(Check::Answered, detail));
+            }
+        }
+        Ok(())
+    }
+
     /// Handles the end of the connection.
     pub fn lose_all(&mut self, ledger: &mut Ledger) {
         self.lose(0, ledger);
         self.lose(PUBLISH, ledger);
         self.lose(CONSUME, ledger);
+    }
+}
+
+/// The argument of a reader that begins there.
+fn offset(start: Start) -> FieldValue {
+    match start {
+        Start::First => FieldValue::LongString(b"first".to_vec()),
+        Start::Last => FieldValue::LongString(b"last".to_vec()),
+        Start::Next => FieldValue::LongString(b"next".to_vec()),
+        Start::Offset(offset) => FieldValue::I64(offset as i64),
     }
 }
 
@@ -384,13 +427,16 @@ impl crate::peer::Peer for Peer {
     }
 
     fn add_held(&self, held: &mut Holdings) {
-        for one in &self.held {
+        // Messages of a stream are held by its readers alone.
+        let is_counted = |one: &&HeldMessage| !is_stream(&one.queue) || self.consumers.contains_key(&one.consumer);
+        for one in self.held.iter().filter(is_counted) {
             let (least, most) = held.entry(one.queue.clone()).or_default();
             (*least, *most) = (*least + 1, *most + 1);
         }
     }
 
     fn rest(&self, world: &mut World, _: &Shown) -> Result<(), Failure> {
+        self.check_readers(world)?;
         let is_answered = self.unconfirmed.is_empty() && self.requests.iter().all(VecDeque::is_empty);
         if is_answered && world.links[self.link].is_quiet() {
             return Ok(());

@@ -4,7 +4,7 @@ use leveret_amqp10::OwnedValue;
 use leveret_amqp10::message::{
     BodyRef, Header, MapSection, MessageId as Id, Properties, Sections, write_data, write_map_section,
 };
-use leveret_amqp10::value::{EncodedMap, OwnedArray, Value};
+use leveret_amqp10::value::{EncodedMap, OwnedArray, OwnedDescribed, OwnedDescriptor, Value};
 
 use crate::body;
 use crate::content::Content;
@@ -35,6 +35,16 @@ pub fn delivery_time(ms: u64) -> EncodedMap {
 #[must_use]
 pub fn deferral(ms: u64, token: &str) -> EncodedMap {
     delivery_time(ms).with(body::X_OPT_DEFERRAL_TOKEN, token)
+}
+
+/// The filters of a receiver that begins at this place of a stream.
+#[must_use]
+pub fn stream_offset(value: OwnedValue) -> EncodedMap {
+    let descriptor = OwnedDescriptor::Symbol("rabbitmq:stream-offset-spec".into());
+    let mut bytes = Vec::new();
+    OwnedValue::Described(Box::new(OwnedDescribed { descriptor, value })).encode(&mut bytes);
+    let value = Value::decode_all(&bytes).expect("it was just encoded");
+    EncodedMap::new().with("offset", value)
 }
 
 /// Properties of a flow that fetches deferred messages.
@@ -81,6 +91,11 @@ pub fn decode(payload: &[u8]) -> Option<Content> {
     let delivery_ms = annotations.lookup(body::X_OPT_DELIVERY_TIME).and_then(|time| time.as_u64());
     let counts = usize::from(acquired > 0) + usize::from(failed > 0) + usize::from(delivery_ms.is_some());
     let counts = counts + usize::from(annotations.lookup(body::X_OPT_DEFERRAL_TOKEN).is_some());
+    let offset = annotations.lookup(body::X_STREAM_OFFSET).and_then(|offset| match offset {
+        Value::Long(offset) => u64::try_from(offset).ok(),
+        _ => None,
+    });
+    let counts = counts + usize::from(offset.is_some());
     // Exchange and routing key are the only other annotations of a message that hasn't died.
     let is_plain = has_died || annotations.len() == 2 + counts;
     Some(Content {
@@ -92,6 +107,7 @@ pub fn decode(payload: &[u8]) -> Option<Content> {
         has_died,
         acquired,
         delivery_ms,
+        offset,
         has_more: !is_plain
             || failed > acquired && !has_died
             || properties != Properties::default()

@@ -1,7 +1,10 @@
 //! The actions of a peer of AMQP 1.0: begin, attach, publish, grant, drain, settle, return, detach, end, vanish.
 
-use leveret_amqp10::{DeliveryState, MapRef, Outcome};
-use leveret_strict_client::amqp10::{Send, SessionOptions};
+use leveret_amqp10::performative::Attach;
+use leveret_amqp10::{
+    DeliveryState, MapRef, Outcome, OwnedValue, Role, SenderSettleMode, Source, Target, TargetArchetype,
+};
+use leveret_strict_client::amqp10::{Client, Send, SessionOptions};
 
 use super::message;
 use super::peer::Peer;
@@ -9,6 +12,7 @@ use super::session::{HeldDelivery, Link, LinkEnd, Receiver, Sender, Stage, Wish}
 use super::transact::transact;
 use crate::ledger::Ledger;
 use crate::peer::{UNLIMITED, delivery_time, length};
+use crate::streams::{Start, StreamReader, is_stream};
 use crate::topology::{is_quorum, may_be_drained, some_route, some_source};
 use crate::world::World;
 
@@ -80,11 +84,16 @@ fn attach_receiver(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut L
     let since = world.disk.count();
     let Some(handle) = peer.free_handle(at) else { return 0 };
     let Some(queue) = some_source(world, ledger) else { return 0 };
-    let settled = may_be_drained(&queue) && world.random.below(3) == 0;
+    let settled = (may_be_drained(&queue) || is_stream(&queue)) && world.random.below(3) == 0;
+    let start = is_stream(&queue).then(|| Start::any(&mut world.random, ledger, &queue));
+    let reader = start.map(|start| StreamReader::new(start, ledger, &queue));
     let (name, channel) = (peer.name(), peer.sessions[at].channel);
     let credit = world.random.below(4) as u32;
     let client = &mut world.links[peer.link].amqp10().client;
-    client.attach_receiver(channel, handle, &name, &format!("/queues/{queue}"), settled);
+    match start {
+        Some(start) => attach_reader(client, channel, (handle, &name), &queue, settled, start),
+        None => client.attach_receiver(channel, handle, &name, &format!("/queues/{queue}"), settled),
+    }
     if credit > 0 {
         // Some links are granted credit before their attach is answered.
         client.grant(channel, handle, credit, false);
@@ -96,11 +105,42 @@ fn attach_receiver(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut L
         since,
         credit,
         last: Default::default(),
+        reader,
         drains: false,
         active: None,
     });
     peer.sessions[at].links.insert(handle, Link { stage: Stage::Coming, end });
     1
+}
+
+/// Attaches a reader of a stream.
+fn attach_reader(
+    client: &mut Client,
+    channel: u16,
+    (handle, name): (u32, &str),
+    queue: &str,
+    settled: bool,
+    start: Start,
+) {
+    let text = |text: &str| OwnedValue::String(text.into());
+    let value = match start {
+        Start::First => text("first"),
+        Start::Last => text("last"),
+        Start::Next => text("next"),
+        Start::Offset(offset) => OwnedValue::Ulong(offset),
+    };
+    let filter = message::stream_offset(value);
+    let address = format!("/queues/{queue}");
+    let attach = Attach {
+        name,
+        handle,
+        role: Role::Receiver,
+        snd_settle_mode: if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled },
+        source: Some(Source { address: Some(&address), filter: Some(filter.as_map()), ..Source::default() }),
+        target: Some(TargetArchetype::Target(Target::default())),
+        ..Attach::default()
+    };
+    client.attach(channel, &attach);
 }
 
 /// One of the session's links for which `wanted` is true.
@@ -225,7 +265,9 @@ fn settle(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) ->
         _ => (Wish::Accept, Some(Outcome::Accepted)),
     };
     let (from, to) = (settled[0].id, settled[settled.len() - 1].id);
-    let transaction = session.open_transaction().filter(|_| world.random.below(2) == 0);
+    // Nothing is taken out of a stream, in a transaction or not.
+    let of_stream = settled.iter().any(|held| is_stream(&held.queue));
+    let transaction = session.open_transaction().filter(|_| world.random.below(2) == 0 && !of_stream);
     let transacted = transaction.as_deref().filter(|_| outcome.is_some());
     let state = match transacted {
         Some(txn_id) => Some(DeliveryState::Transactional { txn_id, outcome }),

@@ -245,6 +245,9 @@ impl Peer {
             let detail = format!("queue {queue}: message {message} was delivered after {before}");
             return Err(Failure::new(Check::Order, detail));
         }
+        if let Some(reader) = &mut receiver.reader {
+            reader.delivered(&queue.clone(), received.content.offset, message, ledger, tally)?;
+        }
         if received.settled {
             ledger.settle(queue, message, receiver.since);
         } else {

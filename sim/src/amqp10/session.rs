@@ -9,6 +9,7 @@ use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Stamp};
 use crate::peer::{Holdings, UNLIMITED};
 use crate::quiet::Shown;
+use crate::streams::{self, StreamReader};
 use crate::topology::{dead_letters_of, is_single_active};
 use crate::world::World;
 
@@ -69,6 +70,8 @@ pub(super) struct Receiver {
     pub since: Stamp,
     /// Highest message of each publisher that it got for the first time.
     pub last: BTreeMap<u64, MessageId>,
+    /// Its place in a stream.
+    pub reader: Option<StreamReader>,
     /// Deliveries that the last grant still allows. The strict client counts with the highest grant that, for the
     /// broker, may not have been replaced yet.
     pub credit: u32,
@@ -216,21 +219,26 @@ impl Session {
         if self.stage == Stage::Absent {
             return Ok(());
         }
-        let client = &world.links[link].amqp10().client;
-        if client.window(self.channel) == 0 {
+        if world.links[link].amqp10().client.window(self.channel) == 0 {
             return stuck(String::from("the broker's incoming window is shut"));
         }
+        let number = link;
         for (handle, link) in &self.links {
             match (&link.end, link.stage) {
                 (end @ (LinkEnd::Sender(_) | LinkEnd::Coordinator), Stage::There)
-                    if client.credit(self.channel, *handle) == 0 =>
+                    if world.links[number].amqp10().client.credit(self.channel, *handle) == 0 =>
                 {
                     return stuck(format!("{end:?} has no credit"));
                 }
                 (LinkEnd::Receiver(receiver), Stage::There) => {
                     let Some(status) = shown.of(&receiver.queue) else { continue };
                     let is_served = !is_single_active(&receiver.queue);
-                    let waits = receiver.drains || is_served && receiver.credit > 0 && status.ready > 0;
+                    let has_more = match &receiver.reader {
+                        Some(reader) => streams::extent(world, &receiver.queue)
+                            .is_some_and(|(first, next, _)| reader.is_behind((first, next))),
+                        None => status.ready > 0,
+                    };
+                    let waits = receiver.drains || is_served && receiver.credit > 0 && has_more;
                     if waits && !world.failed.contains(&receiver.queue) {
                         return stuck(format!("{receiver:?}; {} are ready for {:?}", status.ready, status.consumers));
                     }

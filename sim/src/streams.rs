@@ -1,0 +1,408 @@
+//! Streams in the workload: what clients know about the offsets of messages, and the rules for readers and retention.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::audit::Findings;
+use crate::body;
+use crate::failure::{Check, Failure};
+use crate::ledger::{Ledger, Message, MessageId, Object, Presence, Stamp};
+use crate::random::Random;
+use crate::tally::Tally;
+use crate::topology;
+use crate::world::World;
+
+/// Most bytes of a stream that has a limit of bytes.
+pub const BYTES_MAX: u64 = 48 << 10;
+/// Most milliseconds for which a stream with a limit of age keeps a message.
+pub const AGE_MAX_MS: u64 = 3_000;
+
+/// The kind of a stream, which is part of its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StreamKind {
+    /// It keeps everything.
+    #[default]
+    Endless,
+    /// It has at most about [`BYTES_MAX`].
+    Bytes,
+    /// It keeps messages for about [`AGE_MAX_MS`].
+    Age,
+    /// Its messages are confirmed when they are written (`x-durability`).
+    Written,
+}
+
+impl StreamKind {
+    /// One of them.
+    pub fn any(random: &mut Random) -> Self {
+        [Self::Endless, Self::Bytes, Self::Age, Self::Written][random.below(4) as usize]
+    }
+
+    /// The kind of the stream with this name; `None` for another queue.
+    #[must_use]
+    pub fn of(queue: &str) -> Option<Self> {
+        let (_, kind) = queue.split_once("-stream")?;
+        [Self::Endless, Self::Bytes, Self::Age, Self::Written].into_iter().find(|known| known.suffix() == kind)
+    }
+
+    /// The end of the name of such a stream.
+    #[must_use]
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Endless => "",
+            Self::Bytes => "-bytes",
+            Self::Age => "-age",
+            // Like the names of all queues of this class.
+            Self::Written => "-os",
+        }
+    }
+
+    /// Whether retention removes something.
+    #[must_use]
+    pub fn is_limited(self) -> bool {
+        matches!(self, Self::Bytes | Self::Age)
+    }
+}
+
+/// Whether this is a stream.
+#[must_use]
+pub fn is_stream(queue: &str) -> bool {
+    StreamKind::of(queue).is_some()
+}
+
+/// Whether retention removes messages of this queue.
+#[must_use]
+pub fn is_limited(queue: &str) -> bool {
+    StreamKind::of(queue).is_some_and(StreamKind::is_limited)
+}
+
+/// The place where a reader begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The oldest message.
+    First,
+    /// The last chunk.
+    Last,
+    /// The next message that comes.
+    Next,
+    /// This offset.
+    Offset(u64),
+}
+
+impl Start {
+    /// One of them. Readers that come back begin behind the last message that any of them saw.
+    pub fn any(random: &mut Random, ledger: &Ledger, queue: &str) -> Self {
+        let seen = ledger.streams.get(queue).and_then(|book| book.seen.last_key_value()).map(|(offset, _)| offset + 1);
+        match (random.below(6), seen) {
+            (0, _) => Self::Last,
+            (1, _) => Self::Next,
+            (2, Some(next)) => Self::Offset(next),
+            (3, Some(next)) => Self::Offset(random.below(next + 3)),
+            _ => Self::First,
+        }
+    }
+}
+
+/// A message that a reader saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    id: MessageId,
+    /// The stamp at which a client saw it first; 0 if it was there when the life began.
+    at: Stamp,
+}
+
+/// The clients' knowledge about a stream.
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    /// The messages that readers saw, by offset.
+    seen: BTreeMap<u64, Seen>,
+    /// Number of streams of this name so far, and of those that may have been.
+    generation: u64,
+    /// Another stream of this name may be there than the one that was.
+    is_doubtful: bool,
+    /// The stamps at which its deletion was requested in this life.
+    deletions: Vec<Stamp>,
+    /// Offsets to which readers went on over a gap, and that weren't looked at yet.
+    jumps: Vec<(u64, u64)>,
+}
+
+impl Book {
+    /// Notes that its deletion is requested.
+    pub fn begin_deletion(&mut self, at: Stamp) {
+        self.deletions.push(at);
+        self.is_doubtful = true;
+        self.generation += 1;
+    }
+
+    /// Notes that it was deleted.
+    pub fn end_deletion(&mut self) {
+        self.is_doubtful = false;
+        self.generation += 1;
+        self.seen.clear();
+        self.jumps.clear();
+    }
+
+    /// Whether a reader went on over a gap that wasn't looked at.
+    #[must_use]
+    pub fn has_jumps(&self) -> bool {
+        !self.jumps.is_empty()
+    }
+
+    /// Begins a life with these messages.
+    pub fn rebase(&mut self, found: impl Iterator<Item = (u64, MessageId)>) {
+        self.end_deletion();
+        self.deletions.clear();
+        self.seen.extend(found.map(|(offset, id)| (offset, Seen { id, at: 0 })));
+    }
+}
+
+/// A reader.
+#[derive(Clone, Debug)]
+pub struct StreamReader {
+    generation: u64,
+    /// The lowest offset that it may get next.
+    next: u64,
+    /// Whether it has to be just that offset, if the message isn't gone.
+    is_exact: bool,
+}
+
+impl StreamReader {
+    /// A reader that is about to be requested.
+    #[must_use]
+    pub fn new(start: Start, ledger: &Ledger, queue: &str) -> Self {
+        let book = ledger.streams.get(queue);
+        let behind = book.filter(|book| !book.is_doubtful).and_then(|book| book.seen.last_key_value());
+        let (next, is_exact) = match start {
+            Start::First => (0, true),
+            Start::Last => (0, false),
+            Start::Next => (behind.map_or(0, |(offset, _)| offset + 1), false),
+            Start::Offset(offset) => (offset, true),
+        };
+        Self { generation: book.map_or(0, |book| book.generation), next, is_exact }
+    }
+
+    /// Whether it should get something from a stream with these offsets, the first one and the one behind the last.
+    #[must_use]
+    pub fn is_behind(&self, (first, next): (u64, u64)) -> bool {
+        self.is_exact && self.next.max(first) < next
+    }
+
+    /// Notes a delivery.
+    ///
+    /// # Errors
+    /// Another message was due, or another one was at this offset before.
+    pub fn delivered(
+        &mut self,
+        queue: &str,
+        offset: Option<u64>,
+        id: MessageId,
+        ledger: &mut Ledger,
+        tally: &mut Tally,
+    ) -> Result<(), Failure> {
+        let Some(offset) = offset else {
+            return Err(Failure::new(Check::Protocol, format!("message {id} of stream {queue} has no offset")));
+        };
+        let expected = self.next;
+        if offset < expected {
+            let detail = format!("stream {queue}: message {id} at offset {offset} after a reader was at {expected}");
+            return Err(Failure::new(Check::Order, detail));
+        }
+        let at = ledger.heard_at;
+        let book = ledger.streams.entry(queue.to_owned()).or_default();
+        if self.is_exact && offset > expected {
+            let is_known = book.generation == self.generation && !book.is_doubtful;
+            let passed = book.seen.range(expected..offset).next().filter(|_| is_known && !is_limited(queue));
+            if let Some((seen, _)) = passed {
+                let detail = format!(
+                    "stream {queue}: a reader got offset {offset} instead of {expected}, {seen} is there; {book:?}"
+                );
+                return Err(Failure::new(Check::NothingLost, detail));
+            }
+            if is_limited(queue) {
+                tally.hit("readers overtaken by retention");
+                book.jumps.push((self.generation, offset));
+            } else {
+                tally.hit("gaps of streams");
+            }
+        }
+        (self.next, self.is_exact) = (offset + 1, true);
+        tally.hit("messages read from streams");
+        if book.is_doubtful || book.generation != self.generation {
+            return Ok(());
+        }
+        let seen = *book.seen.entry(offset).or_insert(Seen { id, at });
+        if seen.id != id {
+            let detail = format!("stream {queue}: offset {offset} is message {id}, and was {}", seen.id);
+            return Err(Failure::new(Check::NothingLost, detail));
+        }
+        Ok(())
+    }
+}
+
+/// The offsets of a stream that is there and works, the first one and the one behind the last, and its bytes.
+#[must_use]
+pub fn extent(world: &World, queue: &str) -> Option<(u64, u64, u64)> {
+    let snapshot = world.broker.registry.snapshot_full();
+    let status = snapshot.queue("/", queue)?.status();
+    let stream = status.stream.filter(|_| status.state == leveret_queue::QueueState::Running)?;
+    Some((stream.first, stream.next, status.bytes))
+}
+
+/// Checks readers that went on over a gap: retention had removed the messages in it.
+///
+/// # Errors
+/// They are still there, or shouldn't be gone.
+pub fn check_jumps(world: &World, ledger: &mut Ledger) -> Result<(), Failure> {
+    let jumped = ledger.streams.iter_mut().filter(|(_, book)| !book.jumps.is_empty());
+    let jumped: Vec<_> = jumped
+        .map(|(queue, book)| (queue.clone(), book.generation, book.is_doubtful, std::mem::take(&mut book.jumps)))
+        .collect();
+    for (queue, generation, is_doubtful, jumps) in jumped {
+        let Some((first, ..)) = extent(world, &queue).filter(|_| !is_doubtful) else { continue };
+        let of_this = jumps.iter().filter(|(of, _)| *of == generation);
+        if let Some((_, offset)) = of_this.into_iter().find(|(_, offset)| *offset > first) {
+            let detail = format!("stream {queue}: a reader went on at {offset}, and {first} is there");
+            return Err(Failure::new(Check::NothingLost, detail));
+        }
+    }
+    check_retention(world, ledger)
+}
+
+/// Checks that retention has removed nothing that is inside the limits.
+///
+/// # Errors
+/// It has.
+pub fn check_retention(world: &World, ledger: &Ledger) -> Result<(), Failure> {
+    for (queue, book) in &ledger.streams {
+        let is_there = ledger.presence_now(&Object::Queue(queue.clone())) == Presence::Present;
+        let Some((first, _, bytes)) = extent(world, queue).filter(|_| is_there && !book.is_doubtful) else { continue };
+        judge_removed(queue, book, ledger, (first, bytes), world.clock.now().wall_ms)?;
+    }
+    Ok(())
+}
+
+/// Judges that a stream begins at `first` and has `bytes` at this time.
+fn judge_removed(
+    queue: &str,
+    book: &Book,
+    ledger: &Ledger,
+    (first, bytes): (u64, u64),
+    now_ms: u64,
+) -> Result<(), Failure> {
+    let lost = |detail: String| Err(Failure::new(Check::NothingLost, format!("stream {queue}: {detail}")));
+    let newest_gone = book.seen.range(..first).next_back().map(|(offset, seen)| (*offset, seen.id));
+    match StreamKind::of(queue) {
+        Some(StreamKind::Age) => match newest_gone.map(|(offset, id)| (offset, &ledger.messages[id as usize])) {
+            Some((offset, message)) if message.published_ms + AGE_MAX_MS >= now_ms => {
+                let age = now_ms - message.published_ms;
+                lost(format!("offset {offset} is gone, {age} ms after message {} was sent", message.id))
+            }
+            _ => Ok(()),
+        },
+        // Of the last stretch that went, nothing is known but that it was smaller than half of all.
+        Some(StreamKind::Bytes) if first > 0 && bytes < BYTES_MAX / 4 && !has_large(ledger) => {
+            lost(format!("{first} messages are gone, and {bytes} bytes are left"))
+        }
+        Some(StreamKind::Endless | StreamKind::Written) if first > 0 => lost(format!("{first} messages are gone")),
+        _ => Ok(()),
+    }
+}
+
+/// Whether any message is larger than a stretch of a stream with a limit of bytes.
+fn has_large(ledger: &Ledger) -> bool {
+    ledger.messages.iter().any(|message| message.length as u64 > BYTES_MAX / 8)
+}
+
+/// Judges the offsets of the messages that were found in a stream after a power cut at `at`.
+///
+/// # Errors
+/// The first broken rule.
+pub fn judge_offsets(ledger: &Ledger, at: Stamp, queue: &str, findings: &Findings) -> Result<(), Failure> {
+    let lost = |detail: String| Err(Failure::new(Check::NothingLost, format!("stream {queue}: {detail}")));
+    let Some(&(first, next, bytes)) = findings.streams.get(queue) else { return Ok(()) };
+    let mut expected = first;
+    let mut found: BTreeMap<u64, MessageId> = BTreeMap::new();
+    for received in &findings.queues[queue] {
+        // A group without its commit leaves a gap.
+        let Some(offset) = received.content.offset.filter(|offset| (expected..next).contains(offset)) else {
+            return lost(format!("offset {:?} was found instead of {expected}", received.content.offset));
+        };
+        found.extend(body::id(&received.content.body).map(|id| (offset, id)));
+        expected = offset + 1;
+    }
+    let nothing = Book::default();
+    let book = ledger.streams.get(queue).unwrap_or(&nothing);
+    if book.deletions.iter().any(|asked| *asked <= at) {
+        return Ok(());
+    }
+    let is_written_only = topology::is_written_only(queue) && !ledger.kept_power;
+    let holds = |seen: &Seen| {
+        let message = &ledger.messages[seen.id as usize];
+        let is_confirmed = message.confirmed.is_some_and(|confirmed| confirmed <= at);
+        seen.at == 0 || seen.at <= at && (ledger.kept_power || is_confirmed && !is_written_only)
+    };
+    for (offset, seen) in book.seen.iter().filter(|(_, seen)| holds(seen)) {
+        if *offset >= next {
+            return lost(format!("offset {offset} was seen, and will be used again: next is {next}"));
+        }
+        if *offset >= first && found.get(offset) != Some(&seen.id) {
+            return lost(format!("offset {offset} is {:?}, and was {}", found.get(offset), seen.id));
+        }
+    }
+    judge_removed(queue, book, ledger, (first, bytes), latest_ms(ledger, findings))
+}
+
+/// Checks that every confirmed message of a stream exists, unless retention removed it with all before it.
+///
+/// # Errors
+/// One doesn't.
+pub fn judge_losses(
+    ledger: &Ledger,
+    at: Stamp,
+    queue: &str,
+    findings: &Findings,
+    found: &BTreeSet<MessageId>,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    let is_present = ledger.presence(&Object::Queue(queue.to_owned()), at) == Presence::Present;
+    let Some(&(first, ..)) = findings.streams.get(queue).filter(|_| is_present) else { return Ok(()) };
+    // The oldest message of each publisher that is there.
+    let mut oldest: BTreeMap<u64, MessageId> = BTreeMap::new();
+    for id in found {
+        oldest.entry(ledger.messages[*id as usize].publisher).or_insert(*id);
+    }
+    for message in &ledger.messages {
+        let Some(target) = message.targets.get(queue) else { continue };
+        let by_then = |stamp: Option<Stamp>| stamp.is_some_and(|stamp| stamp <= at);
+        let is_promised = message.published <= at && by_then(message.confirmed) && target.certain;
+        if !is_promised || by_then(target.gone) || by_then(target.excused) || found.contains(&message.id) {
+            continue;
+        }
+        if topology::is_written_only(queue) && !ledger.kept_power {
+            tally.hit("confirmed messages of the class os lost");
+            continue;
+        }
+        let is_before = oldest.get(&message.publisher).is_none_or(|oldest| message.id < *oldest);
+        if is_before && first > 0 && may_be_removed(queue, message, latest_ms(ledger, findings)) {
+            tally.hit("messages of streams removed by retention");
+            continue;
+        }
+        let detail = format!(
+            "message {} ({} bytes) of stream {queue} was confirmed at change {:?} and is gone after {at}; it begins at {first}",
+            message.id, message.length, message.confirmed
+        );
+        return Err(Failure::new(Check::NothingLost, detail));
+    }
+    Ok(())
+}
+
+/// The latest time so far; some starts have a clock that is behind.
+fn latest_ms(ledger: &Ledger, findings: &Findings) -> u64 {
+    findings.now_ms.max(ledger.now_ms)
+}
+
+fn may_be_removed(queue: &str, message: &Message, now_ms: u64) -> bool {
+    match StreamKind::of(queue) {
+        Some(StreamKind::Bytes) => true,
+        Some(StreamKind::Age) => message.published_ms + AGE_MAX_MS < now_ms,
+        _ => false,
+    }
+}
