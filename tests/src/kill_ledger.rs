@@ -8,6 +8,8 @@ use crate::random::Random;
 
 /// Confirmed and unsettled messages of a queue above which no client publishes to it.
 const BACKLOG_MAX: u64 = 2_000;
+/// Number of messages published to a stream in one run of the broker, from which on no client publishes to it: they stay there.
+const STREAMED_MAX: u64 = 2_000;
 /// Number of failures reported; the others are counted.
 const FAILURES_TOLD: usize = 20;
 
@@ -19,6 +21,8 @@ struct Message {
     /// The last run of the broker in which it was delivered again after its settlement was requested.
     came_back: u16,
     delivered: bool,
+    /// Its offset in a stream, once a reader saw it.
+    offset: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,7 +45,10 @@ struct Doubtful {
 #[derive(Debug, Default)]
 struct Inner {
     queues: Vec<Vec<Message>>,
+    /// Confirmed messages that aren't settled; in a stream, those that no reader saw.
     live: Vec<u64>,
+    /// Messages published in this run of the broker.
+    sent_of_life: Vec<u64>,
     life: u16,
     is_over: bool,
     may_end: bool,
@@ -61,6 +68,7 @@ pub struct KillLedger {
     inner: Mutex<Inner>,
     changed: Condvar,
     flags_all: fn(usize) -> bool,
+    is_stream: fn(usize) -> bool,
 }
 
 /// Totals over all runs of the broker.
@@ -104,10 +112,11 @@ pub fn body(publisher: u8, number: u64) -> Vec<u8> {
 
 impl KillLedger {
     /// A ledger for this many queues. `flags_all` tells whether a queue flags every message as redelivered that it delivered
-    /// before a kill.
-    pub fn new(queues: usize, flags_all: fn(usize) -> bool) -> Self {
-        let inner = Inner { queues: vec![Vec::new(); queues], live: vec![0; queues], ..Inner::default() };
-        Self { inner: Mutex::new(inner), changed: Condvar::new(), flags_all }
+    /// before a kill, `is_stream` whether a queue is a stream.
+    pub fn new(queues: usize, flags_all: fn(usize) -> bool, is_stream: fn(usize) -> bool) -> Self {
+        let (live, sent_of_life) = (vec![0; queues], vec![0; queues]);
+        let inner = Inner { queues: vec![Vec::new(); queues], live, sent_of_life, ..Inner::default() };
+        Self { inner: Mutex::new(inner), changed: Condvar::new(), flags_all, is_stream }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -121,6 +130,7 @@ impl KillLedger {
         for queue in queues {
             assert_eq!(inner.queues[*queue].len() as u64, number, "one publisher per queue");
             inner.queues[*queue].push(Message::default());
+            inner.sent_of_life[*queue] += 1;
         }
         number
     }
@@ -129,8 +139,11 @@ impl KillLedger {
     pub fn confirmed(&self, queues: &[usize], number: u64) {
         let mut inner = self.lock();
         for queue in queues {
-            inner.queues[*queue][number as usize].confirmed = true;
-            inner.live[*queue] += 1;
+            let message = &mut inner.queues[*queue][number as usize];
+            message.confirmed = true;
+            // A reader may be faster than the confirm.
+            let is_read = message.offset.is_some();
+            inner.live[*queue] += u64::from(!is_read);
             inner.confirms += 1;
         }
         inner.confirms_of_life += 1;
@@ -139,16 +152,9 @@ impl KillLedger {
 
     /// Notes a delivery. Returns the message's number, if it is one of ours.
     pub fn delivered(&self, queue: usize, publisher: u8, bytes: &[u8], redelivered: bool) -> Option<u64> {
-        let number = bytes.get(1..9).and_then(|number| number.try_into().ok()).map(u64::from_be_bytes);
         let mut inner = self.lock();
-        let (life, count) = (inner.life, inner.queues[queue].len() as u64);
-        let Some(number) = number.filter(|number| bytes[0] == publisher && *number < count) else {
-            inner.fail(format!("queue {queue}: a message of {} bytes that nobody sent", bytes.len()));
-            return None;
-        };
-        if body(publisher, number) != bytes {
-            inner.fail(format!("queue {queue}: message {number} isn't what was sent"));
-        }
+        let life = inner.life;
+        let number = inner.examine(queue, publisher, bytes)?;
         let message = inner.queues[queue][number as usize];
         match message.settle {
             Settle::Confirmed => {
@@ -169,6 +175,29 @@ impl KillLedger {
         let came_back = if message.settle == Settle::No { message.came_back } else { life };
         inner.queues[queue][number as usize] = Message { settle: Settle::No, came_back, delivered: true, ..message };
         Some(number)
+    }
+
+    /// Notes a message that a reader of a stream got. Returns its number, if it is one of ours.
+    pub fn streamed(&self, queue: usize, publisher: u8, bytes: &[u8], offset: u64) -> Option<u64> {
+        let mut inner = self.lock();
+        let number = inner.examine(queue, publisher, bytes)?;
+        let message = &mut inner.queues[queue][number as usize];
+        let (was_confirmed, before) = (message.confirmed, message.offset.replace(offset));
+        if let Some(before) = before.filter(|before| *before != offset) {
+            inner.fail(format!("stream {queue}: message {number} was at offset {before}, and is at {offset}"));
+        }
+        if before.is_none() && was_confirmed {
+            inner.live[queue] = inner.live[queue].saturating_sub(1);
+            self.changed.notify_all();
+        }
+        Some(number)
+    }
+
+    /// The offset behind the last message of a stream that was confirmed, and that a reader saw.
+    pub fn known_offsets(&self, queue: usize) -> u64 {
+        let inner = self.lock();
+        let known = inner.queues[queue].iter().filter(|message| message.confirmed);
+        known.filter_map(|message| message.offset).max().map_or(0, |offset| offset + 1)
     }
 
     /// Notes that the settlement of messages is about to be requested.
@@ -203,8 +232,13 @@ impl KillLedger {
         self.lock().fail(what.to_string());
     }
 
-    /// Waits until a queue is short enough to publish to. Returns false if the broker is about to be killed.
-    pub fn wait_for_room(&self, queue: usize) -> bool {
+    /// Waits until there is room for messages in these queues. Returns false if the broker is about to be killed.
+    pub fn wait_for_room(&self, queues: &[usize]) -> bool {
+        let queue = queues[0];
+        let is_full =
+            |inner: &Inner, queue: &usize| (self.is_stream)(*queue) && inner.sent_of_life[*queue] >= STREAMED_MAX;
+        let has_all = |inner: &mut Inner| !inner.is_over && queues.iter().any(|queue| is_full(inner, queue));
+        drop(self.changed.wait_while(self.lock(), has_all).unwrap());
         let has_room = |inner: &mut Inner| !inner.is_over && inner.live[queue] >= BACKLOG_MAX;
         let (inner, timeout) = self.changed.wait_timeout_while(self.lock(), PATIENCE, has_room).unwrap();
         if timeout.timed_out() {
@@ -255,6 +289,7 @@ impl KillLedger {
         inner.life += 1;
         (inner.is_over, inner.may_end) = (false, false);
         (inner.ready, inner.confirms_of_life) = (0, 0);
+        inner.sent_of_life.fill(0);
     }
 
     /// Judges the run, after all queues were read to their end and everything settled: missing messages are lost.
@@ -297,6 +332,20 @@ impl KillLedger {
 }
 
 impl Inner {
+    /// Checks the bytes of a message. Returns its number, if it is one of ours.
+    fn examine(&mut self, queue: usize, publisher: u8, bytes: &[u8]) -> Option<u64> {
+        let number = bytes.get(1..9).and_then(|number| number.try_into().ok()).map(u64::from_be_bytes);
+        let count = self.queues[queue].len() as u64;
+        let Some(number) = number.filter(|number| bytes[0] == publisher && *number < count) else {
+            self.fail(format!("queue {queue}: a message of {} bytes that nobody sent", bytes.len()));
+            return None;
+        };
+        if body(publisher, number) != bytes {
+            self.fail(format!("queue {queue}: message {number} isn't what was sent"));
+        }
+        Some(number)
+    }
+
     fn fail(&mut self, what: String) {
         self.failures.push(format!("life {}: {what}", self.life));
     }
@@ -307,7 +356,7 @@ mod tests {
     use super::*;
 
     fn ledger() -> KillLedger {
-        let ledger = KillLedger::new(2, |_| true);
+        let ledger = KillLedger::new(2, |_| true, |_| false);
         assert_eq!(ledger.send(&[0, 1]), 0);
         ledger.confirmed(&[0, 1], 0);
         ledger
@@ -363,6 +412,12 @@ mod tests {
             });
             assert!(found.contains(expected), "{expected} in {found}");
         }
+        let moved = verdict(|ledger| {
+            ledger.streamed(0, 7, &sound, 4);
+            ledger.streamed(0, 7, &sound, 5);
+            take(ledger);
+        });
+        assert!(moved.contains("was at offset 4, and is at 5"), "{moved}");
         let half = verdict(|ledger| {
             ledger.send(&[0]);
             ledger.delivered(0, 7, &sound, false);

@@ -66,6 +66,14 @@ fn refusals_are_those_of_rabbitmq() {
 }
 
 #[test]
+fn streams_are_those_of_rabbitmq() {
+    let broker = Broker::start();
+    let python = cell::clients().join(".installed/venv/bin/python");
+    compare("streams", &play(&broker, &python, "streams", "play"), 550);
+    broker.finish("golden-stream");
+}
+
+#[test]
 fn management_over_amqp_10_is_that_of_rabbitmq() {
     let broker = Broker::start();
     compare("amqp10-management", &play(&broker, Path::new("python3"), "amqp10-management", "play"), 140);

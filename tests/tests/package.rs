@@ -225,9 +225,15 @@ fn both_packages_are_reproducible_and_need_only_the_c_library() {
     };
     let in_tarball = listed("tar", &["-tzf"], &tarball);
     let in_package = listed("dpkg-deb", &["--contents"], &package);
-    for name in
-        ["leveret", "rabbitmq-server", "rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-upgrade"]
-    {
+    for name in [
+        "leveret",
+        "rabbitmq-server",
+        "rabbitmqctl",
+        "rabbitmq-diagnostics",
+        "rabbitmq-plugins",
+        "rabbitmq-upgrade",
+        "rabbitmq-streams",
+    ] {
         let section = if name == "leveret" { 1 } else { 8 };
         for file in [
             format!("bin/{name}"),

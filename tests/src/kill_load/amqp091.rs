@@ -15,7 +15,7 @@ const WINDOW: usize = 100;
 const MOVED: usize = 4;
 
 /// Handles a result: failing sockets are expected as long as the broker is being killed.
-fn end(ledger: &KillLedger, what: &str, result: io::Result<()>) {
+pub(super) fn end(ledger: &KillLedger, what: &str, result: io::Result<()>) {
     if let Err(error) = result
         && !ledger.is_over()
     {
@@ -23,7 +23,7 @@ fn end(ledger: &KillLedger, what: &str, result: io::Result<()>) {
     }
 }
 
-fn unexpected(frame: &Frame) -> io::Error {
+pub(super) fn unexpected(frame: &Frame) -> io::Error {
     io::Error::other(format!("{:?} {:?}", frame.method(), frame.reason()))
 }
 
@@ -39,7 +39,7 @@ fn publish_on(ledger: &KillLedger, wire: &mut Wire, exchange: &str, queues: &[us
     let (key, publisher) = QUEUES[queues[0]];
     let mut unconfirmed: BTreeMap<u64, u64> = BTreeMap::new();
     let mut tag = 0;
-    while ledger.wait_for_room(queues[0]) {
+    while ledger.wait_for_room(queues) {
         let mut bytes = Vec::new();
         while unconfirmed.len() < WINDOW {
             let number = ledger.send(queues);
@@ -85,7 +85,7 @@ fn delivered(wire: &mut Wire, frame: &Frame) -> io::Result<(u64, bool, Vec<u8>)>
     Ok((tag, redelivered, wire.content()?))
 }
 
-fn ack(wire: &mut Wire, tag: u64, multiple: bool) -> io::Result<()> {
+pub(super) fn ack(wire: &mut Wire, tag: u64, multiple: bool) -> io::Result<()> {
     let mut arguments = Writer::new();
     arguments.put_long_long(tag).put_octet(u8::from(multiple));
     wire.socket.write_all(&method_frame(1, method::BASIC_ACK, &arguments))
@@ -169,7 +169,7 @@ fn move_on(ledger: &KillLedger, wire: &mut Wire, from: usize, to: usize) -> io::
 }
 
 /// Consumes everything in a queue.
-pub fn read_to_the_end(ledger: &KillLedger, address: SocketAddr, queue: usize) {
+pub(super) fn read_to_the_end(ledger: &KillLedger, address: SocketAddr, queue: usize) {
     let mut wire = Wire::open(address);
     loop {
         let mut arguments = Writer::new();

@@ -12,10 +12,10 @@ use leveret_strict_client::amqp10::{Event, Send, State};
 use super::QUEUES;
 
 const WINDOW: usize = 100;
-const CREDIT: u32 = 100;
+pub(super) const CREDIT: u32 = 100;
 
 /// Whether the socket is still open; any other reason for silence is a failure.
-fn read(ledger: &KillLedger, client: &mut Amqp10) -> bool {
+pub(super) fn read(ledger: &KillLedger, client: &mut Amqp10) -> bool {
     match client.try_read() {
         Ok(()) => true,
         Err(Silence::Closed) if ledger.is_over() => false,
@@ -26,11 +26,11 @@ fn read(ledger: &KillLedger, client: &mut Amqp10) -> bool {
     }
 }
 
-fn events(client: &mut Amqp10) -> Vec<Seen> {
+pub(super) fn events(client: &mut Amqp10) -> Vec<Seen> {
     client.backlog.drain(..).collect()
 }
 
-fn address_of(queue: usize) -> String {
+pub(super) fn address_of(queue: usize) -> String {
     format!("/queues/{}", QUEUES[queue].0)
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn publish_to(ledger: &KillLedger, address: SocketAddr, queue: usize)
     let mut unconfirmed: HashMap<u32, u64> = HashMap::new();
     let mut next: Option<(u64, Vec<u8>)> = None;
     loop {
-        if !ledger.wait_for_room(queue) {
+        if !ledger.wait_for_room(&[queue]) {
             return;
         }
         // The links of a queue whose disk is gone may end before the node is killed.

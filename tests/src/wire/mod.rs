@@ -404,6 +404,19 @@ impl Wire {
         self.call(channel, method::BASIC_CONSUME, &arguments, method::BASIC_CONSUME_OK);
     }
 
+    /// Number of ready messages of a queue.
+    ///
+    /// # Panics
+    /// If there is no such queue.
+    pub fn message_count(&mut self, channel: u16, queue: &str) -> u32 {
+        let mut arguments = Writer::new();
+        arguments.put_short(0).put_short_string(queue).put_octet(1).put_empty_table();
+        let frame = self.call(channel, method::QUEUE_DECLARE, &arguments, method::QUEUE_DECLARE_OK);
+        let mut answer = frame.arguments();
+        let _queue = answer.short_string();
+        answer.long()
+    }
+
     /// Acknowledges a delivery.
     pub fn ack(&mut self, channel: u16, tag: u64, multiple: bool) {
         let mut arguments = Writer::new();
@@ -472,6 +485,17 @@ impl Wire {
     /// # Panics
     /// If something else comes in place of the content.
     pub fn content(&mut self) -> io::Result<Vec<u8>> {
+        self.content_with_properties().map(|(_, body)| body)
+    }
+
+    /// The same as the property flags and list, and the body.
+    ///
+    /// # Errors
+    /// As [`Wire::next_frame`].
+    ///
+    /// # Panics
+    /// As [`Wire::content`].
+    pub fn content_with_properties(&mut self) -> io::Result<(Vec<u8>, Vec<u8>)> {
         let header = self.next_frame()?;
         assert_eq!(header.kind, HEADER, "a content header expected: {header:?}");
         let mut reader = Reader::new(&header.payload);
@@ -484,7 +508,7 @@ impl Wire {
             body.extend(piece.payload);
         }
         assert_eq!(body.len(), size, "body size");
-        Ok(body)
+        Ok((header.payload[12..].to_vec(), body))
     }
 
     /// The next delivery: tag, redelivered, body.

@@ -8,4 +8,5 @@ mod place;
 mod plugins;
 mod points;
 mod stop_app;
+mod streams;
 mod tool;

@@ -15,6 +15,10 @@ pub(super) const EFFECTS: &[(&str, Effect)] = &[
     ("streams list", list),
     ("queues show", show),
     ("streams show", show),
+    ("declare stream", declare_stream),
+    ("streams declare", declare_stream),
+    ("delete stream", delete_stream),
+    ("streams delete", delete_stream),
     ("queues rebalance", rebalance),
     ("rebalance queues", rebalance),
 ];
@@ -36,7 +40,9 @@ fn declare(admin: &Admin, command: &str) {
     assert_eq!(admin.get(&format!("queues/%2F/{queue}"))["messages"], 3);
     admin.run(command, &format!("--name {queue} --type classic --durable true --arguments {arguments}"));
     admin.fails(command, &format!("--name {queue} --durable true"), "inequivalent arg 'x-message-ttl'");
-    admin.fails(command, "--name no --durable true --type stream", "501");
+    let stream = format!("{queue}-stream");
+    admin.run(command, &format!("--name {stream} --durable true --type stream"));
+    assert_eq!(admin.get(&format!("queues/%2F/{stream}"))["type"], "stream");
     let replicated = format!("{queue}-quorum");
     admin.run(command, &format!("--name {replicated} --durable true --type quorum"));
     assert_eq!(admin.get(&format!("queues/%2F/{replicated}"))["type"], "quorum");
@@ -53,6 +59,25 @@ fn delete(admin: &Admin, command: &str) {
     assert_eq!(admin.status(&format!("queues/%2F/{queue}")), 404);
     admin.fails(command, &format!("--name {queue}"), "404");
     admin.run(command, &format!("--name {queue} --idempotently"));
+}
+
+fn declare_stream(admin: &Admin, command: &str) {
+    let stream = name(command);
+    admin.run(command, &format!("--name {stream} --expiration 1D --max-length-bytes 1000000"));
+    let made = admin.get(&format!("queues/%2F/{stream}"));
+    assert_eq!((&made["type"], &made["durable"]), (&json!("stream"), &json!(true)));
+    assert_eq!(
+        (&made["arguments"]["x-max-age"], &made["arguments"]["x-max-length-bytes"]),
+        (&json!("1D"), &json!(1_000_000))
+    );
+}
+
+fn delete_stream(admin: &Admin, command: &str) {
+    let stream = name(command);
+    admin.put(&format!("queues/%2F/{stream}"), json!({"arguments": {"x-queue-type": "stream"}}));
+    admin.run(command, &format!("--name {stream}"));
+    assert_eq!(admin.status(&format!("queues/%2F/{stream}")), 404);
+    admin.fails(command, &format!("--name {stream}"), "404");
 }
 
 fn delete_multiple(admin: &Admin, command: &str) {

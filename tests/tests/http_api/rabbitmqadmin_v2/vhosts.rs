@@ -20,7 +20,9 @@ fn declare(admin: &Admin, command: &str) {
     admin.run(command, &format!("--name {vhost} --description tested --default-queue-type classic"));
     let made = admin.get(&format!("vhosts/{vhost}"));
     assert_eq!((&made["description"], &made["default_queue_type"]), (&json!("tested"), &json!("classic")));
-    admin.fails(command, "--name q --default-queue-type stream", "default_queue_type 'stream' isn't built yet");
+    let streams = format!("{vhost}-streams");
+    admin.run(command, &format!("--name {streams} --default-queue-type stream"));
+    assert_eq!(admin.get(&format!("vhosts/{streams}"))["default_queue_type"], "stream");
     admin.fails(command, "--name t --tracing", "tracing isn't built yet");
 }
 
