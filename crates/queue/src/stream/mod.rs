@@ -221,6 +221,6 @@ impl StreamQueue {
 
     /// Counts `count` more, before the numbers of messages change by it.
     fn count(&mut self, what: Count, count: u64, now: Nanos) {
-        self.counts.add(what, count, [self.ledger.len(), self.readers.unacknowledged()], now);
+        self.counts.add(what, count, self.lengths(), now);
     }
 }

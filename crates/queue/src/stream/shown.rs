@@ -22,7 +22,6 @@ impl StreamQueue {
             state: self.state.clone(),
             ready: self.ledger.len(),
             ready_bytes: self.ledger.bytes(),
-            // A delivered message stays among those that are ready: the next reader gets it as well.
             unacknowledged: self.readers.unacknowledged(),
             unacknowledged_bytes: 0,
             bytes: self.ledger.bytes(),
@@ -51,7 +50,8 @@ impl StreamQueue {
         }
     }
 
-    fn lengths(&self) -> [u64; 2] {
+    /// Messages that are ready, and those that aren't any more: none, since what one reader holds is there for the next.
+    pub(super) fn lengths(&self) -> [u64; 2] {
         [self.ledger.len(), 0]
     }
 
