@@ -404,7 +404,7 @@ impl Rig {
         assert_eq!(status.unacknowledged, held as u64);
         let gauges = self.queue.gauges();
         let sizes = [gauges.ready, gauges.ready_bytes, gauges.unacknowledged, gauges.memory, gauges.in_memory];
-        // What a reader holds is counted as ready, so that sums over queues don't have it twice.
+        // A message that a reader holds is counted as ready, so that sums over queues don't have it twice.
         let listed = [status.ready, status.ready_bytes, 0, status.memory, status.in_memory];
         assert_eq!(sizes, listed, "what sums are made of isn't what is listed");
         assert_eq!((gauges.consumers, status.consumers.len()), (self.readers.len() as u64, self.readers.len()));
