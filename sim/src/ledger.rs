@@ -148,6 +148,8 @@ pub struct Ledger {
     emptying: BTreeMap<String, u32>,
     /// Queues with the number of messages that may be gone unnoticed, since a consumer or get doesn't acknowledge.
     draining: BTreeMap<String, u64>,
+    /// Queues with the number of gets without acknowledgement whose client is gone; a queue may carry them out later.
+    lost_gets: BTreeMap<String, u64>,
     /// Queues that were ever read from.
     read: BTreeMap<String, Stamp>,
     /// Queues to which messages may have been returned without the redelivered flag, since no client had seen them.
@@ -485,6 +487,14 @@ impl Ledger {
         }
     }
 
+    /// Notes that the client of a get without acknowledgement is gone before the answer. The queue may carry it out later,
+    /// and take a message that was published after that.
+    pub fn lose_get(&mut self, queue: &str, asked: Stamp) {
+        self.excuse_all(queue, asked);
+        self.end_reading(queue, 1);
+        *self.lost_gets.entry(queue.to_owned()).or_default() += 1;
+    }
+
     /// Notes that nothing is under way: all messages that left were received.
     pub fn heard_everything(&mut self) {
         self.draining.clear();
@@ -493,7 +503,8 @@ impl Ledger {
     /// Number of messages of a queue that may have left unnoticed.
     #[must_use]
     pub fn unheard(&self, queue: &str) -> u64 {
-        self.draining.get(queue).copied().unwrap_or(0)
+        let count = |of: &BTreeMap<String, u64>| of.get(queue).copied().unwrap_or(0);
+        count(&self.draining).saturating_add(count(&self.lost_gets))
     }
 
     /// Begins a new life: the messages that a client found are all there are, and they are durable.
@@ -504,6 +515,7 @@ impl Ledger {
         }
         self.emptying.clear();
         self.draining.clear();
+        self.lost_gets.clear();
         self.disordered.clear();
         self.failed.clear();
         self.promises.clear();

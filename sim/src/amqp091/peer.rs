@@ -340,10 +340,7 @@ impl Peer {
                 Request::Delete(queue, _, asked) | Request::Purge(queue, asked) => {
                     ledger.end_emptying(&queue, asked, None);
                 }
-                Request::Get(queue, true, asked) => {
-                    ledger.excuse_all(&queue, asked);
-                    ledger.end_reading(&queue, 1);
-                }
+                Request::Get(queue, true, asked) => ledger.lose_get(&queue, asked),
                 _ => {}
             }
         }
