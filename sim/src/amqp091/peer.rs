@@ -337,9 +337,9 @@ impl Peer {
         for request in std::mem::take(&mut self.requests[usize::from(channel)]) {
             match request {
                 // It may have happened after the request was noted as unknown, or never.
-                Request::Delete(queue, _, asked) | Request::Purge(queue, asked) => {
-                    ledger.end_emptying(&queue, asked, None);
-                }
+                Request::Delete(queue, _, asked) => ledger.end_emptying(&queue, asked, None),
+                // The queue may carry it out later: it stays under way until the life ends.
+                Request::Purge(..) => {}
                 Request::Get(queue, true, asked) => ledger.lose_get(&queue, asked),
                 _ => {}
             }
