@@ -15,6 +15,7 @@ pub mod broker;
 pub mod cell;
 pub mod conservation;
 pub mod data_directory;
+pub mod filters;
 pub mod go_suite;
 pub mod http;
 pub mod kill_ledger;

@@ -5,12 +5,13 @@ use std::process::Command;
 use leveret_amqp10::message::{MapSection, write_data, write_map_section};
 use leveret_amqp10::performative::Attach;
 use leveret_amqp10::terminus::DistributionMode;
-use leveret_amqp10::value::{EncodedMap, OwnedDescribed, OwnedDescriptor, OwnedMap};
+use leveret_amqp10::value::{EncodedMap, OwnedMap};
 use leveret_amqp10::{DeliveryState, OwnedValue, Role, SenderSettleMode, Source, Target, TargetArchetype, Value};
 use leveret_strict_client::amqp10::{Event, Send, State};
 use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen, annotation};
 use leveret_tests::broker::{Broker, is_given};
 use leveret_tests::cell::{self, Transport};
+use leveret_tests::filters::{attach, attach_as, echoed, filter, map_of};
 use leveret_tests::http::Http;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::table::Scenario;
@@ -108,12 +109,6 @@ fn text(text: &str) -> OwnedValue {
     OwnedValue::String(text.into())
 }
 
-/// A filter by its descriptor.
-fn filter(descriptor: &str, value: OwnedValue) -> OwnedValue {
-    let descriptor = OwnedDescriptor::Symbol(descriptor.into());
-    OwnedValue::Described(Box::new(OwnedDescribed { descriptor, value }))
-}
-
 fn offset(value: OwnedValue) -> (&'static str, OwnedValue) {
     ("offset", filter("rabbitmq:stream-offset-spec", value))
 }
@@ -124,39 +119,6 @@ fn values(value: OwnedValue) -> (&'static str, OwnedValue) {
 
 fn unfiltered() -> (&'static str, OwnedValue) {
     ("unfiltered", filter("rabbitmq:stream-match-unfiltered", OwnedValue::Bool(true)))
-}
-
-fn map_of(pairs: &[(&str, OwnedValue)]) -> OwnedValue {
-    let pairs = pairs.iter().map(|(key, value)| (OwnedValue::Symbol((*key).into()), value.clone()));
-    OwnedValue::Map(OwnedMap(pairs.collect()))
-}
-
-/// Attaches a receiver with filters, and returns the broker's attach.
-fn attach(client: &mut Amqp10, handle: u32, queue: &str, filters: &[(&str, OwnedValue)]) -> Seen {
-    attach_as(client, handle, queue, filters, SenderSettleMode::Unsettled)
-}
-
-fn attach_as(
-    client: &mut Amqp10,
-    handle: u32,
-    queue: &str,
-    filters: &[(&str, OwnedValue)],
-    snd_settle_mode: SenderSettleMode,
-) -> Seen {
-    let address = format!("/queues/{queue}");
-    let name = format!("receiver {handle}");
-    let encoded = map_of(filters).encoded();
-    let Value::Map(filter) = encoded.as_value() else { unreachable!("it is a map") };
-    let attach = Attach {
-        name: &name,
-        handle,
-        role: Role::Receiver,
-        snd_settle_mode,
-        source: Some(Source { address: Some(&address), filter: Some(filter), ..Source::default() }),
-        target: Some(TargetArchetype::Target(Target::default())),
-        ..Attach::default()
-    };
-    client.attach(CHANNEL, &attach)
 }
 
 /// Attaches a receiver whose offset the stream keeps by this name.
@@ -176,16 +138,6 @@ fn attach_kept(client: &mut Amqp10, handle: u32, queue: &str, kept: &str) -> See
         ..Attach::default()
     };
     client.attach(CHANNEL, &attach)
-}
-
-/// The filters in the source of the broker's attach, in the order of their names.
-fn echoed(attach: &Seen) -> Vec<(String, OwnedValue)> {
-    let attach = attach.attach();
-    let map = attach.source.as_ref().and_then(|source| source.filter).expect("a map of filters");
-    let pair = |(key, value): (Value<'_>, Value<'_>)| (key.as_text().expect("a symbol").to_owned(), value.into());
-    let mut filters: Vec<_> = map.iter().map(pair).collect();
-    filters.sort_by(|(a, _), (b, _)| a.cmp(b));
-    filters
 }
 
 /// Whether it is the first delivery by its header, its offset, and the body.
@@ -409,8 +361,7 @@ fn a_source_of_a_stream_says_how_it_is_read() {
     let broker = Broker::start();
     declare(&broker.http(), QUEUE);
     let mut client = Amqp10::open(broker.amqp());
-    let seen =
-        attach(&mut client, 1, QUEUE, &[("jms-selector", filter("apache.org:selector-filter:string", text("a = 1")))]);
+    let seen = attach(&mut client, 1, QUEUE, &[("mine", filter("example.org:mine", text("a = 1")))]);
     assert_eq!(echoed(&seen), [], "a filter that isn't in force");
     let attach = seen.attach();
     let source = attach.source.expect("a source");

@@ -34,6 +34,7 @@ fn options() -> ConsumerOptions {
         priority: 0,
         exclusive: false,
         mode: ConsumerMode::Move,
+        filter: None,
         stream: None,
         timeout_ms: None,
         user: "guest".into(),

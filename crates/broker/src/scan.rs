@@ -117,7 +117,7 @@ impl Finding<'_> {
 
     fn keep_matches(&mut self, first: u64, batch: &Batch, filter: &StreamFilter) {
         for index in 0..batch.len() {
-            if filter.is_match(batch, index, self.wall_ms) {
+            if filter.messages.is_match(batch, index, self.wall_ms) {
                 self.add(first + index as u64, batch, index);
             }
         }

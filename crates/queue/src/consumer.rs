@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use crate::Nanos;
-use crate::browser::Browser;
+use crate::comebacks::Comebacks;
 use crate::deferred::Claims;
 use crate::effects::Link;
+use crate::message_filter::MessageFilter;
 use crate::own_reads::OwnReads;
 use crate::planted::{Bug, is_planted};
+use crate::seeker::Seeker;
 use crate::single_active::Activity;
 use crate::stream_start::StreamOptions;
 use crate::wait::{QueueWait, WaitReason};
@@ -86,6 +88,8 @@ pub struct ConsumerOptions {
     pub exclusive: bool,
     /// Whether it takes messages or browses them.
     pub mode: ConsumerMode,
+    /// The messages that it wants, in other queues than streams: all if there is none.
+    pub filter: Option<Arc<MessageFilter>>,
     /// Where it begins in a stream, and its filter. Other queues don't look at it.
     pub stream: Option<Box<StreamOptions>>,
     /// Milliseconds for which it may leave a delivery unsettled, as shown to operators; `None` for the queue's.
@@ -135,7 +139,7 @@ pub(crate) struct Standing {
     pub promised: u64,
     /// Its share of the sum of open credit.
     pub open_credit: u32,
-    /// Its key in the set of idle browsers.
+    /// Its key in the set of idle seekers.
     pub idle_at: Option<u64>,
     pub draining_at: Option<u64>,
     /// Whether it is among those that could fetch a message that they claimed.
@@ -167,8 +171,8 @@ pub(crate) struct Consumer {
     delivery_count: u32,
     /// Whether undelivered credit is given up once nothing is ready.
     pub draining: bool,
-    /// The position of a browsing consumer.
-    pub browser: Option<Box<Browser>>,
+    /// The position of a consumer that browses or has a filter: it goes through the queue by itself.
+    pub seeker: Option<Box<Seeker>>,
     /// The deferred messages that it has claimed; it gets no others meanwhile.
     pub claims: Option<Box<Claims>>,
     pub changed: Nanos,
@@ -177,12 +181,14 @@ pub(crate) struct Consumer {
 }
 
 impl Consumer {
-    pub(crate) fn new(options: ConsumerOptions, now: Nanos) -> Self {
+    pub(crate) fn new(options: ConsumerOptions, came_back: &Comebacks, now: Nanos) -> Self {
         let delivery_count = match options.flow {
             ConsumerFlow::Credit { delivery_count } => delivery_count,
             ConsumerFlow::Prefetch(_) => 0,
         };
-        let browser = (options.mode == ConsumerMode::Copy).then(Box::default);
+        let browses = options.mode == ConsumerMode::Copy;
+        let seeker = || Box::new(Seeker::new(options.filter.clone(), browses, came_back));
+        let seeker = (browses || options.filter.is_some()).then(seeker);
         Self {
             options,
             unacknowledged: 0,
@@ -198,7 +204,7 @@ impl Consumer {
             link_credit: 0,
             delivery_count,
             draining: false,
-            browser,
+            seeker,
             claims: None,
             changed: now,
             delivered: 0,
@@ -231,12 +237,11 @@ impl Consumer {
         self.claims.is_none() && self.is_able()
     }
 
-    /// The messages that were read for it alone, if it browses or has claims.
-    pub(crate) fn own_reads(&mut self) -> Option<&mut OwnReads> {
-        match &mut self.browser {
-            Some(browser) => Some(&mut browser.reads),
-            None => self.claims.as_mut().map(|claims| &mut claims.reads),
-        }
+    /// The messages that were read for it alone, where a read from this number on is under way.
+    pub(crate) fn own_reads(&mut self, from: u64) -> Option<&mut OwnReads> {
+        let sought = self.seeker.as_mut().map(|seeker| &mut seeker.reads);
+        let claimed = self.claims.as_mut().map(|claims| &mut claims.reads);
+        sought.into_iter().chain(claimed).find(|reads| reads.is_reading(from))
     }
 
     /// Whether it could take a message that it claimed.
@@ -246,7 +251,7 @@ impl Consumer {
 
     /// Whether its turns are its own: no ready messages are reserved for them.
     pub(crate) fn is_alone(&self) -> bool {
-        self.browser.is_some() || self.claims.is_some()
+        self.seeker.is_some() || self.claims.is_some()
     }
 
     /// Sets the credit from a receiver's flow: `delivery_count + link_credit` is the limit that it allows, in serial arithmetic

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::Nanos;
+use crate::comebacks::Comebacks;
 use crate::consumer::{Consumer, ConsumerMode, ConsumerOptions};
 use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Ended, Signal, TOLD_AT_ONCE_MAX};
@@ -49,12 +50,16 @@ pub(crate) struct Consumers {
     open_credit: u64,
     /// Draining consumers whose credit is used up, or to which nothing is available.
     spent: Vec<ConsumerId>,
-    /// Browsing consumers that could be shown a message and aren't scheduled, by the number of their next message. They
-    /// take no messages, so they need no turns.
-    idle_browsers: BTreeSet<(u64, ConsumerId)>,
-    /// Draining browsing consumers, by the number of their next message.
-    draining_browsers: BTreeSet<(u64, ConsumerId)>,
+    /// Consumers that browse or have a filter, could get a message and aren't scheduled, by the number from which on they look
+    /// ([`crate::seeker::Seeker::looks_from`]). No messages are reserved for them, so they need no turns.
+    idle_seekers: BTreeSet<(u64, ConsumerId)>,
+    /// The draining ones among them, by the same number.
+    draining_seekers: BTreeSet<(u64, ConsumerId)>,
     browsers: usize,
+    /// Number of consumers that take messages and have a filter.
+    filtering: usize,
+    /// Messages that came back since there are any.
+    came_back: Comebacks,
     /// Consumers that could take a message that they claimed and aren't scheduled.
     idle_fetchers: BTreeSet<ConsumerId>,
     exclusive: Option<ConsumerId>,
@@ -126,7 +131,7 @@ impl Consumers {
         self.all.len()
     }
 
-    /// Number of consumers that take messages.
+    /// Number of consumers that take messages, with or without a filter.
     pub(crate) fn movers(&self) -> usize {
         self.all.len() - self.browsers
     }
@@ -186,11 +191,12 @@ impl Consumers {
             self.exclusive = Some(id);
         }
         self.links += usize::from(options.flow.is_credit());
-        let mut consumer = Box::new(Consumer::new(options, now));
+        let mut consumer = Box::new(Consumer::new(options, &self.came_back, now));
         let options = &consumer.options;
         if options.mode == ConsumerMode::Copy {
             self.browsers += 1;
         } else {
+            self.filtering += usize::from(options.filter.is_some());
             self.levels.entry(Reverse(options.priority)).or_default().members += 1;
             if let Some(single) = &mut self.single {
                 single.add(id, options.priority);
@@ -220,6 +226,10 @@ impl Consumers {
         if consumer.options.mode == ConsumerMode::Copy {
             self.browsers -= 1;
             return true;
+        }
+        self.filtering -= usize::from(consumer.options.filter.is_some());
+        if self.filtering == 0 {
+            self.came_back.clear();
         }
         let priority = Reverse(consumer.options.priority);
         let level = self.level(priority);
@@ -255,16 +265,19 @@ impl Consumers {
         }
         consumer.standing.spent = has_drained;
         let is_eligible = consumer.is_eligible();
-        if consumer.options.mode == ConsumerMode::Copy {
-            let browser = consumer.browser.as_ref();
-            let next = browser.map(|browser| browser.next());
-            let is_idle = is_eligible && !consumer.scheduled && browser.is_some_and(|browser| browser.reads.is_able());
+        let is_seeker = consumer.options.mode == ConsumerMode::Copy || consumer.options.filter.is_some();
+        if is_seeker {
+            let seeker = consumer.seeker.as_ref();
+            let from = seeker.map(|seeker| seeker.looks_from(&self.came_back));
+            let is_idle = is_eligible && !consumer.scheduled && seeker.is_some_and(|seeker| seeker.reads.is_able());
+            // The messages that it claimed are available to it, whatever it looks at.
+            let drains = consumer.draining && consumer.claims.is_none();
             let standing = &mut consumer.standing;
-            rekey(&mut self.idle_browsers, &mut standing.idle_at, next.filter(|_| is_idle), id);
-            rekey(&mut self.draining_browsers, &mut standing.draining_at, next.filter(|_| consumer.draining), id);
-            return;
+            rekey(&mut self.idle_seekers, &mut standing.idle_at, from.filter(|_| is_idle), id);
+            rekey(&mut self.draining_seekers, &mut standing.draining_at, from.filter(|_| drains), id);
         }
-        let open = if is_eligible { credit } else { 0 };
+        // It has to look at the ready messages before it is known which of them it takes.
+        let open = if is_eligible && !is_seeker { credit } else { 0 };
         self.open_credit = self.open_credit - u64::from(consumer.standing.open_credit) + u64::from(open);
         consumer.standing.open_credit = open;
         if consumer.claims.is_some() || consumer.standing.fetches {
@@ -274,6 +287,9 @@ impl Consumers {
                 true => _ = self.idle_fetchers.insert(id),
                 false => _ = self.idle_fetchers.remove(&id),
             }
+        }
+        if is_seeker {
+            return;
         }
         let priority = Reverse(consumer.options.priority);
         let level = self.levels.get_mut(&priority).expect("a consumer has its level");
@@ -493,10 +509,30 @@ impl Consumers {
         }
     }
 
-    /// Schedules browsing consumers with messages `ahead` of them.
-    pub(crate) fn schedule_browsers(&mut self, ahead: impl Fn(u64) -> bool, effects: &mut Effects) {
+    /// A message came back. Consumers with a filter that are idle look for it, if they had passed it.
+    pub(crate) fn note_comeback(&mut self, number: u64) {
+        if self.filtering > 0 {
+            self.came_back.push(number);
+        }
+    }
+
+    /// After messages came back: the idle consumers with a filter have to look at them.
+    pub(crate) fn wake_filtering(&mut self) {
+        if self.filtering > 0 {
+            let idle: Vec<ConsumerId> = self.idle_seekers.iter().map(|(_, id)| *id).collect();
+            idle.into_iter().for_each(|id| self.refresh(id));
+        }
+    }
+
+    /// The messages that came back since there are consumers with a filter.
+    pub(crate) fn came_back(&self) -> &Comebacks {
+        &self.came_back
+    }
+
+    /// Schedules consumers that browse or have a filter with messages `ahead` of them.
+    pub(crate) fn schedule_seekers(&mut self, ahead: impl Fn(u64) -> bool, effects: &mut Effects) {
         // The first one has seen the fewest messages: if nothing is ahead of it, nothing is ahead of the others.
-        while let Some((next, id)) = self.idle_browsers.first().copied()
+        while let Some((next, id)) = self.idle_seekers.first().copied()
             && ahead(next)
         {
             self.update(id, |consumer| {
@@ -548,7 +584,7 @@ impl Consumers {
     }
 
     /// A consumer that has drained: its credit is used up, or nothing is available for it. Ends its drain. `ahead`
-    /// tells whether a browsing consumer has messages ahead of it.
+    /// tells whether messages are ahead of a consumer that browses or has a filter.
     pub(crate) fn pop_drained(&mut self, ready: u64, ahead: impl Fn(u64) -> bool) -> Option<ConsumerId> {
         let id = self.next_drained(ready, ahead)?;
         self.update(id, |consumer| consumer.draining = false);
@@ -561,24 +597,24 @@ impl Consumers {
                 return Some(id);
             }
         }
-        // The lowest priority, and the browsing consumers that have seen the most, have the fewest messages available.
+        // The lowest priority, and the seekers that have seen the most, have the fewest messages available.
         if let Some(priority) = self.draining.last().copied() {
             let higher = self.promising.range(..priority).map(|higher| self.levels[higher].promised).sum();
             if ready.saturating_sub(higher) == 0 {
                 return self.level(priority).draining.first();
             }
         }
-        self.draining_browsers.last().filter(|(next, _)| !ahead(*next)).map(|(_, id)| *id)
+        self.draining_seekers.last().filter(|(next, _)| !ahead(*next)).map(|(_, id)| *id)
     }
 
-    /// Whether any consumer browses.
-    pub(crate) fn any_browsers(&self) -> bool {
-        self.browsers > 0
+    /// Whether any consumer browses or has a filter.
+    pub(crate) fn any_seekers(&self) -> bool {
+        self.browsers + self.filtering > 0
     }
 
     /// Whether any consumer drains.
     pub(crate) fn any_draining(&self) -> bool {
-        !(self.draining.is_empty() && self.draining_browsers.is_empty() && self.spent.is_empty())
+        !(self.draining.is_empty() && self.draining_seekers.is_empty() && self.spent.is_empty())
     }
 
     /// Removes all consumers and cancels them. If there are many, [`Effects::ended`] notifies them later.

@@ -41,6 +41,11 @@ impl NumberSet {
         self.0.min()
     }
 
+    /// The highest number.
+    pub(crate) fn last(&self) -> Option<u64> {
+        self.0.max()
+    }
+
     /// The lowest number from `from` on.
     pub(crate) fn next(&self, from: u64) -> Option<u64> {
         let mut numbers = self.0.iter();

@@ -1,4 +1,4 @@
-//! Messages that were read from disk for one consumer alone: one that browses, or that fetches deferred messages.
+//! Messages that were read from disk for one consumer alone: one that browses, has a filter, or fetches deferred messages.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -53,6 +53,11 @@ impl OwnReads {
             self.loaded.push_back(Loaded { first, batch, budget: budget.clone() });
         }
         true
+    }
+
+    /// Whether a read from `from` on is under way.
+    pub(crate) fn is_reading(&self, from: u64) -> bool {
+        self.reading == Some(from)
     }
 
     /// Whether no read is under way.

@@ -11,7 +11,7 @@ use crate::effects::{Effects, Link, Signal};
 pub enum StoredRead {
     /// To be handed out: [`Effects::read`].
     Delivery,
-    /// For this consumer alone, which browses, or fetches deferred messages; with the number that the read began with:
+    /// For this consumer alone, which browses, has a filter, or fetches deferred messages; with the number that the read began with:
     /// [`crate::RareEffects::own_reads`].
     Own(ConsumerId, u64),
     /// For this reader of a stream alone, as [`StoredRead::Own`]. All messages from `from` up to `end` were looked through, and those

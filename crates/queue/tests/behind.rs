@@ -28,6 +28,7 @@ fn queue() -> Queue {
 
 fn consume(queue: &mut Queue) {
     let options = ConsumerOptions {
+        filter: None,
         stream: None,
         timeout_ms: None,
         user: "u".into(),

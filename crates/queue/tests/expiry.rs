@@ -125,6 +125,7 @@ impl Rig {
 
     fn add(&mut self, id: u64) {
         let options = ConsumerOptions {
+            filter: None,
             stream: None,
             timeout_ms: None,
             user: "u".into(),

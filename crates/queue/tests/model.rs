@@ -9,9 +9,10 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Flow, GetOutcome, Link,
-    MemoryBudget, Place, Placement, Queue, QueueGauges, Recovered, Run, Signal, StoredRead, TurnEnd, WaitReason, Waits,
-    Watermarks,
+    MemoryBudget, MessageFilter, Place, Placement, Queue, QueueGauges, Recovered, Run, Signal, StoredRead, TurnEnd,
+    WaitReason, Waits, Watermarks,
 };
+use leveret_selector::{Dialect, Selector};
 use proptest::prelude::*;
 
 use crate::plain::{live, placement, surroundings};
@@ -29,15 +30,26 @@ impl Link for Recorder {
 fn batch(serial: u64, count: u64, durable: bool, size: usize) -> Arc<Batch> {
     let mut builder = BatchBuilder::default();
     for at in 0..count {
-        let envelope = Envelope { durable, received_ms: serial + at, ..Envelope::default() };
+        let priority = is_picked(serial + at).then_some(PICKED);
+        let envelope = Envelope { durable, received_ms: serial + at, priority, ..Envelope::default() };
         builder.push(&envelope, b"\0\0", &vec![0; size]);
     }
     Arc::new(builder.finish())
 }
 
-const CONSUMERS: usize = 5;
+const CONSUMERS: usize = 6;
 /// The browsing consumer.
 const BROWSER: usize = 4;
+/// The consumer with a filter.
+const PICKER: usize = 5;
+
+/// The priority of the messages that the filter lets through. The queues have none, so that it has no other effect.
+const PICKED: u8 = 7;
+
+/// Whether the filter lets a message through.
+fn is_picked(serial: u64) -> bool {
+    serial.is_multiple_of(3)
+}
 
 /// The reference's knowledge of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +77,8 @@ struct Reference {
     receivers: BTreeMap<usize, Receiver>,
     /// Position of the browsing consumer.
     browsed: u64,
+    /// Ready messages that the consumer with a filter may not have looked at.
+    unseen: BTreeSet<u64>,
     /// Whether a consumer's connection or session is blocked.
     closed: [[bool; 2]; CONSUMERS],
 }
@@ -80,7 +94,8 @@ struct Rig {
     serial: u64,
     gone: u64,
     wants_read: Option<u64>,
-    wants_browse: Option<u64>,
+    /// The reads for consumers of their own.
+    wants_own: BTreeMap<usize, u64>,
     scheduled: [bool; CONSUMERS],
     drained: Vec<(usize, u32)>,
     priorities: [i32; CONSUMERS],
@@ -96,7 +111,7 @@ impl Rig {
         rig
     }
 
-    /// A rig with two more consumers with link credit, whose delivery-counts are about to wrap around.
+    /// A rig with four more consumers with link credit, whose delivery-counts are about to wrap around.
     fn with_links(options: QueueOptions, size: usize, priorities: [i32; CONSUMERS]) -> Self {
         let mut rig = Self::empty(options, size, priorities);
         rig.add(0, ConsumerFlow::Prefetch(0));
@@ -111,7 +126,10 @@ impl Rig {
 
     fn add(&mut self, id: usize, flow: ConsumerFlow) {
         let mode = if id == BROWSER { ConsumerMode::Copy } else { ConsumerMode::Move };
+        let expression = Selector::parse(&format!("header.priority = {PICKED}"), Dialect::Amqp).expect("it is valid");
+        let filter = MessageFilter { expression: Some(expression), ..MessageFilter::default() };
         let options = ConsumerOptions {
+            filter: (id == PICKER).then(|| Arc::new(filter)),
             stream: None,
             timeout_ms: None,
             user: "u".into(),
@@ -142,7 +160,7 @@ impl Rig {
             serial: 1,
             gone: 0,
             wants_read: None,
-            wants_browse: None,
+            wants_own: BTreeMap::new(),
             scheduled: [false; CONSUMERS],
             drained: Vec::new(),
             priorities,
@@ -165,8 +183,8 @@ impl Rig {
             }
         }
         for (id, number) in std::mem::take(&mut effects.rare_mut().own_reads) {
-            assert_eq!(id, ConsumerId(BROWSER as u64));
-            assert!(self.wants_browse.replace(number).is_none(), "one read at a time");
+            assert!([BROWSER, PICKER].contains(&(id.0 as usize)));
+            assert!(self.wants_own.insert(id.0 as usize, number).is_none(), "one read at a time");
         }
         if let Some(number) = effects.read {
             assert!(self.wants_read.replace(number).is_none(), "one read at a time");
@@ -186,10 +204,18 @@ impl Rig {
         result
     }
 
-    /// Number of messages that are available to a consumer.
+    /// Number of messages that are available to a consumer. For the one with a filter all count if it may want some.
     fn available(&self, id: usize) -> usize {
         let from = if id == BROWSER { self.reference.browsed } else { 0 };
+        if id == PICKER && !self.wants_some() {
+            return 0;
+        }
         self.reference.ready.range(from..).count()
+    }
+
+    /// Whether messages are ready that the one with a filter wants.
+    fn wants_some(&self) -> bool {
+        self.reference.ready.values().any(|known| is_picked(known.serial))
     }
 
     /// Uses up the credit of drains that ended, and checks that nothing was ready for them.
@@ -207,7 +233,9 @@ impl Rig {
             }
         }
         for (id, receiver) in &self.reference.receivers {
-            let over = self.available(*id) == 0 || receiver.credit == 0;
+            // The one with a filter has to look at messages before it knows that it doesn't want them.
+            let none = self.available(*id) == 0 && (*id != PICKER || self.reference.unseen.is_empty());
+            let over = none || receiver.credit == 0;
             assert!(!receiver.draining || !over, "the drain of {id} never ends");
         }
     }
@@ -216,10 +244,14 @@ impl Rig {
         let receiver = &self.reference.receivers[&id];
         // The receiver hasn't seen the last `lag` deliveries yet.
         let seen = receiver.delivery_count.wrapping_sub(lag);
-        let ready = self.available(id) as u32;
+        let mut ready = self.available(id) as u32;
         let flow = Flow::Credit { delivery_count: seen, link_credit: credit, drain };
         let state = self.with(|queue, effects| queue.flow(ConsumerId(id as u64), flow, 0, effects));
         let state = state.expect("it is there");
+        if id == PICKER && ready == 0 && state.available > 0 {
+            assert!(!self.reference.unseen.is_empty(), "it has looked at all");
+            ready = self.reference.ready.len() as u32;
+        }
         let receiver = self.reference.receivers.get_mut(&id).unwrap();
         receiver.credit = credit.saturating_sub(lag);
         receiver.draining = drain;
@@ -234,12 +266,8 @@ impl Rig {
     /// Number of messages that a consumer could take now.
     fn appetite(&self, id: usize) -> u64 {
         match id {
-            BROWSER => 0,
-            _ if self.reference.closed[id] != [false; 2]
-                || self.queue.consumer_status(ConsumerId(id as u64)).is_none() =>
-            {
-                0
-            }
+            BROWSER | PICKER => 0,
+            _ if !self.is_open(id) || self.queue.consumer_status(ConsumerId(id as u64)).is_none() => 0,
             0 => 1 << 32,
             1 => 7 - self.reference.held[1].len() as u64,
             _ => self.reference.receivers.get(&id).map_or(0, |receiver| u64::from(receiver.credit)),
@@ -309,6 +337,7 @@ impl Rig {
                 if ready.contains(&(first + at)) {
                     let known = Known { serial: serial + at, redelivered: false, failures: 0 };
                     self.reference.ready.insert(first + at, known);
+                    self.reference.unseen.insert(first + at);
                 } else {
                     self.gone += 1;
                 }
@@ -320,7 +349,8 @@ impl Rig {
         if !self.scheduled[id] {
             return;
         }
-        let overtaken = id != BROWSER && self.wants_read.is_none() && self.a_higher_one_wants_some(id);
+        let overtaken =
+            ![BROWSER, PICKER].contains(&id) && self.wants_read.is_none() && self.a_higher_one_wants_some(id);
         // The call may schedule the consumer again.
         self.scheduled[id] = false;
         let mut out = Vec::new();
@@ -337,8 +367,10 @@ impl Rig {
                     failures: taken.attempts.failed,
                 };
                 let from = if id == BROWSER { self.reference.browsed } else { 0 };
+                let from = if id == PICKER { number } else { from };
                 let (first, expected) = self.reference.ready.range(from..).next().expect("nothing was ready");
                 assert_eq!((number, known), (*first, *expected));
+                assert!(id != PICKER || is_picked(known.serial), "its filter doesn't let {number} through");
                 assert_eq!(taken.durable, view.envelope.durable);
                 if id == BROWSER {
                     self.reference.browsed = number + 1;
@@ -353,6 +385,15 @@ impl Rig {
             }
         }
         self.scheduled[id] |= end == TurnEnd::More;
+        let has_credit = self.reference.receivers.get(&id).is_some_and(|receiver| receiver.credit > 0);
+        if id == PICKER && end == TurnEnd::Done && has_credit && !self.wants_own.contains_key(&id) && self.is_open(id) {
+            assert!(!self.wants_some(), "it missed a message");
+            self.reference.unseen.clear();
+        }
+    }
+
+    fn is_open(&self, id: usize) -> bool {
+        self.reference.closed[id] == [false; 2]
     }
 
     fn read(&mut self) {
@@ -364,12 +405,12 @@ impl Rig {
         self.with(|queue, effects| queue.loaded(StoredRead::Delivery, runs, 0, effects));
     }
 
-    /// A read for the browsing consumer; the disk may still have messages that were settled a moment ago.
-    fn read_browsed(&mut self) {
-        let Some(from) = self.wants_browse.take() else { return };
+    /// A read for a consumer of its own; the disk may still have messages that were settled a moment ago.
+    fn read_own(&mut self, id: usize) {
+        let Some(from) = self.wants_own.remove(&id) else { return };
         let stored = self.store.range(from..).take(3);
         let runs = stored.map(|(&number, &serial)| (number, batch(serial, 1, true, self.size))).collect();
-        self.with(|queue, effects| queue.loaded(StoredRead::Own(ConsumerId(BROWSER as u64), from), runs, 0, effects));
+        self.with(|queue, effects| queue.loaded(StoredRead::Own(ConsumerId(id as u64), from), runs, 0, effects));
     }
 
     fn run(number: u64, durable: bool, size: usize) -> Run {
@@ -387,7 +428,7 @@ enum Step {
     Grant(usize, u32, u32, bool),
     Able(usize, bool, bool),
     Read,
-    ReadBrowsed,
+    ReadOwn(usize),
     Get,
     Purge,
 }
@@ -403,7 +444,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(id, lag, credit, drain)| Step::Grant(id, lag, credit, drain)),
         1 => (0..CONSUMERS, any::<bool>(), any::<bool>()).prop_map(|(id, window, able)| Step::Able(id, window, able)),
         3 => Just(Step::Read),
-        2 => Just(Step::ReadBrowsed),
+        3 => (BROWSER..CONSUMERS).prop_map(Step::ReadOwn),
         1 => Just(Step::Get),
         1 => Just(Step::Purge),
     ]
@@ -448,6 +489,7 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
                     let run = Rig::run(number, durable, rig.size);
                     let failures = known.failures + u32::from(failed);
                     rig.reference.ready.insert(number, Known { redelivered: true, failures, ..known });
+                    rig.reference.unseen.insert(number);
                     rig.with(|queue, effects| {
                         queue.requeue(Some(ConsumerId(id as u64)), &[run], failed, 0, effects);
                     });
@@ -460,7 +502,7 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
             }
             Step::Able(id, window, able) => rig.set_able(id, window, able),
             Step::Read => rig.read(),
-            Step::ReadBrowsed => rig.read_browsed(),
+            Step::ReadOwn(id) => rig.read_own(id),
             Step::Get => {
                 let link: Arc<dyn Link> = rig.link.clone();
                 match rig.with(|queue, effects| queue.get(true, &link, 9, 0, effects)) {
@@ -564,9 +606,32 @@ fn browse_to_the_end(rig: &mut Rig) {
             assert_eq!(rig.reference.ready, before);
             return check(rig, vec![]);
         }
-        rig.read_browsed();
+        rig.read_own(BROWSER);
     }
     panic!("the drain of the one that only looks never ends: {:?}", rig.queue.status());
+}
+
+/// Checks that the consumer with a filter gets all that it wants, and that a drain then ends.
+fn pick_to_the_end(rig: &mut Rig) {
+    check(rig, vec![Step::Able(PICKER, false, true), Step::Able(PICKER, true, true)]);
+    let left: Vec<u64> = numbers_of(rig, |serial| !is_picked(serial));
+    rig.grant(PICKER, 0, 10_000, true);
+    for _ in 0..10_000 {
+        rig.take(PICKER, 50);
+        rig.end_drains();
+        if !rig.reference.receivers[&PICKER].draining {
+            assert_eq!(numbers_of(rig, |_| true), left);
+            return check(rig, vec![]);
+        }
+        rig.read_own(PICKER);
+    }
+    panic!("the drain of the one with a filter never ends: {:?}", rig.queue.status());
+}
+
+/// The numbers of ready messages.
+fn numbers_of(rig: &Rig, wanted: impl Fn(u64) -> bool) -> Vec<u64> {
+    let ready = rig.reference.ready.iter();
+    ready.filter(|(_, known)| wanted(known.serial)).map(|(number, _)| *number).collect()
 }
 
 proptest! {
@@ -595,6 +660,7 @@ proptest! {
         let mut rig = Rig::with_links(QueueOptions::default(), size, priorities.try_into().unwrap());
         check(&mut rig, steps);
         browse_to_the_end(&mut rig);
+        pick_to_the_end(&mut rig);
         drain(&mut rig);
     }
 
@@ -660,7 +726,7 @@ fn an_idle_consumer_gets_messages_a_stalled_one_cannot_take() {
 
 #[test]
 fn a_requeued_message_is_shown_before_messages_read_earlier() {
-    let mut rig = Rig::with_links(QueueOptions::default(), 10, [0, 1, 0, 0, 0]);
+    let mut rig = Rig::with_links(QueueOptions::default(), 10, [0, 1, 0, 0, 0, 0]);
     let steps = vec![
         Step::Publish(13, true),
         Step::Sync(0),
@@ -669,7 +735,7 @@ fn a_requeued_message_is_shown_before_messages_read_earlier() {
         Step::Requeue(1, 5, false),
         Step::Grant(BROWSER, 0, 2, false),
         Step::Take(BROWSER, 1),
-        Step::ReadBrowsed,
+        Step::ReadOwn(BROWSER),
         Step::Take(BROWSER, 2),
         Step::Requeue(1, 2, false),
     ];
@@ -713,6 +779,7 @@ fn a_share_waits_for_a_consumer_that_is_late_to_its_turn() {
     rig.with(|queue, effects| {
         queue.cancel(ConsumerId(1), 0, effects);
         let options = ConsumerOptions {
+            filter: None,
             stream: None,
             timeout_ms: None,
             user: "u".into(),
@@ -826,7 +893,7 @@ fn a_drain_waits_for_the_head_that_is_on_disk() {
 
 #[test]
 fn a_higher_priority_takes_messages_reserved_for_a_lower_one() {
-    let mut rig = Rig::empty(QueueOptions::default(), 10, [3, 7, 0, 0, 0]);
+    let mut rig = Rig::empty(QueueOptions::default(), 10, [3, 7, 0, 0, 0, 0]);
     rig.add(0, ConsumerFlow::Prefetch(0));
     rig.publish(10, false);
     assert!(rig.scheduled[0]);
@@ -881,7 +948,7 @@ fn browsing_messages_on_disk_does_not_affect_others() {
     let held = rig.queue.status().memory;
     while rig.available(BROWSER) > 0 {
         rig.take(BROWSER, 50);
-        rig.read_browsed();
+        rig.read_own(BROWSER);
         assert!(rig.wants_read.is_none());
     }
     assert_eq!(rig.queue.status().memory, held);

@@ -49,6 +49,7 @@ fn reads_keep_only_messages_that_are_delivered_together() {
     let mut queue = Queue::new(options, true, recovered, surroundings, 0);
     let link = Arc::new(Recorder::default());
     let consumer = ConsumerOptions {
+        filter: None,
         stream: None,
         timeout_ms: None,
         user: "u".into(),

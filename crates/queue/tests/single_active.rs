@@ -105,6 +105,7 @@ impl Rig {
             priority,
             exclusive: false,
             mode: ConsumerMode::Move,
+            filter: None,
             stream: None,
             timeout_ms: None,
             user: "u".into(),

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use leveret_message::Batch;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Flow, Link, MemoryBudget, Place, Placement,
-    Queue, QueueState, Recovered, Run, Signal, StoredRead, StreamFilter, StreamOptions, StreamStart, Surroundings,
-    TurnEnd, Unsent, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Flow, Link, MemoryBudget, MessageFilter, Place,
+    Placement, Queue, QueueState, Recovered, Run, Signal, StoredRead, StreamFilter, StreamOptions, StreamStart,
+    Surroundings, TurnEnd, Unsent, Watermarks,
 };
 use leveret_selector::{Budget, Dialect, PropertyFilter, Reference, Selector, Verdict};
 
@@ -83,6 +83,7 @@ impl Rig {
             priority: 0,
             exclusive: false,
             mode: ConsumerMode::Move,
+            filter: None,
             stream: Some(Box::new(StreamOptions { start, filter: filter.map(Arc::new), tracking: None })),
             timeout_ms: None,
             user: "u".into(),
@@ -231,7 +232,8 @@ fn a_chunk_larger_than_the_tail_is_delivered_from_memory() {
 #[test]
 fn a_turn_ends_when_its_work_is_done_and_goes_on_in_the_next() {
     let mut rig = Rig::new(1 << 30);
-    let filter = StreamFilter { expression: Some(expression("p.subject = 'x'")), ..StreamFilter::default() };
+    let messages = MessageFilter { expression: Some(expression("p.subject = 'x'")), ..MessageFilter::default() };
+    let filter = StreamFilter { messages, ..StreamFilter::default() };
     rig.add(ID, ConsumerFlow::Credit { delivery_count: 0 }, StreamStart::Next, Some(filter));
     rig.grant(0, 5, false);
     rig.publish(0, &[0; 30_000]);
@@ -283,10 +285,9 @@ fn a_filter_of_more_than_a_turns_work_comes_to_an_end() {
     let fields = [("subject", format!("&p:{long}"))];
     let filter =
         PropertyFilter::properties(fields.iter().map(|(name, value)| (*name, Reference::String(value)))).unwrap();
-    let filter = StreamFilter {
+    let filter = MessageFilter {
         fields: vec![filter.clone(), filter.clone()],
         expression: Some(expression("p.subject LIKE 'x%'")),
-        ..StreamFilter::default()
     };
     let batch = chunk(0, [(vec![], Some(&*long))].into_iter());
     let mut budget = Budget::new(10);

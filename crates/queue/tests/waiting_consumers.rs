@@ -58,6 +58,7 @@ impl Rig {
             priority: 0,
             exclusive: false,
             mode: ConsumerMode::Move,
+            filter: None,
             stream: None,
             timeout_ms: None,
             user: "u".into(),

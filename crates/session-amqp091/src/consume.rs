@@ -100,6 +100,7 @@ impl Session {
                 priority: leveret_model::consumer_priority(&options),
                 exclusive: consume.exclusive,
                 mode: ConsumerMode::Move,
+                filter: None,
                 stream,
                 timeout_ms,
                 user: self.client.user.clone(),

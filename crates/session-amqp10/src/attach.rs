@@ -263,6 +263,7 @@ impl Connection {
             queue
         };
         let filters = filters::in_effect(source, attach, queue.info(), now.wall_ms)?;
+        let is_filtered = filters.messages.is_some();
         let settled = attach.snd_settle_mode == SenderSettleMode::Settled;
         // Readers of a stream never take messages away: it has no other consumers.
         let browses = source.distribution_mode == Some(DistributionMode::Copy) && !queue.is_stream();
@@ -306,6 +307,7 @@ impl Connection {
             priority: priority.and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
             mode: if browses { ConsumerMode::Copy } else { ConsumerMode::Move },
             exclusive: false,
+            filter: filters.messages,
             stream: filters.stream,
             timeout_ms: own_timeout_ms,
             user: self.client.user.clone(),
@@ -352,7 +354,7 @@ impl Connection {
             target: attach.target,
             initial_delivery_count: Some(INITIAL_DELIVERY_COUNT.0),
             max_message_size: attach.max_message_size,
-            offered_capabilities: Symbols::of(offered(&queue, browses)),
+            offered_capabilities: Symbols::of(offered(&queue, browses, is_filtered)),
             ..Attach::default()
         };
         self.send_attach(session.channel, answer)
@@ -414,11 +416,14 @@ impl Connection {
 }
 
 /// The capabilities of a link on which a client receives from a queue.
-fn offered(queue: &QueueRef, browses: bool) -> &'static [Symbol<'static>] {
-    match queue.info().queue_type() {
-        QueueType::Stream => &filters::CAPABILITIES,
-        _ if deferral::is_offered(queue, browses) => &[deferral::TOKENS],
-        _ => &[],
+fn offered(queue: &QueueRef, browses: bool, is_filtered: bool) -> &'static [Symbol<'static>] {
+    match (queue.info().queue_type(), deferral::is_offered(queue, browses)) {
+        (QueueType::Stream, _) => &filters::CAPABILITIES,
+        (_, true) if is_filtered => &[deferral::TOKENS, filters::SELECTOR],
+        (_, true) => &[deferral::TOKENS],
+        // RabbitMQ's queues have no filters, and offer nothing: so it is for clients that don't ask for one.
+        (_, false) if is_filtered => &[filters::SELECTOR],
+        (_, false) => &[],
     }
 }
 

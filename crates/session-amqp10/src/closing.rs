@@ -104,6 +104,8 @@ impl Connection {
         let what = format_args!("refusing session {}", session.channel);
         self.told().refused(what, failure.condition.as_str(), &failure.description);
         session.ending = true;
+        // It owns nothing, and never counted as a session.
+        session.left = true;
         self.send_end(session.channel, Some(failure));
     }
 

@@ -1,5 +1,6 @@
 //! The filters of a source (3.5.8): those that its queue has become the consumer's options, and are named in the answer.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use leveret_amqp10::filter::{Filter, NamedFilter, filters};
@@ -7,7 +8,7 @@ use leveret_amqp10::performative::Attach;
 use leveret_amqp10::value::{EncodedMap, MapRef};
 use leveret_amqp10::{SenderSettleMode, Source, Symbol, Value, condition};
 use leveret_model::{Arguments, Queue, QueueType, Value as Argument};
-use leveret_queue::{StreamFilter, StreamOptions, StreamStart, TRACKING_NAME_BYTES_MAX};
+use leveret_queue::{MessageFilter, StreamFilter, StreamOptions, StreamStart, TRACKING_NAME_BYTES_MAX};
 use leveret_selector::{Dialect, PropertyFilter, Reference, Selector};
 use leveret_session::stream_start;
 
@@ -20,11 +21,16 @@ pub(super) const CAPABILITIES: [Symbol<'static>; 2] =
 /// Property of a link whose receiver's offset the stream keeps.
 const TRACKING: &str = "rabbitmq:stream-offset-tracking";
 
+/// Capability of a source whose filters are message selectors.
+pub(super) const SELECTOR: Symbol<'static> = Symbol::new("APACHE.ORG:SELECTOR");
+
 /// The filters of a source that are in effect.
 #[derive(Default)]
 pub(super) struct InEffect {
     /// For the answer, as the client sent them.
     pub(super) named: EncodedMap,
+    /// For the queue, if it isn't a stream.
+    pub(super) messages: Option<Arc<MessageFilter>>,
     /// For the queue, if it is a stream.
     pub(super) stream: Option<Box<StreamOptions>>,
     /// For lists of consumers, by the names that AMQP 0-9-1 has for the same.
@@ -34,8 +40,8 @@ pub(super) struct InEffect {
 /// The filters that a queue of this type has. Others are left out of the answer.
 ///
 /// # Errors
-/// A filter that can't be left out, because the receiver would get messages that it asked not to get: a JMS selector, or a position
-/// in a stream that doesn't exist.
+/// A filter that can't be left out, because the receiver would get messages that it asked not to get: one that can't be understood, a
+/// JMS selector of a stream, or a position in a stream that doesn't exist.
 pub(super) fn in_effect(source: &Source<'_>, attach: &Attach<'_>, queue: &Queue, now_ms: u64) -> Result<InEffect> {
     match queue.queue_type() {
         QueueType::Stream => {
@@ -58,11 +64,49 @@ pub(super) fn in_effect(source: &Source<'_>, attach: &Attach<'_>, queue: &Queue,
             }
             Ok(in_effect)
         }
-        QueueType::Classic | QueueType::Quorum => {
-            check_selectors(source)?;
-            Ok(InEffect::default())
-        }
+        QueueType::Classic | QueueType::Quorum => of_queue(source),
     }
+}
+
+/// The filters of a queue's consumer. RabbitMQ has none there and ignores them; here, those that can't be in effect are refused.
+fn of_queue(source: &Source<'_>) -> Result<InEffect> {
+    let mut in_effect = InEffect::default();
+    let (mut filter, mut shown) = (MessageFilter::default(), Vec::new());
+    for named in source.filter.into_iter().flat_map(filters) {
+        let wrong = |text: &dyn Display| wrong(&named, text);
+        let expression = match named.filter {
+            Filter::JmsSelector(text) => Some((text, Dialect::Jms, "jms-selector")),
+            Filter::Sql(text) => Some((text, Dialect::Amqp, "sql-filter")),
+            Filter::Properties(map) => {
+                let fields = PropertyFilter::properties(references(map)).map_err(|error| wrong(&error))?;
+                filter.fields.push(fields);
+                None
+            }
+            Filter::ApplicationProperties(map) => {
+                let fields = PropertyFilter::application_properties(references(map)).map_err(|error| wrong(&error))?;
+                filter.fields.push(fields);
+                None
+            }
+            _ if SELECTORS.contains(&named.name) => {
+                return Err(wrong(&format!("expected a string described as {}", SELECTORS[1])));
+            }
+            _ => continue,
+        };
+        if let Some((text, dialect, name)) = expression {
+            if filter.expression.is_some() {
+                return Err(wrong(&ONE_EXPRESSION));
+            }
+            shown.push((name, Argument::from(text)));
+            // JMS has no selector as an empty one.
+            if dialect == Dialect::Amqp || !text.trim().is_empty() {
+                filter.expression = Some(Selector::parse(text, dialect).map_err(|error| wrong(&error))?);
+            }
+        }
+        answer(&mut in_effect.named, &named);
+    }
+    in_effect.messages = Some(filter).filter(|filter| !filter.is_empty()).map(Arc::new);
+    in_effect.shown = shown.into_iter().collect();
+    Ok(in_effect)
 }
 
 /// The name by which the stream keeps the receiver's offset, if the properties of its link ask for that: a string, or true for the
@@ -92,17 +136,21 @@ fn tracking(attach: &Attach<'_>) -> Result<Option<Arc<str>>> {
     }
 }
 
-/// A selector is refused where none is looked at: ignoring it would deliver messages that its client asked not to get.
-fn check_selectors(source: &Source<'_>) -> Result<()> {
-    let mut all = source.filter.into_iter().flat_map(filters);
-    match all.find(|filter| matches!(filter.filter, Filter::JmsSelector(_)) || SELECTORS.contains(&filter.name)) {
-        None => Ok(()),
-        Some(filter) => Err(Failure::link(
-            condition::NOT_IMPLEMENTED,
-            format!("filter {}: message selectors are not supported on queues", filter.name),
-        )),
-    }
+/// Names a filter in the answer.
+fn answer(answers: &mut EncodedMap, named: &NamedFilter<'_>) {
+    match named.name.is_ascii() {
+        true => answers.push_symbol(named.name, named.value),
+        // A name has to be a symbol (3.5.8), but nothing else depends on that.
+        false => answers.push(named.name, named.value),
+    };
 }
+
+fn wrong(named: &NamedFilter<'_>, text: &dyn Display) -> Failure {
+    Failure::link(condition::INVALID_FIELD, format!("Attach refused: filter {}: {text}", named.name))
+}
+
+/// Why a second expression is refused.
+const ONE_EXPRESSION: &str = "a source has one expression at most, SQL or a selector";
 
 /// JMS selectors, by the names that clients use for the filter.
 const SELECTORS: [&str; 2] = ["jms-selector", "apache.org:selector-filter:string"];
@@ -154,14 +202,23 @@ impl StreamFilters<'_> {
                 self.has_application_properties |= compiled.is_some();
                 self.keep(compiled)
             }
-            Filter::Sql(text) if is_expression(named) && self.filter.expression.is_none() => {
-                self.filter.expression = Selector::parse(text, Dialect::Amqp).ok();
-                self.filter.expression.is_some()
+            Filter::Sql(text) if is_expression(named) && self.filter.messages.expression.is_none() => {
+                self.filter.messages.expression = Selector::parse(text, Dialect::Amqp).ok();
+                self.filter.messages.expression.is_some()
+            }
+            // RabbitMQ leaves it out. A client of JMS doesn't look whether its selector is in effect.
+            Filter::JmsSelector(text) if !text.trim().is_empty() => {
+                if self.filter.messages.expression.is_some() {
+                    return Err(wrong(named, &ONE_EXPRESSION));
+                }
+                let expression = Selector::parse(text, Dialect::Jms).map_err(|error| wrong(named, &error))?;
+                self.filter.messages.expression = Some(expression);
+                true
             }
             _ => false,
         };
         if is_in_effect {
-            self.named.push_symbol(named.name, named.value);
+            answer(&mut self.named, named);
         }
         Ok(())
     }
@@ -189,7 +246,7 @@ impl StreamFilters<'_> {
 
     fn keep(&mut self, compiled: Option<PropertyFilter>) -> bool {
         let is_there = compiled.is_some();
-        self.filter.fields.extend(compiled);
+        self.filter.messages.fields.extend(compiled);
         is_there
     }
 
@@ -198,6 +255,7 @@ impl StreamFilters<'_> {
         let filter = is_filtered.then(|| Arc::new(self.filter));
         InEffect {
             named: self.named,
+            messages: None,
             stream: Some(Box::new(StreamOptions { start: self.start.unwrap_or_default(), filter, tracking: None })),
             shown: self.shown.into_iter().collect(),
         }

@@ -139,6 +139,7 @@ impl ToySession {
             priority: 0,
             exclusive: false,
             mode: ConsumerMode::Move,
+            filter: None,
             stream: None,
             timeout_ms: None,
             user: self.client.user.clone(),

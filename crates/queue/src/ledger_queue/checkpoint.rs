@@ -19,7 +19,7 @@ impl LedgerQueue {
     /// Numbers from here on were never handed out; recorded by a clean stop.
     pub fn delivered_below(&self) -> u64 {
         // Where a log of attempts says which messages were delivered, it says so by itself.
-        if self.rules.logs_attempts { 0 } else { self.ready.cursor() }
+        if self.rules.logs_attempts { 0 } else { self.ready.untouched_from() }
     }
 
     /// The counts that have to be recorded by a clean stop: the log lacks those for which it had no room.

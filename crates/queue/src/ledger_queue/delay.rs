@@ -113,8 +113,12 @@ impl LedgerQueue {
             self.not_deferred(run.first);
             if self.ledger.is_live(run.first) {
                 self.ready.come_due(&run);
+                self.consumers.note_comeback(run.first);
                 self.expire_returned(&run, effects);
             }
+        }
+        if count > 0 {
+            self.consumers.wake_filtering();
         }
         count
     }

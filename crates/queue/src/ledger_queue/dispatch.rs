@@ -95,11 +95,11 @@ impl LedgerQueue {
         if !consumer.scheduled {
             return TurnEnd::Done;
         }
-        if consumer.browser.is_some() {
-            return self.browse(id, messages, bytes, now, out, effects);
-        }
         if consumer.claims.is_some() {
             return self.fetch(id, messages, bytes, now, out, effects);
+        }
+        if consumer.seeker.is_some() {
+            return self.seek(id, messages, bytes, now, out, effects);
         }
         let automatic = consumer.options.automatic_ack;
         let at_first = consumer.promise.min(u64::from(messages)).min(u64::from(consumer.credit()));
@@ -157,8 +157,13 @@ impl LedgerQueue {
 
     /// Accounts for messages that a consumer or a get takes from the ready ones.
     pub(super) fn hand_out(&mut self, taken: &Taken, size: u64, automatic: bool, effects: &mut Effects) {
+        self.leave_ready(taken.first, taken.first + u64::from(taken.count) - 1, size);
+        self.handed_out(taken, size, automatic, effects);
+    }
+
+    /// As [`LedgerQueue::hand_out`], for messages that have left the ready ones.
+    pub(super) fn handed_out(&mut self, taken: &Taken, size: u64, automatic: bool, effects: &mut Effects) {
         let last = taken.first + u64::from(taken.count) - 1;
-        self.leave_ready(taken.first, last, size);
         if automatic {
             self.depart(taken.first, last, size, Departure::Settled);
             if taken.durable {

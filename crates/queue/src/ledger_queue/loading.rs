@@ -53,16 +53,16 @@ impl LedgerQueue {
     ) {
         let budget = self.contents.budget().clone();
         let Some(consumer) = self.consumers.find(id) else { return };
-        let browses = consumer.browser.is_some();
+        let is_seeker = consumer.seeker.is_some();
         let is_claimed = consumer.claims.as_ref().is_some_and(|claims| claims.first() == Some(from));
-        let Some(reads) = consumer.own_reads() else { return };
+        let Some(reads) = consumer.own_reads(from) else { return };
         if !reads.loaded(from, runs, &budget) {
             return;
         }
         let is_found = reads.find(from).is_some();
         consumer.changed = now;
         self.consumers.refresh(id);
-        let is_there = is_claimed || browses && self.ready_numbers().next(from) == Some(from);
+        let is_there = is_claimed || is_seeker && self.ready_numbers().next(from) == Some(from);
         if is_there && !is_found && self.contents.find(from).is_none() {
             self.fail(format!("message {from} is not in its message store"), effects);
             return;

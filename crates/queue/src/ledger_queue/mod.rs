@@ -7,7 +7,6 @@
 mod activity;
 mod annotate;
 mod aside;
-mod browse;
 mod checkpoint;
 mod close;
 mod consume;
@@ -26,6 +25,7 @@ mod park;
 mod peek;
 mod ready;
 mod rules;
+mod seek;
 mod send_on;
 mod settle;
 mod shown;
@@ -360,7 +360,7 @@ impl LedgerQueue {
         if self.reads.blocked_since().is_none() && self.state == QueueState::Running {
             self.consumers.schedule(self.ready.messages(), effects);
         }
-        self.schedule_browsers(effects);
+        self.schedule_seekers(effects);
         if self.consumers.any_idle_fetchers() && self.state == QueueState::Running {
             self.consumers.schedule_fetchers(effects);
         }

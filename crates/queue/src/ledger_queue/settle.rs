@@ -185,16 +185,22 @@ impl LedgerQueue {
         let back = self.delay_some(back, returned, now, effects);
         for run in &back {
             let (attempts, logs) = (&mut self.attempts, self.rules.logs_attempts && run.durable);
-            self.ready.put_back(run, &self.ledger, |number| match logs {
-                true => {
-                    let runs = if failed { &mut effects.rare_mut().attempts } else { &mut effects.rare_mut().returns };
-                    push_attempts(runs, number, attempts.come_back(number, failed));
+            let consumers = &mut self.consumers;
+            self.ready.put_back(run, &self.ledger, |number| {
+                consumers.note_comeback(number);
+                match logs {
+                    true => {
+                        let rare = effects.rare_mut();
+                        let runs = if failed { &mut rare.attempts } else { &mut rare.returns };
+                        push_attempts(runs, number, attempts.come_back(number, failed));
+                    }
+                    false if failed => attempts.fail(number),
+                    false => {}
                 }
-                false if failed => attempts.fail(number),
-                false => {}
             });
             self.ready.hand_back(run.count(), run.bytes);
         }
+        self.consumers.wake_filtering();
         for run in &back {
             self.expire_returned(run, effects);
         }

@@ -88,11 +88,11 @@ impl LedgerQueue {
 
     /// The reason why a consumer with credit and room waits: `shared` is the reason that applies to all that take messages.
     fn wait_of(&self, consumer: &Consumer, shared: Option<QueueWait>) -> Option<QueueWait> {
-        let Some(browser) = &consumer.browser else { return shared };
+        let Some(seeker) = &consumer.seeker else { return shared };
         let wait = |reason| Some(QueueWait { reason, since: consumer.changed });
-        if !browser.reads.is_able() {
+        if !seeker.reads.is_able() {
             wait(WaitReason::Disk)
-        } else if self.ready_numbers().next(browser.next()).is_none() {
+        } else if self.ready_numbers().next(seeker.looks_from(self.consumers.came_back())).is_none() {
             wait(WaitReason::Empty)
         } else {
             None

@@ -6,6 +6,7 @@ use leveret_message::Batch;
 use leveret_selector::{Budget, Verdict};
 
 use crate::Nanos;
+use crate::comebacks::Comebacks;
 use crate::consumer::{Consumer, ConsumerOptions};
 use crate::contents::MemoryBudget;
 use crate::effects::Run;
@@ -85,7 +86,7 @@ impl Reader {
         let filter = stream.and_then(|stream| stream.filter.clone());
         let name = stream.and_then(|stream| stream.tracking.clone());
         let tracked = name.map(|name| Box::new(TrackedReader { name, unsettled: NumberSet::default() }));
-        let consumer = Consumer::new(options, now);
+        let consumer = Consumer::new(options, &Comebacks::default(), now);
         Self { consumer, next, scanned: 0, reads: OwnReads::default(), readable: 0, since_ms, filter, tracked }
     }
 
@@ -251,7 +252,7 @@ impl Reader {
         let (mut first, mut count) = (index, 0);
         while first + count < end && count < most {
             let at = first + count;
-            match filter.evaluate(batch, at as usize, work.wall_ms, &mut work.budget) {
+            match filter.messages.evaluate(batch, at as usize, work.wall_ms, &mut work.budget) {
                 Verdict::Match => count += 1,
                 Verdict::NoMatch if count > 0 => break,
                 Verdict::NoMatch => first = at + 1,

@@ -39,6 +39,7 @@ fn add(stream: &mut StreamQueue, id: u64, prefetch: u32) {
         priority: 0,
         exclusive: false,
         mode: ConsumerMode::Move,
+        filter: None,
         stream: Some(Box::new(StreamOptions { start: StreamStart::Next, filter: None, tracking: None })),
         timeout_ms: None,
         user: "u".into(),

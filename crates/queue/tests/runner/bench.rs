@@ -4,12 +4,12 @@
 //! |---|---|
 //! | `queue [x-...=VALUE]... [transient] [memory=BYTES] [strict] [activity]` | declares the queue; first. Receivers' activity is shown on request, because only quorum queues tell it |
 //! | `publish NAME... [subject=TEXT [only=NAME]]` | on a stream: one chunk, whose messages, or one of them, have a subject |
-//! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [priority=N] [until=MS [only=NAME]] [failed=N] [group=NAME]` | submits messages, durable ones at the next position; `until`: a time of delivery, with `only=NAME` of this one, `failed`: dead letters whose delivery failed so often |
+//! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [priority=N] [until=MS] [color=TEXT] [only=NAME] [failed=N] [group=NAME]` | submits messages, durable ones at the next position; `until`: a time of delivery, `color`: a header, with `only=NAME` of this one; `failed`: dead letters whose delivery failed so often |
 //! | `apply POSITION` | everything up to there is durable |
 //! | `write POSITION` | everything up to there is written, and durable up to the last `apply` |
 //! | `withdraw` | the commit stream goes on without what wasn't applied |
 //! | `close-group NAME` | its commit record gets the next position |
-//! | `consume ID [prefetch=N] [priority=N] [exclusive] [auto] [credit] [copy]` | adds a consumer |
+//! | `consume ID [prefetch=N] [priority=N] [exclusive] [auto] [credit] [copy] [filter=EXPRESSION]` | adds a consumer |
 //! | `consume ID [offset=first/last/next/N/-N] [at=MS] [filter=EXPRESSION] [tracking=NAME]` | adds a reader to a stream; `-N`: before the next message |
 //! | `take ID [N] [bytes=N]` | its turn |
 //! | `get [auto]` | `basic.get` |

@@ -13,7 +13,7 @@ use leveret_queue::{
 };
 
 use super::bench::{Bench, Delivery, EPOCH_MS};
-use super::stream::{named_chunk, stream_options};
+use super::stream::{message_filter, named_chunk, stream_options};
 use super::words::{Words, number};
 
 type Answers = Result<Vec<String>, String>;
@@ -47,8 +47,15 @@ fn annotations(delivery_ms: Option<u64>, note: Option<&str>, token: Option<&str>
 
 /// Properties of AMQP 0-9-1 whose only header is a time of delivery.
 fn timed_properties(delivery_ms: u64) -> Vec<u8> {
-    let header = [&b"\x13x-opt-delivery-time"[..], b"l", &delivery_ms.to_be_bytes()].concat();
-    [&[0x20, 0][..], &(header.len() as u32).to_be_bytes(), &header].concat()
+    with_header(&[&b"\x13x-opt-delivery-time"[..], b"l", &delivery_ms.to_be_bytes()].concat())
+}
+
+fn coloured_properties(color: &str) -> Vec<u8> {
+    with_header(&[&b"\x05color"[..], b"S", &(color.len() as u32).to_be_bytes(), color.as_bytes()].concat())
+}
+
+fn with_header(header: &[u8]) -> Vec<u8> {
+    [&[0x20, 0][..], &(header.len() as u32).to_be_bytes(), header].concat()
 }
 
 impl Bench {
@@ -84,10 +91,12 @@ impl Bench {
         let overlay = words
             .number("failed")?
             .map_or(Vec::new(), |failed| [&[7, 4, 0, 0, 0][..], &(failed as u32).to_le_bytes()].concat());
-        let (until_ms, only) = (words.number("until")?, words.option("only"));
-        let properties = |name: &str| match until_ms.filter(|_| only.is_none_or(|only| only == name)) {
-            Some(ms) => timed_properties(EPOCH_MS + ms),
-            None => vec![0, 0],
+        let (until_ms, color, only) = (words.number("until")?, words.option("color"), words.option("only"));
+        let properties = |name: &str| match (until_ms, color) {
+            _ if only.is_some_and(|only| only != name) => vec![0, 0],
+            (Some(ms), _) => timed_properties(EPOCH_MS + ms),
+            (None, Some(color)) => coloured_properties(color),
+            (None, None) => vec![0, 0],
         };
         let (subject, is_stream) = (words.option("subject"), self.queue_type == QueueType::Stream);
         let names = words.names()?;
@@ -181,6 +190,7 @@ impl Bench {
             QueueType::Stream => Some(Box::new(stream_options(&mut words)?)),
             _ => None,
         };
+        let filter = words.option("filter").map(message_filter).transpose()?.map(Arc::new);
         let link: Arc<dyn Link> = self.link.clone();
         let options = ConsumerOptions {
             link,
@@ -195,6 +205,7 @@ impl Bench {
             priority: priority.unwrap_or(0),
             exclusive: words.flag("exclusive"),
             mode: if words.flag("copy") { ConsumerMode::Copy } else { ConsumerMode::Move },
+            filter,
             stream,
             timeout_ms: None,
             user: "user".into(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use leveret_message::Batch;
 use leveret_queue::{
-    Checkpoint, ConsumerId, Departure, Kept, KeptOffset, Ledger, Recovered, Run, StoredRead, StreamFilter,
-    StreamOptions, StreamStart,
+    Checkpoint, ConsumerId, Departure, Kept, KeptOffset, Ledger, MessageFilter, Recovered, Run, StoredRead,
+    StreamFilter, StreamOptions, StreamStart,
 };
 use leveret_selector::{Dialect, Selector};
 
@@ -50,15 +50,18 @@ fn start(words: &mut Words<'_>) -> Result<StreamStart, String> {
     })
 }
 
+/// A filter with an SQL expression.
+pub(super) fn message_filter(text: &str) -> Result<MessageFilter, String> {
+    let expression = Selector::parse(text, Dialect::Amqp).map_err(|error| format!("`{text}`: {error}"))?;
+    Ok(MessageFilter { expression: Some(expression), ..MessageFilter::default() })
+}
+
 /// The options of a reader.
 pub(super) fn stream_options(words: &mut Words<'_>) -> Result<StreamOptions, String> {
     let start = start(words)?;
     let filter = match words.option("filter") {
         None => None,
-        Some(text) => {
-            let expression = Selector::parse(text, Dialect::Amqp).map_err(|error| format!("`{text}`: {error}"))?;
-            Some(Arc::new(StreamFilter { expression: Some(expression), ..StreamFilter::default() }))
-        }
+        Some(text) => Some(Arc::new(StreamFilter { messages: message_filter(text)?, ..StreamFilter::default() })),
     };
     let tracking = words.option("tracking").map(Into::into);
     Ok(StreamOptions { start, filter, tracking })

@@ -224,6 +224,7 @@ impl Rig {
             priority: 0,
             exclusive: false,
             mode: leveret_queue::ConsumerMode::Move,
+            filter: None,
             stream,
             timeout_ms: None,
             user: "u".into(),

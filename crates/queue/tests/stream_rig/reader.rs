@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use leveret_amqp10::message::{BodyRef, Sections};
 use leveret_message::Batch;
-use leveret_queue::{ConsumerFlow, ConsumerId, CreditState, Flow, StreamFilter, StreamOptions, StreamStart};
+use leveret_queue::{
+    ConsumerFlow, ConsumerId, CreditState, Flow, MessageFilter, StreamFilter, StreamOptions, StreamStart,
+};
 use leveret_selector::{Dialect, Selector};
 
 use super::{Known, MS, Rig};
@@ -31,7 +33,8 @@ impl ReaderPlan {
     pub(super) fn options(&self) -> StreamOptions {
         let of = |text: &str| {
             let expression = Some(Selector::parse(text, Dialect::Amqp).expect("it parses"));
-            Some(Arc::new(StreamFilter { expression, ..StreamFilter::default() }))
+            let messages = MessageFilter { expression, ..MessageFilter::default() };
+            Some(Arc::new(StreamFilter { messages, ..StreamFilter::default() }))
         };
         let filter = match self.filtered {
             Filtered::No => None,

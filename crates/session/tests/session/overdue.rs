@@ -395,6 +395,7 @@ fn the_successor_gets_what_was_taken_back_before_newer_messages() {
         priority: 0,
         exclusive: false,
         mode: ConsumerMode::Move,
+        filter: None,
         stream: None,
         timeout_ms: None,
         user: "guest".into(),

@@ -1,7 +1,8 @@
 //! The live messages that are ready, and those that consumers have.
 //!
-//! Numbers from the cursor on were never handed out and are ready if they are live. Below the cursor, only messages that came
-//! back are ready. Queues with priorities have [`Lanes`] beside that.
+//! Numbers from the cursor on were never handed out and are ready if they are live, but for those that a consumer with a filter
+//! took from behind others. Of these, and below the cursor, only messages that came back are ready. Queues with priorities have
+//! [`Lanes`] beside that.
 
 mod lanes;
 mod numbers;
@@ -24,8 +25,12 @@ use crate::priorities::PRIORITY_DEFAULT;
 pub(crate) struct ReadyMessages {
     /// Numbers from here on were never handed out.
     cursor: u64,
-    /// Numbers that were handed out and came back, each in its place; all below the cursor. Empty if there are lanes.
+    /// Numbers that were handed out and came back, each in its place: below the cursor, or among those `ahead`. Empty if there
+    /// are lanes.
     returned: NumberSet,
+    /// Numbers from the cursor on that were handed out before lower ones, whatever became of them. Empty if there are lanes, which
+    /// set them aside.
+    ahead: NumberSet,
     /// The messages that are delivered in another order than that of their numbers, if the queue has priorities.
     lanes: Option<Box<Lanes>>,
     /// Lower numbers may have been delivered before a restart.
@@ -46,6 +51,7 @@ impl ReadyMessages {
         Self {
             cursor: 0,
             returned: NumberSet::default(),
+            ahead: NumberSet::default(),
             lanes: priorities.map(|priorities| Box::new(Lanes::recovered(priorities, set_aside))),
             redelivered_below,
             length: Length {
@@ -64,7 +70,9 @@ impl ReadyMessages {
     }
 
     pub(crate) fn numbers<'a>(&'a self, ledger: &'a Ledger) -> Numbers<'a> {
-        Numbers { ledger, returned: &self.returned, cursor: self.cursor, lanes: self.lanes.as_deref() }
+        let lanes = self.lanes.as_deref();
+        let aside = lanes.map_or(&self.ahead, Lanes::aside);
+        Numbers { ledger, returned: &self.returned, cursor: self.cursor, aside, lanes }
     }
 
     /// Messages and body bytes that are ready.
@@ -84,6 +92,11 @@ impl ReadyMessages {
 
     pub(crate) fn cursor(&self) -> u64 {
         self.cursor
+    }
+
+    /// All numbers from here on were never handed out.
+    pub(crate) fn untouched_from(&self) -> u64 {
+        self.ahead.last().map_or(self.cursor, |last| self.cursor.max(last + 1))
     }
 
     /// Whether a message that was never handed out by this process may have been delivered by an earlier one.
@@ -171,7 +184,7 @@ impl ReadyMessages {
             && lanes.take_out(first)
         {
             (first + 1..=last).for_each(|number| _ = lanes.take_out(number));
-        } else if first < self.cursor {
+        } else if first < self.cursor || self.ahead.contains(first) {
             for number in first..=last {
                 self.returned.remove(number);
             }
@@ -187,12 +200,30 @@ impl ReadyMessages {
         if let Some(lanes) = &mut self.lanes {
             lanes.passed(to);
         }
+        if !self.ahead.is_empty() && to > 0 {
+            self.ahead.remove_range(0, to - 1);
+        }
+    }
+
+    /// Removes a number that may be behind others, for a consumer: it may come back.
+    pub(crate) fn leave_ahead(&mut self, number: u64, bytes: u64) {
+        match &mut self.lanes {
+            Some(lanes) => {
+                if !lanes.take_out(number) && number >= self.cursor {
+                    lanes.set_aside(number);
+                }
+            }
+            None if self.returned.remove(number) || number < self.cursor => {}
+            None => _ = self.ahead.insert(number),
+        }
+        self.length.messages -= 1;
+        self.length.bytes = self.length.bytes.saturating_sub(bytes);
     }
 
     /// Moves the cursor over numbers that were set aside, so that nothing looks at them again and again.
     #[inline]
     pub(crate) fn tidy(&mut self, ledger: &Ledger) {
-        if self.lanes.as_ref().is_some_and(|lanes| !lanes.aside().is_empty()) {
+        if !self.lanes.as_deref().map_or(&self.ahead, Lanes::aside).is_empty() {
             let next = self.numbers(ledger).default_run(self.cursor).map_or(ledger.next(), |(first, _)| first);
             if next > self.cursor {
                 self.move_cursor(next);
@@ -218,7 +249,7 @@ impl ReadyMessages {
 
     /// Removes a volatile message that is lost, ready or not. The caller has to remove it from the ledger, too.
     pub(crate) fn lose(&mut self, number: u64, bytes: u64) {
-        if number >= self.cursor || self.returned.remove(number) {
+        if self.returned.remove(number) || number >= self.cursor && !self.ahead.contains(number) {
             self.length.messages -= 1;
             self.length.bytes -= bytes;
         }
@@ -230,6 +261,9 @@ impl ReadyMessages {
             return self.purge_lanes(staying, ledger, gone);
         }
         let stay = staying.messages;
+        if !self.ahead.is_empty() {
+            return self.purge_in_place(staying, ledger, gone);
+        }
         let returned: Vec<u64> = self.returned.iter().skip(stay as usize).collect();
         for number in returned {
             gone(number, number);
@@ -244,6 +278,26 @@ impl ReadyMessages {
             && let Some(end) = next
         {
             self.cursor = end;
+        }
+        self.length = staying;
+    }
+
+    /// As [`ReadyMessages::purge`], with messages that came back among those that were never handed out.
+    fn purge_in_place(&mut self, staying: Length, ledger: &Ledger, mut gone: impl FnMut(u64, u64)) {
+        let numbers = self.numbers(ledger);
+        let from = numbers.nth(staying.messages);
+        let mut next = from;
+        while let Some(first) = next {
+            let head = numbers.head_at(first);
+            let last = if head.came_back { first } else { head.last };
+            gone(first, last);
+            next = numbers.next(last + 1);
+        }
+        if let Some(from) = from {
+            self.returned.remove_range(from, u64::MAX);
+        }
+        if staying.messages == 0 {
+            self.move_cursor(ledger.next());
         }
         self.length = staying;
     }

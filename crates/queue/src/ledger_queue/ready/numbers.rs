@@ -10,6 +10,8 @@ pub(crate) struct Numbers<'a> {
     pub(super) ledger: &'a Ledger,
     pub(super) returned: &'a NumberSet,
     pub(super) cursor: u64,
+    /// Numbers from the cursor on that aren't next in the order of numbers: see [`Lanes::aside`] and [`super::ReadyMessages::ahead`].
+    pub(super) aside: &'a NumberSet,
     pub(super) lanes: Option<&'a Lanes>,
 }
 
@@ -36,10 +38,13 @@ impl Numbers<'_> {
         if let Some(lanes) = self.lanes.filter(|lanes| !lanes.is_empty()) {
             return lanes.in_order().find_map(|lane| self.head_of(lane));
         }
-        match self.returned.first() {
-            Some(number) => Some(Head { number, last: u64::MAX, came_back: true }),
-            None => self.head_of(Lane::Default),
-        }
+        let Some(number) = self.returned.first() else { return self.head_of(Lane::Default) };
+        // One that was taken from behind others has its place among those that were never handed out.
+        let before = match number < self.cursor {
+            true => None,
+            false => self.head_of(Lane::Default).filter(|head| head.number < number),
+        };
+        before.or(Some(Head { number, last: u64::MAX, came_back: true }))
     }
 
     fn head_of(self, lane: Lane<'_>) -> Option<Head> {
@@ -67,10 +72,15 @@ impl Numbers<'_> {
                 return Head { number, last, came_back };
             }
         }
-        match number >= self.cursor {
+        match self.is_default(number) {
             true => Head { number, last: self.default_run(number).map_or(number, |(_, last)| last), came_back: false },
             false => Head { number, last: u64::MAX, came_back: true },
         }
+    }
+
+    /// Whether a live number was never handed out and wasn't set aside.
+    fn is_default(self, number: u64) -> bool {
+        number >= self.cursor && !self.aside.contains(number)
     }
 
     /// The first run from `from` on of messages that were never handed out and weren't set aside.
@@ -78,12 +88,12 @@ impl Numbers<'_> {
         let mut from = from.max(self.cursor);
         loop {
             let (first, last) = self.ledger.live_run(from)?;
-            let Some(aside) = self.lanes.map(Lanes::aside).filter(|aside| !aside.is_empty()) else {
+            if self.aside.is_empty() {
                 return Some((first, last));
-            };
-            let first = aside.first_absent(first, last + 1);
+            }
+            let first = self.aside.first_absent(first, last + 1);
             if first <= last {
-                return Some((first, aside.next(first).map_or(last, |next| last.min(next - 1))));
+                return Some((first, self.aside.next(first).map_or(last, |next| last.min(next - 1))));
             }
             from = first;
         }
@@ -99,7 +109,7 @@ impl Numbers<'_> {
         let mut from = first.max(self.cursor);
         while let Some((start, end)) = self.ledger.live_run(from).filter(|(start, _)| *start <= last) {
             let end = end.min(last);
-            if self.lanes.is_none_or(|lanes| lanes.aside().first_absent(start, end + 1) <= end) {
+            if self.aside.first_absent(start, end + 1) <= end {
                 return true;
             }
             from = end + 1;
@@ -112,12 +122,11 @@ impl Numbers<'_> {
         if let Some(lanes) = self.lanes {
             return lanes.next(from).into_iter().chain(self.default_run(from).map(|(first, _)| first)).min();
         }
-        if from < self.cursor
-            && let Some(number) = self.returned.next(from)
-        {
-            return Some(number);
+        let returned = if self.returned.is_empty() { None } else { self.returned.next(from) };
+        match returned {
+            Some(number) if number < self.cursor => Some(number),
+            returned => returned.into_iter().chain(self.next_default(from)).min(),
         }
-        self.ledger.live_run(from.max(self.cursor)).map(|(first, _)| first)
     }
 
     /// The number that is delivered after a ready one.
@@ -127,10 +136,7 @@ impl Numbers<'_> {
         let behind = lanes.find_map(|lane| match lane {
             Lane::Returned(returns) => returns.contains(number).then(|| returns.behind(number)),
             Lane::Fresh(numbers) => numbers.contains(number).then(|| numbers.next(number + 1)),
-            Lane::Default => {
-                let is_in = number >= self.cursor && !self.lanes.is_some_and(|lanes| lanes.aside().contains(number));
-                is_in.then(|| self.default_run(number + 1).map(|(first, _)| first))
-            }
+            Lane::Default => self.is_default(number).then(|| self.default_run(number + 1).map(|(first, _)| first)),
         });
         behind?.or_else(|| lanes.find_map(|lane| self.head_of(lane)).map(|head| head.number))
     }
@@ -138,6 +144,9 @@ impl Numbers<'_> {
     /// The number that has `before` others before it.
     pub(crate) fn nth(self, before: u64) -> Option<u64> {
         let Some(lanes) = self.lanes.filter(|lanes| !lanes.is_empty()) else {
+            if !self.aside.is_empty() && self.lanes.is_none() {
+                return self.nth_in_place(before);
+            }
             return match before.checked_sub(self.returned.len()) {
                 None => self.returned.nth(before),
                 Some(before) => self.ledger.nth_live(self.cursor, before),
@@ -174,12 +183,30 @@ impl Numbers<'_> {
         None
     }
 
+    /// As [`Numbers::nth`], with messages that came back among those that were never handed out.
+    fn nth_in_place(self, before: u64) -> Option<u64> {
+        let (mut left, mut next) = (before, self.first());
+        while let Some(number) = next {
+            let last = match self.is_default(number) {
+                true => self.default_run(number)?.1,
+                false => number,
+            };
+            match left.checked_sub(last - number + 1) {
+                None => return Some(number + left),
+                Some(rest) => left = rest,
+            }
+            next = self.next(last + 1);
+        }
+        None
+    }
+
     /// Number of ready messages with the number `from` or a higher one.
     pub(crate) fn count(self, from: u64) -> u64 {
-        let Some(lanes) = self.lanes.filter(|lanes| !lanes.is_empty()) else {
+        let lanes = self.lanes.filter(|lanes| !lanes.is_empty());
+        if lanes.is_none() && self.aside.is_empty() {
             return self.returned.count_from(from) + self.ledger.live_count(from.max(self.cursor));
-        };
-        let mut count = lanes.count_from(from);
+        }
+        let mut count = lanes.map_or_else(|| self.returned.count_from(from), |lanes| lanes.count_from(from));
         let mut next = self.default_run(from);
         while let Some((first, last)) = next {
             count += last - first + 1;
@@ -190,21 +217,13 @@ impl Numbers<'_> {
 
     /// Whether a live number is ready.
     pub(crate) fn has(self, number: u64) -> bool {
-        match self.lanes {
-            None => number >= self.cursor || self.returned.contains(number),
-            Some(lanes) => number >= self.cursor && !lanes.aside().contains(number) || lanes.has(number),
-        }
+        self.is_default(number) || self.lanes.map_or_else(|| self.returned.contains(number), |lanes| lanes.has(number))
     }
 
     /// Whether any of `first..=last` is ready.
     pub(crate) fn any_of(self, first: u64, last: u64) -> bool {
         let is_in = |number: u64| number <= last;
-        match self.lanes {
-            None => {
-                last >= self.cursor && self.ledger.live_run(first.max(self.cursor)).is_some_and(|(new, _)| is_in(new))
-                    || self.returned.next(first).is_some_and(is_in)
-            }
-            Some(lanes) => last >= self.cursor && self.any_default(first, last) || lanes.next(first).is_some_and(is_in),
-        }
+        let elsewhere = || self.lanes.map_or_else(|| self.returned.next(first), |lanes| lanes.next(first));
+        last >= self.cursor && self.any_default(first, last) || elsewhere().is_some_and(is_in)
     }
 }

@@ -119,6 +119,19 @@ impl Rig {
         }
     }
 
+    /// Hands out a message that may be behind others.
+    fn take_ahead(&mut self, at: usize) {
+        let order = self.naive.order();
+        if !order.is_empty() {
+            let number = order[at % order.len()];
+            self.ready.leave_ahead(number, 1);
+            self.ready.hand_out(1, 1);
+            self.ready.tidy(&self.ledger);
+            let known = self.naive.remove(number);
+            self.naive.held.push(Known { is_due: false, ..known });
+        }
+    }
+
     fn give_back(&mut self, at: usize) {
         if self.naive.held.is_empty() {
             return;
@@ -195,7 +208,7 @@ proptest! {
     #[test]
     fn priorities_and_returns_are_in_order(
         in_place: bool,
-        steps in prop::collection::vec((0..10u8, 0..60usize, 0..9usize), 1..80),
+        steps in prop::collection::vec((0..12u8, 0..60usize, 0..9usize), 1..80),
     ) {
         const PRIORITIES: [u8; 9] = [4, 4, 4, 0, 9, 31, 255, 5, 4];
         let ledger = Ledger::starting_at(1);
@@ -213,6 +226,7 @@ proptest! {
                 6 => rig.drop_inside(at),
                 7 => rig.delay(PRIORITIES[few]),
                 8 => rig.come_due(at),
+                9 | 10 => rig.take_ahead(at),
                 _ => rig.purge(few % 4),
             }
             rig.check(at as u64);

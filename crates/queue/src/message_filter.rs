@@ -1,0 +1,56 @@
+//! Filters on the fields of messages.
+
+use leveret_message::Batch;
+use leveret_selector::{Budget, PropertyFilter, Selector, Verdict};
+
+use crate::filter_fields::FilterFields;
+use crate::planted::{Bug, is_planted};
+
+/// The messages that a consumer wants, by an expression or by their fields.
+#[derive(Debug, Default)]
+pub struct MessageFilter {
+    /// An SQL filter expression, or a JMS selector.
+    pub expression: Option<Selector>,
+    /// Fields that a message has to have, each of a section of its own.
+    pub fields: Vec<PropertyFilter>,
+}
+
+impl MessageFilter {
+    /// Whether it lets all messages through.
+    pub fn is_empty(&self) -> bool {
+        self.expression.is_none() && self.fields.is_empty()
+    }
+
+    /// Whether a message is wanted, however much work it is to find out. `now_ms` is the present time in milliseconds since the
+    /// Unix epoch.
+    pub fn is_match(&self, batch: &Batch, index: usize, now_ms: u64) -> bool {
+        self.evaluate(batch, index, now_ms, &mut Budget::new(u64::MAX)) == Verdict::Match
+    }
+
+    /// Whether a message is wanted. `now_ms` is the present time in milliseconds since the Unix epoch.
+    pub fn evaluate(&self, batch: &Batch, index: usize, now_ms: u64, budget: &mut Budget) -> Verdict {
+        if !self.is_empty() && budget.is_spent() {
+            return Verdict::OutOfBudget;
+        }
+        let view = batch.message(index).view();
+        let fields = FilterFields::new(&view);
+        // A message that has begun is finished: filters that need more than the budget of a turn would never come to an end.
+        let fields_match = self.fields.iter().all(|filter| {
+            let verdict = with_rest(budget, |budget| filter.evaluate(&fields, budget));
+            verdict == Verdict::Match
+        });
+        match &self.expression {
+            _ if !fields_match || is_planted(Bug::SkipMatch) && index == 1 => Verdict::NoMatch,
+            Some(expression) => with_rest(budget, |budget| expression.evaluate(&fields, now_ms, budget)),
+            None => Verdict::Match,
+        }
+    }
+}
+
+/// Evaluates with the rest of a budget, even if that is nothing.
+fn with_rest(budget: &mut Budget, evaluate: impl FnOnce(&mut Budget) -> Verdict) -> Verdict {
+    if budget.is_spent() {
+        return evaluate(&mut Budget::new(1));
+    }
+    evaluate(budget)
+}
