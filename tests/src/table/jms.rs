@@ -16,7 +16,11 @@ const SCENARIOS: &[Scenario] = &[
     scenario("jms_properties", "headers and properties of every type come back as they were"),
     scenario("jms_acknowledge_modes", "automatic, duplicates-ok, by the client, one by one"),
     scenario("jms_redelivery", "JMSRedelivered and JMSXDeliveryCount after a recover"),
-    scenario("jms_selectors", "consumers with selectors share a queue; a wrong one is refused, and the connection goes on").leveret_only(),
+    scenario(
+        "jms_selectors",
+        "consumers with selectors share a queue; a wrong one is refused, and the connection goes on",
+    )
+    .leveret_only(),
     scenario("jms_transacted_session", "received and sent over two queues, commit and rollback").leveret_only(),
     scenario("jms_browser_beside_consumer", "shows what waits, and nothing that a consumer holds").leveret_only(),
 ];

@@ -42,7 +42,7 @@ fn a_session_too_many_begins_and_ends_with_the_reason() {
     client.wait("end", |event| matches!(event, Event::Ended { channel: 1, by_peer: false, .. }));
     client.begin(3, SessionOptions::default());
     drop(client);
-    until(&node, "rabbitmq_channels", 0);
+    until(&node, "rabbitmq_connections", 0);
     let mut again = Amqp10::open(node.amqp());
     again.begin(1, SessionOptions::default());
     again.close();

@@ -86,18 +86,12 @@ fn point_06_idle_connections_cost_nothing() {
     let mut broker = Broker::start();
     let connections: Vec<_> = (0..200).map(|_| Amqp10::open(broker.amqp())).collect();
     let Some(node) = broker.node() else { return };
-    let ticks = |pid: u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process");
-        let fields: Vec<&str> = stat.rsplit_once(')').expect("its name").1.split_whitespace().collect();
-        fields[11].parse::<u64>().expect("user time") + fields[12].parse::<u64>().expect("system time")
-    };
-    let pid = node.ports().pid;
-    let before = ticks(pid);
+    let before = node.cpu_ticks();
     // Idle for a while: waits on a silent socket.
     let mut silent = TcpStream::connect(broker.amqp()).expect("connect");
     silent.set_read_timeout(Some(Duration::from_secs(1))).expect("a timeout");
     assert!(silent.read(&mut [0; 8]).is_err());
-    let used = ticks(broker.node().expect("it is ours").ports().pid) - before;
+    let used = node.cpu_ticks() - before;
     assert!(used <= 5, "{used} ticks of 10 ms for 200 idle connections in a second");
     drop(connections);
 }
