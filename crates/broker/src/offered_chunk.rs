@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use leveret_log::{LogId, Payload};
 use leveret_message::Batch;
-use leveret_message::chunk::{Chunk, ChunkBuilder};
+use leveret_message::chunk::{CHECKSUM_BYTES, Chunk, ChunkBuilder, HEADER_BYTES, stored_head};
 
 use crate::streams::Record;
 
 /// A chunk that is offered to a stream.
 pub(crate) struct OfferedChunk {
     chunk: Chunk,
+    /// Its header as it is stored.
+    head: [u8; CHECKSUM_BYTES + HEADER_BYTES],
     /// Its messages as readers get them: from memory the same as from disk.
     pub(crate) batch: Arc<Batch>,
 }
@@ -27,13 +29,14 @@ impl OfferedChunk {
         pushed.unwrap_or_else(|reason| panic!("{count} messages of a batch of {}: {reason}", batch.len()));
         let chunk = builder.finish();
         let batch = chunk.batch().expect("it was made of messages");
-        Self { batch: Arc::new(batch), chunk }
+        Self { batch: Arc::new(batch), head: stored_head(&chunk), chunk }
     }
 
     /// The record of the chunk, whose first message gets this offset.
     pub(crate) fn record(&mut self, log: LogId, first: u64) -> Record<'_> {
         self.chunk.set_first(first);
-        let payload = Payload { head: self.chunk.head(), body: Some(self.chunk.rest()) };
+        self.head = stored_head(&self.chunk);
+        let payload = Payload { head: &self.head, body: Some(self.chunk.rest()) };
         Record::Chunk { log, first, messages: self.chunk.messages(), payload }
     }
 }

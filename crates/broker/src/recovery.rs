@@ -1,7 +1,7 @@
 //! Recovery: builds the model and the ledgers from a replay of the log.
 
 use leveret_log::{LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleReason};
-use leveret_message::chunk::{ChunkError, ChunkHeader};
+use leveret_message::chunk::{ChunkError, ChunkHeader, within_stored};
 use leveret_message::stored;
 use leveret_model::{Model, QueueId, QueueType};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
@@ -288,9 +288,10 @@ impl Replay for Recovered {
             let (last, queue_type) = (first + (count - 1), queue_type.name());
             return self.fail(RecoveryError::Chunk { log, first, last, queue_type });
         }
-        match ChunkHeader::decode(payload) {
-            Ok(header) => {
-                let (bytes, at_ms) = (payload.len() as u64, header.timestamp_ms.max(0) as u64);
+        let chunk = within_stored(payload).and_then(|chunk| Ok((ChunkHeader::decode(chunk)?, chunk.len() as u64)));
+        match chunk {
+            Ok((header, bytes)) => {
+                let at_ms = header.timestamp_ms.max(0) as u64;
                 let log = self.logs.entry(log).or_default();
                 log.ledger.accept(first, count, bytes);
                 log.stream.replay(first, bytes, at_ms);
@@ -313,7 +314,8 @@ impl Replay for Recovered {
 
     fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
         if let Some(log) = self.logs.get_mut(&log) {
-            let (last, bytes) = (first + (u64::from(messages) - 1), payload.len() as u64);
+            let bytes = within_stored(payload).map_or(0, |chunk| chunk.len() as u64);
+            let last = first + (u64::from(messages) - 1);
             if log.ledger.settle(first, last, bytes, Departure::Dropped) > 0 {
                 log.stream.withdraw(first, bytes);
             }
@@ -387,7 +389,7 @@ impl Replay for Recovered {
 
 #[cfg(test)]
 mod tests {
-    use leveret_message::chunk::ChunkBuilder;
+    use leveret_message::chunk::{ChunkBuilder, stored_head};
     use leveret_message::{BatchBuilder, Envelope};
     use leveret_model::{Arguments, Command, DeclareQueue, Permit};
     use leveret_queue::AttemptCounts;
@@ -452,14 +454,16 @@ mod tests {
     #[test]
     fn the_chunks_of_a_log_without_a_queue_are_left_to_its_deletion() {
         let mut recovered = Recovered::default();
-        let chunk = ChunkBuilder::new(16).finish().to_bytes();
+        let chunk = ChunkBuilder::new(16).finish();
+        let bytes = u64::from(chunk.chunk_bytes());
+        let chunk = [&stored_head(&chunk)[..], chunk.rest()].concat();
         recovered.chunk(QUEUE, 0, 300, &chunk);
         recovered.chunk(QUEUE, 300, 4, &chunk);
         recovered.withdraw_chunk(QUEUE, 300, 4, &chunk);
         recovered.settle(QUEUE, SettleReason::Dropped, &[SettleRange { first: 0, last: 99, bytes: 0 }]);
         recovered.check().expect("its queue is deleted");
         let ledger = recovered.ledger(QUEUE).expect("it is known");
-        assert_eq!((ledger.low(), ledger.len(), ledger.next(), ledger.bytes()), (100, 200, 304, chunk.len() as u64));
+        assert_eq!((ledger.low(), ledger.len(), ledger.next(), ledger.bytes()), (100, 200, 304, bytes));
         assert_eq!(recovered.orphans(), [QUEUE]);
     }
 

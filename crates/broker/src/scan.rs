@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use leveret_log::{Disk, LogId, StoredMessage};
-use leveret_message::chunk::{self, ChunkHeader};
+use leveret_log::{Disk, LogId, Skim, Skimmed, StoredMessage};
+use leveret_message::chunk::{self, SKIM_BYTES};
 use leveret_message::{Batch, BatchBuilder};
 use leveret_queue::{Scan, StreamFilter};
 
@@ -14,6 +14,8 @@ use crate::streams::StreamRef;
 const FOUND_BYTES: usize = 256 << 10;
 /// A scan ends when it has looked at so many bytes, whatever it has found: other reads wait for the thread.
 const LOOKED_BYTES: usize = 4 << 20;
+/// A chunk that is skipped by its header counts as so many bytes: about what a read of it costs.
+const SKIPPED_BYTES: usize = 4 << 10;
 /// Chunks of fewer messages are put together: a batch of its own costs more than a copy of these.
 const FEW_MESSAGES: usize = 32;
 
@@ -54,47 +56,55 @@ pub(crate) fn scan(
         Finding { scan, since_ms: scan.since_ms, wall_ms, runs: Vec::new(), few: BatchBuilder::default(), few_from: 0 };
     let (mut end, mut found, mut looked) = (from, 0, 0);
     while found < FOUND_BYTES && looked < LOOKED_BYTES {
-        let read = stream.plan_read(log, end, FOUND_BYTES).map(|plan| plan.run(disk));
-        let chunks = match read.transpose() {
-            Ok(Some(chunks)) if !chunks.is_empty() => chunks,
-            Ok(_) => break,
+        let Some(plan) = stream.plan_read(log, end, FOUND_BYTES) else { break };
+        let mut skipped = 0;
+        let read = plan.skim(disk, SKIM_BYTES, |chunk| {
+            let decision = finding.skim(&chunk);
+            skipped += usize::from(decision == Skim::Skip);
+            decision
+        });
+        let (chunks, seen) = match read {
+            Ok((_, seen)) if seen == end => break,
+            Ok(read) => read,
             Err(error) if end == from => return Err(error.to_string()),
             // The next scan begins with the error.
             Err(_) => break,
         };
+        looked += skipped * SKIPPED_BYTES;
         for chunk in &chunks {
-            if scan.end.is_some_and(|end| chunk.number >= end) {
-                return Ok(finding.finish(end));
-            }
             looked += chunk.payload.len();
             match finding.look(chunk) {
-                Ok(true) => found += chunk.payload.len(),
-                Ok(false) => {}
+                Ok(()) => found += chunk.payload.len(),
                 Err(reason) if end == from => return Err(reason),
                 Err(_) => return Ok(finding.finish(end)),
             }
             end = chunk.last() + 1;
         }
+        end = seen;
     }
     Ok(finding.finish(end))
 }
 
 impl Finding<'_> {
-    /// Takes the wanted messages of a chunk. Returns whether it was decoded.
-    fn look(&mut self, stored: &StoredMessage) -> Result<bool, String> {
-        let damaged = |error: chunk::ChunkError| format!("the chunk with message {}: {error}", stored.number);
-        let header = ChunkHeader::decode(&stored.payload).map_err(damaged)?;
+    /// Whether a chunk has to be read, by its header and its Bloom filter. If those are damaged it is read, which tells.
+    fn skim(&mut self, chunk: &Skimmed<'_>) -> Skim {
+        if self.scan.end.is_some_and(|end| chunk.number >= end) {
+            return Skim::Stop;
+        }
+        let Some((header, bloom)) = chunk::skim(chunk.bytes) else { return Skim::Take };
         if self.since_ms.is_some_and(|since_ms| header.timestamp_ms.max(0).cast_unsigned() < since_ms) {
-            return Ok(false);
+            return Skim::Skip;
         }
         self.since_ms = None;
         let filter = self.scan.filter.as_deref();
-        if let Some(filter) = filter
-            && !filter.may_match(chunk::bloom(&stored.payload).map_err(damaged)?)
-        {
-            return Ok(false);
-        }
-        let batch = chunk::decode(&stored.payload).map_err(damaged)?;
+        if filter.is_none_or(|filter| filter.may_match(bloom)) { Skim::Take } else { Skim::Skip }
+    }
+
+    /// Takes the wanted messages of a chunk.
+    fn look(&mut self, stored: &StoredMessage) -> Result<(), String> {
+        let damaged = |error: chunk::ChunkError| format!("the chunk with message {}: {error}", stored.number);
+        let filter = self.scan.filter.as_deref();
+        let batch = chunk::of_stored(&stored.payload).and_then(|chunk| chunk::decode(&chunk)).map_err(damaged)?;
         if batch.len() != usize::from(stored.messages) {
             let (found, number) = (batch.len(), stored.number);
             return Err(format!("the chunk with message {number} has {found} messages, expected {}", stored.messages));
@@ -103,7 +113,7 @@ impl Finding<'_> {
             Some(filter) => self.keep_matches(stored.number, &batch, filter),
             None => self.keep(stored.number, batch),
         }
-        Ok(true)
+        Ok(())
     }
 
     fn keep(&mut self, first: u64, batch: Batch) {

@@ -18,6 +18,8 @@ use crate::wal::Known;
 const POINTS_MAX: usize = 64;
 /// Size of the chunks in which headers and run tables are read.
 const TABLE_CHUNK: usize = 16 << 10;
+/// The same where only the beginnings of chunks are read: most of what follows isn't wanted.
+const SKIMMED_TABLE_CHUNK: usize = 4 << 10;
 /// Largest chunk in which records are read; the payloads share a chunk's memory.
 const RECORD_CHUNK_MAX: usize = 256 << 10;
 
@@ -38,6 +40,26 @@ impl StoredMessage {
     pub fn last(&self) -> u64 {
         self.number + (u64::from(self.messages) - 1)
     }
+}
+
+/// The beginning of a chunk, for a decision whether to read the rest.
+#[derive(Clone, Copy, Debug)]
+pub struct Skimmed<'a> {
+    /// The number of the chunk's first message.
+    pub number: u64,
+    /// The first bytes of the payload, as many as were asked for if it has so many. They aren't checked yet.
+    pub bytes: &'a [u8],
+}
+
+/// The decision about a chunk, by its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skim {
+    /// Reads and returns it.
+    Take,
+    /// Goes on with the next one.
+    Skip,
+    /// Ends before it.
+    Stop,
 }
 
 /// Messages to read from one file. The file is neither recycled nor removed while the plan lives.
@@ -87,24 +109,43 @@ impl ReadPlan {
     /// # Errors
     /// The bytes aren't those written, or the disk can't read them, before a first message was found.
     pub fn run(&self, disk: &dyn Disk) -> Result<Vec<StoredMessage>, ReadError> {
+        self.skim(disk, 0, |_| Skim::Take).map(|(found, _)| found)
+    }
+
+    /// Reads as [`ReadPlan::run`] does, of a log of chunks, but asks for each chunk first whether to read it, by its first
+    /// `head_bytes` bytes. Returns the chunks that it read, and the number behind the last one that it has seen: this
+    /// plan's first number if it has seen none, which then is the end of what is readable.
+    ///
+    /// # Errors
+    /// As [`ReadPlan::run`]; before a first chunk was seen.
+    pub fn skim(
+        &self,
+        disk: &dyn Disk,
+        head_bytes: usize,
+        decide: impl FnMut(Skimmed<'_>) -> Skim,
+    ) -> Result<(Vec<StoredMessage>, u64), ReadError> {
         let mut reading = Reading {
             plan: self,
             disk,
+            head_bytes,
+            decide,
             tables: Window::default(),
+            heads: Window::default(),
             records: Window::default(),
             found: Vec::new(),
             bytes: 0,
+            seen: self.from,
         };
         for point in &self.points {
             match reading.window(point) {
                 Ok(true) => {}
                 Ok(false) => break,
                 // The messages found are good; the next plan will begin with the error.
-                Err(_) if !reading.found.is_empty() => break,
+                Err(_) if reading.seen > self.from => break,
                 Err(error) => return Err(error),
             }
         }
-        Ok(reading.found)
+        Ok((reading.found, reading.seen))
     }
 
     fn error(&self, offset: u64, length: u64, reason: &str) -> ReadError {
@@ -117,16 +158,22 @@ impl ReadPlan {
     }
 }
 
-struct Reading<'a> {
+struct Reading<'a, D> {
     plan: &'a ReadPlan,
     disk: &'a dyn Disk,
+    /// Bytes of a chunk that `decide` gets; 0 if it isn't asked.
+    head_bytes: usize,
+    decide: D,
     tables: Window,
+    heads: Window,
     records: Window,
     found: Vec<StoredMessage>,
     bytes: usize,
+    /// The number behind the last message that was read or skipped.
+    seen: u64,
 }
 
-impl Reading<'_> {
+impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
     /// Reads the runs from a point to the next. Returns whether more messages are wanted.
     fn window(&mut self, point: &Point) -> Result<bool, ReadError> {
         let plan = self.plan;
@@ -172,6 +219,17 @@ impl Reading<'_> {
     /// Takes the messages of a run. Returns whether more messages are wanted.
     fn run(&mut self, run: &RecordRun, at: u64, seed: u32) -> Result<bool, ReadError> {
         let plan = self.plan;
+        if self.head_bytes > 0 && run.kind.is_whole_run() {
+            match self.decide(run, at)? {
+                Skim::Take => {}
+                Skim::Skip => {
+                    self.seen = run.last() + 1;
+                    self.bytes += self.head_bytes;
+                    return Ok(self.bytes < plan.max_bytes && run.last() != plan.last);
+                }
+                Skim::Stop => return Ok(false),
+            }
+        }
         let chunk = plan.max_bytes.clamp(TABLE_CHUNK, RECORD_CHUNK_MAX);
         let bytes = self
             .records
@@ -187,6 +245,7 @@ impl Reading<'_> {
             let (number, last) = run.numbers_of(index).into_inner();
             if last >= plan.from {
                 self.bytes += record.payload.len();
+                self.seen = last + 1;
                 self.found.push(StoredMessage { number, messages, payload: bytes.slice(payload..start) });
                 if self.bytes >= plan.max_bytes || last == plan.last {
                     return Ok(false);
@@ -196,10 +255,21 @@ impl Reading<'_> {
         Ok(true)
     }
 
+    /// Whether to read a chunk. Its beginning is often among the bytes of the run table before it.
+    fn decide(&mut self, run: &RecordRun, at: u64) -> Result<Skim, ReadError> {
+        let (plan, at) = (self.plan, at + RECORD_HEADER_BYTES as u64);
+        let length = self.head_bytes.min((run.length as usize).saturating_sub(RECORD_HEADER_BYTES));
+        let window = if self.tables.holds(at, length) { &mut self.tables } else { &mut self.heads };
+        let bytes = window.fetch(self.disk, &plan.name, at, length, length, plan.end);
+        let bytes = bytes.map_err(|error| ReadError::from_disk(error, plan.log))?;
+        Ok((self.decide)(Skimmed { number: run.first, bytes: &bytes }))
+    }
+
     fn table(&mut self, at: u64, length: usize) -> Result<Bytes, ReadError> {
         let plan = self.plan;
+        let chunk = if self.head_bytes > 0 { SKIMMED_TABLE_CHUNK } else { TABLE_CHUNK };
         self.tables
-            .fetch(self.disk, &plan.name, at, length, TABLE_CHUNK, plan.end)
+            .fetch(self.disk, &plan.name, at, length, chunk, plan.end)
             .map_err(|error| ReadError::from_disk(error, plan.log))
     }
 }

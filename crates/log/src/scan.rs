@@ -54,6 +54,11 @@ impl Window {
         self.chunk = Bytes::new();
     }
 
+    /// Whether these bytes can be had without reading.
+    pub(crate) fn holds(&self, offset: u64, length: usize) -> bool {
+        offset >= self.at && offset + length as u64 <= self.at + self.chunk.len() as u64
+    }
+
     /// The bytes at `offset`, or fewer if the file ends at `end`. Bytes read beyond them, up to `chunk` bytes in all,
     /// are kept for the next call.
     pub(crate) fn fetch(
@@ -65,8 +70,7 @@ impl Window {
         chunk: usize,
         end: u64,
     ) -> Result<Bytes, DiskError> {
-        let inside = offset >= self.at && offset + length as u64 <= self.at + self.chunk.len() as u64;
-        if !inside {
+        if !self.holds(offset, length) {
             let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
             let wanted = length.max(chunk).min(rest);
             self.forget();

@@ -10,7 +10,7 @@ use driver::{Driver, Ledgers, body, check, small};
 use leveret_log::format::record::RecordKind;
 use leveret_log::{
     Disk, Dumped, Event, GroupId, LiveState, LogId, MemoryDisk, Numbers, Options, Payload, SettleRange, SettleReason,
-    StoredMessage, Survivors, Wait, dump, files, repair, verify,
+    Skim, StoredMessage, Survivors, Wait, dump, files, repair, verify,
 };
 
 /// A log of chunks.
@@ -93,6 +93,53 @@ fn a_read_begins_with_the_chunk_that_contains_the_number() {
     assert!(driver.log.statistics().segments > 0, "they are in a segment now");
     assert_begins(&driver);
     assert_begins(&Driver::open(driver.disk.clone(), small()));
+}
+
+/// Everything that a reader takes from `from` on if it skips chunks whose number isn't a multiple of 30, and where it gets.
+fn skimmed(driver: &Driver, from: u64, end: u64) -> (Vec<(u64, u16)>, u64) {
+    let (mut taken, mut next) = (Vec::new(), from);
+    while let Some(plan) = driver.log.plan_read(A, next, 500) {
+        let (found, seen) = plan
+            .skim(&driver.disk, 20, |chunk| {
+                let payload = [b"head", &body(A, chunk.number, 200)[..]].concat();
+                assert_eq!(chunk.bytes, &payload[..20], "{}", chunk.number);
+                match chunk.number {
+                    number if number >= end => Skim::Stop,
+                    number if number.is_multiple_of(30) => Skim::Take,
+                    _ => Skim::Skip,
+                }
+            })
+            .unwrap();
+        for chunk in &found {
+            assert_eq!(chunk.payload[4..], body(A, chunk.number, 200)[..]);
+        }
+        taken.extend(shape(&found));
+        if seen == next {
+            break;
+        }
+        next = seen;
+    }
+    (taken, next)
+}
+
+#[test]
+fn chunks_are_skipped_by_their_beginnings() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    for _ in 0..30 {
+        driver.publish_chunk(A, 10, 200, Wait::Confirm);
+    }
+    driver.settle_down();
+    let assert_skimmed = |driver: &Driver| {
+        let all: Vec<_> = (0..300).step_by(30).map(|number| (number, 10)).collect();
+        assert_eq!(skimmed(driver, 0, u64::MAX), (all.clone(), 300));
+        assert_eq!(skimmed(driver, 35, u64::MAX), (all[1..].to_vec(), 300));
+        assert_eq!(skimmed(driver, 0, 70), (all[..3].to_vec(), 70));
+        assert_eq!(skimmed(driver, 70, 70), (vec![], 70));
+    };
+    assert_skimmed(&driver);
+    retire(&mut driver, 2);
+    assert!(driver.log.statistics().segments > 0, "they are in a segment now");
+    assert_skimmed(&driver);
 }
 
 /// Chunks of each size: copied to a segment with their run, or one by one, and with bodies below and above `inline_below`.

@@ -88,7 +88,7 @@ fn point_06_idle_connections_cost_nothing() {
     let Some(node) = broker.node() else { return };
     let before = node.cpu_ticks();
     // Idle for a while: waits on a silent socket.
-    let mut silent = TcpStream::connect(broker.amqp()).expect("connect");
+    let mut silent = TcpStream::connect(node.amqp()).expect("connect");
     silent.set_read_timeout(Some(Duration::from_secs(1))).expect("a timeout");
     assert!(silent.read(&mut [0; 8]).is_err());
     let used = node.cpu_ticks() - before;

@@ -41,6 +41,7 @@ mod entries;
 mod error;
 mod header;
 mod messages;
+mod stored;
 
 use bytes::Bytes;
 
@@ -52,6 +53,7 @@ pub use compression::Compression;
 pub use entries::{Entries, Entry, SubBatch};
 pub use error::ChunkError;
 pub use header::{ChunkHeader, HEADER_BYTES};
+pub use stored::{CHECKSUM_BYTES, SKIM_BYTES, of_stored, skim, stored_head, within_stored};
 
 /// Most messages of a chunk: a record of the log counts no more.
 pub const MESSAGES_MAX: u32 = u16::MAX as u32;

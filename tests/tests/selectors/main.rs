@@ -1,19 +1,18 @@
 //! Filters on classic and quorum queues, over AMQP 1.0. RabbitMQ has none there.
 
-use std::thread;
-use std::time::Instant;
+mod cost;
+mod scan;
 
 use leveret_amqp10::message::{MapSection, Properties, write_data, write_map_section};
 use leveret_amqp10::performative::Attach;
 use leveret_amqp10::terminus::DistributionMode;
 use leveret_amqp10::value::EncodedMap;
-use leveret_amqp10::{DeliveryState, OwnedValue, Role, SenderSettleMode, Source, Target, TargetArchetype, Value};
+use leveret_amqp10::{DeliveryState, OwnedValue, Role, Source, Target, TargetArchetype, Value};
 use leveret_strict_client::amqp10::{Event, Send, State};
 use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen};
 use leveret_tests::broker::{Broker, is_given};
-use leveret_tests::filters::{attach, attach_as, echoed, filter, map_of};
+use leveret_tests::filters::{attach, echoed, filter, map_of};
 use leveret_tests::http::Http;
-use leveret_tests::node::{Node, Options};
 use serde_json::json;
 
 const TYPES: [&str; 2] = ["classic", "quorum"];
@@ -311,67 +310,4 @@ fn a_selector_reads_a_stream() {
     assert_eq!(client.error().condition, "amqp:invalid-field");
     client.close();
     broker.finish(QUEUE);
-}
-
-/// A million messages for a thousand receivers, each of which wants a thousand of them. Prints what that costs.
-#[test]
-#[ignore = "a million messages: make -C tests soak"]
-fn a_thousand_selectors_share_a_million_messages() {
-    const QUEUE: &str = "selectors.cost";
-    const RECEIVERS: u32 = 1_000;
-    const EACH: u32 = 1_000;
-    for waits in [true, false] {
-        let node = Node::start(Options::new());
-        declare(&node.http(), QUEUE, "classic");
-        let mut receiver = Amqp10::open(node.amqp());
-        let attach_all = |receiver: &mut Amqp10| {
-            for handle in 0..RECEIVERS {
-                let selector = [jms(&format!("colour = 'c{handle}'"))];
-                attach_as(receiver, handle, QUEUE, &selector, SenderSettleMode::Settled);
-                receiver.grant(handle, EACH);
-            }
-        };
-        if !waits {
-            attach_all(&mut receiver);
-        }
-        let (idle, begin) = (node.cpu_ticks(), Instant::now());
-        let address = node.amqp();
-        let publisher = thread::spawn(move || {
-            let mut client = Amqp10::open(address);
-            client.sender(0, "/queues/selectors.cost");
-            for number in 0..RECEIVERS * EACH {
-                let mut payload = Vec::new();
-                let mut properties = EncodedMap::new();
-                let colour = format!("c{}", number % RECEIVERS);
-                properties.push("colour", colour.as_str());
-                write_map_section(&mut payload, MapSection::ApplicationProperties, properties.as_map());
-                write_data(&mut payload, b"twelve bytes");
-                let id = client.send(0, &payload, &Send::default());
-                if (number + 1) % 1_000 == 0 {
-                    assert_eq!(client.outcome(id), State::Accepted);
-                    client.backlog.clear();
-                }
-            }
-            client.close();
-        });
-        if waits {
-            publisher.join().expect("all are published");
-            println!("published after {:?}, {} ms of CPU", begin.elapsed(), 10 * (node.cpu_ticks() - idle));
-            attach_all(&mut receiver);
-            receive_all(&mut receiver, RECEIVERS * EACH);
-        } else {
-            receive_all(&mut receiver, RECEIVERS * EACH);
-            publisher.join().expect("all are published");
-        }
-        println!("waiting {waits}: {:?}, {} ms of CPU", begin.elapsed(), 10 * (node.cpu_ticks() - idle));
-        receiver.close();
-        assert_eq!(node.count("rabbitmq_queue_messages"), 0);
-    }
-}
-
-fn receive_all(client: &mut Amqp10, count: u32) {
-    for _ in 0..count {
-        client.wait("a message", |event| matches!(event, Event::Delivered(_)));
-        client.backlog.retain(|seen| matches!(seen.event, Event::Delivered(_)));
-    }
 }
