@@ -4,6 +4,9 @@
 //! consumer reaches it; browsing doesn't change the queue. A consumer with a filter takes the messages that its filter lets through,
 //! wherever they are, and leaves the others. It looks again at messages that come back, and at nothing else twice.
 
+use std::sync::Arc;
+
+use leveret_message::Batch;
 use leveret_selector::{Budget, Verdict};
 
 use crate::Nanos;
@@ -13,7 +16,7 @@ use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Taken};
 use crate::ledger_queue::LedgerQueue;
-use crate::ledger_queue::ready::Numbers;
+use crate::ledger_queue::ready::{Head, Numbers};
 use crate::seeker::Seeker;
 
 /// The work of a turn on filters, in steps of [`Budget`]: some tenths of a millisecond.
@@ -80,11 +83,12 @@ impl LedgerQueue {
         let most = messages.min(consumer.credit());
         let (mut left, mut bytes_left) = (most, bytes);
         let mut budget = Budget::new(STEPS_PER_TURN);
+        let mut run = None;
         for _ in 0..LOOKS_PER_TURN {
             if left == 0 || bytes_left == 0 {
                 break;
             }
-            let mut taken = match self.find_next(&mut seeker, takes, left, now, &mut budget) {
+            let mut taken = match self.find_next(&mut seeker, &mut run, takes, left, now, &mut budget) {
                 Found::Wanted(taken) => taken,
                 Found::Passed(number) => {
                     seeker.looked_at(number, 1);
@@ -138,42 +142,80 @@ impl LedgerQueue {
         TurnEnd::Done
     }
 
-    /// The next messages that a consumer wants, or passes.
-    fn find_next(&self, seeker: &mut Seeker, takes: bool, most: u32, now: Nanos, budget: &mut Budget) -> Found {
+    /// The next messages that a consumer wants, or passes. `run` is for the next call of the same turn.
+    fn find_next(
+        &self,
+        seeker: &mut Seeker,
+        run: &mut Option<Head>,
+        takes: bool,
+        most: u32,
+        now: Nanos,
+        budget: &mut Budget,
+    ) -> Found {
         let numbers = self.ready_numbers();
         let is_ready = |number| self.ledger.is_live(number) && numbers.has(number);
         let comeback = seeker.next_comeback(self.consumers.came_back(), is_ready);
-        let Some(number) = comeback.or_else(|| numbers.next(seeker.next())) else { return Found::Nothing };
+        let head = match comeback {
+            Some(number) => Some(numbers.head_at(number)),
+            None => next_head(numbers, seeker.next(), run),
+        };
+        let Some(head) = head else { return Found::Nothing };
+        let number = head.number;
+        let Some(stored) = self.stored(number, seeker) else { return Found::NotLoaded(number) };
+        if let Some(filter) = &seeker.filter {
+            match filter.evaluate(stored.batch, stored.index as usize, self.clock.wall_ms(now), budget) {
+                Verdict::Match => {}
+                Verdict::NoMatch => return Found::Passed(number),
+                Verdict::OutOfBudget => return Found::Nothing,
+            }
+        }
         let most = if takes || seeker.filter.is_some() { 1 } else { most };
-        let Some(taken) = self.show(number, u64::from(most), seeker) else { return Found::NotLoaded(number) };
+        let taken = self.show(head, u64::from(most), &stored);
         if takes && self.not_over(&taken, now) == 0 {
             return Found::Passed(number);
         }
-        let Some(filter) = &seeker.filter else { return Found::Wanted(taken) };
-        match filter.evaluate(&taken.batch, taken.index as usize, self.clock.wall_ms(now), budget) {
-            Verdict::Match => Found::Wanted(taken),
-            Verdict::NoMatch => Found::Passed(number),
-            Verdict::OutOfBudget => Found::Nothing,
-        }
+        Found::Wanted(taken)
     }
 
-    /// A run of ready messages from `number` on, from the queue's memory or from messages read for this consumer.
-    fn show(&self, number: u64, most: u64, seeker: &Seeker) -> Option<Taken> {
-        let (batch, index, room, durable) = match self.contents.find(number) {
-            Some((first, held)) => {
-                (&held.batch, held.index + (number - first) as u32, held.end(first) - number, held.durable)
-            }
-            None => {
-                let (first, batch) = seeker.reads.find(number)?;
-                (batch, (number - first) as u32, first + batch.len() as u64 - number, true)
-            }
-        };
-        let head = self.ready_numbers().head_at(number);
+    /// The message of this number, in the queue's memory or among those read for this consumer.
+    fn stored<'a>(&'a self, number: u64, seeker: &'a Seeker) -> Option<Stored<'a>> {
+        if let Some((first, held)) = self.contents.find(number) {
+            let index = held.index + (number - first) as u32;
+            return Some(Stored { batch: &held.batch, index, room: held.end(first) - number, durable: held.durable });
+        }
+        let (first, batch) = seeker.reads.find(number)?;
+        let room = first + batch.len() as u64 - number;
+        Some(Stored { batch, index: (number - first) as u32, room, durable: true })
+    }
+
+    /// At most `most` messages from a ready one on.
+    fn show(&self, head: Head, most: u64, stored: &Stored<'_>) -> Taken {
+        let Stored { batch, index, room, durable } = *stored;
         let (count, redelivered, attempts) = self.ready.alike(head, room.min(most), &self.attempts);
-        let (batch, index, count) = match self.with_annotations(number, count, batch, index) {
+        let (batch, index, count) = match self.with_annotations(head.number, count, batch, index) {
             Ok(batch) => (batch, 0, 1),
             Err(count) => (batch.clone(), index, count),
         };
-        Some(Taken { batch, index, count: count as u32, first: number, redelivered, attempts, durable })
+        Taken { batch, index, count: count as u32, first: head.number, redelivered, attempts, durable }
     }
+}
+
+/// A message as it is held.
+struct Stored<'a> {
+    batch: &'a Arc<Batch>,
+    index: u32,
+    /// The messages from it to the end of the batch.
+    room: u64,
+    durable: bool,
+}
+
+/// The first message from `from` on. A search costs more than a look, so that the run that one found is kept in `run`: whatever a
+/// consumer takes is behind its position.
+fn next_head(numbers: Numbers<'_>, from: u64, run: &mut Option<Head>) -> Option<Head> {
+    if let Some(head) = run.filter(|head| (head.number..=head.last).contains(&from)) {
+        return Some(Head { number: from, ..head });
+    }
+    let head = numbers.head_at(numbers.next(from)?);
+    *run = Some(head).filter(|head| !head.came_back);
+    Some(head)
 }
