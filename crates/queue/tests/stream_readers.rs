@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use leveret_message::Batch;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Flow, Link, MemoryBudget, MessageFilter, Place,
-    Placement, Queue, QueueState, Recovered, Run, Signal, StoredRead, StreamFilter, StreamOptions, StreamStart,
-    Surroundings, TurnEnd, Unsent, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, Flow, Ledger, Link, MemoryBudget,
+    MessageFilter, Place, Placement, Queue, QueueState, Recovered, Run, Signal, StoredRead, StreamFilter, StreamOptions,
+    StreamStart, Surroundings, TurnEnd, Unsent, Watermarks,
 };
 use leveret_selector::{Budget, Dialect, PropertyFilter, Reference, Selector, Verdict};
 
@@ -37,11 +37,24 @@ const ID: ConsumerId = ConsumerId(1);
 
 impl Rig {
     fn new(memory: u64) -> Self {
+        Self::recovered(memory, Recovered::none(0), BTreeMap::new())
+    }
+
+    fn recovered(memory: u64, recovered: Recovered, store: BTreeMap<u64, Arc<Batch>>) -> Self {
         let options = QueueOptions { queue_type: QueueType::Stream, ..QueueOptions::default() };
         let budget = Arc::new(MemoryBudget::new(memory));
         let surroundings = Surroundings { budget, epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
-        let queue = Queue::new(options, true, Recovered::none(0), surroundings, 0);
-        Self { queue, link: Arc::default(), store: BTreeMap::new(), position: 0, reads: Vec::new() }
+        let queue = Queue::new(options, true, recovered, surroundings, 0);
+        Self { queue, link: Arc::default(), store, position: 0, reads: Vec::new() }
+    }
+
+    /// A stream with messages at offsets 0 to 2. Offsets 3 to 5 are those of a transaction that a crash prevented.
+    fn with_a_gap_at_its_end() -> Self {
+        let mut ledger = Ledger::default();
+        ledger.accept(0, 6, 0);
+        ledger.settle(3, 5, 0, Departure::Dropped);
+        let stored = chunk(0, (0..3).map(|_| (vec![], None)));
+        Self::recovered(0, Recovered { ledger, ..Recovered::default() }, BTreeMap::from([(0, stored)]))
     }
 
     fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {
@@ -315,4 +328,21 @@ fn a_late_answer_for_a_reader_that_is_gone_changes_nothing() {
     assert_eq!(*rig.queue.state(), QueueState::Running);
     rig.publish(0, &[10]);
     assert_eq!(rig.take(9).0, [2]);
+}
+
+#[test]
+fn a_read_ahead_into_a_gap_skips_no_message() {
+    let mut rig = Rig::with_a_gap_at_its_end();
+    rig.add(ID, ConsumerFlow::Credit { delivery_count: 0 }, StreamStart::First, None);
+    rig.grant(0, 1, false);
+    rig.take(9);
+    rig.load();
+    assert_eq!(rig.take(9).0, [0]);
+    assert_eq!(rig.reads, [(ID, 3)], "it reads ahead");
+    rig.load();
+    rig.grant(1, 9, false);
+    assert_eq!(rig.take(9), (vec![1, 2], TurnEnd::Done));
+    rig.publish(0, &[1]);
+    assert_eq!(rig.take(9), (vec![6], TurnEnd::Done));
+    assert!(rig.reads.is_empty());
 }

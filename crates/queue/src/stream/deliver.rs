@@ -102,6 +102,11 @@ impl StreamQueue {
         let (low, end) = self.offsets();
         let budget = self.tail.budget().clone();
         let runs = self.only_live(runs);
+        let is_empty = scanned <= from && (low..end).contains(&from);
+        let live = self.ledger.live_run(from).map_or(end, |(first, _)| first);
+        // The store has nothing between two live messages: a group that a crash prevented had these offsets. They count as scanned. The
+        // reader may still have messages before them to deliver, so its position stays.
+        let scanned = if is_empty { live } else { scanned };
         let is_there = self.readers.update(id, end, effects, |reader| {
             let is_awaited = reader.loaded((from, scanned), runs, &budget);
             if is_awaited {
@@ -109,18 +114,9 @@ impl StreamQueue {
             }
             is_awaited
         });
-        if is_there == Some(true) && scanned <= from && (low..end).contains(&from) {
-            match self.ledger.live_run(from) {
-                Some((first, _)) if first == from => {
-                    self.fail(format!("message {from} is not in its message store"), effects);
-                    return;
-                }
-                // It asked for a gap: a group that a crash prevented had these offsets.
-                next => {
-                    let next = next.map_or(end, |(first, _)| first);
-                    self.readers.update(id, end, effects, |reader| reader.advance(next.max(reader.next())));
-                }
-            }
+        if is_there == Some(true) && is_empty && live == from {
+            self.fail(format!("message {from} is not in its message store"), effects);
+            return;
         }
         self.finish_drain(id, effects);
     }
