@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use leveret_message::Batch;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, Flow, Ledger, Link, MemoryBudget,
-    MessageFilter, Place, Placement, Queue, QueueState, Recovered, Run, Signal, StoredRead, StreamFilter, StreamOptions,
-    StreamStart, Surroundings, TurnEnd, Unsent, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Flow, Ledger, Link,
+    MemoryBudget, MessageFilter, Place, Placement, Queue, QueueState, Recovered, Run, Signal, StoredRead, StreamFilter,
+    StreamOptions, StreamStart, Surroundings, TurnEnd, Unsent, Watermarks,
 };
 use leveret_selector::{Budget, Dialect, PropertyFilter, Reference, Selector, Verdict};
 
@@ -105,9 +105,9 @@ impl Rig {
         self.with(|queue, effects| assert!(queue.add(id, options, 0, effects).is_ok()));
     }
 
-    fn grant(&mut self, delivery_count: u32, link_credit: u32, drain: bool) {
+    fn grant(&mut self, delivery_count: u32, link_credit: u32, drain: bool) -> CreditState {
         let flow = Flow::Credit { delivery_count, link_credit, drain };
-        self.with(|queue, effects| queue.flow(ID, flow, 0, effects));
+        self.with(|queue, effects| queue.flow(ID, flow, 0, effects)).expect("it is a link")
     }
 
     /// The offsets that the reader gets in one turn.
@@ -345,4 +345,21 @@ fn a_read_ahead_into_a_gap_skips_no_message() {
     rig.publish(0, &[1]);
     assert_eq!(rig.take(9), (vec![6], TurnEnd::Done));
     assert!(rig.reads.is_empty());
+}
+
+#[test]
+fn a_gap_at_the_end_has_no_messages() {
+    let mut rig = Rig::with_a_gap_at_its_end();
+    let numbers = |rig: &Rig, offset| rig.queue.peek(offset, 9).iter().map(|peeked| peeked.number).collect::<Vec<_>>();
+    assert_eq!(numbers(&rig, 1), [1, 2]);
+    rig.add(ID, ConsumerFlow::Credit { delivery_count: 0 }, StreamStart::LastN(2), None);
+    assert_eq!(rig.grant(0, 2, false).available, 2);
+    rig.take(9);
+    rig.load();
+    assert_eq!(rig.take(9).0, [1, 2]);
+    // It drains at once: nothing has to be read to find out that nothing comes.
+    let CreditState { delivery_count, credit, available } = rig.grant(2, 5, true);
+    assert_eq!((delivery_count, credit, available), (7, 0, 0));
+    rig.publish(0, &[1]);
+    assert_eq!(numbers(&rig, 2), [2, 6]);
 }

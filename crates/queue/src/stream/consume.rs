@@ -57,7 +57,10 @@ impl StreamQueue {
             StreamStart::Last => (self.index.last_chunk().map_or(end, |first| first.clamp(low, end)), None),
             StreamStart::Next => (end, None),
             StreamStart::Offset(offset) => (offset.max(low), None),
-            StreamStart::LastN(messages) => (end.saturating_sub(messages).max(low), None),
+            StreamStart::LastN(messages) => {
+                let before = self.ledger.len().saturating_sub(messages);
+                (self.ledger.nth_live(low, before).unwrap_or(end), None)
+            }
             StreamStart::Timestamp(at_ms) => match self.index.at_time(at_ms) {
                 Some(offset) => (offset.max(low), Some(at_ms)),
                 None => (end, None),

@@ -120,10 +120,9 @@ impl StreamQueue {
         (self.ledger.low(), self.ledger.next())
     }
 
-    /// Number of messages that are there from this position on.
+    /// Number of messages that are there from this position on. Offsets of a group that a crash prevented have none.
     fn available(&self, next: u64) -> u64 {
-        let (low, end) = self.offsets();
-        end.saturating_sub(next.max(low))
+        self.ledger.live_count(next)
     }
 
     /// Phase one: reserves offsets for the messages of a chunk.

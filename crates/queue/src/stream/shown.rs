@@ -119,10 +119,15 @@ impl StreamQueue {
 
     /// At most `count` messages after the first `offset`, oldest first. They are read from disk.
     pub fn peek(&self, offset: u64, count: usize) -> Vec<Peeked> {
-        let (low, end) = self.offsets();
-        let from = low.saturating_add(offset).min(end);
-        let to = from.saturating_add(count as u64).min(end);
-        (from..to).map(|number| Peeked { number, redelivered: false, held: None, due_ms: None, token: None }).collect()
+        let (low, _) = self.offsets();
+        let mut next = self.ledger.nth_live(low, offset);
+        let numbers = std::iter::from_fn(|| {
+            let number = next?;
+            next = self.ledger.live_run(number + 1).map(|(first, _)| first);
+            Some(number)
+        });
+        let shown = |number| Peeked { number, redelivered: false, held: None, due_ms: None, token: None };
+        numbers.take(count).map(shown).collect()
     }
 
     /// A publisher is held back for this reason.
