@@ -61,7 +61,8 @@ pub fn rebase(ledger: &mut Ledger, findings: &Findings) {
     let found = findings.queues.iter().map(|(queue, found)| (queue.clone(), ids(found))).collect();
     for (queue, found) in findings.queues.iter().filter(|(queue, _)| is_stream(queue)) {
         let found = found.iter().filter_map(|received| received.content.offset.zip(body::id(&received.content.body)));
-        ledger.streams.entry(queue.clone()).or_default().rebase(found);
+        let next = findings.streams.get(queue).map_or(0, |(_, next, _)| *next);
+        ledger.streams.entry(queue.clone()).or_default().rebase(found, next);
     }
     ledger.streams.retain(|queue, _| findings.queues.contains_key(queue));
     ledger.rebase(&found, &|object| findings.objects.contains(object));

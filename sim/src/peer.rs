@@ -37,7 +37,7 @@ pub trait Peer {
     ///
     /// # Errors
     /// A request or publish is unanswered, or the client lacks credit that it should have.
-    fn rest(&self, world: &mut World, shown: &Shown) -> Result<(), Failure>;
+    fn rest(&self, world: &mut World, shown: &Shown, ledger: &Ledger) -> Result<(), Failure>;
 }
 
 /// Checks a message that a client got while the broker runs.

@@ -1,6 +1,7 @@
 //! Streams in the workload: what clients know about the offsets of messages, and the rules for readers and retention.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::audit::Findings;
 use crate::body;
@@ -120,8 +121,20 @@ pub struct Book {
     is_doubtful: bool,
     /// The stamps at which its deletion was requested in this life.
     deletions: Vec<Stamp>,
-    /// Offsets to which readers went on over a gap, and that weren't looked at yet.
-    jumps: Vec<(u64, u64)>,
+    /// The offset behind the last message when the life began. Groups that crashes prevented may have left gaps before it, and there
+    /// is none behind it.
+    began: u64,
+    /// Offsets that readers were given no message of, and that weren't looked at yet.
+    jumps: Vec<Jump>,
+}
+
+/// The offsets over which a reader went on.
+#[derive(Clone, Debug)]
+struct Jump {
+    /// The generation of the reader's stream.
+    generation: u64,
+    /// The offsets without a delivery.
+    missing: Range<u64>,
 }
 
 impl Book {
@@ -137,7 +150,15 @@ impl Book {
         self.is_doubtful = false;
         self.generation += 1;
         self.seen.clear();
+        self.began = 0;
         self.jumps.clear();
+    }
+
+    /// One of these offsets that has a message. None of them is before the first offset of the stream, or behind its last one.
+    fn any_there(&self, offsets: &Range<u64>) -> Option<u64> {
+        let new = offsets.start.max(self.began);
+        let known = (!offsets.is_empty()).then(|| self.seen.range(offsets.clone()).next()).flatten();
+        known.map(|(offset, _)| *offset).or_else(|| (new < offsets.end).then_some(new))
     }
 
     /// Whether a reader went on over a gap that wasn't looked at.
@@ -146,10 +167,11 @@ impl Book {
         !self.jumps.is_empty()
     }
 
-    /// Begins a life with these messages.
-    pub fn rebase(&mut self, found: impl Iterator<Item = (u64, MessageId)>) {
+    /// Begins a life with these messages. `next` is the offset behind the last of them.
+    pub fn rebase(&mut self, found: impl Iterator<Item = (u64, MessageId)>, next: u64) {
         self.end_deletion();
         self.deletions.clear();
+        self.began = next;
         self.seen.extend(found.map(|(offset, id)| (offset, Seen { id, at: 0 })));
     }
 }
@@ -181,8 +203,10 @@ impl StreamReader {
 
     /// Whether it should get something from a stream with these offsets, the first one and the one behind the last.
     #[must_use]
-    pub fn is_behind(&self, (first, next): (u64, u64)) -> bool {
-        self.is_exact && self.next.max(first) < next
+    pub fn is_behind(&self, queue: &str, (first, next): (u64, u64), ledger: &Ledger) -> bool {
+        let offsets = self.next.max(first)..next;
+        let is_there = ledger.streams.get(queue).map_or(!offsets.is_empty(), |book| book.any_there(&offsets).is_some());
+        self.is_exact && is_there
     }
 
     /// Notes a delivery.
@@ -216,12 +240,7 @@ impl StreamReader {
                 );
                 return Err(Failure::new(Check::NothingLost, detail));
             }
-            if is_limited(queue) {
-                tally.hit("readers overtaken by retention");
-                book.jumps.push((self.generation, offset));
-            } else {
-                tally.hit("gaps of streams");
-            }
+            book.jumps.push(Jump { generation: self.generation, missing: expected..offset });
         }
         (self.next, self.is_exact) = (offset + 1, true);
         tally.hit("messages read from streams");
@@ -246,21 +265,23 @@ pub fn extent(world: &World, queue: &str) -> Option<(u64, u64, u64)> {
     Some((stream.first, stream.next, status.bytes))
 }
 
-/// Checks readers that went on over a gap: retention had removed the messages in it.
+/// Checks readers that went on over offsets without a delivery: retention had removed their messages, or there never were any.
 ///
 /// # Errors
 /// They are still there, or shouldn't be gone.
-pub fn check_jumps(world: &World, ledger: &mut Ledger) -> Result<(), Failure> {
-    let jumped = ledger.streams.iter_mut().filter(|(_, book)| !book.jumps.is_empty());
-    let jumped: Vec<_> = jumped
-        .map(|(queue, book)| (queue.clone(), book.generation, book.is_doubtful, std::mem::take(&mut book.jumps)))
-        .collect();
-    for (queue, generation, is_doubtful, jumps) in jumped {
-        let Some((first, ..)) = extent(world, &queue).filter(|_| !is_doubtful) else { continue };
-        let of_this = jumps.iter().filter(|(of, _)| *of == generation);
-        if let Some((_, offset)) = of_this.into_iter().find(|(_, offset)| *offset > first) {
-            let detail = format!("stream {queue}: a reader went on at {offset}, and {first} is there");
-            return Err(Failure::new(Check::NothingLost, detail));
+pub fn check_jumps(world: &mut World, ledger: &mut Ledger) -> Result<(), Failure> {
+    for (queue, book) in &mut ledger.streams {
+        let jumps = std::mem::take(&mut book.jumps);
+        let of_this = jumps.into_iter().filter(|jump| jump.generation == book.generation && !book.is_doubtful);
+        let jumps: Vec<Jump> = of_this.collect();
+        let Some((first, ..)) = (!jumps.is_empty()).then(|| extent(world, queue)).flatten() else { continue };
+        for Jump { missing, .. } in jumps {
+            if let Some(there) = book.any_there(&(missing.start.max(first)..missing.end)) {
+                let detail = format!("stream {queue}: a reader went on at {}, and {there} is there", missing.end);
+                return Err(Failure::new(Check::NothingLost, detail));
+            }
+            world.tally.add("readers overtaken by retention", (missing.start < first).into());
+            world.tally.add("gaps of streams", (missing.end > first).into());
         }
     }
     check_retention(world, ledger)
@@ -404,5 +425,42 @@ fn may_be_removed(queue: &str, message: &Message, now_ms: u64) -> bool {
         Some(StreamKind::Bytes) => true,
         Some(StreamKind::Age) => message.published_ms + AGE_MAX_MS < now_ms,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream in which a life begins with messages at offsets 0 to 2 and 6. A group had the others before 9.
+    fn with_gaps() -> Book {
+        let mut book = Book::default();
+        book.rebase([0, 1, 2, 6].map(|offset| (offset, 100 + offset)).into_iter(), 9);
+        book
+    }
+
+    #[test]
+    fn a_gap_of_an_earlier_life_has_no_messages() {
+        let book = with_gaps();
+        assert_eq!([3..6, 7..9, 4..4].map(|gap| book.any_there(&gap)), [None; 3]);
+        assert_eq!([1..6, 3..7, 6..9].map(|offsets| book.any_there(&offsets)), [Some(1), Some(6), Some(6)]);
+    }
+
+    #[test]
+    fn every_offset_of_this_life_has_a_message() {
+        let mut book = with_gaps();
+        assert_eq!([3..10, 7..11, 12..13].map(|offsets| book.any_there(&offsets)), [Some(6), Some(9), Some(12)]);
+        book.end_deletion();
+        assert_eq!(book.any_there(&(3..6)), Some(3), "it is another stream");
+    }
+
+    #[test]
+    fn a_reader_isnt_behind_at_a_gap_at_the_end() {
+        let mut ledger = Ledger::default();
+        ledger.streams.insert("s".to_owned(), with_gaps());
+        let reader = StreamReader::new(Start::Offset(7), &ledger, "s");
+        assert!(!reader.is_behind("s", (0, 9), &ledger));
+        assert!(reader.is_behind("s", (0, 10), &ledger));
+        assert!(StreamReader::new(Start::First, &ledger, "s").is_behind("s", (5, 9), &ledger));
     }
 }

@@ -100,7 +100,7 @@ impl Workload {
         world.clock.advance_to(self.pause);
         let shown = Shown::now(world);
         for (number, peer) in self.peers.iter().enumerate() {
-            peer.rest(world, &shown)?;
+            peer.rest(world, &shown, ledger)?;
             if self.operations < self.limit && !peer.may_go_on(world) {
                 return Err(Failure::new(Check::Answered, format!("client {number} cannot go on")));
             }

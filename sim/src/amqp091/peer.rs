@@ -356,12 +356,12 @@ impl Peer {
     }
 
     /// Checks at rest that no reader of a stream waits for messages that are there.
-    fn check_readers(&self, world: &World) -> Result<(), Failure> {
+    fn check_readers(&self, world: &World, ledger: &Ledger) -> Result<(), Failure> {
         for (tag, consumer) in &self.consumers {
             let Some(reader) = &consumer.reader else { continue };
             let held = self.held.iter().filter(|held| held.consumer == *tag).count();
             let Some((first, next, _)) = streams::extent(world, &consumer.queue) else { continue };
-            if held < usize::from(PREFETCH) && reader.is_behind((first, next)) {
+            if held < usize::from(PREFETCH) && reader.is_behind(&consumer.queue, (first, next), ledger) {
                 let detail = format!("peer {}: {consumer:?} holds {held}, {first} to {next} are there", self.number);
                 return Err(Failure::new(Check::Answered, detail));
             }
@@ -432,8 +432,8 @@ impl crate::peer::Peer for Peer {
         }
     }
 
-    fn rest(&self, world: &mut World, _: &Shown) -> Result<(), Failure> {
-        self.check_readers(world)?;
+    fn rest(&self, world: &mut World, _: &Shown, ledger: &Ledger) -> Result<(), Failure> {
+        self.check_readers(world, ledger)?;
         let is_answered = self.unconfirmed.is_empty() && self.requests.iter().all(VecDeque::is_empty);
         if is_answered && world.links[self.link].is_quiet() {
             return Ok(());

@@ -316,10 +316,10 @@ impl crate::peer::Peer for Peer {
         self.sessions.iter().for_each(|session| session.add_held(held));
     }
 
-    fn rest(&self, world: &mut World, shown: &Shown) -> Result<(), Failure> {
+    fn rest(&self, world: &mut World, shown: &Shown, ledger: &Ledger) -> Result<(), Failure> {
         if !world.links[self.link].is_quiet() {
             return Err(Failure::new(Check::Answered, format!("peer {}: bytes are stuck", self.number)));
         }
-        self.sessions.iter().try_for_each(|session| session.rest(self.link, world, shown))
+        self.sessions.iter().try_for_each(|session| session.rest(self.link, world, shown, ledger))
     }
 }

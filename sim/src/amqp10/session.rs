@@ -202,7 +202,7 @@ impl Session {
     }
 
     /// Checks the session at rest: everything is answered, and no link is left waiting without a reason.
-    pub(super) fn rest(&self, link: usize, world: &mut World, shown: &Shown) -> Result<(), Failure> {
+    pub(super) fn rest(&self, link: usize, world: &mut World, shown: &Shown, ledger: &Ledger) -> Result<(), Failure> {
         let stuck = |what: String| Err(Failure::new(Check::Answered, format!("nothing moves any more; {what}")));
         // Messages that can't be moved, since the queue for them has stopped, aren't settled.
         let waits = |held: &HeldDelivery, wish: &Wish| {
@@ -235,7 +235,7 @@ impl Session {
                     let is_served = !is_single_active(&receiver.queue);
                     let has_more = match &receiver.reader {
                         Some(reader) => streams::extent(world, &receiver.queue)
-                            .is_some_and(|(first, next, _)| reader.is_behind((first, next))),
+                            .is_some_and(|(first, next, _)| reader.is_behind(&receiver.queue, (first, next), ledger)),
                         None => status.ready > 0,
                     };
                     let waits = receiver.drains || is_served && receiver.credit > 0 && has_more;
