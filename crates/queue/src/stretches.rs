@@ -192,6 +192,10 @@ impl Stretches {
             // Stretches of a replay end elsewhere than those that retention removed.
             (first.first, first.bytes) = (low, bytes.saturating_sub(others));
         }
+        if let Some(last) = self.all.back() {
+            // If the last chunk was withdrawn, it is the beginning of its stretch, which may have moved just now.
+            self.last_chunk = self.last_chunk.max(last.first);
+        }
     }
 
     /// Appends its form in a checkpoint: last chunk u64, number of stretches u32; of each first u64, bytes u64, from u64, to u64.
@@ -278,6 +282,18 @@ mod tests {
         assert_eq!((stretches.len(), stretches.last_chunk()), (1, Some(0)));
         stretches.withdraw(5, 40);
         assert_eq!(stretches.pop(5).map(|dropped| dropped.bytes), Some(60));
+    }
+
+    #[test]
+    fn an_index_without_its_first_and_last_chunks_comes_back() {
+        let mut stretches = of(&[(0, 60, 1), (5, 40, 2), (9, 7, 3)], StretchSize { bytes_max: 200, span_ms_max: 10 });
+        stretches.withdraw(0, 60);
+        stretches.withdraw(9, 7);
+        stretches.trim((5, 10), 40);
+        assert_eq!(stretches.last_chunk(), Some(5));
+        let mut bytes = Vec::new();
+        stretches.encode(&mut bytes);
+        assert_eq!(Stretches::decode(&bytes), Some((stretches, &[][..])));
     }
 
     #[test]
