@@ -25,6 +25,7 @@ enum Step {
     Save,
     Retire,
     Restart,
+    Crash(u8, bool),
 }
 
 fn start() -> impl Strategy<Value = StreamStart> {
@@ -80,6 +81,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Save),
         1 => Just(Step::Retire),
         1 => Just(Step::Restart),
+        2 => (any::<u8>(), any::<bool>()).prop_map(|(groups, stay)| Step::Crash(groups, stay)),
     ]
 }
 
@@ -101,6 +103,7 @@ fn run(rig: &mut Rig, steps: Vec<Step>) {
             Step::Save => rig.save(),
             Step::Retire => rig.retire(),
             Step::Restart => rig.restart(),
+            Step::Crash(groups, stay) => rig.crash(groups, stay),
         }
         rig.check();
     }

@@ -39,6 +39,8 @@ struct Known {
     time_ms: u64,
     /// Whether its subject is `x`.
     is_x: bool,
+    /// It isn't part of the stream, and never was: a crash prevented the group that had its offset.
+    is_gap: bool,
 }
 
 /// A read that was asked for.
@@ -64,7 +66,7 @@ pub(crate) struct Rig {
     serial: u64,
     low: u64,
     end: u64,
-    /// Chunks on disk, also those that aren't applied yet.
+    /// Chunks on disk, also those that aren't applied yet, or never will be.
     store: BTreeMap<u64, Arc<Batch>>,
     checkpoint: Option<Checkpoint>,
     /// Runs that have left since.
@@ -73,6 +75,8 @@ pub(crate) struct Rig {
     last_id: u64,
     reads: Vec<Read>,
     newest_ms: u64,
+    /// A crash has added chunks, and none was published since. The stream keeps its limit of bytes when one is.
+    is_recovered: bool,
 }
 
 fn new_queue(options: &QueueOptions, recovered: Recovered, budget: &Arc<MemoryBudget>, now_ms: u64) -> Queue {
@@ -111,6 +115,7 @@ impl Rig {
             last_id: 0,
             reads: Vec::new(),
             newest_ms: 0,
+            is_recovered: false,
         }
     }
 
@@ -148,10 +153,29 @@ impl Rig {
         self.reads.iter().any(|read| read.id == id)
     }
 
+    fn has_limits(&self) -> bool {
+        self.options.max_length_bytes.is_some() || self.options.max_age_ms.is_some()
+    }
+
+    /// The offsets of messages that are there, from this one on.
+    fn live(&self, from: u64) -> impl DoubleEndedIterator<Item = u64> + '_ {
+        (from.max(self.low)..self.end).filter(|offset| !self.messages[*offset as usize].is_gap)
+    }
+
+    /// The chunks that are there.
+    fn live_chunks(&self) -> impl DoubleEndedIterator<Item = (&u64, &Arc<Batch>)> {
+        self.store.range(self.low..self.end).filter(|(first, _)| !self.messages[**first as usize].is_gap)
+    }
+
+    /// The stream begins with a message.
+    fn pass_gaps(&mut self) {
+        let first = self.live(self.low).next();
+        self.low = first.unwrap_or(self.end);
+    }
+
     /// Publishes a chunk: the body size of each message, and whether its subject is `x`.
     pub(crate) fn publish(&mut self, messages: &[(usize, bool)], late_ms: u64) {
-        let has_limits = self.options.max_length_bytes.is_some() || self.options.max_age_ms.is_some();
-        let time_ms = self.now_ms - if has_limits { 0 } else { late_ms };
+        let time_ms = self.now_ms - if self.has_limits() { 0 } else { late_ms };
         self.newest_ms = self.newest_ms.max(time_ms);
         let serial = self.serial;
         self.serial += messages.len() as u64;
@@ -164,7 +188,7 @@ impl Rig {
         let submission = self.queue.submit(&batch, 0, batch.len() as u32, now).expect("it isn't closed");
         assert_eq!(submission.first, self.messages.len() as u64, "offsets are dense");
         for (at, (_, is_x)) in messages.iter().enumerate() {
-            self.messages.push(Known { serial: serial + at as u64, time_ms, is_x: *is_x });
+            self.messages.push(Known { serial: serial + at as u64, time_ms, is_x: *is_x, is_gap: false });
         }
         self.store.insert(submission.first, batch.clone());
         self.position += 1;
@@ -179,6 +203,7 @@ impl Rig {
         while let Some(&(_, end)) = self.pending.front().filter(|(position, _)| *position <= reached) {
             self.pending.pop_front();
             self.end = end;
+            self.is_recovered = false;
         }
         self.with(|queue, effects| queue.apply(Watermarks::synced(Place::new(reached)), effects));
         self.check_limits(false);
@@ -362,6 +387,31 @@ impl Rig {
     /// The stream is rebuilt from its last checkpoint; what isn't applied is lost.
     pub(crate) fn restart(&mut self) {
         self.withdraw();
+        self.recover(&[]);
+    }
+
+    /// The same after a crash: chunks that aren't applied are on disk, and those at these places are of groups that have no end. They
+    /// leave gaps, and may stay on disk.
+    pub(crate) fn crash(&mut self, groups: u8, stay: bool) {
+        let (mut first, mut gaps) = (self.end, Vec::new());
+        for (at, (_, end)) in std::mem::take(&mut self.pending).into_iter().enumerate() {
+            if groups >> (at % 8) & 1 == 1 {
+                self.messages[first as usize..end as usize].iter_mut().for_each(|message| message.is_gap = true);
+                gaps.push(first);
+            }
+            first = end;
+        }
+        self.end = first;
+        self.recover(&gaps);
+        // Which messages are found by their time mustn't depend on chunks that are on disk, and aren't part of the stream.
+        if !stay || !self.has_limits() {
+            gaps.iter().for_each(|first| drop(self.store.remove(first)));
+        }
+        self.pass_gaps();
+        self.is_recovered = true;
+    }
+
+    fn recover(&mut self, gaps: &[u64]) {
         let checkpoint = self.checkpoint.take().unwrap_or_else(|| self.queue.checkpoint());
         let mut index = Kept::decode(&checkpoint.state).expect("it was encoded a moment ago").stream;
         let mut ledger = Ledger::restore(checkpoint.next, &checkpoint.live, checkpoint.bytes);
@@ -369,8 +419,14 @@ impl Rig {
             let bytes = u64::from(batch.chunk_bytes());
             if first >= checkpoint.next {
                 ledger.accept(first, batch.len() as u64, bytes);
+                index.replay(first, bytes, batch.times(0).0);
             }
-            index.replay(first, bytes, batch.times(0).0);
+        }
+        for first in gaps {
+            let (last, bytes) =
+                (first + self.store[first].len() as u64 - 1, u64::from(self.store[first].chunk_bytes()));
+            ledger.settle(*first, last, bytes, Departure::Dropped);
+            index.withdraw(*first, bytes);
         }
         for run in self.left.drain(..) {
             ledger.settle(run.first, run.last, run.bytes, Departure::Dropped);
@@ -396,7 +452,7 @@ impl Rig {
         assert_eq!(status.state, QueueState::Running);
         let (low, end) = (self.low, self.end);
         let stream = status.stream.as_ref().expect("it is a stream");
-        assert_eq!((stream.first, stream.next, status.ready), (low, end, end - low));
+        assert_eq!((stream.first, stream.next, status.ready), (low, end, self.live(low).count() as u64));
         assert_eq!(status.pending, self.messages.len() as u64 - end);
         assert!(status.in_memory <= status.ready, "messages that are gone are in memory: {status:?}");
         assert_eq!(status.bytes, self.live_bytes(), "the bytes of its chunks");

@@ -112,7 +112,7 @@ impl RefReader {
                 Filtered::X => message.is_x,
                 Filtered::Nothing => false,
             };
-            is_wanted && message.time_ms >= self.since_ms
+            is_wanted && !message.is_gap && message.time_ms >= self.since_ms
         })
     }
 
@@ -164,13 +164,17 @@ impl Rig {
         let first_of = |found: Option<(&u64, &Arc<Batch>)>| found.map_or(end, |(first, _)| *first);
         match start {
             StreamStart::First => low,
-            StreamStart::Last => first_of(self.store.range(low..end).next_back()),
+            // If it was one of a group that a crash prevented, the one before it isn't known.
+            StreamStart::Last if self.messages.iter().any(|message| message.is_gap) => {
+                let last = self.queue.status().stream.and_then(|stream| stream.last_chunk);
+                last.map_or(end, |first| first.max(low)).min(first_of(self.live_chunks().next_back()))
+            }
+            StreamStart::Last => first_of(self.live_chunks().next_back()),
             StreamStart::Next => end,
             StreamStart::Offset(offset) => offset.max(low),
-            StreamStart::LastN(count) => end.saturating_sub(count).max(low),
-            StreamStart::Timestamp(at_ms) => {
-                first_of(self.store.range(low..end).find(|(_, batch)| batch.times(0).0 >= at_ms))
-            }
+            StreamStart::LastN(0) => end,
+            StreamStart::LastN(count) => self.live(low).rev().take(count as usize).last().unwrap_or(end),
+            StreamStart::Timestamp(at_ms) => first_of(self.live_chunks().find(|(_, batch)| batch.times(0).0 >= at_ms)),
         }
     }
 
@@ -184,11 +188,11 @@ impl Rig {
         reader.is_scheduled &= reader.is_eligible();
         // A search for a time begins somewhere before it.
         let next = if reader.since_ms == 0 { reader.next.max(offsets.0) } else { offsets.0 };
-        let most = offsets.1.saturating_sub(next);
         let wanted = reader.first_wanted(&self.messages, offsets);
         let mut effects = leveret_queue::Effects::default();
         let state = self.queue.flow(ConsumerId(id), flow, now, &mut effects).expect("it is a link");
         let CreditState { delivery_count, credit, available } = state;
+        let most = self.live(next).count() as u64;
         let reader = self.readers.get_mut(&id).expect("it is there");
         assert!(u64::from(available) <= most, "{available} available");
         assert!(wanted.is_none() || available > 0);
