@@ -245,7 +245,7 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
         match round {
             3 | 17 | 30 => clients.publish_group(world, 20)?,
             5 | 6 | 20 | 35 => clients.let_die(world)?,
-            8 | 9 => drop(clients.publish(world, by, AGAIN, &[40, 500])?),
+            8 | 9 => _ = clients.publish(world, by, AGAIN, &[40, 500])?,
             25 => deletion = clients.delete(world)?,
             _ => {}
         }
