@@ -1,7 +1,7 @@
 //! Kinds of control records, which the log has beside messages and settles.
 
 use leveret_log::{SettleRange, SettleReason};
-use leveret_queue::{Departure, KeptOffset, Run};
+use leveret_queue::{Departure, KeptOffset, Run, joined};
 use smallvec::SmallVec;
 
 /// In a queue's log: the numbers that were handed out before a clean stop. A little-endian number; all lower numbers may have
@@ -54,7 +54,7 @@ pub(crate) fn decode_parked(payload: &[u8]) -> Option<Vec<Run>> {
 
 /// The ranges of durable messages in these runs, as logged.
 pub(crate) fn durable_ranges(runs: &[Run]) -> SmallVec<[SettleRange; 16]> {
-    let durable = runs.iter().filter(|run| run.durable);
+    let durable = joined(runs).filter(|run| run.durable);
     durable.map(|run| SettleRange { first: run.first, last: run.last, bytes: run.bytes }).collect()
 }
 

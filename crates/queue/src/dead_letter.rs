@@ -193,8 +193,9 @@ impl DeadLetters {
                 }
             } else if let Some(start) = contents.next_held(number) {
                 part.last = run.last.min(start - 1);
-                // A message that isn't in memory has no known size of its own.
-                part.bytes = if part.last == run.last { bytes_left } else { 0 };
+                // Its messages have the same size, as far as their sizes are known.
+                let is_rest = part.last == run.last;
+                part.bytes = if is_rest { bytes_left } else { bytes_left.min(run.bytes / run.count() * part.count()) };
             } else {
                 part.bytes = bytes_left;
             }

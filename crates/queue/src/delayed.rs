@@ -9,10 +9,10 @@ use crate::limits::Length;
 use crate::planted::{Bug, is_planted};
 use crate::times::Times;
 
-/// Appends a delayed message, or lengthens the last run.
+/// Appends a delayed message, or lengthens the last run if its messages have the same size.
 pub(crate) fn push_delayed(runs: &mut Vec<DelayRun>, message: &Run, due_ms: u64) {
     match runs.last_mut() {
-        Some(last) if last.last + 1 == message.first && last.due_ms == due_ms => {
+        Some(last) if last.last + 1 == message.first && last.due_ms == due_ms && last.has_size_of(message) => {
             last.last = message.last;
             last.bytes += message.bytes;
         }

@@ -32,7 +32,8 @@ impl Run {
         self.last - self.first + 1
     }
 
-    /// Its messages one by one. Only the size of all is known, so each has about the average.
+    /// Its messages one by one. If it was not built by [`push_sized`], only the size of all is known, and each has about the
+    /// average.
     pub(crate) fn singly(self) -> impl Iterator<Item = Run> {
         let (mut left, mut bytes) = (self.count(), self.bytes);
         (self.first..=self.last).map(move |number| {
@@ -44,7 +45,7 @@ impl Run {
     }
 }
 
-/// Appends a run, or lengthens the last one.
+/// Appends a run, or lengthens the last one: the size of each message isn't known any more then. For messages that leave.
 pub fn push_run(runs: &mut Vec<Run>, run: Run) {
     match runs.last_mut() {
         Some(last) if last.last + 1 == run.first && last.durable == run.durable => {
@@ -53,6 +54,27 @@ pub fn push_run(runs: &mut Vec<Run>, run: Run) {
         }
         _ => runs.push(run),
     }
+}
+
+/// Appends a run, or lengthens the last one if its messages have the same size, so that the size of each stays known. For messages
+/// that come back: they leave the queue one by one later, each with its own size.
+pub fn push_sized(runs: &mut Vec<Run>, run: Run) {
+    match runs.last() {
+        Some(last) if last.bytes * run.count() != run.bytes * last.count() => runs.push(run),
+        _ => push_run(runs, run),
+    }
+}
+
+/// Joins runs that follow each other, whatever the sizes of their messages.
+pub fn joined(runs: &[Run]) -> impl Iterator<Item = Run> {
+    let mut runs = runs.iter().peekable();
+    std::iter::from_fn(move || {
+        let mut run = *runs.next()?;
+        while let Some(next) = runs.next_if(|next| next.first == run.last + 1 && next.durable == run.durable) {
+            (run.last, run.bytes) = (next.last, run.bytes + next.bytes);
+        }
+        Some(run)
+    })
 }
 
 /// Consecutive messages handed to a consumer: `count` messages of `batch` from `index` on.
@@ -111,7 +133,18 @@ impl Taken {
         if self.ends_in_file() { 0 } else { bytes.saturating_sub(size + 64 * u64::from(self.count)) }
     }
 
-    /// Their numbers, as a run that leaves the queue or returns to it.
+    /// Their numbers, as runs that return to the queue, each with messages of one size.
+    pub fn runs(&self) -> Vec<Run> {
+        let mut runs = Vec::new();
+        for at in 0..self.count {
+            let number = self.first + u64::from(at);
+            let bytes = u64::from(self.batch.body_length((self.index + at) as usize));
+            push_sized(&mut runs, Run { first: number, last: number, bytes, durable: self.durable });
+        }
+        runs
+    }
+
+    /// Their numbers, as a run that leaves the queue.
     pub fn run(&self) -> Run {
         Run {
             first: self.first,

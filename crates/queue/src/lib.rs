@@ -79,7 +79,7 @@ pub use dead_letter::{DeadRun, DeadTurn};
 pub use delay_run::DelayRun;
 pub use delayed::Delayed;
 pub use dying_run::DyingRun;
-pub use effects::{Effects, Ended, Link, RareEffects, Run, Signal, Taken, push_run};
+pub use effects::{Effects, Ended, Link, RareEffects, Run, Signal, Taken, joined, push_run, push_sized};
 pub use expiry::{Expiry, ExpiryStateError};
 pub use filter_fields::FilterFields;
 pub use gauges::{QueueGauges, Waits};

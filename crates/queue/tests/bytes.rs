@@ -8,7 +8,7 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
     DeadTurn, Departure, Effects, GetOutcome, Ledger, Link, MemoryBudget, Place, Queue, Recovered, Rejection, Run,
-    Signal, StoredRead, Taken, Watermarks,
+    Signal, StoredRead, Taken, Watermarks, joined,
 };
 
 use crate::plain::{live, placement, surroundings};
@@ -67,6 +67,22 @@ fn a_purge_leaves_unacknowledged_bytes_on_replay_too() {
     }
     assert_eq!((replayed.len(), replayed.bytes()), (1, 20));
     assert_eq!(live(&queue), (replayed.live_set(), 20));
+}
+
+#[test]
+fn returned_runs_keep_the_size_of_each_message() {
+    let mut queue = queue(false);
+    publish(&mut queue, &[7, 7, 100, 3], true);
+    let first = get(&mut queue);
+    let taken = Taken { batch: batch(&[7, 7, 100, 3], true), count: 4, ..first };
+    let runs = taken.runs();
+    assert_eq!(
+        runs.iter().map(|run| (run.first, run.last, run.bytes)).collect::<Vec<_>>(),
+        [(0, 1, 14), (2, 2, 100), (3, 3, 3)]
+    );
+    assert_eq!(joined(&runs).collect::<Vec<_>>(), [taken.run()]);
+    let apart = [runs[0], Run { durable: false, ..runs[1] }, Run { first: 5, last: 5, ..runs[2] }];
+    assert_eq!(joined(&apart).collect::<Vec<_>>(), apart, "neighbours that differ, or have a gap between them, stay");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use leveret_metrics::LocalCounters;
-use leveret_queue::{ConsumerId, Run, Taken, push_run};
+use leveret_queue::{ConsumerId, Run, Taken, push_sized};
 use rustc_hash::FxHashMap;
 
 use super::content::Incoming;
@@ -411,7 +411,7 @@ impl BySource {
             _ => None,
         };
         match found {
-            Some(at) => push_run(&mut out[at].runs, run),
+            Some(at) => push_sized(&mut out[at].runs, run),
             None => {
                 self.places.insert(delivery.source, out.len());
                 out.push(Settled { source: delivery.source, runs: vec![run] });
@@ -456,7 +456,7 @@ impl ByQueue {
         let settled = &mut self.of(&source.queue).settled;
         match settled.last_mut() {
             Some((consumer, last)) if *consumer == source.consumer => {
-                runs.into_iter().for_each(|run| push_run(last, run));
+                runs.into_iter().for_each(|run| push_sized(last, run));
             }
             _ => settled.push((source.consumer, runs)),
         }
@@ -497,6 +497,17 @@ mod tests {
         let (_, left) = channel.settle(u64::from(budget.share()), true, &mut budget).expect("it is there");
         assert!(budget.is_spent(), "by the last one");
         assert_eq!((left, channel.open, channel.deliveries.len()), (None, 0, 0));
+    }
+
+    #[test]
+    fn deliveries_settled_together_keep_their_sizes() {
+        let mut channel = channel(1..=5, &[]);
+        for (delivery, bytes) in channel.deliveries.iter_mut().zip([7, 7, 100, 100, 3]) {
+            delivery.bytes = bytes;
+        }
+        let (settled, _) = channel.settle(0, true, &mut TurnBudget::unlimited()).expect("they are there");
+        let runs = settled[0].runs.iter().map(|run| (run.first, run.last, run.bytes));
+        assert_eq!(runs.collect::<Vec<_>>(), [(1, 2, 14), (3, 4, 200), (5, 5, 3)]);
     }
 
     #[test]

@@ -212,7 +212,7 @@ impl Session {
         if let Some((at, bytes)) = too_large {
             let (channel, queue, id) = (consumer.channel, consumer.queue.clone(), consumer.id);
             if !consumer.no_ack && at + 1 < taken.count {
-                queue.requeue(Some(id), &[taken.rest(at + 1).run()], false, now.monotonic);
+                queue.requeue(Some(id), &taken.rest(at + 1).runs(), false, now.monotonic);
             }
             return self.fail(channel, ProtocolError::header_too_large(bytes, frame_max), now);
         }

@@ -326,11 +326,11 @@ impl Connection {
 /// Removes what waits to be sent on a link from its session. Returns the messages that have to be requeued.
 fn take_unsent(session: &mut Session, handle: u32, consumer: &Consumer) -> Vec<Run> {
     let is_requeued = !consumer.settled && !consumer.browses;
-    let run = |pending| match pending {
-        Pending::Run { taken, .. } | Pending::Large { taken, .. } if is_requeued => Some(taken.run()),
-        _ => None,
+    let runs = |pending| match pending {
+        Pending::Run { taken, .. } | Pending::Large { taken, .. } if is_requeued => taken.runs(),
+        _ => Vec::new(),
     };
-    session.pending.take_link(handle).into_iter().filter_map(run).collect()
+    session.pending.take_link(handle).into_iter().flat_map(runs).collect()
 }
 
 /// Requeues the messages of a link that ends: `unsent` and `unsettled` ones.

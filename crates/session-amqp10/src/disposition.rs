@@ -7,7 +7,7 @@ use leveret_amqp10::{
 };
 use leveret_log::Wait;
 use leveret_message::{Added, TooManyAdded};
-use leveret_queue::{ConsumerId, Departure, QueueState, Run, push_run};
+use leveret_queue::{ConsumerId, Departure, QueueState, Run, push_sized};
 use rustc_hash::FxHashMap;
 
 use super::answers::Answer;
@@ -100,7 +100,7 @@ impl Settlements {
             && added.added.is_none()
             && same.asked.state == added.asked.state
         {
-            added.runs.into_iter().for_each(|run| push_run(&mut same.runs, run));
+            added.runs.into_iter().for_each(|run| push_sized(&mut same.runs, run));
             same.asked.extend(added.asked);
             return;
         }

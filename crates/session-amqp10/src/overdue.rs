@@ -51,7 +51,7 @@ impl Connection {
         // The end of a drain, which its receiver will be told, has used up the credit for them.
         let unsent = (count > 0 && !has_drained).then(|| consumer.not_sent(count));
         let mut runs = part.runs;
-        runs.extend(unbegun.iter().map(Taken::run));
+        runs.extend(unbegun.iter().flat_map(Taken::runs));
         // As in RabbitMQ, a timeout doesn't count as a failed delivery.
         consumer.queue.take_back(consumer.id, &runs, unsent, now.monotonic);
         if unsent.is_some() {

@@ -1,6 +1,6 @@
 //! Deliveries that a client settled in a transaction, until its discharge.
 
-use leveret_queue::{ConsumerId, Run, push_run};
+use leveret_queue::{ConsumerId, Run, push_sized};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -43,7 +43,7 @@ impl<Q> Transacted<Q> {
         };
         if let Some(at) = places.iter().find(same) {
             let other = &mut self.settled[*at];
-            settled.runs.into_iter().for_each(|run| push_run(&mut other.runs, run));
+            settled.runs.into_iter().for_each(|run| push_sized(&mut other.runs, run));
             other.asked.extend(settled.asked);
         } else {
             places.push(self.settled.len());

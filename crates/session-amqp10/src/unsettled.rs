@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use leveret_amqp10::Serial;
-use leveret_queue::{Run, push_run};
+use leveret_queue::{Run, push_sized};
 use rustc_hash::FxHashMap;
 
 use leveret_broker::quota::Account;
@@ -408,7 +408,7 @@ impl ByLink {
         let ids = match delivery.is_taken_back() {
             true => &mut settled.taken_back,
             false => {
-                push_run(&mut settled.runs, run);
+                push_sized(&mut settled.runs, run);
                 &mut settled.ids
             }
         };
@@ -490,6 +490,17 @@ mod tests {
         assert_eq!(unsettled.open, 2);
         assert_eq!(numbers(&settle(&mut unsettled, Serial(0), Serial(5000))).len(), 2);
         assert_eq!((unsettled.open, unsettled.deliveries.len()), (0, 0));
+    }
+
+    #[test]
+    fn deliveries_settled_together_keep_their_sizes() {
+        let mut unsettled = Unsettled::default();
+        for (id, bytes) in (0..).zip([7, 7, 100, 100, 3]) {
+            unsettled.add(Serial(id), 0, u64::from(id), bytes, true, 0);
+        }
+        let settled = settle(&mut unsettled, Serial(0), Serial(4));
+        let runs = settled[0].runs.iter().map(|run| (run.first, run.last, run.bytes));
+        assert_eq!(runs.collect::<Vec<_>>(), [(0, 1, 14), (2, 3, 200), (4, 4, 3)]);
     }
 
     #[test]

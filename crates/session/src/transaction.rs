@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use leveret_message::Batch;
-use leveret_queue::{ConsumerId, Run, push_run};
+use leveret_queue::{ConsumerId, Run, push_run, push_sized};
 use rustc_hash::FxHashMap;
 
 use leveret_broker::queue_handle::{QueueKey, QueueRef};
@@ -85,12 +85,15 @@ impl Transaction {
     /// many calls they take: each step is a record of the log, or a move of dead letters that the answer waits for.
     pub fn settle(&mut self, queue: &QueueRef, consumer: Option<ConsumerId>, runs: Vec<Run>, settlement: Settlement) {
         let key = (queue.key(), consumer, settlement);
-        match self.settling.get(&key) {
-            Some(at) => runs.into_iter().for_each(|run| push_run(&mut self.settles[*at].runs, run)),
-            None => {
-                self.settling.insert(key, self.settles.len());
-                self.settles.push(Settling { queue: queue.clone(), consumer, runs, settlement });
-            }
+        let at = *self.settling.entry(key).or_insert_with(|| {
+            self.settles.push(Settling { queue: queue.clone(), consumer, runs: Vec::new(), settlement });
+            self.settles.len() - 1
+        });
+        let all = &mut self.settles[at].runs;
+        match settlement {
+            Settlement::Acknowledge => runs.into_iter().for_each(|run| push_run(all, run)),
+            // Each of them leaves another time, with its own size.
+            Settlement::Reject | Settlement::Requeue { .. } => runs.into_iter().for_each(|run| push_sized(all, run)),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use leveret_log::SettleReason;
 use leveret_message::{Batch, Reason};
 use leveret_model::Overflow;
-use leveret_queue::{ConsumerId, DeadRun, DeadTurn, Departure, Place, Placement, Queue, QueueState, Run};
+use leveret_queue::{ConsumerId, DeadRun, DeadTurn, Departure, Place, Placement, Queue, QueueState, Run, joined};
 
 use super::{QueueHandle, Waiting};
 use crate::deferred::Refused;
@@ -107,7 +107,7 @@ impl QueueHandle {
         if !ranges.is_empty() {
             let ticket = group.append(Record::Settle { log: self.log_id, reason, ranges: &ranges });
             self.last_record.set(ticket.place());
-            for run in runs.iter().filter(|run| run.durable) {
+            for run in joined(runs).filter(|run| run.durable) {
                 queue
                     .references_mut()
                     .release(run.first, run.last, |first, last| group.release(&self.shared, first, last));

@@ -1,7 +1,7 @@
 //! Records of what happened to a queue's messages, appended under its lock.
 
 use leveret_log::{SettleReason, Wait};
-use leveret_queue::{Annotated, AttemptRun, DelayRun, DyingRun, KeptOffset, Queue, Run, WaitReason};
+use leveret_queue::{Annotated, AttemptRun, DelayRun, DyingRun, KeptOffset, Queue, Run, WaitReason, joined};
 
 use super::{QueueHandle, RECORD_RUNS_MAX};
 use crate::planted::{Bug, is_planted};
@@ -119,7 +119,7 @@ impl QueueHandle {
         if queue.references().is_empty() {
             return;
         }
-        for run in runs.iter().filter(|run| run.durable) {
+        for run in joined(runs).filter(|run| run.durable) {
             queue.references_mut().release(run.first, run.last, |first, last| self.shared.release(first, last));
         }
     }

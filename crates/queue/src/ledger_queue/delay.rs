@@ -10,7 +10,7 @@ use crate::Nanos;
 use crate::attempts::push_attempts;
 use crate::delay_run::DelayRun;
 use crate::delayed::push_delayed;
-use crate::effects::{Effects, Run, push_run};
+use crate::effects::{Effects, Run, push_sized};
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::settle::Return;
 use crate::pending::Pending;
@@ -35,7 +35,7 @@ impl LedgerQueue {
             let due_ms = asked_ms.or_else(|| self.retry_ms(one.first, returned.failed, now_ms));
             match due_ms.filter(|_| one.durable && self.ledger.is_live(one.first)) {
                 Some(due_ms) => push_delayed(&mut later, &one, due_ms),
-                None => push_run(&mut at_once, one),
+                None => push_sized(&mut at_once, one),
             }
         }
         let token = returned.token.filter(|_| asked_ms.is_some());

@@ -3,7 +3,7 @@
 use leveret_message::Reason;
 
 use crate::attempts::push_attempts;
-use crate::effects::{Effects, Run, push_run};
+use crate::effects::{Effects, Run, push_run, push_sized};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::planted::{Bug, is_planted};
@@ -12,8 +12,7 @@ use crate::planted::{Bug, is_planted};
 const PARKED_MAX: u64 = 100_000;
 
 impl LedgerQueue {
-    /// Splits messages whose delivery failed into those that come back and those for which it was one failure too many. Where
-    /// only the size of all is known, each counts with the average.
+    /// Splits messages whose delivery failed into those that come back and those for which it was one failure too many.
     pub(super) fn over_limit(&self, run: &Run) -> (Vec<Run>, Vec<Run>) {
         let Some(limit) = self.options.delivery_limit.filter(|_| self.rules.logs_attempts) else {
             return (vec![*run], Vec::new());
@@ -21,7 +20,7 @@ impl LedgerQueue {
         let (mut back, mut over) = (Vec::new(), Vec::new());
         for one in run.singly() {
             let failed = u64::from(self.attempts.of(one.first).failed) + 1;
-            push_run(if failed > limit { &mut over } else { &mut back }, one);
+            push_sized(if failed > limit { &mut over } else { &mut back }, one);
         }
         (back, over)
     }
@@ -47,7 +46,7 @@ impl LedgerQueue {
         self.clock.forget(run.first, run.last);
         self.release(run.first, run.last);
         self.parked.add(run);
-        push_run(&mut effects.rare_mut().parked, *run);
+        push_sized(&mut effects.rare_mut().parked, *run);
         while self.parked.staying() > self.options.parked_max.unwrap_or(PARKED_MAX)
             && let Some(oldest) = self.parked.oldest()
         {

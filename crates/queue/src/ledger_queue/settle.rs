@@ -9,7 +9,7 @@ use crate::answers::QueueState;
 use crate::attempts::push_attempts;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
-use crate::effects::{Effects, Run, push_run};
+use crate::effects::{Effects, Run, joined, push_run};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::planted::{Bug, is_planted};
@@ -61,7 +61,7 @@ impl LedgerQueue {
         }
         let mut count = 0;
         let times = if is_planted(Bug::SettleTwice) { 2 } else { 1 };
-        for run in runs {
+        for run in joined(runs) {
             count += run.count();
             let lost = if is_planted(Bug::DriftBytes) { 1 } else { 0 };
             self.depart(run.first, run.last, run.bytes.saturating_sub(lost), outcome);

@@ -87,6 +87,16 @@ pub(crate) struct Bench {
     pub(super) stream_log: StreamLog,
 }
 
+/// Each live message is in one place, and counts there with the size with which it left the last one.
+fn assert_bytes_add_up(queue: &Queue) {
+    let status = queue.status();
+    if status.state == QueueState::Running && status.stream.is_none() {
+        let aside = status.quorum.as_ref().map_or(0, |quorum| quorum.parked_bytes + quorum.delayed_bytes);
+        let all = status.ready_bytes + status.unacknowledged_bytes + aside;
+        assert_eq!(status.bytes, all, "all bytes, and the sum of those in each place: {status:?}");
+    }
+}
+
 impl Bench {
     pub(crate) fn new(queue_type: QueueType) -> Self {
         let budget = Arc::new(MemoryBudget::new(1 << 30));
@@ -185,6 +195,7 @@ impl Bench {
         let mut effects = Effects::default();
         let queue = self.queue.as_mut().expect("steps begin with one");
         let result = call(queue, &mut effects);
+        assert_bytes_add_up(queue);
         effects.deadline = queue.announce_deadline();
         effects.fire();
         let mut rare = effects.take_rare().unwrap_or_default();

@@ -9,7 +9,7 @@ use leveret_queue::{
     AttemptCounts, Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, DeleteIf, Departure,
     Effects, Flow, GetOutcome, Kept, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, ParkedMessage, Place,
     Placement, Queue, QueueState, Recovered, Rejection, Run, SetAside, StoredRead, Taken, TurnEnd, WaitReason,
-    Watermarks, push_run,
+    Watermarks, push_sized,
 };
 
 use super::bench::{Bench, Delivery, EPOCH_MS};
@@ -311,7 +311,7 @@ impl Bench {
             if settled.last().is_none_or(|(consumer, _)| *consumer != delivery.consumer) {
                 settled.push((delivery.consumer, Vec::new()));
             }
-            push_run(&mut settled.last_mut().expect("pushed above").1, delivery.run);
+            push_sized(&mut settled.last_mut().expect("pushed above").1, delivery.run);
         }
         let now = self.now();
         let added = annotations(until.map(|ms| EPOCH_MS + ms), note.as_deref(), token.as_deref()).map(Arc::new);
