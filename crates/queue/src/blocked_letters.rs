@@ -30,7 +30,7 @@ impl DyingRun {
 pub struct Dying(BTreeMap<u64, (u64, Reason)>);
 
 impl Dying {
-    /// Adds messages. Where their sizes aren't known one by one, each counts with the average.
+    /// Adds messages. Where their sizes aren't known one by one, as in records of older versions, each counts with the average.
     pub fn add(&mut self, dying: &DyingRun) {
         for one in dying.run().singly() {
             self.0.insert(one.first, (one.bytes, dying.reason));
@@ -73,14 +73,18 @@ impl Dying {
     }
 }
 
-/// Runs in which consecutive messages with the same reason are one.
+/// Runs in which consecutive messages with the same reason and size are one.
 #[derive(Debug, Default)]
 struct Runs(VecDeque<DyingRun>);
 
 impl Runs {
     fn push(&mut self, dying: DyingRun) {
         match self.0.back_mut() {
-            Some(last) if last.last + 1 == dying.first && last.reason == dying.reason => {
+            Some(last)
+                if last.last + 1 == dying.first
+                    && last.reason == dying.reason
+                    && last.run().has_size_of(&dying.run()) =>
+            {
                 last.last = dying.last;
                 last.bytes += dying.bytes;
             }
@@ -148,8 +152,7 @@ impl BlockedLetters {
         (!std::mem::replace(&mut self.is_announced, true)).then_some(at)
     }
 
-    /// Takes out at most `most` messages if it is time for the next try. Where their sizes aren't known one by one, a part of a
-    /// run has its share of the bytes.
+    /// Takes out at most `most` messages if it is time for the next try. A part of a run has its share of the bytes.
     pub(crate) fn retry(&mut self, now: Nanos, most: u64) -> Vec<DyingRun> {
         self.is_announced = false;
         let mut out = Vec::new();
@@ -223,9 +226,10 @@ mod tests {
         blocked.push(dying(5, 5, 1, Reason::MaxLen));
         blocked.tried(0);
         let first = blocked.retry(RETRY_MIN, 2);
-        assert_eq!(first, [dying(1, 2, 18, Reason::Expired)]);
-        assert_eq!((blocked.length().messages, blocked.length().bytes), (3, 20));
-        assert_eq!(blocked.take_all(), [dying(3, 4, 19, Reason::Expired), dying(5, 5, 1, Reason::MaxLen)]);
+        assert_eq!(first, [dying(1, 2, 20, Reason::Expired)]);
+        assert_eq!((blocked.length().messages, blocked.length().bytes), (3, 18));
+        let [third, fourth] = [dying(3, 3, 10, Reason::Expired), dying(4, 4, 7, Reason::Expired)];
+        assert_eq!(blocked.take_all(), [third, fourth, dying(5, 5, 1, Reason::MaxLen)], "each with its own size");
         assert_eq!(blocked.length().messages, 0);
     }
 

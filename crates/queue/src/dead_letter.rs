@@ -67,6 +67,38 @@ struct Dead {
     is_retried: bool,
 }
 
+impl Dead {
+    /// Its messages in runs with messages of one size each, as far as their sizes are known.
+    fn sized(&self) -> Vec<Run> {
+        match &self.body {
+            Some((batch, index)) => {
+                let sizes = sizes_of(batch, *index, self.run.count() as u32);
+                let mut next = self.run.first;
+                let run = |(count, bytes)| {
+                    let first = next;
+                    next += count;
+                    Run { first, last: next - 1, bytes, ..self.run }
+                };
+                sizes.map(run).collect()
+            }
+            None => vec![self.run],
+        }
+    }
+}
+
+/// Count and body bytes of neighbours with the same size, among `count` messages of a batch from `index` on.
+fn sizes_of(batch: &Batch, index: u32, count: u32) -> impl Iterator<Item = (u64, u64)> {
+    let mut sizes = (index..index + count).map(|at| u64::from(batch.body_length(at as usize))).peekable();
+    std::iter::from_fn(move || {
+        let size = sizes.next()?;
+        let mut alike = 1;
+        while sizes.next_if_eq(&size).is_some() {
+            alike += 1;
+        }
+        Some((alike, alike * size))
+    })
+}
+
 /// The dead letters of a queue.
 #[derive(Debug, Default)]
 pub(crate) struct DeadLetters {
@@ -83,9 +115,9 @@ pub(crate) struct DeadLetters {
     is_stale: bool,
     /// Number of messages that are being moved.
     taken: u64,
-    /// Count and body bytes of each run that is being moved.
+    /// Count and body bytes of neighbours with the same size among them.
     taken_bytes: VecDeque<(u64, u64)>,
-    /// Body bytes of the durable messages in `waiting`; a single run may have a wrong size.
+    /// Body bytes of the durable messages in `waiting`; a single run may have a wrong size, unless sizes are kept.
     durable_bytes: u64,
     /// Number of messages so far that were moved, purged, or found to be blocked.
     moved: u64,
@@ -114,7 +146,9 @@ impl DeadLetters {
         Length { messages: self.messages, bytes: self.durable_bytes } + self.blocked.length()
     }
 
-    fn push(&mut self, dead: Dead) {
+    /// Adds dead letters behind the others. With `keeps_sizes`, only messages of one size become one run whose bodies aren't here: a
+    /// record or a checkpoint may say of some of them that they are dying, while others have left.
+    fn push(&mut self, dead: Dead, keeps_sizes: bool) {
         self.messages += dead.run.count();
         if let Some(last) = self.waiting.back_mut()
             && last.run.last + 1 == dead.run.first
@@ -126,7 +160,7 @@ impl DeadLetters {
                 (Some((batch, index)), Some((other, at))) => {
                     Arc::ptr_eq(batch, other) && u64::from(*index) + last.run.count() == u64::from(*at)
                 }
-                (None, None) => true,
+                (None, None) => !keeps_sizes || last.run.has_size_of(&dead.run),
                 _ => false,
             };
             if goes_on {
@@ -139,17 +173,16 @@ impl DeadLetters {
     }
 
     /// The queue failed: drops bodies, since durable messages are recovered after a restart.
-    pub(crate) fn forget_bodies(&mut self) {
+    pub(crate) fn forget_bodies(&mut self, keeps_sizes: bool) {
         self.waiting.retain(|dead| dead.run.durable);
+        if keeps_sizes {
+            let without_body = |dead: Dead| dead.sized().into_iter().map(move |run| Dead { run, body: None, ..dead });
+            self.waiting = std::mem::take(&mut self.waiting).into_iter().flat_map(without_body).collect();
+        }
         self.waiting.iter_mut().for_each(|dead| dead.body = None);
         let (waiting, durable_bytes) = (std::mem::take(&mut self.waiting), self.durable_bytes);
         let blocked = std::mem::take(&mut self.blocked);
         *self = Self { waiting, durable_bytes, blocked, ..Self::default() };
-    }
-
-    /// Body bytes of the next `count` messages that are being moved.
-    fn bytes_taken(&mut self, count: u64) -> u64 {
-        bytes_of(&mut self.taken_bytes, count)
     }
 
     /// A message that was read back: batch, index, and number of messages from `number` on.
@@ -165,8 +198,8 @@ impl DeadLetters {
     }
 
     /// Takes over messages that died, and looks for their bodies in `contents`. Returns the number of dropped ones:
-    /// volatile messages beyond the limit are dropped.
-    pub(crate) fn admit(&mut self, run: Run, reason: Reason, contents: &Contents) -> u64 {
+    /// volatile messages beyond the limit are dropped. With `keeps_sizes`, as [`Self::push`] says.
+    pub(crate) fn admit(&mut self, run: Run, reason: Reason, contents: &Contents, keeps_sizes: bool) -> u64 {
         let mut number = run.first;
         let mut bytes_left = run.bytes;
         let mut too_many = 0;
@@ -203,7 +236,7 @@ impl DeadLetters {
             if run.durable && body.is_some() {
                 self.kept_bytes += part.bytes;
             }
-            self.push(Dead { run: part, reason, body, is_retried: false });
+            self.push(Dead { run: part, reason, body, is_retried: false }, keeps_sizes);
             number = part.last + 1;
         }
         if run.durable {
@@ -256,8 +289,7 @@ impl DeadLetters {
     /// The turn moves these messages, the oldest ones that wait.
     pub(crate) fn turn_is(&mut self, runs: &[DeadRun]) {
         self.taken = runs.iter().map(|run| u64::from(run.count)).sum();
-        let size = |run: &DeadRun| run.batch.body_bytes(run.index as usize, run.count as usize);
-        self.taken_bytes = runs.iter().map(|run| (u64::from(run.count), size(run))).collect();
+        self.taken_bytes = runs.iter().flat_map(|run| sizes_of(&run.batch, run.index, run.count)).collect();
     }
 
     /// The location of a dead message: batch, index, and number of messages from it on that are contiguous there.
@@ -301,7 +333,7 @@ impl DeadLetters {
         for dying in runs {
             self.durable_bytes += dying.bytes;
             // Behind the others: answers wait for a number of messages that leave.
-            self.push(Dead { run: dying.run(), reason: dying.reason, body: None, is_retried: true });
+            self.push(Dead { run: dying.run(), reason: dying.reason, body: None, is_retried: true }, true);
         }
         has_some
     }
@@ -322,7 +354,7 @@ impl DeadLetters {
                 dead.run.last = dead.run.last.min(dead.run.first + stay - 1);
                 stay -= dead.run.count();
                 gone.first = dead.run.last + 1;
-                dead.run.bytes = bytes_of(&mut sizes, dead.run.count());
+                dead.run.bytes = sizes_taken(&mut sizes, dead.run.count()).iter().map(|(_, bytes)| bytes).sum();
                 gone.bytes = gone.bytes.saturating_sub(dead.run.bytes);
                 self.waiting.push_back(dead);
             }
@@ -350,7 +382,8 @@ impl DeadLetters {
             let mut gone = dead.run;
             gone.last = gone.last.min(gone.first + left - 1);
             // A run's size may be the sum of several runs; the logged size has to be right for each move.
-            gone.bytes = self.bytes_taken(gone.count());
+            let sizes = sizes_taken(&mut self.taken_bytes, gone.count());
+            gone.bytes = sizes.iter().map(|(_, bytes)| bytes).sum();
             if gone.last < dead.run.last {
                 dead.run.first = gone.last + 1;
                 dead.run.bytes = dead.run.bytes.saturating_sub(gone.bytes);
@@ -365,11 +398,20 @@ impl DeadLetters {
             }
             if gone.durable {
                 self.durable_bytes = self.durable_bytes.saturating_sub(gone.bytes);
-                passed(DyingRun::of(gone, dead.reason), dead.is_retried);
+                let mut first = gone.first;
+                for (count, bytes) in sizes {
+                    let last = first + count - 1;
+                    passed(DyingRun { first, last, bytes, reason: dead.reason }, dead.is_retried);
+                    first += count;
+                }
             } else {
                 let cost = gone.bytes + MESSAGE_BYTES * gone.count();
                 self.volatile_bytes = self.volatile_bytes.saturating_sub(cost);
             }
+        }
+        if self.waiting.is_empty() {
+            // Messages that expired on disk were counted with an estimate.
+            self.durable_bytes = 0;
         }
         let next = self.waiting.front().map(|dead| dead.run.first);
         if next.is_none_or(|next| self.find_loaded(next).is_none()) {
@@ -388,7 +430,7 @@ impl DeadLetters {
     /// The durable messages, and their body bytes.
     pub(crate) fn durable(&self) -> (impl Iterator<Item = DyingRun>, u64) {
         let waiting = self.waiting.iter().filter(|dead| dead.run.durable);
-        let waiting = waiting.map(|dead| DyingRun::of(dead.run, dead.reason));
+        let waiting = waiting.flat_map(|dead| dead.sized().into_iter().map(|run| DyingRun::of(run, dead.reason)));
         (waiting.chain(self.blocked.iter().copied()), self.durable_bytes + self.blocked.length().bytes)
     }
 
@@ -415,14 +457,14 @@ impl DeadLetters {
     }
 }
 
-/// Takes the sizes of the first `count` messages out of sizes of runs. Returns their sum.
-fn bytes_of(sizes: &mut VecDeque<(u64, u64)>, mut count: u64) -> u64 {
-    let mut bytes = 0;
+/// Takes the sizes of the first `count` messages out of the sizes of runs, of which none begins among these and ends behind them.
+fn sizes_taken(sizes: &mut VecDeque<(u64, u64)>, mut count: u64) -> Vec<(u64, u64)> {
+    let mut taken = Vec::new();
     while count > 0
         && let Some((messages, size)) = sizes.pop_front()
     {
-        bytes += size;
+        taken.push((messages, size));
         count = count.saturating_sub(messages);
     }
-    bytes
+    taken
 }

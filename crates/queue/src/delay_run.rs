@@ -1,7 +1,5 @@
 //! Consecutive messages of a queue that wait until the same time.
 
-use crate::effects::Run;
-
 /// Consecutive messages that are delayed until the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DelayRun {
@@ -19,11 +17,6 @@ pub struct DelayRun {
 const RUN_BYTES: usize = 32;
 
 impl DelayRun {
-    /// Whether its messages are as large as those of the other run.
-    pub(crate) fn has_size_of(&self, other: &Run) -> bool {
-        self.bytes * other.count() == other.bytes * (self.last - self.first + 1)
-    }
-
     /// The payload of a record with these runs.
     pub fn encode(runs: &[Self]) -> Vec<u8> {
         runs.iter().flat_map(|run| [run.first, run.last, run.due_ms, run.bytes]).flat_map(u64::to_le_bytes).collect()

@@ -9,10 +9,14 @@ use crate::limits::Length;
 use crate::planted::{Bug, is_planted};
 use crate::times::Times;
 
+fn run_of(delayed: &DelayRun) -> Run {
+    Run { first: delayed.first, last: delayed.last, bytes: delayed.bytes, durable: true }
+}
+
 /// Appends a delayed message, or lengthens the last run if its messages have the same size.
 pub(crate) fn push_delayed(runs: &mut Vec<DelayRun>, message: &Run, due_ms: u64) {
     match runs.last_mut() {
-        Some(last) if last.last + 1 == message.first && last.due_ms == due_ms && last.has_size_of(message) => {
+        Some(last) if last.last + 1 == message.first && last.due_ms == due_ms && run_of(last).has_size_of(message) => {
             last.last = message.last;
             last.bytes += message.bytes;
         }
@@ -62,11 +66,11 @@ impl Delayed {
         all.map(|(number, due_ms, _)| (number, due_ms))
     }
 
-    /// Adds the messages of a run, or replaces their times. Where their sizes aren't known one by one, each counts with the average.
+    /// Adds the messages of a run, or replaces their times. Where their sizes aren't known one by one, as in records of older
+    /// versions, each counts with the average.
     pub fn add(&mut self, run: &DelayRun) {
         let messages = self.0.get_or_insert_default();
-        let DelayRun { first, last, bytes, .. } = *run;
-        for one in (Run { first, last, bytes, durable: true }).singly() {
+        for one in run_of(run).singly() {
             let bytes = u32::try_from(one.bytes).unwrap_or(u32::MAX);
             let before = messages.times.get(one.first);
             messages.times.insert(one.first, run.due_ms, bytes);

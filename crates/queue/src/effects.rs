@@ -32,6 +32,11 @@ impl Run {
         self.last - self.first + 1
     }
 
+    /// Whether its messages are as large as those of another run, if all in each have one size.
+    pub(crate) fn has_size_of(&self, other: &Run) -> bool {
+        self.bytes * other.count() == other.bytes * self.count()
+    }
+
     /// Its messages one by one. If it was not built by [`push_sized`], only the size of all is known, and each has about the
     /// average.
     pub(crate) fn singly(self) -> impl Iterator<Item = Run> {
@@ -60,7 +65,7 @@ pub fn push_run(runs: &mut Vec<Run>, run: Run) {
 /// that come back: they leave the queue one by one later, each with its own size.
 pub fn push_sized(runs: &mut Vec<Run>, run: Run) {
     match runs.last() {
-        Some(last) if last.bytes * run.count() != run.bytes * last.count() => runs.push(run),
+        Some(last) if !last.has_size_of(&run) => runs.push(run),
         _ => push_run(runs, run),
     }
 }

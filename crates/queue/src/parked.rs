@@ -95,7 +95,8 @@ impl Parked {
         self.0.iter().flat_map(|messages| messages.sizes.keys().copied())
     }
 
-    /// Adds the messages of a run. Where their sizes aren't known one by one, each counts with the average.
+    /// Adds the messages of a run. Where their sizes aren't known one by one, as in records of older versions, each counts with the
+    /// average.
     pub fn add(&mut self, run: &Run) {
         for one in run.singly() {
             self.insert(one.first, u32::try_from(one.bytes).unwrap_or(u32::MAX));

@@ -5,10 +5,10 @@ mod plain;
 use std::sync::Arc;
 
 use leveret_message::{Batch, BatchBuilder, Envelope};
-use leveret_model::{DeadLetterOptions, QueueOptions};
+use leveret_model::{DeadLetterOptions, Overflow, QueueOptions, QueueType};
 use leveret_queue::{
-    DeadTurn, Departure, Effects, GetOutcome, Ledger, Link, MemoryBudget, Place, Queue, Recovered, Rejection, Run,
-    Signal, StoredRead, Taken, Watermarks, joined,
+    DeadTurn, Departure, Dying, DyingRun, Effects, GetOutcome, Kept, Ledger, Link, MemoryBudget, Place, Queue,
+    Recovered, Rejection, Run, Signal, StoredRead, Taken, Watermarks, joined,
 };
 
 use crate::plain::{live, placement, surroundings};
@@ -119,4 +119,79 @@ fn volatile_messages_requeued_to_a_failed_queue_add_no_bytes() {
     assert_eq!((status.ready, status.ready_bytes, status.bytes), (2, 50, 50));
     let (count, runs) = queue.purge(0, &mut Effects::default());
     assert_eq!((count, runs.iter().map(|run| run.bytes).sum::<u64>()), (2, 50));
+}
+
+/// A queue that keeps its dead letters, with messages of these sizes that were rejected, and that no queue takes. Also returns the runs
+/// that are logged.
+fn blocked(lengths: &[usize]) -> (Queue, Vec<DyingRun>) {
+    let dead_letter = DeadLetterOptions { exchange: "dlx".into(), at_least_once: true, ..DeadLetterOptions::default() };
+    let options = QueueOptions {
+        queue_type: QueueType::Quorum,
+        overflow: Overflow::RejectPublish,
+        dead_letter: Some(dead_letter),
+        ..QueueOptions::default()
+    };
+    let surroundings = surroundings(Arc::new(MemoryBudget::new(1 << 20)));
+    let mut queue = Queue::new(options, true, Recovered::default(), surroundings, 0);
+    publish(&mut queue, lengths, true);
+    let taken: Vec<Taken> = lengths.iter().map(|_| get(&mut queue)).collect();
+    let runs: Vec<Run> = taken.iter().flat_map(Taken::runs).collect();
+    assert_eq!(queue.reject(None, &runs, 0, &mut Effects::default()), Rejection::Dying);
+    let mut dying = Vec::new();
+    while let DeadTurn::Move(_) | DeadTurn::Wait = turn(&mut queue, lengths) {
+        let mut effects = Effects::default();
+        queue.dead_blocked(0, &mut effects);
+        dying.append(&mut effects.rare_mut().dying);
+    }
+    (queue, dying)
+}
+
+/// The next turn of dead letters, which are read back as far as that is necessary.
+fn turn(queue: &mut Queue, lengths: &[usize]) -> DeadTurn {
+    let mut effects = Effects::default();
+    let turn = queue.dead_turn(&mut effects);
+    let Some(first) = effects.rare().and_then(|rare| rare.read_dead) else { return turn };
+    let read = vec![(first, batch(&lengths[first as usize..], true))];
+    queue.loaded(StoredRead::DeadLetters, read, 0, &mut Effects::default());
+    queue.dead_turn(&mut Effects::default())
+}
+
+#[test]
+fn dying_messages_are_logged_with_their_own_sizes() {
+    let (_, logged) = blocked(&[1, 1_000, 1_000, 7]);
+    assert_eq!(
+        logged.iter().map(|run| (run.first, run.last, run.bytes)).collect::<Vec<_>>(),
+        [(0, 0, 1), (1, 2, 2_000), (3, 3, 7)]
+    );
+    // After the record of these, another one said that the first two have moved.
+    let mut dying = Dying::default();
+    logged.iter().for_each(|run| dying.add(run));
+    dying.keep(|number| number > 1);
+    assert_eq!(dying.runs().iter().map(|run| run.bytes).sum::<u64>(), 1_007);
+}
+
+#[test]
+fn dying_messages_tried_in_parts_leave_with_their_own_sizes() {
+    // One try takes 256 of them: the large ones, and a few more.
+    let lengths: Vec<usize> = (0..400).map(|at| if at < 250 { 1_000 } else { 9 }).collect();
+    let (mut queue, _) = blocked(&lengths);
+    let mut now = 0;
+    for left in [144 * 9, 0] {
+        now += 1_000_000_000;
+        queue.run_timers(now, 1_000, &mut Effects::default());
+        let DeadTurn::Move(_) = turn(&mut queue, &lengths) else { panic!("they are tried again") };
+        queue.moved(0, &mut Effects::default());
+        let quorum = queue.status().quorum.expect("it is a quorum queue");
+        assert_eq!((quorum.dying_bytes, live(&queue).1), (left, left));
+    }
+}
+
+#[test]
+fn a_failed_queue_keeps_the_sizes_of_dying_messages() {
+    let (mut queue, _) = blocked(&[1, 1_000, 7]);
+    queue.run_timers(1_000_000_000, 1_000, &mut Effects::default());
+    queue.fail("the disk".into(), &mut Effects::default());
+    let mut dying = Kept::decode(&queue.checkpoint().state).expect("it is whole").dying;
+    dying.keep(|number| number == 2);
+    assert_eq!(dying.runs().iter().map(|run| run.bytes).sum::<u64>(), 7);
 }
