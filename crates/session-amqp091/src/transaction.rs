@@ -180,8 +180,8 @@ impl Session {
         for UnroutedMessage([exchange, routing_key, properties, body]) in &committing.returns {
             self.return_message(number, &Returned { exchange, routing_key, properties, body });
         }
-        if committed.refused {
-            let text = "partial tx completion: a queue refused a message (x-overflow=reject-publish)";
+        if let Some(reason) = committed.refused {
+            let text = format!("partial tx completion: {}", reason.text());
             return self.fail(number, in_commit(precondition(text)), now);
         }
         self.answer_when_durable(committed.wait, Answer::TxCommitOk { channel: number });

@@ -253,7 +253,7 @@ impl Connection {
                 None => committing.unchecked = Some(settled),
                 Some(Err(_)) => {
                     self.roll_back(settled, now);
-                    self.end_discharge(&committing, Err(ROLLED_BACK));
+                    self.end_discharge(&committing, Err(ROLLED_BACK.to_owned()));
                     return true;
                 }
                 Some(Ok(())) => {
@@ -274,21 +274,21 @@ impl Connection {
         };
         committing.answers.iter().for_each(|asked| self.answer(asked, &wait));
         let outcome = match refused {
-            true => Err("partial transaction completion: a queue refused a message (x-overflow=reject-publish)"),
-            false => Ok(wait),
+            Some(reason) => Err(format!("partial transaction completion: {}", reason.text())),
+            None => Ok(wait),
         };
         self.end_discharge(&committing, outcome);
         true
     }
 
     /// Answers a discharge with an error, or when all of it is durable.
-    fn end_discharge(&mut self, committing: &Committing, outcome: core::result::Result<WaitFor, &str>) {
+    fn end_discharge(&mut self, committing: &Committing, outcome: core::result::Result<WaitFor, String>) {
         let &Committing { owner, channel, id, .. } = committing;
         // The coordinator's link may have ended.
         let Some(owner) = owner else { return };
         match outcome {
             Ok(wait) => self.transactions.discharged.push(wait, Discharged { owner, channel, id }),
-            Err(text) => self.send_rolled_back(channel, id, text),
+            Err(text) => self.send_rolled_back(channel, id, &text),
         }
     }
 

@@ -24,8 +24,27 @@ use leveret_broker::wait_for::WaitFor;
 pub struct Committed {
     /// The position that the answer waits for.
     pub wait: WaitFor,
-    /// A queue refused a message (`x-overflow`).
-    pub refused: bool,
+    /// The reason why a queue didn't get all of its messages; all else has taken effect.
+    pub refused: Option<PartialReason>,
+}
+
+/// The reason why a queue refused messages of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartialReason {
+    /// Its length limit.
+    Limit,
+    /// It stopped after the commit had begun.
+    Stopped,
+}
+
+impl PartialReason {
+    /// The reason as clients are told it.
+    pub fn text(self) -> &'static str {
+        match self {
+            PartialReason::Limit => "a queue refused a message (x-overflow=reject-publish)",
+            PartialReason::Stopped => "a queue stopped while its messages were published",
+        }
+    }
 }
 
 /// A commit that was begun.
@@ -54,7 +73,7 @@ pub struct Commit {
     wait: WaitFor,
     /// The conditions of its groups and of moves of dead letters.
     waits: Vec<WaitFor>,
-    refused: bool,
+    refused: Option<PartialReason>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +103,7 @@ impl Commit {
             slot: None,
             wait: WaitFor::default(),
             waits: Vec::new(),
-            refused: false,
+            refused: None,
         }
     }
 
@@ -177,7 +196,10 @@ impl Commit {
                 let group = self.groups.of(queue);
                 let PublishedIn { accepted, ticket } =
                     queue.publish_in(group, batch, 0, count, *persistent, now.monotonic);
-                self.refused |= accepted < count;
+                if accepted < count {
+                    let has_stopped = matches!(queue.state(), QueueState::Failed(_));
+                    self.refused = Some(if has_stopped { PartialReason::Stopped } else { PartialReason::Limit });
+                }
                 if !ticket.is_nothing() {
                     // The memory of a batch is counted once, spread over its queues.
                     client.undurable.note(ticket.into(), queue, batch.memory() as u64 / queues.len() as u64);

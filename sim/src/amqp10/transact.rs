@@ -13,6 +13,9 @@ use crate::ledger::{Ledger, MessageId, Stamp};
 use crate::tally::Tally;
 use crate::world::World;
 
+/// The beginning of the answer to a discharge of which a queue that stopped meanwhile has a part, and all others have everything.
+const PARTIAL: &str = "partial transaction completion: a queue stopped";
+
 /// The state of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -95,12 +98,16 @@ impl Session {
                     }
                 }
             }
-            (Phase::Discharging { request, .. }, Some(State::Rejected(_)))
+            (Phase::Discharging { request, .. }, Some(State::Rejected(error)))
                 if *request == id && transaction.published.iter().any(|id| ledger.may_be_refused(*id)) =>
             {
                 tally.hit("transactions refused by a stopped queue");
+                let is_partial = error.as_ref().is_some_and(|error| error.description.starts_with(PARTIAL));
                 let Some(transaction) = self.transaction.take() else { return Ok(true) };
-                self.undo(&transaction, ledger);
+                match is_partial {
+                    true => transaction.published.iter().for_each(|id| ledger.leaves_commit(*id)),
+                    false => self.undo(&transaction, ledger),
+                }
             }
             (Phase::Declaring(request) | Phase::Discharging { request, .. }, other) if *request == id => {
                 let detail = format!("{:?} was answered with {other:?}", transaction.phase);

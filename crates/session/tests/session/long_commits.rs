@@ -240,6 +240,26 @@ fn settlements_of_a_commit_are_carried_out_in_parts() {
     }
 }
 
+/// The last queue of a commit stops while the first ones have their messages: these keep them, and the error says so.
+#[test]
+fn a_queue_that_stops_during_a_commit_is_named_as_the_reason() {
+    let mut stage = stage();
+    let link = committer(&mut stage);
+    stage.links[link].client.tx_commit(1);
+    stage.links[link].step(stage.now);
+    assert!(stage.links[link].connection.is_ending(), "the commit goes on");
+    fail_last(&stage);
+    rest(&mut stage);
+    let text = "PRECONDITION_FAILED - partial tx completion: a queue stopped while its messages were published";
+    assert_eq!(stage.links[link].refusal(), Some((406, text.to_owned())));
+    assert_eq!((0..QUEUES).map(|at| ready(&stage, at)).sum::<u64>(), QUEUES as u64 - 1);
+}
+
+fn fail_last(stage: &Stage) {
+    let snapshot = stage.broker.registry.snapshot_full();
+    snapshot.queue("/", &name(QUEUES - 1)).expect("it is declared").fail("damaged".into());
+}
+
 /// A client of AMQP 1.0 with a coordinator and a sender of each queue's exchange.
 fn coordinator(stage: &mut Stage) -> Client10 {
     let mut client = Client10::connect(stage, "guest");
@@ -273,31 +293,52 @@ fn outcomes(client: &mut Client10) -> Vec<State> {
     std::mem::take(&mut client.events).into_iter().filter_map(outcome).collect()
 }
 
+/// A client that has begun to commit a message to all queues.
+fn discharging(stage: &mut Stage) -> Client10 {
+    let link = stage.connect();
+    for at in 0..QUEUES {
+        let queue = name(at);
+        stage.links[link].client.bind_queue(1, queue.as_bytes(), b"amq.fanout", b"", &FieldTable::new());
+    }
+    stage.settle();
+    let mut client = coordinator(stage);
+    request(&mut client, &TransactionRequest::Declare(Declare::default()));
+    client.run(stage);
+    let Some(State::Declared { txn_id }) = outcomes(&mut client).pop() else { panic!("declared expected") };
+    let state = Some(DeliveryState::Transactional { txn_id: &txn_id, outcome: None });
+    let options = Send { state, ..Send::default() };
+    let mut message = Vec::new();
+    leveret_amqp10::message::Header { durable: Some(true), ..Default::default() }.encode(&mut message);
+    leveret_amqp10::message::write_data(&mut message, b"body");
+    client.client.send(CHANNEL, 1, b"message", &message, &options).expect("there is credit");
+    client.run(stage);
+    outcomes(&mut client);
+    request(&mut client, &TransactionRequest::Discharge(Discharge { txn_id: &txn_id, fail: false }));
+    client.step(stage);
+    client
+}
+
+#[test]
+fn a_queue_that_stops_during_a_discharge_is_the_named_reason() {
+    let mut stage = stage();
+    let mut client = discharging(&mut stage);
+    assert!(client.connection.is_ending(), "the commit goes on");
+    fail_last(&stage);
+    (0..QUEUES).for_each(|_| client.run(&mut stage));
+    let outcomes = outcomes(&mut client);
+    let [State::Rejected(Some(error))] = &outcomes[..] else { panic!("{outcomes:?}") };
+    let text = "partial transaction completion: a queue stopped while its messages were published";
+    assert_eq!((&*error.condition, &*error.description), ("amqp:transaction:rollback", text));
+    rest(&mut stage);
+    assert_eq!((0..QUEUES).map(|at| ready(&stage, at)).sum::<u64>(), QUEUES as u64 - 1);
+}
+
 #[test]
 fn a_discharge_is_carried_out_in_parts() {
     for vanishes in [false, true] {
         let mut stage = stage();
-        let link = stage.connect();
-        for at in 0..QUEUES {
-            let queue = name(at);
-            stage.links[link].client.bind_queue(1, queue.as_bytes(), b"amq.fanout", b"", &FieldTable::new());
-        }
-        stage.settle();
-        let mut client = coordinator(&mut stage);
-        request(&mut client, &TransactionRequest::Declare(Declare::default()));
-        client.run(&mut stage);
-        let Some(State::Declared { txn_id }) = outcomes(&mut client).pop() else { panic!("declared expected") };
-        let state = Some(DeliveryState::Transactional { txn_id: &txn_id, outcome: None });
-        let options = Send { state, ..Send::default() };
-        let mut message = Vec::new();
-        leveret_amqp10::message::Header { durable: Some(true), ..Default::default() }.encode(&mut message);
-        leveret_amqp10::message::write_data(&mut message, b"body");
-        client.client.send(CHANNEL, 1, b"message", &message, &options).expect("there is credit");
-        client.run(&mut stage);
-        outcomes(&mut client);
-        request(&mut client, &TransactionRequest::Discharge(Discharge { txn_id: &txn_id, fail: false }));
+        let mut client = discharging(&mut stage);
         let mut steps = 0;
-        client.step(&mut stage);
         while client.connection.is_ending() {
             assert_eq!((0..QUEUES).map(|at| ready(&stage, at)).sum::<u64>(), 0, "half done");
             if vanishes && steps == 1 {
