@@ -60,9 +60,13 @@ pub fn queues(world: &World, shown: &Shown, ledger: &Ledger, held: &Holdings) ->
             let (ready, unacknowledged) = (status.ready, status.unacknowledged);
             return lies(format!("{counts:?}, {ready} ready, {unacknowledged} unacknowledged, {delayed} delayed"));
         }
-        if status.bytes != status.ready_bytes + status.unacknowledged_bytes + delayed_bytes {
+        let parked_bytes = status.quorum.as_ref().map_or(0, |quorum| quorum.parked_bytes);
+        if status.bytes != status.ready_bytes + status.unacknowledged_bytes + delayed_bytes + parked_bytes {
             let (ready, unacknowledged) = (status.ready_bytes, status.unacknowledged_bytes);
-            return lies(format!("{} bytes, of them {ready} ready and {unacknowledged} unacknowledged", status.bytes));
+            return lies(format!(
+                "{} bytes, of them {ready} ready, {unacknowledged} unacknowledged, {delayed_bytes} delayed and {parked_bytes} parked",
+                status.bytes
+            ));
         }
         if topology::is_single_active(name)
             && let Err(what) = single_active(status)
