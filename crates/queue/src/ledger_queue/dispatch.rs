@@ -49,7 +49,11 @@ impl LedgerQueue {
     pub(super) fn release(&mut self, first: u64, last: u64) {
         let mut at = first;
         while at <= last {
-            let Some((start, held)) = self.contents.find(at) else { return };
+            let Some((start, held)) = self.contents.find(at) else {
+                let Some(next) = self.contents.next_held(at) else { return };
+                at = next;
+                continue;
+            };
             let end = held.end(start);
             let durable = held.durable;
             if durable {
