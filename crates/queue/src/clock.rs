@@ -5,9 +5,9 @@
 
 use leveret_message::Batch;
 use leveret_model::QueueOptions;
-use roaring::RoaringTreemap;
 
 use crate::Nanos;
+use crate::effects::Run;
 use crate::expiry::{Due, Expiry};
 use crate::ledger::Ledger;
 use crate::number_set::NumberSet;
@@ -103,8 +103,8 @@ impl Clock {
         self.announced = None;
     }
 
-    /// The times for a checkpoint. Numbers in `due` are due at once after a restart.
-    pub(crate) fn encode(&self, due: &RoaringTreemap) -> Vec<u8> {
+    /// The times for a checkpoint. The messages in `due` are due at once after a restart.
+    pub(crate) fn encode(&self, due: impl Iterator<Item = Run>) -> Vec<u8> {
         match &self.expiry {
             Some(expiry) => expiry.encode(due),
             None => Expiry::default().encode(due),
@@ -195,10 +195,15 @@ impl Clock {
     }
 
     /// Marks a message that expired while a consumer had it, or waited for it.
-    pub(crate) fn overdue(&mut self, number: u64) {
+    pub(crate) fn overdue(&mut self, number: u64, bytes: Option<u32>) {
         if let Some(expiry) = &mut self.expiry {
-            expiry.overdue(number);
+            expiry.overdue(number, bytes);
         }
+    }
+
+    /// Body bytes of a message with a time of its own.
+    pub(crate) fn bytes_of(&self, number: u64) -> Option<u32> {
+        self.expiry.as_ref()?.bytes_of(number)
     }
 
     /// Whether a message expired while it was delivered. Removes its mark.

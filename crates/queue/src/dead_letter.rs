@@ -63,40 +63,74 @@ struct Dead {
     reason: Reason,
     /// Batch and index of the first one.
     body: Option<(Arc<Batch>, u32)>,
+    /// Body bytes of each, if there is no `body` and their sizes differ: after a restart, others may leave before them.
+    sizes: VecDeque<u32>,
     /// Whether no queue took it before.
     is_retried: bool,
 }
 
 impl Dead {
+    fn new(run: Run, reason: Reason, body: Option<(Arc<Batch>, u32)>, is_retried: bool) -> Self {
+        Self { run, reason, body, sizes: VecDeque::new(), is_retried }
+    }
+
     /// Its messages in runs with messages of one size each, as far as their sizes are known.
     fn sized(&self) -> Vec<Run> {
-        match &self.body {
-            Some((batch, index)) => {
-                let sizes = sizes_of(batch, *index, self.run.count() as u32);
-                let mut next = self.run.first;
-                let run = |(count, bytes)| {
-                    let first = next;
-                    next += count;
-                    Run { first, last: next - 1, bytes, ..self.run }
-                };
-                sizes.map(run).collect()
-            }
-            None => vec![self.run],
+        let sizes: Vec<(u64, u64)> = match &self.body {
+            Some((batch, index)) => sizes_of(batch, *index, self.run.count() as u32).collect(),
+            None if self.sizes.is_empty() => return vec![self.run],
+            None => alike(self.sizes.iter().copied()).collect(),
+        };
+        let mut next = self.run.first;
+        let run = |(count, bytes)| {
+            next += count;
+            Run { first: next - count, last: next - 1, bytes, ..self.run }
+        };
+        sizes.into_iter().map(run).collect()
+    }
+
+    /// Adds the messages behind it; neither has a body.
+    fn lengthen(&mut self, mut other: Self) {
+        if !(self.sizes.is_empty() && other.sizes.is_empty() && self.run.has_size_of(&other.run)) {
+            self.list_sizes();
+            other.list_sizes();
+            self.sizes.append(&mut other.sizes);
+        }
+        (self.run.last, self.run.bytes) = (other.run.last, self.run.bytes + other.run.bytes);
+    }
+
+    fn list_sizes(&mut self) {
+        if self.sizes.is_empty() {
+            let size = |run: Run| u32::try_from(run.bytes).unwrap_or(u32::MAX);
+            self.sizes = self.run.singly().map(size).collect();
+        }
+    }
+
+    /// Drops the body; the sizes stay known.
+    fn forget_body(&mut self) {
+        if let Some((batch, index)) = self.body.take() {
+            let lengths = (index..).take(self.run.count() as usize).map(|at| batch.body_length(at as usize));
+            self.sizes = lengths.collect();
         }
     }
 }
 
-/// Count and body bytes of neighbours with the same size, among `count` messages of a batch from `index` on.
-fn sizes_of(batch: &Batch, index: u32, count: u32) -> impl Iterator<Item = (u64, u64)> {
-    let mut sizes = (index..index + count).map(|at| u64::from(batch.body_length(at as usize))).peekable();
+/// Count and body bytes of neighbours with the same size.
+fn alike(sizes: impl Iterator<Item = u32>) -> impl Iterator<Item = (u64, u64)> {
+    let mut sizes = sizes.peekable();
     std::iter::from_fn(move || {
         let size = sizes.next()?;
-        let mut alike = 1;
+        let mut count = 1;
         while sizes.next_if_eq(&size).is_some() {
-            alike += 1;
+            count += 1;
         }
-        Some((alike, alike * size))
+        Some((count, count * u64::from(size)))
     })
+}
+
+/// The same of `count` messages of a batch from `index` on.
+fn sizes_of(batch: &Batch, index: u32, count: u32) -> impl Iterator<Item = (u64, u64)> {
+    alike((index..index + count).map(|at| batch.body_length(at as usize)))
 }
 
 /// The dead letters of a queue.
@@ -117,7 +151,7 @@ pub(crate) struct DeadLetters {
     taken: u64,
     /// Count and body bytes of neighbours with the same size among them.
     taken_bytes: VecDeque<(u64, u64)>,
-    /// Body bytes of the durable messages in `waiting`; a single run may have a wrong size, unless sizes are kept.
+    /// Body bytes of the durable messages in `waiting`; a single run may have an estimated size.
     durable_bytes: u64,
     /// Number of messages so far that were moved, purged, or found to be blocked.
     moved: u64,
@@ -146,9 +180,7 @@ impl DeadLetters {
         Length { messages: self.messages, bytes: self.durable_bytes } + self.blocked.length()
     }
 
-    /// Adds dead letters behind the others. With `keeps_sizes`, only messages of one size become one run whose bodies aren't here: a
-    /// record or a checkpoint may say of some of them that they are dying, while others have left.
-    fn push(&mut self, dead: Dead, keeps_sizes: bool) {
+    fn push(&mut self, dead: Dead) {
         self.messages += dead.run.count();
         if let Some(last) = self.waiting.back_mut()
             && last.run.last + 1 == dead.run.first
@@ -156,30 +188,25 @@ impl DeadLetters {
             && last.reason == dead.reason
             && last.is_retried == dead.is_retried
         {
-            let goes_on = match (&last.body, &dead.body) {
-                (Some((batch, index)), Some((other, at))) => {
-                    Arc::ptr_eq(batch, other) && u64::from(*index) + last.run.count() == u64::from(*at)
+            match (&last.body, &dead.body) {
+                (Some((batch, index)), Some((other, at)))
+                    if Arc::ptr_eq(batch, other) && u64::from(*index) + last.run.count() == u64::from(*at) =>
+                {
+                    last.run.last = dead.run.last;
+                    last.run.bytes += dead.run.bytes;
+                    return;
                 }
-                (None, None) => !keeps_sizes || last.run.has_size_of(&dead.run),
-                _ => false,
-            };
-            if goes_on {
-                last.run.last = dead.run.last;
-                last.run.bytes += dead.run.bytes;
-                return;
+                (None, None) => return last.lengthen(dead),
+                _ => {}
             }
         }
         self.waiting.push_back(dead);
     }
 
     /// The queue failed: drops bodies, since durable messages are recovered after a restart.
-    pub(crate) fn forget_bodies(&mut self, keeps_sizes: bool) {
+    pub(crate) fn forget_bodies(&mut self) {
         self.waiting.retain(|dead| dead.run.durable);
-        if keeps_sizes {
-            let without_body = |dead: Dead| dead.sized().into_iter().map(move |run| Dead { run, body: None, ..dead });
-            self.waiting = std::mem::take(&mut self.waiting).into_iter().flat_map(without_body).collect();
-        }
-        self.waiting.iter_mut().for_each(|dead| dead.body = None);
+        self.waiting.iter_mut().for_each(Dead::forget_body);
         let (waiting, durable_bytes) = (std::mem::take(&mut self.waiting), self.durable_bytes);
         let blocked = std::mem::take(&mut self.blocked);
         *self = Self { waiting, durable_bytes, blocked, ..Self::default() };
@@ -198,8 +225,8 @@ impl DeadLetters {
     }
 
     /// Takes over messages that died, and looks for their bodies in `contents`. Returns the number of dropped ones:
-    /// volatile messages beyond the limit are dropped. With `keeps_sizes`, as [`Self::push`] says.
-    pub(crate) fn admit(&mut self, run: Run, reason: Reason, contents: &Contents, keeps_sizes: bool) -> u64 {
+    /// volatile messages beyond the limit are dropped.
+    pub(crate) fn admit(&mut self, run: Run, reason: Reason, contents: &Contents) -> u64 {
         let mut number = run.first;
         let mut bytes_left = run.bytes;
         let mut too_many = 0;
@@ -236,7 +263,7 @@ impl DeadLetters {
             if run.durable && body.is_some() {
                 self.kept_bytes += part.bytes;
             }
-            self.push(Dead { run: part, reason, body, is_retried: false }, keeps_sizes);
+            self.push(Dead::new(part, reason, body, false));
             number = part.last + 1;
         }
         if run.durable {
@@ -333,7 +360,7 @@ impl DeadLetters {
         for dying in runs {
             self.durable_bytes += dying.bytes;
             // Behind the others: answers wait for a number of messages that leave.
-            self.push(Dead { run: dying.run(), reason: dying.reason, body: None, is_retried: true }, true);
+            self.push(Dead::new(dying.run(), dying.reason, None, true));
         }
         has_some
     }
@@ -356,6 +383,7 @@ impl DeadLetters {
                 gone.first = dead.run.last + 1;
                 dead.run.bytes = sizes_taken(&mut sizes, dead.run.count()).iter().map(|(_, bytes)| bytes).sum();
                 gone.bytes = gone.bytes.saturating_sub(dead.run.bytes);
+                dead.sizes.truncate(dead.run.count() as usize);
                 self.waiting.push_back(dead);
             }
             if gone.first <= gone.last {
@@ -390,6 +418,7 @@ impl DeadLetters {
                 if let Some((_, index)) = &mut dead.body {
                     *index += left as u32;
                 }
+                dead.sizes.drain(..dead.sizes.len().min(left as usize));
                 self.waiting.push_front(Dead { body: dead.body.clone(), ..dead });
             }
             left -= gone.count();
@@ -435,9 +464,9 @@ impl DeadLetters {
     }
 
     /// The waiting durable messages that expired.
-    pub(crate) fn expired(&self) -> impl Iterator<Item = &Run> {
-        let expired = self.waiting.iter().filter(|dead| dead.reason == Reason::Expired);
-        expired.map(|dead| &dead.run).filter(|run| run.durable)
+    pub(crate) fn expired(&self) -> impl Iterator<Item = Run> {
+        let expired = self.waiting.iter().filter(|dead| dead.reason == Reason::Expired && dead.run.durable);
+        expired.flat_map(Dead::sized)
     }
 
     /// The requested read has finished. Returns the number that it began with; `None` if there was no read, or it is of no use.

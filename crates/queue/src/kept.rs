@@ -18,7 +18,6 @@
 //! are 4 bytes number of runs, and runs of [`crate::DyingRun::encode`]. A stretch is its first number, its last number,
 //! and the number of its first message in the shared log.
 
-use roaring::RoaringTreemap;
 use thiserror::Error;
 
 use crate::annotations::Annotations;
@@ -148,7 +147,7 @@ impl Kept {
             (&self.parked, &self.delayed),
             (&self.annotations, &self.dying.runs()),
         );
-        encode(quorum, &self.references, next, self.expiry.encode(&RoaringTreemap::new()))
+        encode(quorum, &self.references, next, self.expiry.encode(std::iter::empty()))
     }
 }
 
@@ -273,7 +272,7 @@ mod tests {
         let mut kept = Kept::default();
         kept.attempts.come_back(5, true);
         kept.expiry.expires(4, 1_700_000_010_000, 77);
-        let (now, expiry) = (kept.encode(6), kept.expiry.encode(&RoaringTreemap::new()));
+        let (now, expiry) = (kept.encode(6), kept.expiry.encode(std::iter::empty()));
         let quorum = &now[..now.len() - expiry.len()];
         // Behind the parked messages there were no numbers of chunks, annotated messages and dying runs.
         let mut older = quorum[..quorum.len() - 12].to_vec();

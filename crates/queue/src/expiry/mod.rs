@@ -7,6 +7,8 @@
 mod arrivals;
 mod state;
 
+use std::collections::BTreeMap;
+
 use roaring::RoaringTreemap;
 
 pub use self::state::ExpiryStateError;
@@ -23,6 +25,8 @@ pub struct Expiry {
     due: RoaringTreemap,
     /// Messages that expired while a consumer had them: they leave when they come back.
     overdue: RoaringTreemap,
+    /// Body bytes of those of them that had a time of their own: after a restart they leave without being read.
+    overdue_bytes: BTreeMap<u64, u32>,
 }
 
 /// Messages that are due.
@@ -30,8 +34,8 @@ pub struct Expiry {
 pub(crate) enum Due {
     /// All messages that are left of these numbers, first and last.
     Range(u64, u64),
-    /// One message, with its body bytes.
-    One(u64, u32),
+    /// One message, with its body bytes as far as they are known.
+    One(u64, Option<u32>),
 }
 
 impl Expiry {
@@ -67,14 +71,19 @@ impl Expiry {
     pub(crate) fn pop_due(&mut self, now_ms: u64, ttl_ms: Option<u64>) -> Option<Due> {
         if let Some(number) = self.due.min() {
             self.due.remove(number);
-            let (_, bytes) = self.times.remove(number).unwrap_or_default();
+            let bytes = self.times.remove(number).map(|(_, bytes)| bytes);
             return Some(Due::One(number, bytes));
         }
         if let Some((number, bytes)) = self.times.pop_due(now_ms) {
-            return Some(Due::One(number, bytes));
+            return Some(Due::One(number, Some(bytes)));
         }
         let (first, last) = self.arrivals.pop_due(now_ms.checked_sub(ttl_ms?)?)?;
         Some(Due::Range(first, last))
+    }
+
+    /// Body bytes of a message with a time of its own.
+    pub(crate) fn bytes_of(&self, number: u64) -> Option<u32> {
+        self.overdue_bytes.get(&number).copied().or_else(|| self.times.get(number).map(|(_, bytes)| bytes))
     }
 
     /// Makes the rest of a due range due again.
@@ -82,20 +91,25 @@ impl Expiry {
         self.arrivals.push_due(first, last);
     }
 
-    /// Marks a message that expired while a consumer had it.
-    pub(crate) fn overdue(&mut self, number: u64) {
+    /// Marks a message that expired while a consumer had it, with its body bytes if they are known.
+    pub(crate) fn overdue(&mut self, number: u64, bytes: Option<u32>) {
         self.overdue.insert(number);
+        bytes.map(|bytes| self.overdue_bytes.insert(number, bytes));
     }
 
     /// Whether a message expired while it was delivered. Removes its mark.
     pub(crate) fn take_overdue(&mut self, number: u64) -> bool {
-        !self.overdue.is_empty() && self.overdue.remove(number)
+        !self.overdue.is_empty() && {
+            self.overdue_bytes.remove(&number);
+            self.overdue.remove(number)
+        }
     }
 
     /// Forgets messages that left the queue.
     pub(crate) fn forget(&mut self, first: u64, last: u64) {
         if !self.overdue.is_empty() {
             self.overdue.remove_range(first..=last);
+            self.overdue_bytes.extract_if(first..=last, |_, _| true).for_each(drop);
         }
     }
 
@@ -107,6 +121,6 @@ impl Expiry {
     /// Approximate memory in bytes.
     pub fn memory(&self) -> usize {
         let sets = self.due.serialized_size() + self.overdue.serialized_size();
-        self.arrivals.memory() + self.times.memory() + sets
+        self.arrivals.memory() + self.times.memory() + sets + self.overdue_bytes.len() * size_of::<(u64, u32)>()
     }
 }

@@ -11,11 +11,14 @@
 //! | 13 | 24 m | marks: latest arrival in milliseconds since the Unix epoch, first number, last number |
 //! | | s | numbers due at once, in roaring's portable format |
 //! | | | c chunks, see [`crate::times`] |
+//!
+//! A number that is due at once, and whose body bytes are known, is in a chunk, with a time that is always past.
 
 use roaring::RoaringTreemap;
 use thiserror::Error;
 
 use super::Expiry;
+use crate::effects::Run;
 use crate::times::{Scale, Times};
 
 /// Version of the encoding. Version 1 wrote twenty bytes for each time; 2, 4 and 6 are versions of [`crate::Kept`].
@@ -23,6 +26,8 @@ const VERSION: u8 = 5;
 /// The version before, whose times are half seconds.
 const HALF_SECONDS: u8 = 3;
 const HEAD: usize = 13;
+/// A time that is always past.
+const LONG_PAST_MS: u64 = 1;
 const MARK: usize = 24;
 
 /// State bytes that this version can't read.
@@ -42,19 +47,31 @@ pub enum ExpiryStateError {
 }
 
 impl Expiry {
-    /// The bytes for a checkpoint. Numbers in `due` are due at once after a restart.
-    pub(crate) fn encode(&self, due: &RoaringTreemap) -> Vec<u8> {
+    /// The bytes for a checkpoint. The messages in `due` are due at once after a restart.
+    pub(crate) fn encode(&self, due: impl Iterator<Item = Run>) -> Vec<u8> {
         let marks = self.arrivals.iter().count();
         // After a restart no consumer has these messages, and they have expired.
-        let overdue = &(&self.overdue | &self.due) | due;
-        if marks == 0 && self.times.is_empty() && overdue.is_empty() {
+        let mut overdue = &self.overdue | &self.due;
+        let mut sized = Times::default();
+        let sizes = self.overdue_bytes.iter().map(|(number, bytes)| (*number, *bytes));
+        let died = due.flat_map(Run::singly).map(|run| (run.first, u32::try_from(run.bytes).unwrap_or(u32::MAX)));
+        for (number, bytes) in sizes.chain(died) {
+            if self.times.get(number).is_some() {
+                // A time of its own, which isn't over, has the bytes.
+                overdue.insert(number);
+            } else {
+                overdue.remove(number);
+                sized.insert(number, LONG_PAST_MS, bytes);
+            }
+        }
+        if marks == 0 && self.times.is_empty() && overdue.is_empty() && sized.is_empty() {
             return Vec::new();
         }
-        let (chunks, bytes) = self.times.encoded();
-        let mut out = Vec::with_capacity(HEAD + marks * MARK + overdue.serialized_size() + bytes);
+        let [(chunks, bytes), (more_chunks, more_bytes)] = [self.times.encoded(), sized.encoded()];
+        let mut out = Vec::with_capacity(HEAD + marks * MARK + overdue.serialized_size() + bytes + more_bytes);
         out.push(VERSION);
         out.extend_from_slice(&(marks as u32).to_le_bytes());
-        out.extend_from_slice(&chunks.to_le_bytes());
+        out.extend_from_slice(&(chunks + more_chunks).to_le_bytes());
         out.extend_from_slice(&(overdue.serialized_size() as u32).to_le_bytes());
         for (latest_ms, first, last) in self.arrivals.iter() {
             for field in [latest_ms, first, last] {
@@ -63,6 +80,7 @@ impl Expiry {
         }
         overdue.serialize_into(&mut out).expect("memory takes it");
         self.times.encode(&mut out);
+        sized.encode(&mut out);
         out
     }
 
@@ -111,23 +129,25 @@ mod tests {
         let mut expiry = Expiry::default();
         expiry.arrived(3, 4, 1_700_000_000_000, 0);
         expiry.expires(4, 1_700_000_010_000, 77);
-        expiry.overdue(3);
-        let due = RoaringTreemap::from_iter([5]);
-        let mut again = Expiry::decode(&expiry.encode(&due)).unwrap();
-        assert_eq!(again.pop_due(1_700_000_000_000, Some(1_000)), Some(Due::One(3, 0)));
-        assert_eq!(again.pop_due(1_700_000_000_000, Some(1_000)), Some(Due::One(5, 0)));
+        expiry.overdue(3, None);
+        expiry.overdue(6, Some(66));
+        let due = Run { first: 7, last: 8, bytes: 150, durable: true };
+        let mut again = Expiry::decode(&expiry.encode([due].into_iter())).unwrap();
+        for due in [Due::One(3, None), Due::One(6, Some(66)), Due::One(7, Some(75)), Due::One(8, Some(75))] {
+            assert_eq!(again.pop_due(1_700_000_000_000, Some(1_000)), Some(due));
+        }
         assert_eq!(again.pop_due(1_700_000_000_999, Some(1_000)), None);
         assert_eq!(again.pop_due(1_700_000_001_000, Some(1_000)), Some(Due::Range(3, 6)));
-        assert_eq!(again.pop_due(1_700_000_010_000, None), Some(Due::One(4, 77)));
+        assert_eq!(again.pop_due(1_700_000_010_000, None), Some(Due::One(4, Some(77))));
         assert!(again.is_empty());
-        assert!(Expiry::default().encode(&RoaringTreemap::new()).is_empty());
+        assert!(Expiry::default().encode(std::iter::empty()).is_empty());
     }
 
     #[test]
     fn another_length_or_version_is_an_error() {
         let mut expiry = Expiry::default();
         expiry.expires(4, 1_700_000_010_000, 77);
-        let mut bytes = expiry.encode(&RoaringTreemap::new());
+        let mut bytes = expiry.encode(std::iter::empty());
         for end in 1..bytes.len() {
             assert!(matches!(Expiry::decode(&bytes[..end]), Err(ExpiryStateError::Malformed { .. })), "{end}");
         }

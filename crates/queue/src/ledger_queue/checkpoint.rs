@@ -53,11 +53,6 @@ impl LedgerQueue {
 
     /// The state bytes, see [`crate::Kept`].
     fn kept(&self) -> Vec<u8> {
-        let mut due = RoaringTreemap::new();
-        for run in self.dead.expired() {
-            // The checkpoint still counts them as live.
-            due.insert_range(run.first..=run.last);
-        }
         let quorum = match self.rules.logs_attempts {
             true => {
                 let set_aside = (&self.parked, &self.delayed);
@@ -67,6 +62,8 @@ impl LedgerQueue {
             }
             false => Vec::new(),
         };
-        kept::encode(quorum, &self.references, self.ledger.next(), self.clock.encode(&due))
+        // The checkpoint still counts them as live.
+        let due = self.dead.expired();
+        kept::encode(quorum, &self.references, self.ledger.next(), self.clock.encode(due))
     }
 }

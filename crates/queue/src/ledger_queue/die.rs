@@ -32,7 +32,7 @@ impl LedgerQueue {
 
     /// Removes messages that are neither ready nor unacknowledged any more from the ledger; they wait to be moved.
     pub(super) fn die(&mut self, run: Run, reason: Reason, effects: &mut Effects) {
-        let dropped = self.dead.admit(run, reason, &self.contents, self.keeps_dead_letters());
+        let dropped = self.dead.admit(run, reason, &self.contents);
         self.ledger.settle(run.first, run.last, run.bytes, Departure::DeadLettered);
         self.clock.forget(run.first, run.last);
         if !run.durable {

@@ -34,7 +34,7 @@ impl LedgerQueue {
             self.lose_volatile();
         }
         self.state = QueueState::Failed(reason);
-        self.dead.forget_bodies(self.keeps_dead_letters());
+        self.dead.forget_bodies();
         self.stop(effects);
     }
 

@@ -56,8 +56,9 @@ impl LedgerQueue {
             return;
         }
         for number in self.clock.take_awaited().iter() {
+            let bytes = self.clock.bytes_of(number);
             if self.clock.take_overdue(number) && self.is_ready(number) {
-                self.expire(number, None, effects);
+                self.expire(number, bytes, effects);
             }
         }
     }
@@ -79,7 +80,7 @@ impl LedgerQueue {
             match self.clock.pop_due(now_ms) {
                 None => break,
                 Some(Due::One(number, bytes)) => {
-                    self.time_is_over(number, Some(bytes), effects);
+                    self.time_is_over(number, bytes, effects);
                     left -= 1;
                 }
                 Some(Due::Range(first, last)) => left -= self.expire_range(first, last, left, effects),
@@ -123,19 +124,20 @@ impl LedgerQueue {
             return;
         }
         if !self.is_ready(number) || self.clock.is_awaited(number) {
-            self.clock.overdue(number);
+            self.clock.overdue(number, bytes);
             return;
         }
         self.expire(number, bytes, effects);
     }
 
-    /// Removes an expired message that is ready. A message that is only on disk isn't read for that: without its size, the
-    /// average size counts.
+    /// Removes an expired message that is ready. A message that is only on disk isn't read for that: without its size, which is
+    /// known if it has a time of its own, the average size counts.
     pub(super) fn expire(&mut self, number: u64, bytes: Option<u32>, effects: &mut Effects) {
-        let (bytes, durable) = match (self.held_bytes(number), bytes) {
-            (Some((bytes, durable)), _) => (bytes, durable),
-            (None, Some(bytes)) => (u64::from(bytes), true),
-            (None, None) => (self.ready.average_bytes(), true),
+        let known = || bytes.or_else(|| self.clock.bytes_of(number));
+        let (bytes, durable) = match self.held_bytes(number).ok_or_else(known) {
+            Ok(held) => held,
+            Err(Some(bytes)) => (u64::from(bytes), true),
+            Err(None) => (self.ready.average_bytes(), true),
         };
         self.leave_ready_inside(number, bytes);
         let run = Run { first: number, last: number, bytes, durable };
