@@ -165,6 +165,7 @@ impl Rig {
 
     fn consume(&mut self) {
         let options = ConsumerOptions {
+            filter: None,
             link: Arc::new(Nobody),
             key: 1,
             tag: "tag".into(),
