@@ -6,6 +6,8 @@
 
 /// Cost of a consumer that ends, starts or is visited.
 pub const CONSUMER: u32 = 40;
+/// Cost of a turn of a consumer with a filter, at most: the queue looks at messages that aren't sent.
+pub const FILTER: u32 = 500;
 /// Number of consumers waiting for their client that are woken first, before other work of the turn.
 pub const WOKEN_FIRST: usize = 16;
 /// Maximum number of consumers that are woken in one turn.

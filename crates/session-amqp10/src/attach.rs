@@ -264,6 +264,7 @@ impl Connection {
         };
         let filters = filters::in_effect(source, attach, queue.info(), now.wall_ms)?;
         let is_filtered = filters.messages.is_some();
+        let is_search = is_filtered || filters.stream.as_ref().is_some_and(|stream| stream.filter.is_some());
         let settled = attach.snd_settle_mode == SenderSettleMode::Settled;
         // Readers of a stream never take messages away: it has no other consumers.
         let browses = source.distribution_mode == Some(DistributionMode::Copy) && !queue.is_stream();
@@ -282,6 +283,7 @@ impl Connection {
             key,
             settled,
             browses,
+            filters: is_search,
             max_message_size: attach.max_message_size.unwrap_or(0),
             delivered: Default::default(),
             next_tag: 0,

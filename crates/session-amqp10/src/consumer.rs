@@ -52,6 +52,8 @@ pub(crate) struct Consumer {
     pub settled: bool,
     /// Messages are copied, not taken (distribution mode copy).
     pub browses: bool,
+    /// A filter decides which messages are sent.
+    pub filters: bool,
     /// The largest message in bytes that the client takes; 0 for no limit.
     pub max_message_size: u64,
     pub delivered: Delivered,

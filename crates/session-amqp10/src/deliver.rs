@@ -18,7 +18,7 @@ use leveret_broker::bodies::{BodyReader, Pieces};
 use leveret_broker::settings::{TAKE_BYTES_MAX, TURN_BYTES_MAX};
 use leveret_broker::time::{Nanos, Now};
 use leveret_broker::traffic::counted_as;
-use leveret_broker::turn_budget::{CONSUMER, WOKEN_FIRST, WOKEN_MAX};
+use leveret_broker::turn_budget::{CONSUMER, FILTER, WOKEN_FIRST, WOKEN_MAX};
 
 /// A session whose parked consumers are being woken.
 #[derive(Debug, Clone, Copy)]
@@ -123,6 +123,9 @@ impl Connection {
         let most = room.min(self.client.broker.settings.max_queue_credit);
         let mut taken = std::mem::take(&mut self.client.taken);
         let end = consumer.queue.take(consumer.id, most, TAKE_BYTES_MAX, now.monotonic, &mut taken);
+        if consumer.filters {
+            self.client.budget.spend(FILTER);
+        }
         if !taken.is_empty() && consumer.activity.served() {
             self.send_link_state(session, LinkState::of_activity(handle, &consumer.state(0), true));
         }

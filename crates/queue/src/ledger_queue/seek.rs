@@ -19,11 +19,11 @@ use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::ready::{Head, Numbers};
 use crate::seeker::Seeker;
 
-/// The work of a turn on filters, in steps of [`Budget`]: some tenths of a millisecond.
-const STEPS_PER_TURN: u64 = 10_000;
+/// The work of a turn on filters, in steps of [`Budget`]: less than a tenth of a millisecond.
+const STEPS_PER_TURN: u64 = 2_000;
 
 /// Messages, or runs of them, that a turn looks at.
-const LOOKS_PER_TURN: u32 = 4096;
+const LOOKS_PER_TURN: u32 = 1024;
 
 /// The find of a turn at a consumer's position.
 enum Found {
@@ -83,11 +83,10 @@ impl LedgerQueue {
         let most = messages.min(consumer.credit());
         let (mut left, mut bytes_left) = (most, bytes);
         let mut budget = Budget::new(STEPS_PER_TURN);
-        let mut run = None;
-        for _ in 0..LOOKS_PER_TURN {
-            if left == 0 || bytes_left == 0 {
-                break;
-            }
+        let (mut run, mut looks) = (None, LOOKS_PER_TURN);
+        while looks > 0 && left > 0 && bytes_left > 0 {
+            looks -= 1;
+            self.pass_unwanted(&mut seeker, &mut run, now, &mut looks, &mut budget);
             let mut taken = match self.find_next(&mut seeker, &mut run, takes, left, now, &mut budget) {
                 Found::Wanted(taken) => taken,
                 Found::Passed(number) => {
@@ -140,6 +139,41 @@ impl LedgerQueue {
         }
         self.finish_drains(effects);
         TurnEnd::Done
+    }
+
+    /// Passes messages that a filter doesn't let through, batch by batch, up to the first one that it may let through.
+    fn pass_unwanted(
+        &self,
+        seeker: &mut Seeker,
+        run: &mut Option<Head>,
+        now: Nanos,
+        looks: &mut u32,
+        budget: &mut Budget,
+    ) {
+        let Some(filter) = seeker.filter.clone() else { return };
+        // One that came back behind it is next.
+        if seeker.looks_from(self.consumers.came_back()) != seeker.next() {
+            return;
+        }
+        let Some(head) = next_head(self.ready_numbers(), seeker.next(), run).filter(|head| !head.came_back) else {
+            return;
+        };
+        let now_ms = self.clock.wall_ms(now);
+        let mut number = head.number;
+        'run: while number <= head.last {
+            let Some(stored) = self.stored(number, seeker) else { break };
+            let count = stored.room.min(head.last - number + 1);
+            for index in stored.index as usize..stored.index as usize + count as usize {
+                if *looks == 0 || filter.evaluate(stored.batch, index, now_ms, budget) != Verdict::NoMatch {
+                    break 'run;
+                }
+                *looks -= 1;
+                number += 1;
+            }
+        }
+        if number > head.number {
+            seeker.looked_at(head.number, number - head.number);
+        }
     }
 
     /// The next messages that a consumer wants, or passes. `run` is for the next call of the same turn.

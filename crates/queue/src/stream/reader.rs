@@ -76,7 +76,7 @@ pub(super) struct TurnWork {
 impl TurnWork {
     /// The limits of a turn: well below a millisecond.
     pub(super) fn begin(wall_ms: u64) -> Self {
-        Self { wall_ms, budget: Budget::new(20_000), chunks: 1000 }
+        Self { wall_ms, budget: Budget::new(4_000), chunks: 1000 }
     }
 }
 
