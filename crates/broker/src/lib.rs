@@ -54,6 +54,7 @@ pub mod reply_to;
 pub mod room;
 pub mod route;
 mod scan;
+pub mod search;
 pub mod services;
 pub mod settings;
 pub mod settlement;

@@ -49,7 +49,13 @@ pub enum Purpose {
     DeadLetters,
     /// To be passed to this function.
     Peeking(Peek),
+    /// Chunks of a stream that were searched, for this function.
+    Searching(Box<Scan>, PassFound),
 }
+
+/// A function that is called with the found messages and the offset from which on the search has to go on, or with the reason why
+/// there are none. If that is where it began, it is at the end.
+pub type PassFound = Arc<dyn Fn(Result<(Vec<(u64, Arc<Batch>)>, u64), String>) + Send + Sync>;
 
 /// A function that is called with messages, or with the reason why they can't be read.
 pub type Peek = Arc<dyn Fn(Result<Vec<(u64, Arc<Batch>)>, String>) + Send + Sync>;
@@ -147,6 +153,7 @@ impl QueueRead {
                 queue.loaded(StoredRead::DeadLetters, runs, now.monotonic);
             }
             (runs, Purpose::Peeking(peek)) => peek(runs),
+            (_, Purpose::Searching(..)) => unreachable!("only a stream is searched"),
             (Err(reason), _) => queue.fail(reason),
         }
     }
@@ -166,6 +173,9 @@ fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, no
             }
         }
         Purpose::Peeking(peek) => peek(scanned(&Scan::default()).map(|scanned| scanned.runs)),
+        Purpose::Searching(scan, found) => {
+            found(scanned(&scan).map(|scanned| (queue.only_live(scanned.runs), scanned.end)));
+        }
         Purpose::Delivery | Purpose::DeadLetters => unreachable!("a stream has readers only"),
     }
 }
@@ -322,7 +332,9 @@ impl Gathering<'_> {
                 Body::File(FileBody { length, handle: pin.clone() })
             }),
             // They are copied to the logs of other queues, or shown as a whole.
-            Purpose::DeadLetters | Purpose::Peeking(_) => pin.read(self.disk, self.queue.log_id()).map(Body::Read),
+            Purpose::DeadLetters | Purpose::Peeking(_) | Purpose::Searching(..) => {
+                pin.read(self.disk, self.queue.log_id()).map(Body::Read)
+            }
         };
         let body = body.map_err(|error| error.to_string())?;
         self.keep(Stored { number, payload, body });

@@ -65,7 +65,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Delete "/api/queues/{vhost}/{queue}" Vhost queues::delete, "Deletes a queue; if-unused=true, if-empty=true"),
     route!(Delete "/api/queues/{vhost}/{queue}/contents" Vhost queues::purge, "Removes all ready messages"),
     route!(Post "/api/queues/{vhost}/{queue}/get" Vhost queues::get, "Takes messages"),
-    route!(Get "/api/queues/{vhost}/{queue}/browse" Vhost queues::browse, "Reads messages without taking them; offset, count, encoding, truncate"),
+    route!(Get "/api/queues/{vhost}/{queue}/browse" Vhost queues::browse, "Reads messages without taking them; offset, count, encoding, truncate; of a stream, offset as for consumers, timestamp, filter, value"),
     route!(Get "/api/queues/{vhost}/{queue}/parked" Vhost queues::set_aside::parked, "Messages of a quorum queue at their delivery limit; offset, count, encoding, truncate"),
     route!(Delete "/api/queues/{vhost}/{queue}/parked" Vhost queues::set_aside::delete_parked, "Deletes such messages: all, or those with numbers from first to last"),
     route!(Post "/api/queues/{vhost}/{queue}/parked/move" Vhost queues::move_parked, "Moves such messages to the end of their queue, to another one (to), or through an exchange (exchange, routing_key): all, or those with numbers from first to last"),

@@ -1,7 +1,7 @@
 //! Filters on the fields of messages.
 
 use leveret_message::Batch;
-use leveret_selector::{Budget, PropertyFilter, Selector, Verdict};
+use leveret_selector::{Budget, Dialect, PropertyFilter, Selector, Verdict};
 
 use crate::filter_fields::FilterFields;
 use crate::planted::{Bug, is_planted};
@@ -16,6 +16,15 @@ pub struct MessageFilter {
 }
 
 impl MessageFilter {
+    /// A filter with an SQL filter expression.
+    ///
+    /// # Errors
+    /// The problem with it.
+    pub fn sql(text: &str) -> Result<Self, String> {
+        let expression = Selector::parse(text, Dialect::Amqp).map_err(|error| error.to_string())?;
+        Ok(Self { expression: Some(expression), fields: Vec::new() })
+    }
+
     /// Whether it lets all messages through.
     pub fn is_empty(&self) -> bool {
         self.expression.is_none() && self.fields.is_empty()

@@ -31,6 +31,8 @@ use crate::shared::References;
 use crate::status::{ConsumerStatus, QueueStatus};
 use crate::stored_reads::StoredRead;
 use crate::stream::{Scan, StreamQueue};
+use crate::stream_filter::StreamFilter;
+use crate::stream_start::StreamStart;
 use crate::tracking::KeptOffset;
 use crate::wait::WaitReason;
 
@@ -288,6 +290,23 @@ impl Queue {
     /// Messages that have left meanwhile are dropped.
     pub fn loaded(&mut self, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
         pass!(self, queue => queue.loaded(read, runs, now, effects));
+    }
+
+    /// A search of a stream by one who isn't its reader: the offset at which it begins, and the chunks that it wants. `None` for other
+    /// queues.
+    pub fn search(&self, start: StreamStart, filter: Option<Arc<StreamFilter>>) -> Option<(u64, Scan)> {
+        match self {
+            Self::Stream(stream) => Some(stream.search(start, filter)),
+            Self::Ledger(_) => None,
+        }
+    }
+
+    /// The messages that a search of a stream has read and that are part of it.
+    pub fn only_live(&self, runs: Vec<(u64, Arc<Batch>)>) -> Vec<(u64, Arc<Batch>)> {
+        match self {
+            Self::Stream(stream) => stream.only_live(runs),
+            Self::Ledger(_) => Vec::new(),
+        }
     }
 
     /// The chunks that a reader of a stream wants to be read: [`StoredRead::Scan`]. `None` if it is gone, and for other queues.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_model::{Arguments, Queue, QueueType, Value};
 use leveret_queue::{StreamFilter, StreamOptions, StreamStart};
-use leveret_session::stream_start::{self, FILTER, MATCH_UNFILTERED, OFFSET};
+use leveret_session::stream_start::{FILTER, MATCH_UNFILTERED, OFFSET};
 
 use super::error::{ProtocolError, Result, not_implemented, precondition};
 
@@ -75,10 +75,10 @@ fn start_of(value: &Value, now_ms: u64) -> Option<StreamStart> {
     match value {
         Value::Timestamp(seconds) => Some(StreamStart::Timestamp(seconds.saturating_mul(1000))),
         Value::UInt(offset) => Some(StreamStart::Offset(*offset)),
-        Value::Bytes(bytes) => stream_start::of_text(std::str::from_utf8(bytes).ok()?, now_ms),
+        Value::Bytes(bytes) => StreamStart::of_text(std::str::from_utf8(bytes).ok()?, now_ms),
         value => match value.as_str() {
-            Some(text) => stream_start::of_text(text, now_ms),
-            None => value.as_int().map(stream_start::of_number),
+            Some(text) => StreamStart::of_text(text, now_ms),
+            None => value.as_int().map(StreamStart::of_number),
         },
     }
 }

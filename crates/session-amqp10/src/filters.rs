@@ -273,8 +273,8 @@ fn start_of(value: Value<'_>, now_ms: u64) -> Option<StreamStart> {
         Value::Timestamp(ms) => Some(StreamStart::Timestamp(u64::try_from(ms).unwrap_or(0))),
         Value::Ulong(offset) => Some(StreamStart::Offset(offset)),
         value => match value.as_text() {
-            Some(text) => stream_start::of_text(text, now_ms),
-            None => value.as_i64().map(stream_start::of_number),
+            Some(text) => StreamStart::of_text(text, now_ms),
+            None => value.as_i64().map(StreamStart::of_number),
         },
     }
 }

@@ -16,7 +16,7 @@ use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace, Link,
     NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, RareEffects, Recovered, Rejection, Run, Scan, Signal,
-    StoredRead, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks, push_run,
+    StoredRead, StreamFilter, StreamStart, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks, push_run,
 };
 use parking_lot::Mutex;
 
@@ -660,6 +660,16 @@ impl QueueHandle {
     /// The chunks that a reader of a stream wants to be read.
     pub(crate) fn scan(&self, reader: ConsumerId) -> Option<Scan> {
         self.inner.lock().scan(reader)
+    }
+
+    /// See [`leveret_queue::Queue::search`].
+    pub(crate) fn search(&self, start: StreamStart, filter: Option<Arc<StreamFilter>>) -> Option<(u64, Scan)> {
+        self.inner.lock().search(start, filter)
+    }
+
+    /// See [`leveret_queue::Queue::only_live`].
+    pub(crate) fn only_live(&self, runs: Vec<(u64, Arc<Batch>)>) -> Vec<(u64, Arc<Batch>)> {
+        self.inner.lock().only_live(runs)
     }
 
     /// Fails the queue.

@@ -11,8 +11,8 @@ use leveret_message::{Added, Batch};
 use leveret_model::{Durability, Overflow, Queue as QueueInfo, QueueType};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Departure, Flow, GetOutcome, Link,
-    NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, SetAside, Taken, TurnEnd,
-    Unsent, WaitReason,
+    NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, Scan, SetAside, StreamFilter,
+    StreamStart, Taken, TurnEnd, Unsent, WaitReason,
 };
 
 use super::{Audience, LocalQueue, NoConsumer, Published, PublishedIn, Reason};
@@ -20,7 +20,7 @@ use crate::asked::{Later, QueueAnswer};
 use crate::bodies::BodyOwner;
 use crate::group::Group;
 use crate::outbox::Outbox;
-use crate::reads::{Peek, Purpose};
+use crate::reads::{PassFound, Peek, Purpose};
 use crate::streams::{StreamRef, Waiter, waits};
 use crate::ticket::{StreamId, Ticket};
 use crate::time::Nanos;
@@ -481,6 +481,16 @@ impl QueueRef {
     /// Reads stored messages from number `from` on, and passes them to `peek`.
     pub(crate) fn read(&self, from: u64, peek: Peek) {
         pass!(self, queue => queue.request_read(from, Purpose::Peeking(peek)));
+    }
+
+    /// A search of a stream: where it begins, and what it looks for. `None` for other queues.
+    pub fn search(&self, start: StreamStart, filter: Option<Arc<StreamFilter>>) -> Option<(u64, Scan)> {
+        pass!(self, queue => queue.search(start, filter))
+    }
+
+    /// Searches a part of a stream from an offset on, and passes what is found to `found`.
+    pub(crate) fn read_search(&self, from: u64, scan: Scan, found: PassFound) {
+        pass!(self, queue => queue.request_read(from, Purpose::Searching(Box::new(scan), found)));
     }
 }
 

@@ -1,6 +1,7 @@
 //! `GET /api/queues/:vhost/:name/browse`: reads messages without changing the queue.
 
 use std::collections::HashMap;
+use std::str::FromStr;
 
 use leveret_broker::Peeked;
 use leveret_broker::direct::PlainMessage;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::get::Encoding;
-use super::message_view;
+use super::{message_view, search};
 use crate::api::Api;
 use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
@@ -20,7 +21,7 @@ use crate::error::Error;
 const COUNT_MAX: usize = 1000;
 const COUNT_DEFAULT: usize = 20;
 /// Approximate limit of the bodies in one response, in bytes.
-const ANSWER_BYTES_MAX: usize = 32 << 20;
+pub(super) const ANSWER_BYTES_MAX: usize = 32 << 20;
 
 /// The part of a list of messages that a request asks for, and how these are shown.
 pub(super) struct Page {
@@ -35,27 +36,45 @@ impl Page {
     /// # Errors
     /// A parameter is wrong.
     pub(super) fn of(call: &Call, truncate: usize) -> Result<Self, Error> {
-        let number = |key: &str, default: usize| match call.query.get(key) {
-            None => Ok(default),
-            Some(text) => text.parse().map_err(|_| Error::BadRequestOf(json!(["not_integer", text]))),
-        };
+        Ok(Self { offset: number(call, "offset", 0)?, ..Self::of_stream(call, truncate)? })
+    }
+
+    /// The same of a stream, where an offset isn't only a number.
+    ///
+    /// # Errors
+    /// A parameter is wrong.
+    pub(super) fn of_stream(call: &Call, truncate: usize) -> Result<Self, Error> {
         Ok(Self {
-            offset: number("offset", 0)? as u64,
-            count: number("count", COUNT_DEFAULT)?.min(COUNT_MAX),
-            truncate: number("truncate", truncate)?,
+            offset: 0,
+            count: number(call, "count", COUNT_DEFAULT)?.min(COUNT_MAX),
+            truncate: number(call, "truncate", truncate)?,
             encoding: Encoding::of(call.query.get("encoding").map_or("auto", String::as_str))?,
         })
     }
 }
 
-/// GET with `offset`, `count`, `encoding` and `truncate`.
+/// A number in the query.
+///
+/// # Errors
+/// It is something else.
+pub(super) fn number<N: FromStr>(call: &Call, key: &str, default: N) -> Result<N, Error> {
+    match call.query.get(key) {
+        None => Ok(default),
+        Some(text) => text.parse().map_err(|_| Error::BadRequestOf(json!(["not_integer", text]))),
+    }
+}
+
+/// GET with `offset`, `count`, `encoding` and `truncate`; of a stream, also with `timestamp`, `filter` and `value`.
 pub(crate) async fn browse(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
-    let page = Page::of(&call, usize::MAX)?;
     let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.usable_queue(vhost, name, None)?;
+    if queue.is_stream() {
+        return search::browse(&call, queue).await;
+    }
+    let page = Page::of(&call, usize::MAX)?;
     let ready = queue.counts().0;
     let found = found(&call.api, queue, call.api.broker().peek(queue, page.offset, page.count)).await?;
     let shown = found.iter().enumerate().map(|(at, (_, message))| {

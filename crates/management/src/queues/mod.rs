@@ -5,6 +5,7 @@ mod change;
 mod get;
 mod list;
 mod move_parked;
+mod search;
 pub(crate) mod set_aside;
 mod view;
 

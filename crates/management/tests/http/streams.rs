@@ -275,3 +275,65 @@ fn a_super_stream_needs_permissions_for_all_of_its_parts() {
     assert_eq!(stage.ask("GET", "/api/queues/v/y-0", "").0, 200);
     stage.node.stop("test");
 }
+
+/// The properties of a message with a filter value, or without one.
+fn properties(value: Option<&str>) -> Vec<u8> {
+    let Some(value) = value else { return vec![0, 0] };
+    let header =
+        [&b"\x15x-stream-filter-value"[..], b"S", &(value.len() as u32).to_be_bytes(), value.as_bytes()].concat();
+    [&[0x20, 0][..], &(header.len() as u32).to_be_bytes(), &header].concat()
+}
+
+#[test]
+fn a_stream_is_browsed_by_offset_time_and_filter() {
+    let stage = HttpStage::new();
+    assert_eq!(stage.ask("PUT", "/api/queues/%2F/log", STREAM).0, 201);
+    let mut amqp = Amqp::connect(stage.amqp);
+    amqp.client.confirm_select(1);
+    amqp.reply("confirm.select-ok");
+    for (value, body) in [(Some("a"), "zero"), (None, "one"), (Some("b"), "two"), (Some("a"), "three")] {
+        amqp.client.publish(1, b"", b"log", false, &properties(value), body.as_bytes());
+        amqp.until(|event| matches!(event, Event::Confirmed { .. }));
+    }
+    let browse = |query: &str| {
+        let (status, found) = stage.ask("GET", &format!("/api/queues/%2F/log/browse{query}"), "");
+        assert_eq!(status, 200, "{query}: {found}");
+        let shown =
+            |message: &Value| (message["offset"].as_u64().unwrap(), message["payload"].as_str().unwrap().to_owned());
+        found.as_array().unwrap().iter().map(shown).collect::<Vec<_>>()
+    };
+    let all = [(0, "zero".to_owned()), (1, "one".to_owned()), (2, "two".to_owned()), (3, "three".to_owned())];
+    for (query, expected) in [
+        ("", &all[..]),
+        ("?count=2", &all[..2]),
+        ("?count=0", &[]),
+        ("?offset=first&count=1", &all[..1]),
+        ("?offset=2", &all[2..]),
+        ("?offset=last", &all[3..]),
+        ("?offset=next", &[]),
+        ("?offset=9", &[]),
+        ("?offset=-3&count=1", &all[1..2]),
+        ("?offset=1h", &all),
+        ("?timestamp=0", &all),
+        ("?timestamp=4102444800000", &[]),
+        ("?value=b", &all[2..3]),
+        ("?value=c", &[]),
+        ("?filter=properties.subject%20IS%20NULL&offset=3", &all[3..]),
+        ("?filter=FALSE", &[]),
+        ("?filter=header.priority%20%3D%204&value=a&offset=1", &all[3..]),
+    ] {
+        assert_eq!(browse(query), expected, "{query}");
+    }
+    for (query, said) in [
+        ("?offset=First", "offset is 'First', expected first, last, next, a number, or an interval such as 10m"),
+        ("?offset=1&timestamp=5", "offset and timestamp exclude each other"),
+        ("?filter=a%20%3D", "filter: "),
+        ("?timestamp=now", "not_integer"),
+        ("?count=x", "not_integer"),
+    ] {
+        let (status, answer) = stage.ask("GET", &format!("/api/queues/%2F/log/browse{query}"), "");
+        assert!(status == 400 && answer.to_string().contains(said), "{query}: {status} {answer}");
+    }
+    // Nothing was taken.
+    assert_eq!(browse(""), all);
+}

@@ -14,7 +14,8 @@ use crate::effects::{Effects, Run};
 use crate::ledger::Departure;
 use crate::planted::{Bug, is_planted};
 use crate::stream::StreamQueue;
-use crate::stream::reader::Reader;
+use crate::stream::reader::{Reader, Scan};
+use crate::stream_filter::StreamFilter;
 use crate::stream_start::StreamStart;
 
 impl StreamQueue {
@@ -66,6 +67,13 @@ impl StreamQueue {
                 None => (end, None),
             },
         }
+    }
+
+    /// See [`crate::Queue::search`].
+    pub(crate) fn search(&self, start: StreamStart, filter: Option<Arc<StreamFilter>>) -> (u64, Scan) {
+        let (from, since_ms) = self.position(start);
+        let (_, end) = self.offsets();
+        (from, Scan { filter, since_ms, end: Some(end) })
     }
 
     /// Removes a reader. Returns how many are left; `None` if it didn't exist.

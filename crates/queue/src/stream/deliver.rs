@@ -125,7 +125,7 @@ impl StreamQueue {
 impl StreamQueue {
     /// The messages among those read that are part of the stream. A read also returns chunks of a group that a crash prevented: their
     /// offsets are gaps.
-    fn only_live(&self, runs: Vec<(u64, Arc<Batch>)>) -> Vec<(u64, Arc<Batch>)> {
+    pub(crate) fn only_live(&self, runs: Vec<(u64, Arc<Batch>)>) -> Vec<(u64, Arc<Batch>)> {
         if !self.ledger.has_holes() {
             return runs;
         }

@@ -1,0 +1,80 @@
+//! Searches of a stream by those who aren't its readers.
+
+use std::sync::Arc;
+
+use leveret_message::Batch;
+use leveret_queue::{MessageFilter, Scan, StreamFilter, StreamStart};
+
+use crate::queue_handle::QueueRef;
+
+/// The terms of a search. All messages from the first one on are found if nothing is given.
+#[derive(Debug, Default)]
+pub struct SearchTerms<'a> {
+    /// The first message: `first`, `last`, `next`, an offset, so many messages before the end (`-5`), or an interval such as `10m`
+    /// before now.
+    pub offset: Option<&'a str>,
+    /// Only messages that were published at this time or later, by whole chunks, in milliseconds since the Unix epoch.
+    pub timestamp_ms: Option<u64>,
+    /// An SQL filter expression.
+    pub expression: Option<&'a str>,
+    /// A filter value: chunks that can't have a message with it are skipped. Of the others all messages are found.
+    pub value: Option<&'a str>,
+}
+
+/// A search of a stream.
+pub struct Search {
+    queue: QueueRef,
+    scan: Scan,
+    next: u64,
+}
+
+impl Search {
+    /// Begins a search; `None` if the queue isn't a stream. `now_ms` is the present time in milliseconds since the Unix epoch.
+    ///
+    /// # Errors
+    /// The problem with the terms.
+    pub fn begin(queue: &QueueRef, terms: &SearchTerms<'_>, now_ms: u64) -> Result<Option<Self>, String> {
+        let start = match (terms.offset, terms.timestamp_ms) {
+            (Some(_), Some(_)) => return Err("offset and timestamp exclude each other".to_owned()),
+            (None, None) => StreamStart::First,
+            (None, Some(at_ms)) => StreamStart::Timestamp(at_ms),
+            (Some(text), None) => {
+                let number = || text.parse().ok().map(StreamStart::of_number);
+                StreamStart::of_text(text, now_ms).or_else(number).ok_or_else(|| {
+                    format!("offset is '{text}', expected first, last, next, a number, or an interval such as 10m")
+                })?
+            }
+        };
+        let messages = match terms.expression {
+            Some(text) => MessageFilter::sql(text).map_err(|error| format!("filter: {error}"))?,
+            None => MessageFilter::default(),
+        };
+        let values = terms.value.map(Into::into).into_iter().collect();
+        let filter = StreamFilter { values, messages, ..StreamFilter::default() };
+        let is_filtered = terms.value.is_some() || terms.expression.is_some();
+        let begun = queue.search(start, is_filtered.then(|| Arc::new(filter)));
+        Ok(begun.map(|(next, scan)| Self { queue: queue.clone(), scan, next }))
+    }
+
+    /// The offset from which on nothing was looked at yet.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Searches the next part. `found` is called once, on a disk thread, with the offset for [`Search::advance`] besides, or with
+    /// the reason why nothing can be read; it isn't called if the node stops.
+    pub fn read(&self, found: impl Fn(Result<(Vec<(u64, Arc<Batch>)>, u64), String>) + Send + Sync + 'static) {
+        self.queue.read_search(self.next, self.scan.clone(), Arc::new(found));
+    }
+
+    /// Goes on at the offset at which a part has ended. Returns false at the end of the stream.
+    pub fn advance(&mut self, to: u64, has_found: bool) -> bool {
+        if has_found {
+            // Chunks behind the first one of the right time are wanted, whatever their clocks said.
+            self.scan.since_ms = None;
+        }
+        let is_further = to > self.next;
+        self.next = to;
+        is_further
+    }
+}
