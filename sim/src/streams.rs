@@ -295,23 +295,34 @@ pub fn check_retention(world: &World, ledger: &Ledger) -> Result<(), Failure> {
     for (queue, book) in &ledger.streams {
         let is_there = ledger.presence_now(&Object::Queue(queue.clone())) == Presence::Present;
         let Some((first, _, bytes)) = extent(world, queue).filter(|_| is_there && !book.is_doubtful) else { continue };
-        judge_removed(queue, book, ledger, (first, bytes), world.clock.now().wall_ms)?;
+        let newest = book.seen.range(..first).next_back().map(|(offset, seen)| (*offset, seen.id));
+        let gone = Gone { is_any: book.any_there(&(0..first)).is_some(), newest };
+        judge_removed(queue, gone, ledger, (first, bytes), world.clock.now().wall_ms)?;
     }
     Ok(())
+}
+
+/// The knowledge about messages before the first offset of a stream. The offsets there may also be those of a group that a crash
+/// prevented.
+#[derive(Clone, Copy, Debug)]
+struct Gone {
+    /// There was a message.
+    is_any: bool,
+    /// The last one that a reader saw.
+    newest: Option<(u64, MessageId)>,
 }
 
 /// Judges that a stream begins at `first` and has `bytes` at this time.
 fn judge_removed(
     queue: &str,
-    book: &Book,
+    gone: Gone,
     ledger: &Ledger,
     (first, bytes): (u64, u64),
     now_ms: u64,
 ) -> Result<(), Failure> {
     let lost = |detail: String| Err(Failure::new(Check::NothingLost, format!("stream {queue}: {detail}")));
-    let newest_gone = book.seen.range(..first).next_back().map(|(offset, seen)| (*offset, seen.id));
     match StreamKind::of(queue) {
-        Some(StreamKind::Age) => match newest_gone.map(|(offset, id)| (offset, &ledger.messages[id as usize])) {
+        Some(StreamKind::Age) => match gone.newest.map(|(offset, id)| (offset, &ledger.messages[id as usize])) {
             Some((offset, message)) if message.published_ms + AGE_MAX_MS >= now_ms => {
                 let age = now_ms - message.published_ms;
                 lost(format!("offset {offset} is gone, {age} ms after message {} was sent", message.id))
@@ -319,10 +330,12 @@ fn judge_removed(
             _ => Ok(()),
         },
         // Of the last stretch that went, nothing is known but that it was smaller than half of all.
-        Some(StreamKind::Bytes) if first > 0 && bytes < BYTES_MAX / 4 && !has_large(ledger) => {
-            lost(format!("{first} messages are gone, and {bytes} bytes are left"))
+        Some(StreamKind::Bytes) if gone.is_any && bytes < BYTES_MAX / 4 && !has_large(ledger) => {
+            lost(format!("messages before offset {first} are gone, and {bytes} bytes are left"))
         }
-        Some(StreamKind::Endless | StreamKind::Written) if first > 0 => lost(format!("{first} messages are gone")),
+        Some(StreamKind::Endless | StreamKind::Written) if gone.is_any => {
+            lost(format!("messages before offset {first} are gone"))
+        }
         _ => Ok(()),
     }
 }
@@ -360,7 +373,11 @@ pub fn judge_offsets(ledger: &Ledger, at: Stamp, queue: &str, findings: &Finding
         let is_confirmed = message.confirmed.is_some_and(|confirmed| confirmed <= at);
         seen.at == 0 || seen.at <= at && (ledger.kept_power || is_confirmed && !is_written_only)
     };
+    let mut newest = None;
     for (offset, seen) in book.seen.iter().filter(|(_, seen)| holds(seen)) {
+        if *offset < first {
+            newest = Some((*offset, seen.id));
+        }
         if *offset >= next {
             return lost(format!("offset {offset} was seen, and will be used again: next is {next}"));
         }
@@ -368,7 +385,8 @@ pub fn judge_offsets(ledger: &Ledger, at: Stamp, queue: &str, findings: &Finding
             return lost(format!("offset {offset} is {:?}, and was {}", found.get(offset), seen.id));
         }
     }
-    judge_removed(queue, book, ledger, (first, bytes), latest_ms(ledger, findings))
+    let gone = Gone { is_any: newest.is_some(), newest };
+    judge_removed(queue, gone, ledger, (first, bytes), latest_ms(ledger, findings))
 }
 
 /// Checks that every confirmed message of a stream exists, unless retention removed it with all before it.
@@ -452,6 +470,27 @@ mod tests {
         assert_eq!([3..10, 7..11, 12..13].map(|offsets| book.any_there(&offsets)), [Some(6), Some(9), Some(12)]);
         book.end_deletion();
         assert_eq!(book.any_there(&(3..6)), Some(3), "it is another stream");
+    }
+
+    /// Judges a stream without a limit that begins at `first` after a crash, and had messages at these offsets before.
+    fn judge_beginning(first: u64, seen: &[u64]) -> Result<(), Failure> {
+        let mut ledger = Ledger::default();
+        let mut book = Book::default();
+        book.rebase(seen.iter().map(|offset| (*offset, 0)), 9);
+        ledger.streams.insert("q0-stream".to_owned(), book);
+        let mut findings = Findings::default();
+        findings.queues.insert("q0-stream".to_owned(), Vec::new());
+        findings.streams.insert("q0-stream".to_owned(), (first, first, 0));
+        ledger.publish(1, "", "q0-stream", 8, true, 0);
+        judge_offsets(&ledger, 0, "q0-stream", &findings)
+    }
+
+    #[test]
+    fn a_stream_may_begin_behind_a_prevented_group() {
+        assert!(judge_beginning(4, &[]).is_ok());
+        let failure = judge_beginning(4, &[2]).expect_err("offset 2 had a message");
+        assert_eq!(failure.check, Check::NothingLost);
+        assert!(failure.detail.contains("before offset 4 are gone"), "{failure}");
     }
 
     #[test]
