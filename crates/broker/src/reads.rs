@@ -168,7 +168,9 @@ fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, no
             // A reader that is gone wants nothing.
             let Some(scan) = queue.scan(reader) else { return };
             match scanned(&scan) {
-                Ok(Scanned { runs, end }) => queue.loaded(StoredRead::Scan { reader, from, end }, runs, now.monotonic),
+                Ok(Scanned { runs, end, since_ms }) => {
+                    queue.loaded(StoredRead::Scan { reader, from, end, since_ms }, runs, now.monotonic);
+                }
                 Err(reason) => queue.fail(reason),
             }
         }

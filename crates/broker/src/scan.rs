@@ -27,6 +27,8 @@ pub(crate) struct Scanned {
     pub(crate) runs: Vec<(u64, Arc<Batch>)>,
     /// The offset behind the last message that was looked at; where the scan began if it found no chunk.
     pub(crate) end: u64,
+    /// [`Scan::since_ms`] for the next scan: nothing once a chunk was found that isn't older.
+    pub(crate) since_ms: Option<u64>,
 }
 
 /// Messages that are being found.
@@ -91,6 +93,10 @@ impl Finding<'_> {
         if self.scan.end.is_some_and(|end| chunk.number >= end) {
             return Skim::Stop;
         }
+        // The end of the search for a time mustn't depend on chunks that are stored, and aren't part of the stream.
+        if self.scan.is_gap(chunk.number) {
+            return Skim::Skip;
+        }
         let Some((header, bloom)) = chunk::skim(chunk.bytes) else { return Skim::Take };
         if self.since_ms.is_some_and(|since_ms| header.timestamp_ms.max(0).cast_unsigned() < since_ms) {
             return Skim::Skip;
@@ -153,6 +159,40 @@ impl Finding<'_> {
 
     fn finish(mut self, end: u64) -> Scanned {
         self.end_few();
-        Scanned { runs: self.runs, end }
+        Scanned { runs: self.runs, end, since_ms: self.since_ms }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leveret_message::chunk::{ChunkBuilder, stored_head};
+
+    use super::*;
+
+    /// The beginning of a stored chunk with one message of this time.
+    fn head(received_ms: u64) -> Vec<u8> {
+        let mut chunk = ChunkBuilder::new(16);
+        chunk.push_sections(b"sections", None, received_ms).expect("it is small");
+        let chunk = chunk.finish();
+        [&stored_head(&chunk)[..], chunk.rest()].concat()
+    }
+
+    #[test]
+    fn a_withdrawn_chunk_doesnt_end_the_search_for_a_time() {
+        let scan = Scan { since_ms: Some(50), gaps: vec![1..3, 5..6], ..Scan::default() };
+        let mut finding = Finding {
+            scan: &scan,
+            since_ms: scan.since_ms,
+            wall_ms: 0,
+            runs: Vec::new(),
+            few: BatchBuilder::default(),
+            few_from: 0,
+        };
+        // After a crash the clock was set back.
+        let chunks = [(0, 10), (1, 60), (3, 20), (4, 50), (5, 70), (6, 20)];
+        let decisions = chunks.map(|(number, ms)| finding.skim(&Skimmed { number, bytes: &head(ms) }));
+        use Skim::{Skip, Take};
+        assert_eq!(decisions, [Skip, Skip, Skip, Take, Skip, Take]);
+        assert_eq!(finding.finish(7).since_ms, None, "the next scan takes older chunks, too");
     }
 }

@@ -3,6 +3,8 @@
 //! Deterministic: the same records give the same ledger, because each record contains the outcome of its decision.
 //! Numbers are dense and never reused; a gap (a volatile message of an earlier run) is a number that was never live.
 
+use std::ops::Range;
+
 use roaring::RoaringTreemap;
 
 use crate::number_set::first_absent;
@@ -229,6 +231,19 @@ impl Ledger {
         first_absent(&self.holes, from, self.next)
     }
 
+    /// The runs of numbers without a message, behind the first live one and ascending.
+    pub fn holes(&self) -> Vec<Range<u64>> {
+        let (mut holes, mut at) = (Vec::new(), self.low);
+        while self.hole_count > 0 && at < self.next {
+            let (first, after) = self.live_run(at).map_or((self.next, self.next), |(first, last)| (first, last + 1));
+            if first > at {
+                holes.push(at..first);
+            }
+            at = after;
+        }
+        holes
+    }
+
     /// Number of live messages from `from` on.
     pub fn live_count(&self, from: u64) -> u64 {
         let from = from.max(self.low);
@@ -350,6 +365,8 @@ mod tests {
                 }
                 prop_assert_eq!(ledger.len() as usize, plain.len());
                 prop_assert_eq!(live(&ledger), plain.iter().copied().collect::<Vec<_>>());
+                let is_hole = ledger.holes().iter().any(|hole| hole.contains(&at));
+                prop_assert_eq!(is_hole, (ledger.low()..ledger.next()).contains(&at) && !plain.contains(&at));
                 prop_assert_eq!(ledger.live_run(at).map(|run| run.0), plain.range(at..).next().copied());
                 prop_assert_eq!(ledger.live_count(at) as usize, plain.range(at..).count());
                 if let Some((first, last)) = ledger.live_run(at) {

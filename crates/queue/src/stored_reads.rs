@@ -23,6 +23,8 @@ pub enum StoredRead {
         from: u64,
         /// Number behind the last message that was looked at; `from` if none was found.
         end: u64,
+        /// [`crate::Scan::since_ms`] for the next scan.
+        since_ms: Option<u64>,
     },
     /// To be moved to the dead-letter exchange: [`Effects::read_dead`].
     DeadLetters,

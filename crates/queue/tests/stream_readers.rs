@@ -119,8 +119,8 @@ impl Rig {
 
     fn answer(&self, (id, from): (ConsumerId, u64)) -> (StoredRead, Runs) {
         let scan = self.queue.scan(id).unwrap_or_default();
-        let (runs, end) = read(&self.store, &scan, from, usize::MAX, 0);
-        (StoredRead::Scan { reader: id, from, end }, runs)
+        let (runs, end, since_ms) = read(&self.store, &scan, from, usize::MAX, 0);
+        (StoredRead::Scan { reader: id, from, end, since_ms }, runs)
     }
 
     fn load(&mut self) {
@@ -227,7 +227,7 @@ fn a_run_is_cut_at_the_end_of_the_stream() {
     rig.take(9);
     let (reader, from) = rig.reads.pop().unwrap();
     let more = chunk(0, (0..4).map(|_| (vec![], None)));
-    let read = StoredRead::Scan { reader, from, end: 4 };
+    let read = StoredRead::Scan { reader, from, end: 4, since_ms: None };
     rig.with(|queue, effects| queue.loaded(read, vec![(0, more)], 0, effects));
     assert_eq!(rig.take(9), (vec![0, 1], TurnEnd::Done));
 }
@@ -319,7 +319,7 @@ fn a_late_answer_for_a_reader_that_is_gone_changes_nothing() {
     rig.with(|queue, effects| queue.cancel(ID, 0, effects));
     // Not even if it found nothing.
     let (id, from) = wanted;
-    let read = StoredRead::Scan { reader: id, from, end: from };
+    let read = StoredRead::Scan { reader: id, from, end: from, since_ms: None };
     rig.with(|queue, effects| queue.loaded(read, Vec::new(), 0, effects));
     assert_eq!(*rig.queue.state(), QueueState::Running);
     // A reader that waits for no read ignores an answer, too.

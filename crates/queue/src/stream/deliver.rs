@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_message::{Batch, BatchBuilder};
+use leveret_message::Batch;
 
 use crate::Nanos;
 use crate::answers::TurnEnd;
@@ -91,24 +91,23 @@ impl StreamQueue {
 
     /// The chunks that a reader wants to be read; `None` if it is gone.
     pub fn scan(&self, id: ConsumerId) -> Option<Scan> {
-        self.readers.look(id).map(Reader::scan)
+        self.readers.look(id).map(|reader| reader.scan(&self.ledger))
     }
 
     /// A read requested by [`crate::RareEffects::own_reads`] has finished.
     pub fn loaded(&mut self, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
-        let StoredRead::Scan { reader: id, from, end: scanned } = read else {
+        let StoredRead::Scan { reader: id, from, end: scanned, since_ms } = read else {
             unreachable!("a stream asks for scans only");
         };
         let (low, end) = self.offsets();
         let budget = self.tail.budget().clone();
-        let runs = self.only_live(runs);
         let is_empty = scanned <= from && (low..end).contains(&from);
         let live = self.ledger.live_run(from).map_or(end, |(first, _)| first);
         // The store has nothing between two live messages: a group that a crash prevented had these offsets. They count as scanned. The
         // reader may still have messages before them to deliver, so its position stays.
         let scanned = if is_empty { live } else { scanned };
         let is_there = self.readers.update(id, end, effects, |reader| {
-            let is_awaited = reader.loaded((from, scanned), runs, &budget);
+            let is_awaited = reader.loaded((from, scanned), since_ms, runs, &budget);
             if is_awaited {
                 reader.consumer.changed = now;
             }
@@ -119,33 +118,6 @@ impl StreamQueue {
             return;
         }
         self.finish_drain(id, effects);
-    }
-}
-
-impl StreamQueue {
-    /// The messages among those read that are part of the stream. A read also returns chunks of a group that a crash prevented: their
-    /// offsets are gaps.
-    pub(crate) fn only_live(&self, runs: Vec<(u64, Arc<Batch>)>) -> Vec<(u64, Arc<Batch>)> {
-        if !self.ledger.has_holes() {
-            return runs;
-        }
-        let mut live = Vec::new();
-        for (first, batch) in runs {
-            let end = first + batch.len() as u64;
-            let mut from = first;
-            while let Some((start, last)) = self.ledger.live_run(from).filter(|(start, _)| *start < end) {
-                let stop = end.min(last + 1);
-                if (start, stop) == (first, end) {
-                    live.push((first, batch.clone()));
-                } else {
-                    let mut part = BatchBuilder::default();
-                    (start..stop).for_each(|number| part.push_copy(&batch.message((number - first) as usize)));
-                    live.push((start, Arc::new(part.finish())));
-                }
-                from = stop;
-            }
-        }
-        live
     }
 }
 

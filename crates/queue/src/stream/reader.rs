@@ -1,5 +1,6 @@
 //! A reader of a stream: a consumer with a position.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use leveret_message::Batch;
@@ -10,6 +11,7 @@ use crate::comebacks::Comebacks;
 use crate::consumer::{Consumer, ConsumerOptions};
 use crate::contents::MemoryBudget;
 use crate::effects::Run;
+use crate::ledger::Ledger;
 use crate::number_set::NumberSet;
 use crate::own_reads::OwnReads;
 use crate::stream::tail::Tail;
@@ -51,6 +53,16 @@ pub struct Scan {
     pub since_ms: Option<u64>,
     /// Messages from this offset on aren't part of the stream yet; `None` if all that are found are wanted.
     pub end: Option<u64>,
+    /// Offsets without a message, ascending. The store may still have the chunks of a group there that a crash prevented.
+    pub gaps: Vec<Range<u64>>,
+}
+
+impl Scan {
+    /// Whether a chunk that begins at this offset isn't part of the stream.
+    pub fn is_gap(&self, offset: u64) -> bool {
+        let behind = self.gaps.partition_point(|gap| gap.end <= offset);
+        self.gaps.get(behind).is_some_and(|gap| gap.contains(&offset))
+    }
 }
 
 /// The next messages for a reader.
@@ -122,9 +134,10 @@ impl Reader {
         Some((tracked.name.clone(), tracked.unsettled.first().unwrap_or(self.next)))
     }
 
-    /// The chunks that it wants.
-    pub(super) fn scan(&self) -> Scan {
-        Scan { filter: self.filter.clone(), since_ms: self.since_ms, end: Some(self.readable) }
+    /// The chunks that it wants of a stream with these messages.
+    pub(super) fn scan(&self, ledger: &Ledger) -> Scan {
+        let (filter, gaps) = (self.filter.clone(), ledger.holes());
+        Scan { filter, since_ms: self.since_ms, end: Some(self.readable), gaps }
     }
 
     /// Moves its position.
@@ -168,18 +181,16 @@ impl Reader {
     pub(super) fn loaded(
         &mut self,
         (from, end): (u64, u64),
+        since_ms: Option<u64>,
         mut runs: Vec<(u64, Arc<Batch>)>,
         budget: &Arc<MemoryBudget>,
     ) -> bool {
         runs.retain(|(first, _)| *first < self.readable);
-        let is_found = !runs.is_empty();
         if !self.reads.loaded(from, runs, budget) {
             return false;
         }
         self.scanned = end.min(self.readable).max(from);
-        if is_found {
-            self.since_ms = None;
-        }
+        self.since_ms = since_ms;
         self.reads.free_below(self.next);
         true
     }

@@ -32,20 +32,23 @@ pub(crate) fn chunk<'a>(received_ms: u64, messages: impl Iterator<Item = (Vec<u8
 /// Messages that a read has loaded, in runs with the number of the first one.
 pub(crate) type Runs = Vec<(u64, Arc<Batch>)>;
 
-/// The answer of a read from an offset on, which looks at no more than `most` chunks: the messages that a reader wants, and the offset
-/// up to which all were looked at.
+/// The answer of a read from an offset on, which looks at no more than `most` chunks: the messages that a reader wants, the offset
+/// up to which all were looked at, and the time for the next read.
 pub(crate) fn read(
     chunks: &BTreeMap<u64, Arc<Batch>>,
     scan: &Scan,
     from: u64,
     most: usize,
     now_ms: u64,
-) -> (Runs, u64) {
+) -> (Runs, u64, Option<u64>) {
     let holds_it = chunks.range(..=from).next_back().filter(|(first, batch)| *first + batch.len() as u64 > from);
     let begin = holds_it.map_or(from, |(first, _)| *first);
     let (mut runs, mut end, mut since_ms) = (Runs::new(), from, scan.since_ms);
     for (&first, batch) in chunks.range(begin..).take(most) {
         end = first + batch.len() as u64;
+        if scan.is_gap(first) {
+            continue;
+        }
         if since_ms.is_some_and(|since_ms| batch.times(0).0 < since_ms) {
             continue;
         }
@@ -66,5 +69,5 @@ pub(crate) fn read(
             }
         }
     }
-    (runs, end)
+    (runs, end, since_ms)
 }

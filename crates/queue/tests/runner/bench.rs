@@ -244,7 +244,7 @@ impl Bench {
         caused.extend(signals.into_iter().map(|signal| self.signal(signal)));
         let read = effects.read.map(|from| (StoredRead::Delivery, from));
         let own = |id: ConsumerId, from: u64| match self.queue_type {
-            QueueType::Stream => StoredRead::Scan { reader: id, from, end: from },
+            QueueType::Stream => StoredRead::Scan { reader: id, from, end: from, since_ms: None },
             _ => StoredRead::Own(id, from),
         };
         let browse: Vec<Wanted> = rare.own_reads.iter().map(|(id, from)| (own(*id, *from), *from)).collect();

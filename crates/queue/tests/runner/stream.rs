@@ -91,12 +91,12 @@ impl Bench {
     ) -> Result<Vec<String>, String> {
         let now = self.now();
         let Some(scan) = self.queue().scan(id) else { return Ok(vec!["its reader is gone".to_owned()]) };
-        let (runs, end) = chunks::read(&self.store, &scan, from, most, EPOCH_MS + self.now_ms);
+        let (runs, end, since_ms) = chunks::read(&self.store, &scan, from, most, EPOCH_MS + self.now_ms);
         let numbers = runs.iter().flat_map(|(first, batch)| *first..*first + batch.len() as u64);
         let names: Vec<&str> = numbers.map(|number| self.name(number)).collect();
         let names = if names.is_empty() { "nothing".to_owned() } else { names.join(" ") };
         let mut answers = vec![format!("read: {names}, up to {end}")];
-        let read = StoredRead::Scan { reader: id, from, end };
+        let read = StoredRead::Scan { reader: id, from, end, since_ms };
         answers.extend(self.with(|queue, effects| queue.loaded(read, runs, now, effects))?.1);
         Ok(answers)
     }

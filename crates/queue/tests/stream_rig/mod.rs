@@ -48,7 +48,7 @@ struct Read {
     id: u64,
     from: u64,
     /// Its answer, once the disk was looked at.
-    answer: Option<(Runs, u64)>,
+    answer: Option<(Runs, u64, Option<u64>)>,
 }
 
 pub(crate) struct Rig {
@@ -346,11 +346,11 @@ impl Rig {
         let Read { id, from, answer } = &mut self.reads[at % count];
         if answer.is_none() {
             let scan = self.queue.scan(ConsumerId(*id)).unwrap_or_default();
-            let (mut runs, end) = read(&self.store, &scan, *from, most, self.now_ms);
+            let (mut runs, end, since_ms) = read(&self.store, &scan, *from, most, self.now_ms);
             // It may also end within a chunk.
             let end = end.saturating_sub(most as u64 * 7 % 4).max(end.min(*from + 1));
             runs.retain(|(first, _)| *first < end);
-            *answer = Some((runs, end));
+            *answer = Some((runs, end, since_ms));
         }
     }
 
@@ -361,8 +361,8 @@ impl Rig {
             return;
         }
         let Read { id, from, answer } = self.reads.remove(at % self.reads.len());
-        let ((runs, end), now) = (answer.expect("it was looked at"), self.now_ms * MS);
-        let read = StoredRead::Scan { reader: ConsumerId(id), from, end };
+        let ((runs, end, since_ms), now) = (answer.expect("it was looked at"), self.now_ms * MS);
+        let read = StoredRead::Scan { reader: ConsumerId(id), from, end, since_ms };
         self.with(|queue, effects| queue.loaded(read, runs, now, effects));
     }
 
@@ -403,8 +403,7 @@ impl Rig {
         }
         self.end = first;
         self.recover(&gaps);
-        // Which messages are found by their time mustn't depend on chunks that are on disk, and aren't part of the stream.
-        if !stay || !self.has_limits() {
+        if !stay {
             gaps.iter().for_each(|first| drop(self.store.remove(first)));
         }
         self.pass_gaps();
