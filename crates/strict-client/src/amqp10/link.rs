@@ -179,6 +179,10 @@ impl Grants {
         let fits = |grant: &Grant| exact(grant) || passed(grant);
         let at = position(&|grant| fits(grant) && drains(grant)).or_else(|| position(&fits))?;
         self.open.drain(..at);
+        // The peer may repeat its own count until it sees the next grant.
+        if let Some(first) = self.open.front_mut().filter(|grant| passed(grant)) {
+            first.limit = limit;
+        }
         self.find_limit();
         let first = *self.open.front()?;
         if drains(&first) {
@@ -252,6 +256,19 @@ mod tests {
         assert!(grants.seen(start.add(3), true, false).is_none());
         assert!(grants.seen(start.add(3), true, true).is_some_and(|grant| grant.drain));
         assert_eq!(grants.credit(start.add(3)), 0);
+    }
+
+    #[test]
+    fn an_overrun_grant_may_be_reported_again_after_the_next_one() {
+        let start = Serial(0);
+        let mut grants = Grants::new(start);
+        grants.push(start, start.add(8), false);
+        grants.push(start, start, true);
+        // The peer answers the drain and then, for its echo, once more.
+        assert!(grants.seen(start.add(7), true, true).is_some_and(|grant| grant.drain));
+        grants.push(start.add(7), start.add(14), true);
+        assert!(grants.seen(start.add(7), false, true).is_some());
+        assert_eq!(grants.credit(start.add(7)), 7);
     }
 
     #[test]
