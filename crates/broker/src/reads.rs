@@ -5,7 +5,7 @@ use std::iter::Peekable;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use leveret_log::{Disk, LogId, StoredMessage};
+use leveret_log::{BODY_PIECE_BYTES, Disk, LogId, StoredMessage};
 use leveret_message::{Batch, BatchBuilder, FileBody, StoredError, stored};
 use leveret_queue::shared::SharedPlace;
 use leveret_queue::{ConsumerId, Scan, StoredRead};
@@ -199,6 +199,14 @@ enum Body {
     File(FileBody),
 }
 
+impl Body {
+    /// A body that remains in its file, and its fields if they were read.
+    fn in_file(pin: &Arc<BodyPin>, fields: Option<Bytes>) -> Self {
+        let length = u32::try_from(pin.length()).expect("lengths in heads have 32 bits");
+        Self::File(FileBody { length, handle: pin.clone(), fields })
+    }
+}
+
 impl From<StoredMessage> for Stored {
     fn from(message: StoredMessage) -> Self {
         Self { number: message.number, payload: message.payload, body: Body::Here }
@@ -329,10 +337,16 @@ impl Gathering<'_> {
         }
         let body = match self.purpose {
             // Pieces are read later, when there is room for them. Whether the file exists is checked now.
-            Purpose::Delivery | Purpose::Own(_) => pin.open(self.disk, self.queue.log_id()).map(|_| {
-                let length = u32::try_from(length).expect("lengths in heads have 32 bits");
-                Body::File(FileBody { length, handle: pin.clone() })
-            }),
+            Purpose::Delivery => pin.open(self.disk, self.queue.log_id()).map(|_| Body::in_file(&pin, None)),
+            // Its consumer may have a filter, which looks at the fields.
+            Purpose::Own(_) => {
+                let fields = match stored::is_amqp10(&payload) {
+                    true => pin.fields(self.disk, self.queue.log_id()),
+                    false => pin.open(self.disk, self.queue.log_id()).map(|_| Bytes::new()),
+                };
+                self.bytes += fields.as_ref().map_or(0, |_| BODY_PIECE_BYTES);
+                fields.map(|fields| Body::in_file(&pin, Some(fields)))
+            }
             // They are copied to the logs of other queues, or shown as a whole.
             Purpose::DeadLetters | Purpose::Peeking(_) | Purpose::Searching(..) => {
                 pin.read(self.disk, self.queue.log_id()).map(Body::Read)

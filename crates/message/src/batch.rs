@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::added::Added;
 use crate::deaths::DeadLetter;
-use crate::envelope::Envelope;
+use crate::envelope::{Encoding, Envelope};
 use crate::overlay::{added_entry, entries_without_added, entries_without_failures};
 use crate::stored::{
     StoredError, StoredMessage, delivery_ms, encode_head, encode_head_with, failures, has_delivery_time, has_failures,
@@ -42,6 +42,9 @@ pub struct FileBody {
     pub length: u32,
     /// The handle by which the creator of the file finds it again. The file exists as long as the handle.
     pub handle: Arc<dyn Any + Send + Sync>,
+    /// Of a message published over AMQP 1.0, the sections before the body, which filters look at: they are in the file, too. Nothing
+    /// for other messages. `None` if they weren't read.
+    pub fields: Option<Bytes>,
 }
 
 /// A body that isn't copied into the batch.
@@ -90,6 +93,13 @@ impl<'a> MessageRef<'a> {
     pub fn view(&self) -> StoredMessage<'a> {
         let (head, body) = self.parts();
         StoredMessage::from_parts(head, body)
+    }
+
+    /// As [`view`](Self::view), with the fields of a message whose body is in a file. `None` if they have to be read from there.
+    pub fn view_fields(&self) -> Option<StoredMessage<'a>> {
+        let view = self.view();
+        let Some(file) = self.file.filter(|_| view.encoding == Encoding::Amqp10) else { return Some(view) };
+        Some(StoredMessage { body: file.fields.as_deref()?, ..view })
     }
 
     /// Head and body; a body in a file is left out as well.
@@ -257,7 +267,7 @@ impl Large {
     fn memory(&self) -> usize {
         match self {
             Large::Memory(body) => body.len() + 40,
-            Large::File(_) => FILE_MEMORY,
+            Large::File(file) => FILE_MEMORY + file.fields.as_ref().map_or(0, Bytes::len),
         }
     }
 

@@ -33,6 +33,7 @@ pub use added::{
 pub use batch::{Batch, BatchBuilder, FileBody, MessageRef};
 pub use deaths::{DeadLetter, Reason};
 pub use envelope::{Encoding, Envelope};
+pub use lookup::fields_length;
 pub use overlay::Overlay;
 pub use stamps::{IfPresent, Stamps};
 pub use stored::{StoredError, StoredMessage};

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use leveret_amqp10::message::{FieldLookup, MessageId};
+use leveret_amqp10::message::{FieldLookup, MessageId, Sections};
 
 use crate::envelope::Encoding;
 use crate::headers::{Header, simple_value};
@@ -44,7 +44,7 @@ pub enum Property {
 /// The fields of a stored message in its form of AMQP 1.0, each decoded when it is asked for.
 ///
 /// A message published over AMQP 1.0 whose body is in a file of its own has its fields there too: the beginning of the
-/// file, up to the body, is enough as [`StoredMessage::body`].
+/// file, up to the body, is enough as [`StoredMessage::body`]. See [`crate::MessageRef::view_fields`].
 #[derive(Debug)]
 pub struct MessageLookup<'a> {
     stored: &'a StoredMessage<'a>,
@@ -52,6 +52,11 @@ pub struct MessageLookup<'a> {
     amqp091: OnceCell<hub::Properties<'a>>,
     /// The reply address of a message published over AMQP 0-9-1, which names a queue.
     address: OnceCell<String>,
+}
+
+/// Length of the sections before the body, by the first bytes of a bare message of AMQP 1.0; `None` if it takes more of them to know.
+pub fn fields_length(start: &[u8]) -> Option<usize> {
+    Sections::parse_start(start).map(|(_, length)| length)
 }
 
 impl<'a> MessageLookup<'a> {

@@ -314,6 +314,11 @@ pub fn encode_body_file(id: u64) -> [u8; BODY_FILE_BYTES] {
     id.to_le_bytes()
 }
 
+/// Whether a stored message was published over AMQP 1.0, by its head.
+pub fn is_amqp10(head: &[u8]) -> bool {
+    head.first() == Some(&ENCODING_AMQP10)
+}
+
 /// The id of the body's file and the lengths of head and body, if `bytes` are a head followed by such an id.
 ///
 /// # Errors

@@ -41,7 +41,8 @@ impl MessageFilter {
         if !self.is_empty() && budget.is_spent() {
             return Verdict::OutOfBudget;
         }
-        let view = batch.message(index).view();
+        let message = batch.message(index);
+        let view = message.view_fields().unwrap_or_else(|| message.view());
         let fields = FilterFields::new(&view);
         // A message that has begun is finished: filters that need more than the budget of a turn would never come to an end.
         let fields_match = self.fields.iter().all(|filter| {

@@ -352,7 +352,7 @@ impl Session {
         }
         match body {
             BodyRef::File(file) => {
-                self.run.builder.push_file(&message, file.body());
+                self.run.builder.push_file(&message, file.body(bytes::Bytes::new()));
                 self.run.file = Some(*file);
                 self.hold(InputHold::Body, now);
             }

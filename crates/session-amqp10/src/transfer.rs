@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use leveret_amqp10::{condition, performative::Transfer};
+use leveret_message::fields_length;
 use leveret_message::incoming::{self, Incoming};
 use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_routing::Headers;
@@ -182,7 +183,12 @@ impl Connection {
             let file = self.client.broker.bodies.write(&body, &self.client.outbox);
             let route = publisher.run.route.as_ref();
             match route.is_some_and(|route| route.streams(&self.client.broker.shared, true, body.len())) {
-                true => publisher.run.builder.push_file(&stored, file.body()),
+                true => {
+                    // A slice would keep the whole body in memory.
+                    let fields = fields_length(stored.body).map_or(&[][..], |length| &stored.body[..length]);
+                    let fields = bytes::Bytes::copy_from_slice(fields);
+                    publisher.run.builder.push_file(&stored, file.body(fields));
+                }
                 false => publisher.run.builder.push_large(&stored, body),
             }
             publisher.run.file = Some(Box::new(file));
@@ -277,7 +283,8 @@ impl Connection {
         self.collecting.push((session.channel, handle));
         let overlay = self.overlay_of(&message, now);
         let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
-        publisher.run.builder.push_file(&stored, file.body());
+        let fields = bytes::Bytes::copy_from_slice(stored.body);
+        publisher.run.builder.push_file(&stored, file.body(fields));
         publisher.run.file = Some(Box::new(file));
         publisher.run.messages.push(Collected { id: complete.id, settled: complete.settled });
         self.held = InputHold::Body { channel: session.channel, handle };

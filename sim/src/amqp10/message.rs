@@ -40,11 +40,17 @@ pub fn deferral(ms: u64, token: &str) -> EncodedMap {
 /// The filters of a receiver that begins at this place of a stream.
 #[must_use]
 pub fn stream_offset(value: OwnedValue) -> EncodedMap {
-    let descriptor = OwnedDescriptor::Symbol("rabbitmq:stream-offset-spec".into());
+    described("offset", "rabbitmq:stream-offset-spec", value)
+}
+
+/// Filters of a source: one with this name and descriptor.
+#[must_use]
+pub fn described(name: &str, descriptor: &str, value: OwnedValue) -> EncodedMap {
+    let descriptor = OwnedDescriptor::Symbol(descriptor.into());
     let mut bytes = Vec::new();
     OwnedValue::Described(Box::new(OwnedDescribed { descriptor, value })).encode(&mut bytes);
     let value = Value::decode_all(&bytes).expect("it was just encoded");
-    EncodedMap::new().with("offset", value)
+    EncodedMap::new().with(name, value)
 }
 
 /// Properties of a flow that fetches deferred messages.

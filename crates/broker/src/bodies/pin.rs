@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
+use bytes::{Bytes, BytesMut};
 use leveret_log::{BodyRead, Disk, LogId, ReadError};
-use leveret_message::FileBody;
+use leveret_message::{FileBody, fields_length};
 
 use super::{Bodies, Work};
 
@@ -53,8 +54,25 @@ impl BodyPin {
         Ok(self.opened.get_or_init(|| opened))
     }
 
+    /// Reads the fields of a message of AMQP 1.0: the sections before its body.
+    pub(crate) fn fields(&self, disk: &dyn Disk, log: LogId) -> Result<Bytes, ReadError> {
+        let (body, mut start) = (self.open(disk, log)?, BytesMut::new());
+        for place in 0.. {
+            start.extend_from_slice(&body.piece(disk, place, log)?);
+            if let Some(length) = fields_length(&start) {
+                start.truncate(length);
+                break;
+            }
+            if start.len() as u64 >= self.length {
+                break;
+            }
+        }
+        // The rest of a piece isn't kept.
+        Ok(Bytes::copy_from_slice(&start))
+    }
+
     /// Reads the whole body.
-    pub(crate) fn read(&self, disk: &dyn Disk, log: LogId) -> Result<bytes::Bytes, ReadError> {
+    pub(crate) fn read(&self, disk: &dyn Disk, log: LogId) -> Result<Bytes, ReadError> {
         self.bodies.files.read(disk, self.id, self.length, log)
     }
 }

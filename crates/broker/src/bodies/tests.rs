@@ -84,7 +84,7 @@ fn a_body_is_written_before_it_is_complete_and_read_in_pieces() {
     assert!(file.is_written());
     assert_eq!(disk.content(&FILES.name(1)).map(|file| file[512..512 + whole.len()] == whole[..]), Some(true));
 
-    let mut pieces = Pieces::new(&file.body(), &bodies, queue(), &outbox);
+    let mut pieces = Pieces::new(&file.body(Bytes::new()), &bodies, queue(), &outbox);
     let mut received = Vec::new();
     while pieces.left() > 0 {
         assert!(pieces.available() <= 2 * BODY_PIECE_BYTES);
@@ -103,7 +103,7 @@ fn a_file_exists_until_its_last_reader_is_done() {
     let bodies = Bodies::new(FILES, 1);
     let file = bodies.write(&bytes(3 * BODY_PIECE_BYTES).into(), &outbox());
     run_all(&bodies, &disk);
-    let body: FileBody = file.body();
+    let body: FileBody = file.body(Bytes::new());
     let mut pieces = Pieces::new(&body, &bodies, queue(), &outbox());
     drop(body);
     bodies.remove(file.keep());
@@ -126,7 +126,7 @@ fn a_damaged_piece_is_reported_after_the_pieces_before_it() {
     damaged[512 + BODY_PIECE_BYTES + 9] ^= 1;
     disk.put(&FILES.name(1), damaged);
     let queue = queue();
-    let mut pieces = Pieces::new(&file.body(), &bodies, queue.clone(), &outbox());
+    let mut pieces = Pieces::new(&file.body(Bytes::new()), &bodies, queue.clone(), &outbox());
     for _ in 0..3 {
         run_all(&bodies, &disk);
         pieces.look();
@@ -145,7 +145,7 @@ fn whole_bodies_beyond_the_limit_wait_until_others_are_dropped() {
     let length = crate::settings::WHOLE_BODIES_BYTES_MAX as usize / 2 + 1;
     let file = bodies.write(&bytes(length).into(), &outbox);
     run_all(&bodies, &disk);
-    let pieces = Pieces::new(&file.body(), &bodies, queue(), &outbox);
+    let pieces = Pieces::new(&file.body(Bytes::new()), &bodies, queue(), &outbox);
     let (mut one, mut two) = (pieces.whole(), pieces.whole());
     run_all(&bodies, &disk);
     assert!(one.look().is_some_and(|body| body.is_ok_and(|body| body.len() == length)));
@@ -164,4 +164,25 @@ fn a_body_is_refused_without_disk_space_and_leaves_nothing() {
     run_all(&bodies, &disk);
     assert!(!file.is_pending() && !file.is_written());
     assert_eq!(list(&disk), [0; 0]);
+}
+
+#[test]
+fn the_fields_of_a_message_are_read_from_its_file() {
+    // A properties section with a subject that ends in the second piece of the file.
+    let length = BODY_PIECE_BYTES + 70_000;
+    let subject = length as u32 + 5;
+    let mut bare = vec![0, 0x53, 0x73, 0xd0];
+    bare.extend((subject + 4 + 3).to_be_bytes());
+    bare.extend([0, 0, 0, 4, 0x40, 0x40, 0x40, 0xb1]);
+    bare.extend((length as u32).to_be_bytes());
+    bare.extend(vec![b's'; length]);
+    let fields = bare.clone();
+    bare.extend([0, 0x53, 0x75, 0xa0, 3, 1, 2, 3]);
+    let disk = MemoryDisk::new();
+    let bodies = Bodies::new(FILES, 1);
+    let file = bodies.write(&bare.into(), &outbox());
+    run_all(&bodies, &disk);
+    let pin = BodyPin::of(&file.body(Bytes::new()));
+    let read = pin.fields(&disk, queue().log_id()).expect("it is written");
+    assert_eq!((read.len(), &read[..]), (fields.len(), &fields[..]));
 }

@@ -139,10 +139,11 @@ impl BodyFile {
         self.length
     }
 
-    /// The message's reference to the body. Only valid once all bytes were added.
-    pub fn body(&self) -> FileBody {
+    /// The message's reference to the body, with its fields ([`FileBody::fields`]). Only valid once all bytes were added.
+    pub fn body(&self, fields: Bytes) -> FileBody {
         let length = u32::try_from(self.length).expect("messages are shorter than 4 GiB");
-        FileBody { length, handle: BodyPin::new(self.upload.id, self.length, &self.bodies) }
+        let handle = BodyPin::new(self.upload.id, self.length, &self.bodies);
+        FileBody { length, handle, fields: Some(fields) }
     }
 
     /// Whether the result isn't known yet.

@@ -262,7 +262,10 @@ fn a_chunk_takes_as_many_messages_as_a_record() {
 #[test]
 fn a_body_in_a_file_is_refused() {
     let mut builder = BatchBuilder::default();
-    builder.push_file(&StoredMessage::default(), FileBody { length: 300_000, handle: std::sync::Arc::new(()) });
+    builder.push_file(
+        &StoredMessage::default(),
+        FileBody { length: 300_000, handle: std::sync::Arc::new(()), fields: None },
+    );
     let batch = builder.finish();
     let mut builder = ChunkBuilder::new(16);
     assert_eq!(builder.push(&batch.message(0)), Err(NotAdded::BodyInFile));

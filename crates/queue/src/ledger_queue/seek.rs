@@ -211,10 +211,15 @@ impl LedgerQueue {
         Found::Wanted(taken)
     }
 
-    /// The message of this number, in the queue's memory or among those read for this consumer.
+    /// The message of this number, in the queue's memory or among those read for this consumer. A filter also needs its fields.
     fn stored<'a>(&'a self, number: u64, seeker: &'a Seeker) -> Option<Stored<'a>> {
-        if let Some((first, held)) = self.contents.find(number) {
-            let index = held.index + (number - first) as u32;
+        let is_enough = |batch: &Batch, index: u32| {
+            seeker.filter.is_none() || batch.message(index as usize).view_fields().is_some()
+        };
+        if let Some((first, held)) = self.contents.find(number)
+            && let index = held.index + (number - first) as u32
+            && is_enough(&held.batch, index)
+        {
             return Some(Stored { batch: &held.batch, index, room: held.end(first) - number, durable: held.durable });
         }
         let (first, batch) = seeker.reads.find(number)?;
