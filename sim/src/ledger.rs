@@ -112,6 +112,15 @@ impl Message {
         is_quorum(queue) && self.delivery_ms.is_some()
     }
 
+    /// Whether it is certain to be in a queue, ready or held by a client. Nothing is said of dead letters.
+    #[must_use]
+    pub fn is_kept_in(&self, queue: &str) -> bool {
+        let stays = |target: &Target| {
+            target.certain && target.excused.is_none() && target.gone.is_none() && target.origin.is_none()
+        };
+        self.confirmed.is_some() && self.targets.get(queue).is_some_and(stays)
+    }
+
     /// Excuses it from this stamp on: it may be gone from a queue, and from the target of its dead letter there.
     fn excuse(&mut self, queue: &str, at: Stamp) {
         for target in self.at(queue) {

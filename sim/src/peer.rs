@@ -1,6 +1,6 @@
 //! A client of the workload, for any protocol.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::failure::Failure;
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
@@ -13,8 +13,31 @@ use crate::{body, content::Content, failure::Check, tally::Tally};
 /// Stands for "no limit": more messages than any queue of a simulation has. Sums of it don't overflow.
 pub const UNLIMITED: u64 = 1 << 40;
 
-/// For each queue, the minimum and maximum number of its messages that clients hold unsettled.
-pub type Holdings = BTreeMap<String, (u64, u64)>;
+/// The messages of each queue that clients hold unsettled.
+pub type Holdings = BTreeMap<String, Holding>;
+
+/// The messages of a queue that clients hold unsettled.
+#[derive(Clone, Debug, Default)]
+pub struct Holding {
+    /// The number of those that are certainly held.
+    pub least: u64,
+    /// The number of all.
+    pub most: u64,
+    /// All of them.
+    pub messages: BTreeSet<MessageId>,
+}
+
+impl Holding {
+    /// Adds one, which may be held or is certain to be.
+    pub fn add(&mut self, message: MessageId, is_certain: bool) {
+        self.least += u64::from(is_certain);
+        self.most += 1;
+        self.messages.insert(message);
+    }
+}
+
+/// The beginning of the names of links with a filter.
+pub const FILTERING: &str = "filtering ";
 
 /// A client of the workload.
 pub trait Peer {
@@ -134,12 +157,15 @@ pub fn starving(shown: &Shown, ledger: &Ledger) -> Option<String> {
             continue;
         }
         let Some(status) = shown.of(name) else { continue };
-        // Readers of a stream are looked at one by one.
+        // Readers of a stream and receivers with a filter are looked at one by one.
         if is_stream(name) {
             continue;
         }
-        let able =
-            status.consumers.iter().filter(|known| known.activity.is_served()).any(|known| match known.link_credit {
+        let able = status
+            .consumers
+            .iter()
+            .filter(|known| known.activity.is_served() && !known.tag.starts_with(FILTERING))
+            .any(|known| match known.link_credit {
                 Some(credit) => credit > 0,
                 None => known.prefetch == 0 || known.unacknowledged < known.prefetch,
             });

@@ -74,6 +74,8 @@ pub const BUGS: &[(&str, Bug)] = &[
     ("streams", Bug::Queue(queue::Bug::SkipOffset)),
     ("deliveries", Bug::Queue(queue::Bug::ForgetAttempt)),
     ("deliveries", Bug::Queue(queue::Bug::ServeWaiting)),
+    ("filters", Bug::Queue(queue::Bug::IgnoreFilter)),
+    ("filters", Bug::Queue(queue::Bug::MissComebacks)),
     ("limits", Bug::Log(log::Bug::SpendReserve)),
     ("limits", Bug::Queue(queue::Bug::WidenWindow)),
     ("limits", Bug::Queue(queue::Bug::DriftBytes)),

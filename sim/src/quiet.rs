@@ -8,21 +8,37 @@ use leveret_metrics::Totals;
 use leveret_queue::{ConsumerStatus, QueueState, QueueStatus};
 
 use crate::failure::{Check, Failure};
-use crate::ledger::{Ledger, Object};
+use crate::ledger::{Ledger, MessageId, Object};
 use crate::peer::Holdings;
 use crate::streams::is_stream;
 use crate::topology;
 use crate::world::World;
 
-/// The status of every queue, as operators see it, at one moment.
-pub struct Shown(BTreeMap<Arc<str>, QueueStatus>);
+/// The status of every queue, as operators see it, and the messages that clients hold, at one moment.
+pub struct Shown(BTreeMap<Arc<str>, QueueStatus>, Holdings);
 
 impl Shown {
     /// The status at this moment.
     #[must_use]
-    pub fn now(world: &World) -> Self {
+    pub fn now(world: &World, held: Holdings) -> Self {
         let snapshot = world.broker.registry.snapshot_full();
-        Self(snapshot.queues.values().map(|queue| (queue.info().name.clone(), queue.status())).collect())
+        Self(snapshot.queues.values().map(|queue| (queue.info().name.clone(), queue.status())).collect(), held)
+    }
+
+    /// Whether a message that fits is certain to be ready in a queue, now that nothing moves.
+    #[must_use]
+    pub fn has_ready(&self, queue: &str, ledger: &Ledger, fits: impl Fn(MessageId) -> bool) -> bool {
+        let is_simple = |status: &QueueStatus| {
+            let quorum = status.quorum.as_ref().map_or(0, |quorum| quorum.delayed + quorum.parked);
+            quorum == 0 && status.conservation.parked == 0
+        };
+        let is_held = |id: MessageId| self.1.get(queue).is_some_and(|held| held.messages.contains(&id));
+        self.of(queue).is_some_and(is_simple)
+            && ledger.unheard(queue) == 0
+            && ledger
+                .messages
+                .iter()
+                .any(|message| message.is_kept_in(queue) && fits(message.id) && !is_held(message.id))
     }
 
     /// The status of one queue, if it exists.
@@ -42,7 +58,7 @@ pub fn totals(world: &World) -> Totals {
 ///
 /// # Errors
 /// They don't add up.
-pub fn queues(world: &World, shown: &Shown, ledger: &Ledger, held: &Holdings) -> Result<(), Failure> {
+pub fn queues(world: &World, shown: &Shown, ledger: &Ledger) -> Result<(), Failure> {
     for (name, status) in &shown.0 {
         if status.state != QueueState::Running {
             continue;
@@ -73,7 +89,7 @@ pub fn queues(world: &World, shown: &Shown, ledger: &Ledger, held: &Holdings) ->
         {
             return Err(Failure::new(Check::SingleActive, format!("queue {name}: {what}")));
         }
-        let (least, most) = held.get(&**name).copied().unwrap_or_default();
+        let (least, most) = shown.1.get(&**name).map_or((0, 0), |held| (held.least, held.most));
         // A dead letter whose queue has stopped is held by no client. Messages taken from a deleted queue aren't
         // counted anywhere.
         let is_known = world.failed.is_empty() && !ledger.was_unmade(&Object::Queue(String::from(&**name)));

@@ -98,16 +98,16 @@ impl Workload {
     /// Checks at rest that everything is answered. True if there was something left to do.
     fn settle_down(&mut self, world: &mut World, ledger: &mut Ledger) -> Result<bool, Failure> {
         world.clock.advance_to(self.pause);
-        let shown = Shown::now(world);
+        let mut held = Holdings::new();
+        self.peers.iter().for_each(|peer| peer.add_held(&mut held));
+        let shown = Shown::now(world, held);
         for (number, peer) in self.peers.iter().enumerate() {
             peer.rest(world, &shown, ledger)?;
             if self.operations < self.limit && !peer.may_go_on(world) {
                 return Err(Failure::new(Check::Answered, format!("client {number} cannot go on")));
             }
         }
-        let mut held = Holdings::new();
-        self.peers.iter().for_each(|peer| peer.add_held(&mut held));
-        quiet::queues(world, &shown, ledger, &held)?;
+        quiet::queues(world, &shown, ledger)?;
         quiet::counters(world, &self.before)?;
         check_retention(world, ledger)?;
         world.tally.hit("counts compared");

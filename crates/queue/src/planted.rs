@@ -40,6 +40,10 @@ pub enum Bug {
     SkipOffset,
     /// A checkpoint omits the last stretch of a stream's index.
     ForgetLastStretch,
+    /// A consumer with a filter gets every message.
+    IgnoreFilter,
+    /// A consumer with a filter doesn't look at messages that came back.
+    MissComebacks,
     /// A stream's filter skips a message that it matches.
     SkipMatch,
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::comebacks::Comebacks;
 use crate::message_filter::MessageFilter;
 use crate::own_reads::OwnReads;
+use crate::planted::{Bug, is_planted};
 
 /// The position of a consumer that browses or has a filter.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub(crate) struct Seeker {
 impl Seeker {
     /// The position of a new consumer. What `came_back` earlier is ahead of it.
     pub(crate) fn new(filter: Option<Arc<MessageFilter>>, browses: bool, came_back: &Comebacks) -> Self {
-        let comeback = (!browses).then(|| came_back.end());
+        let comeback = (!browses && !is_planted(Bug::MissComebacks)).then(|| came_back.end());
         Self { next: 0, filter, comeback, reads: OwnReads::default() }
     }
 

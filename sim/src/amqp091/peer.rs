@@ -427,8 +427,7 @@ impl crate::peer::Peer for Peer {
         // Messages of a stream are held by its readers alone.
         let is_counted = |one: &&HeldMessage| !is_stream(&one.queue) || self.consumers.contains_key(&one.consumer);
         for one in self.held.iter().filter(is_counted) {
-            let (least, most) = held.entry(one.queue.clone()).or_default();
-            (*least, *most) = (*least + 1, *most + 1);
+            held.entry(one.queue.clone()).or_default().add(one.id, true);
         }
     }
 

@@ -1,17 +1,19 @@
 //! The actions of a peer of AMQP 1.0: begin, attach, publish, grant, drain, settle, return, detach, end, vanish.
 
 use leveret_amqp10::performative::Attach;
+use leveret_amqp10::value::EncodedMap;
 use leveret_amqp10::{
     DeliveryState, MapRef, Outcome, OwnedValue, Role, SenderSettleMode, Source, Target, TargetArchetype,
 };
 use leveret_strict_client::amqp10::{Client, Send, SessionOptions};
 
+use super::filter::Filter;
 use super::message;
 use super::peer::Peer;
 use super::session::{HeldDelivery, Link, LinkEnd, Receiver, Sender, Stage, Wish};
 use super::transact::transact;
 use crate::ledger::Ledger;
-use crate::peer::{UNLIMITED, delivery_time, length};
+use crate::peer::{FILTERING, UNLIMITED, delivery_time, length};
 use crate::streams::{Start, StreamReader, is_stream};
 use crate::topology::{is_quorum, may_be_drained, some_route, some_source};
 use crate::world::World;
@@ -87,11 +89,14 @@ fn attach_receiver(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut L
     let settled = (may_be_drained(&queue) || is_stream(&queue)) && world.random.below(3) == 0;
     let start = is_stream(&queue).then(|| Start::any(&mut world.random, ledger, &queue));
     let reader = start.map(|start| StreamReader::new(start, ledger, &queue));
-    let (name, channel) = (peer.name(), peer.sessions[at].channel);
+    let filter = (start.is_none() && world.random.below(3) == 0).then(|| Filter::any(&mut world.random));
+    let kind = if filter.is_some() { FILTERING } else { "" };
+    let (name, channel) = (format!("{kind}{}", peer.name()), peer.sessions[at].channel);
     let credit = world.random.below(4) as u32;
     let client = &mut world.links[peer.link].amqp10().client;
-    match start {
-        Some(start) => attach_reader(client, channel, (handle, &name), &queue, settled, start),
+    let filters = start.map(offset).or(filter.map(Filter::encode));
+    match filters {
+        Some(filters) => attach_filtered(client, channel, (handle, &name), &queue, settled, &filters),
         None => client.attach_receiver(channel, handle, &name, &format!("/queues/{queue}"), settled),
     }
     if credit > 0 {
@@ -106,6 +111,7 @@ fn attach_receiver(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut L
         credit,
         last: Default::default(),
         reader,
+        filter,
         drains: false,
         active: None,
     });
@@ -113,30 +119,33 @@ fn attach_receiver(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut L
     1
 }
 
-/// Attaches a reader of a stream.
-fn attach_reader(
+/// The filters of a reader that begins at this place of a stream.
+fn offset(start: Start) -> EncodedMap {
+    let text = |text: &str| OwnedValue::String(text.into());
+    message::stream_offset(match start {
+        Start::First => text("first"),
+        Start::Last => text("last"),
+        Start::Next => text("next"),
+        Start::Offset(offset) => OwnedValue::Ulong(offset),
+    })
+}
+
+/// Attaches a receiver with filters.
+fn attach_filtered(
     client: &mut Client,
     channel: u16,
     (handle, name): (u32, &str),
     queue: &str,
     settled: bool,
-    start: Start,
+    filters: &EncodedMap,
 ) {
-    let text = |text: &str| OwnedValue::String(text.into());
-    let value = match start {
-        Start::First => text("first"),
-        Start::Last => text("last"),
-        Start::Next => text("next"),
-        Start::Offset(offset) => OwnedValue::Ulong(offset),
-    };
-    let filter = message::stream_offset(value);
     let address = format!("/queues/{queue}");
     let attach = Attach {
         name,
         handle,
         role: Role::Receiver,
         snd_settle_mode: if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled },
-        source: Some(Source { address: Some(&address), filter: Some(filter.as_map()), ..Source::default() }),
+        source: Some(Source { address: Some(&address), filter: Some(filters.as_map()), ..Source::default() }),
         target: Some(TargetArchetype::Target(Target::default())),
         ..Attach::default()
     };

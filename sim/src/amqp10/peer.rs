@@ -234,6 +234,14 @@ impl Peer {
             return Err(Failure::new(Check::SingleActive, detail));
         }
         let message = examine(&received.content, queue, ledger, tally)?;
+        if let Some(filter) = receiver.filter {
+            tally.hit("messages delivered to filters");
+            if !filter.matches(message) {
+                let known = &ledger.messages[message as usize];
+                let detail = format!("queue {queue}: {known:?} was delivered to a receiver with {filter:?}");
+                return Err(Failure::new(Check::Protocol, detail));
+            }
+        }
         tally.add("messages received in several transfers", (received.transfers > 1).into());
         let known = &ledger.messages[message as usize];
         if !received.content.redelivered

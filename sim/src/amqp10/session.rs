@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use leveret_amqp10::Serial;
 
+use super::filter::Filter;
 use super::transact::Transaction;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Stamp};
@@ -72,6 +73,8 @@ pub(super) struct Receiver {
     pub last: BTreeMap<u64, MessageId>,
     /// Its place in a stream.
     pub reader: Option<StreamReader>,
+    /// The messages that it wants of another queue; all if there is none.
+    pub filter: Option<Filter>,
     /// Deliveries that the last grant still allows. The strict client counts with the highest grant that, for the
     /// broker, may not have been replaced yet.
     pub credit: u32,
@@ -193,11 +196,10 @@ impl Session {
         let transacted = self.transaction.iter().flat_map(|transaction| &transaction.settled).map(|(held, _)| held);
         let asked = self.asked.values().map(|(held, _)| held).filter(|held| !self.is_in_transaction(held));
         for one in self.held.iter().chain(transacted).chain(asked) {
-            let (least, most) = held.entry(one.queue.clone()).or_default();
-            (*least, *most) = (*least + 1, *most + 1);
+            held.entry(one.queue.clone()).or_default().add(one.message, true);
         }
         for (one, _) in self.transaction.iter().flat_map(|transaction| &transaction.unsure) {
-            held.entry(one.queue.clone()).or_default().1 += 1;
+            held.entry(one.queue.clone()).or_default().add(one.message, false);
         }
     }
 
@@ -236,7 +238,13 @@ impl Session {
                     let has_more = match &receiver.reader {
                         Some(reader) => streams::extent(world, &receiver.queue)
                             .is_some_and(|(first, next, _)| reader.is_behind(&receiver.queue, (first, next), ledger)),
-                        None => status.ready > 0,
+                        None => match receiver.filter.filter(|_| is_served && receiver.credit > 0) {
+                            Some(filter) => {
+                                world.tally.hit("filters compared with their queues");
+                                shown.has_ready(&receiver.queue, ledger, |message| filter.matches(message))
+                            }
+                            None => status.ready > 0,
+                        },
                     };
                     let waits = receiver.drains || is_served && receiver.credit > 0 && has_more;
                     if waits && !world.failed.contains(&receiver.queue) {

@@ -17,6 +17,7 @@ use crate::counts::Count;
 use crate::effects::{Effects, Taken};
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::ready::{Head, Numbers};
+use crate::planted::{Bug, is_planted};
 use crate::seeker::Seeker;
 
 /// The work of a turn on filters, in steps of [`Budget`]: less than a tenth of a millisecond.
@@ -196,7 +197,7 @@ impl LedgerQueue {
         let Some(head) = head else { return Found::Nothing };
         let number = head.number;
         let Some(stored) = self.stored(number, seeker) else { return Found::NotLoaded(number) };
-        if let Some(filter) = &seeker.filter {
+        if let Some(filter) = seeker.filter.as_ref().filter(|_| !is_planted(Bug::IgnoreFilter)) {
             match filter.evaluate(stored.batch, stored.index as usize, self.clock.wall_ms(now), budget) {
                 Verdict::Match => {}
                 Verdict::NoMatch => return Found::Passed(number),
