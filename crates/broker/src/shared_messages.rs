@@ -131,7 +131,11 @@ impl SharedMessages {
     /// Counts the references of a recovered queue.
     pub(crate) fn restore(&self, references: &References) {
         let mut inner = self.inner.lock();
-        references.each(|first, last| inner.counts.add(first, last, 1));
+        references.each(|first, last| {
+            inner.counts.add(first, last, 1);
+            // The last messages may be damaged, and no other ones may get their numbers.
+            inner.next = inner.next.max(last + 1);
+        });
     }
 
     /// All queues are recovered: forgets body files that none of them needs, and removes files of `found` that have no

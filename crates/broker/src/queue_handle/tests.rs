@@ -6,7 +6,7 @@ use leveret_log::{BodyFiles, Lane, MemoryDisk, Next, Options, Wait};
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{Arguments, DeadLetterOptions, Durability, Home, Queue, QueueId, QueueOptions, QueueType};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
-use leveret_queue::{DeadTurn, Departure, GetOutcome, Ledger, Link, MemoryBudget, QueueState, Run, Signal};
+use leveret_queue::{DeadTurn, Departure, GetOutcome, Ledger, Link, MemoryBudget, QueueState, References, Run, Signal};
 
 use super::{LocalQueue, QueueHandle, Reason};
 use crate::bodies::Bodies;
@@ -336,4 +336,14 @@ fn a_slot_is_free_again_when_its_holder_is_gone() {
     assert!(taken.is_some() && slot.take().is_none());
     drop(taken);
     assert!(slot.take().is_some());
+}
+
+#[test]
+fn shared_numbers_go_on_behind_references_to_damaged_messages() {
+    let shared = Fixture::new().services.shared;
+    let mut references = References::default();
+    references.add(0, 3, 7);
+    shared.restore(&references);
+    let state = shared.live_state();
+    assert_eq!((state.next, state.live.max()), (10, Some(9)));
 }
