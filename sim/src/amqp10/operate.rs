@@ -193,7 +193,8 @@ fn grant(peer: &mut Peer, at: usize, world: &mut World) -> usize {
     if let Some(LinkEnd::Receiver(receiver)) = session.links.get_mut(&handle).map(|link| &mut link.end) {
         (receiver.credit, receiver.drains) = (credit, drain);
     }
-    let fetches = matches!(session.links.get(&handle).map(|link| &link.end), Some(LinkEnd::Receiver(receiver)) if is_quorum(&receiver.queue));
+    // A token fetches its message past a filter.
+    let fetches = matches!(session.links.get(&handle).map(|link| &link.end), Some(LinkEnd::Receiver(receiver)) if is_quorum(&receiver.queue) && receiver.filter.is_none());
     if fetches && !drain && world.random.below(2) == 0 {
         let tokens = [(); 3].map(|()| token(world.random.below(TOKENS)));
         let properties = message::fetching(tokens);
