@@ -2,6 +2,8 @@
 //! by a disk that refuses an operation, or by a clean stop. Prints how often each fault and branch was hit; if one
 //! never was, the run fails. Two runs of the same code over the same seeds have the same event hash.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use leveret_sim::event_hash::EventHash;
 use leveret_sim::seed::{Plan, run_seed};
 use leveret_sim::tally::Tally;
@@ -24,8 +26,11 @@ fn setting(name: &str, otherwise: u64) -> u64 {
 fn run(seeds: impl Iterator<Item = u64>, tally: &mut Tally, hash: &mut EventHash) -> Vec<String> {
     let mut failed = Vec::new();
     for seed in seeds {
-        if let Err(failure) = run_seed(seed, &Plan::default(), &small_log(), tally, hash) {
-            failed.push(format!("seed {seed}: {failure}"));
+        let run = AssertUnwindSafe(|| run_seed(seed, &Plan::default(), &small_log(), tally, hash));
+        match catch_unwind(run) {
+            Ok(Ok(())) => {}
+            Ok(Err(failure)) => failed.push(format!("seed {seed}: {failure}")),
+            Err(_) => failed.push(format!("seed {seed}: the shipped code panicked")),
         }
     }
     failed
@@ -47,7 +52,7 @@ fn nothing_promised_is_lost_whatever_the_seed() {
         };
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(part(thread))).collect();
         for thread in threads {
-            let (part, number, failures) = thread.join().expect("a panic of the shipped code");
+            let (part, number, failures) = thread.join().expect("it catches panics");
             tally.merge(&part);
             hash.note(number.value());
             failed.extend(failures);
