@@ -15,6 +15,7 @@ use crate::broker::Broker;
 use crate::headers::MessageHeaders;
 use crate::protocol::{Encoded, Spoken};
 use crate::queue_handle::{Audience, Later, QueueAnswer, QueueRef};
+use crate::reads::Purpose;
 use crate::route::{self, Publisher};
 use crate::settlement::Settlement;
 use crate::ticket::Ticket;
@@ -238,7 +239,7 @@ impl Broker {
         from: u64,
         read: impl Fn(Result<Vec<(u64, Arc<Batch>)>, String>) + Send + Sync + 'static,
     ) {
-        queue.read(from, Arc::new(read));
+        queue.read(from, Purpose::Peeking(Arc::new(read)));
     }
 
     /// The message at this index of a batch.

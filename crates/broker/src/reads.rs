@@ -15,7 +15,7 @@ use crate::bodies::{Bodies, BodyPin, BodyRead};
 use crate::letters_in_memory::LettersInMemory;
 use crate::outbox::Wake;
 use crate::queue_handle::LocalQueue;
-use crate::scan::{self, Scanned};
+use crate::scan::{self, PassFound, Scanned};
 use crate::streams::StreamRef;
 use crate::time::Now;
 
@@ -52,10 +52,6 @@ pub enum Purpose {
     /// Chunks of a stream that were searched, for this function.
     Searching(Box<Scan>, PassFound),
 }
-
-/// A function that is called with the found messages and the offset from which on the search has to go on, or with the reason why
-/// there are none. If that is where it began, it is at the end.
-pub type PassFound = Arc<dyn Fn(Result<(Vec<(u64, Arc<Batch>)>, u64), String>) + Send + Sync>;
 
 /// A function that is called with messages, or with the reason why they can't be read.
 pub type Peek = Arc<dyn Fn(Result<Vec<(u64, Arc<Batch>)>, String>) + Send + Sync>;
@@ -175,9 +171,7 @@ fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, no
             }
         }
         Purpose::Peeking(peek) => peek(scanned(&Scan::default()).map(|scanned| scanned.runs)),
-        Purpose::Searching(scan, found) => {
-            found(scanned(&scan).map(|scanned| (queue.only_live(scanned.runs), scanned.end)));
-        }
+        Purpose::Searching(scan, found) => found(scanned(&scan)),
         Purpose::Delivery | Purpose::DeadLetters => unreachable!("a stream has readers only"),
     }
 }

@@ -21,15 +21,18 @@ const FEW_MESSAGES: usize = 32;
 
 /// The outcome of a scan.
 #[derive(Debug)]
-pub(crate) struct Scanned {
+pub struct Scanned {
     /// The messages that are wanted, in runs, each with the offset of its first message. The first chunk may begin before the offset
     /// that was asked for.
-    pub(crate) runs: Vec<(u64, Arc<Batch>)>,
+    pub runs: Vec<(u64, Arc<Batch>)>,
     /// The offset behind the last message that was looked at; where the scan began if it found no chunk.
-    pub(crate) end: u64,
+    pub end: u64,
     /// [`Scan::since_ms`] for the next scan: nothing once a chunk was found that isn't older.
-    pub(crate) since_ms: Option<u64>,
+    pub since_ms: Option<u64>,
 }
+
+/// A function that is called with a part of a stream that was searched, or with the reason why it can't be read.
+pub(crate) type PassFound = Arc<dyn Fn(Result<Scanned, String>) + Send + Sync>;
 
 /// Messages that are being found.
 struct Finding<'a> {

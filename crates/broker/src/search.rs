@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use leveret_message::Batch;
 use leveret_queue::{MessageFilter, Scan, StreamFilter, StreamStart};
 
 use crate::queue_handle::QueueRef;
+use crate::reads::Purpose;
+pub use crate::scan::Scanned;
 
 /// The terms of a search. All messages from the first one on are found if nothing is given.
 #[derive(Debug, Default)]
@@ -61,20 +62,17 @@ impl Search {
         self.next
     }
 
-    /// Searches the next part. `found` is called once, on a disk thread, with the offset for [`Search::advance`] besides, or with
-    /// the reason why nothing can be read; it isn't called if the node stops.
-    pub fn read(&self, found: impl Fn(Result<(Vec<(u64, Arc<Batch>)>, u64), String>) + Send + Sync + 'static) {
-        self.queue.read_search(self.next, self.scan.clone(), Arc::new(found));
+    /// Searches the next part. `found` is called once, on a disk thread, with the part for [`Search::advance`], or with the reason
+    /// why nothing can be read; it isn't called if the node stops.
+    pub fn read(&self, found: impl Fn(Result<Scanned, String>) + Send + Sync + 'static) {
+        self.queue.read(self.next, Purpose::Searching(Box::new(self.scan.clone()), Arc::new(found)));
     }
 
-    /// Goes on at the offset at which a part has ended. Returns false at the end of the stream.
-    pub fn advance(&mut self, to: u64, has_found: bool) -> bool {
-        if has_found {
-            // Chunks behind the first one of the right time are wanted, whatever their clocks said.
-            self.scan.since_ms = None;
-        }
-        let is_further = to > self.next;
-        self.next = to;
+    /// Goes on behind a part. Returns false at the end of the stream.
+    pub fn advance(&mut self, part: &Scanned) -> bool {
+        self.scan.since_ms = part.since_ms;
+        let is_further = part.end > self.next;
+        self.next = part.end;
         is_further
     }
 }

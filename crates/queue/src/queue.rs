@@ -301,14 +301,6 @@ impl Queue {
         }
     }
 
-    /// The messages that a search of a stream has read and that are part of it.
-    pub fn only_live(&self, runs: Vec<(u64, Arc<Batch>)>) -> Vec<(u64, Arc<Batch>)> {
-        match self {
-            Self::Stream(stream) => stream.only_live(runs),
-            Self::Ledger(_) => Vec::new(),
-        }
-    }
-
     /// The chunks that a reader of a stream wants to be read: [`StoredRead::Scan`]. `None` if it is gone, and for other queues.
     pub fn scan(&self, id: ConsumerId) -> Option<Scan> {
         match self {

@@ -667,11 +667,6 @@ impl QueueHandle {
         self.inner.lock().search(start, filter)
     }
 
-    /// See [`leveret_queue::Queue::only_live`].
-    pub(crate) fn only_live(&self, runs: Vec<(u64, Arc<Batch>)>) -> Vec<(u64, Arc<Batch>)> {
-        self.inner.lock().only_live(runs)
-    }
-
     /// Fails the queue.
     pub(crate) fn fail(self: &Arc<Self>, reason: String) {
         self.with(|queue, effects| queue.fail(reason, effects));

@@ -20,7 +20,7 @@ use crate::asked::{Later, QueueAnswer};
 use crate::bodies::BodyOwner;
 use crate::group::Group;
 use crate::outbox::Outbox;
-use crate::reads::{PassFound, Peek, Purpose};
+use crate::reads::Purpose;
 use crate::streams::{StreamRef, Waiter, waits};
 use crate::ticket::{StreamId, Ticket};
 use crate::time::Nanos;
@@ -478,19 +478,14 @@ impl QueueRef {
         pass!(self, queue => queue.moving())
     }
 
-    /// Reads stored messages from number `from` on, and passes them to `peek`.
-    pub(crate) fn read(&self, from: u64, peek: Peek) {
-        pass!(self, queue => queue.request_read(from, Purpose::Peeking(peek)));
+    /// Reads stored messages from number `from` on.
+    pub(crate) fn read(&self, from: u64, purpose: Purpose) {
+        pass!(self, queue => queue.request_read(from, purpose));
     }
 
     /// A search of a stream: where it begins, and what it looks for. `None` for other queues.
     pub fn search(&self, start: StreamStart, filter: Option<Arc<StreamFilter>>) -> Option<(u64, Scan)> {
         pass!(self, queue => queue.search(start, filter))
-    }
-
-    /// Searches a part of a stream from an offset on, and passes what is found to `found`.
-    pub(crate) fn read_search(&self, from: u64, scan: Scan, found: PassFound) {
-        pass!(self, queue => queue.request_read(from, Purpose::Searching(Box::new(scan), found)));
     }
 }
 

@@ -39,18 +39,17 @@ pub(super) async fn browse(call: &Call, queue: &QueueRef) -> HandlerResult {
             let _ = sender.send(found);
         });
         let found = receiver.recv().await.ok_or_else(|| Error::Unavailable("the node stops".to_owned()))?;
-        let (runs, end) = found.map_err(|reason| {
+        let part = found.map_err(|reason| {
             let text = format!("cannot read the stream's messages: {reason}");
             Error::Unavailable(text)
         })?;
-        let has_found = !runs.is_empty();
-        for (first, batch) in runs {
-            for (offset, index) in (first..).zip(0..batch.len() as u32).filter(|(offset, _)| *offset >= next) {
+        for (first, batch) in &part.runs {
+            for (offset, index) in (*first..).zip(0..batch.len() as u32).filter(|(offset, _)| *offset >= next) {
                 if views.len() == page.count || bytes >= ANSWER_BYTES_MAX {
                     next = offset;
                     break 'parts;
                 }
-                let message = call.api.broker().plain(&batch, index, false);
+                let message = call.api.broker().plain(batch, index, false);
                 let mut view = message_view(&message, page.encoding, page.truncate);
                 // A chunk is skipped if it can't have the value; all of its messages are found otherwise.
                 if terms.value.is_none_or(|value| view["properties"]["headers"][FILTER_VALUE] == value) {
@@ -60,8 +59,8 @@ pub(super) async fn browse(call: &Call, queue: &QueueRef) -> HandlerResult {
                 }
             }
         }
-        next = next.max(end);
-        if !search.advance(end, has_found) {
+        next = next.max(part.end);
+        if !search.advance(&part) {
             break;
         }
     }

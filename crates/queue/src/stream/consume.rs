@@ -73,7 +73,7 @@ impl StreamQueue {
     pub(crate) fn search(&self, start: StreamStart, filter: Option<Arc<StreamFilter>>) -> (u64, Scan) {
         let (from, since_ms) = self.position(start);
         let (_, end) = self.offsets();
-        (from, Scan { filter, since_ms, end: Some(end) })
+        (from, Scan { filter, since_ms, end: Some(end), gaps: self.ledger.holes() })
     }
 
     /// Removes a reader. Returns how many are left; `None` if it didn't exist.
