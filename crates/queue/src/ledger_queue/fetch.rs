@@ -18,7 +18,6 @@ use crate::delayed::push_delayed;
 use crate::effects::{Effects, Run, Taken, push_run};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
-use crate::own_reads::OwnReads;
 
 /// A time of delivery that is always past: a message that was fetched isn't delayed after a restart.
 const LONG_PAST_MS: u64 = 1;
@@ -96,7 +95,8 @@ impl LedgerQueue {
             && bytes_left > 0
             && let Some(number) = claims.first()
         {
-            let Some((batch, index)) = self.stored_of(number, &claims.reads) else {
+            let stored = self.stored(number, &claims.reads, false);
+            let Some((batch, index)) = stored.map(|stored| (stored.batch.clone(), stored.index)) else {
                 claims.reads.wait(number);
                 effects.rare_mut().own_reads.push((id, number));
                 break;
@@ -138,14 +138,6 @@ impl LedgerQueue {
         }
         self.schedule(effects);
         TurnEnd::Done
-    }
-
-    /// A claimed message in the queue's memory, or among those that were read for its consumer.
-    fn stored_of(&self, number: u64, reads: &OwnReads) -> Option<(Arc<Batch>, u32)> {
-        match self.contents.find(number) {
-            Some((first, held)) => Some((held.batch.clone(), held.index + (number - first) as u32)),
-            None => reads.find(number).map(|(first, batch)| (batch.clone(), (number - first) as u32)),
-        }
     }
 
     /// Takes a message out of the delayed ones; `None` if its time to live is over, and it leaves.

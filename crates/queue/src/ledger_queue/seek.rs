@@ -17,6 +17,7 @@ use crate::counts::Count;
 use crate::effects::{Effects, Taken};
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::ready::{Head, Numbers};
+use crate::own_reads::OwnReads;
 use crate::planted::{Bug, is_planted};
 use crate::seeker::Seeker;
 
@@ -162,7 +163,7 @@ impl LedgerQueue {
         let now_ms = self.clock.wall_ms(now);
         let mut number = head.number;
         'run: while number <= head.last {
-            let Some(stored) = self.stored(number, seeker) else { break };
+            let Some(stored) = self.stored(number, &seeker.reads, true) else { break };
             let count = stored.room.min(head.last - number + 1);
             for index in stored.index as usize..stored.index as usize + count as usize {
                 if *looks == 0 || filter.evaluate(stored.batch, index, now_ms, budget) != Verdict::NoMatch {
@@ -196,7 +197,9 @@ impl LedgerQueue {
         };
         let Some(head) = head else { return Found::Nothing };
         let number = head.number;
-        let Some(stored) = self.stored(number, seeker) else { return Found::NotLoaded(number) };
+        let Some(stored) = self.stored(number, &seeker.reads, seeker.filter.is_some()) else {
+            return Found::NotLoaded(number);
+        };
         if let Some(filter) = seeker.filter.as_ref().filter(|_| !is_planted(Bug::IgnoreFilter)) {
             match filter.evaluate(stored.batch, stored.index as usize, self.clock.wall_ms(now), budget) {
                 Verdict::Match => {}
@@ -212,18 +215,18 @@ impl LedgerQueue {
         Found::Wanted(taken)
     }
 
-    /// The message of this number, in the queue's memory or among those read for this consumer. A filter also needs its fields.
-    fn stored<'a>(&'a self, number: u64, seeker: &'a Seeker) -> Option<Stored<'a>> {
-        let is_enough = |batch: &Batch, index: u32| {
-            seeker.filter.is_none() || batch.message(index as usize).view_fields().is_some()
-        };
+    /// The message of this number, in the queue's memory or among those read for a consumer of its own. A filter also needs its
+    /// fields.
+    pub(super) fn stored<'a>(&'a self, number: u64, reads: &'a OwnReads, for_filter: bool) -> Option<Stored<'a>> {
+        let is_enough =
+            |batch: &Batch, index: u32| !for_filter || batch.message(index as usize).view_fields().is_some();
         if let Some((first, held)) = self.contents.find(number)
             && let index = held.index + (number - first) as u32
             && is_enough(&held.batch, index)
         {
             return Some(Stored { batch: &held.batch, index, room: held.end(first) - number, durable: held.durable });
         }
-        let (first, batch) = seeker.reads.find(number)?;
+        let (first, batch) = reads.find(number)?;
         let room = first + batch.len() as u64 - number;
         Some(Stored { batch, index: (number - first) as u32, room, durable: true })
     }
@@ -241,9 +244,9 @@ impl LedgerQueue {
 }
 
 /// A message as it is held.
-struct Stored<'a> {
-    batch: &'a Arc<Batch>,
-    index: u32,
+pub(super) struct Stored<'a> {
+    pub(super) batch: &'a Arc<Batch>,
+    pub(super) index: u32,
     /// The messages from it to the end of the batch.
     room: u64,
     durable: bool,
