@@ -270,6 +270,29 @@ impl Amqp10 {
         })
     }
 
+    /// All messages that a receiver on [`CHANNEL`] gets, up to a thousand, until a drain has used up its credit. They aren't settled.
+    ///
+    /// # Panics
+    /// If the drain never ends.
+    pub fn drained(&mut self, handle: u32) -> Vec<Seen> {
+        self.client.grant(CHANNEL, handle, 1_000, true);
+        self.flush();
+        let mut got = Vec::new();
+        loop {
+            let seen = self.wait("a message or the end of the drain", |event| match event {
+                Event::Delivered(delivery) => (delivery.channel, delivery.handle) == (CHANNEL, handle),
+                Event::LinkFlow { channel, handle: of, drained, .. } => {
+                    *drained && (*channel, *of) == (CHANNEL, handle)
+                }
+                _ => false,
+            });
+            if !matches!(seen.event, Event::Delivered(_)) {
+                return got;
+            }
+            got.push(seen);
+        }
+    }
+
     /// Accepts and settles a message of [`CHANNEL`].
     pub fn accept(&mut self, message: &Seen) {
         let id = message.delivery_id();

@@ -28,7 +28,7 @@ use std::{env, fs};
 
 use tempfile::TempDir;
 
-use crate::broker::Broker;
+use crate::broker::{Broker, is_given};
 use crate::node::Options;
 use crate::peer::Peer;
 use crate::table::Scenario;
@@ -47,6 +47,28 @@ const CELL_PATIENCE: Duration = Duration::from_secs(90);
 /// The programs' folder.
 pub fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients")
+}
+
+/// Runs a function of a program of `clients/pika` against a node of its own; nothing where a broker is given.
+///
+/// # Panics
+/// If it fails.
+pub fn run_pika(program: &str, name: &'static str, shows: &'static str) {
+    if is_given() {
+        return;
+    }
+    let clients = clients();
+    let mut command = Command::new(clients.join(".installed/venv/bin/python"));
+    command.arg(clients.join("pika").join(program));
+    let scenario = Scenario {
+        name,
+        shows,
+        settings: &[],
+        leveret_only: true,
+        stops_the_broker: false,
+        terminates_the_broker: false,
+    };
+    run(command, &scenario, Transport::Plain).unwrap_or_else(|reason| panic!("{reason}"));
 }
 
 /// The transport between program and broker.

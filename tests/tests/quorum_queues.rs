@@ -1,7 +1,5 @@
 //! Quorum queues of one member, with pika and with AMQP 1.0.
 
-use std::process::Command;
-
 use leveret_amqp10::message::{MapSection, write_data, write_map_section};
 use leveret_amqp10::performative::Attach;
 use leveret_amqp10::value::EncodedMap;
@@ -9,29 +7,14 @@ use leveret_amqp10::{DeliveryState, OwnedValue, Role, Source, Target, TargetArch
 use leveret_strict_client::amqp10::{Event, Send, State};
 use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen, annotation};
 use leveret_tests::broker::{Broker, is_given};
-use leveret_tests::cell::{self, Transport};
+use leveret_tests::cell::run_pika;
 use leveret_tests::http::Http;
 use leveret_tests::node::{Node, Options};
-use leveret_tests::table::Scenario;
 use serde_json::json;
 
 /// Runs a function of `clients/pika/quorum.py`.
 fn pika(name: &'static str) {
-    if is_given() {
-        return;
-    }
-    let clients = cell::clients();
-    let mut command = Command::new(clients.join(".installed/venv/bin/python"));
-    command.arg(clients.join("pika/quorum.py"));
-    let scenario = Scenario {
-        name,
-        shows: "quorum queues",
-        settings: &[],
-        leveret_only: true,
-        stops_the_broker: false,
-        terminates_the_broker: false,
-    };
-    cell::run(command, &scenario, Transport::Plain).unwrap_or_else(|reason| panic!("{reason}"));
+    run_pika("quorum.py", name, "quorum queues");
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Streams, with pika and with AMQP 1.0.
 
-use std::process::Command;
-
 use leveret_amqp10::message::{MapSection, write_data, write_map_section};
 use leveret_amqp10::performative::Attach;
 use leveret_amqp10::terminus::DistributionMode;
@@ -10,30 +8,15 @@ use leveret_amqp10::{DeliveryState, OwnedValue, Role, SenderSettleMode, Source, 
 use leveret_strict_client::amqp10::{Event, Send, State};
 use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen, annotation};
 use leveret_tests::broker::{Broker, is_given};
-use leveret_tests::cell::{self, Transport};
+use leveret_tests::cell::run_pika;
 use leveret_tests::filters::{attach, attach_as, echoed, filter, map_of};
 use leveret_tests::http::Http;
 use leveret_tests::node::{Node, Options};
-use leveret_tests::table::Scenario;
 use serde_json::json;
 
 /// Runs a function of `clients/pika/streams.py`.
 fn pika(name: &'static str) {
-    if is_given() {
-        return;
-    }
-    let clients = cell::clients();
-    let mut command = Command::new(clients.join(".installed/venv/bin/python"));
-    command.arg(clients.join("pika/streams.py"));
-    let scenario = Scenario {
-        name,
-        shows: "streams",
-        settings: &[],
-        leveret_only: true,
-        stops_the_broker: false,
-        terminates_the_broker: false,
-    };
-    cell::run(command, &scenario, Transport::Plain).unwrap_or_else(|reason| panic!("{reason}"));
+    run_pika("streams.py", name, "streams");
 }
 
 #[test]
@@ -148,24 +131,15 @@ fn found(message: &Seen) -> (bool, i64, String) {
     (header.first_acquirer, offset, String::from_utf8(message.data()).expect("text"))
 }
 
-/// Everything that a receiver gets up to the end of the stream, then its credit is used up.
+/// Offset and body of everything that a receiver gets up to the end of the stream, then its credit is used up.
 fn drained(client: &mut Amqp10, handle: u32) -> Vec<(i64, String)> {
-    client.client.grant(CHANNEL, handle, 1_000, true);
-    client.flush();
-    let mut got = Vec::new();
-    loop {
-        let seen = client.wait("a message or the end of the drain", |event| match event {
-            Event::Delivered(delivery) => (delivery.channel, delivery.handle) == (CHANNEL, handle),
-            Event::LinkFlow { channel, handle: of, drained, .. } => *drained && (*channel, *of) == (CHANNEL, handle),
-            _ => false,
-        });
-        if !matches!(seen.event, Event::Delivered(_)) {
-            return got;
-        }
-        let (_, offset, body) = found(&seen);
-        client.accept(&seen);
-        got.push((offset, body));
-    }
+    let messages = client.drained(handle);
+    messages.iter().for_each(|message| client.accept(message));
+    let place = |message: &Seen| {
+        let (_, offset, body) = found(message);
+        (offset, body)
+    };
+    messages.iter().map(place).collect()
 }
 
 /// Attaches a receiver for each row of filters, which have to be echoed, and asserts the offsets of what it gets.

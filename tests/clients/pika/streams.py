@@ -1,57 +1,16 @@
 """Streams with pika, as `quorum.py` for quorum queues: the same lines, and one function for each test."""
 
-import base64
 import datetime
-import json
-import os
-import sys
 import time
-import urllib.error
-import urllib.request
 
 import pika
 from pika import exceptions
 
-uri, http_uri, control, scenario = sys.argv[1:5]
-# Credentials go into a header.
-http_uri = "http://" + http_uri.removeprefix("http://").rpartition("@")[2]
-prefix = f"cell.{scenario}.{os.getpid()}"
+import cell
+from cell import PATIENCE, Failure, ask, check_default_type, confirming, connect, equal, eventually, http, prefix
+
 STREAM = {"x-queue-type": "stream"}
 VALUE = "x-stream-filter-value"
-PATIENCE = 20
-
-
-class Failure(Exception):
-    """A scenario that saw something else than it should."""
-
-
-def equal(received, expected, what):
-    if received != expected:
-        raise Failure(f"{what}: {received!r}, expected {expected!r}")
-
-
-def ask(line):
-    print(line, flush=True)
-    return sys.stdin.readline().strip()
-
-
-def http(method, path, body=None):
-    """Status and JSON."""
-    request = urllib.request.Request(f"{http_uri}/api/{path}", method=method)
-    request.add_header("authorization", "Basic " + base64.b64encode(b"guest:guest").decode())
-    request.add_header("content-type", "application/json")
-    data = None if body is None else json.dumps(body).encode()
-    try:
-        answer = urllib.request.urlopen(request, data)
-    except urllib.error.HTTPError as error:
-        answer = error
-    text = answer.read()
-    return answer.status, json.loads(text) if text else None
-
-
-def connect(vhost=None):
-    target = uri if vhost is None else uri.replace("%2F", vhost)
-    return pika.BlockingConnection(pika.URLParameters(target))
 
 
 def refused(code, text, act):
@@ -74,25 +33,10 @@ def stream(channel, arguments=None, name="s"):
     return name
 
 
-def confirming(connection):
-    channel = connection.channel()
-    channel.confirm_delivery()
-    return channel
-
-
 def publish(channel, name, *bodies, **properties):
     """Each message is confirmed before the next one, so that it is a chunk of its own."""
     for body in bodies:
         channel.basic_publish("", name, body, pika.BasicProperties(**properties), mandatory=True)
-
-
-def eventually(probe, expected, what):
-    """Polls, because counts follow after what a client does without an answer."""
-    deadline = time.monotonic() + PATIENCE
-    while (found := probe()) != expected:
-        if time.monotonic() > deadline:
-            raise Failure(f"{what}: {found!r}, expected {expected!r}")
-        time.sleep(0.05)
 
 
 class Consumer:
@@ -422,20 +366,9 @@ def default_type():
     http("PUT", f"permissions/{vhost}/guest", {"configure": ".*", "write": ".*", "read": ".*"})
     connection = connect(vhost)
     channel = connection.channel()
-    declare = {"durable": {"durable": True}, "transient": {"durable": False}, "auto": {"durable": True, "auto_delete": True},
-               "exclusive": {"durable": True, "exclusive": True}}
-    for name, options in declare.items():
-        channel.queue_declare(name, **options)
-    found = {one["name"]: (one["type"], one["arguments"]) for one in http("GET", f"queues/{vhost}")[1]}
-    classic = ("classic", {"x-queue-type": "classic"})
-    equal(found, {"durable": ("stream", STREAM), "transient": classic, "auto": classic, "exclusive": classic}, "types")
+    check_default_type(channel, vhost, "stream")
     connection.close()
     equal(http("DELETE", f"vhosts/{vhost}")[0], 204, "vhost deleted")
 
 
-try:
-    globals()[scenario]()
-except Exception as failure:  # the harness needs one line whatever happens
-    print(f"fail {scenario}: {type(failure).__name__}: {failure}".replace("\n", " "), flush=True)
-    raise SystemExit(1) from failure
-print(f"ok {scenario}", flush=True)
+cell.run(globals())

@@ -47,24 +47,6 @@ fn text(message: &Seen) -> String {
     String::from_utf8(message.data()).expect("text")
 }
 
-/// All that a receiver gets until its credit is used up.
-fn drained(client: &mut Amqp10, handle: u32) -> Vec<Seen> {
-    client.client.grant(CHANNEL, handle, 1_000, true);
-    client.flush();
-    let mut got = Vec::new();
-    loop {
-        let seen = client.wait("a message or the end of the drain", |event| match event {
-            Event::Delivered(delivery) => (delivery.channel, delivery.handle) == (CHANNEL, handle),
-            Event::LinkFlow { channel, handle: of, drained, .. } => *drained && (*channel, *of) == (CHANNEL, handle),
-            _ => false,
-        });
-        if !matches!(seen.event, Event::Delivered(_)) {
-            return got;
-        }
-        got.push(seen);
-    }
-}
-
 fn texts(messages: &[Seen]) -> Vec<String> {
     messages.iter().map(text).collect()
 }
@@ -90,9 +72,9 @@ fn a_consumer_with_a_filter_takes_only_what_it_wants() {
             let offered = seen.attach().offered_capabilities;
             assert!(offered.iter().any(|symbol| symbol.as_str() == "APACHE.ORG:SELECTOR"), "{offered:?}");
         }
-        let reds = drained(&mut client, 1);
+        let reds = client.drained(1);
         assert_eq!(texts(&reds), ["r0", "r1"], "{queue_type}");
-        let blues = drained(&mut client, 2);
+        let blues = client.drained(2);
         assert_eq!(texts(&blues), ["b0", "b1"]);
         // A message that comes back is looked at again.
         client.client.dispose(
@@ -150,7 +132,7 @@ fn every_kind_of_filter_is_in_effect() {
     ]) {
         let seen = attach(&mut client, handle, QUEUE, &filters);
         assert_eq!(echoed(&seen).len(), filters.len());
-        let got = drained(&mut client, handle);
+        let got = client.drained(handle);
         assert_eq!(texts(&got), expected, "{filters:?}");
         for message in got {
             client.client.dispose(
@@ -205,7 +187,7 @@ fn a_filter_that_cannot_be_in_effect_is_refused() {
     attach(&mut client, 21, QUEUE, &[(name, filter("amqp:sql-filter", string("colour = 'red'")))]);
     publish(&mut client, "blue", "b");
     publish(&mut client, "red", "r");
-    assert_eq!(texts(&drained(&mut client, 21)), ["r"]);
+    assert_eq!(texts(&client.drained(21)), ["r"]);
     client.close();
     broker.finish(QUEUE);
 }
@@ -241,7 +223,7 @@ fn one_that_only_looks_is_shown_what_it_wants() {
             ..Attach::default()
         };
         client.attach(CHANNEL, &browser);
-        let seen = drained(&mut client, 1);
+        let seen = client.drained(1);
         assert_eq!(texts(&seen), ["r0", "r1"]);
         for message in &seen {
             client.accept(message);
@@ -305,7 +287,7 @@ fn a_selector_reads_a_stream() {
     let first = ("offset", filter("rabbitmq:stream-offset-spec", OwnedValue::String("first".into())));
     let seen = attach(&mut client, 1, QUEUE, &[first.clone(), jms("colour = 'red'")]);
     assert_eq!(echoed(&seen).len(), 2);
-    assert_eq!(texts(&drained(&mut client, 1)), ["r0", "r1"]);
+    assert_eq!(texts(&client.drained(1)), ["r0", "r1"]);
     attach(&mut client, 2, QUEUE, &[first, jms("colour =")]);
     assert_eq!(client.error().condition, "amqp:invalid-field");
     client.close();
