@@ -133,7 +133,7 @@ fn unmake(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
             }
             peer.ask(PUBLISH, Request::Unmake(gone));
         }
-        // Nobody can purge a stream.
+        // A stream can't be purged.
         _ if is_stream(&queue) => return 0,
         _ => {
             client.purge_queue(PUBLISH, queue.as_bytes());

@@ -31,7 +31,7 @@ pub(crate) fn prepare_queue(
     }
     if settings.is_stream {
         arguments.insert("x-queue-type", "stream");
-        // Nobody can purge a stream.
+        // A stream can't be purged.
         connection.client.delete_queue(CHANNEL, queue.as_bytes());
         connection.wait("queue.delete-ok", |_, event| matches!(event, Event::Removed { .. }))?;
     }

@@ -35,7 +35,7 @@ pub(super) fn prepare_queue(
     }
     if settings.is_stream {
         arguments.push("x-queue-type", "stream");
-        // Nobody can purge a stream.
+        // A stream can't be purged.
         connection.request("DELETE", &path, &OwnedValue::Null, &mut 0)?;
     }
     let queue = Client::queue_to_declare(!exclusive, exclusive, false, arguments);

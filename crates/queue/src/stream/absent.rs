@@ -15,7 +15,7 @@ use crate::pacing::PublishSlot;
 use crate::stream::StreamQueue;
 
 impl StreamQueue {
-    /// Nobody's publishes are paced: readers go their own ways.
+    /// Publishes are never paced: readers go their own ways.
     pub fn arrived(&mut self, _count: u32, _now: Nanos) {}
 
     /// See [`StreamQueue::arrived`].
