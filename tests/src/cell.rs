@@ -60,14 +60,7 @@ pub fn run_pika(program: &str, name: &'static str, shows: &'static str) {
     let clients = clients();
     let mut command = Command::new(clients.join(".installed/venv/bin/python"));
     command.arg(clients.join("pika").join(program));
-    let scenario = Scenario {
-        name,
-        shows,
-        settings: &[],
-        leveret_only: true,
-        stops_the_broker: false,
-        terminates_the_broker: false,
-    };
+    let scenario = Scenario::new(name, shows).leveret_only();
     run(command, &scenario, Transport::Plain).unwrap_or_else(|reason| panic!("{reason}"));
 }
 

@@ -2,17 +2,14 @@
 //! in metrics.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use leveret_tests::amqp10::{Amqp10, CHANNEL};
 use leveret_tests::broker::is_given;
-use leveret_tests::cell::{self, Transport};
+use leveret_tests::cell;
 use leveret_tests::http::{Answer, Http};
 use leveret_tests::node::{Node, Options};
-use leveret_tests::table::Scenario;
 use leveret_tests::wire::{Wire, method, publish};
 use leveret_tests::{PATIENCE, conservation};
 use serde_json::json;
@@ -204,21 +201,7 @@ fn a_disk_that_fills_raises_the_alarm_and_space_clears_it() {
 
 #[test]
 fn a_pika_client_is_notified_of_an_alarm() {
-    if is_given() {
-        return;
-    }
-    let clients = cell::clients();
-    let mut command = Command::new(clients.join(".installed/venv/bin/python"));
-    command.arg(PathBuf::from(&clients).join("pika/client.py"));
-    let scenario = Scenario {
-        name: "blocked",
-        shows: "connection.blocked and unblocked",
-        settings: &[],
-        leveret_only: true,
-        stops_the_broker: false,
-        terminates_the_broker: false,
-    };
-    cell::run(command, &scenario, Transport::Plain).unwrap_or_else(|reason| panic!("{reason}"));
+    cell::run_pika("client.py", "blocked", "connection.blocked and unblocked");
 }
 
 #[test]

@@ -77,6 +77,11 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// A scenario with the default settings, which a RabbitMQ can do too.
+    pub const fn new(name: &'static str, shows: &'static str) -> Self {
+        Self { name, shows, settings: &[], leveret_only: false, stops_the_broker: false, terminates_the_broker: false }
+    }
+
     /// Whether a broker that is given from outside can run it.
     pub fn runs_on_a_given_broker(&self) -> bool {
         !self.leveret_only && !self.stops_the_broker && self.settings.is_empty()
@@ -87,7 +92,8 @@ impl Scenario {
         self
     }
 
-    const fn leveret_only(mut self) -> Self {
+    /// The same for Leveret alone.
+    pub const fn leveret_only(mut self) -> Self {
         self.leveret_only = true;
         self
     }
@@ -103,12 +109,12 @@ impl Scenario {
     }
 }
 
-const fn client(name: &'static str, library: &'static str, program: Program) -> ClientLibrary {
-    ClientLibrary { name, library, program }
+const fn scenario(name: &'static str, shows: &'static str) -> Scenario {
+    Scenario::new(name, shows)
 }
 
-const fn scenario(name: &'static str, shows: &'static str) -> Scenario {
-    Scenario { name, shows, settings: &[], leveret_only: false, stops_the_broker: false, terminates_the_broker: false }
+const fn client(name: &'static str, library: &'static str, program: Program) -> ClientLibrary {
+    ClientLibrary { name, library, program }
 }
 
 /// The reason why a cell doesn't run, from the client's `cannot.txt`; `None` if it does.

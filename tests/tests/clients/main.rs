@@ -1,9 +1,11 @@
 //! The table of scenarios by clients: one test per cell, named `client::scenario`; again over TLS, named
 //! `tls::client::scenario`, and with quorum queues, named `quorum::client::scenario`. Some of the latter two always run, and all
-//! of them with LEVERET_TLS_TABLE=whole (`make -C tests tls`) or LEVERET_QUORUM_TABLE=whole (`make -C tests quorum`).
+//! of them with LEVERET_TLS_TABLE=whole (`make -C tests tls`) or LEVERET_QUORUM_TABLE=whole (`make -C tests quorum`). RabbitMQ's own
+//! clients have scenarios of streams besides, named `streams::client::scenario`.
 
 mod by_default;
 mod over_tls;
+mod streams;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
     }
     trials.extend(over_tls::trials());
     trials.extend(by_default::trials());
+    trials.extend(streams::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

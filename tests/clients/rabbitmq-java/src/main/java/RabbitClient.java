@@ -33,6 +33,7 @@ public final class RabbitClient {
     Connections.add(all);
     Messages.add(all);
     Managed.add(all);
+    Streams.add(all);
     Cell.main(arguments, all);
   }
 

@@ -1,0 +1,198 @@
+//! Quorum queues with very many delayed messages, and with very many messages that pass an unacknowledged one. Lateness and
+//! rates are printed for a reader to judge; memory, disk and bytes written have limits here.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use leveret_tests::broker::is_given;
+use leveret_tests::conservation;
+use leveret_tests::node::{Node, Options};
+use leveret_tests::random::Random;
+use leveret_tests::wire::{Wire, method, publish, publish_delayed};
+use serde_json::json;
+
+const QUEUE: &str = "quorum";
+const MIB: u64 = 1 << 20;
+/// Most unconfirmed publishes.
+const WINDOW: u64 = 10_000;
+/// Messages per write and per acknowledgement.
+const RUN: u64 = 500;
+
+fn start(options: Options) -> Node {
+    let node = Node::start(options);
+    let body = json!({"durable": true, "arguments": {"x-queue-type": "quorum"}});
+    assert_eq!(node.http().put(&format!("/api/queues/%2F/{QUEUE}"), &body).expect("an answer").status, 201);
+    node
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as u64
+}
+
+/// Publishes with confirms.
+fn publish_all(node: &Node, count: u64, mut message: impl FnMut(u64) -> Vec<u8>) {
+    let mut wire = Wire::open(node.amqp());
+    wire.confirm_select(1);
+    let (mut sent, mut confirmed) = (0, 0);
+    while confirmed < count {
+        if sent < count && sent - confirmed < WINDOW {
+            let end = (sent + RUN).min(count);
+            let bytes: Vec<u8> = (sent..end).flat_map(&mut message).collect();
+            wire.send(&bytes);
+            sent = end;
+            continue;
+        }
+        let ack = wire.next_method(method::BASIC_ACK).expect("a confirm");
+        let mut arguments = ack.arguments();
+        let (tag, multiple) = (arguments.long_long(), arguments.octet() & 1 == 1);
+        assert!(multiple || tag == confirmed + 1, "confirm {tag} after {confirmed}");
+        confirmed = tag;
+    }
+    wire.close();
+}
+
+/// `count` messages with times of delivery in random order, from `begin_ms` from now on for `span_ms`. Returns how many bytes
+/// of memory each of them takes while all wait; `None` if some were due before the last one was published.
+fn delayed_messages_come_in_time(count: u64, begin_ms: u64, span_ms: u64) -> Option<f64> {
+    let node = start(Options::new());
+    let before = node.resident_bytes();
+    let begin = now_ms() + begin_ms;
+    let mut random = Random::new(11);
+    let started = Instant::now();
+    publish_all(&node, count, |number| {
+        let due = begin + random.below(usize::try_from(span_ms).expect("a time")) as u64;
+        let body = [number.to_be_bytes(), due.to_be_bytes()].concat();
+        publish_delayed(1, QUEUE, &body, due)
+    });
+    println!("{count} published in {:.1} s", started.elapsed().as_secs_f64());
+    let all_wait = now_ms() < begin;
+    let each = node.resident_bytes().saturating_sub(before) as f64 / count as f64;
+    println!("{each:.2} bytes of resident memory each, {} MiB at most", node.resident_bytes_max() / MIB);
+
+    let mut wire = Wire::open(node.amqp());
+    wire.prefetch(1, 5_000);
+    wire.consume(1, QUEUE, false);
+    wire.socket.set_read_timeout(Some(Duration::from_millis(begin_ms) + Duration::from_mins(1))).expect("a timeout");
+    let mut late = Vec::new();
+    let mut seen = vec![false; usize::try_from(count).expect("a count")];
+    for nth in 1..=count {
+        let (tag, redelivered, body) = wire.delivery();
+        let now = now_ms();
+        let number = u64::from_be_bytes(body[..8].try_into().expect("a number"));
+        let due = u64::from_be_bytes(body[8..].try_into().expect("a time"));
+        assert!(!redelivered && !std::mem::replace(&mut seen[number as usize], true), "{number} came twice");
+        assert!(due <= now, "{number} came {} ms early", due - now);
+        late.push(now - due);
+        if nth % RUN == 0 || nth == count {
+            wire.ack(1, tag, true);
+        }
+    }
+    wire.close();
+    late.sort_unstable();
+    let at = |share: f64| late[((late.len() - 1) as f64 * share) as usize];
+    println!("late: p50 {} ms, p99 {} ms, p99.9 {} ms, at most {} ms", at(0.5), at(0.99), at(0.999), at(1.0));
+    println!("{} MiB resident at most", node.resident_bytes_max() / MIB);
+    conservation::check(&node.http());
+    all_wait.then_some(each)
+}
+
+#[test]
+fn a_few_delayed_messages_come_once_and_not_early() {
+    if !is_given() {
+        delayed_messages_come_in_time(5_000, 3_000, 1_000);
+    }
+}
+
+#[test]
+#[ignore = "ten million messages over ten minutes: make -C tests quorum-at-scale"]
+fn ten_million_delayed_messages_over_ten_minutes() {
+    let each = delayed_messages_come_in_time(10_000_000, 240_000, 600_000).expect("all of them waited");
+    assert!(each <= 8.0, "{each} bytes of memory each");
+}
+
+/// Bytes of all files below a directory.
+fn bytes_below(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).expect("the data directory").flatten();
+    // A file may be deleted while the directory is read.
+    let size = |entry: fs::DirEntry| match entry.path().is_dir() {
+        true => bytes_below(&entry.path()),
+        false => entry.metadata().map_or(0, |metadata| metadata.len()),
+    };
+    entries.map(size).sum()
+}
+
+/// Bytes that a process has sent to the disk.
+fn written(node: &Node) -> u64 {
+    let io = fs::read_to_string(format!("/proc/{}/io", node.ports().pid)).expect("the process's counters");
+    let line = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).expect("write_bytes");
+    line.parse().expect("a number")
+}
+
+/// `count` messages of 1 KiB pass one that stays unacknowledged. Returns how many times as much as their bodies was written.
+fn messages_pass_an_unacknowledged_one(count: u64, options: Options, allowed_besides: u64) -> f64 {
+    const BODY: usize = 1024;
+    let node = start(options);
+    let mut holder = Wire::open(node.amqp());
+    publish_all(&node, 1, |_| publish(1, "", QUEUE, b"the one that stays", true, true));
+    holder.prefetch(1, 1);
+    holder.consume(1, QUEUE, false);
+    assert_eq!(holder.delivery().2, b"the one that stays");
+
+    let (before, started) = (written(&node), Instant::now());
+    let address = node.amqp();
+    let consumer = thread::spawn(move || {
+        let mut wire = Wire::open(address);
+        wire.prefetch(1, 5_000);
+        wire.consume(1, QUEUE, false);
+        for nth in 0..count {
+            let (tag, _, body) = wire.delivery();
+            assert_eq!(body[..8], nth.to_be_bytes(), "in order");
+            if (nth + 1) % RUN == 0 || nth + 1 == count {
+                wire.ack(1, tag, true);
+            }
+        }
+        wire.close();
+    });
+    // What a client has unconfirmed is what can stand in the queue at most.
+    let mut on_disk = 0;
+    let mut unmeasured = VecDeque::from([count / 4, count / 2, count * 3 / 4, count]);
+    publish_all(&node, count, |number| {
+        if unmeasured.front().is_some_and(|at| number + 1 >= *at) {
+            unmeasured.pop_front();
+            on_disk = on_disk.max(bytes_below(node.directory()));
+        }
+        let mut body = number.to_be_bytes().to_vec();
+        body.resize(BODY, number as u8);
+        publish(1, "", QUEUE, &body, false, true)
+    });
+    consumer.join().expect("the consumer");
+    let payload = count * BODY as u64;
+    let (took, written) = (started.elapsed().as_secs_f64(), written(&node) - before);
+    let ratio = written as f64 / payload as f64;
+    println!(
+        "{} MiB in {took:.1} s; {} MiB on disk at most, {ratio:.3} times the bodies written",
+        payload / MIB,
+        on_disk / MIB
+    );
+    assert!(on_disk <= allowed_besides, "{on_disk} bytes on disk");
+    drop(holder);
+    ratio
+}
+
+#[test]
+fn an_unacknowledged_message_holds_no_others_on_disk() {
+    if !is_given() {
+        let options = Options::new().set("debug.wal_file_bytes", "4MiB");
+        messages_pass_an_unacknowledged_one(40_000, options, 64 * MIB);
+    }
+}
+
+#[test]
+#[ignore = "100 GiB: make -C tests quorum-at-scale"]
+fn a_hundred_gigabytes_pass_an_unacknowledged_message() {
+    let ratio = messages_pass_an_unacknowledged_one(100 << 20, Options::new(), 1 << 30);
+    assert!(ratio <= 1.2, "{ratio} times the bodies written");
+}
