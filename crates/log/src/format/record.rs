@@ -132,6 +132,24 @@ pub(crate) fn renew(bytes: &mut [u8], seed: u32) -> &mut [u8] {
 /// # Errors
 /// The problem with the record.
 pub fn split(bytes: &[u8], seed: u32) -> Result<(Record<'_>, &[u8]), &'static str> {
+    let (record, rest) = cut(bytes)?;
+    if u32_at(record, 0) != crc32c::crc32c_append(seed, &record[4..]) {
+        return Err("a record's checksum is wrong");
+    }
+    Ok((fields(record)?, rest))
+}
+
+/// As [`split`] for a record whose checksum was compared before.
+///
+/// # Errors
+/// As [`split`].
+pub(crate) fn split_checked(bytes: &[u8]) -> Result<(Record<'_>, &[u8]), &'static str> {
+    let (record, rest) = cut(bytes)?;
+    Ok((fields(record)?, rest))
+}
+
+/// The bytes of the record at the start of `bytes`, and those after it.
+fn cut(bytes: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
     if bytes.len() < RECORD_HEADER_BYTES {
         return Err("a record is cut off");
     }
@@ -139,10 +157,10 @@ pub fn split(bytes: &[u8], seed: u32) -> Result<(Record<'_>, &[u8]), &'static st
     if length > bytes.len() - RECORD_HEADER_BYTES {
         return Err("a record's length is wrong");
     }
-    let (record, rest) = bytes.split_at(RECORD_HEADER_BYTES + length);
-    if u32_at(record, 0) != crc32c::crc32c_append(seed, &record[4..]) {
-        return Err("a record's checksum is wrong");
-    }
+    Ok(bytes.split_at(RECORD_HEADER_BYTES + length))
+}
+
+fn fields(record: &[u8]) -> Result<Record<'_>, &'static str> {
     let Some(kind) = RecordKind::from_code(record[8]) else {
         return Err("a record has a kind of a later version");
     };
@@ -156,8 +174,7 @@ pub fn split(bytes: &[u8], seed: u32) -> Result<(Record<'_>, &[u8]), &'static st
     if !possible {
         return Err("a record has flags of a later version");
     }
-    let record = Record { kind, detail: record[9], group, payload: &record[RECORD_HEADER_BYTES..] };
-    Ok((record, rest))
+    Ok(Record { kind, detail: record[9], group, payload: &record[RECORD_HEADER_BYTES..] })
 }
 
 /// Bytes of the record at the start of `bytes` according to its own length, if it fits.

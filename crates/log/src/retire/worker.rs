@@ -344,7 +344,11 @@ impl Worker {
         }
         let mut start = 0;
         for index in 0..run.records() {
-            let record = match record::split(&bytes[start..], batch.seed) {
+            let split = match are_right {
+                true => record::split_checked(&bytes[start..]),
+                false => record::split(&bytes[start..], batch.seed),
+            };
+            let record = match split {
                 Ok((record, _)) => record,
                 Err(reason) => {
                     let range = at + start as u64..at + run.length as u64;

@@ -120,7 +120,8 @@ impl ChunkBuilder {
         let besides_body = (self.data.len() - before).saturating_sub(batch.body_length(first) as usize);
         let others = messages.len() - 1;
         let bodies = batch.body_bytes(first + 1, others) as usize;
-        self.data.reserve((others * besides_body + bodies).min(DATA_BYTES_MAX));
+        // The last message, too, asks for a little more than it takes: without that, all of them would be copied once more.
+        self.data.reserve((others * besides_body + bodies).min(DATA_BYTES_MAX) + ENTRY_BYTES);
         messages.skip(1).try_for_each(|index| self.push(&batch.message(index)))
     }
 
@@ -389,5 +390,22 @@ impl Chunk {
     /// The whole chunk in one piece, copied.
     pub fn to_bytes(&self) -> Bytes {
         [self.head(), &self.rest].concat().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::BatchBuilder;
+    use crate::envelope::Envelope;
+
+    #[test]
+    fn memory_for_a_batch_is_reserved_once() {
+        let mut batch = BatchBuilder::default();
+        (0..100).for_each(|_| batch.push(&Envelope::default(), b"\0\0", &[7; 1000]));
+        let mut builder = ChunkBuilder::new(16);
+        builder.push_all(&batch.finish(), 0..100).expect("they fit");
+        let unused = builder.data.capacity() - builder.data.len();
+        assert!(unused <= 2 * ENTRY_BYTES, "{unused} bytes too many of {}", builder.data.len());
     }
 }
