@@ -10,6 +10,7 @@ use leveret_tests::broker::is_given;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::{Wire, Writer, method, method_frame, publish};
 use leveret_tests::{PATIENCE, conservation};
+use serde_json::json;
 
 const MESSAGES: u64 = 300;
 
@@ -33,12 +34,15 @@ fn files(directory: &Path, prefix: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A stopped node with two queues whose messages are in segments, and the segment with a message of the first one.
-fn stopped_with_segments() -> (Node, PathBuf) {
+/// A stopped node with two queues of this type whose messages are in segments, and the segment with a message of the first
+/// one.
+fn stopped_with_segments(queue_type: &str) -> (Node, PathBuf) {
     let mut node = Node::start(Options::new().set("debug.wal_file_bytes", "64KiB"));
     let mut wire = Wire::open(node.amqp());
-    wire.declare(1, "hurt", true);
-    wire.declare(1, "well", true);
+    for queue in ["hurt", "well"] {
+        let body = json!({"durable": true, "arguments": {"x-queue-type": queue_type}});
+        assert_eq!(node.http().put(&format!("/api/queues/%2F/{queue}"), &body).expect("an answer").status, 201);
+    }
     wire.confirm_select(1);
     let both = |number| ["hurt", "well"].map(|queue| publish(1, "", queue, &body(queue, number), true, true)).concat();
     wire.send(&(0..MESSAGES).flat_map(both).collect::<Vec<u8>>());
@@ -51,9 +55,16 @@ fn stopped_with_segments() -> (Node, PathBuf) {
     (node, segment)
 }
 
-fn take_all(node: &Node, queue: &str) {
+/// Consumes from the first message.
+fn consume(wire: &mut Wire, queue: &str, queue_type: &str) {
+    wire.prefetch(1, 10_000);
+    let from_the_first = [("x-stream-offset", 0)];
+    wire.consume_with(1, queue, false, if queue_type == "stream" { &from_the_first } else { &[] });
+}
+
+fn take_all(node: &Node, queue: &str, queue_type: &str) {
     let mut wire = Wire::open(node.amqp());
-    wire.consume(1, queue, false);
+    consume(&mut wire, queue, queue_type);
     for number in 0..MESSAGES {
         let (tag, _, received) = wire.delivery();
         assert!(received == body(queue, number), "message {number} of {queue}");
@@ -113,7 +124,7 @@ fn a_segment_without_its_index_stops_the_queue_of_its_messages() {
     if is_given() {
         return;
     }
-    let (mut node, segment) = stopped_with_segments();
+    let (mut node, segment) = stopped_with_segments("classic");
     let name = segment.file_name().expect("a name").to_string_lossy().into_owned();
     let mut bytes = fs::read(&segment).expect("the segment");
     let last = bytes.len() - 1;
@@ -126,7 +137,7 @@ fn a_segment_without_its_index_stops_the_queue_of_its_messages() {
     assert!(failure.contains(&name) && failure.contains("messages between the numbers"), "{failure}");
     assert_eq!(state(&node, "well").0, "running");
     assert_eq!(files(node.directory(), "damaged-segment-").len(), 1);
-    take_all(&node, "well");
+    take_all(&node, "well", "classic");
     let refusal = refused_consume(&node, "hurt");
     assert!(refusal.contains("queue 'hurt' in vhost '/' has crashed") && refusal.contains(&name), "{refusal}");
 
@@ -152,10 +163,24 @@ fn a_segment_without_its_index_stops_the_queue_of_its_messages() {
 
 #[test]
 fn a_corrupted_message_stops_its_queue_when_it_is_read() {
+    is_found_when_it_is_read("classic");
+}
+
+#[test]
+fn a_corrupted_message_stops_its_quorum_queue() {
+    is_found_when_it_is_read("quorum");
+}
+
+#[test]
+fn a_corrupted_chunk_stops_its_stream_when_it_is_read() {
+    is_found_when_it_is_read("stream");
+}
+
+fn is_found_when_it_is_read(queue_type: &str) {
     if is_given() {
         return;
     }
-    let (mut node, segment) = stopped_with_segments();
+    let (mut node, segment) = stopped_with_segments(queue_type);
     let name = segment.file_name().expect("a name").to_string_lossy().into_owned();
     let mut bytes = fs::read(&segment).expect("the segment");
     let wanted = body("hurt", 20);
@@ -166,7 +191,7 @@ fn a_corrupted_message_stops_its_queue_when_it_is_read() {
 
     assert_eq!(state(&node, "hurt").0, "running", "nobody has read it yet");
     let mut wire = Wire::open(node.amqp());
-    wire.consume(1, "hurt", false);
+    consume(&mut wire, "hurt", queue_type);
     let deadline = Instant::now() + PATIENCE;
     while state(&node, "hurt").0 != "crashed" {
         assert!(Instant::now() < deadline, "nobody noticed");
@@ -176,7 +201,7 @@ fn a_corrupted_message_stops_its_queue_when_it_is_read() {
     let (shown, failure) = state(&node, "hurt");
     assert_eq!(shown, "crashed");
     assert!(failure.contains(&name) && failure.contains("checksum is wrong"), "{failure}");
-    take_all(&node, "well");
+    take_all(&node, "well", queue_type);
     let mut wire = Wire::open(node.amqp());
     let mut arguments = Writer::new();
     arguments.put_short(0).put_short_string("hurt").put_octet(0);

@@ -10,6 +10,7 @@ use leveret_tests::http::Http;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::{Wire, method, publish};
 use leveret_tests::{PATIENCE, conservation};
+use serde_json::json;
 
 /// Deadline for publishing to continue (R9).
 const RESUMES_WITHIN: Duration = Duration::from_secs(5);
@@ -79,16 +80,30 @@ fn take(wire: &mut Wire, count: u64) -> BTreeSet<u64> {
     taken
 }
 
+fn declare(node: &Node, queue_type: &str) {
+    let body = json!({"durable": true, "arguments": {"x-queue-type": queue_type}});
+    assert_eq!(node.http().put("/api/queues/%2F/full", &body).expect("an answer").status, 201);
+}
+
 #[test]
 fn at_zero_bytes_consumers_go_on_and_a_crash_loses_nothing() {
+    consumers_go_on("classic");
+}
+
+#[test]
+fn at_zero_bytes_a_quorum_queue_loses_nothing() {
+    consumers_go_on("quorum");
+}
+
+fn consumers_go_on(queue_type: &str) {
     if is_given() {
         return;
     }
     let Some(mut node) = Node::start_on_small_disk(options(), DISK_BYTES) else {
         return;
     };
+    declare(&node, queue_type);
     let mut publisher = Wire::open(node.amqp());
-    publisher.declare(1, "full", true);
     publisher.confirm_select(1);
     publisher.send(&publishes(0..3000));
     publisher.confirms(3000);
@@ -140,6 +155,49 @@ fn at_zero_bytes_consumers_go_on_and_a_crash_loses_nothing() {
         taken.extend(take(&mut consumer, 1));
     }
     drop((publisher, late, consumer));
+    conservation::check(&node.http());
+}
+
+#[test]
+fn a_stream_on_a_full_disk_keeps_what_was_confirmed() {
+    if is_given() {
+        return;
+    }
+    let Some(mut node) = Node::start_on_small_disk(options(), DISK_BYTES) else {
+        return;
+    };
+    declare(&node, "stream");
+    let mut publisher = Wire::open(node.amqp());
+    publisher.confirm_select(1);
+    publisher.send(&publishes(0..3000));
+    publisher.confirms(3000);
+    node.small_disk().fill(0);
+    let mut late = Wire::open(node.amqp());
+    late.confirm_select(1);
+    late.send(&publishes(3000..3800));
+    until(&node.http(), "/api/health/checks/local-alarms", "disk space");
+    late.send(&publishes(3800..3801));
+    let confirmed = 3000 + confirmed_until_blocked(&mut late);
+    let read = |node: &Node| {
+        let mut reader = Wire::open(node.amqp());
+        reader.prefetch(1, 10_000);
+        reader.consume_with(1, "full", false, &[("x-stream-offset", 0)]);
+        for expected in 0..confirmed {
+            assert_eq!(number(&reader.delivery().2), expected);
+        }
+    };
+    read(&node);
+    node.kill();
+    node.small_disk().fill(512 << 10);
+    node.restart();
+    read(&node);
+    node.small_disk().empty();
+    let mut publisher = Wire::open(node.amqp());
+    publisher.confirm_select(1);
+    publisher.send(&publishes(20_000..20_001));
+    while publisher.next_frame().expect("a confirm").method() != Some(method::BASIC_ACK) {}
+    read(&node);
+    drop((publisher, late));
     conservation::check(&node.http());
 }
 

@@ -11,7 +11,7 @@ use leveret_tests::broker::is_given;
 use leveret_tests::conservation;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::random::Random;
-use leveret_tests::wire::{Wire, method, publish, publish_delayed};
+use leveret_tests::wire::{Confirmed, Wire, publish, publish_delayed};
 use serde_json::json;
 
 const QUEUE: &str = "quorum";
@@ -36,20 +36,16 @@ fn now_ms() -> u64 {
 fn publish_all(node: &Node, count: u64, mut message: impl FnMut(u64) -> Vec<u8>) {
     let mut wire = Wire::open(node.amqp());
     wire.confirm_select(1);
-    let (mut sent, mut confirmed) = (0, 0);
-    while confirmed < count {
-        if sent < count && sent - confirmed < WINDOW {
+    let (mut sent, mut confirmed) = (0, Confirmed::default());
+    while confirmed.count() < count {
+        if sent < count && sent - confirmed.count() < WINDOW {
             let end = (sent + RUN).min(count);
             let bytes: Vec<u8> = (sent..end).flat_map(&mut message).collect();
             wire.send(&bytes);
             sent = end;
             continue;
         }
-        let ack = wire.next_method(method::BASIC_ACK).expect("a confirm");
-        let mut arguments = ack.arguments();
-        let (tag, multiple) = (arguments.long_long(), arguments.octet() & 1 == 1);
-        assert!(multiple || tag == confirmed + 1, "confirm {tag} after {confirmed}");
-        confirmed = tag;
+        confirmed.wait(&mut wire);
     }
     wire.close();
 }

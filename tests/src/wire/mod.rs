@@ -3,6 +3,7 @@
 
 mod arguments;
 
+use std::collections::BTreeSet;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
@@ -550,22 +551,9 @@ impl Wire {
     /// # Panics
     /// If one is refused.
     pub fn confirms(&mut self, count: u64) {
-        let mut confirmed = 0;
-        let mut single = std::collections::BTreeSet::new();
-        while confirmed + (single.len() as u64) < count {
-            let ack =
-                self.next_method(method::BASIC_ACK).unwrap_or_else(|frame| panic!("a confirm expected: {frame:?}"));
-            let mut arguments = ack.arguments();
-            let (tag, multiple) = (arguments.long_long(), arguments.octet() & 1 == 1);
-            if multiple {
-                confirmed = confirmed.max(tag);
-                single = single.split_off(&(tag + 1));
-            } else {
-                single.insert(tag);
-            }
-            while single.remove(&(confirmed + 1)) {
-                confirmed += 1;
-            }
+        let mut confirmed = Confirmed::default();
+        while confirmed.count() < count {
+            confirmed.wait(self);
         }
     }
 
@@ -601,6 +589,41 @@ impl Wire {
                 }
                 Err(_) => return reason,
             }
+        }
+    }
+}
+
+/// The publishes of a channel that are confirmed so far, in whatever order.
+#[derive(Debug, Default)]
+pub struct Confirmed {
+    /// All up to this tag.
+    up_to: u64,
+    /// Others above it.
+    single: BTreeSet<u64>,
+}
+
+impl Confirmed {
+    /// Their number.
+    pub fn count(&self) -> u64 {
+        self.up_to + self.single.len() as u64
+    }
+
+    /// Waits for the next confirm.
+    ///
+    /// # Panics
+    /// If something else comes.
+    pub fn wait(&mut self, wire: &mut Wire) {
+        let ack = wire.next_method(method::BASIC_ACK).unwrap_or_else(|frame| panic!("a confirm expected: {frame:?}"));
+        let mut arguments = ack.arguments();
+        let (tag, multiple) = (arguments.long_long(), arguments.octet() & 1 == 1);
+        if multiple {
+            self.up_to = self.up_to.max(tag);
+            self.single = self.single.split_off(&(tag + 1));
+        } else {
+            self.single.insert(tag);
+        }
+        while self.single.remove(&(self.up_to + 1)) {
+            self.up_to += 1;
         }
     }
 }
