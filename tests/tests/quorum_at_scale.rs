@@ -153,7 +153,6 @@ fn messages_pass_an_unacknowledged_one(count: u64, options: Options, allowed_bes
         }
         wire.close();
     });
-    // What a client has unconfirmed is what can stand in the queue at most.
     let mut on_disk = 0;
     let mut unmeasured = VecDeque::from([count / 4, count / 2, count * 3 / 4, count]);
     publish_all(&node, count, |number| {
