@@ -51,6 +51,8 @@ pub struct Config {
     pub default_user: DefaultUser,
     /// `default_limits.vhosts.*` and `default_users.*`: defaults of new vhosts.
     pub vhost_defaults: VhostDefaults,
+    /// `exchange_types.local_random.enabled`.
+    pub local_random_exchanges: bool,
     /// `heartbeat` in seconds, as proposed by the server; 0 for none.
     pub heartbeat_s: u16,
     /// `frame_max` in bytes.
@@ -300,6 +302,7 @@ impl Default for Config {
             cluster_name: None,
             assigned: Assigned::default(),
             plugins: EnabledPlugins::default(),
+            local_random_exchanges: true,
             management_api: ManagementApi::default(),
             management_path_prefix: String::new(),
             load_definitions: None,

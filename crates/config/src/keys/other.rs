@@ -180,7 +180,6 @@ pub(super) const KEYS: &[Other] = &[
     ),
     not_yet("deprecated_features.**", "every feature has one state"),
     not_yet("event_exchange.**", "there is no event exchange"),
-    not_yet("exchange_types.local_random.enabled", "there is no such type yet"),
     not_yet("federation.**", CLIENT),
     not_yet("http_dispatch.access_log_dir", LOGS),
     not_yet("log.exchange", LOGS),

@@ -320,6 +320,16 @@ pub(super) const KEYS: &[Key] = &[
         },
     ),
     key(
+        "exchange_types.local_random.enabled",
+        "boolean",
+        "true",
+        "whether local random exchanges (`x-local-random`) can be declared; those that exist stay",
+        |config, _, value| {
+            config.local_random_exchanges = boolean(value)?;
+            Ok(())
+        },
+    ),
+    key(
         "queue_types.classic.enabled",
         "boolean",
         "true",
