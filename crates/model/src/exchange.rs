@@ -76,9 +76,7 @@ impl ExchangeType {
             ExchangeType::Headers => "AMQP headers exchange, as per the AMQP specification",
             ExchangeType::ConsistentHash => "Consistent Hashing Exchange",
             ExchangeType::ModulusHash => "Modulus Hashing Exchange",
-            ExchangeType::Random => {
-                "Randomly picks a binding (queue) to route via (to)."
-            }
+            ExchangeType::Random => "Randomly picks a binding (queue) to route via (to).",
             ExchangeType::LocalRandom => "Picks one random local binding (queue) to route via (to).",
         }
     }

@@ -219,12 +219,6 @@ pub(super) const KEYS: &[Other] = &[
     refused("auth_ldap.**", AUTH),
     refused("auth_oauth2.**", AUTH),
     refused_but("channel_tx_message_max", &["infinity"], LIMIT),
-    refused_but(
-        "credential_validator.validation_backend",
-        &["rabbit_credential_validator_accept_everything"],
-        "passwords would not be checked",
-    ),
-    refused("credential_validator.**", LIMIT),
     refused_but("ranch_connection_max", &["infinity"], "the limit would not be enforced; max_connections is"),
     refused("default_limits.**", LIMIT),
     refused("default_policies.**", "there are no policies yet"),
