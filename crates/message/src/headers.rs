@@ -21,12 +21,12 @@ pub struct Headers<'a> {
     annotations: Option<MapRef<'a>>,
     properties: Option<MapRef<'a>>,
     deaths: Option<Deaths<'a>>,
-    fields: Fields<'a>,
+    fields: PropertiesAt<'a>,
 }
 
 /// The place of a message's properties.
 #[derive(Debug, Clone, Copy, Default)]
-pub enum Fields<'a> {
+pub enum PropertiesAt<'a> {
     /// It isn't known.
     #[default]
     None,
@@ -72,9 +72,8 @@ impl<'a> Headers<'a> {
     pub fn stored(message: &StoredMessage<'a>) -> Self {
         let deaths = message.overlay.deaths();
         let headers = match message.encoding {
-            Encoding::Amqp091 => {
-                Self::amqp091(leveret_amqp091::headers(message.properties)).with(Fields::Amqp091(message.properties))
-            }
+            Encoding::Amqp091 => Self::amqp091(leveret_amqp091::headers(message.properties))
+                .with(PropertiesAt::Amqp091(message.properties)),
             Encoding::Amqp10 => {
                 let annotations = Sections::parse(message.properties).ok();
                 let bare = Sections::parse(message.body).ok();
@@ -82,7 +81,7 @@ impl<'a> Headers<'a> {
                     annotations.and_then(|sections| sections.message_annotations),
                     bare.and_then(|sections| sections.application_properties),
                 )
-                .with(Fields::Amqp10(message.body))
+                .with(PropertiesAt::Amqp10(message.body))
             }
         };
         Self { deaths, ..headers }
@@ -90,16 +89,16 @@ impl<'a> Headers<'a> {
 
     /// The same headers, with the properties of the message.
     #[must_use]
-    pub fn with(self, fields: Fields<'a>) -> Self {
+    pub fn with(self, fields: PropertiesAt<'a>) -> Self {
         Self { fields, ..self }
     }
 
     /// Message-id, correlation-id or creation time; no other property.
     pub fn property(&self, property: Property) -> Option<Header<'a>> {
         match self.fields {
-            Fields::None => None,
-            Fields::Amqp10(bare) => simple_value(FieldLookup::of(bare).property(property as u32)?),
-            Fields::Amqp091(raw) => {
+            PropertiesAt::None => None,
+            PropertiesAt::Amqp10(bare) => simple_value(FieldLookup::of(bare).property(property as u32)?),
+            PropertiesAt::Amqp091(raw) => {
                 let properties = leveret_amqp091::Properties::decode(raw).ok()?;
                 Some(match property {
                     Property::MessageId => Header::Bytes(properties.message_id?.as_bytes()),

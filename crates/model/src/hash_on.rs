@@ -1,4 +1,4 @@
-//! What a consistent hash exchange hashes, and the weights of its bindings.
+//! The part of a message that a consistent hash exchange hashes, and the weights of its bindings.
 
 use std::sync::Arc;
 

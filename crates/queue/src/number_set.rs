@@ -41,7 +41,7 @@ impl NumberSet {
         Self(&self.0 | &other.0)
     }
 
-    /// Those of its numbers that are in `others`.
+    /// The numbers that are in `others`, too.
     pub(crate) fn among(&self, others: &RoaringTreemap) -> Self {
         Self(&self.0 & others)
     }

@@ -17,10 +17,10 @@ pub(crate) struct PriorityLevels {
 }
 
 impl PriorityLevels {
-    /// Those of quorum queues.
+    /// The priorities of quorum queues.
     pub(crate) const QUORUM: Self = Self { default: 4, max: 31 };
 
-    /// Those of a classic queue with this `x-max-priority`.
+    /// The priorities of a classic queue with this `x-max-priority`.
     pub(crate) fn classic(max: u8) -> Self {
         Self { default: 0, max }
     }

@@ -445,7 +445,7 @@ fn one_binding_gets_a_message_or_the_alternate_exchange_does() {
     }
 }
 
-/// What a session may keep of a route.
+/// The parts of a message that decide whether a session may keep its route.
 #[test]
 fn keys_headers_or_nothing_tell_the_next_route() {
     let mut model = Model::new();

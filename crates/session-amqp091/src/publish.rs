@@ -10,7 +10,7 @@ use leveret_amqp091::{
     ContentHeader, HEADER_OVERHEAD, Method, Properties, ReplyCode, delivery_mode, encode_content_body, encode_header,
     encode_method, headers, method::basic, priority,
 };
-use leveret_message::headers::{Fields, Headers};
+use leveret_message::headers::{Headers, PropertiesAt};
 use leveret_message::incoming::{FurtherKeys, without_blind_copies};
 use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_message::{Batch, BatchBuilder, Encoding, Envelope, StoredMessage};
@@ -250,7 +250,7 @@ impl Session {
                 expiry_ms = Envelope::expiry(now.wall_ms, time_to_live_ms(text.as_bytes()).map_err(precondition)?);
             }
         }
-        let routed_by = || MessageHeaders(Headers::amqp091(headers).with(Fields::Amqp091(properties)));
+        let routed_by = || MessageHeaders(Headers::amqp091(headers).with(PropertiesAt::Amqp091(properties)));
         let mut rewritten = None;
         if flags & FLAG_REPLY_TO != 0 {
             rewritten = self.with_volatile_reply_to(channel, properties)?;

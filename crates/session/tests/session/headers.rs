@@ -118,7 +118,7 @@ fn both_protocols_have_the_properties_that_exchanges_hash() {
     }
     .encode(&mut new);
     let none = headers::Headers::default();
-    for fields in [headers::Fields::Amqp091(&old), headers::Fields::Amqp10(&new)] {
+    for fields in [headers::PropertiesAt::Amqp091(&old), headers::PropertiesAt::Amqp10(&new)] {
         let message = MessageHeaders(none.with(fields));
         assert!(message.is_empty(), "properties aren't headers");
         assert_eq!(message.property(HashProperty::MessageId), Some(Header::String(id.as_bytes())));
@@ -126,7 +126,9 @@ fn both_protocols_have_the_properties_that_exchanges_hash() {
         let time_ms = i128::from(TIME) * 1000;
         assert_eq!(message.property(HashProperty::Timestamp), Some(Header::Time { time_ms }));
     }
-    for fields in [headers::Fields::None, headers::Fields::Amqp091(&[0, 0]), headers::Fields::Amqp10(&[])] {
+    for fields in
+        [headers::PropertiesAt::None, headers::PropertiesAt::Amqp091(&[0, 0]), headers::PropertiesAt::Amqp10(&[])]
+    {
         assert_eq!(MessageHeaders(none.with(fields)).property(HashProperty::MessageId), None);
     }
 }
