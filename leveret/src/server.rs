@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leveret_config::{Config, Durability, LogLevel};
 use leveret_log::Report;
-use leveret_management::{Api, Definitions, MetricsOptions, Router, Stopped};
+use leveret_management::{Api, Definitions, MetricsOptions, PasswordRule, Router, Stopped};
 use leveret_node::{
     DirectoryLock, LocalSocket, Log, Node, NodeOptions, Ports, START_APP, STOP_APP, Standby, harmless, node_name,
     refuse_huge_pages,
@@ -163,6 +163,7 @@ impl Process<'_> {
     /// Runs a node until it is asked to stop.
     fn run_node(&mut self, config: &Config, start: &Start, lock: DirectoryLock) -> Result<Ended, Box<dyn Error>> {
         let log = self.log;
+        let password_rule = PasswordRule::of(&config.credential_validator)?;
         let listeners = Listeners::open(config, &self.ports)?;
 
         let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
@@ -180,6 +181,7 @@ impl Process<'_> {
         api.set_configuration(config.effective());
         api.set_plugins(start.enabled_plugins.clone(), &config.plugins);
         api.set_rules(config.management_api.clone());
+        api.set_password_rule(password_rule);
         api.set_log(log.clone());
         if let Some(definitions) = definitions {
             let loading = definitions.load(&api, config.definitions_skip_if_unchanged);

@@ -177,6 +177,41 @@ scenario("argument dlx inequivalent", queue(**Q, arguments={"x-dead-letter-excha
 for args in ({"x-priority": "a"}, {"x-priority": 5}, {"x-stream-offset": "first"}, {"x-unknown": 5}, {"x-cancel-on-ha-failover": True}, {"x-credit": 5}, {"x-consumer-timeout": 1000}):
     scenario(f"consumer argument {compact(args)}", queue(**Q), call("basic_consume", queue="q", arguments=args))
 
+scenario("update secret", call("update_secret", new_secret="guest", reason="it expires"))
+scenario("update secret to another password", call("update_secret", new_secret="none", reason=""), queue(**Q))
+
+# Types of exchanges beyond those of the specification. Record them with the plugins rabbitmq_consistent_hash_exchange,
+# rabbitmq_random_exchange and rabbitmq_recent_history_exchange enabled.
+def typed(kind, **arguments): return call(XD, exchange="x", exchange_type=kind, durable=True, **({"arguments": arguments} if arguments else {}))
+CH = "x-consistent-hash"
+for args in ({}, {"hash-header": "h"}, {"hash-property": "message_id"}, {"hash-property": "correlation_id"}, {"hash-property": "timestamp"}, {"hash-property": "app_id"},
+             {"hash-property": ""}, {"hash-header": "h", "hash-property": "message_id"}, {"hash-header": ""}):
+    scenario(f"exchange {CH} {compact(args)}", typed(CH, **args))
+scenario(f"exchange {CH} redeclare other header", typed(CH, **{"hash-header": "h"}), typed(CH, **{"hash-header": "g"}))
+scenario(f"exchange {CH} redeclare without header", typed(CH, **{"hash-header": "h"}), typed(CH))
+scenario(f"exchange {CH} redeclare other type", typed(CH), typed("x-random"))
+scenario(f"exchange {CH} alternate inequivalent", typed(CH, **{"alternate-exchange": "amq.fanout"}), typed(CH))
+for weight in ("1", "+2", "007", "1000", "0", "-1", "", "a", "1.5", " 1", "\u00e9"):
+    scenario(f"bind {CH} weight {weight!r}", queue(**Q), typed(CH), call(QB, queue="q", exchange="x", routing_key=weight))
+scenario(f"bind {CH} exchange", typed(CH), call(XB, destination="amq.direct", source="x", routing_key="3"))
+scenario(f"bind {CH} exchange with wrong weight", typed(CH), call(XB, destination="amq.direct", source="x", routing_key="k"))
+scenario(f"bind {CH} again with another weight", queue(**Q), typed(CH), call(QB, queue="q", exchange="x", routing_key="1"), call(QB, queue="q", exchange="x", routing_key="2"))
+scenario(f"unbind {CH} wrong weight", queue(**Q), typed(CH), call(QU, queue="q", exchange="x", routing_key="k"))
+for kind in ("x-modulus-hash", "x-random"):
+    scenario(f"exchange {kind}", queue(**Q), typed(kind), call(QB, queue="q", exchange="x", routing_key="k"), call(XB, destination="amq.direct", source="x", routing_key="k"), typed(kind))
+LR = "x-local-random"
+scenario(f"exchange {LR}", queue(**Q), typed(LR), call(QB, queue="q", exchange="x", routing_key=""), typed(LR))
+scenario(f"bind {LR} with a key", queue(**Q), typed(LR), call(QB, queue="q", exchange="x", routing_key="k"))
+scenario(f"bind {LR} quorum queue", queue(**Q, arguments={"x-queue-type": "quorum"}), typed(LR), call(QB, queue="q", exchange="x", routing_key=""))
+scenario(f"bind {LR} stream", queue(**Q, arguments={"x-queue-type": "stream"}), typed(LR), call(QB, queue="q", exchange="x", routing_key=""))
+scenario(f"bind {LR} exchange", typed(LR), call(XB, destination="amq.direct", source="x", routing_key=""))
+scenario(f"bind {LR} exchange with a key", typed(LR), call(XB, destination="amq.direct", source="x", routing_key="k"))
+for maximum in (None, 5, 0):
+    for other in (None, 5, 6):
+        if maximum != other:
+            of = lambda number: {} if number is None else {"arguments": {"x-max-priority": number}}
+            scenario(f"queue redeclare x-max-priority {maximum} {other}", queue(**Q, **of(maximum)), queue(**Q, **of(other)))
+
 NONE = ["^$", "^$", "^$"]
 P = lambda c, w, r: [c, w, r]
 for name, perms, *script in [
@@ -226,6 +261,8 @@ def run(channel, step):
     if "arguments" in args: args["arguments"] = {k: value(v) for k, v in args["arguments"].items()}
     if "properties" in args: args["properties"] = pika.BasicProperties(**args["properties"])
     if name == "basic_consume": args["on_message_callback"] = lambda *a: None
+    if name == "update_secret":
+        return channel.connection.update_secret(**args)
     if name == "cancel_unknown":
         return channel.basic_cancel("none")
     return getattr(channel, name)(**args)

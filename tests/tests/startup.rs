@@ -180,3 +180,29 @@ fn an_unknown_key_is_refused_with_its_neighbour() {
     assert!(log.contains("managment.tcp.port") && log.contains("management.tcp.port"), "{log}");
     assert!(fs::metadata(directory.path().join("data/ports.json")).is_err(), "it ran before it looked");
 }
+
+#[test]
+fn passwords_keep_the_rule_of_the_configuration() {
+    if is_given() {
+        return;
+    }
+    let node = Node::start(
+        Options::new()
+            .set("credential_validator.validation_backend", "rabbit_credential_validator_min_password_length")
+            .set("credential_validator.min_length", 8),
+    );
+    let http = node.http();
+    let put = |body: serde_json::Value| http.put("/api/users/somebody", &body).expect("an answer");
+    let short = put(serde_json::json!({"password": "short", "tags": ""}));
+    assert_eq!(short.status, 400);
+    let reason = "credential_validation_failed: minimum required password length is 8";
+    assert!(short.body.contains(reason), "{}", short.body);
+    assert_eq!(http.get("/api/users/somebody").expect("an answer").status, 404);
+    assert_eq!(put(serde_json::json!({"password": "long enough", "tags": ""})).status, 201);
+    // As in RabbitMQ, a hash and a user without a password aren't checked, and definitions are.
+    assert_eq!(put(serde_json::json!({"tags": ""})).status, 204);
+    let users = serde_json::json!({"users": [{"name": "other", "password": "short", "tags": ""}]});
+    let imported = http.post("/api/definitions", &users).expect("an answer");
+    assert_eq!(imported.status, 400);
+    assert!(imported.body.contains(reason), "{}", imported.body);
+}

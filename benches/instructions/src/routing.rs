@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use leveret_model::{Arguments, Bind, Command, DeclareQueue, DestinationName, Model, Permit, Value};
+use leveret_model::{Arguments, Bind, Command, DeclareQueue, DestinationName, HashProperty, Model, Permit, Value};
 use leveret_routing::{Header, Headers, NoHeaders, Router, Routes};
 
 use crate::count::count;
@@ -110,6 +110,14 @@ impl Headers for Given {
             "kind" => Some(Header::String(b"invoice")),
             _ => None,
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        false
+    }
+
+    fn property(&self, _: HashProperty) -> Option<Header<'_>> {
+        None
     }
 }
 

@@ -135,10 +135,9 @@ impl Broker {
         let message = StoredMessage { encoding, envelope, overlay, properties: &properties, body: b"" };
         let snapshot = self.registry.snapshot_full();
         let headers = MessageHeaders(Headers::stored(&message));
-        let headers = (!headers.0.is_empty()).then_some(&headers as &dyn leveret_routing::Headers);
         let publisher = Publisher { user, vhost };
         let keys = [routing_key.as_bytes()];
-        let route = route::extended(&snapshot, &publisher, exchange.as_bytes(), &keys, headers)?;
+        let route = route::extended(&snapshot, &publisher, exchange.as_bytes(), &keys, &headers)?;
         self.count_published(spoken, vhost, body.len() as u64, route.queues.len() as u64);
         if route.queues.is_empty() {
             route.count_unroutable(true, now.monotonic);

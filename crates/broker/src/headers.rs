@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use leveret_message::field::Field;
 use leveret_message::headers::Header as MessageHeader;
-use leveret_model::{Arguments, Value};
+use leveret_message::lookup::Property;
+use leveret_model::{Arguments, HashProperty, Value};
+pub use leveret_routing::NoHeaders;
 use leveret_routing::{Header, Headers};
 
 /// The headers of a message being routed.
@@ -12,21 +14,39 @@ pub struct MessageHeaders<'a>(pub leveret_message::headers::Headers<'a>);
 
 impl Headers for MessageHeaders<'_> {
     fn lookup(&self, name: &str) -> Option<Header<'_>> {
-        Some(Header::Value(match self.0.lookup(name)? {
-            MessageHeader::Bytes(bytes) => return Some(Header::String(bytes)),
-            MessageHeader::Timestamp(time_ms) => return Some(Header::Time { time_ms }),
-            MessageHeader::Uuid(bytes) => Value::string(bytes),
-            MessageHeader::Integer(value) => match (i64::try_from(value), u64::try_from(value)) {
-                (Ok(value), _) => Value::Int(value),
-                (Err(_), Ok(value)) => Value::UInt(value),
-                (Err(_), Err(_)) => return None,
-            },
-            MessageHeader::Double(value) => Value::Double(value),
-            MessageHeader::Bool(value) => Value::Bool(value),
-            MessageHeader::Void => Value::Void,
-            MessageHeader::Complex(field) => self::value(field),
-        }))
+        self.0.lookup(name).and_then(routed)
     }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn property(&self, property: HashProperty) -> Option<Header<'_>> {
+        let property = match property {
+            HashProperty::MessageId => Property::MessageId,
+            HashProperty::CorrelationId => Property::CorrelationId,
+            HashProperty::Timestamp => Property::CreationTime,
+        };
+        self.0.property(property).and_then(routed)
+    }
+}
+
+/// A header or property as routing compares it.
+fn routed(header: MessageHeader<'_>) -> Option<Header<'_>> {
+    Some(Header::Value(match header {
+        MessageHeader::Bytes(bytes) => return Some(Header::String(bytes)),
+        MessageHeader::Timestamp(time_ms) => return Some(Header::Time { time_ms }),
+        MessageHeader::Uuid(bytes) => Value::string(bytes),
+        MessageHeader::Integer(value) => match (i64::try_from(value), u64::try_from(value)) {
+            (Ok(value), _) => Value::Int(value),
+            (Err(_), Ok(value)) => Value::UInt(value),
+            (Err(_), Err(_)) => return None,
+        },
+        MessageHeader::Double(value) => Value::Double(value),
+        MessageHeader::Bool(value) => Value::Bool(value),
+        MessageHeader::Void => Value::Void,
+        MessageHeader::Complex(field) => value(field),
+    }))
 }
 
 /// A field as a value of the model. Keys of inner tables that aren't UTF-8 are converted lossily.

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use crate::amqp10::Amqp10Settings;
+use crate::credentials::CredentialValidator;
 use crate::http::{HttpLimits, ManagementApi};
 use crate::interceptors::Interceptors;
 use crate::logging::Logging;
@@ -51,6 +52,10 @@ pub struct Config {
     pub default_user: DefaultUser,
     /// `default_limits.vhosts.*` and `default_users.*`: defaults of new vhosts.
     pub vhost_defaults: VhostDefaults,
+    /// `credential_validator.*`: the rule for new passwords.
+    pub credential_validator: CredentialValidator,
+    /// `exchange_types.local_random.enabled`.
+    pub local_random_exchanges: bool,
     /// `heartbeat` in seconds, as proposed by the server; 0 for none.
     pub heartbeat_s: u16,
     /// `frame_max` in bytes.
@@ -300,6 +305,8 @@ impl Default for Config {
             cluster_name: None,
             assigned: Assigned::default(),
             plugins: EnabledPlugins::default(),
+            credential_validator: CredentialValidator::default(),
+            local_random_exchanges: true,
             management_api: ManagementApi::default(),
             management_path_prefix: String::new(),
             load_definitions: None,

@@ -10,6 +10,7 @@
 mod advanced;
 mod amqp10;
 mod config;
+mod credentials;
 mod environment;
 mod error;
 mod example;
@@ -31,6 +32,7 @@ pub use config::{
     Config, DefaultUser, DiskFreeLimit, Durability, Endpoint, Limits, Listener, MAX_MESSAGE_SIZE_CAP, MemoryWatermark,
     MetricsPages, TcpOptions,
 };
+pub use credentials::{CredentialValidator, ValidationBackend};
 pub use environment::{Variable, environment_file};
 pub use error::{ConfigError, Warning};
 pub use example::example;

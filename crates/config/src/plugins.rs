@@ -153,12 +153,20 @@ mod tests {
         read(text).expect("is right").0.plugins.running()
     }
 
+    /// The plugins that no file turns off.
+    const CORE: [&str; 4] = [
+        "rabbitmq_amqp1_0",
+        "rabbitmq_auth_mechanism_ssl",
+        "rabbitmq_consistent_hash_exchange",
+        "rabbitmq_random_exchange",
+    ];
+
     #[test]
     fn without_a_file_all_plugins_are_on_else_the_listed_ones() {
         let all = Config::default().plugins;
         assert!(all.is_running("rabbitmq_management") && all.is_running("rabbitmq_prometheus"));
         assert_eq!(all.explicit(), ["rabbitmq_management", "rabbitmq_prometheus"]);
-        let core = ["rabbitmq_amqp1_0", "rabbitmq_auth_mechanism_ssl"];
+        let core = CORE;
         assert_eq!(running("[]."), core);
         assert_eq!(running(""), core);
         let (config, warnings) = read("%% of the image\n[rabbitmq_prometheus].\n").expect("is right");

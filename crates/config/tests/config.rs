@@ -171,10 +171,6 @@ fn a_refused_key_accepts_a_value_that_changes_nothing() {
         ("channel_tx_message_max = infinity", "channel_tx_message_max = 5"),
         ("ranch_connection_max = infinity", "ranch_connection_max = 5"),
         (
-            "credential_validator.validation_backend = rabbit_credential_validator_accept_everything",
-            "credential_validator.validation_backend = rabbit_credential_validator_min_password_length",
-        ),
-        (
             "deprecated_features.permit.transient_nonexcl_queues = true",
             "deprecated_features.permit.transient_nonexcl_queues = false",
         ),

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use crate::bodies::Bodies;
 use crate::history::{Histories, Ranges, Subject};
+use crate::password_rule::PasswordRule;
 use crate::sampling::Sampler;
 
 /// The state of the HTTP API: the node, its names and settings. Cheap to clone.
@@ -33,6 +34,7 @@ struct Inner {
     configuration: Mutex<String>,
     plugins: OnceLock<Plugins>,
     rules: OnceLock<ManagementApi>,
+    password_rule: OnceLock<PasswordRule>,
     log: OnceLock<Log>,
 }
 
@@ -92,6 +94,7 @@ impl Api {
             configuration: Mutex::default(),
             plugins: OnceLock::new(),
             rules: OnceLock::new(),
+            password_rule: OnceLock::new(),
             log: OnceLock::new(),
         };
         Api { inner: Arc::new(inner) }
@@ -123,6 +126,15 @@ impl Api {
 
     pub(crate) fn rules(&self) -> &ManagementApi {
         self.inner.rules.get_or_init(ManagementApi::default)
+    }
+
+    /// Sets the rule for new passwords. Only the first call counts: it takes effect at a start.
+    pub fn set_password_rule(&self, rule: PasswordRule) {
+        let _ = self.inner.password_rule.set(rule);
+    }
+
+    pub(crate) fn password_rule(&self) -> &PasswordRule {
+        self.inner.password_rule.get_or_init(PasswordRule::default)
     }
 
     pub(crate) fn bodies(&self) -> &Bodies {

@@ -126,10 +126,8 @@ pub(crate) fn counted(api: &Api, lengths: &Lengths) -> Value {
 
 /// The exchange types that clients may declare.
 pub(crate) fn exchange_types() -> Vec<Value> {
-    let described = |kind: &ExchangeType| {
-        let description = format!("AMQP {kind} exchange, as per the AMQP specification");
-        json!({"name": kind.name(), "description": description, "enabled": true})
-    };
+    let described =
+        |kind: &ExchangeType| json!({"name": kind.name(), "description": kind.description(), "enabled": true});
     ExchangeType::ALL.iter().map(described).collect()
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::call::{Call, HandlerResult, json, no_content, put as created};
 use crate::error::Error;
+use crate::password_rule::PasswordRule;
 use crate::{fields, list};
 
 /// Users with this tag can't be changed over HTTP.
@@ -41,7 +42,7 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
     let topology = call.staged();
     check_unprotected(&topology, name)?;
     let is_new = topology.user(name).is_none();
-    let user = parse(name, &body)?;
+    let user = parse(name, &body, call.api.password_rule())?;
     call.api.submit(permit, Command::PutUser(user)).await?;
     created(is_new)
 }
@@ -89,8 +90,8 @@ fn check_unprotected(topology: &Topology, name: &str) -> Result<(), Error> {
 /// Parses a body of the API or an entry of definitions.
 ///
 /// # Errors
-/// It doesn't describe a user.
-pub(crate) fn parse(name: &str, body: &Map<String, Value>) -> Result<PutUser, Error> {
+/// It doesn't describe a user, or its password breaks the rule.
+pub(crate) fn parse(name: &str, body: &Map<String, Value>, rule: &PasswordRule) -> Result<PutUser, Error> {
     let bad = |reason: &str| Err(Error::BadRequest(reason.to_owned()));
     // The older name of the field.
     let Some(tags) = body.get("tags").or_else(|| body.get("administrator").map(|_| &Value::Null)) else {
@@ -104,6 +105,9 @@ pub(crate) fn parse(name: &str, body: &Map<String, Value>) -> Result<PutUser, Er
     let (hash, algorithm) = match (given("password"), given("password_hash")) {
         (Some(_), Some(_)) => return bad("both_password_and_password_hash_are_provided"),
         (Some(Value::String(password)), None) => {
+            if let Err(reason) = rule.check(password) {
+                return Err(Error::BadRequest(format!("credential_validation_failed: {reason}")));
+            }
             (Some(hash_password(password.as_bytes(), random_salt())), HASHING_SHA256)
         }
         (None, Some(Value::String(hash))) => {

@@ -1,9 +1,9 @@
-//! The headers of a message as seen by routing, whatever the publisher's protocol.
+//! The headers and properties of a message as seen by routing, whatever the publisher's protocol.
 //!
 //! The headers of a message published over AMQP 1.0 are its application properties and, for names with `x-`, its
 //! message annotations. Only simple values count, as in RabbitMQ.
 
-use leveret_amqp10::message::Sections;
+use leveret_amqp10::message::{FieldLookup, Sections};
 use leveret_amqp10::{MapRef, Value};
 use leveret_amqp091::Table;
 
@@ -11,15 +11,29 @@ use crate::deaths::Deaths;
 use crate::deliver::death_header;
 use crate::envelope::Encoding;
 use crate::field::Field;
+use crate::lookup::Property;
 use crate::stored::StoredMessage;
 
-/// The headers of one message, borrowed from it.
+/// The headers of one message, borrowed from it. Its properties can be looked up too if it was made [`with`](Self::with) them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Headers<'a> {
     table: Option<Table<'a>>,
     annotations: Option<MapRef<'a>>,
     properties: Option<MapRef<'a>>,
     deaths: Option<Deaths<'a>>,
+    fields: PropertiesAt<'a>,
+}
+
+/// The place of a message's properties.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum PropertiesAt<'a> {
+    /// It isn't known.
+    #[default]
+    None,
+    /// The properties of AMQP 0-9-1.
+    Amqp091(&'a [u8]),
+    /// The bare message of AMQP 1.0.
+    Amqp10(&'a [u8]),
 }
 
 /// One header.
@@ -58,7 +72,8 @@ impl<'a> Headers<'a> {
     pub fn stored(message: &StoredMessage<'a>) -> Self {
         let deaths = message.overlay.deaths();
         let headers = match message.encoding {
-            Encoding::Amqp091 => Self::amqp091(leveret_amqp091::headers(message.properties)),
+            Encoding::Amqp091 => Self::amqp091(leveret_amqp091::headers(message.properties))
+                .with(PropertiesAt::Amqp091(message.properties)),
             Encoding::Amqp10 => {
                 let annotations = Sections::parse(message.properties).ok();
                 let bare = Sections::parse(message.body).ok();
@@ -66,9 +81,33 @@ impl<'a> Headers<'a> {
                     annotations.and_then(|sections| sections.message_annotations),
                     bare.and_then(|sections| sections.application_properties),
                 )
+                .with(PropertiesAt::Amqp10(message.body))
             }
         };
         Self { deaths, ..headers }
+    }
+
+    /// The same headers, with the properties of the message.
+    #[must_use]
+    pub fn with(self, fields: PropertiesAt<'a>) -> Self {
+        Self { fields, ..self }
+    }
+
+    /// Message-id, correlation-id or creation time; no other property.
+    pub fn property(&self, property: Property) -> Option<Header<'a>> {
+        match self.fields {
+            PropertiesAt::None => None,
+            PropertiesAt::Amqp10(bare) => simple_value(FieldLookup::of(bare).property(property as u32)?),
+            PropertiesAt::Amqp091(raw) => {
+                let properties = leveret_amqp091::Properties::decode(raw).ok()?;
+                Some(match property {
+                    Property::MessageId => Header::Bytes(properties.message_id?.as_bytes()),
+                    Property::CorrelationId => Header::Bytes(properties.correlation_id?.as_bytes()),
+                    Property::CreationTime => Header::Timestamp(i128::from(properties.timestamp?) * 1000),
+                    _ => return None,
+                })
+            }
+        }
     }
 
     /// Whether the message has none.

@@ -3,8 +3,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::exchange::{ExchangeType, HeadersMatch};
+use crate::hash_on::hash_weight;
 use crate::value::text;
-use crate::{Arguments, ExchangeId, QueueId, Refused};
+use crate::{Arguments, ExchangeId, QueueId, QueueType, Refused};
 
 /// Most `#` in a topic binding key, as in RabbitMQ since 4.3.5: with more of them, matching gets slower than linear.
 pub const TOPIC_HASHES_MAX: usize = 2;
@@ -65,8 +66,13 @@ pub struct Binding {
     pub logged: bool,
 }
 
-/// Whether an exchange of this type can evaluate the binding.
-pub(crate) fn check(kind: ExchangeType, key: &[u8], arguments: &Arguments) -> Result<(), Refused> {
+/// Whether an exchange of this type can evaluate the binding. `queue` is the type of its destination, if that is a queue.
+pub(crate) fn check(
+    kind: ExchangeType,
+    key: &[u8],
+    arguments: &Arguments,
+    queue: Option<QueueType>,
+) -> Result<(), Refused> {
     arguments.check_depth()?;
     match kind {
         ExchangeType::Topic => {
@@ -80,6 +86,21 @@ pub(crate) fn check(kind: ExchangeType, key: &[u8], arguments: &Arguments) -> Re
             Ok(())
         }
         ExchangeType::Headers => HeadersMatch::of(arguments).map(drop),
-        ExchangeType::Direct | ExchangeType::Fanout => Ok(()),
+        ExchangeType::ConsistentHash => hash_weight(key).map(drop),
+        ExchangeType::LocalRandom => check_local(key, queue),
+        ExchangeType::Direct | ExchangeType::Fanout | ExchangeType::ModulusHash | ExchangeType::Random => Ok(()),
     }
+}
+
+/// A local random exchange takes classic queues only, and no keys.
+fn check_local(key: &[u8], queue: Option<QueueType>) -> Result<(), Refused> {
+    let text = match queue {
+        _ if !key.is_empty() => {
+            format!("Non empty binding '{}' key not permitted", String::from_utf8_lossy(key))
+        }
+        None => "Destination not found".to_owned(),
+        Some(QueueType::Classic) => return Ok(()),
+        Some(other) => format!("Queue type {} not valid for this exchange type", other.label()),
+    };
+    Err(Refused::precondition(text))
 }

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::hash_on::HashOn;
 use crate::{Arguments, ExchangeId, Refused, Value};
 
 /// The type of an exchange: how it picks destinations.
@@ -17,12 +18,32 @@ pub enum ExchangeType {
     Topic,
     /// Message headers compared with binding arguments.
     Headers,
+    /// One binding, by a hash and by the weights that are the binding keys.
+    #[serde(rename = "x-consistent-hash")]
+    ConsistentHash,
+    /// One binding, by a hash of the routing key.
+    #[serde(rename = "x-modulus-hash")]
+    ModulusHash,
+    /// One binding by chance.
+    #[serde(rename = "x-random")]
+    Random,
+    /// One binding by chance, out of those to classic queues of this node.
+    #[serde(rename = "x-local-random")]
+    LocalRandom,
 }
 
 impl ExchangeType {
     /// All types, in the order in which RabbitMQ lists them.
-    pub const ALL: [ExchangeType; 4] =
-        [ExchangeType::Direct, ExchangeType::Fanout, ExchangeType::Headers, ExchangeType::Topic];
+    pub const ALL: [ExchangeType; 8] = [
+        ExchangeType::Direct,
+        ExchangeType::Fanout,
+        ExchangeType::Headers,
+        ExchangeType::Topic,
+        ExchangeType::ConsistentHash,
+        ExchangeType::LocalRandom,
+        ExchangeType::ModulusHash,
+        ExchangeType::Random,
+    ];
 
     /// The name on the wire.
     pub fn name(self) -> &'static str {
@@ -31,6 +52,32 @@ impl ExchangeType {
             ExchangeType::Fanout => "fanout",
             ExchangeType::Topic => "topic",
             ExchangeType::Headers => "headers",
+            ExchangeType::ConsistentHash => "x-consistent-hash",
+            ExchangeType::ModulusHash => "x-modulus-hash",
+            ExchangeType::Random => "x-random",
+            ExchangeType::LocalRandom => "x-local-random",
+        }
+    }
+
+    /// The name as RabbitMQ shows it where a type is inequivalent: as an atom of Erlang, in quotes if it isn't a plain word.
+    pub(crate) fn erlang_atom(self) -> String {
+        match self.name() {
+            name if name.contains('-') => format!("'{name}'"),
+            name => name.to_owned(),
+        }
+    }
+
+    /// RabbitMQ's description of the type.
+    pub fn description(self) -> &'static str {
+        match self {
+            ExchangeType::Direct => "AMQP direct exchange, as per the AMQP specification",
+            ExchangeType::Fanout => "AMQP fanout exchange, as per the AMQP specification",
+            ExchangeType::Topic => "AMQP topic exchange, as per the AMQP specification",
+            ExchangeType::Headers => "AMQP headers exchange, as per the AMQP specification",
+            ExchangeType::ConsistentHash => "Consistent Hashing Exchange",
+            ExchangeType::ModulusHash => "Modulus Hashing Exchange",
+            ExchangeType::Random => "Randomly picks a binding (queue) to route via (to).",
+            ExchangeType::LocalRandom => "Picks one random local binding (queue) to route via (to).",
         }
     }
 
@@ -44,6 +91,14 @@ impl ExchangeType {
             "" => Refused::precondition("invalid exchange type ''"),
             _ => Refused::precondition(format!("unknown exchange type '{name}'")),
         })
+    }
+}
+
+/// Checks the arguments that a new exchange of this type has.
+pub(crate) fn check_arguments(kind: ExchangeType, arguments: &Arguments) -> Result<(), Refused> {
+    match kind {
+        ExchangeType::ConsistentHash => HashOn::of(arguments).map(drop),
+        _ => Ok(()),
     }
 }
 

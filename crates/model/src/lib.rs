@@ -14,6 +14,7 @@ mod binding;
 mod change;
 mod command;
 mod exchange;
+mod hash_on;
 mod home;
 mod id;
 mod limits;
@@ -41,6 +42,7 @@ pub use command::{
     SetPermissions, SetTopicPermissions,
 };
 pub use exchange::{Exchange, ExchangeType, HeadersMatch};
+pub use hash_on::{HashOn, HashProperty, hash_weight};
 pub use home::Home;
 pub use id::{ConnectionId, ExchangeId, MemberNumber, QueueId};
 pub use limits::Limits;

@@ -1,4 +1,4 @@
-use crate::{ConnectionId, EnabledTypes, Refused, RefusedKind, Topology};
+use crate::{ConnectionId, EnabledTypes, ExchangeType, Refused, RefusedKind, Topology};
 
 /// Limits on declared objects. A limit that is reached refuses new objects; existing ones stay, even if there are
 /// more.
@@ -24,6 +24,8 @@ pub struct Limits {
     pub bindings_per_vhost: u64,
     /// The types of new queues (`queue_types.*.enabled`).
     pub queue_types: EnabledTypes,
+    /// Whether local random exchanges can be declared (`exchange_types.local_random.enabled`).
+    pub local_random_exchanges: bool,
 }
 
 impl Default for Limits {
@@ -38,6 +40,7 @@ impl Default for Limits {
             bindings: 20_000_000,
             bindings_per_vhost: 10_000_000,
             queue_types: EnabledTypes::default(),
+            local_random_exchanges: true,
         }
     }
 }
@@ -47,6 +50,15 @@ impl Limits {
         check(topology.vhosts.len() as u64, self.vhosts, |limit| {
             format!("cannot create vhost '{name}': vhost limit of {limit} is reached; raise vhost_max")
         })
+    }
+
+    pub(crate) fn check_exchange_type(&self, kind: ExchangeType) -> Result<(), Refused> {
+        match kind {
+            ExchangeType::LocalRandom if !self.local_random_exchanges => {
+                Err(Refused::precondition("x-local-random exchange is disabled by configuration"))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn check_queue(

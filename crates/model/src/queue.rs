@@ -268,6 +268,8 @@ pub struct QueueOptions {
     pub max_age_ms: Option<u64>,
     /// Bytes of a Bloom filter in a stream's chunks.
     pub stream_filter_bytes: u8,
+    /// The highest priority of messages; `None` if the queue doesn't tell priorities apart, or is of a type that always does.
+    pub max_priority: Option<u8>,
     /// The behaviour at these limits.
     pub overflow: Overflow,
     /// Time to live of messages in milliseconds, unless a message's own is lower.
@@ -313,6 +315,11 @@ impl QueueOptions {
             match key {
                 "x-max-length" => options.max_length = limit(),
                 "x-max-length-bytes" => options.max_length_bytes = limit(),
+                "x-max-priority" if queue_type == QueueType::Classic => {
+                    let max = limit().map(|max| u8::try_from(max).unwrap_or(u8::MAX));
+                    // One priority is none.
+                    options.max_priority = max.filter(|max| *max > 0);
+                }
                 "x-message-ttl" => options.message_ttl_ms = limit(),
                 "x-expires" => options.expires_ms = limit(),
                 // Another value than an integer is as if there were none.
@@ -369,6 +376,12 @@ mod tests {
         assert_eq!(options.dead_letter, None);
         let single = |value| QueueOptions::effective(&Arguments::from_iter([("x-single-active-consumer", value)]));
         assert!(single(Value::Bool(true)).single_active_consumer && !single(Value::Bool(false)).single_active_consumer);
+        let priority = |pairs: &[(&'static str, Value)]| {
+            QueueOptions::effective(&Arguments::from_iter(pairs.iter().cloned())).max_priority
+        };
+        assert_eq!(priority(&[("x-max-priority", Value::Int(5))]), Some(5));
+        assert_eq!(priority(&[("x-max-priority", Value::Int(0))]), None);
+        assert_eq!(priority(&[("x-max-priority", Value::Int(5)), ("x-queue-type", "stream".into())]), None);
         assert_eq!(QueueOptions::effective(&Arguments::default()), QueueOptions::default());
         let arguments = Arguments::from_iter([
             ("x-dead-letter-exchange", Value::from("")),

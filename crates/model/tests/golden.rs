@@ -212,8 +212,5 @@ fn refusals_are_those_of_rabbitmq() {
         }
     }
     assert!(played > 150, "only {played} scenarios were played");
-    // Known, but not supported.
-    let expected = ["argument x-max-priority=10", "argument x-max-priority=255"];
-    not_implemented.sort();
-    assert_eq!(not_implemented, expected);
+    assert_eq!(not_implemented, Vec::<String>::new());
 }

@@ -162,6 +162,7 @@ fn settings(config: &Config) -> Settings {
             bindings: config.quotas.bindings,
             bindings_per_vhost: config.quotas.bindings_per_vhost,
             queue_types: first_user::enabled(config.vhost_defaults.queue_types),
+            local_random_exchanges: config.local_random_exchanges,
         },
         consumers_per_channel_max: config.quotas.consumers_per_channel,
         unsettled_per_channel_max: config.quotas.unsettled_per_channel,

@@ -1,7 +1,8 @@
 //! How often each message was handed out before, and how often that failed.
 //!
-//! A classic queue counts failures only, and only in memory, as RabbitMQ's does: after a restart counts begin at 0 again. A
-//! quorum queue counts both and logs them: a message that no consumer can process comes to its delivery limit, however often the
+//! A classic queue counts failures only, and only in memory, as RabbitMQ's does: after a restart counts begin at 0 again. With
+//! priorities it counts returns too, because the place of a message doesn't say then whether it was delivered; a clean stop
+//! records these. A quorum queue counts both and logs them: a message that no consumer can process comes to its delivery limit, however often the
 //! node restarts.
 
 use std::collections::BTreeSet;
@@ -102,6 +103,14 @@ impl Attempts {
     /// A new message's delivery failed so often in the queues in which it died.
     pub fn begin_at(&mut self, number: u64, failed: u32) {
         self.tallies().failed.set(number, failed);
+    }
+
+    /// Keeps only how often messages came back.
+    pub(crate) fn forget_failures(&mut self) {
+        if let Some(tallies) = &mut self.0 {
+            tallies.failed = Tally::default();
+            self.free_if_empty();
+        }
     }
 
     /// The message came back from a consumer. Returns its new counts.

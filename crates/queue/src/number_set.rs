@@ -36,6 +36,16 @@ impl NumberSet {
         self.0.remove_range(first..=last);
     }
 
+    /// The numbers of both sets.
+    pub(crate) fn union(&self, other: &Self) -> Self {
+        Self(&self.0 | &other.0)
+    }
+
+    /// The numbers that are in `others`, too.
+    pub(crate) fn among(&self, others: &RoaringTreemap) -> Self {
+        Self(&self.0 & others)
+    }
+
     /// The lowest number.
     pub(crate) fn first(&self) -> Option<u64> {
         self.0.min()

@@ -1,30 +1,42 @@
-//! The messages of a quorum queue with another priority than the default one, as they survive a restart.
+//! The priorities of a queue's messages, and the messages with a priority as they survive a restart.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use roaring::RoaringTreemap;
 
 use crate::number_set::NumberSet;
 
-/// The priority of a message without one.
-pub(crate) const PRIORITY_DEFAULT: u8 = 4;
-/// The highest priority; a message with a higher one has this.
-pub(crate) const PRIORITY_MAX: u8 = 31;
+/// The priorities that a queue tells apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PriorityLevels {
+    /// The priority of a message without one.
+    pub(crate) default: u8,
+    /// The highest priority; a message with a higher one has this.
+    pub(crate) max: u8,
+}
 
-/// Numbers of messages by priority.
+impl PriorityLevels {
+    /// The priorities of quorum queues.
+    pub(crate) const QUORUM: Self = Self { default: 4, max: 31 };
+
+    /// The priorities of a classic queue with this `x-max-priority`.
+    pub(crate) fn classic(max: u8) -> Self {
+        Self { default: 0, max }
+    }
+}
+
+/// Numbers of messages by the priority that their publisher gave them.
 #[derive(Debug, Default)]
 pub struct Priorities(pub(crate) BTreeMap<u8, NumberSet>);
 
 impl Priorities {
-    /// Notes the publisher's priority of a message.
+    /// Notes the publisher's priority of a message. Which of them the queue tells apart is known later.
     pub fn note(&mut self, number: u64, priority: u8) {
-        let priority = priority.min(PRIORITY_MAX);
-        if priority != PRIORITY_DEFAULT {
-            self.0.entry(priority).or_default().insert(number);
-        }
+        self.0.entry(priority).or_default().insert(number);
     }
 
-    /// Whether no message has another priority than the default one.
+    /// Whether no message has a priority.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -36,14 +48,14 @@ impl Priorities {
     }
 
     /// Appends to `out`: 1 byte number of priorities, and for each 1 byte priority, 4 bytes length of a set, and the set.
-    pub(crate) fn encode<'a>(levels: impl Iterator<Item = (u8, &'a NumberSet)>, out: &mut Vec<u8>) {
+    pub(crate) fn encode(levels: impl Iterator<Item = (u8, impl Borrow<NumberSet>)>, out: &mut Vec<u8>) {
         let at = out.len();
         out.push(0);
         for (priority, numbers) in levels {
             out[at] += 1;
             out.push(priority);
             let mut set = Vec::new();
-            numbers.write(&mut set);
+            numbers.borrow().write(&mut set);
             out.extend_from_slice(&(set.len() as u32).to_le_bytes());
             out.extend_from_slice(&set);
         }

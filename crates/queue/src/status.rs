@@ -163,6 +163,9 @@ pub struct QueueStatus {
     pub in_memory: u64,
     /// The part that only a quorum queue has.
     pub quorum: Option<QuorumStatus>,
+    /// Number of ready messages of each priority that never came back or have their old place, for priorities that have some. Empty
+    /// without priorities.
+    pub by_priority: BTreeMap<u8, u64>,
     /// The part that only a stream has.
     pub stream: Option<StreamStatus>,
 }

@@ -1,4 +1,4 @@
-use leveret_model::Value;
+use leveret_model::{HashProperty, Value};
 
 /// A header of a message, borrowed from it if possible.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,18 +14,32 @@ pub enum Header<'a> {
     Value(Value),
 }
 
-/// Access to the headers of a message for routing.
+/// Access to the headers and properties of a message for routing.
 pub trait Headers {
     /// The header of this name, if the message has one.
     fn lookup(&self, name: &str) -> Option<Header<'_>>;
+
+    /// Whether it has no headers.
+    fn is_empty(&self) -> bool;
+
+    /// A property that an exchange may hash, if the message has it.
+    fn property(&self, property: HashProperty) -> Option<Header<'_>>;
 }
 
-/// The empty set of headers.
+/// A message without headers and properties.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHeaders;
 
 impl Headers for NoHeaders {
     fn lookup(&self, _: &str) -> Option<Header<'_>> {
+        None
+    }
+
+    fn is_empty(&self) -> bool {
+        true
+    }
+
+    fn property(&self, _: HashProperty) -> Option<Header<'_>> {
         None
     }
 }

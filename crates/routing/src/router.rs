@@ -16,12 +16,14 @@ const TIDIED_MAX: usize = 256;
 pub type Routes = SmallVec<[QueueId; 4]>;
 
 /// The parts of a message that determined its route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RoutedBy {
     /// Exchange and routing key alone: any message with the same ones goes to the same queues.
     Key,
     /// Its headers as well.
     Headers,
+    /// Other properties too, or chance: nothing is known of the next message's route.
+    Message,
 }
 
 /// The message was published to an exchange that doesn't exist.
@@ -134,6 +136,7 @@ impl Router {
             return;
         }
         match queue.filter(|_| gone.len() > TIDIED_MAX) {
+            Some(_) if node.table.forget(first) => {}
             Some(queue) => {
                 node.leftovers.insert(queue, gone.clone());
                 self.untidy.push_back((first.vhost.clone(), first.source.clone()));
@@ -249,7 +252,7 @@ impl Router {
     fn insert_exchange(&mut self, exchange: &Exchange) {
         if let Some(vhost) = self.vhost_mut(&exchange.vhost) {
             let node = Node {
-                table: Table::new(exchange.kind),
+                table: Table::new(exchange),
                 bindings: 0,
                 leftovers: OrdMap::new(),
                 alternate: exchange.alternate().map(Arc::from),
@@ -292,10 +295,9 @@ impl Vhost {
         let mut seen: SmallVec<[&str; 4]> = SmallVec::from_slice(&[name]);
         let mut todo: SmallVec<[&Node; 4]> = SmallVec::from_slice(&[node]);
         while let Some(node) = todo.pop() {
-            match &node.table {
-                Table::Headers(_) => routed_by = RoutedBy::Headers,
-                Table::Fanout(table) => out.reserve(table.len()),
-                Table::Direct(_) | Table::Topic(_) => {}
+            routed_by = routed_by.max(node.table.routed_by());
+            if let Table::Fanout(table) = &node.table {
+                out.reserve(table.len());
             }
             let mut found = false;
             let is_tidy = node.leftovers.is_empty();

@@ -74,6 +74,7 @@ fn naive(topology: &Topology, exchange: &str, keys: &[&str]) -> Option<BTreeSet<
             ExchangeType::Direct => has(keys, binding),
             ExchangeType::Topic => *binding.routing_key == *b"#" || has(keys, binding),
             ExchangeType::Fanout | ExchangeType::Headers => true,
+            other => panic!("{other} picks one of its bindings"),
         });
         let mut found = false;
         for binding in matching {
@@ -349,4 +350,129 @@ fn one_key_leads_to_an_exchange_and_another_on_from_there() {
     }
     assert_eq!(routes_by(&router, "x", &["one", "two"]), Some(BTreeSet::from([QueueId(1)])));
     assert_eq!(routes_by(&router, "x", &["two"]), Some(BTreeSet::new()));
+}
+
+/// Exchanges that give a message to one binding: a deleted queue with many bindings gets no message that another one could have.
+#[test]
+fn a_message_is_not_lost_to_a_deleted_queue_with_many_bindings() {
+    for kind in ["x-consistent-hash", "x-modulus-hash", "x-random"] {
+        let mut model = Model::new();
+        let mut router = Router::new(model.topology());
+        for command in [declare("x", kind, None), queue("many"), queue("rest")] {
+            submit(&mut model, &mut router, command);
+        }
+        let bind_many = |model: &mut Model, router: &mut Router, name: &str, count: i64| {
+            for number in 0..count {
+                let arguments = Arguments::from_iter([("number", Value::Int(number))]);
+                let to = DestinationName::Queue(name.into());
+                submit(model, router, Command::Bind(Bind { arguments, ..bind("x", to, "1") }));
+            }
+        };
+        bind_many(&mut model, &mut router, "many", 600);
+        bind_many(&mut model, &mut router, "rest", 1);
+        let id = model.topology().queue("/", "rest").expect("it is there").id;
+        submit(&mut model, &mut router, delete("many"));
+        for key in 0..50 {
+            assert_eq!(routes(&router, "x", &key.to_string()), Some(BTreeSet::from([id])), "{kind}");
+        }
+        submit(&mut model, &mut router, delete("rest"));
+        assert_eq!(routes(&router, "x", "k"), Some(BTreeSet::new()), "{kind}");
+    }
+}
+
+/// The number of messages of 10,000 with other keys that each of four queues gets.
+fn shares(router: &Router, model: &Model) -> Vec<usize> {
+    let mut shares = vec![0; 4];
+    for key in 0..10_000 {
+        let found = routes(router, "x", &key.to_string()).expect("it is there");
+        let [id] = *found.into_iter().collect::<Vec<_>>() else { panic!("one queue gets it") };
+        let at =
+            (0..4).position(|at| model.topology().queue("/", &format!("q{at}")).is_some_and(|queue| queue.id == id));
+        shares[at.expect("it is one of them")] += 1;
+    }
+    shares
+}
+
+#[test]
+fn hashes_and_chance_spread_messages_over_all_bindings() {
+    for kind in ["x-consistent-hash", "x-modulus-hash", "x-random", "x-local-random"] {
+        let mut model = Model::new();
+        let mut router = Router::new(model.topology());
+        submit(&mut model, &mut router, declare("x", kind, None));
+        let key = if kind == "x-local-random" { "" } else { "1" };
+        for at in 0..4 {
+            submit(&mut model, &mut router, queue(&format!("q{at}")));
+            let to = DestinationName::Queue(format!("q{at}").into());
+            submit(&mut model, &mut router, Command::Bind(bind("x", to, key)));
+        }
+        let spread = shares(&router, &model);
+        assert!(spread.iter().all(|share| share.abs_diff(2500) < 200), "{kind}: {spread:?}");
+        let rebuilt = Router::new(model.topology());
+        match kind {
+            "x-random" | "x-local-random" => assert_ne!(shares(&router, &model), spread, "{kind}"),
+            _ => {
+                let same = |key: u32| routes(&router, "x", &key.to_string()) == routes(&rebuilt, "x", &key.to_string());
+                assert!((0..1000).all(same), "{kind} routes in the same way after a restart");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_binding_gets_a_message_or_the_alternate_exchange_does() {
+    for kind in ["x-consistent-hash", "x-modulus-hash", "x-random"] {
+        let mut model = Model::new();
+        let mut router = Router::new(model.topology());
+        for command in [
+            declare("x", kind, Some("amq.fanout")),
+            declare("next", "fanout", None),
+            queue("q"),
+            queue("other"),
+            Command::Bind(bind("amq.fanout", DestinationName::Queue("other".into()), "")),
+            Command::Bind(bind("next", DestinationName::Queue("q".into()), "")),
+        ] {
+            submit(&mut model, &mut router, command);
+        }
+        let id = |name: &str| model.topology().queue("/", name).expect("it is there").id;
+        let (q, other) = (id("q"), id("other"));
+        assert_eq!(routes(&router, "x", "k"), Some(BTreeSet::from([other])), "{kind}");
+        // An exchange may be the destination. Only the first of several keys counts.
+        let through = bind("x", DestinationName::Exchange("next".into()), "1");
+        submit(&mut model, &mut router, Command::Bind(through.clone()));
+        assert_eq!(routes_by(&router, "x", &["k", "j"]), Some(BTreeSet::from([q])), "{kind}");
+        submit(&mut model, &mut router, Command::Unbind(through));
+        assert_eq!(routes(&router, "x", "k"), Some(BTreeSet::from([other])), "{kind}");
+    }
+}
+
+/// The parts of a message that decide whether a session may keep its route.
+#[test]
+fn keys_headers_or_nothing_tell_the_next_route() {
+    let mut model = Model::new();
+    let mut router = Router::new(model.topology());
+    let hashing = |name: &str, argument: Option<(&'static str, &'static str)>| {
+        let Command::DeclareExchange(declare) = declare(name, "x-consistent-hash", None) else { unreachable!() };
+        let arguments = argument.into_iter().map(|(key, value)| (key, Value::from(value))).collect();
+        Command::DeclareExchange(DeclareExchange { arguments, ..declare })
+    };
+    for command in [
+        hashing("key", None),
+        hashing("header", Some(("hash-header", "h"))),
+        hashing("property", Some(("hash-property", "message_id"))),
+        declare("modulus", "x-modulus-hash", None),
+        declare("random", "x-random", None),
+        declare("local", "x-local-random", None),
+    ] {
+        submit(&mut model, &mut router, command);
+    }
+    for (exchange, expected) in [
+        ("key", RoutedBy::Key),
+        ("header", RoutedBy::Headers),
+        ("property", RoutedBy::Message),
+        ("modulus", RoutedBy::Key),
+        ("random", RoutedBy::Message),
+        ("local", RoutedBy::Message),
+    ] {
+        assert_eq!(router.route("/", exchange, b"k", &NoHeaders, &mut Routes::new()), Ok(expected), "{exchange}");
+    }
 }

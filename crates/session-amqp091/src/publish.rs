@@ -10,7 +10,7 @@ use leveret_amqp091::{
     ContentHeader, HEADER_OVERHEAD, Method, Properties, ReplyCode, delivery_mode, encode_content_body, encode_header,
     encode_method, headers, method::basic, priority,
 };
-use leveret_message::headers::Headers;
+use leveret_message::headers::{Headers, PropertiesAt};
 use leveret_message::incoming::{FurtherKeys, without_blind_copies};
 use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_message::{Batch, BatchBuilder, Encoding, Envelope, StoredMessage};
@@ -250,8 +250,7 @@ impl Session {
                 expiry_ms = Envelope::expiry(now.wall_ms, time_to_live_ms(text.as_bytes()).map_err(precondition)?);
             }
         }
-        let routed_by = headers.map(|table| MessageHeaders(Headers::amqp091(Some(table))));
-        let routed_by = routed_by.as_ref().map(|headers| headers as &dyn leveret_routing::Headers);
+        let routed_by = || MessageHeaders(Headers::amqp091(headers).with(PropertiesAt::Amqp091(properties)));
         let mut rewritten = None;
         if flags & FLAG_REPLY_TO != 0 {
             rewritten = self.with_volatile_reply_to(channel, properties)?;
@@ -270,7 +269,7 @@ impl Session {
                     Some(route) => route,
                     None => {
                         let snapshot = self.client.broker.registry.snapshot();
-                        self.client.routes.find(&snapshot, &publisher, exchange, routing_key, routed_by)?
+                        self.client.routes.find(&snapshot, &publisher, exchange, routing_key, &routed_by())?
                     }
                 }
             }
@@ -282,7 +281,7 @@ impl Session {
                 encode_keys(&mut overlay, further.seen.iter().copied(), further.blind.iter().copied());
                 let mut keys = vec![routing_key];
                 keys.extend(further.seen.iter().chain(&further.blind));
-                route::extended(&snapshot, &publisher, exchange, &keys, routed_by)?
+                route::extended(&snapshot, &publisher, exchange, &keys, &routed_by())?
             }
         };
         let properties = rewritten.as_deref().unwrap_or(properties);

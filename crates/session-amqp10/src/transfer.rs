@@ -7,7 +7,6 @@ use leveret_amqp10::{condition, performative::Transfer};
 use leveret_message::fields_length;
 use leveret_message::incoming::{self, Incoming};
 use leveret_message::overlay::{Overlay, encode_keys};
-use leveret_routing::Headers;
 
 use super::address;
 use super::assembly::{Address, Complete, LargeMessage, Payload};
@@ -308,14 +307,13 @@ impl Connection {
         let publisher = route::Publisher { user: &self.client.user, vhost: &self.client.vhost };
         let snapshot = self.client.broker.registry.snapshot();
         let headers = MessageHeaders(message.headers);
-        let headers = (!message.headers.is_empty()).then_some(&headers as &dyn Headers);
         let mut further = message.further_keys().peekable();
         if further.peek().is_none() {
-            return Ok(self.client.routes.find(&snapshot, &publisher, exchange, key, headers)?);
+            return Ok(self.client.routes.find(&snapshot, &publisher, exchange, key, &headers)?);
         }
         let mut keys = vec![key];
         keys.extend(further);
-        Ok(route::extended(&snapshot, &publisher, exchange, &keys, headers)?)
+        Ok(route::extended(&snapshot, &publisher, exchange, &keys, &headers)?)
     }
 
     /// Handles a message without a destination on an anonymous terminus. It is rejected; if the client settled it, so

@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::io::Write;
 use std::sync::Arc;
 
+use leveret_broker::headers::NoHeaders;
 use leveret_broker::outbox::Event;
 use leveret_broker::protocol::{Accepted, ProtocolInfo, Recognised};
 use leveret_broker::queue_handle::QueueRef;
@@ -112,7 +113,7 @@ impl ToySession {
     fn publish(&mut self, queue: &str, body: &[u8], now: Now) -> Result<(), String> {
         let snapshot = self.client.broker.registry.snapshot();
         let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost };
-        let route = self.client.routes.find(&snapshot, &publisher, b"", queue.as_bytes(), None).map_err(text)?;
+        let route = self.client.routes.find(&snapshot, &publisher, b"", queue.as_bytes(), &NoHeaders).map_err(text)?;
         let routing_key = queue.as_bytes();
         let envelope = Envelope { durable: true, routing_key, received_ms: now.wall_ms, ..Envelope::default() };
         let (overlay, properties) = (Overlay::new(&[]), &[0, 0][..]);

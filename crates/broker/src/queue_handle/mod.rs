@@ -180,7 +180,7 @@ impl QueueHandle {
 
     /// Whether it delivers by priority, so that records have to say it.
     fn has_priorities(&self) -> bool {
-        self.info.queue_type == QueueType::Quorum
+        self.info.queue_type == QueueType::Quorum || self.info.options.max_priority.is_some()
     }
 
     /// Whether its persistent messages are logged.

@@ -6,7 +6,7 @@ use std::hash::Hasher;
 use std::sync::Arc;
 
 use leveret_model::{Action, Refused, authorize};
-use leveret_routing::{Headers, NoHeaders, RoutedBy, Routes};
+use leveret_routing::{Headers, RoutedBy, Routes};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
@@ -44,7 +44,7 @@ enum Serves {
     All,
     /// Headers matter, and the message for which the route was computed has none.
     WithoutHeaders,
-    /// Only the message for which it was computed: its headers mattered, or it has further keys.
+    /// Only the message for which it was computed: its headers or properties mattered, or chance, or it has further keys.
     One,
 }
 
@@ -53,7 +53,7 @@ impl Serves {
         match (routed_by, has_headers) {
             (RoutedBy::Key, _) => Self::All,
             (RoutedBy::Headers, false) => Self::WithoutHeaders,
-            (RoutedBy::Headers, true) => Self::One,
+            (RoutedBy::Headers, true) | (RoutedBy::Message, _) => Self::One,
         }
     }
 }
@@ -122,13 +122,13 @@ impl Route {
         *self.key == *key && *self.exchange == *exchange
     }
 
-    /// The route of a message with the same publisher, exchange and key if its headers matter; `None` if it leads to the same
+    /// The route of a message with the same publisher, exchange and key if more of it matters; `None` if it leads to the same
     /// queues. Checks that don't depend on headers, such as permissions, aren't repeated.
     fn for_other_headers(
         &self,
         snapshot: &Snapshot,
         publisher: &Publisher<'_>,
-        headers: Option<&dyn Headers>,
+        headers: &dyn Headers,
     ) -> Result<Option<Self>, Refused> {
         let name = String::from_utf8_lossy(&self.exchange);
         let (queues, routed_by) = queues_of(snapshot, publisher.vhost, &name, &[&self.key], headers)?;
@@ -141,7 +141,7 @@ impl Route {
             queues,
             replies: self.replies.clone(),
             through: self.through.clone(),
-            serves: Serves::new(routed_by, headers.is_some()),
+            serves: Serves::new(routed_by, !headers.is_empty()),
             generation: snapshot.generation,
         }))
     }
@@ -191,14 +191,14 @@ impl RouteCache {
         publisher: &Publisher<'_>,
         exchange: &[u8],
         key: &[u8],
-        headers: Option<&dyn Headers>,
+        headers: &dyn Headers,
     ) -> Result<Arc<Route>, Refused> {
         if self.generation != snapshot.generation {
             self.generation = snapshot.generation;
             self.last = None;
             self.routes.clear();
         }
-        let has_headers = headers.is_some();
+        let has_headers = !headers.is_empty();
         if let Some(last) = &self.last
             && last.is_for(exchange, key)
             && last.serves(has_headers)
@@ -245,7 +245,7 @@ fn resolve(
     publisher: &Publisher<'_>,
     exchange: &[u8],
     keys: &[&[u8]],
-    headers: Option<&dyn Headers>,
+    headers: &dyn Headers,
 ) -> Result<Route, Refused> {
     let vhost = publisher.vhost;
     let name = String::from_utf8_lossy(exchange);
@@ -269,7 +269,7 @@ fn resolve(
         queues,
         replies,
         through,
-        serves: Serves::new(routed_by, headers.is_some()),
+        serves: Serves::new(routed_by, !headers.is_empty()),
         generation: snapshot.generation,
     })
 }
@@ -279,10 +279,10 @@ fn queues_of(
     vhost: &str,
     exchange: &str,
     keys: &[&[u8]],
-    headers: Option<&dyn Headers>,
+    headers: &dyn Headers,
 ) -> Result<(RouteQueues, RoutedBy), Refused> {
     let mut routes = Routes::new();
-    let routed = snapshot.router.route_by(vhost, exchange, keys, headers.unwrap_or(&NoHeaders), &mut routes);
+    let routed = snapshot.router.route_by(vhost, exchange, keys, headers, &mut routes);
     let routed_by = routed.map_err(|_| Refused::no_exchange(vhost, exchange))?;
     Ok((RouteQueues::find(snapshot, &routes), routed_by))
 }
@@ -296,7 +296,7 @@ pub fn extended(
     publisher: &Publisher<'_>,
     exchange: &[u8],
     keys: &[&[u8]],
-    headers: Option<&dyn Headers>,
+    headers: &dyn Headers,
 ) -> Result<Arc<Route>, Refused> {
     let mut route = resolve(snapshot, publisher, exchange, keys, headers)?;
     route.serves = Serves::One;

@@ -117,6 +117,16 @@ impl Told<'_> {
         );
     }
 
+    /// Its client renewed the secret it logged in with, and gave a reason.
+    pub fn secret_updated(self, reason: &str) {
+        let user = self.user;
+        tracing::info!(
+            target: CONNECTION,
+            pid = self.id.0,
+            "connection {self}: user '{user}' updated secret, reason: {reason}"
+        );
+    }
+
     /// It was closed normally.
     pub fn closed(self, now: Now) {
         let duration = self.duration(now);

@@ -16,6 +16,7 @@ pub(super) enum Application {
 }
 
 const ERLANG: Application = Application::Foreign("there is no such application here");
+const NO_SETTINGS: Application = Application::Foreign("this plugin is built in and has no settings");
 const NOT_BUILT: Application = Application::Foreign("this plugin isn't built yet");
 
 /// Applications by name.
@@ -49,11 +50,11 @@ const APPLICATIONS: &[(&str, Application)] = &[
     ("rabbitmq_web_dispatch", Application::Family("http_dispatch")),
     ("rabbitmq_web_mqtt", Application::Family("web_mqtt")),
     ("rabbitmq_web_stomp", Application::Family("web_stomp")),
-    ("rabbitmq_consistent_hash_exchange", NOT_BUILT),
+    ("rabbitmq_consistent_hash_exchange", NO_SETTINGS),
     ("rabbitmq_federation_management", NOT_BUILT),
     ("rabbitmq_federation_prometheus", NOT_BUILT),
     ("rabbitmq_jms_topic_exchange", NOT_BUILT),
-    ("rabbitmq_random_exchange", NOT_BUILT),
+    ("rabbitmq_random_exchange", NO_SETTINGS),
     ("rabbitmq_recent_history_exchange", NOT_BUILT),
     ("rabbitmq_sharding", NOT_BUILT),
     ("rabbitmq_shovel_management", NOT_BUILT),

@@ -1,5 +1,6 @@
 use super::{Key, Set};
 use crate::config::{DiskFreeLimit, Durability, Listener, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
+use crate::credentials::ValidationBackend;
 use crate::units::{boolean, bytes, float, integer, milliseconds};
 use crate::vhost_defaults::DefaultQueueType;
 
@@ -316,6 +317,43 @@ pub(super) const KEYS: &[Key] = &[
                 "stream" | "rabbit_stream_queue" => DefaultQueueType::Stream,
                 _ => return Err(format!("expected classic, quorum or stream, got '{value}'")),
             };
+            Ok(())
+        },
+    ),
+    key(
+        "credential_validator.validation_backend",
+        "name",
+        "rabbit_credential_validator_accept_everything",
+        "the rule for passwords that are set over HTTP, by the command line or by definitions: \
+         `rabbit_credential_validator_min_password_length` (then `min_length` is needed), \
+         `rabbit_credential_validator_password_regexp` (`regexp`), or none",
+        |config, _, value| {
+            config.credential_validator.backend = ValidationBackend::parse(value)?;
+            Ok(())
+        },
+    ),
+    key("credential_validator.min_length", "bytes", "", "the least length of a password", |config, _, value| {
+        let length = value.parse().map_err(|_| format!("expected a number of bytes, got '{value}'"))?;
+        config.credential_validator.min_length = Some(length);
+        Ok(())
+    }),
+    key(
+        "credential_validator.regexp",
+        "regular expression",
+        "",
+        "an expression that a part of each password has to match; it takes linear time, without look-around",
+        |config, _, value| {
+            config.credential_validator.regexp = Some(value.to_owned());
+            Ok(())
+        },
+    ),
+    key(
+        "exchange_types.local_random.enabled",
+        "boolean",
+        "true",
+        "whether local random exchanges (`x-local-random`) can be declared; those that exist stay",
+        |config, _, value| {
+            config.local_random_exchanges = boolean(value)?;
             Ok(())
         },
     ),

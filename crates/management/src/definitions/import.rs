@@ -20,7 +20,8 @@ pub(super) async fn import(
     unsupported: Unsupported,
 ) -> Result<(), Error> {
     let registry = &api.broker().registry;
-    let plan = Plan::of(document, scope, &registry.staged_topology(), api.node().vhost_defaults())?;
+    let plan =
+        Plan::of(document, scope, &registry.staged_topology(), api.node().vhost_defaults(), api.password_rule())?;
     if !plan.unsupported.is_empty() {
         let named: Vec<String> = plan.unsupported.iter().map(ToString::to_string).collect();
         let advice = match unsupported {

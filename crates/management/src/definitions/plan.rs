@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::document::{Document, Scope};
 use crate::error::Error;
+use crate::password_rule::PasswordRule;
 use crate::{fields, limits, permissions, topic_permissions, users, vhosts};
 
 type Entry = Map<String, Value>;
@@ -63,13 +64,14 @@ impl Plan {
         scope: &Scope,
         topology: &Topology,
         defaults: &VhostDefaults,
+        rule: &PasswordRule,
     ) -> Result<Self, Error> {
         let mut plan = Plan::default();
         // Allocated exactly: the commands for a hundred thousand objects take as much memory as their text.
         let many = ["queues", "exchanges", "bindings"].into_iter().map(|kind| document.count(kind)).sum();
         plan.commands.reserve_exact(many);
         if *scope == Scope::Cluster {
-            plan.users(document, topology)?;
+            plan.users(document, topology, rule)?;
             plan.vhosts(document, topology, defaults)?;
         } else {
             plan.settings_of(document, scope, topology, defaults)?;
@@ -110,16 +112,17 @@ impl Plan {
         Ok(plan)
     }
 
-    fn users(&mut self, document: &Document<'_>, topology: &Topology) -> Result<(), Error> {
+    fn users(&mut self, document: &Document<'_>, topology: &Topology, rule: &PasswordRule) -> Result<(), Error> {
         document.each("users", |entry| {
             let name = fields::text(entry, "name")?;
             let says_how = entry.contains_key("hashing_algorithm") || !entry.contains_key("password_hash");
             let user = match says_how {
-                true => users::parse(name, entry)?,
+                true => users::parse(name, entry, rule)?,
                 // RabbitMQ before 3.6.1 didn't export it.
-                false => {
-                    PutUser { hashing_algorithm: hashing_before_3_6(document).into(), ..users::parse(name, entry)? }
-                }
+                false => PutUser {
+                    hashing_algorithm: hashing_before_3_6(document).into(),
+                    ..users::parse(name, entry, rule)?
+                },
             };
             let same = topology.user(name).is_some_and(|current| {
                 current.password_hash == user.password_hash

@@ -1,6 +1,6 @@
 //! A queue as JSON. Keys are RabbitMQ's, except our own `durability`, `conservation`, `waits`, `wait`, `pending`,
-//! `moving`, `parked`, `parked_bytes`, `delayed_bytes`, `chunk_bytes`, `first_offset`, `last_chunk_offset`, `next_offset`, `link_credit`, `priority` and
-//! `latency_us`.
+//! `moving`, `parked`, `parked_bytes`, `delayed_bytes`, `chunk_bytes`, `first_offset`, `last_chunk_offset`, `next_offset`, `link_credit`, `priority`,
+//! `latency_us`, and `messages_by_priority` of classic queues with priorities.
 
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::{
@@ -248,6 +248,9 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value
     });
     if let Value::Object(further) = further {
         body.extend(further);
+    }
+    if queue.info().options.max_priority.is_some() {
+        body.insert("messages_by_priority".to_owned(), json!(status.by_priority));
     }
     if let Some(quorum) = &status.quorum {
         make_quorum(&mut body, quorum, &queue.info().options);

@@ -87,8 +87,10 @@ fn unsupported_and_missing_objects_have_errors_of_their_own() {
     assert!(body["reason"].as_str().is_some_and(|reason| reason.contains("policies")), "{body}");
     assert_eq!(stage.ask("GET", "/api/nothing", "").0, 404);
     assert_eq!(stage.ask("GET", "/", "").0, 404);
-    let (status, body) = stage.ask("PUT", "/api/queues/%2F/q", r#"{"arguments": {"x-max-priority": 5}}"#);
+    let body = r#"{"arguments": {"x-queue-type": "quorum", "x-consumer-disconnected-timeout": 5000}}"#;
+    let (status, body) = stage.ask("PUT", "/api/queues/%2F/q", body);
     assert_eq!(status, 501, "{body}");
-    assert!(body["reason"].as_str().is_some_and(|reason| reason.contains("x-max-priority")), "{body}");
+    let reason = body["reason"].as_str();
+    assert!(reason.is_some_and(|reason| reason.contains("x-consumer-disconnected-timeout")), "{body}");
     stage.node.stop("test");
 }

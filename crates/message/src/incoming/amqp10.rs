@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::annotations::{RawAnnotations, X_CC, X_EXCHANGE, X_ROUTING_KEY};
 use crate::envelope::{Encoding, Envelope};
-use crate::headers::Headers;
+use crate::headers::{Headers, PropertiesAt};
 use crate::overlay::Overlay;
 use crate::stored::StoredMessage;
 
@@ -159,7 +159,8 @@ fn take<'a>(sections: &Sections<'a>) -> Result<Incoming<'a>, InvalidMessage> {
         to,
         subject,
         has_creation_time,
-        headers: Headers::amqp10(sections.message_annotations, sections.application_properties),
+        headers: Headers::amqp10(sections.message_annotations, sections.application_properties)
+            .with(PropertiesAt::Amqp10(sections.bare)),
         annotations,
         bare: sections.bare,
         cc,

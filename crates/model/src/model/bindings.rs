@@ -13,18 +13,18 @@ impl Model {
         let (vhost, source) = (&command.vhost, &command.source);
         let exchange =
             self.topology.exchange(vhost, source).cloned().ok_or_else(|| Refused::no_exchange(vhost, source))?;
-        let (destination, destination_logged) = match &command.destination {
+        let (destination, destination_logged, queue_type) = match &command.destination {
             DestinationName::Queue(name) => {
                 let queue = self.topology.usable_queue(vhost, name, command.connection)?;
-                (queue.destination(), queue.is_logged())
+                (queue.destination(), queue.is_logged(), Some(queue.queue_type()))
             }
             DestinationName::Exchange(name) => {
                 let found = self.topology.exchange(vhost, name);
                 let found = found.ok_or_else(|| Refused::no_exchange(vhost, name))?;
-                (found.destination(), found.durable)
+                (found.destination(), found.durable, None)
             }
         };
-        binding::check(exchange.kind, &command.routing_key, &command.arguments)?;
+        binding::check(exchange.kind, &command.routing_key, &command.arguments, queue_type)?;
         let logged = exchange.durable && destination_logged;
         let binding = Arc::new(made(&exchange, destination, command, logged));
         if self.topology.has_binding(&binding) {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::exchange::PREDECLARED;
+use crate::exchange::{self, PREDECLARED};
 use crate::id::TRANSIENT;
 use crate::queue_arguments::{self, Properties};
 use crate::record::{self, Effect, RecordError, Snapshot};
@@ -331,7 +331,7 @@ impl Model {
                 inequivalent("exchange", &vhost, &name, key, received, current)
             };
             if kind != current.kind {
-                return Err(differs("type", &kind, &current.kind));
+                return Err(differs("type", &kind.erlang_atom(), &current.kind.erlang_atom()));
             }
             for (key, received, current) in [
                 ("durable", durable, current.durable),
@@ -360,6 +360,8 @@ impl Model {
                 alternate.type_name()
             )));
         }
+        self.limits.check_exchange_type(kind)?;
+        exchange::check_arguments(kind, &arguments)?;
         self.limits.check_exchange(&self.topology, &vhost, &name)?;
         let id = self.exchange_id(durable);
         let declared_by = permit.user().cloned().unwrap_or_default();

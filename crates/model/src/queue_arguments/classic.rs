@@ -12,7 +12,7 @@ pub(super) const TABLE: Table = Table {
         ("x-expires", State::Working),
         ("x-max-length", State::Working),
         ("x-max-length-bytes", State::Working),
-        ("x-max-priority", State::NotYet(|value| value.as_int() != Some(0))),
+        ("x-max-priority", State::Working),
         ("x-message-ttl", State::Working),
         ("x-overflow", State::Working),
         ("x-queue-leader-locator", State::Working),

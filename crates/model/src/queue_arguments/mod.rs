@@ -292,9 +292,13 @@ mod tests {
 
     #[test]
     fn known_arguments_without_effect_are_refused_by_name_and_value() {
-        let refused = refused("x-max-priority", Value::Int(10)).expect("it has an effect");
+        let arguments = [("x-queue-type", "quorum".into()), ("x-consumer-disconnected-timeout", Value::Int(10))];
+        let refused = check("/", "q", DURABLE, &Arguments::from_iter(arguments)).expect_err("it has an effect");
         assert_eq!(refused.kind, RefusedKind::NotImplemented);
-        assert!(refused.text.contains("'x-max-priority'") && refused.text.contains("'10'"), "{refused}");
+        assert!(
+            refused.text.contains("'x-consumer-disconnected-timeout'") && refused.text.contains("'10'"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -2,29 +2,46 @@
 
 use roaring::RoaringTreemap;
 
+use crate::annotations::Annotations;
 use crate::answers::Checkpoint;
-use crate::attempts::AttemptRun;
+use crate::attempts::{AttemptRun, Attempts, push_attempts};
+use crate::delayed::Delayed;
 use crate::kept;
 use crate::ledger_queue::LedgerQueue;
+use crate::parked::Parked;
 use crate::planted::{Bug, is_planted};
 
 impl LedgerQueue {
     /// The queue's checkpoint: live durable messages and other state, as applied so far.
     pub fn checkpoint(&self) -> Checkpoint {
         let (live, bytes) = self.durable_live();
-        let state = self.kept();
+        let state = self.kept(&live);
         Checkpoint { next: self.ledger.next(), live, bytes, elsewhere: self.references.numbers(), state }
     }
 
     /// Numbers from here on were never handed out; recorded by a clean stop.
     pub fn delivered_below(&self) -> u64 {
-        // Where a log of attempts says which messages were delivered, it says so by itself.
-        if self.rules.logs_attempts { 0 } else { self.ready.untouched_from() }
+        // Where attempts say which messages were delivered, they say so by themselves.
+        if self.rules.priorities.is_some() { 0 } else { self.ready.untouched_from() }
     }
 
-    /// The counts that have to be recorded by a clean stop: the log lacks those for which it had no room.
+    /// The counts that have to be recorded by a clean stop: the log lacks those for which it had no room, and those of classic queues
+    /// with priorities.
     pub fn logged_attempts(&self) -> Vec<AttemptRun> {
-        if self.rules.logs_attempts { self.attempts.all() } else { Vec::new() }
+        match (self.rules.logs_attempts, self.rules.priorities) {
+            (true, _) => self.attempts.all(),
+            (false, None) => Vec::new(),
+            (false, Some(_)) => {
+                // Numbers of transient messages are used again after a restart.
+                let is_durable = |number: &u64| self.held_bytes(*number).is_none_or(|(_, durable)| durable);
+                let mut runs = Vec::new();
+                let numbers = self.attempts.all().into_iter().flat_map(|run| run.first..=run.last);
+                numbers
+                    .filter(is_durable)
+                    .for_each(|number| push_attempts(&mut runs, number, self.attempts.of(number)));
+                runs
+            }
+        }
     }
 
     /// The part of the ledger that outlives this process: the live durable messages and their body bytes.
@@ -52,13 +69,20 @@ impl LedgerQueue {
     }
 
     /// The state bytes, see [`crate::Kept`].
-    fn kept(&self) -> Vec<u8> {
+    fn kept(&self, live: &RoaringTreemap) -> Vec<u8> {
         let quorum = match self.rules.logs_attempts {
             true => {
                 let set_aside = (&self.parked, &self.delayed);
                 let keeps = self.keeps_dead_letters() && !is_planted(Bug::ForgetDying);
                 let dying: Vec<_> = keeps.then(|| self.dead.durable().0).into_iter().flatten().collect();
                 kept::encode_quorum(&self.attempts, self.ready.priorities(), set_aside, (&self.annotations, &dying))
+            }
+            false if self.rules.priorities.is_some() => {
+                // Transient messages aren't live in a checkpoint, and their numbers are used again after a restart.
+                let levels = self.ready.priorities().map(|(priority, numbers)| (priority, numbers.among(live)));
+                let levels = levels.filter(|(_, numbers)| !numbers.is_empty());
+                let none = (&Parked::default(), &Delayed::default());
+                kept::encode_quorum(&Attempts::default(), levels, none, (&Annotations::default(), &[]))
             }
             false => Vec::new(),
         };

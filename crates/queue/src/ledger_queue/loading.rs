@@ -80,7 +80,7 @@ impl LedgerQueue {
         let lane = self.ready.lane_of(from);
         for (first, batch) in runs {
             let count = batch.len() as u64;
-            reached = Some(first + count).filter(|_| lane == LaneKind::DEFAULT);
+            reached = Some(first + count).filter(|_| lane == LaneKind::Default);
             self.insert_ready((first, count), &batch, lane, now);
         }
         let waited = self.reads.unblock();

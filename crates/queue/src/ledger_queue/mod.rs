@@ -116,15 +116,16 @@ impl LedgerQueue {
         let Recovered { mut ledger, redelivered_below, expiry, references, mut attempts, .. } = recovered;
         let Recovered { parked, mut delayed, annotations, dying, priorities, .. } = recovered;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
-        let rules = Rules::of(options.queue_type);
+        let rules = Rules::of(&options);
         if !rules.delays {
             delayed = Delayed::default();
         }
         if !rules.logs_attempts {
-            // Recovery read the failures of dead letters from their records, whatever the type of the queue.
-            attempts = Attempts::default();
+            // Recovery read the failures of dead letters from their records, whatever the type of the queue. How often messages came
+            // back is known only with priorities.
+            attempts.forget_failures();
         }
-        let priorities = rules.has_priorities.then_some(priorities.0);
+        let priorities = rules.priorities.map(|levels| (levels, priorities.0));
         let single_active = options.single_active_consumer.then(|| SingleActive::new(rules.replaces_active));
         let dying = dying.runs();
         for run in &dying {
@@ -140,8 +141,11 @@ impl LedgerQueue {
         let set_aside = set_aside.chain(dying.iter().flat_map(|run| run.first..=run.last));
         let aside = parked.length() + delayed.length();
         let mut ready = ReadyMessages::new(&ledger, redelivered_below, priorities, (set_aside, aside));
-        if options.returns_in_place {
+        if rules.returns_in_place {
             ready.keep_places();
+        }
+        if !rules.logs_attempts {
+            ready.hide_attempts();
         }
         let mut contents = Contents::new(budget);
         if !ledger.is_empty() {

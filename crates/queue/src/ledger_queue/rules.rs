@@ -1,14 +1,18 @@
 //! Differences between the types of queues whose messages leave when they are settled.
 
-use leveret_model::QueueType;
+use leveret_model::{QueueOptions, QueueType};
+
+use crate::priorities::PriorityLevels;
 
 /// The rules of a type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     /// How often a message was handed out, and how often that failed, is counted in the log: the counts survive a restart.
     pub(crate) logs_attempts: bool,
-    /// Messages are delivered by their priorities, and those that came back in the order in which they did.
-    pub(crate) has_priorities: bool,
+    /// Messages are delivered by these priorities.
+    pub(crate) priorities: Option<PriorityLevels>,
+    /// Messages that come back go to their old places. Otherwise they are delivered first, in the order in which they came back.
+    pub(crate) returns_in_place: bool,
     /// Messages with a time of delivery wait until then.
     pub(crate) delays: bool,
     /// An exclusive consumer keeps others away. RabbitMQ ignores the flag for quorum queues.
@@ -22,12 +26,13 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// The rules of queues of this type.
-    pub(crate) fn of(queue_type: QueueType) -> Self {
-        match queue_type {
+    /// The rules of a queue.
+    pub(crate) fn of(options: &QueueOptions) -> Self {
+        match options.queue_type {
             QueueType::Classic => Self {
                 logs_attempts: false,
-                has_priorities: false,
+                priorities: options.max_priority.map(PriorityLevels::classic),
+                returns_in_place: true,
                 delays: false,
                 has_exclusive_consumers: true,
                 replaces_active: false,
@@ -36,7 +41,8 @@ impl Rules {
             },
             QueueType::Quorum => Self {
                 logs_attempts: true,
-                has_priorities: true,
+                priorities: Some(PriorityLevels::QUORUM),
+                returns_in_place: options.returns_in_place,
                 delays: true,
                 has_exclusive_consumers: false,
                 replaces_active: true,

@@ -97,7 +97,7 @@ impl LedgerQueue {
     /// Forgets counts, annotations and priorities of messages that left the log.
     #[inline]
     pub(super) fn forget(&mut self, first: u64, last: u64) {
-        if self.rules.logs_attempts || !self.attempts.is_empty() {
+        if self.rules.priorities.is_some() || !self.attempts.is_empty() {
             self.forget_details(first, last);
         }
     }
@@ -185,6 +185,7 @@ impl LedgerQueue {
         let back = self.delay_some(back, returned, now, effects);
         for run in &back {
             let (attempts, logs) = (&mut self.attempts, self.rules.logs_attempts && run.durable);
+            let counts = self.rules.priorities.is_some();
             let consumers = &mut self.consumers;
             self.ready.put_back(run, &self.ledger, |number| {
                 consumers.note_comeback(number);
@@ -194,6 +195,7 @@ impl LedgerQueue {
                         let runs = if failed { &mut rare.attempts } else { &mut rare.returns };
                         push_attempts(runs, number, attempts.come_back(number, failed));
                     }
+                    false if counts => _ = attempts.come_back(number, failed),
                     false if failed => attempts.fail(number),
                     false => {}
                 }

@@ -42,7 +42,8 @@ impl LedgerQueue {
             volatile,
             volatile_bytes,
             in_memory: self.contents.messages().min(messages),
-            quorum: self.rules.has_priorities.then(|| self.quorum_status()),
+            quorum: self.rules.logs_attempts.then(|| self.quorum_status()),
+            by_priority: self.rules.priorities.map(|_| self.ready.by_lane().1).unwrap_or_default(),
             stream: None,
         }
     }

@@ -54,10 +54,10 @@ pub struct ReferenceRecord<'a> {
 }
 
 /// Encodes the payload of a record about `count` messages of `batch` from `index` on, stored in the shared log from `shared`
-/// on. Only a quorum queue, which delivers by priority and not before a time, needs the details `for_quorum`.
-pub fn encode_reference(batch: &Batch, index: u32, count: u32, shared: u64, for_quorum: bool) -> Vec<u8> {
-    let with_priorities = for_quorum && batch.any_priority();
-    let with_delivery_times = for_quorum && batch.any_delivery_time();
+/// on. Only a queue that delivers by priority, or not before a time, needs the details `by_priority`.
+pub fn encode_reference(batch: &Batch, index: u32, count: u32, shared: u64, by_priority: bool) -> Vec<u8> {
+    let with_priorities = by_priority && batch.any_priority();
+    let with_delivery_times = by_priority && batch.any_delivery_time();
     let (index, count) = (index as usize, count as usize);
     let times = (index..index + count).map(|at| batch.times(at));
     let received_ms = times.clone().map(|(received_ms, _)| received_ms).max().unwrap_or(0);
@@ -186,8 +186,8 @@ mod tests {
         }
         let batch = builder.finish();
         let details = (vec![(1, 2), (2, 3)], vec![(0, 11, 5_001), (2, 13, 5_003)]);
-        for (for_quorum, (priorities, delivery_times)) in [(false, (vec![], vec![])), (true, details)] {
-            let payload = encode_reference(&batch, 1, 3, 77, for_quorum);
+        for (by_priority, (priorities, delivery_times)) in [(false, (vec![], vec![])), (true, details)] {
+            let payload = encode_reference(&batch, 1, 3, 77, by_priority);
             let record = ReferenceRecord::decode(&payload, 3).unwrap();
             assert_eq!((record.shared, record.received_ms, record.body_bytes), (77, 1_003, 36));
             assert_eq!(record.priorities().collect::<Vec<_>>(), priorities);

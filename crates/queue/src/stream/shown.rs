@@ -1,5 +1,7 @@
 //! The stream as operators see it.
 
+use std::collections::BTreeMap;
+
 use crate::Nanos;
 use crate::answers::{Peeked, QueueState};
 use crate::consumer_id::ConsumerId;
@@ -37,6 +39,7 @@ impl StreamQueue {
             volatile_bytes: 0,
             in_memory: self.tail.messages(),
             quorum: None,
+            by_priority: BTreeMap::new(),
             stream: Some(StreamStatus {
                 first,
                 next,

@@ -662,6 +662,9 @@ impl Bench {
         let redelivered_below = if clean { queue.delivered_below() } else { next };
         let Kept { expiry, references, mut attempts, parked, delayed, annotations, dying, priorities, .. } =
             Kept::decode(&state).map_err(|error| error.to_string())?;
+        if clean {
+            queue.attempts().iter().for_each(|run| attempts.replay(run));
+        }
         let ledger = Ledger::restore(next, &live, bytes);
         self.store.retain(|number, _| live.contains(*number));
         // Recovery finds the failures of dead letters in their records, whatever the type of the queue.

@@ -102,7 +102,7 @@ impl<'a> Asked<'a> {
 mod tests {
     use std::cell::Cell;
 
-    use leveret_model::QueueId;
+    use leveret_model::{HashProperty, QueueId};
 
     use super::*;
 
@@ -114,6 +114,14 @@ mod tests {
                 Value::String(text) => Header::String(text),
                 other => Header::Value(other.clone()),
             })
+        }
+
+        fn is_empty(&self) -> bool {
+            self.0.is_empty()
+        }
+
+        fn property(&self, _: HashProperty) -> Option<Header<'_>> {
+            None
         }
     }
 
@@ -158,6 +166,14 @@ mod tests {
             fn lookup(&self, name: &str) -> Option<Header<'_>> {
                 self.1.set(self.1.get() + 1);
                 self.0.lookup(name)
+            }
+
+            fn is_empty(&self) -> bool {
+                self.0.is_empty()
+            }
+
+            fn property(&self, property: HashProperty) -> Option<Header<'_>> {
+                self.0.property(property)
             }
         }
         let mut table = HeadersTable::default();

@@ -1,15 +1,21 @@
 //! One file per exchange type. Each table adds and removes bindings in logarithmic time and shares the rest with its
 //! clones.
 
+mod consistent_hash;
 mod direct;
 mod fanout;
 mod headers;
+mod member;
+mod pool;
 mod topic;
 
-use leveret_model::{Binding, ExchangeType};
+use leveret_model::{Binding, Exchange, ExchangeType};
 
+use self::consistent_hash::ConsistentHash;
+use self::pool::{Draws, Pool};
 use self::{direct::Direct, fanout::Fanout, headers::HeadersTable, topic::Topic};
 use crate::headers::Headers;
+use crate::router::RoutedBy;
 use crate::targets::RouteTarget;
 
 /// The bindings of one exchange.
@@ -19,51 +25,87 @@ pub(crate) enum Table {
     Fanout(Fanout),
     Topic(Topic),
     Headers(HeadersTable),
+    ConsistentHash(ConsistentHash),
+    ModulusHash(Pool),
+    Random(Pool, Draws),
 }
 
 impl Table {
-    pub(crate) fn new(kind: ExchangeType) -> Self {
-        match kind {
+    pub(crate) fn new(exchange: &Exchange) -> Self {
+        match exchange.kind {
             ExchangeType::Direct => Table::Direct(Direct::default()),
             ExchangeType::Fanout => Table::Fanout(Fanout::default()),
             ExchangeType::Topic => Table::Topic(Topic::default()),
             ExchangeType::Headers => Table::Headers(HeadersTable::default()),
+            ExchangeType::ConsistentHash => Table::ConsistentHash(ConsistentHash::new(&exchange.arguments)),
+            ExchangeType::ModulusHash => Table::ModulusHash(Pool::default()),
+            // All queues are on this node.
+            ExchangeType::Random | ExchangeType::LocalRandom => {
+                Table::Random(Pool::default(), Draws::new(&exchange.vhost, &exchange.name))
+            }
         }
     }
 
     /// A table of the same type without bindings.
     pub(crate) fn emptied(&self) -> Self {
-        Self::new(match self {
-            Table::Direct(_) => ExchangeType::Direct,
-            Table::Fanout(_) => ExchangeType::Fanout,
-            Table::Topic(_) => ExchangeType::Topic,
-            Table::Headers(_) => ExchangeType::Headers,
-        })
+        match self {
+            Table::Direct(_) => Table::Direct(Direct::default()),
+            Table::Fanout(_) => Table::Fanout(Fanout::default()),
+            Table::Topic(_) => Table::Topic(Topic::default()),
+            Table::Headers(_) => Table::Headers(HeadersTable::default()),
+            Table::ConsistentHash(table) => Table::ConsistentHash(table.emptied()),
+            Table::ModulusHash(_) => Table::ModulusHash(Pool::default()),
+            Table::Random(_, draws) => Table::Random(Pool::default(), draws.clone()),
+        }
     }
 
     pub(crate) fn bind(&mut self, binding: &Binding) {
-        let target = RouteTarget::from(binding);
+        let target = || RouteTarget::from(binding);
         match self {
-            Table::Direct(table) => table.bind(&binding.routing_key, target),
-            Table::Fanout(table) => table.bind(target),
-            Table::Topic(table) => table.bind(&binding.routing_key, target),
-            Table::Headers(table) => table.bind(&binding.arguments, target),
+            Table::Direct(table) => table.bind(&binding.routing_key, target()),
+            Table::Fanout(table) => table.bind(target()),
+            Table::Topic(table) => table.bind(&binding.routing_key, target()),
+            Table::Headers(table) => table.bind(&binding.arguments, target()),
+            Table::ConsistentHash(table) => table.bind(binding),
+            Table::ModulusHash(table) | Table::Random(table, _) => table.bind(binding),
         }
     }
 
     pub(crate) fn unbind(&mut self, binding: &Binding) {
-        let target = RouteTarget::from(binding);
+        let target = || RouteTarget::from(binding);
         match self {
-            Table::Direct(table) => table.unbind(&binding.routing_key, &target),
-            Table::Fanout(table) => table.unbind(&target),
-            Table::Topic(table) => table.unbind(&binding.routing_key, &target),
-            Table::Headers(table) => table.unbind(&binding.arguments, &target),
+            Table::Direct(table) => table.unbind(&binding.routing_key, &target()),
+            Table::Fanout(table) => table.unbind(&target()),
+            Table::Topic(table) => table.unbind(&binding.routing_key, &target()),
+            Table::Headers(table) => table.unbind(&binding.arguments, &target()),
+            Table::ConsistentHash(table) => table.unbind(binding),
+            Table::ModulusHash(table) | Table::Random(table, _) => table.unbind(binding),
         }
     }
 
-    /// Whether it looks at routing keys.
+    /// Removes all bindings to the destination of this one, if that doesn't take a step for each. Returns whether it did.
+    pub(crate) fn forget(&mut self, binding: &Binding) -> bool {
+        match self {
+            Table::Direct(_) | Table::Fanout(_) | Table::Topic(_) | Table::Headers(_) => return false,
+            Table::ConsistentHash(table) => table.forget(binding),
+            Table::ModulusHash(table) | Table::Random(table, _) => table.forget(binding),
+        }
+        true
+    }
+
+    /// Whether it looks at all routing keys of a message. Tables that pick one destination look at the first one only.
     pub(crate) fn looks_at_keys(&self) -> bool {
         matches!(self, Table::Direct(_) | Table::Topic(_))
+    }
+
+    /// The parts of a message that determine its destinations.
+    pub(crate) fn routed_by(&self) -> RoutedBy {
+        match self {
+            Table::Direct(_) | Table::Fanout(_) | Table::Topic(_) | Table::ModulusHash(_) => RoutedBy::Key,
+            Table::Headers(_) => RoutedBy::Headers,
+            Table::ConsistentHash(table) => table.routed_by(),
+            Table::Random(..) => RoutedBy::Message,
+        }
     }
 
     /// Passes every target that the message goes to to `visit`, some possibly more than once.
@@ -78,6 +120,9 @@ impl Table {
             Table::Fanout(table) => table.matches(visit),
             Table::Topic(table) => table.matches(routing_key, visit),
             Table::Headers(table) => table.matches(headers, visit),
+            Table::ConsistentHash(table) => table.destination(routing_key, headers).into_iter().for_each(visit),
+            Table::ModulusHash(table) => table.of_key(routing_key).into_iter().for_each(visit),
+            Table::Random(table, draws) => table.pick(draws.next()).into_iter().for_each(visit),
         }
     }
 }

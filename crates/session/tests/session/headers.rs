@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use leveret_amqp10::message::{MessageId, Properties as NewProperties};
 use leveret_amqp10::value::EncodedMap;
 use leveret_amqp10::{Symbol, Value as New};
-use leveret_amqp091::{Decimal, FieldTable, FieldValue as Old};
+use leveret_amqp091::{Decimal, FieldTable, FieldValue as Old, Properties, ShortStr};
 use leveret_broker::headers::MessageHeaders;
 use leveret_message::headers;
-use leveret_model::Value;
-use leveret_routing::Headers;
+use leveret_model::{HashProperty, Value};
+use leveret_routing::{Header, Headers};
 
 const UUID: [u8; 16] = *b"0123456789abcdef";
 const TIME: u64 = 1_700_000_000;
@@ -93,4 +94,41 @@ fn annotations_come_before_properties_and_only_with_x() {
     assert_eq!(matched("x-h", both), ["int", "any"]);
     assert_eq!(matched("h", both), ["string", "bytes", "any"]);
     assert_eq!(matched("other", both), [""; 0]);
+}
+
+/// An exchange that hashes a property routes messages of both protocols in the same way.
+#[test]
+fn both_protocols_have_the_properties_that_exchanges_hash() {
+    let (id, correlation) = ("id-1", "c-1");
+    let mut old = Vec::new();
+    let short = |text: &'static str| Some(ShortStr::literal(text));
+    Properties {
+        message_id: short(id),
+        correlation_id: short(correlation),
+        timestamp: Some(TIME),
+        ..Properties::default()
+    }
+    .encode(&mut old);
+    let mut new = Vec::new();
+    NewProperties {
+        message_id: Some(MessageId::String(id)),
+        correlation_id: Some(MessageId::String(correlation)),
+        creation_time: Some(TIME as i64 * 1000),
+        ..NewProperties::default()
+    }
+    .encode(&mut new);
+    let none = headers::Headers::default();
+    for fields in [headers::PropertiesAt::Amqp091(&old), headers::PropertiesAt::Amqp10(&new)] {
+        let message = MessageHeaders(none.with(fields));
+        assert!(message.is_empty(), "properties aren't headers");
+        assert_eq!(message.property(HashProperty::MessageId), Some(Header::String(id.as_bytes())));
+        assert_eq!(message.property(HashProperty::CorrelationId), Some(Header::String(correlation.as_bytes())));
+        let time_ms = i128::from(TIME) * 1000;
+        assert_eq!(message.property(HashProperty::Timestamp), Some(Header::Time { time_ms }));
+    }
+    for fields in
+        [headers::PropertiesAt::None, headers::PropertiesAt::Amqp091(&[0, 0]), headers::PropertiesAt::Amqp10(&[])]
+    {
+        assert_eq!(MessageHeaders(none.with(fields)).property(HashProperty::MessageId), None);
+    }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use leveret_amqp10::sasl::{self, SaslCode};
 use leveret_amqp10::{HEADER_SASL, SaslFrame, Symbol, Symbols};
-use leveret_amqp091::FieldTable;
+use leveret_amqp091::method::connection;
+use leveret_amqp091::{FieldTable, Method, ShortStr, encode_method};
 use leveret_broker::{Peer, Settings};
 use leveret_strict_client::amqp091::{Event, Options};
 
@@ -104,4 +105,24 @@ fn only_the_configured_mechanisms_are_offered_and_taken() {
     assert!(connection.is_finished());
     let link = stage.dial(Options::default());
     assert_eq!(stage.links[link].told().last(), Some(&Told::Event(Event::Connected)), "PLAIN is taken");
+}
+
+/// As in RabbitMQ 4.3: a user of the node's own database has no token that could expire, so that any secret is taken.
+#[test]
+fn a_secret_is_renewed_whatever_it_is() {
+    let mut stage = Stage::new();
+    let link = stage.connect();
+    let mut answer = Vec::new();
+    encode_method(&mut answer, 0, &Method::ConnectionUpdateSecretOk(connection::UpdateSecretOk {}));
+    for new_secret in [&b"guest"[..], b"not the password", b""] {
+        let reason = ShortStr::literal("it expires");
+        let update = Method::ConnectionUpdateSecret(connection::UpdateSecret { new_secret, reason });
+        let connection = &mut stage.links[link].connection;
+        let mut input = Vec::new();
+        encode_method(&mut input, 0, &update);
+        connection.receive(&input, stage.now);
+        connection.turn(stage.now);
+        assert_eq!(connection.output().pending(), answer);
+        connection.output().written(answer.len());
+    }
 }

@@ -1,6 +1,6 @@
 //! The queues that messages of one connection reach, published in direct succession, when keys and headers differ.
 
-use leveret_amqp091::{FieldTable, Properties};
+use leveret_amqp091::{FieldTable, Properties, ShortStr};
 use leveret_model::ExchangeId;
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};
 
@@ -169,4 +169,40 @@ fn messages_with_many_keys_reach_their_queues_in_order() {
     assert_eq!(stage.take_all(link, "third"), "sensor.3:3 sensor.3:1503");
     assert_eq!(stage.through("amq.fanout"), (429, 429));
     assert_eq!(stage.through("amq.topic"), (2571, 2573));
+}
+
+/// Messages with the same key and without headers: a cached route would send them all to one queue.
+#[test]
+fn a_hashed_property_and_chance_decide_for_each_message() {
+    const QUEUES: usize = 4;
+    const IDS: usize = 40;
+    let mut stage = Stage::new();
+    let link = stage.connect();
+    for (exchange, kind, arguments) in [
+        ("hashed", "x-consistent-hash", FieldTable::new().with("hash-property", "message_id")),
+        ("random", "x-random", FieldTable::new()),
+    ] {
+        let names: Vec<String> = (0..QUEUES).map(|at| format!("{exchange}-{at}")).collect();
+        stage.links[link].client.declare_exchange(CHANNEL, exchange.as_bytes(), kind, true, &arguments);
+        let bindings: Vec<_> = names.iter().map(|name| (name.as_str(), exchange, "1", FieldTable::new())).collect();
+        stage.declare_and_bind(link, &bindings);
+        for number in 0..2 * IDS {
+            let id = format!("id-{}", number % IDS);
+            let mut properties = Vec::new();
+            let message_id = Some(ShortStr::new(id.as_bytes()).expect("it is short"));
+            Properties { message_id, ..Properties::default() }.encode(&mut properties);
+            let client = &mut stage.links[link].client;
+            client.publish(CHANNEL, exchange.as_bytes(), b"k", true, &properties, id.as_bytes());
+        }
+        stage.settle();
+        let taken: Vec<String> = names.iter().map(|name| stage.take_all(link, name)).collect();
+        let bodies = |taken: &String| taken.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let taken: Vec<Vec<String>> = taken.iter().map(bodies).collect();
+        assert_eq!(taken.iter().map(Vec::len).sum::<usize>(), 2 * IDS, "{exchange}");
+        assert!(taken.iter().all(|bodies| !bodies.is_empty()), "{exchange}: {taken:?}");
+        if exchange == "hashed" {
+            let is_twice = |body: &String, all: &[String]| all.iter().filter(|other| *other == body).count() == 2;
+            assert!(taken.iter().all(|all| all.iter().all(|body| is_twice(body, all))), "{taken:?}");
+        }
+    }
 }

@@ -1,8 +1,8 @@
-//! The ready messages of a quorum queue that aren't simply next in the order of their numbers: those that came back, and those
-//! of another priority than the default one.
+//! The ready messages of a queue with priorities that aren't simply next in the order of their numbers: those that came back, and
+//! those of another priority than the default one.
 //!
-//! Messages that came back are delivered before all others, in the order in which they did and whatever their priority, as in
-//! RabbitMQ 4.3. Then a message of a higher priority is delivered before all of a lower one.
+//! A message of a higher priority is delivered before all of a lower one. In quorum queues, messages that came back are delivered
+//! before all others, in the order in which they did and whatever their priority, as in RabbitMQ 4.3.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,20 +11,58 @@ use std::ops::Bound;
 use super::returns::Returns;
 use crate::number_set::NumberSet;
 use crate::planted::{Bug, is_planted};
-use crate::priorities::{PRIORITY_DEFAULT, PRIORITY_MAX};
+use crate::priorities::PriorityLevels;
 
-/// The numbers of one priority other than the default one.
+/// Fewer numbers than this are looked for one by one, each up to the priority that it has.
+const FEW: u64 = 8;
+
+/// The live numbers of one priority; of the default one those that came back. Each is in one of the two sets.
 #[derive(Debug, Default)]
 struct Level {
-    /// All live messages of this priority; of the default one those that came back.
-    all: NumberSet,
-    /// The ready ones among them that were never handed out, or have their old place.
+    /// The ready ones that were never handed out, or have their old place.
     fresh: NumberSet,
+    /// The others: consumers have them, or they came back and are delivered first, or they wait for something.
+    other: NumberSet,
+}
+
+impl Level {
+    /// A ready number isn't ready any more. Returns whether it was.
+    fn take_out(&mut self, number: u64) -> bool {
+        let was_ready = self.fresh.remove(number);
+        if was_ready {
+            self.other.insert(number);
+        }
+        was_ready
+    }
+
+    /// A number that isn't ready has its old place again. Returns whether it is of this priority.
+    fn put_in_place(&mut self, number: u64) -> bool {
+        let is_here = self.other.remove(number);
+        if is_here {
+            self.fresh.insert(number);
+        }
+        is_here
+    }
+
+    /// Returns whether the number was of this priority.
+    fn remove(&mut self, number: u64) -> bool {
+        self.other.remove(number) || self.fresh.remove(number)
+    }
+
+    fn remove_range(&mut self, first: u64, last: u64) {
+        self.fresh.remove_range(first, last);
+        self.other.remove_range(first, last);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.other.is_empty()
+    }
 }
 
 /// The numbers that are ready out of order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lanes {
+    priorities: PriorityLevels,
     returned: Returns,
     /// The highest priority first.
     levels: BTreeMap<Reverse<u8>, Level>,
@@ -50,20 +88,27 @@ pub(crate) enum Lane<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LaneKind {
     Returned,
-    /// Messages of this priority that were never handed out.
+    /// Messages of this priority that were never handed out, or have their old place.
     Fresh(u8),
-}
-
-impl LaneKind {
-    /// Messages without a priority that were never handed out.
-    pub(crate) const DEFAULT: Self = Self::Fresh(PRIORITY_DEFAULT);
+    /// Messages of the default priority that were never handed out.
+    Default,
 }
 
 impl Lanes {
     /// The lanes of a queue after a restart: all messages but those set aside are ready, and these have a priority of their own.
-    pub(crate) fn recovered(priorities: BTreeMap<u8, NumberSet>, set_aside: impl Iterator<Item = u64>) -> Self {
-        let mut lanes = Self::default();
-        for (priority, numbers) in priorities {
+    pub(crate) fn recovered(
+        priorities: PriorityLevels,
+        given: BTreeMap<u8, NumberSet>,
+        set_aside: impl Iterator<Item = u64>,
+    ) -> Self {
+        let mut lanes = Self {
+            priorities,
+            returned: Returns::default(),
+            levels: BTreeMap::new(),
+            aside: NumberSet::default(),
+            in_place: false,
+        };
+        for (priority, numbers) in given {
             for number in numbers.iter() {
                 lanes.admit(number, priority);
             }
@@ -90,7 +135,7 @@ impl Lanes {
 
     /// All lanes, in the order of their delivery.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = Lane<'_>> {
-        let default = Reverse(PRIORITY_DEFAULT);
+        let default = Reverse(self.priorities.default);
         let higher = self.levels.range(..=default).map(|(_, level)| Lane::Fresh(&level.fresh));
         let lower = self.levels.range((Bound::Excluded(default), Bound::Unbounded));
         let lower = lower.map(|(_, level)| Lane::Fresh(&level.fresh));
@@ -103,8 +148,8 @@ impl Lanes {
             return LaneKind::Returned;
         }
         let level = self.levels.iter().find(|(_, level)| level.fresh.contains(number));
-        level.map_or(LaneKind::DEFAULT, |(priority, _)| match priority.0 {
-            PRIORITY_DEFAULT => LaneKind::Returned,
+        level.map_or(LaneKind::Default, |(priority, _)| match priority.0 {
+            priority if priority == self.priorities.default => LaneKind::Returned,
             priority => LaneKind::Fresh(priority),
         })
     }
@@ -128,11 +173,9 @@ impl Lanes {
 
     /// A new message.
     pub(crate) fn admit(&mut self, number: u64, priority: u8) {
-        let priority = priority.min(PRIORITY_MAX);
-        if priority != PRIORITY_DEFAULT {
-            let level = self.levels.entry(Reverse(priority)).or_default();
-            level.all.insert(number);
-            level.fresh.insert(number);
+        let priority = priority.min(self.priorities.max);
+        if priority != self.priorities.default {
+            self.levels.entry(Reverse(priority)).or_default().fresh.insert(number);
             self.aside.insert(number);
         }
     }
@@ -151,15 +194,12 @@ impl Lanes {
     }
 
     fn put_in_place(&mut self, number: u64) {
-        match self.levels.values_mut().find(|level| level.all.contains(number)) {
-            Some(level) => _ = level.fresh.insert(number),
-            // It was delayed from the beginning, and came due before others with lower numbers: it is one of those from the cursor on.
-            None if self.aside.contains(number) => _ = self.aside.remove(number),
-            None => {
-                let level = self.levels.entry(Reverse(PRIORITY_DEFAULT)).or_default();
-                level.all.insert(number);
-                level.fresh.insert(number);
-            }
+        if self.levels.values_mut().any(|level| level.put_in_place(number)) {
+            return;
+        }
+        // One that is set aside was delayed from the beginning, or taken from behind others: it is one of those from the cursor on.
+        if !self.aside.remove(number) {
+            self.levels.entry(Reverse(self.priorities.default)).or_default().fresh.insert(number);
         }
     }
 
@@ -170,15 +210,28 @@ impl Lanes {
 
     /// A number of another lane than the default one isn't ready any more. Returns whether it was.
     pub(crate) fn take_out(&mut self, number: u64) -> bool {
-        self.returned.remove(number) || self.levels.values_mut().any(|level| level.fresh.remove(number))
+        self.returned.remove(number) || self.levels.values_mut().any(|level| level.take_out(number))
     }
 
     /// Messages left the queue.
     pub(crate) fn depart(&mut self, first: u64, last: u64) {
+        if last - first < FEW {
+            return (first..=last).for_each(|number| self.depart_one(number));
+        }
         self.levels.retain(|_, level| {
-            level.all.remove_range(first, last);
-            !level.all.is_empty()
+            level.remove_range(first, last);
+            !level.is_empty()
         });
+    }
+
+    fn depart_one(&mut self, number: u64) {
+        let found =
+            self.levels.iter_mut().find_map(|(priority, level)| level.remove(number).then_some((*priority, level)));
+        if let Some((priority, level)) = found
+            && level.is_empty()
+        {
+            self.levels.remove(&priority);
+        }
     }
 
     /// The cursor moved to `cursor`.
@@ -199,6 +252,7 @@ impl Lanes {
             while let Some(first) = next {
                 let end = fresh.first_absent(first, u64::MAX);
                 gone(first, end - 1);
+                level.other.insert_range(first, end - 1);
                 next = fresh.next(end);
             }
         }
@@ -209,8 +263,8 @@ impl Lanes {
         match came_back {
             true => self.returned.push(number),
             false => {
-                let level = self.levels.values_mut().find(|level| level.all.contains(number));
-                level.expect("it has a priority of its own").fresh.insert(number);
+                let is_in_place = self.levels.values_mut().any(|level| level.put_in_place(number));
+                assert!(is_in_place, "it has a priority of its own");
             }
         }
     }
@@ -223,8 +277,13 @@ impl Lanes {
     }
 
     /// The live messages of another priority than the default one.
-    pub(crate) fn priorities(&self) -> impl Iterator<Item = (u8, &NumberSet)> {
-        let others = self.levels.iter().filter(|(priority, _)| priority.0 != PRIORITY_DEFAULT);
-        others.map(|(priority, level)| (priority.0, &level.all))
+    pub(crate) fn priorities(&self) -> impl Iterator<Item = (u8, NumberSet)> {
+        let others = self.levels.iter().filter(|(priority, _)| priority.0 != self.priorities.default);
+        others.map(|(priority, level)| (priority.0, level.fresh.union(&level.other)))
+    }
+
+    /// The priority of a message without one.
+    pub(crate) fn default_priority(&self) -> u8 {
+        self.priorities.default
     }
 }

@@ -18,7 +18,7 @@ use crate::effects::Run;
 use crate::ledger::Ledger;
 use crate::limits::Length;
 use crate::number_set::NumberSet;
-use crate::priorities::PRIORITY_DEFAULT;
+use crate::priorities::PriorityLevels;
 
 /// The ready messages of a queue.
 #[derive(Debug)]
@@ -35,25 +35,28 @@ pub(crate) struct ReadyMessages {
     lanes: Option<Box<Lanes>>,
     /// Lower numbers may have been delivered before a restart.
     redelivered_below: u64,
+    /// Whether consumers aren't told how often a message came back, only whether it did.
+    hides_attempts: bool,
     length: Length,
     unacknowledged: Length,
 }
 
 impl ReadyMessages {
     /// All live messages are ready; those below `redelivered_below` may have been delivered before. In a queue with priorities,
-    /// these are the messages that have another one than the default. Messages that were set aside aren't ready.
+    /// these are the messages to which their publishers gave one. Messages that were set aside aren't ready.
     pub(crate) fn new(
         ledger: &Ledger,
         redelivered_below: u64,
-        priorities: Option<BTreeMap<u8, NumberSet>>,
+        priorities: Option<(PriorityLevels, BTreeMap<u8, NumberSet>)>,
         (set_aside, aside): (impl Iterator<Item = u64>, Length),
     ) -> Self {
         Self {
             cursor: 0,
             returned: NumberSet::default(),
             ahead: NumberSet::default(),
-            lanes: priorities.map(|priorities| Box::new(Lanes::recovered(priorities, set_aside))),
+            lanes: priorities.map(|(levels, given)| Box::new(Lanes::recovered(levels, given, set_aside))),
             redelivered_below,
+            hides_attempts: false,
             length: Length {
                 messages: ledger.len() - aside.messages,
                 bytes: ledger.bytes().saturating_sub(aside.bytes),
@@ -67,6 +70,11 @@ impl ReadyMessages {
         if let Some(lanes) = &mut self.lanes {
             lanes.keep_places();
         }
+    }
+
+    /// Consumers aren't told how often a message came back, only whether it did.
+    pub(crate) fn hide_attempts(&mut self) {
+        self.hides_attempts = true;
     }
 
     pub(crate) fn numbers<'a>(&'a self, ledger: &'a Ledger) -> Numbers<'a> {
@@ -129,6 +137,9 @@ impl ReadyMessages {
         if self.lanes.is_none() {
             return (count, old || came_back || counts.acquired > 0, counts);
         }
+        if self.hides_attempts {
+            return (count, old || counts.acquired > 0, AttemptCounts { acquired: 0, ..counts });
+        }
         // With lanes, messages are counted when they come back, and one that was delayed from the beginning never did. One whose
         // delivery failed in other queues counts as delivered, as often as it failed, until it comes back here.
         let acquired = if counts.acquired > 0 { counts.acquired } else { counts.failed };
@@ -148,17 +159,18 @@ impl ReadyMessages {
     }
 
     /// The live messages of another priority than the default one.
-    pub(crate) fn priorities(&self) -> impl Iterator<Item = (u8, &NumberSet)> {
+    pub(crate) fn priorities(&self) -> impl Iterator<Item = (u8, NumberSet)> {
         self.lanes.iter().flat_map(|lanes| lanes.priorities())
     }
 
     /// Number of ready messages that came back, and of those that never did, by priority.
     pub(crate) fn by_lane(&self) -> (u64, BTreeMap<u8, u64>) {
-        let (returned, mut by_priority) = self.lanes.as_ref().map(|lanes| lanes.sizes()).unwrap_or_default();
-        by_priority.remove(&PRIORITY_DEFAULT);
+        let Some(lanes) = &self.lanes else { return (0, BTreeMap::new()) };
+        let (returned, mut by_priority) = lanes.sizes();
+        by_priority.remove(&lanes.default_priority());
         let default = self.length.messages.saturating_sub(returned + by_priority.values().sum::<u64>());
         if default > 0 {
-            by_priority.insert(PRIORITY_DEFAULT, default);
+            by_priority.insert(lanes.default_priority(), default);
         }
         (returned, by_priority)
     }
@@ -234,7 +246,7 @@ impl ReadyMessages {
     /// The lane of a ready message. Without priorities there is one.
     pub(crate) fn lane_of(&self, number: u64) -> LaneKind {
         let lanes = self.lanes.as_ref().filter(|lanes| !lanes.is_empty());
-        lanes.map_or(LaneKind::DEFAULT, |lanes| lanes.kind_of(number))
+        lanes.map_or(LaneKind::Default, |lanes| lanes.kind_of(number))
     }
 
     /// Removes a number that may be behind others. The caller has to remove it from the ledger, too.
@@ -249,7 +261,12 @@ impl ReadyMessages {
 
     /// Removes a volatile message that is lost, ready or not. The caller has to remove it from the ledger, too.
     pub(crate) fn lose(&mut self, number: u64, bytes: u64) {
-        if self.returned.remove(number) || number >= self.cursor && !self.ahead.contains(number) {
+        let is_elsewhere = match &mut self.lanes {
+            Some(lanes) => lanes.take_out(number),
+            None => self.returned.remove(number),
+        };
+        let aside = self.lanes.as_deref().map_or(&self.ahead, Lanes::aside);
+        if is_elsewhere || number >= self.cursor && !aside.contains(number) {
             self.length.messages -= 1;
             self.length.bytes -= bytes;
         }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ledger::Departure;
-use crate::priorities::PRIORITY_MAX;
+use crate::priorities::PriorityLevels;
 
 /// A ready message, as a list knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +17,8 @@ struct Known {
     is_due: bool,
 }
 
-#[derive(Default)]
 struct Naive {
+    levels: PriorityLevels,
     ready: Vec<Known>,
     held: Vec<Known>,
     delayed: Vec<Known>,
@@ -33,7 +33,7 @@ impl Naive {
         let mut ready = self.ready.clone();
         ready.sort_by_key(|known| match known.returned.filter(|_| self.is_first(known)) {
             Some(turn) => (0, 0, turn),
-            None => (1, u64::from(PRIORITY_MAX - known.priority), known.number),
+            None => (1, u64::from(self.levels.max - known.priority), known.number),
         });
         ready.iter().map(|known| known.number).collect()
     }
@@ -67,7 +67,7 @@ impl Rig {
         self.ready.grow(count, count);
         for number in first..first + count {
             self.ready.prioritize(number, priority);
-            let priority = priority.min(PRIORITY_MAX);
+            let priority = priority.min(self.naive.levels.max);
             self.naive.ready.push(Known { number, priority, returned: None, is_due: false });
         }
     }
@@ -208,15 +208,18 @@ proptest! {
     #[test]
     fn priorities_and_returns_are_in_order(
         in_place: bool,
+        levels in prop::sample::select(vec![PriorityLevels::QUORUM, PriorityLevels::classic(5), PriorityLevels::classic(255)]),
         steps in prop::collection::vec((0..12u8, 0..60usize, 0..9usize), 1..80),
     ) {
         const PRIORITIES: [u8; 9] = [4, 4, 4, 0, 9, 31, 255, 5, 4];
         let ledger = Ledger::starting_at(1);
-        let mut ready = ReadyMessages::new(&ledger, 0, Some(BTreeMap::new()), (std::iter::empty(), Length::default()));
+        let priorities = Some((levels, BTreeMap::new()));
+        let mut ready = ReadyMessages::new(&ledger, 0, priorities, (std::iter::empty(), Length::default()));
         if in_place {
             ready.keep_places();
         }
-        let mut rig = Rig { ledger, ready, naive: Naive { in_place, ..Naive::default() } };
+        let naive = Naive { levels, ready: vec![], held: vec![], delayed: vec![], turn: 0, in_place };
+        let mut rig = Rig { ledger, ready, naive };
         for (kind, at, few) in steps {
             match kind {
                 0 | 1 => rig.publish(1 + at as u64 % 5, PRIORITIES[few]),
