@@ -295,9 +295,12 @@ impl Vhost {
         let mut seen: SmallVec<[&str; 4]> = SmallVec::from_slice(&[name]);
         let mut todo: SmallVec<[&Node; 4]> = SmallVec::from_slice(&[node]);
         while let Some(node) = todo.pop() {
-            routed_by = routed_by.max(node.table.routed_by());
-            if let Table::Fanout(table) = &node.table {
-                out.reserve(table.len());
+            match &node.table {
+                Table::Direct(_) | Table::Topic(_) | Table::ModulusHash(_) => {}
+                Table::Fanout(table) => out.reserve(table.len()),
+                Table::Headers(_) => routed_by = routed_by.max(RoutedBy::Headers),
+                Table::ConsistentHash(table) => routed_by = routed_by.max(table.routed_by()),
+                Table::Random(..) => routed_by = RoutedBy::Message,
             }
             let mut found = false;
             let is_tidy = node.leftovers.is_empty();

@@ -109,25 +109,6 @@ def restart():
     connection.close()
 
 
-def clean_stop():
-    connection = connect()
-    channel = confirming(connection)
-    name = queue(channel)
-    publish(channel, name, "a", "b", priority=1)
-    publish(channel, name, "c", "d", priority=5)
-    first = connection.channel()
-    equal([first.basic_get(name)[2] for _ in range(3)], [b"c", b"d", b"a"], "first deliveries")
-    first.basic_ack(2)
-    connection.close()
-    equal(ask("ready term"), "go", "control")
-    channel = confirming(connect())
-    taken = got(channel, name)
-    equal([(body, redelivered) for _, redelivered, body in taken], [("c", True), ("a", True), ("b", False)],
-          "only what was delivered is flagged")
-    channel.basic_ack(0, multiple=True)
-    equal(got(channel, name), [], "left")
-
-
 def limits():
     connection = connect()
     channel = confirming(connection)

@@ -15,7 +15,6 @@ use self::consistent_hash::ConsistentHash;
 use self::pool::{Draws, Pool};
 use self::{direct::Direct, fanout::Fanout, headers::HeadersTable, topic::Topic};
 use crate::headers::Headers;
-use crate::router::RoutedBy;
 use crate::targets::RouteTarget;
 
 /// The bindings of one exchange.
@@ -96,16 +95,6 @@ impl Table {
     /// Whether it looks at all routing keys of a message. Tables that pick one destination look at the first one only.
     pub(crate) fn looks_at_keys(&self) -> bool {
         matches!(self, Table::Direct(_) | Table::Topic(_))
-    }
-
-    /// The parts of a message that determine its destinations.
-    pub(crate) fn routed_by(&self) -> RoutedBy {
-        match self {
-            Table::Direct(_) | Table::Fanout(_) | Table::Topic(_) | Table::ModulusHash(_) => RoutedBy::Key,
-            Table::Headers(_) => RoutedBy::Headers,
-            Table::ConsistentHash(table) => table.routed_by(),
-            Table::Random(..) => RoutedBy::Message,
-        }
     }
 
     /// Passes every target that the message goes to to `visit`, some possibly more than once.
