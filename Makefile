@@ -92,6 +92,8 @@ golden:
 	mv target/streams.json tests/golden/streams.json
 	tests/clients/.installed/venv/bin/python tests/golden/filters.py $(RABBITMQ_AMQP_PORT) >target/filters.json
 	mv target/filters.json crates/selector/tests/selector/rabbitmq.json
+	python3 tests/golden/policies.py record $(RABBITMQ_HTTP_PORT) >target/policies.json
+	mv target/policies.json tests/golden/policies.json
 	python3 tests/golden/ctl.py "$(RABBITMQ_CTL)" $(RABBITMQ_AMQP_PORT) >target/ctl.json
 	mv target/ctl.json tests/golden/ctl/answers.json
 	RECORD_GOLDEN=$$(date +%F) LEVERET_TEST_URI=amqp://127.0.0.1:$(RABBITMQ_AMQP_PORT) \

@@ -1,6 +1,6 @@
 //! The time for which a consumer may leave a delivery unsettled. Then its queue takes the message back.
 
-use leveret_model::{Queue, QueueType};
+use leveret_model::{QueueOptions, QueueType};
 
 use crate::time::Nanos;
 
@@ -11,7 +11,7 @@ const NANOS_PER_MS: u64 = 1_000_000;
 pub enum TimeoutSetting {
     /// The consumer's own: `x-consumer-timeout` of `basic.consume`, or `rabbitmq:consumer-timeout` of a link.
     Consumer,
-    /// The queue's argument `x-consumer-timeout`.
+    /// The queue's argument `x-consumer-timeout`, or `consumer-timeout` of its policy.
     Queue,
     /// The node's `consumer_timeout`.
     Node,
@@ -22,7 +22,7 @@ impl TimeoutSetting {
     pub fn named(self) -> &'static str {
         match self {
             Self::Consumer => "the consumer's own timeout",
-            Self::Queue => "x-consumer-timeout of the queue",
+            Self::Queue => "consumer-timeout of the queue or its policy",
             Self::Node => "consumer_timeout in rabbitmq.conf",
         }
     }
@@ -40,16 +40,16 @@ pub struct ConsumerTimeout {
 impl ConsumerTimeout {
     /// The timeout of a consumer with `own_ms` on this queue: its own wins over the queue's, and that over the node's. As in RabbitMQ
     /// 4.3 only quorum queues take messages back: `None` for others.
-    pub fn of(queue: &Queue, own_ms: Option<u64>) -> Option<Self> {
+    pub fn of(queue: &QueueOptions, own_ms: Option<u64>) -> Option<Self> {
         if queue.queue_type != QueueType::Quorum {
             return None;
         }
-        let setting = match (own_ms, queue.options.consumer_timeout_ms) {
+        let setting = match (own_ms, queue.consumer_timeout_ms) {
             (Some(_), _) => TimeoutSetting::Consumer,
             (None, Some(_)) => TimeoutSetting::Queue,
             (None, None) => TimeoutSetting::Node,
         };
-        Some(Self { fixed_ms: own_ms.or(queue.options.consumer_timeout_ms), setting })
+        Some(Self { fixed_ms: own_ms.or(queue.consumer_timeout_ms), setting })
     }
 
     /// Milliseconds, where those of the node are `node_ms`.
@@ -65,32 +65,19 @@ impl ConsumerTimeout {
 
 #[cfg(test)]
 mod tests {
-    use leveret_model::{Arguments, Home, QueueId, QueueOptions, Value};
+    use leveret_model::{Arguments, Value};
 
     use super::*;
 
-    fn queue(queue_type: &'static str, timeout_ms: Option<i64>) -> Queue {
+    fn queue(queue_type: &'static str, timeout_ms: Option<i64>) -> QueueOptions {
         let timeout = timeout_ms.map(|timeout_ms| ("x-consumer-timeout", Value::Int(timeout_ms)));
         let arguments = Arguments::from_iter([("x-queue-type", Value::from(queue_type))].into_iter().chain(timeout));
-        let options = QueueOptions::effective(&arguments);
-        Queue {
-            id: QueueId(1),
-            vhost: "/".into(),
-            name: "q".into(),
-            durable: true,
-            auto_delete: false,
-            exclusive_owner: None,
-            arguments,
-            declared_by: "".into(),
-            queue_type: options.queue_type,
-            home: Home::default(),
-            options,
-        }
+        QueueOptions::effective(&arguments)
     }
 
     #[test]
     fn the_nearest_setting_wins_even_if_it_is_longer() {
-        let of = |queue: &Queue, own_ms| {
+        let of = |queue: &QueueOptions, own_ms| {
             ConsumerTimeout::of(queue, own_ms).map(|timeout| (timeout.ms(1_800_000), timeout.setting))
         };
         let with = queue("quorum", Some(1500));

@@ -66,6 +66,7 @@ impl Broker {
             }
             Some(Work::Deleted(queues)) => queues.iter().for_each(|queue| queue.delete()),
             Some(Work::Asked(question)) => question(),
+            Some(Work::Policies) => self.apply_policies(now),
             None => {}
         }
         self.streams.announce();
@@ -76,8 +77,7 @@ impl Broker {
     /// after it.
     pub fn has_dead_letters(&self) -> bool {
         let snapshot = self.registry.snapshot_full();
-        self.deferred.has_letters()
-            || snapshot.queues.values().any(|queue| queue.info().options.dead_letter.is_some() && queue.moving() > 0)
+        self.deferred.has_letters() || snapshot.queues.values().any(|queue| queue.moving() > 0)
     }
 
     fn move_dead_letters(&self, core: usize, queue: &LocalQueue, now: Now) {
@@ -122,7 +122,8 @@ impl Broker {
     fn block(&self, queue: &LocalQueue, why: Blocked, now: Now) {
         if queue.dead_blocked(now.monotonic) {
             let info = queue.info();
-            let exchange = info.options.dead_letter.as_ref().map_or("", |options| &options.exchange);
+            let effective = queue.effective();
+            let exchange = effective.options(info).dead_letter.as_ref().map_or("", |options| &options.exchange);
             tracing::warn!(
                 target: category::QUEUE, vhost = %info.vhost, queue = %info.name, exchange,
                 "dead letters wait, because {why}; they are tried again at most every 30 s"
@@ -271,7 +272,7 @@ struct Letters<'a> {
     broker: &'a Broker,
     snapshot: Arc<Snapshot>,
     queue: &'a LocalQueue,
-    options: Option<&'a DeadLetterOptions>,
+    options: Option<DeadLetterOptions>,
     now: Now,
     /// Scratch space for one dead letter at a time: its targets depend on its new headers.
     letter: BatchBuilder,
@@ -293,7 +294,7 @@ impl<'a> Letters<'a> {
             broker,
             snapshot: broker.registry.snapshot_full(),
             queue,
-            options: queue.info().options.dead_letter.as_ref(),
+            options: queue.effective().options(queue.info()).dead_letter.clone(),
             now,
             letter: BatchBuilder::default(),
             builder: BatchBuilder::default(),
@@ -425,7 +426,7 @@ impl<'a> Letters<'a> {
     /// The dead letter of a message that died for this reason, after so many failed deliveries, and the queues that it is routed to.
     /// `None` without an exchange.
     fn make(&mut self, message: &MessageRef<'_>, (reason, failures): (Reason, u32)) -> Option<(Batch, Routes)> {
-        let options = self.options?;
+        let options = self.options.as_ref()?;
         let death = DeadLetter {
             queue: self.queue.info().name.as_bytes(),
             reason,

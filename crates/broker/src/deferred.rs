@@ -12,12 +12,13 @@ use leveret_message::{Batch, Reason};
 use leveret_model::QueueId;
 use leveret_queue::Ended;
 use leveret_routing::Routes;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::group::Group;
 use crate::outbox::Wake;
+use crate::policy_walk::PolicyWalk;
 use crate::queue_handle::{LocalQueue, QueueHandle, QueueRef};
 use crate::time::Nanos;
 use crate::turn_budget::DELETED_QUEUES;
@@ -97,6 +98,8 @@ pub(crate) enum Work {
     Deleted(Vec<QueueRef>),
     /// A call whose answer comes late.
     Asked(Question),
+    /// Queues have to be given policies.
+    Policies,
 }
 
 /// A call that answers its asker.
@@ -113,6 +116,8 @@ struct Waiting {
     asked: VecDeque<Question>,
     /// Whether no work can be done before the core is woken.
     blocked: bool,
+    /// Whether the last turn was for policies: other work alternates with them, too.
+    policies_last: bool,
     /// Whether the last turn was for timers: timers and other work alternate, so that neither starves.
     timers_last: bool,
 }
@@ -150,13 +155,15 @@ impl Timers {
 pub struct Deferred {
     cores: Box<[CoreWork]>,
     dropped: AtomicU64,
+    /// Work of the first core.
+    policies: Mutex<PolicyWalk>,
 }
 
 impl Deferred {
     /// An instance for this many cores.
     pub fn new(cores: usize) -> Self {
         let cores = (0..cores.max(1)).map(|_| CoreWork::default()).collect();
-        Self { cores, dropped: AtomicU64::new(0) }
+        Self { cores, dropped: AtomicU64::new(0), policies: Mutex::default() }
     }
 
     /// Sets the wake-up for a core's work.
@@ -171,7 +178,7 @@ impl Deferred {
         if waiting.blocked {
             return false;
         }
-        if waiting.has_any() {
+        if waiting.has_any() || self.has_policies(core) {
             return true;
         }
         drop(waiting);
@@ -336,9 +343,30 @@ impl Deferred {
         self.cores[core].waiting.lock().blocked = true;
     }
 
+    fn has_policies(&self, core: usize) -> bool {
+        core == 0 && !self.policies.lock().is_over()
+    }
+
+    /// The walk that gives queues their policies.
+    pub(crate) fn policies(&self) -> MutexGuard<'_, PolicyWalk> {
+        self.policies.lock()
+    }
+
+    /// Wakes the core that looks at queues.
+    pub(crate) fn wake_for_policies(&self) {
+        self.wake_if_able(0);
+    }
+
     /// The next piece of work of a core, of at most `most` messages.
     pub(crate) fn next(&self, core: usize, most: u32, now: Nanos) -> Option<Work> {
+        let has_policies = self.has_policies(core);
         let mut waiting = self.cores[core].waiting.lock();
+        // An open group mustn't wait for anything.
+        let has_policies = has_policies && waiting.moving.front().is_none_or(|moving| moving.group.is_none());
+        waiting.policies_last = has_policies && !waiting.policies_last;
+        if waiting.policies_last {
+            return Some(Work::Policies);
+        }
         if let Some(ended) = waiting.ended.pop_front() {
             return Some(Work::Ended(ended));
         }
@@ -372,6 +400,8 @@ impl Deferred {
             waiting.refused.push_front(rest);
             return Some(Work::Refused(Refused { queue, batch, index, count: most }));
         }
-        waiting.queues.pop_front().map(Work::DeadLetters)
+        let dead_letters = waiting.queues.pop_front().map(Work::DeadLetters);
+        waiting.policies_last = has_policies && dead_letters.is_none();
+        dead_letters.or_else(|| has_policies.then_some(Work::Policies))
     }
 }

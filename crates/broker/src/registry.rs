@@ -120,6 +120,8 @@ struct Unpublished {
     deleted: Vec<QueueRef>,
     /// Whether the snapshot before it takes long to be freed.
     is_large: bool,
+    /// Whether policies changed.
+    has_policies: bool,
 }
 
 struct Staged {
@@ -149,6 +151,7 @@ struct Next {
     declared: Vec<QueueRef>,
     deleted: Vec<QueueRef>,
     is_large: bool,
+    has_policies: bool,
 }
 
 /// Commands that were executed on a copy.
@@ -205,7 +208,8 @@ impl Registry {
         let topology = model.topology().clone();
         let mut queues = imbl::OrdMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
-            let handle = QueueHandle::open(info.clone(), recovered(info), &services, epoch_ms, now);
+            let effective = topology.effective_queue(info, &[]);
+            let handle = QueueHandle::open(info.clone(), effective, recovered(info), &services, epoch_ms, now);
             handle.announce();
             queues.insert(info.id, QueueRef::from(handle));
         }
@@ -412,7 +416,9 @@ impl Registry {
                     // The first message of a stream has the offset 0.
                     let first = if info.queue_type() == QueueType::Stream { 0 } else { self.services.first_number };
                     let recovered = Recovered::none(first);
-                    let handle = QueueHandle::open(info.clone(), recovered, &self.services, self.epoch_ms, now);
+                    let effective = next.topology.effective_queue(info, &[]);
+                    let (services, epoch_ms) = (&self.services, self.epoch_ms);
+                    let handle = QueueHandle::open(info.clone(), effective, recovered, services, epoch_ms, now);
                     let queue = QueueRef::from(handle);
                     declared.push(queue.clone());
                     next.queues.insert(info.id, queue);
@@ -434,16 +440,18 @@ impl Registry {
             _ => 1,
         };
         let is_large = changes.iter().map(size).sum::<usize>() >= LARGE_FROM;
+        let has_policies =
+            changes.iter().any(|change| matches!(change, Change::PolicySet(_) | Change::PolicyCleared(_)));
         if is_large {
             // The last owner of removed objects frees them.
             self.retired.lock().push(Box::new(changes));
         }
-        Some(Next { snapshot: Arc::new(next), declared, deleted, is_large })
+        Some(Next { snapshot: Arc::new(next), declared, deleted, is_large, has_policies })
     }
 
     /// Makes a snapshot the newest one; it is published when `ticket` is durable. Returns the queues that it deletes.
     fn stage(&self, mut staged: MutexGuard<'_, Staged>, next: Option<Next>, ticket: Ticket) -> Vec<QueueRef> {
-        let Some(Next { snapshot, declared, deleted, is_large }) = next else { return Vec::new() };
+        let Some(Next { snapshot, declared, deleted, is_large, has_policies }) = next else { return Vec::new() };
         staged.latest = snapshot.clone();
         let (model, record) = (staged.model.clone(), staged.last_record);
         staged.unpublished.push_back(Unpublished {
@@ -454,6 +462,7 @@ impl Registry {
             declared: declared.clone(),
             deleted: deleted.clone(),
             is_large,
+            has_policies,
         });
         drop(staged);
         for queue in declared {
@@ -469,7 +478,7 @@ impl Registry {
     pub fn publish(&self) {
         self.whole(|| {
             let reached = self.services.streams.local().watermarks();
-            let (mut deleted, mut left) = (Vec::new(), Vec::new());
+            let (mut deleted, mut left, mut has_policies) = (Vec::new(), Vec::new(), false);
             {
                 let mut staged = self.staged.lock();
                 let mut newest = None;
@@ -481,6 +490,7 @@ impl Registry {
                     left.extend(due.deleted.drain(due.deleted.len().min(DELETED_QUEUES)..));
                     deleted.extend(due.deleted);
                     is_large |= due.is_large;
+                    has_policies |= due.has_policies;
                     staged.committed = due.model;
                     staged.committed_record = due.record;
                     self.retire(passed_over, is_large);
@@ -491,6 +501,13 @@ impl Registry {
                     self.generation.store(generation, Ordering::Release);
                     self.retire(Some(old), is_large);
                 }
+                if has_policies {
+                    // Under the lock: whoever finds the change published finds that it has to take effect, too.
+                    self.services.deferred.policies().changed();
+                }
+            }
+            if has_policies {
+                self.services.deferred.wake_for_policies();
             }
             self.services.deferred.delete(left);
             deleted.iter().for_each(QueueRef::delete);
@@ -561,6 +578,24 @@ impl Registry {
             drop(staged);
             drop(old);
         }
+    }
+
+    /// Renews the references to these queues, which keep messages in another way now. Routes that were remembered are found anew.
+    pub(crate) fn renew(&self, queues: &[QueueId]) {
+        self.whole(|| {
+            let mut staged = self.staged.lock();
+            let ticket = self.log(&mut staged, None);
+            let mut next = Snapshot::clone(&staged.latest);
+            next.generation += 1;
+            for id in queues {
+                if let Some(queue) = next.queues.get_mut(id) {
+                    *queue = queue.renewed();
+                }
+            }
+            let (declared, deleted) = (Vec::new(), Vec::new());
+            let next = Next { snapshot: Arc::new(next), declared, deleted, is_large: false, has_policies: false };
+            self.stage(staged, Some(next), ticket);
+        });
     }
 
     /// The snapshot with all staged changes.

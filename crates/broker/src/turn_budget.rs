@@ -20,6 +20,12 @@ pub const QUEUE_RUN: u32 = 25;
 pub const QUEUE_LOOK: u32 = 2;
 /// Cost of each message there.
 pub const ENQUEUE: u32 = 2;
+/// Cost of a queue that gets other effective arguments.
+pub(crate) const POLICY_CHANGE: u32 = 50;
+/// Cost of each policy that a queue is compared with.
+pub(crate) const POLICY: u32 = 1;
+/// Cost of each message that leaves because a limit was lowered.
+pub(crate) const DELETED_MESSAGE: u32 = 2;
 /// Cost of a queue whose messages have become durable.
 pub const APPLY: u32 = 20;
 /// Cost of an event.

@@ -48,4 +48,6 @@ pub use plugins::EnabledPlugins;
 pub use quotas::{Quota, Quotas, UNLIMITED};
 pub use reload::Reloaded;
 pub use tls::{AlternativeName, CertificateLogin, CertificateName, CrlCheck, CrlSource, Tls, TlsEndpoint, TlsVersion};
-pub use vhost_defaults::{DefaultQueueType, DefaultVhostLimits, DefaultVhostUser, QueueTypes, VhostDefaults};
+pub use vhost_defaults::{
+    DefaultOperatorPolicy, DefaultQueueType, DefaultVhostLimits, DefaultVhostUser, QueueTypes, VhostDefaults,
+};

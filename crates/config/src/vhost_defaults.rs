@@ -11,6 +11,8 @@ pub struct VhostDefaults {
     pub queue_types: QueueTypes,
     /// `default_limits.vhosts.*`: the first entry whose pattern matches applies.
     pub limits: BTreeMap<String, DefaultVhostLimits>,
+    /// `default_policies.operator.*`: all entries whose patterns match apply.
+    pub operator_policies: BTreeMap<String, DefaultOperatorPolicy>,
     /// `default_users.*`: all entries whose patterns match apply.
     pub users: BTreeMap<String, DefaultVhostUser>,
 }
@@ -58,6 +60,31 @@ pub struct DefaultVhostLimits {
 impl Default for DefaultVhostLimits {
     fn default() -> Self {
         Self { pattern: ".*".to_owned(), max_connections: None, max_queues: None }
+    }
+}
+
+/// An operator policy of new vhosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefaultOperatorPolicy {
+    /// `vhost_pattern`: pattern of the vhost's name.
+    pub vhost_pattern: String,
+    /// `queue_pattern`: pattern of the names of queues.
+    pub queue_pattern: String,
+    /// `apply_to`.
+    pub apply_to: String,
+    /// The limits, with the keys of policies.
+    pub definition: BTreeMap<&'static str, u64>,
+}
+
+impl Default for DefaultOperatorPolicy {
+    fn default() -> Self {
+        let everything = || ".*".to_owned();
+        Self {
+            vhost_pattern: everything(),
+            queue_pattern: everything(),
+            apply_to: "all".to_owned(),
+            definition: BTreeMap::new(),
+        }
     }
 }
 

@@ -59,6 +59,18 @@ impl Api {
         Ok(outcomes)
     }
 
+    /// Waits until all queues behave by the policies that are published.
+    ///
+    /// # Errors
+    /// The node stops.
+    pub(crate) async fn policies_apply(&self) -> Result<(), Error> {
+        let (done, applied) = oneshot::channel();
+        self.broker().when_policies_apply(Box::new(move || {
+            let _ = done.send(());
+        }));
+        applied.await.map_err(|_| Error::Unavailable("the node stops".to_owned()))
+    }
+
     /// The answer of a queue, at once or later.
     ///
     /// # Errors

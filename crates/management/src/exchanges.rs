@@ -114,6 +114,10 @@ pub(crate) fn view(api: &Api, snapshot: &Snapshot, exchange: &Exchange) -> Value
         "" => json!("rmq-internal"),
         user => json!(user),
     };
+    let matched = snapshot.topology.policies_of_exchange(exchange);
+    if let Some(policy) = &matched.policy {
+        body["policy"] = json!(policy.name);
+    }
     if let Some(counters) = snapshot.exchanges.get(&exchange.id).filter(|counters| counters.published_in.value() > 0) {
         body["message_stats"] = message_stats(counters, api.node().clock().monotonic());
     }

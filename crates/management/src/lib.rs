@@ -34,6 +34,7 @@ mod list;
 mod local;
 mod maintenance;
 mod metrics;
+mod missing;
 mod nodes;
 mod openapi;
 mod overview;

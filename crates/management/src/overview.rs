@@ -86,7 +86,7 @@ pub(crate) async fn overview(call: Call) -> HandlerResult {
         "default_queue_type": api.node().vhost_defaults().queue_type.name(),
         "disable_stats": false,
         "enable_queue_totals": false,
-        "is_op_policy_updating_enabled": true,
+        "is_op_policy_updating_enabled": !api.rules().operator_policy_changes_disabled,
         "require_definition_json_extension": false,
         "rates_mode": "basic",
         "sample_retention_policies": {"global": [600, 3600, 28800, 86400], "basic": [600, 3600], "detailed": [600]},

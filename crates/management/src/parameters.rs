@@ -1,12 +1,12 @@
-//! `/api/parameters` and `/api/global-parameters`. Components aren't supported yet; limits of vhosts are shown as
-//! parameters, as in RabbitMQ.
+//! `/api/parameters` and `/api/global-parameters`. As in RabbitMQ, limits of vhosts and operator policies are parameters. There
+//! are no other components yet.
 
-use leveret_model::{Command, LimitOwner};
+use leveret_model::{Command, CommandOutcome, LimitOwner, PolicyKind, Topology};
 use serde_json::{Value, json};
 
 use crate::call::{Call, HandlerResult, json, no_content, put as created};
 use crate::error::Error;
-use crate::{fields, limits, list};
+use crate::{fields, limits, list, policies};
 
 /// The component of vhosts' limits.
 const VHOST_LIMITS: &str = "vhost-limits";
@@ -15,44 +15,82 @@ const VHOST_LIMITS: &str = "vhost-limits";
 pub(crate) async fn all(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let (component, vhost) = (call.path.first(), call.path.get(1));
-    if component.is_some_and(|component| component != VHOST_LIMITS) {
-        return list::values(&call.query, Vec::new());
-    }
-    let shown = topology.all_limits().filter_map(|(owner, values)| match owner {
-        // A vhost whose last limit was cleared has an entry among limits, but no parameter.
-        LimitOwner::Vhost(name)
-            if !values.is_empty()
-                && vhost.is_none_or(|vhost| **vhost == *name)
-                && call.identity.sees(&topology, &name) =>
-        {
-            Some(limits::parameter(&name, values))
+    let is_asked = |name: &str| component.is_none_or(|component| component == name);
+    let is_shown = |name: &str| vhost.is_none_or(|vhost| vhost == name) && call.identity.sees(&topology, name);
+    let mut shown = Vec::new();
+    for kind in PolicyKind::ALL {
+        // Policies aren't listed among all parameters, but operator policies are.
+        let name = policies::component(kind);
+        if is_asked(name) && (kind == PolicyKind::Operator || component.is_some()) {
+            let vhosts = topology.vhosts().filter(|vhost| is_shown(vhost));
+            let found = vhosts.flat_map(|vhost| topology.policies(kind, vhost));
+            shown.extend(found.map(|policy| policies::parameter(policy)));
         }
-        _ => None,
-    });
-    list::values(&call.query, shown.collect())
+    }
+    if is_asked(VHOST_LIMITS) {
+        shown.extend(topology.all_limits().filter_map(|(owner, values)| match owner {
+            // A vhost whose last limit was cleared has an entry among limits, but no parameter.
+            LimitOwner::Vhost(name) if !values.is_empty() && is_shown(&name) => Some(limits::parameter(&name, values)),
+            _ => None,
+        }));
+    }
+    list::values(&call.query, shown)
 }
 
 /// GET of one.
 pub(crate) async fn one(call: Call) -> HandlerResult {
     let (component, vhost, name) = (call.word(0), call.word(1), call.word(2));
     let topology = call.api.topology();
-    let values = topology.limits_of(&LimitOwner::Vhost(vhost.into()));
-    match values.filter(|_| component == VHOST_LIMITS && name == "limits" && call.identity.sees(&topology, vhost)) {
-        Some(values) => json(limits::parameter(vhost, values)),
-        None => Err(Error::NotFound),
-    }
+    let shown = || match component {
+        VHOST_LIMITS if name == "limits" => {
+            topology.limits_of(&LimitOwner::Vhost(vhost.into())).map(|values| limits::parameter(vhost, values))
+        }
+        _ => policy(&topology, component, vhost, name).map(policies::parameter),
+    };
+    json(call.identity.sees(&topology, vhost).then(shown).flatten().ok_or(Error::NotFound)?)
+}
+
+/// The policy that is this parameter.
+fn policy<'a>(topology: &'a Topology, component: &str, vhost: &str, name: &str) -> Option<&'a leveret_model::Policy> {
+    let kind = PolicyKind::ALL.into_iter().find(|kind| policies::component(*kind) == component)?;
+    topology.policy(kind, vhost, name).map(|policy| &**policy)
 }
 
 /// PUT of one.
 pub(crate) async fn put(call: Call) -> HandlerResult {
-    let component = call.word(0);
+    let (component, vhost, name) = (call.word(0), call.word(1), call.word(2));
     match component {
-        "shovel" | "federation-upstream" | "federation-upstream-set" | "operator_policy" | "policy" => {
+        "policy" => Err(Error::BadRequest("policies may not be set using this method".to_owned())),
+        "operator_policy" => {
+            let permit = policies::permit(&call, PolicyKind::Operator, vhost)?;
+            let body = call.object()?;
+            fields::require(&body, &["value"])?;
+            let value = body["value"].as_object().ok_or_else(|| {
+                Error::BadRequest("the value of an operator policy is an object with pattern and definition".to_owned())
+            })?;
+            let policy = policies::parse(PolicyKind::Operator, vhost, name, value)?;
+            created(policies::change(&call, permit, Command::SetPolicy(policy)).await? == CommandOutcome::Created)
+        }
+        "shovel" | "federation-upstream" | "federation-upstream-set" => {
             Err(Error::NotImplemented(format!("parameters of component '{component}' aren't built yet")))
         }
         VHOST_LIMITS => Err(Error::NotImplemented("set limits with PUT /api/vhost-limits/:vhost/:name".to_owned())),
         _ => Err(Error::BadRequest(format!("Validation failed\n\ncomponent {component} not found\n"))),
     }
+}
+
+/// DELETE of one.
+pub(crate) async fn delete(call: Call) -> HandlerResult {
+    let (component, vhost, name) = (call.word(0), call.word(1), call.word(2));
+    policy(&call.staged(), component, vhost, name).ok_or(Error::NotFound)?;
+    if component == policies::component(PolicyKind::User) {
+        return Err(Error::BadRequest("policies may not be cleared using this method".to_owned()));
+    }
+    let kind = PolicyKind::Operator;
+    let permit = policies::permit(&call, kind, vhost)?;
+    let command = Command::ClearPolicy { kind, vhost: vhost.into(), name: name.into() };
+    policies::change(&call, permit, command).await?;
+    no_content()
 }
 
 /// GET: global parameters.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{ExchangeType, Refused, RefusedKind, Topology};
+use crate::{ExchangeType, PolicyKind, Refused, RefusedKind, Topology};
 
 /// The default exchange's name in permissions.
 const DEFAULT_EXCHANGE: &str = "amq.default";
@@ -69,6 +69,8 @@ pub enum Action<'a> {
     },
     /// Manage users, vhosts and permissions. Needs the tag `administrator`, and no permission in the vhost.
     Administer,
+    /// Set and clear policies in the vhost. Needs the tag `policymaker` and access to the vhost, or the tag `administrator`.
+    SetPolicies,
     /// Set global parameters of the cluster. Needs the tag `policymaker` or `administrator`.
     SetParameters,
     /// Import definitions, which may create anything anywhere. Needs the tag `administrator`.
@@ -90,6 +92,9 @@ enum Scope {
         user: Arc<str>,
     },
     Parameters,
+    Policies {
+        vhost: Arc<str>,
+    },
     Vhost {
         user: Arc<str>,
         vhost: Arc<str>,
@@ -107,7 +112,7 @@ impl Permit {
     pub fn user(&self) -> Option<&Arc<str>> {
         match &self.scope {
             Scope::Vhost { user, .. } | Scope::Import { user } => Some(user),
-            Scope::System | Scope::Administer | Scope::Parameters => None,
+            Scope::System | Scope::Administer | Scope::Parameters | Scope::Policies { .. } => None,
         }
     }
 
@@ -117,7 +122,7 @@ impl Permit {
         match &self.scope {
             Scope::System | Scope::Import { .. } => Ok(()),
             Scope::Vhost { vhost: permitted, .. } if **permitted == *vhost => Ok(()),
-            Scope::Vhost { .. } | Scope::Administer | Scope::Parameters => Err(Refused::new(
+            Scope::Vhost { .. } | Scope::Administer | Scope::Parameters | Scope::Policies { .. } => Err(Refused::new(
                 RefusedKind::NotAllowed,
                 format!("access to vhost '{vhost}' refused: the permit is for something else"),
             )),
@@ -132,7 +137,15 @@ impl Permit {
         match &self.scope {
             Scope::System | Scope::Administer | Scope::Import { .. } => Ok(()),
             Scope::Vhost { user, .. } => Err(not_administrator(user)),
-            Scope::Parameters => Err(not_administrator("")),
+            Scope::Parameters | Scope::Policies { .. } => Err(not_administrator("")),
+        }
+    }
+
+    /// Checks that the permit is for policies of this kind in `vhost`.
+    pub(crate) fn check_policies(&self, kind: PolicyKind, vhost: &str) -> Result<(), Refused> {
+        match &self.scope {
+            Scope::Policies { vhost: permitted } if kind == PolicyKind::User && **permitted == *vhost => Ok(()),
+            _ => self.check_administer(),
         }
     }
 
@@ -154,6 +167,7 @@ pub fn authorize_local(topology: &Topology, vhost: &str, action: Action<'_>) -> 
         Action::Administer => Scope::Administer,
         Action::ImportDefinitions => Scope::Import { user: "".into() },
         Action::SetParameters => Scope::Parameters,
+        Action::SetPolicies => Scope::Policies { vhost: vhost.into() },
         _ => match topology.vhost(vhost) {
             Some(vhost) => Scope::Vhost { user: "".into(), vhost: vhost.clone() },
             None => return Err(Refused::new(RefusedKind::NotAllowed, format!("vhost {vhost} not found"))),
@@ -185,6 +199,18 @@ pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_
         return match allowed {
             true => Ok(Permit { scope: Scope::Parameters }),
             false => Err(Refused::access(format!("user '{user}' lacks the tag 'policymaker'"))),
+        };
+    }
+    if action == Action::SetPolicies {
+        let known = topology.user(user).filter(|user| {
+            let enters = || topology.permission(&user.name, vhost).is_some();
+            user.has_tag("administrator") || user.has_tag("policymaker") && enters()
+        });
+        return match known {
+            Some(_) => Ok(Permit { scope: Scope::Policies { vhost: vhost.into() } }),
+            None => Err(Refused::access(format!(
+                "user '{user}' lacks the tag 'policymaker', or has no permissions in vhost '{vhost}'"
+            ))),
         };
     }
     let Some(vhost_name) = topology.vhost(vhost) else {
@@ -230,7 +256,11 @@ pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_
         }
     };
     match action {
-        Action::Administer | Action::SetParameters | Action::ImportDefinitions | Action::Enter => {}
+        Action::Administer
+        | Action::SetParameters
+        | Action::SetPolicies
+        | Action::ImportDefinitions
+        | Action::Enter => {}
         Action::Configure(resource) => check("configure", resource)?,
         Action::Write(resource) => check("write", resource)?,
         Action::Read(resource) => check("read", resource)?,

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Binding, BindingsBetween, BindingsOfSource, Exchange, LimitOwner, LimitValues, Permission, Queue, TopicPermission,
-    User, VhostSettings,
+    Binding, BindingsBetween, BindingsOfSource, Exchange, LimitOwner, LimitValues, Permission, Policy, Queue,
+    TopicPermission, User, VhostSettings,
 };
 
 /// One change that a command made; the changes of a command come in order.
@@ -44,6 +44,12 @@ pub enum Change {
     TopicPermissionSet(Arc<TopicPermission>),
     /// A user is no longer limited at a topic exchange.
     TopicPermissionCleared(Arc<TopicPermission>),
+    /// A policy was set or changed.
+    PolicySet(Arc<Policy>),
+    /// A policy was cleared.
+    PolicyCleared(Arc<Policy>),
+    /// Policies give an exchange another alternate exchange, or none any more. Follows from the change before, and is never logged.
+    AlternateChanged(Arc<Exchange>, Option<Arc<str>>),
 }
 
 /// The result of a command, in one word.

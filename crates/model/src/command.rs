@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{Arguments, ConnectionId, LimitOwner, VhostSettings};
+use crate::{Arguments, ConnectionId, LimitOwner, PolicyKind, SetPolicy, VhostSettings};
 
 /// A command to the model.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,6 +69,17 @@ pub enum Command {
         vhost: Arc<str>,
         /// The exchange; `None` for all.
         exchange: Option<Arc<str>>,
+    },
+    /// Sets a policy, or changes it.
+    SetPolicy(SetPolicy),
+    /// Clears a policy.
+    ClearPolicy {
+        /// The kind.
+        kind: PolicyKind,
+        /// The vhost.
+        vhost: Arc<str>,
+        /// The name.
+        name: Arc<str>,
     },
     /// Declares an exchange.
     DeclareExchange(DeclareExchange),

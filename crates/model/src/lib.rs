@@ -1,4 +1,4 @@
-//! The metadata of a node: vhosts, users, permissions, exchanges, queues and bindings.
+//! The metadata of a node: vhosts, users, permissions, policies, exchanges, queues and bindings.
 //!
 //! [`Model`] is a deterministic state machine: a [`Command`] is validated against the state left by all earlier
 //! commands, takes effect at once and yields the [`Change`]s in order, together with the record to log if one of them
@@ -21,6 +21,7 @@ mod limits;
 mod line_ends;
 mod model;
 mod permission;
+mod policy;
 mod queue;
 mod queue_arguments;
 mod queue_type;
@@ -49,6 +50,10 @@ pub use limits::Limits;
 pub use line_ends::without_line_ends;
 pub use model::Model;
 pub use permission::{Pattern, Permission};
+pub use policy::{
+    ApplyTo, EffectiveArgument, EffectiveQueue, MatchedPolicies, NamePattern, Policy, PolicyKind, SetPolicy,
+    ValueSource,
+};
 pub use queue::{DeadLetterOptions, DelayedRetry, Durability, Overflow, Queue, QueueOptions, RetryType};
 pub use queue_arguments::stream::duration_ms;
 pub use queue_arguments::{check_consumer_arguments, consumer_priority, consumer_timeout_ms};

@@ -34,9 +34,7 @@ impl Pattern {
     /// As [`Pattern::new`].
     pub fn with_variables(text: &str, variables: &[(&str, &str)], object: &str, part: &str) -> Result<Self, Refused> {
         let source = if text.is_empty() { "^$".to_owned() } else { expanded(text, variables) };
-        let compiled = regex::RegexBuilder::new(&source).size_limit(PATTERN_BYTES_MAX).build().map_err(|error| {
-            let reason = error.to_string();
-            let reason = reason.lines().last().unwrap_or("").trim_start_matches("error: ").to_owned();
+        let compiled = built(&source).map_err(|reason| {
             Refused::precondition(format!("invalid {part} pattern '{text}' of {object}: {reason}"))
         })?;
         Ok(Pattern { text: Arc::from(text), compiled })
@@ -51,6 +49,21 @@ impl Pattern {
     pub fn matches(&self, name: &str) -> bool {
         self.compiled.is_match(name)
     }
+}
+
+/// Compiles a pattern without variables.
+///
+/// # Errors
+/// The reason, as in [`Pattern::new`].
+pub(crate) fn compile(text: &str) -> Result<Regex, String> {
+    built(&expanded(text, &[]))
+}
+
+fn built(source: &str) -> Result<Regex, String> {
+    regex::RegexBuilder::new(source).size_limit(PATTERN_BYTES_MAX).build().map_err(|error| {
+        let reason = error.to_string();
+        reason.lines().last().unwrap_or("").trim_start_matches("error: ").to_owned()
+    })
 }
 
 /// Replaces words in braces; other uses of braces, such as repetitions, are left alone.

@@ -32,7 +32,7 @@ pub struct Queue {
     /// The place of its messages.
     #[serde(default, skip_serializing_if = "is_default")]
     pub home: Home,
-    /// The effective arguments.
+    /// The options that its own arguments give. Policies may change them: see [`crate::EffectiveQueue`].
     #[serde(skip)]
     pub options: QueueOptions,
 }
@@ -255,7 +255,7 @@ pub struct DeadLetterOptions {
     pub at_least_once: bool,
 }
 
-/// The effective arguments of a queue: a function of its arguments (later also of policies).
+/// The meaning of arguments to a queue: of those of its declaration, or of those that are effective with policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueOptions {
     /// The type of the queue.

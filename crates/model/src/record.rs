@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Binding, Change, Exchange, ExchangeId, LimitOwner, LimitValues, Permission, Queue, QueueId, QueueOptions,
-    TopicPermission, Topology, User, VhostSettings,
+    Binding, Change, Exchange, ExchangeId, LimitOwner, LimitValues, Permission, Policy, PolicyKind, Queue, QueueId,
+    QueueOptions, TopicPermission, Topology, User, VhostSettings,
 };
 
 /// The first byte of a record and of a snapshot.
@@ -44,6 +44,8 @@ pub(crate) enum Effect {
     DropPermission { user: Arc<str>, vhost: Arc<str> },
     TopicPermission(Arc<TopicPermission>),
     DropTopicPermission { user: Arc<str>, vhost: Arc<str>, exchange: Arc<str> },
+    Policy(Arc<Policy>),
+    DropPolicy { kind: PolicyKind, vhost: Arc<str>, name: Arc<str> },
     Exchange(Arc<Exchange>),
     DropExchange { vhost: Arc<str>, name: Arc<str>, id: ExchangeId },
     Queue(Arc<Queue>),
@@ -159,7 +161,12 @@ fn effect_of(change: &Change) -> Option<Effect> {
             vhost: permission.vhost.clone(),
             exchange: permission.exchange.clone(),
         },
-        Change::QueueDeclared(_)
+        Change::PolicySet(policy) => Effect::Policy(policy.clone()),
+        Change::PolicyCleared(policy) => {
+            Effect::DropPolicy { kind: policy.kind, vhost: policy.vhost.clone(), name: policy.name.clone() }
+        }
+        Change::AlternateChanged(..)
+        | Change::QueueDeclared(_)
         | Change::QueueDeleted(_)
         | Change::ExchangeDeclared(_)
         | Change::ExchangeDeleted(_)
@@ -189,6 +196,9 @@ pub(crate) fn effects_of(topology: &Topology) -> Vec<Effect> {
         effects.extend(
             settings.map(|settings| Effect::VhostSettings { vhost: vhost.clone(), settings: settings.clone() }),
         );
+        for kind in PolicyKind::ALL {
+            effects.extend(topology.policies(kind, vhost).map(|policy| Effect::Policy(policy.clone())));
+        }
         let exchanges = topology.exchanges(vhost).filter(|exchange| exchange.durable);
         effects.extend(exchanges.map(|exchange| Effect::Exchange(exchange.clone())));
         let queues = topology.queues(vhost).filter(|queue| queue.is_logged());
@@ -223,6 +233,8 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         Effect::DropTopicPermission { user, vhost, exchange } => {
             topology.remove_topic_permission(&user, &vhost, &exchange);
         }
+        Effect::Policy(policy) => topology.insert_policy(policy),
+        Effect::DropPolicy { kind, vhost, name } => topology.remove_policy(kind, &vhost, &name),
         Effect::Exchange(exchange) => topology.insert_exchange(exchange),
         Effect::DropExchange { vhost, name, id } => {
             let exchange = topology.exchange(&vhost, &name).filter(|exchange| exchange.id == id);

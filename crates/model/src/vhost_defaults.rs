@@ -1,9 +1,10 @@
-//! Defaults for new vhosts: limits, and users with permissions.
+//! Defaults for new vhosts: limits, operator policies, and users with permissions.
 
 use std::sync::Arc;
 
 use crate::{
-    Command, EnabledTypes, LimitOwner, Pattern, PutUser, QueueType, Refused, SetPermissions, Topology, VhostSettings,
+    Command, EnabledTypes, LimitOwner, Pattern, PutUser, QueueType, Refused, SetPermissions, SetPolicy, Topology,
+    VhostSettings,
 };
 
 /// Limits by name.
@@ -17,6 +18,7 @@ pub struct VhostDefaults {
     /// The types that a vhost may have as its default.
     pub queue_types: EnabledTypes,
     limits: Vec<(Pattern, Limits)>,
+    policies: Vec<(Pattern, SetPolicy)>,
     users: Vec<(Pattern, VhostUser)>,
 }
 
@@ -42,6 +44,21 @@ impl VhostDefaults {
     pub fn add_limits(&mut self, id: &str, pattern: &str, limits: Vec<(Arc<str>, i64)>) -> Result<(), Refused> {
         let pattern = Pattern::new(pattern, &format!("default_limits.vhosts.{id}"), "vhost")?;
         self.limits.push((pattern, limits));
+        Ok(())
+    }
+
+    /// Adds a policy for vhosts whose name matches the pattern; the vhost that it names is of no account.
+    ///
+    /// # Errors
+    /// As [`Pattern::new`], and if the policy isn't valid.
+    pub fn add_operator_policy(&mut self, pattern: &str, policy: SetPolicy) -> Result<(), Refused> {
+        let object = format!("default_policies.operator.{}", policy.name);
+        let pattern = Pattern::new(pattern, &object, "vhost")?;
+        policy.clone().policy().map_err(|refused| {
+            let reason = refused.text.trim_start_matches("Validation failed").trim();
+            Refused::precondition(format!("{object} is no operator policy: {reason}"))
+        })?;
+        self.policies.push((pattern, policy));
         Ok(())
     }
 
@@ -79,6 +96,9 @@ impl VhostDefaults {
                 name: name.clone(),
                 value: Some(*value),
             }));
+        }
+        for (_, policy) in self.policies.iter().filter(|(pattern, _)| pattern.matches(vhost)) {
+            commands.push(Command::SetPolicy(SetPolicy { vhost: vhost.into(), ..policy.clone() }));
         }
         for (_, default) in self.users.iter().filter(|(pattern, _)| pattern.matches(vhost)) {
             let name = &default.user.name;

@@ -1,8 +1,8 @@
 use leveret_auth::{HASHING_SHA256, hash_password, random_salt};
 use leveret_config::DefaultQueueType;
 use leveret_model::{
-    Command, EnabledTypes, MAX_CONNECTIONS, MAX_QUEUES, PutUser, QueueType, Refused, SetPermissions, Topology,
-    VhostDefaults, VhostSettings, VhostUser,
+    Command, EnabledTypes, MAX_CONNECTIONS, MAX_QUEUES, PolicyKind, PutUser, QueueType, Refused, SetPermissions,
+    SetPolicy, Topology, VhostDefaults, VhostSettings, VhostUser,
 };
 
 /// The user that a node creates on an empty data directory, and the vhost that it may use.
@@ -87,6 +87,19 @@ pub(crate) fn vhost_defaults(configured: &leveret_config::VhostDefaults) -> Resu
         let values = [(MAX_CONNECTIONS, limits.max_connections), (MAX_QUEUES, limits.max_queues)];
         let values = values.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
         defaults.add_limits(id, &limits.pattern, values.collect())?;
+    }
+    for (id, policy) in &configured.operator_policies {
+        let definition = policy.definition.iter().map(|(key, value)| ((*key).to_owned(), (*value).into()));
+        let set = SetPolicy {
+            kind: PolicyKind::Operator,
+            vhost: "".into(),
+            name: id.as_str().into(),
+            pattern: policy.queue_pattern.as_str().into(),
+            apply_to: Some(policy.apply_to.as_str().into()),
+            priority: None,
+            definition: serde_json::Value::Object(definition.collect()),
+        };
+        defaults.add_operator_policy(&policy.vhost_pattern, set)?;
     }
     for (name, configured) in &configured.users {
         let hash = configured.password.as_ref().map(|password| hash_password(password.as_bytes(), random_salt()));

@@ -132,6 +132,13 @@ impl BlockedLetters {
         }
     }
 
+    /// Has them tried at this time, if there are some and none is being tried.
+    pub(crate) fn retry_at(&mut self, time: Nanos) {
+        if self.retry_at.is_some() {
+            (self.retry_at, self.is_announced) = (Some(time), false);
+        }
+    }
+
     /// Messages were moved: others may be, too. They are tried at once if the moved ones were blocked before, and else soon: one
     /// queue that takes everything says little of another one that takes nothing.
     pub(crate) fn progress(&mut self, were_blocked: bool) {

@@ -33,6 +33,9 @@ pub(crate) struct Clock {
     momentary: Vec<(u64, u64)>,
     /// Ready messages with an expiry time for which a consumer waited when they were published.
     awaited: NumberSet,
+    /// The newest message that was here before there was a time to live, and the wall time from which that counts for it and
+    /// all before it.
+    earlier: Option<(u64, u64)>,
 }
 
 impl Clock {
@@ -51,6 +54,47 @@ impl Clock {
             announced: None,
             momentary: Vec::new(),
             awaited: NumberSet::default(),
+            earlier: None,
+        }
+    }
+
+    /// Takes over other times. A time to live counts for the messages that are there, the first and the last of which are `live`, from
+    /// now on if there was none, and else from their arrival. The time for which the queue isn't used begins anew.
+    pub(crate) fn configure(&mut self, options: &QueueOptions, live: Option<(u64, u64)>, now: Nanos) {
+        if self.expires_ms != options.expires_ms {
+            self.expires_ms = options.expires_ms;
+            self.used = now;
+        }
+        match (self.message_ttl_ms, options.message_ttl_ms) {
+            (None, Some(_)) => {
+                let now_ms = self.wall_ms(now);
+                if let Some((first, last)) = live {
+                    self.expiry.get_or_insert_default().arrived_by(first, last, now_ms);
+                    self.earlier = Some((last, now_ms));
+                }
+            }
+            (Some(_), None) => {
+                self.earlier = None;
+                if let Some(expiry) = &mut self.expiry {
+                    expiry.forget_arrivals();
+                }
+            }
+            _ => {}
+        }
+        self.message_ttl_ms = options.message_ttl_ms;
+        self.tidy();
+    }
+
+    /// Recovery found live messages from the first to the last of `live`. A checkpoint doesn't have the arrivals of those that came
+    /// while there was no time to live: it counts from now on.
+    pub(crate) fn recovered(&mut self, live: (u64, u64), now: Nanos) {
+        if self.message_ttl_ms.is_none() {
+            return;
+        }
+        let now_ms = self.wall_ms(now);
+        let expiry = self.expiry.get_or_insert_default();
+        if expiry.first_arrival().is_none_or(|first| first > live.0) {
+            expiry.arrived_by(live.0, live.1, now_ms);
         }
     }
 
@@ -112,8 +156,11 @@ impl Clock {
     }
 
     /// The expiry time of a message; 0 means never.
-    fn deadline_ms(&self, batch: &Batch, index: usize) -> u64 {
-        let (received_ms, expiry_ms) = batch.times(index);
+    fn deadline_ms(&self, batch: &Batch, index: usize, number: u64) -> u64 {
+        let (mut received_ms, expiry_ms) = batch.times(index);
+        if let Some((_, since_ms)) = self.earlier.filter(|(newest, _)| number <= *newest) {
+            received_ms = since_ms;
+        }
         match (expiry_ms, self.message_ttl_ms.map(|ttl| received_ms.saturating_add(ttl).max(1))) {
             (0, queue) => queue.unwrap_or(0),
             (own, queue) => queue.map_or(own, |queue| own.min(queue)),
@@ -139,7 +186,7 @@ impl Clock {
             let is_awaited = is_awaited(at);
             let (number, index) = (first + u64::from(at), (index + at) as usize);
             let (received_ms, own_ms) = batch.times(index);
-            let deadline = self.deadline_ms(batch, index);
+            let deadline = self.deadline_ms(batch, index, number);
             if self.message_ttl_ms.is_some() {
                 expiry.arrived(number, 1, received_ms, low);
             }
@@ -171,7 +218,7 @@ impl Clock {
 
     /// Whether a message has expired that no consumer waited for.
     pub(crate) fn is_over(&self, batch: &Batch, index: usize, number: u64, now_ms: u64) -> bool {
-        let deadline = self.deadline_ms(batch, index);
+        let deadline = self.deadline_ms(batch, index, number);
         deadline != 0 && deadline <= now_ms && !self.awaited.contains(number)
     }
 

@@ -365,6 +365,11 @@ impl DeadLetters {
         has_some
     }
 
+    /// Has blocked messages tried at this time, if there are some.
+    pub(crate) fn retry_at(&mut self, time: Nanos) {
+        self.blocked.retry_at(time);
+    }
+
     /// See [`BlockedLetters::announce`].
     pub(crate) fn announce(&mut self) -> Option<Nanos> {
         self.blocked.announce()

@@ -91,6 +91,28 @@ pub(crate) fn acceptable_twice(
     count
 }
 
+/// Whether messages are left beyond a limit, after as many were dropped as one turn may.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Excess {
+    #[default]
+    None,
+    /// The rest has to be dropped.
+    Left,
+    /// The owner of the timers knows.
+    Announced,
+}
+
+impl Excess {
+    /// Whether the rest has to be announced. It is then.
+    pub(crate) fn announce(&mut self) -> bool {
+        let is_new = *self == Excess::Left;
+        if is_new {
+            *self = Excess::Announced;
+        }
+        is_new
+    }
+}
+
 /// Messages that a length limit refused.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {

@@ -309,6 +309,11 @@ impl Queue {
         }
     }
 
+    /// Takes over other effective arguments, because policies changed.
+    pub fn configure(&mut self, options: &QueueOptions, now: Nanos, effects: &mut Effects) {
+        pass!(self, queue => queue.configure(options, now, effects));
+    }
+
     /// Runs due timers for at most `most` messages; the rest is announced again. Returns true if the queue wasn't used for the
     /// time of its `x-expires`: it has to be deleted.
     pub fn run_timers(&mut self, now: Nanos, most: u64, effects: &mut Effects) -> bool {

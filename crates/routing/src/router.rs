@@ -88,6 +88,7 @@ impl Router {
             router.apply(&Change::VhostCreated(name.clone()));
             for exchange in topology.exchanges(name) {
                 router.insert_exchange(exchange);
+                router.apply(&Change::AlternateChanged(exchange.clone(), topology.alternate_of(exchange)));
             }
             for queue in topology.queues(name) {
                 router.apply(&Change::QueueDeclared(queue.clone()));
@@ -188,6 +189,12 @@ impl Router {
                     vhost.exchanges.remove(&exchange.name);
                 }
             }
+            Change::AlternateChanged(exchange, alternate) => {
+                let vhost = self.vhost_mut(&exchange.vhost);
+                if let Some(node) = vhost.and_then(|vhost| vhost.exchanges.get_mut(&exchange.name)) {
+                    Arc::make_mut(node).alternate = alternate.clone();
+                }
+            }
             Change::Bound(binding) => self.bind(binding),
             Change::Unbound(gone) => self.unbind(gone, None),
             // Its exchange goes with it.
@@ -200,6 +207,8 @@ impl Router {
             | Change::TopicPermissionCleared(_)
             | Change::VhostSet(..)
             | Change::LimitsSet(..)
+            | Change::PolicySet(_)
+            | Change::PolicyCleared(_)
             | Change::GlobalParameter(..) => {}
         }
     }

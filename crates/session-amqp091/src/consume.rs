@@ -87,7 +87,7 @@ impl Session {
         let id = ConsumerId(self.client.broker.fresh_id());
         let key = id.0;
         let timeout_ms = leveret_model::consumer_timeout_ms(&options);
-        let timeout = ConsumerTimeout::of(queue.info(), timeout_ms);
+        let timeout = ConsumerTimeout::of(queue.effective().options(queue.info()), timeout_ms);
         let added = queue.add_consumer(
             id,
             ConsumerOptions {

@@ -78,7 +78,7 @@ impl Sources {
         if let Some(index) = self.queues.get(&key) {
             return *index;
         }
-        let timeout = ConsumerTimeout::of(queue.info(), None);
+        let timeout = ConsumerTimeout::of(queue.effective().options(queue.info()), None);
         let index = self.add(Source { queue: queue.clone(), consumer: None, timeout }, true);
         self.queues.insert(key, index);
         index

@@ -290,7 +290,7 @@ impl Connection {
             delivery_count: INITIAL_DELIVERY_COUNT,
             limit: INITIAL_DELIVERY_COUNT,
             activity: Activity::default(),
-            timeout: ConsumerTimeout::of(queue.info(), own_timeout_ms).filter(|_| holds),
+            timeout: ConsumerTimeout::of(queue.effective().options(queue.info()), own_timeout_ms).filter(|_| holds),
             own_timeout_ms,
             overdue: 0,
             warned_to: 0,

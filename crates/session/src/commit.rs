@@ -228,7 +228,9 @@ impl Commit {
             let Settling { queue, consumer, runs, settlement } = settling;
             let departure = match settlement {
                 Settlement::Acknowledge => Departure::Settled,
-                Settlement::Reject if queue.info().options.dead_letter.is_none() => Departure::Dropped,
+                Settlement::Reject if queue.effective().options(queue.info()).dead_letter.is_none() => {
+                    Departure::Dropped
+                }
                 Settlement::Reject | Settlement::Requeue { .. } => {
                     later.extend(self.settles.next());
                     continue;

@@ -74,6 +74,49 @@ fn definitions_are_exported_and_imported_again() {
 }
 
 #[test]
+fn policies_are_set_listed_and_cleared() {
+    let node = Node::start(Options::new());
+    well(&node, "rabbitmqctl add_vhost v");
+    let mut wire = Wire::open(node.amqp());
+    wire.declare(1, "q-1", true);
+    wire.close();
+    let set = "rabbitmqctl set_policy --priority 2 --apply-to queues p ^q '{\"max-length\":5}'";
+    let said = well(&node, set);
+    let text =
+        "Setting policy \"p\" for pattern \"^q\" to \"{\"max-length\":5}\" with priority \"2\" for vhost \"/\" ...";
+    assert_eq!(said.trim_end(), text);
+    well(&node, "rabbitmqctl set_operator_policy o q '{\"max-length\":3}'");
+    let listed = "vhost\tname\tpattern\tapply-to\tdefinition\tpriority\n/\tp\t^q\tqueues\t{\"max-length\":5}\t2\n";
+    assert_eq!(well(&node, "rabbitmqctl -q list_policies"), listed);
+    let operators = well(&node, "rabbitmqctl list_operator_policies --formatter json");
+    let operators: Value = serde_json::from_str(&operators).expect("JSON");
+    assert_eq!((&operators[0]["name"], &operators[0]["definition"]), (&"o".into(), &"{\"max-length\":3}".into()));
+    assert_eq!(well(&node, "rabbitmqctl -s list_policies -p v"), "");
+    let queues = well(&node, "rabbitmqctl -s list_queues name policy operator_policy");
+    assert_eq!(queues, "q-1\tp\to\n");
+    let effective = well(&node, "rabbitmqctl -s list_queues effective_policy_definition");
+    assert!(effective.contains("max-length") && effective.contains('3'), "{effective}");
+    well(&node, "rabbitmqctl set_policy --priority 1 low q '{\"expires\":1000000}'");
+    let matching = well(&node, "rabbitmq-diagnostics -s list_policies_that_match q-1");
+    let names: Vec<&str> = matching.lines().filter_map(|line| line.split('\t').nth(1)).collect();
+    assert_eq!(names, ["p", "low"]);
+    for (line, exit_code, text) in [
+        ("rabbitmqctl set_policy a q '{\"max-length\":'", 69, "Could not parse JSON document"),
+        ("rabbitmqctl set_policy a q '{\"nonsense\":1}'", 69, "are not recognised policy settings"),
+        ("rabbitmqctl set_policy --priority high a q '{\"max-length\":1}'", 64, "--priority : high"),
+        ("rabbitmqctl set_policy -p none a q '{\"max-length\":1}'", 65, "Virtual host 'none' does not exist"),
+        ("rabbitmqctl clear_policy none", 69, "Parameter does not exist"),
+        ("rabbitmqctl clear_operator_policy none", 69, "Parameter does not exist"),
+    ] {
+        let said = exit(&node, line);
+        assert!(said.exit == exit_code && said.stderr.contains(text), "{line}: {said:?}");
+    }
+    well(&node, "rabbitmqctl clear_policy p");
+    well(&node, "rabbitmqctl clear_operator_policy o");
+    assert_eq!(well(&node, "rabbitmqctl -s list_queues name policy operator_policy"), "q-1\tlow\t\n");
+}
+
+#[test]
 fn limits_of_alarms_change_while_the_node_runs() {
     let node = Node::start(Options::new());
     well(&node, "rabbitmq-diagnostics check_alarms");
@@ -213,7 +256,7 @@ fn a_report_has_the_status_and_every_list_of_every_vhost() {
 #[test]
 fn a_missing_command_says_so() {
     let node = Node::start(Options::new());
-    for line in ["rabbitmqctl eval_file x", "rabbitmqctl set_policy a b {}", "rabbitmq-diagnostics maybe_stuck"] {
+    for line in ["rabbitmqctl eval_file x", "rabbitmqctl set_parameter a b {}", "rabbitmq-diagnostics maybe_stuck"] {
         let said = exit(&node, line);
         assert!(said.exit == 64 && said.stderr.contains("isn't there yet: "), "{line}: {said:?}");
     }

@@ -8,14 +8,11 @@ use leveret_tests::broker::is_given;
 use leveret_tests::node::{Node, Options, new_directory};
 use serde_json::{Value, json};
 
-/// RabbitMQ 4.3.6's export without the policy, which can't be imported yet. The user `shapes` has the password
-/// `shapes-password`.
+/// RabbitMQ 4.3.6's export. The user `shapes` has the password `shapes-password`.
 fn exported() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/http/definitions.json");
     let recorded: Value = serde_json::from_str(&fs::read_to_string(path).expect("a recording")).expect("is JSON");
-    let mut document = recorded["body"].clone();
-    document["policies"] = json!([]);
-    document
+    recorded["body"].clone()
 }
 
 fn names(node: &Node, kind: &str) -> Vec<String> {
@@ -44,6 +41,7 @@ fn an_export_is_loaded_at_the_start_with_its_hashes() {
     assert_eq!(names(&node, "queues"), ["shapes-c", "shapes-dl"]);
     assert!(names(&node, "exchanges").contains(&"shapes-x".to_owned()));
     assert!(names(&node, "vhosts").contains(&"shapes".to_owned()));
+    assert_eq!(names(&node, "policies"), ["shapes"]);
 
     // An unchanged file isn't loaded again: deleted objects stay deleted.
     let administrator = node.http();
@@ -89,9 +87,9 @@ fn definitions_of_a_wrong_shape_stop_the_start_with_their_place() {
     assert!(told.contains("definitions.json holds no definitions: key must be a string at line 3 column 16"), "{told}");
     let told = refused("{\"rabbit_version\": \"3.12.10\",\n \"queues\": [{\"name\": \"q1\", \"durable\": true}]}");
     assert!(told.contains("queues[0].vhost is missing (line 2, column 13)"), "{told}");
-    let policy = r#"{"policies":[{"vhost":"/","name":"p","pattern":".*","definition":{"max-length":5}}]}"#;
-    let told = refused(policy);
-    assert!(told.contains("policy 'p' in vhost '/'") && told.contains("Take them out of the file"), "{told}");
+    let shovel = r#"{"parameters":[{"vhost":"/","component":"shovel","name":"p","value":{}}]}"#;
+    let told = refused(shovel);
+    assert!(told.contains("shovel parameter 'p' in vhost '/'") && told.contains("Take them out of the file"), "{told}");
     assert!(!told.contains("skip_unsupported"), "{told}");
 }
 

@@ -108,7 +108,7 @@ fn declared_objects_exist_and_deleted_ones_are_gone() {
     admin.run("delete vhost name=adm");
     assert_eq!((admin.status("users/someone"), admin.status("vhosts/adm")), (404, 404));
     // Unsupported features are reported.
-    let refused = admin.try_run("declare policy name=p pattern=x definition={}").expect_err("is refused");
+    let refused = admin.try_run("declare parameter component=shovel name=p value={}").expect_err("is refused");
     assert!(refused.contains("501"), "{refused}");
     broker.finish("");
 }

@@ -117,7 +117,8 @@ impl QueueHandle {
 
     /// Messages that the length limit refused go to the dead-letter exchange, if the overflow behaviour demands it.
     pub(super) fn dead_letter_refused(self: &Arc<Self>, batch: &Arc<Batch>, index: u32, count: u32) {
-        let options = &self.info.options;
+        let effective = self.effective.load();
+        let options = effective.options(&self.info);
         if count > 0 && options.overflow == Overflow::RejectPublishDlx && options.dead_letter.is_some() {
             self.deferred.refuse(Refused { queue: self.clone(), batch: batch.clone(), index, count });
         }
@@ -144,7 +145,7 @@ impl QueueHandle {
 
     /// Whether its dead letters wait until queues take them.
     pub(crate) fn keeps_dead_letters(&self) -> bool {
-        self.info.options.keeps_dead_letters()
+        self.effective.load().options(&self.info).keeps_dead_letters()
     }
 
     /// No queue takes the messages of the last turn now: they are tried again later. Answers that wait for the move wait for the

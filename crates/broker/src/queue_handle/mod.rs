@@ -9,9 +9,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use leveret_log::{LogId, SettleReason, Wait};
 use leveret_message::{Added, Batch, Reason as Death};
-use leveret_model::{Durability, Queue as QueueInfo, QueueType};
+use leveret_model::{Durability, EffectiveQueue, Overflow, Queue as QueueInfo, QueueType};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace, Link,
@@ -22,6 +23,7 @@ use parking_lot::Mutex;
 
 use crate::bodies::BodyOwner;
 use crate::deferred::Deferred;
+use crate::moves;
 use crate::offered_chunk::OfferedChunk;
 use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
@@ -39,8 +41,8 @@ use crate::wait_for::WaitFor;
 mod checkpoint;
 mod groups;
 mod logged;
-mod moves;
 mod parked;
+mod policies;
 mod queue_ref;
 mod set_aside;
 mod shown;
@@ -49,11 +51,11 @@ pub(crate) mod tests;
 
 pub(crate) use crate::asked::later;
 pub use crate::asked::{Later, QueueAnswer};
+pub use crate::moves::Reason;
+pub(crate) use crate::moves::Waiting;
 pub use crate::published::{Audience, Published};
 pub use groups::PublishedIn;
 pub use leveret_queue::NoConsumer;
-pub use moves::Reason;
-pub(crate) use moves::Waiting;
 pub(crate) use queue_ref::Kept;
 pub use queue_ref::{QueueKey, QueueRef};
 
@@ -63,6 +65,10 @@ pub const RECORD_RUNS_MAX: usize = 4096;
 /// A queue on this node. Everything outside knows it by a [`QueueRef`].
 pub(crate) struct QueueHandle {
     info: Arc<QueueInfo>,
+    /// Its effective arguments, by its declaration and the policies that apply. Written under its lock.
+    effective: ArcSwap<EffectiveQueue>,
+    /// Whether it dead-letters what it refuses, or did before.
+    copies_refused: AtomicBool,
     log_id: LogId,
     inner: Mutex<Queue>,
     /// Place of the queue's last record, or of the end of the replay at recovery; written under its lock. If a checkpoint named
@@ -96,6 +102,7 @@ impl QueueHandle {
     /// monotonic zero, in milliseconds since the Unix epoch.
     pub(crate) fn open(
         info: Arc<QueueInfo>,
+        effective: EffectiveQueue,
         recovered: Recovered,
         services: &Services,
         epoch_ms: u64,
@@ -110,7 +117,7 @@ impl QueueHandle {
             strict_compat: services.strict_compat,
             standing_delay_target: services.standing_delay_target,
         };
-        let queue = Queue::new(info.options.clone(), is_logged, recovered, surroundings, now);
+        let queue = Queue::new(effective.options(&info).clone(), is_logged, recovered, surroundings, now);
         let log_id = LogId(info.id.0);
         let Services { reads, deferred, shared, .. } = services.clone();
         let stream = services.streams.of(&info).clone();
@@ -123,7 +130,9 @@ impl QueueHandle {
         Arc::new(Self {
             durability,
             place,
+            copies_refused: AtomicBool::new(effective.options(&info).overflow == Overflow::RejectPublishDlx),
             info,
+            effective: ArcSwap::from_pointee(effective),
             log_id,
             inner: Mutex::new(queue),
             last_record: LatestPlace::new(stream.watermarks().durable),
@@ -175,7 +184,9 @@ impl QueueHandle {
     #[inline]
     fn chunk_of(&self, batch: &Batch, index: u32, count: u32) -> Option<OfferedChunk> {
         let is_chunk = count > 0 && self.is_stream();
-        is_chunk.then(|| OfferedChunk::of(batch, index, count, self.info.options.stream_filter_bytes))
+        is_chunk.then(|| {
+            OfferedChunk::of(batch, index, count, self.effective.load().options(&self.info).stream_filter_bytes)
+        })
     }
 
     /// Whether it delivers by priority, so that records have to say it.

@@ -5,10 +5,11 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use leveret_log::{LiveState, LogId, Wait};
 use leveret_message::{Added, Batch};
-use leveret_model::{Durability, Overflow, Queue as QueueInfo, QueueType};
+use leveret_model::{Durability, EffectiveQueue, Queue as QueueInfo, QueueType};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Departure, Flow, GetOutcome, Link,
     NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, Scan, SetAside, StreamFilter,
@@ -68,7 +69,7 @@ impl From<LocalQueue> for QueueRef {
         // A stream has its messages in chunks, and shares none.
         let is_stream = queue.info().queue_type == QueueType::Stream;
         let log_stream = (queue.is_durable() && !is_stream).then(|| queue.stream().id());
-        let copies_refused = queue.info().options.overflow == Overflow::RejectPublishDlx;
+        let copies_refused = queue.copies_refused.load(Ordering::Relaxed);
         let kept = Kept { log_stream, bodies_in_memory: log_stream.is_none() || copies_refused };
         Self { place: Where::Here(queue), kept }
     }
@@ -93,6 +94,26 @@ impl QueueRef {
     #[inline]
     pub fn info(&self) -> &Arc<QueueInfo> {
         pass!(self, queue => queue.info())
+    }
+
+    /// Its effective arguments, by its declaration and the policies that apply.
+    pub fn effective(&self) -> Arc<EffectiveQueue> {
+        pass!(self, queue => queue.effective())
+    }
+
+    /// Takes over newer effective arguments.
+    pub(crate) fn configure(&self, effective: EffectiveQueue, now: Nanos) {
+        pass!(self, queue => queue.configure(effective, now));
+    }
+
+    /// From now on it may dead-letter what it refuses. Returns whether its references have to be renewed for that.
+    pub(crate) fn begin_to_copy_refused(&self) -> bool {
+        pass!(self, queue => queue.begin_to_copy_refused())
+    }
+
+    /// A reference that knows how the queue keeps messages now.
+    pub(crate) fn renewed(&self) -> Self {
+        pass!(self, queue => Self::from(queue.clone()))
     }
 
     /// The commit stream that it belongs to.

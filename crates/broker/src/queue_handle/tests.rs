@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use leveret_log::{BodyFiles, Lane, MemoryDisk, Next, Options, Wait};
 use leveret_message::{BatchBuilder, Envelope};
-use leveret_model::{Arguments, DeadLetterOptions, Durability, Home, Queue, QueueId, QueueOptions, QueueType};
+use leveret_model::{
+    Arguments, DeadLetterOptions, Durability, EffectiveQueue, Home, Queue, QueueId, QueueOptions, QueueType,
+};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{DeadTurn, Departure, GetOutcome, Ledger, Link, MemoryBudget, QueueState, References, Run, Signal};
 
@@ -81,7 +83,14 @@ impl Fixture {
             standing_delay_target: 0,
             answers_late: false,
         };
-        let queue = QueueHandle::open(Arc::new(info), leveret_queue::Recovered::default(), &services, 0, 0);
+        let queue = QueueHandle::open(
+            Arc::new(info),
+            EffectiveQueue::default(),
+            leveret_queue::Recovered::default(),
+            &services,
+            0,
+            0,
+        );
         Self { queue, commit, reads, bodies, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }
     }
 
@@ -261,7 +270,8 @@ fn a_checkpoint_after_recovery_contains_the_replayed_state() {
     ledger.accept(0, 3, 12);
     ledger.settle(1, 1, 4, Departure::Settled);
     let recovered = leveret_queue::Recovered { ledger, redelivered_below: 3, ..leveret_queue::Recovered::default() };
-    let again = QueueHandle::open(stage.queue.info().clone(), recovered, &stage.services, 0, 0);
+    let again =
+        QueueHandle::open(stage.queue.info().clone(), EffectiveQueue::default(), recovered, &stage.services, 0, 0);
     let state = again.live_state(end).expect("it is there");
     assert_eq!((state.position, state.bytes, state.live.len()), (end.number(), 8, 2));
 }

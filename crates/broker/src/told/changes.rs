@@ -32,6 +32,19 @@ pub(crate) fn lines(topology: &Topology, command: &Command) -> Vec<String> {
             let of = exchange.as_ref().map(|exchange| format!(" on exchange '{exchange}'")).unwrap_or_default();
             vec![format!("Successfully cleared topic permissions{of} for user '{user}' in virtual host '{vhost}'")]
         }
+        Command::SetPolicy(set) => {
+            let apply_to = set.apply_to.as_ref().and_then(|apply_to| apply_to.as_str()).unwrap_or("all");
+            vec![format!(
+                "Successfully set {} '{}' matching {apply_to} names in virtual host '{}' using pattern '{}'",
+                set.kind.name(),
+                set.name,
+                set.vhost,
+                set.pattern.as_str().unwrap_or("")
+            )]
+        }
+        Command::ClearPolicy { kind, vhost, name } => {
+            vec![format!("Successfully cleared {} '{name}' in virtual host '{vhost}'", kind.name())]
+        }
         _ => Vec::new(),
     }
 }

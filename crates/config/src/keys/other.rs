@@ -31,6 +31,7 @@ const CRL: &str = "lists of revoked certificates aren't read, so clients with su
 const KEY: &str = "only a PEM file is read; name it in keyfile";
 const LEGACY: &str = "it isn't offered: only TLS 1.3, and TLS 1.2 with ephemeral elliptic curves, are";
 const AUTH: &str = "only the internal backend with PLAIN, AMQPLAIN, ANONYMOUS and EXTERNAL exists, and this key would let another one decide about logins";
+const MIRRORS: &str = "classic queues have no mirrors, as in RabbitMQ 4";
 const LIMIT: &str = "the limit would not be enforced";
 const PROTOCOL: &str = "the protocol isn't spoken yet";
 const CLIENT: &str = "there is no outgoing connection yet";
@@ -221,7 +222,9 @@ pub(super) const KEYS: &[Other] = &[
     refused_but("channel_tx_message_max", &["infinity"], LIMIT),
     refused_but("ranch_connection_max", &["infinity"], "the limit would not be enforced; max_connections is"),
     refused("default_limits.**", LIMIT),
-    refused("default_policies.**", "there are no policies yet"),
+    refused("default_policies.operator.$id.classic_queues.ha_mode", MIRRORS),
+    refused("default_policies.operator.$id.classic_queues.ha_params", MIRRORS),
+    refused("default_policies.operator.$id.classic_queues.ha_sync_mode", MIRRORS),
     obsolete("definitions.hashing.algorithm", "definitions are compared by their SHA-256"),
     obsolete("definitions.tls.**", "definitions are loaded from local files only, which needs no TLS"),
     refused("definitions.**", "definitions are loaded from local files only"),

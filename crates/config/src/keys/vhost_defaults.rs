@@ -1,7 +1,8 @@
 use super::Key;
 use super::working::key;
 use crate::config::Config;
-use crate::vhost_defaults::{DefaultVhostLimits, DefaultVhostUser};
+use crate::units;
+use crate::vhost_defaults::{DefaultOperatorPolicy, DefaultVhostLimits, DefaultVhostUser};
 
 fn limits<'a>(config: &'a mut Config, id: &str) -> &'a mut DefaultVhostLimits {
     config.vhost_defaults.limits.entry(id.to_owned()).or_default()
@@ -13,6 +14,29 @@ fn user<'a>(config: &'a mut Config, name: &str) -> &'a mut DefaultVhostUser {
 
 fn limit(value: &str) -> Result<Option<i64>, String> {
     value.parse().map(Some).map_err(|_| format!("expected a whole number, got '{value}'"))
+}
+
+fn policy<'a>(config: &'a mut Config, id: &str) -> &'a mut DefaultOperatorPolicy {
+    config.vhost_defaults.operator_policies.entry(id.to_owned()).or_default()
+}
+
+/// A limit of an operator policy.
+macro_rules! limit_key {
+    ($name:literal, $kind:literal, $key:literal, $parse:expr, $doc:literal) => {
+        key(concat!("default_policies.operator.$id.", $name), $kind, "", $doc, |config, id, value| {
+            let parse: fn(&str) -> Result<u64, String> = $parse;
+            policy(config, id).definition.insert($key, parse(value)?);
+            Ok(())
+        })
+    };
+}
+
+fn positive(text: &str) -> Result<u64, String> {
+    units::integer(text, 1, i64::MAX as u64)
+}
+
+fn time(text: &str) -> Result<u64, String> {
+    units::milliseconds(text, 1)
 }
 
 /// The keys of new vhosts' defaults.
@@ -41,6 +65,62 @@ pub(super) const KEYS: &[Key] = &[
         limits(config, id).max_queues = limit(value)?;
         Ok(())
     }),
+    key(
+        "default_policies.operator.$id.vhost_pattern",
+        "pattern",
+        ".*",
+        "names of new vhosts that get this operator policy, which is called like the id",
+        |config, id, value| {
+            policy(config, id).vhost_pattern = value.to_owned();
+            Ok(())
+        },
+    ),
+    key(
+        "default_policies.operator.$id.queue_pattern",
+        "pattern",
+        ".*",
+        "names of objects that it applies to",
+        |config, id, value| {
+            policy(config, id).queue_pattern = value.to_owned();
+            Ok(())
+        },
+    ),
+    key(
+        "default_policies.operator.$id.apply_to",
+        "all, queues, classic_queues, quorum_queues, streams or exchanges",
+        "all",
+        "objects that it applies to",
+        |config, id, value| {
+            policy(config, id).apply_to = value.to_owned();
+            Ok(())
+        },
+    ),
+    limit_key!("delivery_limit", "integer", "delivery-limit", positive, "highest delivery limit"),
+    limit_key!(
+        "expires",
+        "time",
+        "expires",
+        time,
+        "longest time for which a queue stays unused, in milliseconds without a unit"
+    ),
+    limit_key!("max_in_memory_bytes", "bytes", "max-in-memory-bytes", units::bytes, "accepted, without effect"),
+    limit_key!("max_in_memory_length", "integer", "max-in-memory-length", positive, "accepted, without effect"),
+    limit_key!("max_length", "integer", "max-length", positive, "highest number of messages in a queue"),
+    limit_key!("max_length_bytes", "bytes", "max-length-bytes", units::bytes, "highest number of bytes in a queue"),
+    limit_key!(
+        "message_ttl",
+        "time",
+        "message-ttl",
+        time,
+        "longest time to live of messages, in milliseconds without a unit"
+    ),
+    limit_key!(
+        "classic_queues.queue_version",
+        "integer",
+        "queue-version",
+        positive,
+        "version of classic queues, 1 or 2; accepted, without effect"
+    ),
     key(
         "default_users.$name.vhost_pattern",
         "pattern",

@@ -6,7 +6,6 @@ use crate::call::Call;
 use crate::failure::Failure;
 use crate::tool::Tool;
 
-const POLICIES: &str = "policies aren't built yet";
 const MIRRORS: &str = "classic queues have no mirrors, as in RabbitMQ 4, whose command ends with a stack trace";
 const CLUSTER: &str = "clusters aren't built yet: a node is alone";
 const ERLANG: &str = "there is no Erlang and no Elixir to evaluate it; look at the HTTP API and at 'rabbitmqctl help'";
@@ -23,10 +22,6 @@ const fn missing(tools: &'static [Tool], name: &'static str, why: &'static str) 
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    missing(CTL, "set_policy", POLICIES),
-    missing(CTL, "clear_policy", POLICIES),
-    missing(CTL, "set_operator_policy", POLICIES),
-    missing(CTL, "clear_operator_policy", POLICIES),
     missing(CHECK, "list_policies_with_classic_queue_mirroring", MIRRORS),
     missing(CHECK, "list_operator_policies_with_classic_queue_mirroring", MIRRORS),
     missing(CHECK, "check_if_cluster_has_classic_queue_mirroring_policy", MIRRORS),

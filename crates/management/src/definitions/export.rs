@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::response::Response;
-use leveret_model::{Destination, LimitOwner, LimitValues, QueueId, Topology, VhostSettings};
+use leveret_model::{Destination, LimitOwner, LimitValues, Policy, PolicyKind, QueueId, Topology, VhostSettings};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
 use crate::granted::Granted;
-use crate::{bindings, exchanges, limits, stream, users, vhosts};
+use crate::{bindings, exchanges, limits, policies, stream, users, vhosts};
 
 type Objects = Box<dyn Iterator<Item = Value> + Send>;
 
@@ -31,14 +31,16 @@ pub(super) fn cluster(api: &Api) -> Response {
     let topics = topology.topic_permissions().map(|found| found.view());
     parts.push(("topic_permissions", many(topics.collect())));
     let limits = all.iter().filter_map(|vhost| Some(limits::parameter(vhost, limits_of(&topology, vhost)?)));
-    parts.push(("parameters", many(limits.collect())));
+    let operators = policies_of(&topology, PolicyKind::Operator, &all).map(policies::parameter);
+    parts.push(("parameters", many(operators.chain(limits).collect())));
     // The id belongs to this cluster and isn't exported.
     let parameters = topology
         .global_parameters()
         .filter(|(name, _)| !["internal_cluster_id", super::load::HASH_PARAMETER].contains(&&***name));
     let parameters = parameters.map(|(name, value)| json!({"name": name, "value": **value}));
     parts.push(("global_parameters", many(parameters.collect())));
-    parts.push(("policies", many(Vec::new())));
+    let policies = policies_of(&topology, PolicyKind::User, &all).map(policies::view);
+    parts.push(("policies", many(policies.collect())));
     objects(&topology, &all, true, &mut parts);
     write(parts)
 }
@@ -55,10 +57,13 @@ pub(super) fn vhost(api: &Api, name: &str) -> Option<Response> {
     parts.push(("default_queue_type", Part::One(json!(settings.default_queue_type))));
     parts.push(("metadata", Part::One(vhosts::metadata(&settings))));
     parts.push(("limits", Part::One(json!(values))));
-    let parameter = (!values.is_empty()).then(|| without_vhost(limits::parameter(&name, &values)));
-    parts.push(("parameters", many(parameter.into_iter().collect())));
-    parts.push(("policies", many(Vec::new())));
-    objects(&topology, &[name], false, &mut parts);
+    let only = [name];
+    let limits = (!values.is_empty()).then(|| limits::parameter(&only[0], &values));
+    let operators = policies_of(&topology, PolicyKind::Operator, &only).map(policies::parameter);
+    parts.push(("parameters", many(operators.chain(limits).map(without_vhost).collect())));
+    let policies = policies_of(&topology, PolicyKind::User, &only).map(policies::view).map(without_vhost);
+    parts.push(("policies", many(policies.collect())));
+    objects(&topology, &only, false, &mut parts);
     Some(write(parts))
 }
 
@@ -126,6 +131,14 @@ fn vhost_entry(topology: &Topology, name: &str) -> Value {
 
 fn limits_of<'a>(topology: &'a Topology, vhost: &str) -> Option<&'a LimitValues> {
     topology.limits_of(&LimitOwner::Vhost(vhost.into()))
+}
+
+fn policies_of<'a>(
+    topology: &'a Topology,
+    kind: PolicyKind,
+    vhosts: &'a [Arc<str>],
+) -> impl Iterator<Item = &'a Policy> {
+    vhosts.iter().flat_map(move |vhost| topology.policies(kind, vhost)).map(|policy| &**policy)
 }
 
 fn without_vhost(mut value: Value) -> Value {

@@ -1,6 +1,6 @@
 //! Import of definitions, planned first and then executed as one change.
 
-use leveret_model::Permit;
+use leveret_model::{Command, Permit};
 
 use super::Unsupported;
 use super::document::{Document, Scope};
@@ -43,8 +43,19 @@ pub(super) async fn import(
         api.durable(registry.staged().1).await?;
     }
     let submitted = registry.submit_all(permit, &plan.commands, api.node().clock().monotonic());
-    let (_, ticket) = submitted.map_err(|(_, refused)| {
-        Error::BadRequest(format!("{}: {}", refused.kind.name().to_lowercase(), refused.text))
+    let (_, ticket) = submitted.map_err(|(at, refused)| {
+        Error::BadRequest(match &plan.commands[at] {
+            Command::SetPolicy(policy) => {
+                format!("{} (vhost: \"{}\" key: \"{}\")", refused.text.trim_end(), policy.vhost, policy.name)
+            }
+            _ => format!("{}: {}", refused.kind.name().to_lowercase(), refused.text),
+        })
     })?;
-    api.durable(ticket).await
+    api.durable(ticket).await?;
+    // Before the node serves anybody, nobody waits for it.
+    let has_policies = plan.commands.iter().any(|command| matches!(command, Command::SetPolicy(_)));
+    match has_policies && unsupported != Unsupported::RefusedAtStart {
+        true => api.policies_apply().await,
+        false => Ok(()),
+    }
 }

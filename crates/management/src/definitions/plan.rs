@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use leveret_auth::{HASHING_MD5, HASHING_SHA256};
 use leveret_model::{
-    Bind, Command, DeclareExchange, DeclareQueue, DestinationName, ExchangeType, LimitOwner, PutUser, QueueType,
-    Topology, VhostDefaults,
+    Bind, Command, DeclareExchange, DeclareQueue, DestinationName, ExchangeType, LimitOwner, PolicyKind, PutUser,
+    QueueType, Topology, VhostDefaults,
 };
 use serde_json::{Map, Value};
 
 use super::document::{Document, Scope};
 use crate::error::Error;
 use crate::password_rule::PasswordRule;
-use crate::{fields, limits, permissions, topic_permissions, users, vhosts};
+use crate::{fields, limits, permissions, policies, topic_permissions, users, vhosts};
 
 type Entry = Map<String, Value>;
 
@@ -53,6 +53,10 @@ fn hashing_before_3_6(document: &Document<'_>) -> &'static str {
 
 /// Global parameters that belong to a cluster and not to its definitions.
 const NOT_IMPORTED: [&str; 2] = ["internal_cluster_id", super::load::HASH_PARAMETER];
+
+/// Keys of policies that plugins of RabbitMQ add, which this broker doesn't have.
+const KEYS_OF_PLUGINS: [&str; 5] =
+    ["federation-upstream", "federation-upstream-pattern", "federation-upstream-set", "shards-per-node", "routing-key"];
 
 impl Plan {
     /// The plan for `document`. Objects that exist in `topology` stay unchanged, as in RabbitMQ.
@@ -93,10 +97,10 @@ impl Plan {
             })?;
         }
         plan.parameters(document, scope)?;
-        for kind in ["policies", "operator_policies"] {
-            document.each(kind, |entry| {
-                plan.refuse("policy", scope.vhost_of(entry), entry);
-                Ok(())
+        for (list, kind) in [("policies", PolicyKind::User), ("operator_policies", PolicyKind::Operator)] {
+            document.each(list, |entry| {
+                let name = fields::text(entry, "name")?;
+                plan.policy(kind, scope.vhost_of(entry), name, entry)
             })?;
         }
         plan.queues(document, scope, topology)?;
@@ -219,7 +223,9 @@ impl Plan {
                 _ => None,
             })
             .collect();
-        for kind in ["permissions", "topic_permissions", "queues", "exchanges", "bindings"] {
+        for kind in
+            ["permissions", "topic_permissions", "policies", "operator_policies", "queues", "exchanges", "bindings"]
+        {
             let vhosts = match scope {
                 Scope::Cluster => document.vhosts_of(kind),
                 // Its existence was checked before.
@@ -240,10 +246,32 @@ impl Plan {
             let (component, vhost) = (fields::text(entry, "component")?, scope.vhost_of(entry));
             match component {
                 "vhost-limits" => self.limits(LimitOwner::Vhost(vhost.into()), entry.get("value"))?,
+                "operator_policy" => {
+                    let name = fields::text(entry, "name")?;
+                    let value = entry.get("value").and_then(Value::as_object);
+                    let wrong = || Error::BadRequest(format!("the value of operator policy '{name}' is no object"));
+                    self.policy(PolicyKind::Operator, vhost, name, value.ok_or_else(wrong)?)?;
+                }
+                "policy" => {
+                    return Err(Error::BadRequest("policies may not be set using this method".to_owned()));
+                }
                 _ => self.refuse(&format!("{component} parameter"), vhost, entry),
             }
             Ok(())
         })
+    }
+
+    fn policy(&mut self, kind: PolicyKind, vhost: &str, name: &str, entry: &Entry) -> Result<(), Error> {
+        let definition = entry.get("definition").and_then(Value::as_object);
+        let missing = definition.into_iter().flat_map(Map::keys).find(|key| KEYS_OF_PLUGINS.contains(&key.as_str()));
+        if let Some(key) = missing {
+            let what = format!("{} '{name}' in vhost '{vhost}', because of its key '{key}'", kind.name());
+            self.unsupported.push(Unsupported(what));
+            return Ok(());
+        }
+        let vhost = self.vhost(vhost);
+        self.commands.push(Command::SetPolicy(policies::parse(kind, &vhost, name, entry)?));
+        Ok(())
     }
 
     fn queues(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {

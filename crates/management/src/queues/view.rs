@@ -1,6 +1,6 @@
 //! A queue as JSON. Keys are RabbitMQ's, except our own `durability`, `conservation`, `waits`, `wait`, `pending`,
-//! `moving`, `parked`, `parked_bytes`, `delayed_bytes`, `chunk_bytes`, `first_offset`, `last_chunk_offset`, `next_offset`, `link_credit`, `priority`,
-//! `latency_us`, and `messages_by_priority` of classic queues with priorities.
+//! `effective_arguments`, `moving`, `parked`, `parked_bytes`, `delayed_bytes`, `chunk_bytes`, `first_offset`, `last_chunk_offset`,
+//! `next_offset`, `link_credit`, `priority`, `latency_us`, and `messages_by_priority` of classic queues with priorities.
 
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::{
@@ -28,7 +28,10 @@ pub(crate) fn plain(api: &Api, queue: &QueueRef, totals: bool) -> Value {
     let (info, mut body) = (queue.info(), declared(api, queue));
     match info.queue_type() {
         QueueType::Classic => body.insert("online".to_owned(), Value::Null),
-        QueueType::Quorum => body.insert("delivery_limit".to_owned(), delivery_limit(info.options.delivery_limit)),
+        QueueType::Quorum => {
+            let limit = queue.effective().options(info).delivery_limit;
+            body.insert("delivery_limit".to_owned(), delivery_limit(limit))
+        }
         QueueType::Stream => None,
     };
     if totals {
@@ -56,6 +59,7 @@ pub(crate) fn full(api: &Api, queue: &QueueRef) -> Value {
     add_details(api, queue, &mut body, &status);
     let consumers = status.consumers.iter();
     let shown: Vec<Value> = consumers.map(|consumer| consumer_view(api, queue, consumer, now)).collect();
+    body.insert("effective_arguments".to_owned(), effective_arguments(queue));
     body.insert("consumer_details".to_owned(), json!(shown));
     body.insert("incoming".to_owned(), json!([]));
     body.insert("deliveries".to_owned(), json!([]));
@@ -73,8 +77,10 @@ fn add_details(api: &Api, queue: &QueueRef, body: &mut Map<String, Value>, statu
     let mut add = |key: &str, value: Value| {
         body.insert(key.to_owned(), value);
     };
-    add("policy", Value::Null);
-    add("operator_policy", Value::Null);
+    let effective = queue.effective();
+    let matched = &effective.matched;
+    add("policy", json!(matched.policy.as_ref().map(|policy| &policy.name)));
+    add("operator_policy", json!(matched.operator.as_ref().map(|policy| &policy.name)));
     if status.stream.is_none() {
         let single = status.consumers.iter().find(|consumer| is_single_active(consumer));
         add("single_active_consumer_tag", single.map_or(Value::Null, |consumer| json!(&*consumer.tag)));
@@ -84,6 +90,15 @@ fn add_details(api: &Api, queue: &QueueRef, body: &mut Map<String, Value>, statu
         add("head_message_timestamp", json!(queue.head_timestamp()));
         add("idle_since", json!(idle_since(api, status.counts.used())));
     }
+}
+
+/// The arguments that take effect, and whether each comes from the declaration, the policy or the operator policy.
+fn effective_arguments(queue: &QueueRef) -> Value {
+    let arguments = queue.effective().arguments(queue.info());
+    let shown = arguments.into_iter().map(|argument| {
+        (argument.key.to_owned(), json!({"value": argument.value.to_json(), "source": argument.source.name()}))
+    });
+    Value::Object(shown.collect())
 }
 
 /// States with RabbitMQ's names.
@@ -112,6 +127,9 @@ fn declared(api: &Api, queue: &QueueRef) -> Map<String, Value> {
         "state": state(queue),
     });
     let Value::Object(mut body) = body else { return Map::new() };
+    if let Some(policy) = &queue.effective().matched.policy {
+        body.insert("policy".to_owned(), json!(policy.name));
+    }
     if info.queue_type() != QueueType::Classic {
         for (key, value) in
             [("leader", json!(api.name())), ("members", json!([api.name()])), ("online", json!([api.name()]))]
@@ -213,7 +231,7 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value
     let utilisation = if status.consumers.is_empty() { 0.0 } else { consumer_capacity(status) };
     let further = json!({
         "durability": queue.durability().name(),
-        "effective_policy_definition": {},
+        "effective_policy_definition": queue.effective().matched.definition(),
         "internal": false,
         "internal_owner": false,
         "storage_version": 2,
@@ -249,11 +267,11 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value
     if let Value::Object(further) = further {
         body.extend(further);
     }
-    if queue.info().options.max_priority.is_some() {
-        body.insert("messages_by_priority".to_owned(), json!(status.by_priority));
+//! `effective_arguments`, `moving`, `parked`, `parked_bytes`, `delayed_bytes`, `chunk_bytes`, `first_offset`, `last_chunk_offset`,
+//! `next_offset`, `link_credit`, `priority`, `latency_us`, and `messages_by_priority` of classic queues with priorities.
     }
     if let Some(quorum) = &status.quorum {
-        make_quorum(&mut body, quorum, &queue.info().options);
+        make_quorum(&mut body, quorum, queue.effective().options(queue.info()));
     }
     if let Some(stream) = &status.stream {
         make_stream(&mut body, api.name(), status, stream);

@@ -80,11 +80,11 @@ fn every_known_route_requires_authentication() {
 #[test]
 fn unsupported_and_missing_objects_have_errors_of_their_own() {
     let stage = HttpStage::new();
-    assert_eq!(stage.ask("GET", "/api/policies", ""), (200, serde_json::json!([])));
+    assert_eq!(stage.ask("GET", "/api/shovels", ""), (200, serde_json::json!([])));
     assert_eq!(stage.ask("GET", "/api/policies/v/p", "").0, 404);
-    let (status, body) = stage.ask("PUT", "/api/policies/v/p", r#"{"pattern": "", "definition": {}}"#);
+    let (status, body) = stage.ask("PUT", "/api/parameters/shovel/%2F/p", r#"{"value": {}}"#);
     assert_eq!((status, &body["error"]), (501, &"not_implemented".into()));
-    assert!(body["reason"].as_str().is_some_and(|reason| reason.contains("policies")), "{body}");
+    assert!(body["reason"].as_str().is_some_and(|reason| reason.contains("shovel")), "{body}");
     assert_eq!(stage.ask("GET", "/api/nothing", "").0, 404);
     assert_eq!(stage.ask("GET", "/", "").0, 404);
     let body = r#"{"arguments": {"x-queue-type": "quorum", "x-consumer-disconnected-timeout": 5000}}"#;

@@ -14,11 +14,13 @@ fn exported() -> Value {
 #[test]
 fn unsupported_objects_are_named_and_nothing_is_imported() {
     let stage = HttpStage::new();
-    let document = exported();
+    let mut document = exported();
+    let shovel = json!({"component": "shovel", "vhost": "/", "name": "moves", "value": {}});
+    document["parameters"].as_array_mut().expect("a list").push(shovel);
     let (status, answer) = stage.ask("POST", "/api/definitions", &document.to_string());
     assert_eq!((status, answer["error"].as_str()), (501, Some("not_implemented")));
     let reason = answer["reason"].as_str().expect("a reason");
-    for named in ["policy 'shapes' in vhost '/'", "skip_unsupported=true"] {
+    for named in ["shovel parameter 'moves' in vhost '/'", "skip_unsupported=true"] {
         assert!(reason.contains(named), "{named} in {reason}");
     }
     assert_eq!(stage.ask("GET", "/api/users/shapes", "").0, 404);

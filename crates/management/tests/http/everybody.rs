@@ -22,8 +22,6 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("stream/consumers", "the same"),
     ("queues/quorum/v/q/replicas/add", "quorum queues have one member"),
     ("queues/quorum/v/q/replicas/delete", "the same"),
-    ("policies/v/p", "policies aren't built"),
-    ("operator-policies/v/p", "the same"),
     ("feature-flags/quorum_queue/enable", "quorum queues of several members aren't built, so there is no such flag"),
     ("global-parameters/cluster_name", "it is set by the first PUT of cluster-name in both"),
 ];
@@ -40,6 +38,9 @@ fn body(method: &str, path: &str) -> &'static str {
             r#"{"properties": {}, "routing_key": "none", "payload": "", "payload_encoding": "string"}"#
         }
         ("POST", "bindings/v/e/x/q/q" | "bindings/v/e/x/e/y") => r#"{"routing_key": "k", "arguments": {}}"#,
+        ("PUT", "policies/v/p" | "operator-policies/v/p") => {
+            r#"{"pattern": "^none$", "definition": {"max-length": 1}}"#
+        }
         ("PUT", "users/extra") => r#"{"password": "x", "tags": ""}"#,
         ("POST", "users/bulk-delete") => r#"{"users": ["none"]}"#,
         ("PUT", "permissions/v/mgmt") => r#"{"configure": ".*", "write": ".*", "read": ".*"}"#,

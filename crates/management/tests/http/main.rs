@@ -13,6 +13,7 @@ mod messages;
 mod metrics;
 mod parked;
 mod patterns;
+mod policies;
 mod queues;
 mod recorded;
 mod rules;

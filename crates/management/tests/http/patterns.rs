@@ -72,15 +72,16 @@ fn definitions_with_a_refused_pattern_change_nothing() {
 }
 
 #[test]
-fn a_policy_is_refused_by_name_before_its_pattern_is_read() {
+fn a_pattern_of_a_policy_is_refused_with_the_reason() {
     let stage = HttpStage::new();
-    let body = json!({"pattern": "[", "definition": {"max-length": 1}});
-    for (path, kind) in [("policies", "policies aren't built"), ("operator-policies", "operator policies aren't built")]
-    {
-        let (status, answer) = stage.ask("PUT", &format!("/api/{path}/v/p"), &body.to_string());
-        assert!(
-            status >= 400 && answer["reason"].as_str().is_some_and(|text| text.contains(kind)),
-            "{status} {answer}"
-        );
+    for (pattern, why) in refused_patterns() {
+        let body = json!({"pattern": pattern, "definition": {"max-length": 1}});
+        for path in ["policies", "operator-policies"] {
+            let reason = reason(&stage, "PUT", &format!("/api/{path}/v/p"), &body);
+            let text = reason.as_str().expect("a text");
+            assert!(text.contains("pattern should be regular expression but is invalid: "), "{text}");
+            assert!(text.contains(why) && text.contains(&format!("received '{pattern}'")), "{text}");
+        }
     }
+    assert_eq!(stage.ask("GET", "/api/policies", "").1, json!([]));
 }

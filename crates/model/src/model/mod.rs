@@ -12,6 +12,7 @@ use crate::{
 use crate::{Pattern, Permission};
 
 mod bindings;
+mod policies;
 mod settings;
 mod topic_permissions;
 
@@ -122,6 +123,14 @@ impl Model {
             Command::ClearTopicPermissions { user, vhost, exchange } => {
                 permit.check_administer()?;
                 self.clear_topic_permissions(&user, &vhost, exchange.as_deref())
+            }
+            Command::SetPolicy(command) => {
+                permit.check_policies(command.kind, &command.vhost)?;
+                self.set_policy(command)?
+            }
+            Command::ClearPolicy { kind, vhost, name } => {
+                permit.check_policies(kind, &vhost)?;
+                self.clear_policy(kind, &vhost, &name)
             }
             Command::DeclareExchange(command) => {
                 permit.check_vhost(&command.vhost)?;
@@ -368,7 +377,13 @@ impl Model {
         let exchange =
             Arc::new(Exchange { id, vhost, name, kind, durable, auto_delete, internal, arguments, declared_by });
         self.topology.insert_exchange(exchange.clone());
-        Ok((CommandOutcome::Created, vec![Change::ExchangeDeclared(exchange)]))
+        let mut changes = vec![Change::ExchangeDeclared(exchange.clone())];
+        if exchange.alternate().is_none()
+            && let Some(alternate) = self.topology.alternate_of(&exchange)
+        {
+            changes.push(Change::AlternateChanged(exchange, Some(alternate)));
+        }
+        Ok((CommandOutcome::Created, changes))
     }
 
     fn delete_exchange(&mut self, command: &DeleteExchange) -> Result<(CommandOutcome, Vec<Change>), Refused> {

@@ -236,6 +236,12 @@ pub fn consumer_timeout_ms(arguments: &Arguments) -> Option<u64> {
     }
 }
 
+/// Whether queues of this type take this argument.
+#[cfg(test)]
+pub(crate) fn takes(queue_type: QueueType, argument: &str) -> bool {
+    matches!(Table::of(queue_type).state(argument), Some(State::Working))
+}
+
 fn known(key: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.name == key)
 }

@@ -6,6 +6,7 @@ use imbl::OrdMap;
 
 use super::bindings::{Bindings, BindingsBetween, BindingsOfSource, count};
 use super::{Topology, Vhost};
+use crate::policy::VhostPolicies;
 use crate::{Binding, Destination, Exchange, Permission, Queue, TopicPermission, User};
 
 impl Topology {
@@ -16,6 +17,7 @@ impl Topology {
             queues: OrdMap::new(),
             exchanges: OrdMap::new(),
             bindings: Bindings::default(),
+            policies: VhostPolicies::default(),
         };
         self.vhosts.insert(name.clone(), Arc::new(vhost));
     }

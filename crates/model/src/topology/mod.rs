@@ -2,11 +2,13 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
+use crate::policy::VhostPolicies;
 use crate::vhost::{LimitValues, VhostSettings};
 use crate::{Binding, ConnectionId, Destination, Exchange, Permission, Queue, QueueId, Refused, TopicPermission, User};
 
 mod bindings;
 mod edit;
+mod policies;
 mod settings;
 
 use bindings::Bindings;
@@ -45,6 +47,7 @@ pub(crate) struct Vhost {
     pub(crate) queues: OrdMap<Arc<str>, Arc<Queue>>,
     pub(crate) exchanges: OrdMap<Arc<str>, Arc<Exchange>>,
     pub(crate) bindings: Bindings,
+    pub(crate) policies: VhostPolicies,
 }
 
 impl Topology {

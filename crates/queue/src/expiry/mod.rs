@@ -50,6 +50,16 @@ impl Expiry {
         self.arrivals.push(first, count, received_ms, low);
     }
 
+    /// Adds messages of which it isn't known when they arrived, other than before this time.
+    pub(crate) fn arrived_by(&mut self, first: u64, last: u64, now_ms: u64) {
+        self.arrivals.restore(now_ms, first, last);
+    }
+
+    /// The lowest number of a message whose arrival is known.
+    pub(crate) fn first_arrival(&self) -> Option<u64> {
+        self.arrivals.iter().map(|(_, first, _)| first).min()
+    }
+
     /// Forgets arrival times: the queue has no time to live of its own.
     pub fn forget_arrivals(&mut self) {
         self.arrivals = Arrivals::default();

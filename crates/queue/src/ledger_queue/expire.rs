@@ -12,6 +12,7 @@ use crate::effects::{Effects, Run, Taken, push_run};
 use crate::expiry::Due;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
+use crate::limits::Excess;
 
 impl LedgerQueue {
     /// Notes a use of the queue, other than by a consumer.
@@ -26,11 +27,12 @@ impl LedgerQueue {
         }
         let pacing = self.pacing.as_mut().and_then(|pacing| pacing.announce());
         let retry = self.dead.announce();
+        let at_once = self.excess.announce().then_some(0);
         if !self.clock.has_deadlines() && self.delayed.is_empty() {
-            return [pacing, retry].into_iter().flatten().min();
+            return [pacing, retry, at_once].into_iter().flatten().min();
         }
         let announced = self.clock.announce(self.consumers.len() > 0, self.delayed.next_ms());
-        [pacing, retry, announced].into_iter().flatten().min()
+        [pacing, retry, at_once, announced].into_iter().flatten().min()
     }
 
     /// The time when the queue expires if it isn't used until then.
@@ -87,7 +89,7 @@ impl LedgerQueue {
             }
         }
         self.clock.tidy();
-        if left < most {
+        if left < most || self.excess != Excess::None {
             if self.ready.messages() == 0 {
                 self.emptied = now;
             }

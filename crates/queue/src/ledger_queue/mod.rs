@@ -9,6 +9,7 @@ mod annotate;
 mod aside;
 mod checkpoint;
 mod close;
+mod configure;
 mod consume;
 mod credit;
 mod delay;
@@ -53,7 +54,7 @@ use crate::effects::Effects;
 use crate::group::{Awaited, Placement};
 use crate::held::HeldPublishers;
 use crate::ledger::{Departure, Ledger};
-use crate::limits::Refusals;
+use crate::limits::{Excess, Refusals};
 use crate::pacing::Pacing;
 use crate::parked::Parked;
 use crate::pending::{Pending, PendingMessages};
@@ -100,6 +101,8 @@ pub struct LedgerQueue {
     /// Time of the last change of its consumers, or of the reason that holds them all back.
     changed: Nanos,
     refusals: Refusals,
+    /// Whether more messages exceed its limits than it dropped so far, and its timers have to go on.
+    excess: Excess,
     held_publishers: HeldPublishers,
     counts: QueueCounts,
 }
@@ -132,7 +135,10 @@ impl LedgerQueue {
             ledger.settle(run.first, run.last, run.bytes, Departure::DeadLettered);
         }
         ledger.start_counting();
-        let clock = Clock::new(&options, epoch_ms, expiry, now);
+        let mut clock = Clock::new(&options, epoch_ms, expiry, now);
+        if !ledger.is_empty() {
+            clock.recovered((ledger.low(), ledger.next() - 1), now);
+        }
         // Messages that came due while nothing ran are in their places.
         while delayed.pop_due(clock.wall_ms(now)).is_some() {}
         let deferred = Deferred::recovered(&annotations, &delayed);
@@ -177,6 +183,7 @@ impl LedgerQueue {
             emptied: now,
             changed: now,
             refusals: Refusals::default(),
+            excess: Excess::default(),
             held_publishers: HeldPublishers::default(),
             counts: QueueCounts::default(),
         }

@@ -5,10 +5,12 @@ use leveret_message::{Batch, Reason};
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
-use crate::limits::{self, Length};
+use crate::limits::{self, Excess, Length};
 
 /// While at most this many messages are ready, consumers with credit keep up: new messages count as on their way to them.
 const KEEPS_UP_BELOW: u64 = 1024;
+/// Maximum number of messages that are dropped under one lock: a limit that was lowered may leave millions.
+const DROPPED_MAX: u32 = 16_384;
 /// Maximum number of ready messages that count as on their way to consumers for `basic.get` and purges. In RabbitMQ, 200
 /// messages for each consumer are on their way.
 const ON_THEIR_WAY_MAX: u64 = 256;
@@ -111,8 +113,9 @@ impl LedgerQueue {
 
     /// Drops the oldest messages that no consumer has credit for while they exceed the limits, unless the queue refuses messages:
     /// all that it accepted stay, also if more come back to it than its limit. Messages that aren't in memory are read first,
-    /// because their sizes aren't known.
+    /// because their sizes aren't known. Beyond [`DROPPED_MAX`], the rest is left to the timers.
     pub(super) fn drop_excess(&mut self, effects: &mut Effects) {
+        self.excess = Excess::None;
         if limits::refuses(&self.options)
             || !limits::is_over(&self.options, self.ready.length() + self.delayed.length())
         {
@@ -124,7 +127,7 @@ impl LedgerQueue {
             0 => self.ready_numbers().first(),
             _ => self.ready_numbers().nth(awaited),
         };
-        loop {
+        for dropped in 0.. {
             let length = Length {
                 messages: self.ready.messages() - awaited,
                 bytes: self.ready.length().bytes.saturating_sub(awaited_bytes),
@@ -135,6 +138,10 @@ impl LedgerQueue {
                 self.reads.request(number, effects);
                 return;
             };
+            if dropped == DROPPED_MAX {
+                self.excess = Excess::Left;
+                return;
+            }
             let run = Run { first: number, last: number, bytes, durable };
             next = self.ready_numbers().behind(number);
             match awaited {

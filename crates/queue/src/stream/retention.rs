@@ -4,6 +4,7 @@
 use leveret_model::QueueOptions;
 
 use crate::Nanos;
+use crate::answers::QueueState;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Departure;
 use crate::planted::{Bug, is_planted};
@@ -60,6 +61,14 @@ impl StreamQueue {
             if self.ledger.is_empty() {
                 self.published = now;
             }
+        }
+    }
+
+    /// Takes over other limits, because policies changed.
+    pub fn configure(&mut self, options: &QueueOptions, now: Nanos, effects: &mut Effects) {
+        self.retention = Retention::new(options);
+        if self.state == QueueState::Running {
+            self.retain(now, effects);
         }
     }
 

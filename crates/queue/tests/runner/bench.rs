@@ -140,6 +140,7 @@ impl Bench {
     fn carry_out(&mut self, command: &str, mut words: Words<'_>) -> Result<Vec<String>, String> {
         match command {
             "queue" => self.declare(words),
+            "configure" => self.configure(words),
             "publish" => self.publish(words),
             "apply" => self.apply(words, true),
             "write" => self.apply(words, false),

@@ -59,14 +59,25 @@ fn with_header(header: &[u8]) -> Vec<u8> {
 }
 
 impl Bench {
-    pub(super) fn declare(&mut self, mut words: Words<'_>) -> Answers {
+    fn options(&self, words: &mut Words<'_>) -> QueueOptions {
         let mut arguments = vec![("x-queue-type", Value::from(self.queue_type.name()))];
         for (key, value) in words.options("x-") {
             let text = || value.parse().map_or_else(|_| Value::from(value), Value::Bool);
             let value = value.parse().map_or_else(|_| text(), Value::Int);
             arguments.push((key, value));
         }
-        self.options = QueueOptions::effective(&Arguments::from_iter(arguments));
+        QueueOptions::effective(&Arguments::from_iter(arguments))
+    }
+
+    pub(super) fn configure(&mut self, mut words: Words<'_>) -> Answers {
+        self.options = self.options(&mut words);
+        words.end()?;
+        let (options, now) = (self.options.clone(), self.now());
+        Ok(self.with(|queue, effects| queue.configure(&options, now, effects))?.1)
+    }
+
+    pub(super) fn declare(&mut self, mut words: Words<'_>) -> Answers {
+        self.options = self.options(&mut words);
         self.durable = !words.flag("transient");
         self.surroundings.strict_compat = words.flag("strict");
         self.shows_activity = words.flag("activity");

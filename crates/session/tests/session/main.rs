@@ -22,6 +22,7 @@ mod many_consumers;
 mod names;
 mod overdue;
 mod parts;
+mod policies;
 mod publishing;
 mod publishing_amqp10;
 mod reads;

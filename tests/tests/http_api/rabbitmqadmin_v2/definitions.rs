@@ -90,10 +90,10 @@ fn import(admin: &Admin, command: &str) {
     admin.run(command, &format!("--file {}", file.display()));
     let refused = json!({
         "vhosts": [{"name": "half"}],
-        "policies": [{"vhost": "half", "name": "p", "pattern": ".*", "apply-to": "all", "definition": {"max-length": 1}}],
+        "parameters": [{"vhost": "half", "component": "shovel", "name": "p", "value": {}}],
     });
     std::fs::write(&file, refused.to_string()).expect("a file");
-    admin.fails(command, &format!("--file {}", file.display()), "polic");
+    admin.fails(command, &format!("--file {}", file.display()), "shovel");
     assert_eq!(admin.status("vhosts/half"), 404);
 }
 

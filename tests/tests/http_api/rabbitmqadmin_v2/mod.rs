@@ -11,6 +11,7 @@ mod local;
 mod messages;
 mod node;
 mod nothing;
+mod policies;
 mod queues;
 mod users;
 mod vhosts;
@@ -35,6 +36,7 @@ const TABLES: &[&[(&str, Effect)]] = &[
     messages::EFFECTS,
     node::EFFECTS,
     nothing::EFFECTS,
+    policies::EFFECTS,
     queues::EFFECTS,
     users::EFFECTS,
     vhosts::EFFECTS,
@@ -96,6 +98,11 @@ fn a_node_is_shown_and_checked() {
 #[test]
 fn unsupported_objects_cannot_be_listed_or_changed() {
     each(nothing::EFFECTS);
+}
+
+#[test]
+fn policies_are_declared_listed_changed_and_deleted() {
+    each(policies::EFFECTS);
 }
 
 #[test]

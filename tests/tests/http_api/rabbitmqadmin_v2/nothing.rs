@@ -1,25 +1,9 @@
-//! Policies, shovels and federation: none can be listed or changed.
+//! Shovels and federation: none can be listed or changed.
 
 use super::Effect;
 use super::admin::Admin;
 
 pub(super) const EFFECTS: &[(&str, Effect)] = &[
-    ("list policies", lists_nothing),
-    ("policies list", lists_nothing),
-    ("policies list_in", lists_nothing),
-    ("policies list_conflicting", lists_nothing),
-    ("policies list_conflicting_in", lists_nothing),
-    ("policies list_matching_object", matches_nothing),
-    ("policies update_definitions_of_all", updates_nothing),
-    ("policies update_definitions_of_all_in", updates_nothing),
-    ("policies delete_definition_keys_from_all", deletes_nothing),
-    ("policies delete_definition_keys_from_all_in", deletes_nothing),
-    ("list operator_policies", lists_nothing),
-    ("operator_policies list", lists_nothing),
-    ("operator_policies list_in", lists_nothing),
-    ("operator_policies list_matching_object", matches_nothing),
-    ("operator_policies update_definitions_of_all_in", updates_nothing),
-    ("operator_policies delete_definition_keys_from_all_in", deletes_nothing),
     ("federation list_all_upstreams", lists_nothing),
     ("federation list_all_links", lists_nothing),
     ("federation disable_tls_peer_verification_for_all_upstreams", disables_nothing),
@@ -34,18 +18,6 @@ pub(super) const EFFECTS: &[(&str, Effect)] = &[
 
 fn lists_nothing(admin: &Admin, command: &str) {
     assert!(admin.rows(command, "").is_empty(), "{command}");
-}
-
-fn matches_nothing(admin: &Admin, command: &str) {
-    assert!(admin.rows(command, "--name q --type queues").is_empty(), "{command}");
-}
-
-fn updates_nothing(admin: &Admin, command: &str) {
-    assert!(admin.rows(command, "--definition-key max-length --new-value 3").is_empty(), "{command}");
-}
-
-fn deletes_nothing(admin: &Admin, command: &str) {
-    assert!(admin.rows(command, "--definition-keys max-length").is_empty(), "{command}");
 }
 
 fn disables_nothing(admin: &Admin, command: &str) {

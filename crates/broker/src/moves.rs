@@ -47,7 +47,7 @@ impl Waiting {
 }
 
 /// Fails the answer of `outbox` at once: its rejected messages won't be moved, because their queue had failed before.
-pub(super) fn never(stream: StreamId, outbox: &Arc<Outbox>, reason: Reason, text: &Arc<str>) -> WaitFor {
+pub(crate) fn never(stream: StreamId, outbox: &Arc<Outbox>, reason: Reason, text: &Arc<str>) -> WaitFor {
     let group = Arc::new(GroupPlace::default());
     Waiting { through: 0, group: group.clone(), outbox: outbox.clone(), reason }.fail(text);
     WaitFor::moved(stream, group)
@@ -55,7 +55,7 @@ pub(super) fn never(stream: StreamId, outbox: &Arc<Outbox>, reason: Reason, text
 
 /// The waiting answers of one queue, in the order in which messages died. Locked after the queue.
 #[derive(Default)]
-pub(super) struct Moves {
+pub(crate) struct Moves {
     waiting: Mutex<VecDeque<Waiting>>,
     /// The end of the last group of a move that wrote anything.
     place: LatestPlace,
@@ -63,7 +63,7 @@ pub(super) struct Moves {
 
 impl Moves {
     /// Has `outbox` wait until the `moving` dead letters that wait now have been moved, after `moved` earlier ones.
-    pub(super) fn wait(
+    pub(crate) fn wait(
         &self,
         (moved, moving): (u64, u64),
         stream: StreamId,
@@ -82,7 +82,7 @@ impl Moves {
     }
 
     /// `moved` dead letters have been moved in total: removes and returns the answers that waited for this.
-    pub(super) fn through(&self, moved: u64) -> Vec<Waiting> {
+    pub(crate) fn through(&self, moved: u64) -> Vec<Waiting> {
         let mut waiting = self.waiting.lock();
         let count = waiting.partition_point(|waiting| waiting.through <= moved);
         waiting.drain(..count).collect()
@@ -90,12 +90,12 @@ impl Moves {
 
     /// A group of a move is written up to `place`, which is nothing if there was nothing to write. Returns the place that the
     /// answers wait for whose last move it was: a move of only volatile messages follows others that may not be durable yet.
-    pub(super) fn written(&self, place: Place) -> Place {
+    pub(crate) fn written(&self, place: Place) -> Place {
         self.place.advance(place)
     }
 
     /// Removes and returns all answers.
-    pub(super) fn all(&self) -> VecDeque<Waiting> {
+    pub(crate) fn all(&self) -> VecDeque<Waiting> {
         std::mem::take(&mut *self.waiting.lock())
     }
 }

@@ -1,0 +1,75 @@
+//! Policies take effect on queues: a part of the walk over all of them.
+
+use leveret_model::{EffectiveQueue, Overflow};
+
+use crate::broker::Broker;
+use crate::queue_handle::QueueRef;
+use crate::time::Now;
+use crate::turn_budget::{DELETED_MESSAGE, POLICY, POLICY_CHANGE, QUEUE_LOOK, TurnBudget};
+
+/// Part of a turn that a part of the walk takes: it may go on for long, and everybody else waits for each part.
+const SHARE: u32 = 4;
+
+impl Broker {
+    /// Gives the next queues their effective arguments, as many as a turn has work for.
+    pub(crate) fn apply_policies(&self, now: Now) {
+        let snapshot = self.registry.snapshot_full();
+        let topology = &snapshot.topology;
+        let mut budget = TurnBudget::new(self.settings.turn_work_max / SHARE);
+        let mut changed: Vec<(QueueRef, EffectiveQueue)> = Vec::new();
+        let mut next = None;
+        let from = self.deferred.policies().next();
+        for (id, queue) in snapshot.queues.range(from..) {
+            if budget.is_spent() {
+                next = Some(*id);
+                break;
+            }
+            budget.spend(QUEUE_LOOK);
+            let (info, current) = (queue.info(), queue.effective());
+            if current.version != topology.policies_version(&info.vhost) {
+                budget.spend(POLICY_CHANGE + POLICY * topology.policy_count(&info.vhost) as u32);
+                // Neighbours often have the same arguments and policies.
+                let own = (&**info, &*current);
+                let effective = match changed.last() {
+                    Some((last, effective)) => topology.effective_queue(info, &[own, (&**last.info(), effective)]),
+                    None => topology.effective_queue(info, &[own]),
+                };
+                changed.push((queue.clone(), effective));
+            }
+        }
+        // Before one of them refuses a message.
+        let copies = |(queue, effective): &&(QueueRef, EffectiveQueue)| {
+            effective.options(queue.info()).overflow == Overflow::RejectPublishDlx && queue.begin_to_copy_refused()
+        };
+        let renewed: Vec<_> = changed.iter().filter(copies).map(|(queue, _)| queue.info().id).collect();
+        if !renewed.is_empty() {
+            self.registry.renew(&renewed);
+        }
+        let mut changed = changed.into_iter();
+        for (queue, effective) in changed.by_ref() {
+            let before = queue.gauges().messages();
+            queue.configure(effective, now.monotonic);
+            let dropped = before.saturating_sub(queue.gauges().messages());
+            budget.spend(u32::try_from(dropped).unwrap_or(u32::MAX).saturating_mul(DELETED_MESSAGE));
+            if dropped > 0 && budget.is_spent() {
+                break;
+            }
+        }
+        if let Some((queue, _)) = changed.next() {
+            // Many messages were dropped: the others have to wait.
+            next = Some(queue.info().id);
+        }
+        let over = self.deferred.policies().part_done(next);
+        for done in over {
+            done();
+        }
+    }
+
+    /// Calls `done` when all queues have the policies that are published now.
+    pub fn when_policies_apply(&self, done: Box<dyn FnOnce() + Send>) {
+        let at_once = self.deferred.policies().when_over(done);
+        if let Some(done) = at_once {
+            done();
+        }
+    }
+}

@@ -1,0 +1,68 @@
+use std::sync::Arc;
+
+use regex::Regex;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::term;
+use crate::permission;
+
+/// Most bytes of a pattern, as in RabbitMQ.
+const PATTERN_BYTES_MAX: usize = 1024;
+
+/// The pattern of a policy. As in RabbitMQ, the match isn't anchored, and the empty pattern matches every name.
+#[derive(Clone, Debug)]
+pub struct NamePattern {
+    text: Arc<str>,
+    compiled: Regex,
+}
+
+impl NamePattern {
+    /// Compiles the pattern.
+    ///
+    /// # Errors
+    /// In RabbitMQ's words: it isn't a text, is too long, is malformed, or needs look-around or back-references, which a linear-time
+    /// engine doesn't have.
+    pub(super) fn parse(given: &Value) -> Result<Self, String> {
+        let Value::String(text) = given else {
+            return Err(format!("pattern should be a binary but was {}", term::of(given)));
+        };
+        if text.len() > PATTERN_BYTES_MAX {
+            return Err(format!("pattern must not exceed {PATTERN_BYTES_MAX} bytes"));
+        }
+        match permission::compile(text) {
+            Ok(compiled) => Ok(NamePattern { text: Arc::from(text.as_str()), compiled }),
+            Err(reason) => {
+                Err(format!("pattern should be regular expression but is invalid: {reason}; received '{text}'"))
+            }
+        }
+    }
+
+    /// The original text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the pattern matches `name`.
+    pub fn matches(&self, name: &str) -> bool {
+        self.compiled.is_match(name)
+    }
+}
+
+impl PartialEq for NamePattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Serialize for NamePattern {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for NamePattern {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        NamePattern::parse(&Value::String(String::deserialize(input)?)).map_err(serde::de::Error::custom)
+    }
+}
