@@ -3,7 +3,7 @@
 //! The headers of a message published over AMQP 1.0 are its application properties and, for names with `x-`, its
 //! message annotations. Only simple values count, as in RabbitMQ.
 
-use leveret_amqp10::message::{FieldLookup, Sections};
+use leveret_amqp10::message::Sections;
 use leveret_amqp10::{MapRef, Value};
 use leveret_amqp091::Table;
 
@@ -11,7 +11,7 @@ use crate::deaths::Deaths;
 use crate::deliver::death_header;
 use crate::envelope::Encoding;
 use crate::field::Field;
-use crate::lookup::Property;
+use crate::lookup::{Property, id};
 use crate::stored::StoredMessage;
 
 /// The headers of one message, borrowed from it. Its properties can be looked up too if it was made [`with`](Self::with) them.
@@ -97,7 +97,18 @@ impl<'a> Headers<'a> {
     pub fn property(&self, property: Property) -> Option<Header<'a>> {
         match self.fields {
             PropertiesAt::None => None,
-            PropertiesAt::Amqp10(bare) => simple_value(FieldLookup::of(bare).property(property as u32)?),
+            PropertiesAt::Amqp10(bare) => {
+                // Of a large message only the beginning may be here.
+                let sections = Sections::parse(bare).ok();
+                let sections = sections.or_else(|| Sections::parse_start(bare).map(|(sections, _)| sections));
+                let properties = sections?.properties?;
+                Some(match property {
+                    Property::MessageId => id(properties.message_id?),
+                    Property::CorrelationId => id(properties.correlation_id?),
+                    Property::CreationTime => Header::Timestamp(properties.creation_time?.into()),
+                    _ => return None,
+                })
+            }
             PropertiesAt::Amqp091(raw) => {
                 let properties = leveret_amqp091::Properties::decode(raw).ok()?;
                 Some(match property {

@@ -133,7 +133,8 @@ impl<'a> MessageLookup<'a> {
     }
 }
 
-fn id(id: MessageId<'_>) -> Header<'_> {
+/// A message-id or correlation-id, which has one of several types.
+pub(crate) fn id(id: MessageId<'_>) -> Header<'_> {
     match id {
         MessageId::Ulong(number) => Header::Integer(number.into()),
         MessageId::Uint(number) => Header::Integer(number.into()),
