@@ -267,8 +267,11 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value
     if let Value::Object(further) = further {
         body.extend(further);
     }
-//! `effective_arguments`, `moving`, `parked`, `parked_bytes`, `delayed_bytes`, `chunk_bytes`, `first_offset`, `last_chunk_offset`,
-//! `next_offset`, `link_credit`, `priority`, `latency_us`, and `messages_by_priority` of classic queues with priorities.
+    if queue.info().options.max_priority.is_some() {
+        body.insert("messages_by_priority".to_owned(), json!(status.by_priority));
+    }
+    if let Some(policy) = &queue.effective().matched.operator {
+        body.insert("operator_policy".to_owned(), json!(policy.name));
     }
     if let Some(quorum) = &status.quorum {
         make_quorum(&mut body, quorum, queue.effective().options(queue.info()));
