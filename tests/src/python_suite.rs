@@ -17,16 +17,17 @@ const VERDICTS: [(&str, bool); 6] = [
     (" XPASS", false),
 ];
 
-/// Runs a file or folder of tests of the package in `.installed/python-suites/PACKAGE`.
+/// Runs a file or folder of tests of the package in `.installed/python-suites/PACKAGE`, but for tests left out by name.
 ///
 /// # Panics
 /// When there is no Python.
-pub fn run(package: &str, tests: &str, broker: SocketAddr) -> (SuiteRun, Output) {
+pub fn run(package: &str, tests: &str, left_out: &[&str], broker: SocketAddr) -> (SuiteRun, Output) {
     let installed = cell::clients().join(".installed");
     let output = Command::new(installed.join("venv/bin/python"))
         .args(["-m", "pytest", "-v", "--color=no", "--tb=short", "-p", "no:cacheprovider", "-W", "ignore"])
         // The suites mark tests to be repeated when they fail. None has to be.
         .args(["-p", "no:rerunfailures", tests])
+        .args(left_out.iter().map(|name| format!("--deselect={name}")))
         .current_dir(installed.join("python-suites").join(package))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         // So that lines aren't truncated.
