@@ -254,7 +254,21 @@ impl Broker {
             channel_max,
             consumer_timeout_ms,
         });
+        if report.damaged.is_empty() {
+            broker.delete_lost_delay_queues(now);
+        }
         Ok((broker, report))
+    }
+
+    /// Deletes the queues of delayed exchanges that weren't durable.
+    fn delete_lost_delay_queues(self: &Arc<Self>, now: Now) {
+        let snapshot = self.registry.snapshot_full();
+        for queue in snapshot.topology.lost_delay_queues() {
+            let command = DeleteQueue { vhost: queue.vhost.clone(), name: queue.name.clone(), connection: None };
+            if let Err(refused) = self.bootstrap(vec![Command::DeleteQueue(command)], now) {
+                tracing::error!(queue = %queue.name, reason = %refused, "the queue of a lost exchange can't be deleted");
+            }
+        }
     }
 
     /// Number of channels that a new connection may open; initially the setting of that name.

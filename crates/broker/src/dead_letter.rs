@@ -6,6 +6,8 @@
 //! Queues of another commit stream get it first, and it leaves its queue once they have it. After a crash it may be in both,
 //! but never in none. Nothing is locked while messages are routed. A queue that gets dead letters and passes them on does so in
 //! a turn of its own, so a loop of exchanges doesn't keep a core busy.
+//!
+//! Messages that leave a delayed exchange's queue are moved in the same way, through that exchange and without a death.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -260,6 +262,7 @@ impl Broker {
         }
         group.close(Wait::Confirm);
         let kept = is_of_queue && queue.keeps_dead_letters();
+        has_moved &= !queue.info().options.releases;
         let moved = if kept { &self.queue_metrics.kept_dead_letters } else { &self.queue_metrics.dead_lettered };
         for (reason, count) in reasons.into_iter().filter(|_| has_moved) {
             moved.add(queue.info().queue_type, reason, u64::from(count));
@@ -427,6 +430,12 @@ impl<'a> Letters<'a> {
     /// `None` without an exchange.
     fn make(&mut self, message: &MessageRef<'_>, (reason, failures): (Reason, u32)) -> Option<(Batch, Routes)> {
         let options = self.options.as_ref()?;
+        if self.queue.info().options.releases {
+            self.letter.push_released(message, self.now.wall_ms);
+            let letter = self.letter.finish();
+            let routes = self.route(&letter.message(0), &options.exchange);
+            return Some((letter, routes));
+        }
         let death = DeadLetter {
             queue: self.queue.info().name.as_bytes(),
             reason,
@@ -445,7 +454,7 @@ impl<'a> Letters<'a> {
     fn targets_of(&self, letter: &Batch, routes: &Routes) -> Targets {
         let view = letter.message(0);
         let view = view.view();
-        routes.iter().filter_map(|id| target(&self.snapshot.queues, *id, &view)).collect()
+        routes.iter().filter_map(|id| target(&self.snapshot.queues, *id, self.queue, &view)).collect()
     }
 
     /// Adds the first dead letter, which has more targets than a turn has work for.
@@ -545,7 +554,7 @@ impl Moving {
             if budget.is_spent() {
                 return Some(Found::Some);
             }
-            if let Some(queue) = target(queues, *id, &letter) {
+            if let Some(queue) = target(queues, *id, &self.queue, &letter) {
                 let is_stopped = matches!(queue.state(), QueueState::Failed(_));
                 if self.is_of_queue && is_stopped || keeps && queue.has_room_for(batch, 0, 1) == 0 {
                     return Some(Found::Stopped);
@@ -567,8 +576,14 @@ impl Moving {
     }
 }
 
-/// The queue of a route, unless a dead letter would cycle there forever.
-fn target(queues: &OrdMap<QueueId, QueueRef>, id: QueueId, letter: &StoredMessage<'_>) -> Option<QueueRef> {
+/// The queue of a route, unless a dead letter would cycle there forever. A message that leaves a delayed exchange isn't a dead letter.
+fn target(
+    queues: &OrdMap<QueueId, QueueRef>,
+    id: QueueId,
+    from: &LocalQueue,
+    letter: &StoredMessage<'_>,
+) -> Option<QueueRef> {
     let queue = queues.get(&id)?;
-    (!deaths::is_cycle(letter, queue.info().name.as_bytes())).then(|| queue.clone())
+    let is_cycle = !from.info().options.releases && deaths::is_cycle(letter, queue.info().name.as_bytes());
+    (!is_cycle).then(|| queue.clone())
 }

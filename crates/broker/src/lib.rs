@@ -27,6 +27,7 @@ mod expire;
 pub mod foreign;
 pub mod group;
 pub mod headers;
+mod held_messages;
 pub mod inquiry;
 mod letters_in_memory;
 pub mod mailbox;

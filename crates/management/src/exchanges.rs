@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use leveret_broker::SetAside;
 use leveret_broker::exchange_counters::ExchangeCounters;
 use leveret_broker::registry::Snapshot;
 use leveret_model::{
@@ -114,6 +115,9 @@ pub(crate) fn view(api: &Api, snapshot: &Snapshot, exchange: &Exchange) -> Value
         "" => json!("rmq-internal"),
         user => json!(user),
     };
+    if let Some(queue) = exchange.delay_queue.and_then(|id| snapshot.queues.get(&id)) {
+        body["messages_delayed"] = json!(queue.set_aside(SetAside::Delayed).0);
+    }
     let matched = snapshot.topology.policies_of_exchange(exchange);
     if let Some(policy) = &matched.policy {
         body["policy"] = json!(policy.name);

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use leveret_amqp10::value::EncodedMap;
 use leveret_amqp10::{MapRef, Value};
 use thiserror::Error;
 
 use crate::annotations::{
-    X_ACQUIRED_COUNT, X_DELIVERY_COUNT, X_EXCHANGE, X_OPT_DEFERRAL_TOKEN, X_OPT_DELIVERY_TIME, X_ROUTING_KEY,
+    X_ACQUIRED_COUNT, X_DELAY, X_DELIVERY_COUNT, X_EXCHANGE, X_OPT_DEFERRAL_TOKEN, X_OPT_DELIVERY_TIME, X_ROUTING_KEY,
 };
 use crate::deliver::is_death_annotation;
 use crate::delivery_time;
@@ -91,6 +92,21 @@ impl Added {
         let is_replaced = |name: &str| has(name) || name == X_OPT_DEFERRAL_TOKEN && has(X_OPT_DELIVERY_TIME);
         let kept = raw_pairs(self.map()).filter(|(name, _)| !name.is_some_and(is_replaced));
         Self::from_pairs(kept.chain(raw_pairs(newer.map())))
+    }
+
+    /// The annotations of a message that waits in a delayed exchange until `due_ms`, in milliseconds since the Unix epoch: that
+    /// time, and its `x-delay` negated, which says that it has been delayed.
+    pub fn of_delay(due_ms: u64, delay_ms: u32) -> Self {
+        let negated = -i64::from(delay_ms);
+        let negated = i32::try_from(negated).map_or(Value::Long(negated), Value::Int);
+        let map = EncodedMap::new().with(X_DELAY, negated).with(X_OPT_DELIVERY_TIME, Value::Ulong(due_ms));
+        Self::from_pairs(raw_pairs(map.as_map()))
+    }
+
+    /// These annotations without the time of delivery.
+    #[must_use]
+    pub(crate) fn without_delivery_time(&self) -> Self {
+        Self::from_pairs(raw_pairs(self.map()).filter(|(name, _)| *name != Some(X_OPT_DELIVERY_TIME)))
     }
 
     /// The annotations.

@@ -25,6 +25,8 @@ pub const X_ACQUIRED_COUNT: &str = "x-acquired-count";
 pub const X_DELIVERY_COUNT: &str = "x-delivery-count";
 /// The time before which a message isn't to be delivered (again), in both protocols.
 pub const X_OPT_DELIVERY_TIME: &str = "x-opt-delivery-time";
+/// The milliseconds for which a delayed exchange holds a message, in both protocols; negated once it has.
+pub const X_DELAY: &str = "x-delay";
 /// The token by which a consumer can fetch a message that it deferred.
 pub const X_OPT_DEFERRAL_TOKEN: &str = "x-opt-deferral-token";
 /// The offset of a message in the stream that it comes from, in both protocols.

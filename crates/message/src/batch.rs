@@ -345,6 +345,22 @@ impl BatchBuilder {
         }
     }
 
+    /// Adds a message of another batch that waited in a delayed exchange, as one that is received at `now_ms`; a large body is shared.
+    pub fn push_released(&mut self, message: &MessageRef<'_>, now_ms: u64) {
+        let offset = self.begin();
+        let waited = message.view();
+        let view = StoredMessage { envelope: waited.envelope.received_again(now_ms), ..waited };
+        let added = Added::from_bytes(view.overlay.added_bytes());
+        encode_head_with(&mut self.batch.bytes, &view, message.body_length(), |out| {
+            entries_without_added(out, &view.overlay);
+            added.iter().for_each(|added| added_entry(out, added.without_delivery_time().as_bytes()));
+        });
+        match message.beside() {
+            Some(large) => self.beside(offset, large),
+            None => self.inline(offset, view.body),
+        }
+    }
+
     /// Adds a message of another batch with another envelope, as one whose delivery never failed; a large body is shared.
     pub fn push_sent_on(&mut self, message: &MessageRef<'_>, envelope: Envelope<'_>) {
         let offset = self.begin();

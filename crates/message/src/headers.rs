@@ -21,6 +21,7 @@ pub struct Headers<'a> {
     annotations: Option<MapRef<'a>>,
     properties: Option<MapRef<'a>>,
     deaths: Option<Deaths<'a>>,
+    added: Option<MapRef<'a>>,
     fields: PropertiesAt<'a>,
 }
 
@@ -84,7 +85,7 @@ impl<'a> Headers<'a> {
                 .with(PropertiesAt::Amqp10(message.body))
             }
         };
-        Self { deaths, ..headers }
+        Self { deaths, added: message.overlay.added(), ..headers }
     }
 
     /// The same headers, with the properties of the message.
@@ -123,7 +124,8 @@ impl<'a> Headers<'a> {
 
     /// Whether the message has none.
     pub fn is_empty(&self) -> bool {
-        self.table.is_none() && self.annotations.is_none() && self.properties.is_none() && self.deaths.is_none()
+        let has_own = self.table.is_some() || self.annotations.is_some() || self.properties.is_some();
+        !has_own && self.deaths.is_none() && self.added.is_none()
     }
 
     /// The header of this name.
@@ -132,6 +134,11 @@ impl<'a> Headers<'a> {
             && let Some(text) = death_header(deaths, name)
         {
             return Some(Header::Bytes(text));
+        }
+        if let Some(added) = self.added.filter(|_| name.starts_with("x-"))
+            && let Some(header) = simple(added, name)
+        {
+            return Some(header);
         }
         if let Some(table) = &self.table {
             return table.lookup(name).map(Header::from);

@@ -89,6 +89,7 @@ pub(crate) fn check(
         ExchangeType::ConsistentHash => hash_weight(key).map(drop),
         ExchangeType::LocalRandom => check_local(key, queue),
         ExchangeType::Direct | ExchangeType::Fanout | ExchangeType::ModulusHash | ExchangeType::Random => Ok(()),
+        ExchangeType::Delayed => unreachable!("it routes by another type"),
     }
 }
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::hash_on::HashOn;
-use crate::{Arguments, ExchangeId, Refused, Value};
+use crate::{Arguments, ExchangeId, QueueId, Refused, Value};
+
+/// The argument of a delayed exchange that names the type by which it routes.
+pub(crate) const DELAYED_TYPE: &str = "x-delayed-type";
 
 /// The type of an exchange: how it picks destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -30,16 +33,20 @@ pub enum ExchangeType {
     /// One binding by chance, out of those to classic queues of this node.
     #[serde(rename = "x-local-random")]
     LocalRandom,
+    /// As the type that its arguments name, after the delay that a message asks for.
+    #[serde(rename = "x-delayed-message")]
+    Delayed,
 }
 
 impl ExchangeType {
     /// All types, in the order in which RabbitMQ lists them.
-    pub const ALL: [ExchangeType; 8] = [
+    pub const ALL: [ExchangeType; 9] = [
         ExchangeType::Direct,
         ExchangeType::Fanout,
         ExchangeType::Headers,
         ExchangeType::Topic,
         ExchangeType::ConsistentHash,
+        ExchangeType::Delayed,
         ExchangeType::LocalRandom,
         ExchangeType::ModulusHash,
         ExchangeType::Random,
@@ -56,6 +63,7 @@ impl ExchangeType {
             ExchangeType::ModulusHash => "x-modulus-hash",
             ExchangeType::Random => "x-random",
             ExchangeType::LocalRandom => "x-local-random",
+            ExchangeType::Delayed => "x-delayed-message",
         }
     }
 
@@ -77,6 +85,7 @@ impl ExchangeType {
             ExchangeType::ConsistentHash => "Consistent Hashing Exchange",
             ExchangeType::ModulusHash => "Modulus Hashing Exchange",
             ExchangeType::Random => "Randomly picks a binding (queue) to route via (to).",
+            ExchangeType::Delayed => "Delayed Message Exchange.",
             ExchangeType::LocalRandom => "Picks one random local binding (queue) to route via (to).",
         }
     }
@@ -94,9 +103,35 @@ impl ExchangeType {
     }
 }
 
-/// Checks the arguments that a new exchange of this type has.
-pub(crate) fn check_arguments(kind: ExchangeType, arguments: &Arguments) -> Result<(), Refused> {
-    match kind {
+/// The type by which an exchange of this type, with these arguments, routes.
+///
+/// # Errors
+/// A delayed exchange names no type by which it can route.
+pub(crate) fn routing_type(kind: ExchangeType, arguments: &Arguments) -> Result<ExchangeType, Refused> {
+    if kind != ExchangeType::Delayed {
+        return Ok(kind);
+    }
+    let Some(named) = arguments.get(DELAYED_TYPE) else {
+        let text = "Invalid argument, 'x-delayed-type' must be an existing exchange type; it is missing";
+        return Err(Refused::precondition(text));
+    };
+    let Some(name) = named.as_str() else {
+        return Err(Refused::precondition(format!(
+            "Invalid argument, 'x-delayed-type' must be an existing exchange type; received '{named}' of type '{}'",
+            named.type_name()
+        )));
+    };
+    match ExchangeType::parse(name)? {
+        ExchangeType::Delayed => {
+            Err(Refused::precondition("Invalid argument, 'x-delayed-message' can't be used for 'x-delayed-type'"))
+        }
+        routing => Ok(routing),
+    }
+}
+
+/// Checks the arguments that a new exchange that routes by this type has.
+pub(crate) fn check_arguments(routing: ExchangeType, arguments: &Arguments) -> Result<(), Refused> {
+    match routing {
         ExchangeType::ConsistentHash => HashOn::of(arguments).map(drop),
         _ => Ok(()),
     }
@@ -170,12 +205,20 @@ pub struct Exchange {
     /// The user who declared it; empty for the broker itself.
     #[serde(default)]
     pub declared_by: Arc<str>,
+    /// The queue in which the messages of a delayed exchange wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_queue: Option<QueueId>,
 }
 
 impl Exchange {
     /// Whether this is the default exchange, which routes to the queue named by the routing key.
     pub fn is_default(&self) -> bool {
         self.name.is_empty()
+    }
+
+    /// The type by which it routes: its own, or the one that the arguments of a delayed exchange name.
+    pub fn routing_type(&self) -> ExchangeType {
+        routing_type(self.kind, &self.arguments).unwrap_or(self.kind)
     }
 
     /// The exchange that gets messages which this one can't route (argument `alternate-exchange`).

@@ -32,6 +32,9 @@ pub struct Queue {
     /// The place of its messages.
     #[serde(default, skip_serializing_if = "is_default")]
     pub home: Home,
+    /// The delayed exchange whose messages wait in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delays_for: Option<Arc<str>>,
     /// The options that its own arguments give. Policies may change them: see [`crate::EffectiveQueue`].
     #[serde(skip)]
     pub options: QueueOptions,
@@ -109,6 +112,19 @@ impl Queue {
             )),
             false => Ok(()),
         }
+    }
+
+    /// Refuses what would take messages of a delayed exchange out of its queue, or put others in.
+    ///
+    /// # Errors
+    /// 403: it is the queue of a delayed exchange.
+    pub fn check_ordinary(&self) -> Result<(), Refused> {
+        let Some(exchange) = &self.delays_for else { return Ok(()) };
+        Err(Refused::access(format!(
+            "operation not permitted on queue '{}' in vhost '{}': it holds the delayed messages of exchange '{exchange}', and can \
+             only be looked at and purged over HTTP",
+            self.name, self.vhost
+        )))
     }
 
     /// Whether it belongs to a connection.
@@ -293,12 +309,20 @@ pub struct QueueOptions {
     pub consumer_timeout_ms: Option<u64>,
     /// Dead-lettering of messages that are rejected, expire or exceed a limit; without it they are dropped.
     pub dead_letter: Option<DeadLetterOptions>,
+    /// Whether its messages leave for an exchange when they are due, instead of being ready: it is the queue of a delayed exchange.
+    pub releases: bool,
 }
 
 /// Failed deliveries of a message that a quorum queue without `x-delivery-limit` allows, as in RabbitMQ.
 const DELIVERY_LIMIT_DEFAULT: u64 = 20;
 
 impl QueueOptions {
+    /// Options of the queue in which messages of this delayed exchange wait.
+    pub(crate) fn delaying(exchange: &Arc<str>) -> Self {
+        let dead_letter = DeadLetterOptions { exchange: exchange.clone(), ..DeadLetterOptions::default() };
+        Self { queue_type: QueueType::Quorum, dead_letter: Some(dead_letter), releases: true, ..Self::default() }
+    }
+
     /// Whether its dead letters wait until queues take them, instead of being dropped.
     pub fn keeps_dead_letters(&self) -> bool {
         self.dead_letter.as_ref().is_some_and(|dead_letter| dead_letter.at_least_once)

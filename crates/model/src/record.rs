@@ -244,7 +244,10 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         }
         Effect::Queue(queue) => {
             let mut queue = Arc::unwrap_or_clone(queue);
-            queue.options = QueueOptions { queue_type: queue.queue_type, ..QueueOptions::effective(&queue.arguments) };
+            queue.options = match &queue.delays_for {
+                Some(exchange) => QueueOptions::delaying(exchange),
+                None => QueueOptions { queue_type: queue.queue_type, ..QueueOptions::effective(&queue.arguments) },
+            };
             // Each record has its own copies of the names; thousands of queues share one.
             if let Some(vhost) = topology.vhost(&queue.vhost) {
                 queue.vhost = vhost.clone();

@@ -63,7 +63,9 @@ fn each_type_is_declared_by_its_name_and_recovered() {
     let mut model = Model::new();
     let mut records = Vec::new();
     for kind in ExchangeType::ALL {
-        let submitted = model.submit(Permit::system(), declare(kind.name(), kind.name(), Arguments::default()));
+        let delayed = (kind == ExchangeType::Delayed).then(|| ("x-delayed-type", Value::from("direct")));
+        let submitted =
+            model.submit(Permit::system(), declare(kind.name(), kind.name(), delayed.into_iter().collect()));
         records.extend(submitted.expect("it is declared").record);
     }
     let mut replayed = Model::new();

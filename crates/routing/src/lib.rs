@@ -12,5 +12,6 @@ mod headers;
 mod router;
 mod targets;
 
+pub use exchange::delay_ms;
 pub use headers::{Header, Headers, NoHeaders};
 pub use router::{NoExchange, RoutedBy, Router, Routes};

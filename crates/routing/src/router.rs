@@ -171,6 +171,8 @@ impl Router {
             Change::VhostDeleted(name) => {
                 self.vhosts.remove(name);
             }
+            // Messages get to the queue of a delayed exchange through that only.
+            Change::QueueDeclared(queue) if queue.delays_for.is_some() => {}
             Change::QueueDeclared(queue) => {
                 if let Some(vhost) = self.vhost_mut(&queue.vhost) {
                     vhost.queues.insert(queue.name.clone(), queue.id);
@@ -310,6 +312,7 @@ impl Vhost {
                 Table::Headers(_) => routed_by = routed_by.max(RoutedBy::Headers),
                 Table::ConsistentHash(table) => routed_by = routed_by.max(table.routed_by()),
                 Table::Random(..) => routed_by = RoutedBy::Message,
+                Table::Delayed(table) => routed_by = routed_by.max(table.routed_by()),
             }
             let mut found = false;
             let is_tidy = node.leftovers.is_empty();

@@ -227,6 +227,7 @@ impl Connection {
         let queue = snapshot
             .queue(&self.client.vhost, name)
             .ok_or_else(|| leveret_model::Refused::no_queue(&self.client.vhost, name))?;
+        queue.info().check_ordinary()?;
         running(queue.clone())
     }
 

@@ -57,6 +57,8 @@ impl QueueHandle {
         now: Nanos,
     ) -> Option<PublishedIn> {
         let none = PublishedIn { accepted: 0, ticket: Ticket::default() };
+        let held = crate::held_messages::held(&self.info, batch, index, count);
+        let (batch, index) = held.as_ref().map_or((batch, index), |held| (held, 0));
         let mut chunk = self.chunk_of(batch, index, count);
         let published = self.with(|queue, effects| {
             let offered = chunk.as_ref().map(|chunk| chunk.batch.clone());

@@ -326,7 +326,9 @@ impl QueueHandle {
             Audience::Alone => None,
             Audience::Several(shared) | Audience::Unpaced(shared) => shared,
         };
-        let is_shared = persistent && self.is_durable() && !self.is_stream();
+        let held = crate::held_messages::held(&self.info, batch, index, count);
+        let (batch, index) = held.as_ref().map_or((batch, index), |held| (held, 0));
+        let is_shared = persistent && self.is_durable() && !self.is_stream() && held.is_none();
         let shared = shared.filter(|_| is_shared).map(|first| first + u64::from(index));
         let mut referred = 0;
         let mut chunk = self.chunk_of(batch, index, count);

@@ -63,6 +63,7 @@ impl Fixture {
             declared_by: "".into(),
             queue_type: QueueType::default(),
             home: Home::default(),
+            delays_for: None,
             options,
         };
         let budget = Arc::new(MemoryBudget::new(1 << 20));

@@ -51,6 +51,7 @@ const APPLICATIONS: &[(&str, Application)] = &[
     ("rabbitmq_web_mqtt", Application::Family("web_mqtt")),
     ("rabbitmq_web_stomp", Application::Family("web_stomp")),
     ("rabbitmq_consistent_hash_exchange", NO_SETTINGS),
+    ("rabbitmq_delayed_message_exchange", NO_SETTINGS),
     ("rabbitmq_federation_management", NOT_BUILT),
     ("rabbitmq_federation_prometheus", NOT_BUILT),
     ("rabbitmq_jms_topic_exchange", NOT_BUILT),

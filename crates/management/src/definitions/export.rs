@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::response::Response;
-use leveret_model::{Destination, LimitOwner, LimitValues, Policy, PolicyKind, QueueId, Topology, VhostSettings};
+use leveret_model::{
+    Destination, LimitOwner, LimitValues, Policy, PolicyKind, Queue, QueueId, Topology, VhostSettings,
+};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -81,13 +83,18 @@ fn head(api: &Api, format: &str, explanation: &str) -> Vec<(&'static str, Part)>
     ]
 }
 
+/// Whether a definitions file names the queue. Those of delayed exchanges come with the exchanges.
+fn is_exported(queue: &Arc<Queue>) -> bool {
+    !queue.is_exclusive() && queue.delays_for.is_none()
+}
+
 /// Queues, exchanges and bindings, including transient ones, as RabbitMQ exports them. Exclusive queues belong to one
 /// connection, so neither they nor bindings to them are exported; RabbitMQ exports such bindings, and can't import
 /// them. Predeclared exchanges exist everywhere and are left out.
 fn objects(topology: &Topology, vhosts: &[Arc<str>], with_vhost: bool, parts: &mut Vec<(&'static str, Part)>) {
     let shown = move |value: Value| if with_vhost { value } else { without_vhost(value) };
     let queues: Vec<_> = vhosts.iter().flat_map(|vhost| topology.queues(vhost)).cloned().collect();
-    let queues = queues.into_iter().filter(|queue| !queue.is_exclusive()).map(move |queue| {
+    let queues = queues.into_iter().filter(is_exported).map(move |queue| {
         shown(json!({
             "name": queue.name,
             "vhost": queue.vhost,

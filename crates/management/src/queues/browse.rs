@@ -70,7 +70,7 @@ pub(crate) async fn browse(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
-    snapshot.topology.usable_queue(vhost, name, None)?;
+    snapshot.topology.visible_queue(vhost, name, None)?;
     if queue.is_stream() {
         return search::browse(&call, queue).await;
     }

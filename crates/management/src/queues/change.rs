@@ -47,7 +47,7 @@ pub(crate) async fn purge(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.staged_snapshot();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
-    snapshot.topology.usable_queue(vhost, name, None)?;
+    snapshot.topology.visible_queue(vhost, name, None)?;
     queue.info().check_purge()?;
     let (_, ticket) = call.api.answer(queue.purge(call.api.node().clock().monotonic())).await?;
     call.api.durable(ticket).await?;

@@ -40,7 +40,7 @@ async fn list(call: Call, which: SetAside) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
-    snapshot.topology.usable_queue(vhost, name, None)?;
+    snapshot.topology.visible_queue(vhost, name, None)?;
     let (total, bytes) = queue.set_aside(which);
     let peeked = queue.peek_set_aside(which, page.offset, page.count);
     let due = |Peeked { number, due_ms, token, .. }: &Peeked| Some((*number, (*due_ms)?, token.clone()));
@@ -74,7 +74,7 @@ async fn delete(call: Call, which: SetAside) -> HandlerResult {
     let snapshot = call.api.broker().registry.staged_snapshot();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
-    snapshot.topology.usable_queue(vhost, name, None)?;
+    snapshot.topology.visible_queue(vhost, name, None)?;
     let (deleted, ticket) = call.api.answer(queue.drop_set_aside(which, first, last)).await?;
     call.api.durable(ticket).await?;
     json(json!({"deleted": deleted}))

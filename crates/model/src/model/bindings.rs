@@ -24,7 +24,7 @@ impl Model {
                 (found.destination(), found.durable, None)
             }
         };
-        binding::check(exchange.kind, &command.routing_key, &command.arguments, queue_type)?;
+        binding::check(exchange.routing_type(), &command.routing_key, &command.arguments, queue_type)?;
         let logged = exchange.durable && destination_logged;
         let binding = Arc::new(made(&exchange, destination, command, logged));
         if self.topology.has_binding(&binding) {
@@ -106,7 +106,13 @@ impl Model {
         let sources = sources_of(&to);
         changes.extend(from.map(Change::SourceUnbound));
         changes.extend(to.into_iter().map(Change::Unbound));
+        let queue = exchange.delay_queue.and_then(|id| self.topology.queue_by_id(id)).cloned();
         changes.push(Change::ExchangeDeleted(exchange));
+        if let Some(queue) = queue {
+            // Nothing is bound to it.
+            self.topology.remove_queue(&queue);
+            changes.push(Change::QueueDeleted(queue));
+        }
         sources
     }
 }

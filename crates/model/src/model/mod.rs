@@ -5,9 +5,9 @@ use crate::id::TRANSIENT;
 use crate::queue_arguments::{self, Properties};
 use crate::record::{self, Effect, RecordError, Snapshot};
 use crate::{
-    Change, Command, CommandOutcome, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Exchange, ExchangeId,
-    ExchangeType, Home, LimitOwner, Limits, Permit, PutUser, Queue, QueueId, QueueOptions, QueueType, Refused,
-    RefusedKind, SetPermissions, Submitted, Topology, User,
+    Arguments, Change, Command, CommandOutcome, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Exchange,
+    ExchangeId, ExchangeType, Home, LimitOwner, Limits, Permit, PutUser, Queue, QueueId, QueueOptions, QueueType,
+    Refused, RefusedKind, SetPermissions, Submitted, Topology, User,
 };
 use crate::{Pattern, Permission};
 
@@ -228,8 +228,9 @@ impl Model {
                 durable: true,
                 auto_delete: false,
                 internal,
-                arguments: crate::Arguments::default(),
+                arguments: Arguments::default(),
                 declared_by: "".into(),
+                delay_queue: None,
             });
             self.topology.insert_exchange(exchange.clone());
             changes.push(Change::ExchangeDeclared(exchange));
@@ -352,8 +353,14 @@ impl Model {
                 }
             }
             const ALTERNATE: &str = "alternate-exchange";
-            let (current, received) = (current.arguments.get(ALTERNATE), arguments.get(ALTERNATE));
+            let current_arguments = &current.arguments;
+            let (current, received) = (current_arguments.get(ALTERNATE), arguments.get(ALTERNATE));
             queue_arguments::equivalent("exchange", &vhost, &name, ALTERNATE, current, received)?;
+            if kind == ExchangeType::Delayed {
+                let (current, received) =
+                    (current_arguments.get(exchange::DELAYED_TYPE), arguments.get(exchange::DELAYED_TYPE));
+                queue_arguments::equivalent("exchange", &vhost, &name, exchange::DELAYED_TYPE, current, received)?;
+            }
             return Ok((CommandOutcome::Exists, Vec::new()));
         }
         if name.starts_with("amq.") {
@@ -369,13 +376,27 @@ impl Model {
                 alternate.type_name()
             )));
         }
-        self.limits.check_exchange_type(kind)?;
-        exchange::check_arguments(kind, &arguments)?;
+        let routing_type = exchange::routing_type(kind, &arguments)?;
+        self.limits.check_exchange_type(routing_type)?;
+        exchange::check_arguments(routing_type, &arguments)?;
         self.limits.check_exchange(&self.topology, &vhost, &name)?;
-        let id = self.exchange_id(durable);
         let declared_by = permit.user().cloned().unwrap_or_default();
-        let exchange =
-            Arc::new(Exchange { id, vhost, name, kind, durable, auto_delete, internal, arguments, declared_by });
+        let queue = match kind {
+            ExchangeType::Delayed => Some(self.delay_queue(&vhost, &name, &declared_by)?),
+            _ => None,
+        };
+        let exchange = Arc::new(Exchange {
+            id: self.exchange_id(durable),
+            vhost,
+            name,
+            kind,
+            durable,
+            auto_delete,
+            internal,
+            arguments,
+            declared_by,
+            delay_queue: queue.as_ref().map(|queue| queue.id),
+        });
         self.topology.insert_exchange(exchange.clone());
         let mut changes = vec![Change::ExchangeDeclared(exchange.clone())];
         if exchange.alternate().is_none()
@@ -383,7 +404,44 @@ impl Model {
         {
             changes.push(Change::AlternateChanged(exchange, Some(alternate)));
         }
+        if let Some(queue) = queue {
+            self.topology.insert_queue(queue.clone());
+            changes.push(Change::QueueDeclared(queue));
+        }
         Ok((CommandOutcome::Created, changes))
+    }
+
+    /// The queue in which messages of a new delayed exchange will wait. It is durable even if the exchange isn't, because delayed
+    /// messages aren't held in memory; [`Topology::lost_delay_queues`] finds it after a restart.
+    fn delay_queue(&mut self, vhost: &Arc<str>, exchange: &Arc<str>, user: &Arc<str>) -> Result<Arc<Queue>, Refused> {
+        let name: Arc<str> = format!("{DELAY_QUEUE_PREFIX}{exchange}").into();
+        if name.len() > NAME_BYTES_MAX {
+            return Err(Refused::precondition(format!(
+                "name of delayed exchange '{exchange}' has {} bytes, at most {} are allowed, because its queue is named \
+                 '{DELAY_QUEUE_PREFIX}' and so",
+                exchange.len(),
+                NAME_BYTES_MAX - DELAY_QUEUE_PREFIX.len()
+            )));
+        }
+        if self.topology.queue(vhost, &name).is_some() {
+            return Err(Refused::precondition(format!("there is a queue '{name}' in vhost '{vhost}' already")));
+        }
+        self.limits.check_queue(&self.topology, vhost, &name, None)?;
+        self.check_queue_limit(vhost, &name)?;
+        Ok(Arc::new(Queue {
+            id: self.queue_id(true),
+            vhost: vhost.clone(),
+            name,
+            durable: true,
+            auto_delete: false,
+            exclusive_owner: None,
+            arguments: queue_arguments::complete(&Arguments::default(), QueueType::Quorum),
+            declared_by: user.clone(),
+            queue_type: QueueType::Quorum,
+            home: Home::default(),
+            options: QueueOptions::delaying(exchange),
+            delays_for: Some(exchange.clone()),
+        }))
     }
 
     fn delete_exchange(&mut self, command: &DeleteExchange) -> Result<(CommandOutcome, Vec<Change>), Refused> {
@@ -465,6 +523,7 @@ impl Model {
             queue_type: options.queue_type,
             options,
             home: Home::default(),
+            delays_for: None,
             arguments,
             declared_by: permit.user().cloned().unwrap_or_default(),
         });
@@ -506,6 +565,9 @@ fn take(counter: &mut u64) -> u64 {
     *counter += 1;
     number
 }
+
+/// The name of a delayed exchange's queue is this and the name of the exchange.
+const DELAY_QUEUE_PREFIX: &str = "amq.delayed.";
 
 /// Longest name in bytes: names are short strings of 0-9-1.
 const NAME_BYTES_MAX: usize = 255;

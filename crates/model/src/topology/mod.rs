@@ -101,12 +101,36 @@ impl Topology {
         self.bindings
     }
 
-    /// The queue, if it exists and doesn't belong to another connection. Passive queue.declare, get, consume, purge,
-    /// delete and bind begin with this check.
+    /// The queue, if it exists, doesn't belong to another connection, and isn't that of a delayed exchange. Passive queue.declare,
+    /// get, consume, purge, delete and bind begin with this check.
+    ///
+    /// # Errors
+    /// `NotFound`, `ResourceLocked`, `AccessRefused`.
+    pub fn usable_queue(
+        &self,
+        vhost: &str,
+        name: &str,
+        connection: Option<ConnectionId>,
+    ) -> Result<&Arc<Queue>, Refused> {
+        let queue = self.visible_queue(vhost, name, connection)?;
+        queue.check_ordinary()?;
+        Ok(queue)
+    }
+
+    /// The queues of delayed exchanges that are gone: they weren't durable, and the node was restarted.
+    pub fn lost_delay_queues(&self) -> impl Iterator<Item = &Arc<Queue>> {
+        let all = self.vhosts().flat_map(|vhost| self.queues(vhost));
+        all.filter(|queue| {
+            let exchange = queue.delays_for.as_ref().map(|exchange| self.exchange(&queue.vhost, exchange));
+            exchange.is_some_and(|exchange| exchange.is_none_or(|exchange| exchange.delay_queue != Some(queue.id)))
+        })
+    }
+
+    /// The queue, if it exists and doesn't belong to another connection: it may be looked at and purged.
     ///
     /// # Errors
     /// `NotFound`, `ResourceLocked`.
-    pub fn usable_queue(
+    pub fn visible_queue(
         &self,
         vhost: &str,
         name: &str,

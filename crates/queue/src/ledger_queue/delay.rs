@@ -4,17 +4,44 @@
 //! As in RabbitMQ 4.3 they count in length limits and purges, and in no other length. One whose time to live is over leaves when it
 //! comes due.
 
-use leveret_message::{Batch, BatchBuilder};
+use leveret_message::{Batch, BatchBuilder, Reason};
 
 use crate::Nanos;
 use crate::attempts::push_attempts;
 use crate::delay_run::DelayRun;
-use crate::delayed::push_delayed;
+use crate::delayed::{Delayed, push_delayed};
 use crate::effects::{Effects, Run, push_sized};
+use crate::ledger::Ledger;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::settle::Return;
 use crate::pending::Pending;
 use crate::planted::{Bug, is_planted};
+
+/// Delays the live messages of a delayed exchange that recovery found without a time: they were due, and hadn't left yet.
+pub(super) fn delay_others(ledger: &Ledger, delayed: &mut Delayed) {
+    let mut others: Vec<(u64, u64)> = Vec::new();
+    let known: Vec<u64> = delayed.iter().map(|(number, _)| number).collect();
+    let mut known = known.into_iter().peekable();
+    let mut next = 0;
+    while let Some((first, last)) = ledger.live_run(next) {
+        for number in first..=last {
+            while known.next_if(|other| *other < number).is_some() {}
+            if known.peek() != Some(&number) {
+                match others.last_mut() {
+                    Some((_, last)) if *last + 1 == number => *last = number,
+                    _ => others.push((number, number)),
+                }
+            }
+        }
+        next = last + 1;
+    }
+    let count: u64 = others.iter().map(|(first, last)| last - first + 1).sum();
+    let bytes_of_each = ledger.bytes().saturating_sub(delayed.bytes()) / count.max(1);
+    for (first, last) in others {
+        let bytes = bytes_of_each * (last - first + 1);
+        delayed.add(&DelayRun { first, last, due_ms: 1, bytes });
+    }
+}
 
 impl LedgerQueue {
     /// Delays those of these returned messages that have to wait. Returns the others.
@@ -49,7 +76,8 @@ impl LedgerQueue {
             return Vec::new();
         }
         let now_ms = self.clock.wall_ms(submitted);
-        let due_ms = |at: u32| batch.delivery_ms((index + at) as usize).filter(|due_ms| *due_ms > now_ms);
+        let waits = |due_ms: &u64| self.rules.releases || *due_ms > now_ms;
+        let due_ms = |at: u32| batch.delivery_ms((index + at) as usize).filter(waits);
         (0..count).filter_map(|at| Some((at, due_ms(at)?))).collect()
     }
 
@@ -103,7 +131,7 @@ impl LedgerQueue {
         }
     }
 
-    /// Makes messages that came due ready, at most `most`. Returns how many there were.
+    /// Makes messages that came due ready, at most `most`; those of a delayed exchange leave for it. Returns how many there were.
     pub(super) fn come_due(&mut self, now_ms: u64, most: u64, effects: &mut Effects) -> u64 {
         let mut count = 0;
         while count < most
@@ -113,6 +141,11 @@ impl LedgerQueue {
             self.not_deferred(run.first);
             if self.ledger.is_live(run.first) {
                 self.ready.come_due(&run);
+                if self.rules.releases {
+                    self.leave_ready_inside(run.first, run.bytes);
+                    self.die(run, Reason::Expired, effects);
+                    continue;
+                }
                 self.consumers.note_comeback(run.first);
                 self.expire_returned(&run, effects);
             }

@@ -51,6 +51,7 @@ use crate::dead_letter::DeadLetters;
 use crate::deferred::Deferred;
 use crate::delayed::Delayed;
 use crate::effects::Effects;
+use crate::expiry::Expiry;
 use crate::group::{Awaited, Placement};
 use crate::held::HeldPublishers;
 use crate::ledger::{Departure, Ledger};
@@ -135,12 +136,17 @@ impl LedgerQueue {
             ledger.settle(run.first, run.last, run.bytes, Departure::DeadLettered);
         }
         ledger.start_counting();
+        let expiry = if rules.releases { Expiry::default() } else { expiry };
         let mut clock = Clock::new(&options, epoch_ms, expiry, now);
-        if !ledger.is_empty() {
-            clock.recovered((ledger.low(), ledger.next() - 1), now);
+        if rules.releases {
+            delay::delay_others(&ledger, &mut delayed);
+        } else {
+            if !ledger.is_empty() {
+                clock.recovered((ledger.low(), ledger.next() - 1), now);
+            }
+            // Messages that came due while nothing ran are in their places.
+            while delayed.pop_due(clock.wall_ms(now)).is_some() {}
         }
-        // Messages that came due while nothing ran are in their places.
-        while delayed.pop_due(clock.wall_ms(now)).is_some() {}
         let deferred = Deferred::recovered(&annotations, &delayed);
         let set_aside = parked.numbers().chain(delayed.iter().map(|(number, _)| number));
         // Dying ones have left the ledger, but their priorities are there.
@@ -322,7 +328,9 @@ impl LedgerQueue {
                 }
             }
         }
-        self.clock.note(first, batch, (index, count), pending.is_awaited(), &self.ledger);
+        if !self.rules.releases {
+            self.clock.note(first, batch, (index, count), pending.is_awaited(), &self.ledger);
+        }
         let parts = self.delay_new(&pending);
         if !is_running {
             return;

@@ -15,6 +15,8 @@ pub(crate) struct Rules {
     pub(crate) returns_in_place: bool,
     /// Messages with a time of delivery wait until then.
     pub(crate) delays: bool,
+    /// All messages have such a time, and leave for an exchange then. No other time applies to them.
+    pub(crate) releases: bool,
     /// An exclusive consumer keeps others away. RabbitMQ ignores the flag for quorum queues.
     pub(crate) has_exclusive_consumers: bool,
     /// A consumer of a higher priority replaces the single active one, once that has settled its deliveries.
@@ -34,6 +36,7 @@ impl Rules {
                 priorities: options.max_priority.map(PriorityLevels::classic),
                 returns_in_place: true,
                 delays: false,
+                releases: false,
                 has_exclusive_consumers: true,
                 replaces_active: false,
                 tells_activity: false,
@@ -44,6 +47,7 @@ impl Rules {
                 priorities: Some(PriorityLevels::QUORUM),
                 returns_in_place: options.returns_in_place,
                 delays: true,
+                releases: options.releases,
                 has_exclusive_consumers: false,
                 replaces_active: true,
                 tells_activity: true,

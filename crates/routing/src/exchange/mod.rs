@@ -2,6 +2,7 @@
 //! clones.
 
 mod consistent_hash;
+mod delayed;
 mod direct;
 mod fanout;
 mod headers;
@@ -12,6 +13,8 @@ mod topic;
 use leveret_model::{Binding, Exchange, ExchangeType};
 
 use self::consistent_hash::ConsistentHash;
+use self::delayed::Delayed;
+pub use self::delayed::delay_ms;
 use self::pool::{Draws, Pool};
 use self::{direct::Direct, fanout::Fanout, headers::HeadersTable, topic::Topic};
 use crate::headers::Headers;
@@ -27,11 +30,20 @@ pub(crate) enum Table {
     ConsistentHash(ConsistentHash),
     ModulusHash(Pool),
     Random(Pool, Draws),
+    Delayed(Box<Delayed>),
 }
 
 impl Table {
     pub(crate) fn new(exchange: &Exchange) -> Self {
-        match exchange.kind {
+        let table = Self::of_type(exchange);
+        match exchange.delay_queue {
+            Some(queue) => Table::Delayed(Box::new(Delayed::new(queue, table))),
+            None => table,
+        }
+    }
+
+    fn of_type(exchange: &Exchange) -> Self {
+        match exchange.routing_type() {
             ExchangeType::Direct => Table::Direct(Direct::default()),
             ExchangeType::Fanout => Table::Fanout(Fanout::default()),
             ExchangeType::Topic => Table::Topic(Topic::default()),
@@ -42,6 +54,7 @@ impl Table {
             ExchangeType::Random | ExchangeType::LocalRandom => {
                 Table::Random(Pool::default(), Draws::new(&exchange.vhost, &exchange.name))
             }
+            ExchangeType::Delayed => unreachable!("it routes by another type"),
         }
     }
 
@@ -55,6 +68,7 @@ impl Table {
             Table::ConsistentHash(table) => Table::ConsistentHash(table.emptied()),
             Table::ModulusHash(_) => Table::ModulusHash(Pool::default()),
             Table::Random(_, draws) => Table::Random(Pool::default(), draws.clone()),
+            Table::Delayed(table) => Table::Delayed(Box::new(table.emptied())),
         }
     }
 
@@ -67,6 +81,7 @@ impl Table {
             Table::Headers(table) => table.bind(&binding.arguments, target()),
             Table::ConsistentHash(table) => table.bind(binding),
             Table::ModulusHash(table) | Table::Random(table, _) => table.bind(binding),
+            Table::Delayed(table) => table.routing.bind(binding),
         }
     }
 
@@ -79,6 +94,7 @@ impl Table {
             Table::Headers(table) => table.unbind(&binding.arguments, &target()),
             Table::ConsistentHash(table) => table.unbind(binding),
             Table::ModulusHash(table) | Table::Random(table, _) => table.unbind(binding),
+            Table::Delayed(table) => table.routing.unbind(binding),
         }
     }
 
@@ -88,13 +104,17 @@ impl Table {
             Table::Direct(_) | Table::Fanout(_) | Table::Topic(_) | Table::Headers(_) => return false,
             Table::ConsistentHash(table) => table.forget(binding),
             Table::ModulusHash(table) | Table::Random(table, _) => table.forget(binding),
+            Table::Delayed(table) => return table.routing.forget(binding),
         }
         true
     }
 
     /// Whether it looks at all routing keys of a message. Tables that pick one destination look at the first one only.
     pub(crate) fn looks_at_keys(&self) -> bool {
-        matches!(self, Table::Direct(_) | Table::Topic(_))
+        match self {
+            Table::Delayed(table) => table.looks_at_keys(),
+            _ => matches!(self, Table::Direct(_) | Table::Topic(_)),
+        }
     }
 
     /// Passes every target that the message goes to to `visit`, some possibly more than once.
@@ -112,6 +132,7 @@ impl Table {
             Table::ConsistentHash(table) => table.destination(routing_key, headers).into_iter().for_each(visit),
             Table::ModulusHash(table) => table.of_key(routing_key).into_iter().for_each(visit),
             Table::Random(table, draws) => table.pick(draws.next()).into_iter().for_each(visit),
+            Table::Delayed(table) => table.matches(routing_key, headers, visit),
         }
     }
 }

@@ -8,6 +8,7 @@ mod access;
 mod alarms;
 mod allocations;
 mod consuming;
+mod delayed;
 mod fan_out;
 mod frame_max;
 mod headers;

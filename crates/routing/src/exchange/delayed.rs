@@ -1,0 +1,74 @@
+//! `x-delayed-message`: a message that asks for a delay goes to the queue in which it waits; others are routed at once, by the type
+//! that the exchange names.
+
+use leveret_model::{QueueId, Value};
+
+use super::Table;
+use crate::headers::{Header, Headers};
+use crate::router::RoutedBy;
+use crate::targets::RouteTarget;
+
+/// The header by which a message asks for a delay.
+const DELAY: &str = "x-delay";
+
+/// The queue for messages with a delay, and the bindings.
+#[derive(Clone, Debug)]
+pub(crate) struct Delayed {
+    pub(super) queue: RouteTarget,
+    pub(super) routing: Table,
+}
+
+impl Delayed {
+    pub(super) fn new(queue: QueueId, routing: Table) -> Self {
+        Self { queue: RouteTarget::Queue(queue), routing }
+    }
+
+    /// The parts of a message that determine its destinations.
+    pub(crate) fn routed_by(&self) -> RoutedBy {
+        match &self.routing {
+            Table::Random(..) => RoutedBy::Message,
+            Table::ConsistentHash(table) => table.routed_by().max(RoutedBy::Headers),
+            _ => RoutedBy::Headers,
+        }
+    }
+
+    /// As [`Table::looks_at_keys`]. A call of its own: what calls itself isn't inlined, and costs other types a tenth more.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn looks_at_keys(&self) -> bool {
+        self.routing.looks_at_keys()
+    }
+
+    /// As [`Table::matches`], and as [`looks_at_keys`](Self::looks_at_keys) a call of its own.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn matches<'a>(
+        &'a self,
+        routing_key: &[u8],
+        headers: &dyn Headers,
+        visit: &mut dyn FnMut(&'a RouteTarget),
+    ) {
+        match delay_ms(headers) {
+            Some(_) => visit(&self.queue),
+            None => self.routing.matches(routing_key, headers, visit),
+        }
+    }
+
+    pub(super) fn emptied(&self) -> Self {
+        Self { queue: self.queue.clone(), routing: self.routing.emptied() }
+    }
+}
+
+/// The milliseconds for which a delayed exchange holds a message with these headers; `None` if it doesn't.
+///
+/// As in RabbitMQ's plugin the value is an integer, a float, which is cut, or a string of digits, from 1 to 2^32-1. Any other is as
+/// if there were none.
+pub fn delay_ms(headers: &dyn Headers) -> Option<u32> {
+    let delay = match headers.lookup(DELAY)? {
+        Header::String(text) => std::str::from_utf8(text).ok()?.parse().ok()?,
+        Header::Value(Value::Int(ms)) => ms,
+        Header::Value(Value::Double(ms)) => ms as i64,
+        Header::Value(_) | Header::Time { .. } => return None,
+    };
+    u32::try_from(delay).ok().filter(|ms| *ms > 0)
+}
