@@ -28,16 +28,7 @@ impl Tables {
     }
 
     fn queue(&mut self, name: &str) {
-        self.submit(Command::DeclareQueue(DeclareQueue {
-            vhost: VHOST.into(),
-            name: name.into(),
-            server_named: false,
-            durable: true,
-            auto_delete: false,
-            exclusive: false,
-            connection: None,
-            arguments: Arguments::default(),
-        }));
+        self.submit(Command::DeclareQueue(DeclareQueue::durable(VHOST.into(), name.into(), Arguments::default())));
     }
 
     /// A queue with a binding.

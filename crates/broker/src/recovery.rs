@@ -470,16 +470,7 @@ mod tests {
     #[test]
     fn a_chunk_of_a_queue_that_is_no_stream_is_refused() {
         let mut recovered = Recovered::default();
-        let declare = DeclareQueue {
-            vhost: "/".into(),
-            name: "orders".into(),
-            server_named: false,
-            durable: true,
-            auto_delete: false,
-            exclusive: false,
-            connection: None,
-            arguments: Arguments::default(),
-        };
+        let declare = DeclareQueue::durable("/".into(), "orders".into(), Arguments::default());
         for command in [Command::CreateVhost { name: "/".into() }, Command::DeclareQueue(declare)] {
             let _ = recovered.model.submit(Permit::system(), command).expect("it is taken");
         }

@@ -256,16 +256,11 @@ impl Plan<'_> {
         })];
         for (index, key) in self.keys.iter().enumerate() {
             let partition: Arc<str> = self.partition(key).into();
-            commands.push(Command::DeclareQueue(DeclareQueue {
-                vhost: self.vhost.into(),
-                name: partition.clone(),
-                server_named: false,
-                durable: true,
-                auto_delete: false,
-                exclusive: false,
-                connection: None,
-                arguments: self.arguments.clone(),
-            }));
+            commands.push(Command::DeclareQueue(DeclareQueue::durable(
+                self.vhost.into(),
+                partition.clone(),
+                self.arguments.clone(),
+            )));
             commands.push(Command::Bind(Bind {
                 vhost: self.vhost.into(),
                 source: self.name.into(),

@@ -189,6 +189,22 @@ pub struct DeclareQueue {
     pub arguments: Arguments,
 }
 
+impl DeclareQueue {
+    /// A durable queue for every connection, which stays.
+    pub fn durable(vhost: Arc<str>, name: Arc<str>, arguments: Arguments) -> Self {
+        Self {
+            vhost,
+            name,
+            server_named: false,
+            durable: true,
+            auto_delete: false,
+            exclusive: false,
+            connection: None,
+            arguments,
+        }
+    }
+}
+
 /// Arguments of [`Command::DeleteQueue`]. The broker checks whether the queue is unused or empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeleteQueue {

@@ -92,19 +92,7 @@ fn the_queue_goes_with_an_unbound_exchange_and_with_its_vhost() {
     let arguments = || Arguments::from_iter([("x-delayed-type", Value::from("fanout"))]);
     let auto = DeclareExchange { auto_delete: true, ..declare_with("x", true, arguments()) };
     submit(&mut model, Command::DeclareExchange(auto));
-    submit(
-        &mut model,
-        Command::DeclareQueue(DeclareQueue {
-            vhost: VHOST.into(),
-            name: "q".into(),
-            server_named: false,
-            durable: true,
-            auto_delete: false,
-            exclusive: false,
-            connection: None,
-            arguments: Arguments::default(),
-        }),
-    );
+    submit(&mut model, Command::DeclareQueue(DeclareQueue::durable(VHOST.into(), "q".into(), Arguments::default())));
     submit(&mut model, bind("x", "q", ""));
     submit(&mut model, delete_queue("q"));
     assert_eq!((model.topology().exchange(VHOST, "x"), delay_queue(&model)), (None, None), "it lost its last binding");

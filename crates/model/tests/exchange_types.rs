@@ -20,16 +20,11 @@ fn declare(name: &str, kind: &str, arguments: Arguments) -> Command {
 }
 
 fn queue(name: &str, kind: &str) -> Command {
-    Command::DeclareQueue(DeclareQueue {
-        vhost: VHOST.into(),
-        name: name.into(),
-        server_named: false,
-        durable: true,
-        auto_delete: false,
-        exclusive: false,
-        connection: None,
-        arguments: Arguments::from_iter([("x-queue-type", Value::from(kind))]),
-    })
+    Command::DeclareQueue(DeclareQueue::durable(
+        VHOST.into(),
+        name.into(),
+        Arguments::from_iter([("x-queue-type", Value::from(kind))]),
+    ))
 }
 
 fn bind(source: &str, destination: DestinationName, key: &str) -> Command {

@@ -120,16 +120,7 @@ proptest! {
         for name in QUEUES {
             let pairs = arguments.iter().map(|(key, value)| (format!("x-{key}"), Value::Int(*value)));
             let quorum = ("x-queue-type".to_owned(), Value::from(QueueType::Quorum.name()));
-            let command = Command::DeclareQueue(DeclareQueue {
-                vhost: "/".into(),
-                name: name.into(),
-                server_named: false,
-                durable: true,
-                auto_delete: false,
-                exclusive: false,
-                connection: None,
-                arguments: pairs.chain([quorum]).collect::<Arguments>(),
-            });
+            let command = Command::DeclareQueue(DeclareQueue::durable("/".into(), name.into(), pairs.chain([quorum]).collect::<Arguments>()));
             let _ = model.submit(Permit::system(), command).expect("it is valid");
         }
         let mut all: Vec<Given> = Vec::new();

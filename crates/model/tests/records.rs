@@ -12,16 +12,7 @@ const OLD: &[u8] = b"\x01[{\"queue\":{\"id\":1,\"vhost\":\"/\",\"name\":\"q\",\"
 \"arguments\":{\"x-queue-type\":{\"String\":\"classic\"}}}}]";
 
 fn declared(model: &mut Model, arguments: Arguments) -> Submitted {
-    let declare = DeclareQueue {
-        vhost: "/".into(),
-        name: "q".into(),
-        server_named: false,
-        durable: true,
-        auto_delete: false,
-        exclusive: false,
-        connection: None,
-        arguments,
-    };
+    let declare = DeclareQueue::durable("/".into(), "q".into(), arguments);
     model.submit(Permit::system(), Command::DeclareQueue(declare)).expect("is taken")
 }
 

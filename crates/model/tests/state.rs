@@ -320,16 +320,11 @@ fn an_id_shows_whether_its_queue_is_transient() {
 fn a_double_is_not_equivalent_to_the_integer_of_an_argument() {
     let mut model = Model::new();
     let declare = |value: Value| {
-        Command::DeclareQueue(DeclareQueue {
-            vhost: "/".into(),
-            name: "q".into(),
-            server_named: false,
-            durable: true,
-            auto_delete: false,
-            exclusive: false,
-            connection: None,
-            arguments: Arguments::from_iter([("x-max-length", value)]),
-        })
+        Command::DeclareQueue(DeclareQueue::durable(
+            "/".into(),
+            "q".into(),
+            Arguments::from_iter([("x-max-length", value)]),
+        ))
     };
     let _ = submit(&mut model, declare(Value::Int(5)));
     assert!(model.submit(Permit::system(), declare(Value::UInt(5))).is_ok());

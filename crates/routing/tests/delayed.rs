@@ -88,16 +88,7 @@ fn messages_with_a_delay_go_to_the_queue_of_the_exchange() {
     let arguments = vec![("x-delayed-type", "topic".into()), ("alternate-exchange", "other".into())];
     submit(exchange("x", "x-delayed-message", arguments));
     for name in ["q", "left"] {
-        submit(Command::DeclareQueue(DeclareQueue {
-            vhost: "/".into(),
-            name: name.into(),
-            server_named: false,
-            durable: true,
-            auto_delete: false,
-            exclusive: false,
-            connection: None,
-            arguments: Arguments::default(),
-        }));
+        submit(Command::DeclareQueue(DeclareQueue::durable("/".into(), name.into(), Arguments::default())));
     }
     submit(bind("x", DestinationName::Queue("q".into()), "a.#"));
     submit(bind("other", DestinationName::Queue("left".into()), ""));

@@ -29,16 +29,7 @@ fn declare(name: &str, kind: &str, alternate: Option<&str>) -> Command {
 }
 
 fn queue(name: &str) -> Command {
-    Command::DeclareQueue(DeclareQueue {
-        vhost: "/".into(),
-        name: name.into(),
-        server_named: false,
-        durable: true,
-        auto_delete: false,
-        exclusive: false,
-        connection: None,
-        arguments: Arguments::default(),
-    })
+    Command::DeclareQueue(DeclareQueue::durable("/".into(), name.into(), Arguments::default()))
 }
 
 fn bind(source: &str, destination: DestinationName, key: &str) -> Bind {

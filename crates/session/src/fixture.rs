@@ -15,16 +15,7 @@ pub(crate) fn queue() -> QueueRef {
     let (broker, _) =
         Broker::recover(&disk, Options::default(), Settings::default(), Vec::new(), Arc::new(Anybody), counters, now)
             .expect("an empty disk");
-    let declare = DeclareQueue {
-        vhost: "/".into(),
-        name: "work".into(),
-        server_named: false,
-        durable: true,
-        auto_delete: false,
-        exclusive: false,
-        connection: None,
-        arguments: leveret_model::Arguments::default(),
-    };
+    let declare = DeclareQueue::durable("/".into(), "work".into(), leveret_model::Arguments::default());
     let commands = vec![Command::CreateVhost { name: "/".into() }, Command::DeclareQueue(declare)];
     broker.bootstrap(commands, now).expect("is accepted");
     broker.registry.staged_snapshot().queue("/", "work").expect("is declared").clone()

@@ -122,16 +122,7 @@ fn furniture() -> [Command; 6] {
             write: all(),
             read: all(),
         }),
-        Command::DeclareQueue(DeclareQueue {
-            vhost: "/".into(),
-            name: QUEUE.into(),
-            server_named: false,
-            durable: true,
-            auto_delete: false,
-            exclusive: false,
-            connection: None,
-            arguments: Arguments::default(),
-        }),
+        Command::DeclareQueue(DeclareQueue::durable("/".into(), QUEUE.into(), Arguments::default())),
         bind("amq.topic", "sensor.#", Arguments::default()),
         bind("amq.headers", "", Arguments::from_iter([("kind", Value::from("invoice"))])),
     ]

@@ -23,16 +23,11 @@ fn refused(kind: PolicyKind, fields: Value) -> String {
 }
 
 fn declare(model: &mut Model, name: &str, arguments: &[(&'static str, crate::Value)]) {
-    let command = Command::DeclareQueue(DeclareQueue {
-        vhost: "/".into(),
-        name: name.into(),
-        server_named: false,
-        durable: true,
-        auto_delete: false,
-        exclusive: false,
-        connection: None,
-        arguments: Arguments::from_iter(arguments.iter().cloned()),
-    });
+    let command = Command::DeclareQueue(DeclareQueue::durable(
+        "/".into(),
+        name.into(),
+        Arguments::from_iter(arguments.iter().cloned()),
+    ));
     let _ = model.submit(Permit::system(), command).expect("it is valid");
 }
 

@@ -171,16 +171,11 @@ fn the_queues_of_a_deleted_vhost_go_in_parts() {
     let submit = |command| registry.registry.submit(Permit::system(), command, 0).expect("is allowed");
     submit(Command::CreateVhost { name: "many".into() });
     for at in 0..QUEUES {
-        submit(Command::DeclareQueue(DeclareQueue {
-            vhost: "many".into(),
-            name: format!("q-{at}").into(),
-            server_named: false,
-            durable: true,
-            auto_delete: false,
-            exclusive: false,
-            connection: None,
-            arguments: Arguments::default(),
-        }));
+        submit(Command::DeclareQueue(DeclareQueue::durable(
+            "many".into(),
+            format!("q-{at}").into(),
+            Arguments::default(),
+        )));
     }
     stage.settle();
     stage.broker.registry.publish();
