@@ -34,8 +34,22 @@ impl Pattern {
     /// As [`Pattern::new`].
     pub fn with_variables(text: &str, variables: &[(&str, &str)], object: &str, part: &str) -> Result<Self, Refused> {
         let source = if text.is_empty() { "^$".to_owned() } else { expanded(text, variables) };
-        let compiled = built(&source).map_err(|reason| {
-            Refused::precondition(format!("invalid {part} pattern '{text}' of {object}: {reason}"))
+        Self::of(text, &source)
+            .map_err(|reason| Refused::precondition(format!("invalid {part} pattern '{text}' of {object}: {reason}")))
+    }
+
+    /// Compiles a pattern without variables, in which empty text isn't special: it matches every name.
+    ///
+    /// # Errors
+    /// The reason, as in [`Pattern::new`].
+    pub(crate) fn plain(text: &str) -> Result<Self, String> {
+        Self::of(text, &expanded(text, &[]))
+    }
+
+    fn of(text: &str, source: &str) -> Result<Self, String> {
+        let compiled = regex::RegexBuilder::new(source).size_limit(PATTERN_BYTES_MAX).build().map_err(|error| {
+            let reason = error.to_string();
+            reason.lines().last().unwrap_or("").trim_start_matches("error: ").to_owned()
         })?;
         Ok(Pattern { text: Arc::from(text), compiled })
     }
@@ -49,21 +63,6 @@ impl Pattern {
     pub fn matches(&self, name: &str) -> bool {
         self.compiled.is_match(name)
     }
-}
-
-/// Compiles a pattern without variables.
-///
-/// # Errors
-/// The reason, as in [`Pattern::new`].
-pub(crate) fn compile(text: &str) -> Result<Regex, String> {
-    built(&expanded(text, &[]))
-}
-
-fn built(source: &str) -> Result<Regex, String> {
-    regex::RegexBuilder::new(source).size_limit(PATTERN_BYTES_MAX).build().map_err(|error| {
-        let reason = error.to_string();
-        reason.lines().last().unwrap_or("").trim_start_matches("error: ").to_owned()
-    })
 }
 
 /// Replaces words in braces; other uses of braces, such as repetitions, are left alone.

@@ -86,7 +86,7 @@ fn is_duration(value: &Value) -> bool {
 /// Checks a definition.
 ///
 /// # Errors
-/// What is wrong with it, in RabbitMQ's words.
+/// The first fault of it, in RabbitMQ's words.
 pub(super) fn check(kind: PolicyKind, name: &str, definition: &Value) -> Result<(), String> {
     let Value::Object(definition) = definition else {
         return match definition {

@@ -161,7 +161,7 @@ impl SetPolicy {
     /// The policy, if all its values are valid.
     ///
     /// # Errors
-    /// What is wrong with each of the values, in RabbitMQ's words and order.
+    /// The faults of all its values, in RabbitMQ's words and order.
     pub(crate) fn policy(self) -> Result<Policy, Refused> {
         let SetPolicy { kind, vhost, name, pattern, apply_to, priority, definition } = self;
         let mut wrong = Vec::new();

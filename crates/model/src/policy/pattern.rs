@@ -1,21 +1,15 @@
-use std::sync::Arc;
-
-use regex::Regex;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::term;
-use crate::permission;
+use crate::permission::Pattern;
 
 /// Most bytes of a pattern, as in RabbitMQ.
 const PATTERN_BYTES_MAX: usize = 1024;
 
 /// The pattern of a policy. As in RabbitMQ, the match isn't anchored, and the empty pattern matches every name.
-#[derive(Clone, Debug)]
-pub struct NamePattern {
-    text: Arc<str>,
-    compiled: Regex,
-}
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NamePattern(Pattern);
 
 impl NamePattern {
     /// Compiles the pattern.
@@ -30,34 +24,19 @@ impl NamePattern {
         if text.len() > PATTERN_BYTES_MAX {
             return Err(format!("pattern must not exceed {PATTERN_BYTES_MAX} bytes"));
         }
-        match permission::compile(text) {
-            Ok(compiled) => Ok(NamePattern { text: Arc::from(text.as_str()), compiled }),
-            Err(reason) => {
-                Err(format!("pattern should be regular expression but is invalid: {reason}; received '{text}'"))
-            }
-        }
+        Pattern::plain(text).map(NamePattern).map_err(|reason| {
+            format!("pattern should be regular expression but is invalid: {reason}; received '{text}'")
+        })
     }
 
     /// The original text.
     pub fn as_str(&self) -> &str {
-        &self.text
+        self.0.as_str()
     }
 
     /// Whether the pattern matches `name`.
     pub fn matches(&self, name: &str) -> bool {
-        self.compiled.is_match(name)
-    }
-}
-
-impl PartialEq for NamePattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
-}
-
-impl Serialize for NamePattern {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.serialize_str(&self.text)
+        self.0.matches(name)
     }
 }
 
