@@ -80,9 +80,27 @@ fn take(wire: &mut Wire, count: u64) -> BTreeSet<u64> {
     taken
 }
 
-fn declare(node: &Node, queue_type: &str) {
+/// Declares the queue, publishes the messages 0 to 2999, fills the disk, and publishes more, numbered from `late` on, until their
+/// publisher is blocked. Returns the publishers, and how many of the late messages were confirmed.
+fn filled(node: &Node, queue_type: &str, late: u64) -> ([Wire; 2], u64) {
     let body = json!({"durable": true, "arguments": {"x-queue-type": queue_type}});
     assert_eq!(node.http().put("/api/queues/%2F/full", &body).expect("an answer").status, 201);
+    let publisher = || {
+        let mut publisher = Wire::open(node.amqp());
+        publisher.confirm_select(1);
+        publisher
+    };
+    let mut first = publisher();
+    first.send(&publishes(0..3000));
+    first.confirms(3000);
+    node.small_disk().fill(0);
+    let mut second = publisher();
+    second.send(&publishes(late..late + 800));
+    until(&node.http(), "/api/health/checks/local-alarms", "disk space");
+    // Only publishers are notified, and messages that the log accepted before may be confirmed.
+    second.send(&publishes(late + 800..late + 801));
+    let confirmed = confirmed_until_blocked(&mut second);
+    ([first, second], confirmed)
 }
 
 #[test]
@@ -102,20 +120,7 @@ fn consumers_go_on(queue_type: &str) {
     let Some(mut node) = Node::start_on_small_disk(options(), DISK_BYTES) else {
         return;
     };
-    declare(&node, queue_type);
-    let mut publisher = Wire::open(node.amqp());
-    publisher.confirm_select(1);
-    publisher.send(&publishes(0..3000));
-    publisher.confirms(3000);
-
-    node.small_disk().fill(0);
-    let mut late = Wire::open(node.amqp());
-    late.confirm_select(1);
-    late.send(&publishes(10_000..10_800));
-    until(&node.http(), "/api/health/checks/local-alarms", "disk space");
-    // Only publishers are notified, and messages that the log accepted before may be confirmed.
-    late.send(&publishes(10_800..10_801));
-    let confirmed = confirmed_until_blocked(&mut late);
+    let (publishers, confirmed) = filled(&node, queue_type, 10_000);
     // Which of the three depends on the first obstacle. It is sent before the publish is blocked.
     let codes = ["\"alarm\"", "\"disk_full\"", "\"log_full\""];
     until_any(&node.http(), "/api/queues/%2F/full", &codes);
@@ -154,7 +159,7 @@ fn consumers_go_on(queue_type: &str) {
     while !expected.is_subset(&taken) {
         taken.extend(take(&mut consumer, 1));
     }
-    drop((publisher, late, consumer));
+    drop((publishers, publisher, consumer));
     conservation::check(&node.http());
 }
 
@@ -166,18 +171,8 @@ fn a_stream_on_a_full_disk_keeps_what_was_confirmed() {
     let Some(mut node) = Node::start_on_small_disk(options(), DISK_BYTES) else {
         return;
     };
-    declare(&node, "stream");
-    let mut publisher = Wire::open(node.amqp());
-    publisher.confirm_select(1);
-    publisher.send(&publishes(0..3000));
-    publisher.confirms(3000);
-    node.small_disk().fill(0);
-    let mut late = Wire::open(node.amqp());
-    late.confirm_select(1);
-    late.send(&publishes(3000..3800));
-    until(&node.http(), "/api/health/checks/local-alarms", "disk space");
-    late.send(&publishes(3800..3801));
-    let confirmed = 3000 + confirmed_until_blocked(&mut late);
+    let (publishers, confirmed_late) = filled(&node, "stream", 3000);
+    let confirmed = 3000 + confirmed_late;
     let read = |node: &Node| {
         let mut reader = Wire::open(node.amqp());
         reader.prefetch(1, 10_000);
@@ -197,7 +192,7 @@ fn a_stream_on_a_full_disk_keeps_what_was_confirmed() {
     publisher.send(&publishes(20_000..20_001));
     while publisher.next_frame().expect("a confirm").method() != Some(method::BASIC_ACK) {}
     read(&node);
-    drop((publisher, late));
+    drop((publishers, publisher));
     conservation::check(&node.http());
 }
 

@@ -1,4 +1,4 @@
-"""The shared part of `quorum.py` and `streams.py`: the lines that the harness reads, as in `client.py`, and calls."""
+"""The shared part of these programs: the lines that the harness reads, and calls."""
 
 import base64
 import json

@@ -4,34 +4,19 @@ import datetime
 import decimal
 import os
 import ssl
-import sys
 import urllib.parse
 
 import pika
 from pika import exceptions
 
-uri, http_uri, control, scenario = sys.argv[1:5]
+from cell import Failure, ask, equal, prefix, run, uri
+
 authority = os.environ.get("LEVERET_TEST_CA")
-prefix = f"cell.{scenario}.{os.getpid()}"
-
-
-class Failure(Exception):
-    """A scenario that saw something else than it should."""
 
 
 def check(condition, what):
     if not condition:
         raise Failure(what)
-
-
-def equal(received, expected, what):
-    if received != expected:
-        raise Failure(f"{what}: {received!r}, expected {expected!r}")
-
-
-def ask(line):
-    print(line, flush=True)
-    return sys.stdin.readline().strip()
 
 
 def connect(target=uri, **options):
@@ -564,9 +549,4 @@ def direct_reply_to():
     fails(connect(), 403, "ACCESS_REFUSED", lambda c: c.queue_bind(properties.reply_to, "amq.direct", "k"))
 
 
-try:
-    globals()[scenario]()
-except Exception as failure:  # the harness needs one line whatever happens
-    print(f"fail {scenario}: {type(failure).__name__}: {failure}".replace("\n", " "), flush=True)
-    raise SystemExit(1) from failure
-print(f"ok {scenario}", flush=True)
+run(globals())

@@ -77,6 +77,10 @@ def consistent_hash():
     channel.queue_unbind(f"{exchange}.q3", exchange, "2")
     publish(channel, exchange)
     equal(taken(channel, names), before, "shares without the fourth queue")
+    same_after_kill(connection, exchange, names, before)
+
+
+def same_after_kill(connection, exchange, names, before):
     connection.close()
     equal(ask("ready kill"), "go", "control")
     channel = connect().channel()
@@ -117,11 +121,7 @@ def modulus_hash():
     publish(channel, exchange)
     before = taken(channel, names)
     spread(before, [1, 1, 1], "shares")
-    connection.close()
-    equal(ask("ready kill"), "go", "control")
-    channel = connect().channel()
-    publish(channel, exchange)
-    equal(taken(channel, names), before, "shares after a restart")
+    same_after_kill(connection, exchange, names, before)
 
 
 def chance():
