@@ -287,6 +287,7 @@ impl Survivors for Offline {
                 dying: found.dying,
                 stream: found.stream,
                 tracking: found.tracking,
+                writers: found.writers,
             };
             self.messages += live.len();
             let state = kept.encode(next);

@@ -34,6 +34,20 @@ impl Published {
     }
 }
 
+/// The result of publishing a chunk to a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkPublished {
+    /// It was offered, and accepted as a whole or not at all.
+    Offered(Published),
+    /// Nothing was done: messages of its publisher up to this number were published before. The publisher offers a chunk without them.
+    Behind {
+        /// The number.
+        last: u64,
+        /// The place that a confirm of these messages waits for.
+        awaited: Awaited,
+    },
+}
+
 /// The queues that get a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {

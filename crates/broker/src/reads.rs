@@ -164,8 +164,12 @@ fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, no
             // A reader that is gone wants nothing.
             let Some(scan) = queue.scan(reader) else { return };
             match scanned(&scan) {
-                Ok(Scanned { runs, end, since_ms }) => {
-                    queue.loaded(StoredRead::Scan { reader, from, end, since_ms }, runs, now.monotonic);
+                Ok(Scanned { runs, chunks, end, since_ms }) => {
+                    let read = StoredRead::Scan { reader, from, end, since_ms };
+                    match scan.whole_chunks {
+                        true => queue.loaded_chunks(read, chunks, now.monotonic),
+                        false => queue.loaded(read, runs, now.monotonic),
+                    }
                 }
                 Err(reason) => queue.fail(reason),
             }

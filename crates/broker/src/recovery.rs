@@ -1,13 +1,13 @@
 //! Recovery: builds the model and the ledgers from a replay of the log.
 
 use leveret_log::{LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleReason};
-use leveret_message::chunk::{ChunkError, ChunkHeader, within_stored};
+use leveret_message::chunk::{self, ChunkError, ChunkHeader, within_stored};
 use leveret_message::stored;
 use leveret_model::{Model, QueueId, QueueType};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
 use leveret_queue::{
     Annotated, Annotations, AttemptRun, Attempts, DelayRun, Delayed, Departure, Dying, DyingRun, Expiry, Kept,
-    KeptError, KeptOffset, Ledger, Parked, Priorities, References, Stretches, Tracking,
+    KeptError, KeptOffset, Ledger, Parked, Priorities, References, Stretches, Tracking, Writers,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -107,6 +107,7 @@ struct RecoveredLog {
     dying: Dying,
     stream: Stretches,
     tracking: Tracking,
+    writers: Writers,
 }
 
 /// The state that is built from the replay of the log.
@@ -157,6 +158,7 @@ impl Recovered {
             dying: log.dying,
             stream: log.stream,
             tracking: log.tracking,
+            writers: log.writers,
         }
     }
 
@@ -205,7 +207,7 @@ impl Replay for Recovered {
         match Kept::decode(&state.state) {
             Ok(kept) => {
                 let Kept { expiry, references, attempts, priorities, parked, delayed, annotations, dying, .. } = kept;
-                let Kept { stream, tracking, .. } = kept;
+                let Kept { stream, tracking, writers, .. } = kept;
                 let log = RecoveredLog {
                     ledger,
                     delivered_below: 0,
@@ -219,6 +221,7 @@ impl Replay for Recovered {
                     dying,
                     stream,
                     tracking,
+                    writers,
                 };
                 self.logs.insert(state.log, log);
             }
@@ -288,13 +291,17 @@ impl Replay for Recovered {
             let (last, queue_type) = (first + (count - 1), queue_type.name());
             return self.fail(RecoveryError::Chunk { log, first, last, queue_type });
         }
-        let chunk = within_stored(payload).and_then(|chunk| Ok((ChunkHeader::decode(chunk)?, chunk.len() as u64)));
+        let chunk = within_stored(payload)
+            .and_then(|chunk| Ok((ChunkHeader::decode(chunk)?, chunk.len() as u64, chunk::writer(chunk)?)));
         match chunk {
-            Ok((header, bytes)) => {
+            Ok((header, bytes, writer)) => {
                 let at_ms = header.timestamp_ms.max(0) as u64;
                 let log = self.logs.entry(log).or_default();
                 log.ledger.accept(first, count, bytes);
                 log.stream.replay(first, bytes, at_ms);
+                if let Some(writer) = writer {
+                    log.writers.apply(writer.name, writer.sequence, at_ms);
+                }
             }
             Err(error) => self.fail(RecoveryError::ChunkHeader { log, first, error }),
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use leveret_log::{Disk, LogId, Skim, Skimmed, StoredMessage};
-use leveret_message::chunk::{self, SKIM_BYTES};
+use leveret_message::chunk::{self, SKIM_BYTES, SharedChunk};
 use leveret_message::{Batch, BatchBuilder};
 use leveret_queue::{Scan, StreamFilter};
 
@@ -25,6 +25,8 @@ pub struct Scanned {
     /// The messages that are wanted, in runs, each with the offset of its first message. The first chunk may begin before the offset
     /// that was asked for.
     pub runs: Vec<(u64, Arc<Batch>)>,
+    /// The same for [`Scan::whole_chunks`].
+    pub chunks: Vec<(u64, Arc<SharedChunk>)>,
     /// The offset behind the last message that was looked at; where the scan began if it found no chunk.
     pub end: u64,
     /// [`Scan::since_ms`] for the next scan: nothing once a chunk was found that isn't older.
@@ -41,6 +43,7 @@ struct Finding<'a> {
     since_ms: Option<u64>,
     wall_ms: u64,
     runs: Vec<(u64, Arc<Batch>)>,
+    chunks: Vec<(u64, Arc<SharedChunk>)>,
     /// Messages of small chunks, and the offset of the first of them.
     few: BatchBuilder,
     few_from: u64,
@@ -57,8 +60,7 @@ pub(crate) fn scan(
     disk: &dyn Disk,
     wall_ms: u64,
 ) -> Result<Scanned, String> {
-    let mut finding =
-        Finding { scan, since_ms: scan.since_ms, wall_ms, runs: Vec::new(), few: BatchBuilder::default(), few_from: 0 };
+    let mut finding = Finding::new(scan, wall_ms);
     let (mut end, mut found, mut looked) = (from, 0, 0);
     while found < FOUND_BYTES && looked < LOOKED_BYTES {
         let Some(plan) = stream.plan_read(log, end, FOUND_BYTES) else { break };
@@ -90,7 +92,12 @@ pub(crate) fn scan(
     Ok(finding.finish(end))
 }
 
-impl Finding<'_> {
+impl<'a> Finding<'a> {
+    fn new(scan: &'a Scan, wall_ms: u64) -> Self {
+        let (runs, chunks, few) = (Vec::new(), Vec::new(), BatchBuilder::default());
+        Self { scan, since_ms: scan.since_ms, wall_ms, runs, chunks, few, few_from: 0 }
+    }
+
     /// Whether a chunk has to be read, by its header and its Bloom filter. If those are damaged it is read, which tells.
     fn skim(&mut self, chunk: &Skimmed<'_>) -> Skim {
         if self.scan.end.is_some_and(|end| chunk.number >= end) {
@@ -112,11 +119,22 @@ impl Finding<'_> {
     /// Takes the wanted messages of a chunk.
     fn look(&mut self, stored: &StoredMessage) -> Result<(), String> {
         let damaged = |error: chunk::ChunkError| format!("the chunk with message {}: {error}", stored.number);
+        let wrong_number = |found: u64| {
+            Err(format!("the chunk with message {} has {found} messages, expected {}", stored.number, stored.messages))
+        };
         let filter = self.scan.filter.as_deref();
-        let batch = chunk::of_stored(&stored.payload).and_then(|chunk| chunk::decode(&chunk)).map_err(damaged)?;
+        let bytes = chunk::of_stored(&stored.payload).map_err(damaged)?;
+        if self.scan.whole_chunks {
+            let chunk = SharedChunk::decode(&bytes).map_err(damaged)?;
+            if chunk.len() != u64::from(stored.messages) {
+                return wrong_number(chunk.len());
+            }
+            self.chunks.push((stored.number, Arc::new(chunk)));
+            return Ok(());
+        }
+        let batch = chunk::decode(&bytes).map_err(damaged)?;
         if batch.len() != usize::from(stored.messages) {
-            let (found, number) = (batch.len(), stored.number);
-            return Err(format!("the chunk with message {number} has {found} messages, expected {}", stored.messages));
+            return wrong_number(batch.len() as u64);
         }
         match filter.filter(|filter| filter.looks_at_messages()) {
             Some(filter) => self.keep_matches(stored.number, &batch, filter),
@@ -162,7 +180,7 @@ impl Finding<'_> {
 
     fn finish(mut self, end: u64) -> Scanned {
         self.end_few();
-        Scanned { runs: self.runs, end, since_ms: self.since_ms }
+        Scanned { runs: self.runs, chunks: self.chunks, end, since_ms: self.since_ms }
     }
 }
 
@@ -183,14 +201,7 @@ mod tests {
     #[test]
     fn a_withdrawn_chunk_doesnt_end_the_search_for_a_time() {
         let scan = Scan { since_ms: Some(50), gaps: vec![1..3, 5..6], ..Scan::default() };
-        let mut finding = Finding {
-            scan: &scan,
-            since_ms: scan.since_ms,
-            wall_ms: 0,
-            runs: Vec::new(),
-            few: BatchBuilder::default(),
-            few_from: 0,
-        };
+        let mut finding = Finding::new(&scan, 0);
         // After a crash the clock was set back.
         let chunks = [(0, 10), (1, 60), (3, 20), (4, 50), (5, 70), (6, 20)];
         let decisions = chunks.map(|(number, ms)| finding.skim(&Skimmed { number, bytes: &head(ms) }));

@@ -15,6 +15,7 @@ use crate::priorities::Priorities;
 use crate::shared::References;
 use crate::stretches::Stretches;
 use crate::tracking::Tracking;
+use crate::writers::Writers;
 
 /// The messages that a queue had before the restart, if it existed.
 #[derive(Debug, Default)]
@@ -43,6 +44,8 @@ pub struct Recovered {
     pub stream: Stretches,
     /// The offsets that a stream keeps for its consumers.
     pub tracking: Tracking,
+    /// The named publishers of a stream.
+    pub writers: Writers,
 }
 
 /// The parts of its node that a queue works with.

@@ -9,6 +9,7 @@
 //! | 4 | 1 byte version, two tallies (how often messages came back, how often that counted as failed), priorities, parked messages, then the content of version 2, 3 or 5, or nothing |
 //! | 6 | as 4, with delayed messages, added annotations and dying messages behind the parked messages |
 //! | 7 | a stream: 1 byte version, 8 bytes offset of its last chunk, 4 bytes number of entries of its index, and 32 bytes for each: the offset of its first message, its bytes, and the times of its first and last chunk; then 4 bytes number of offsets kept for consumers, and for each 1 byte length of its name, the name, and 8 bytes offset |
+//! | 8 | as 7, then the named publishers of a stream: 4 bytes number of names, and for each 1 byte length of its name, the name, 8 bytes number of its last message, 8 bytes time of it |
 //!
 //! A tally is 4 bytes length of a set, the set of messages counted once (portable 64-bit roaring), 4 bytes number of others, and
 //! 8 bytes number and 4 bytes count of each. Priorities are 1 byte number of priorities, and for each 1 byte priority, 4 bytes
@@ -35,9 +36,12 @@ use crate::priorities::Priorities;
 use crate::shared::References;
 use crate::stretches::Stretches;
 use crate::tracking::Tracking;
+use crate::writers::Writers;
 
 /// Of a stream's state.
 const STREAM: u8 = 7;
+/// Of a stream's state with named publishers.
+const STREAM_WITH_WRITERS: u8 = 8;
 /// Of a state that begins with references.
 const REFERENCES: u8 = 2;
 /// Of a state that begins with attempts, priorities, parked and delayed messages, and annotations.
@@ -68,6 +72,8 @@ pub struct Kept {
     pub stream: Stretches,
     /// The offsets that a stream keeps for its consumers.
     pub tracking: Tracking,
+    /// The named publishers of a stream.
+    pub writers: Writers,
 }
 
 /// State bytes that this version can't read.
@@ -94,13 +100,17 @@ impl Kept {
     /// [`KeptError`] if they are of another version or length.
     pub fn decode(bytes: &[u8]) -> Result<Self, KeptError> {
         let length = bytes.len();
-        if let Some((&STREAM, rest)) = bytes.split_first() {
+        if let Some((&version @ (STREAM | STREAM_WITH_WRITERS), rest)) = bytes.split_first() {
             let (stream, rest) = Stretches::decode(rest).ok_or(KeptError::Stream(length))?;
             let (tracking, rest) = Tracking::decode(rest).ok_or(KeptError::Stream(length))?;
+            let (writers, rest) = match version {
+                STREAM_WITH_WRITERS => Writers::decode(rest).ok_or(KeptError::Stream(length))?,
+                _ => (Writers::default(), rest),
+            };
             if !rest.is_empty() {
                 return Err(KeptError::Stream(length));
             }
-            return Ok(Self { stream, tracking, ..Self::default() });
+            return Ok(Self { stream, tracking, writers, ..Self::default() });
         }
         let (mut attempts, mut priorities) = <(Attempts, Priorities)>::default();
         let (mut parked, mut delayed) = <(Parked, Delayed)>::default();
@@ -130,6 +140,7 @@ impl Kept {
             priorities,
             stream: Stretches::default(),
             tracking: Tracking::default(),
+            writers: Writers::default(),
         })
     }
 }
@@ -137,9 +148,9 @@ impl Kept {
 impl Kept {
     /// Encodes the state of a queue whose numbers are below `next`, for a checkpoint.
     pub fn encode(&self, next: u64) -> Vec<u8> {
-        if !self.stream.is_empty() || !self.tracking.is_empty() {
+        if !self.stream.is_empty() || !self.tracking.is_empty() || !self.writers.is_empty() {
             let mut out = Vec::new();
-            encode_stream(&self.stream, &self.tracking, &mut out);
+            encode_stream(&self.stream, &self.tracking, &self.writers, &mut out);
             return out;
         }
         let levels = self.priorities.0.iter().map(|(priority, numbers)| (*priority, numbers));
@@ -154,8 +165,8 @@ impl Kept {
 }
 
 /// Encodes the state of a stream.
-pub(crate) fn encode_stream(index: &Stretches, tracking: &Tracking, out: &mut Vec<u8>) {
-    out.push(STREAM);
+pub(crate) fn encode_stream(index: &Stretches, tracking: &Tracking, writers: &Writers, out: &mut Vec<u8>) {
+    out.push(if writers.is_empty() { STREAM } else { STREAM_WITH_WRITERS });
     if is_planted(Bug::ForgetLastStretch) {
         let mut shorter = index.clone();
         shorter.forget_last();
@@ -163,6 +174,9 @@ pub(crate) fn encode_stream(index: &Stretches, tracking: &Tracking, out: &mut Ve
     }
     index.encode(out);
     tracking.encode(out);
+    if !writers.is_empty() {
+        writers.encode(out);
+    }
 }
 
 /// Encodes the part of the state that only quorum queues and queues with priorities have; empty if there is nothing in it.

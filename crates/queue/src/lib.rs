@@ -62,6 +62,7 @@ mod tally;
 mod times;
 mod tracking;
 mod wait;
+mod writers;
 
 pub use annotations::{Annotated, Annotations};
 pub use answers::{
@@ -96,12 +97,13 @@ pub use shared::{References, SharedCounts};
 pub use single_active::Activity;
 pub use status::{ConsumerStatus, QueueStatus, QuorumStatus, StreamStatus};
 pub use stored_reads::StoredRead;
-pub use stream::Scan;
+pub use stream::{ChunkSubmission, ChunkTurn, Scan, TakenChunk};
 pub use stream_filter::StreamFilter;
 pub use stream_start::{StreamOptions, StreamStart};
 pub use stretches::Stretches;
 pub use tracking::{KeptOffset, NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, Tracking};
 pub use wait::{QueueWait, WaitReason};
+pub use writers::{WriterRun, Writers};
 
 /// Monotonic nanoseconds, as the caller counts them.
 pub type Nanos = u64;

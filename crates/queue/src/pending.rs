@@ -12,13 +12,25 @@ use crate::limits::Length;
 use crate::place::Watermarks;
 use crate::planted::{Bug, is_planted};
 
-/// Consecutive messages of one batch.
+/// The form of messages between the phases.
+pub(crate) trait PendingForm {
+    /// Length in bytes of the body at this index.
+    fn body_length(&self, index: usize) -> u32;
+}
+
+impl PendingForm for Arc<Batch> {
+    fn body_length(&self, index: usize) -> u32 {
+        Batch::body_length(self, index)
+    }
+}
+
+/// Consecutive messages of one batch, or a chunk of a stream.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub(crate) struct Pending<B = Arc<Batch>> {
     /// The place in the commit stream that they wait for.
     pub place: Awaited,
     pub first: u64,
-    pub batch: Arc<Batch>,
+    pub batch: B,
     pub index: u32,
     pub count: u32,
     /// Their body bytes.
@@ -31,7 +43,7 @@ pub(crate) struct Pending {
     pub delayed: Vec<(u32, u64)>,
 }
 
-impl Pending {
+impl<B: PendingForm> Pending<B> {
     /// Tells whether a consumer waited for a message when it was submitted. To be asked for each place among them, in order.
     pub(crate) fn is_awaited(&self) -> impl FnMut(u32) -> bool {
         let (mut delayed, mut left) = (self.delayed.iter().peekable(), self.awaited);
@@ -65,8 +77,8 @@ impl Pending {
 
 /// Submitted messages that aren't applied yet, in the order of their numbers.
 #[derive(Debug)]
-pub(crate) struct PendingMessages {
-    runs: VecDeque<Pending>,
+pub(crate) struct PendingMessages<B = Arc<Batch>> {
+    runs: VecDeque<Pending<B>>,
     length: Length,
     /// The part of `length` that will be delayed.
     delayed: Length,
@@ -74,7 +86,7 @@ pub(crate) struct PendingMessages {
     next: u64,
 }
 
-impl PendingMessages {
+impl<B: PendingForm> PendingMessages<B> {
     /// An empty list; the first message gets the number `next`.
     pub(crate) fn new(next: u64) -> Self {
         Self { runs: VecDeque::new(), length: Length::default(), delayed: Length::default(), next }
@@ -120,7 +132,7 @@ impl PendingMessages {
         self.runs.iter().any(|pending| matches!(pending.place, Awaited::Group(_)))
     }
 
-    pub(crate) fn push(&mut self, pending: Pending) {
+    pub(crate) fn push(&mut self, pending: Pending<B>) {
         self.length.messages += u64::from(pending.count);
         self.length.bytes += pending.bytes;
         self.delayed = self.delayed + pending.delayed_length();
@@ -136,7 +148,7 @@ impl PendingMessages {
     }
 
     /// Removes and returns the oldest messages, if their place is reached.
-    pub(crate) fn pop_reached(&mut self, reached: Watermarks) -> Option<Pending> {
+    pub(crate) fn pop_reached(&mut self, reached: Watermarks) -> Option<Pending<B>> {
         let pending = self.runs.pop_front_if(|pending| pending.place.is_reached(reached))?;
         self.length.messages -= u64::from(pending.count);
         self.length.bytes -= pending.bytes;

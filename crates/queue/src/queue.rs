@@ -6,6 +6,7 @@
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
+use leveret_message::chunk::SharedChunk;
 use leveret_message::{Added, Batch};
 use leveret_model::{QueueOptions, QueueType};
 
@@ -30,11 +31,12 @@ use crate::place::{Place, Watermarks};
 use crate::shared::References;
 use crate::status::{ConsumerStatus, QueueStatus};
 use crate::stored_reads::StoredRead;
-use crate::stream::{Scan, StreamQueue};
+use crate::stream::{ChunkSubmission, ChunkTurn, Scan, StreamQueue, TakenChunk};
 use crate::stream_filter::StreamFilter;
 use crate::stream_start::StreamStart;
 use crate::tracking::KeptOffset;
 use crate::wait::WaitReason;
+use crate::writers::WriterRun;
 
 /// A queue of any type. An enum, since there are few machines: a call costs no more than on the machine itself.
 #[expect(clippy::large_enum_variant, reason = "a box would cost each call on a queue, to save a stream 1 KiB")]
@@ -44,6 +46,10 @@ pub enum Queue {
     /// Messages that stay, and are read by position: `x-queue-type` stream.
     Stream(StreamQueue),
 }
+
+/// Messages reach a stream in chunks, and no other queue.
+const CHUNKS_ONLY: &str = "a stream takes whole chunks";
+const STREAMS_ONLY: &str = "only a stream takes chunks";
 
 /// One match for each call, so that a machine that lacks the call doesn't compile.
 macro_rules! pass {
@@ -77,7 +83,10 @@ impl Queue {
     /// queue is closed.
     #[inline]
     pub fn submit(&mut self, batch: &Batch, index: u32, count: u32, now: Nanos) -> Option<Submission> {
-        pass!(self, queue => queue.submit(batch, index, count, now))
+        match self {
+            Self::Ledger(queue) => queue.submit(batch, index, count, now),
+            Self::Stream(_) => unreachable!("{CHUNKS_ONLY}"),
+        }
     }
 
     /// Notes messages that are being published.
@@ -103,7 +112,91 @@ impl Queue {
         now: Nanos,
         effects: &mut Effects,
     ) {
-        pass!(self, queue => queue.submitted(submission, batch, index, placement, now, effects));
+        match self {
+            Self::Ledger(queue) => queue.submitted(submission, batch, index, placement, now, effects),
+            Self::Stream(_) => unreachable!("{CHUNKS_ONLY}"),
+        }
+    }
+
+    /// Phase one for a chunk of `count` messages, of a named publisher if it has one. `None` if the stream is closed.
+    pub fn submit_chunk(&mut self, count: u32, writer: Option<&WriterRun>, now: Nanos) -> Option<ChunkSubmission> {
+        match self {
+            Self::Stream(stream) => stream.submit_chunk(count, writer, now),
+            Self::Ledger(_) => unreachable!("{STREAMS_ONLY}"),
+        }
+    }
+
+    /// Sets the place of an accepted chunk.
+    pub fn submitted_chunk(
+        &mut self,
+        submission: Submission,
+        chunk: Arc<SharedChunk>,
+        writer: Option<&WriterRun>,
+        placement: Placement<'_>,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        match self {
+            Self::Stream(stream) => stream.submitted_chunk(submission, chunk, writer, placement, now, effects),
+            Self::Ledger(_) => unreachable!("{STREAMS_ONLY}"),
+        }
+    }
+
+    /// Hands out whole chunks to a scheduled reader of a stream that takes them: about `bytes`, but at least one.
+    pub fn take_chunks(
+        &mut self,
+        id: ConsumerId,
+        bytes: u64,
+        now: Nanos,
+        out: &mut Vec<TakenChunk>,
+        effects: &mut Effects,
+    ) -> ChunkTurn {
+        match self {
+            Self::Stream(stream) => stream.take_chunks(id, bytes, now, out, effects),
+            Self::Ledger(_) => ChunkTurn { end: TurnEnd::Done, committed: 0 },
+        }
+    }
+
+    /// As [`loaded`](Self::loaded), for a reader that takes whole chunks.
+    pub fn loaded_chunks(
+        &mut self,
+        read: StoredRead,
+        chunks: Vec<(u64, Arc<SharedChunk>)>,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        if let Self::Stream(stream) = self {
+            stream.loaded_chunks(read, chunks, now, effects);
+        }
+    }
+
+    /// Whether messages are taken one by one, so that chunks are decoded soon.
+    pub fn decodes_chunks(&self) -> bool {
+        matches!(self, Self::Stream(stream) if stream.has_message_readers())
+    }
+
+    /// The number of the last message of a named publisher that is part of a stream.
+    pub fn writer_sequence(&self, name: &str) -> Option<u64> {
+        match self {
+            Self::Stream(stream) => stream.writer_sequence(name),
+            Self::Ledger(_) => None,
+        }
+    }
+
+    /// The offset that a stream keeps for a name: that of the first message that its consumer hasn't settled.
+    pub fn kept_offset(&self, name: &str) -> Option<u64> {
+        match self {
+            Self::Stream(stream) => stream.kept_offset(name),
+            Self::Ledger(_) => None,
+        }
+    }
+
+    /// Keeps an offset for a name, whatever it was before. False if a stream keeps too many names already, and for other queues.
+    pub fn keep_offset(&mut self, kept: KeptOffset, now: Nanos, effects: &mut Effects) -> bool {
+        match self {
+            Self::Stream(stream) => stream.keep_offset_as(kept, now, effects),
+            Self::Ledger(_) => false,
+        }
     }
 
     /// Whether memory for volatile messages is used up: messages that can be logged have to be, and become durable.

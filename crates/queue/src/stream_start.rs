@@ -55,6 +55,8 @@ pub struct StreamOptions {
     pub filter: Option<Arc<StreamFilter>>,
     /// The name by which the stream keeps its offset. If there is an offset of that name, it begins there, and not at `start`.
     pub tracking: Option<Arc<str>>,
+    /// Whether it takes whole chunks, by [`crate::Queue::take_chunks`]: the stream protocol. Its credit counts chunks.
+    pub whole_chunks: bool,
 }
 
 #[cfg(test)]

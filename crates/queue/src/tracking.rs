@@ -91,6 +91,21 @@ impl Tracking {
         Some(KeptOffset { name, offset })
     }
 
+    /// Keeps an offset for a name, whatever it was before: no consumer moves it from then on. Returns what has to be logged now.
+    pub(crate) fn set(&mut self, kept: KeptOffset, now: Nanos) -> Option<KeptOffset> {
+        let tracked = self.names.entry(kept.name.clone()).or_default();
+        let is_new = tracked.logged == 0 && !tracked.is_changed;
+        (tracked.offset, tracked.owner) = (kept.offset, None);
+        let next = tracked.logged.saturating_add(LOG_INTERVAL);
+        if next > now && !is_new {
+            tracked.is_changed = true;
+            self.due = Some(self.due.map_or(next, |due| due.min(next)));
+            return None;
+        }
+        (tracked.logged, tracked.is_changed) = (now, false);
+        Some(kept)
+    }
+
     /// The next time at which changed offsets have to be logged.
     pub(crate) fn due(&self) -> Option<Nanos> {
         self.due

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use leveret_message::Batch;
+use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Flow, Ledger, Link,
-    MemoryBudget, MessageFilter, Place, Placement, Queue, QueueState, Recovered, Run, Signal, StoredRead, StreamFilter,
-    StreamOptions, StreamStart, Surroundings, TurnEnd, Unsent, Watermarks,
+    ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Flow,
+    Ledger, Link, MemoryBudget, MessageFilter, Place, Placement, Queue, QueueState, Recovered, Run, Signal, StoredRead,
+    StreamFilter, StreamOptions, StreamStart, Surroundings, TurnEnd, Unsent, Watermarks,
 };
 use leveret_selector::{Budget, Dialect, PropertyFilter, Reference, Selector, Verdict};
 
@@ -72,11 +73,14 @@ impl Rig {
     fn submit(&mut self, at_ms: u64, bodies: &[usize]) {
         let messages = bodies.iter().map(|size| (vec![0; *size], None));
         let batch = chunk(at_ms, messages);
-        let submission = self.queue.submit(&batch, 0, batch.len() as u32, 0).unwrap();
+        let Some(ChunkSubmission::Accepted(submission)) = self.queue.submit_chunk(batch.len() as u32, None, 0) else {
+            panic!("it isn't closed");
+        };
         self.store.insert(submission.first, batch.clone());
         self.position += 1;
         let place = Placement::At(Place::new(self.position));
-        self.with(|queue, effects| queue.submitted(submission, batch, 0, place, 0, effects));
+        let chunk = Arc::new(SharedChunk::of(&batch));
+        self.with(|queue, effects| queue.submitted_chunk(submission, chunk, None, place, 0, effects));
     }
 
     fn publish(&mut self, at_ms: u64, bodies: &[usize]) {
@@ -97,7 +101,7 @@ impl Rig {
             exclusive: false,
             mode: ConsumerMode::Move,
             filter: None,
-            stream: Some(Box::new(StreamOptions { start, filter: filter.map(Arc::new), tracking: None })),
+            stream: Some(Box::new(StreamOptions { start, filter: filter.map(Arc::new), ..StreamOptions::default() })),
             timeout_ms: None,
             user: "u".into(),
             arguments: leveret_model::Arguments::default(),

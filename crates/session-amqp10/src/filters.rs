@@ -256,7 +256,11 @@ impl StreamFilters<'_> {
         InEffect {
             named: self.named,
             messages: None,
-            stream: Some(Box::new(StreamOptions { start: self.start.unwrap_or_default(), filter, tracking: None })),
+            stream: Some(Box::new(StreamOptions {
+                start: self.start.unwrap_or_default(),
+                filter,
+                ..StreamOptions::default()
+            })),
             shown: self.shown.into_iter().collect(),
         }
     }

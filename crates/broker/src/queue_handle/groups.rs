@@ -56,23 +56,20 @@ impl QueueHandle {
         persistent: bool,
         now: Nanos,
     ) -> Option<PublishedIn> {
+        if self.is_stream() {
+            return self.offer_chunk_in(group, batch, index, count, now);
+        }
         let none = PublishedIn { accepted: 0, ticket: Ticket::default() };
         let held = crate::held_messages::held(&self.info, batch, index, count);
         let (batch, index) = held.as_ref().map_or((batch, index), |held| (held, 0));
-        let mut chunk = self.chunk_of(batch, index, count);
         let published = self.with(|queue, effects| {
-            let offered = chunk.as_ref().map(|chunk| chunk.batch.clone());
-            let (batch, index) = offered.as_ref().map_or((batch, index), |batch| (batch, 0));
             let submission = queue.submit(batch, index, count, now)?;
             if submission.accepted == 0 {
                 return Some(none);
             }
             let placement = if (persistent || self.is_always_persistent()) && self.is_durable() {
                 let (log, first, count) = (self.log_id, submission.first, submission.accepted);
-                let record = match &mut chunk {
-                    Some(chunk) => chunk.record(log, first),
-                    None => Record::Messages { log, first, batch, index, count, instead: None },
-                };
+                let record = Record::Messages { log, first, batch, index, count, instead: None };
                 self.last_record.set(group.append(record).place());
                 Placement::In(group.place())
             } else {

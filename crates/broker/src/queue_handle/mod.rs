@@ -24,7 +24,6 @@ use parking_lot::Mutex;
 use crate::bodies::BodyOwner;
 use crate::deferred::Deferred;
 use crate::moves;
-use crate::offered_chunk::OfferedChunk;
 use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
 use crate::queue_metrics::OwnPlace;
@@ -39,6 +38,7 @@ use crate::told::category;
 use crate::wait_for::WaitFor;
 
 mod checkpoint;
+mod chunks;
 mod groups;
 mod logged;
 mod parked;
@@ -53,7 +53,7 @@ pub(crate) use crate::asked::later;
 pub use crate::asked::{Later, QueueAnswer};
 pub use crate::moves::Reason;
 pub(crate) use crate::moves::Waiting;
-pub use crate::published::{Audience, Published};
+pub use crate::published::{Audience, ChunkPublished, Published};
 pub use groups::PublishedIn;
 pub use leveret_queue::NoConsumer;
 pub(crate) use queue_ref::Kept;
@@ -69,6 +69,8 @@ pub(crate) struct QueueHandle {
     effective: ArcSwap<EffectiveQueue>,
     /// Whether it dead-letters what it refuses, or did before.
     copies_refused: AtomicBool,
+    /// Whether messages of this stream are taken one by one.
+    decodes_chunks: AtomicBool,
     log_id: LogId,
     inner: Mutex<Queue>,
     /// Place of the queue's last record, or of the end of the replay at recovery; written under its lock. If a checkpoint named
@@ -131,6 +133,7 @@ impl QueueHandle {
             durability,
             place,
             copies_refused: AtomicBool::new(effective.options(&info).overflow == Overflow::RejectPublishDlx),
+            decodes_chunks: AtomicBool::new(false),
             info,
             effective: ArcSwap::from_pointee(effective),
             log_id,
@@ -178,15 +181,6 @@ impl QueueHandle {
     #[inline]
     pub(crate) fn is_stream(&self) -> bool {
         self.info.queue_type == QueueType::Stream
-    }
-
-    /// The chunk of these messages, if this is a stream.
-    #[inline]
-    fn chunk_of(&self, batch: &Batch, index: u32, count: u32) -> Option<OfferedChunk> {
-        let is_chunk = count > 0 && self.is_stream();
-        is_chunk.then(|| {
-            OfferedChunk::of(batch, index, count, self.effective.load().options(&self.info).stream_filter_bytes)
-        })
     }
 
     /// Whether it delivers by priority, so that records have to say it.
@@ -321,6 +315,9 @@ impl QueueHandle {
         audience: Audience,
         now: Nanos,
     ) -> Published {
+        if self.is_stream() {
+            return self.publish_as_chunk(batch, index, count, now);
+        }
         let persistent = persistent || self.is_always_persistent();
         let shared = match audience {
             Audience::Alone => None,
@@ -328,13 +325,10 @@ impl QueueHandle {
         };
         let held = crate::held_messages::held(&self.info, batch, index, count);
         let (batch, index) = held.as_ref().map_or((batch, index), |held| (held, 0));
-        let is_shared = persistent && self.is_durable() && !self.is_stream() && held.is_none();
+        let is_shared = persistent && self.is_durable() && held.is_none();
         let shared = shared.filter(|_| is_shared).map(|first| first + u64::from(index));
         let mut referred = 0;
-        let mut chunk = self.chunk_of(batch, index, count);
         let published = self.with(|queue, effects| {
-            let offered = chunk.as_ref().map(|chunk| chunk.batch.clone());
-            let (batch, index) = offered.as_ref().map_or((batch, index), |batch| (batch, 0));
             let Some(submission) = queue.submit(batch, index, count, now) else {
                 // It was routed before the deletion was known: it counts as published later, when it would have found no queue.
                 let awaited = Awaited::durable(*self.closed_at.lock());
@@ -344,17 +338,15 @@ impl QueueHandle {
                 return Published::none();
             }
             let is_logged = self.is_durable() && (persistent || self.spills(queue, batch, index, submission.accepted));
-            let is_early = is_planted(Bug::ConfirmChunkEarly) && chunk.is_some();
-            let written = (self.durability == Durability::Os || is_early) && !queue.awaits_group();
+            let written = self.durability == Durability::Os && !queue.awaits_group();
             let wait = if written { Wait::Written } else { Wait::Confirm };
             let place = is_logged.then(|| {
                 let (log, first, count) = (self.log_id, submission.first, submission.accepted);
-                let ticket = match (shared, &mut chunk) {
-                    (_, Some(chunk)) => self.stream.append(chunk.record(log, first), wait),
-                    (None, None) => {
+                let ticket = match shared {
+                    None => {
                         self.stream.append(Record::Messages { log, first, batch, index, count, instead: None }, wait)
                     }
-                    (Some(shared), None) => {
+                    Some(shared) => {
                         let payload = &encode_reference(batch, index, count, shared, self.has_priorities());
                         let messages = u16::try_from(count).expect("a batch holds fewer messages");
                         self.stream.append(Record::References { log, first, messages, payload }, wait)
@@ -483,6 +475,7 @@ impl QueueHandle {
     ) -> Option<usize> {
         self.with(|queue, effects| {
             let left = queue.leave(consumers, held, failed, now, effects);
+            self.note_readers(queue);
             (!consumers.is_empty()).then_some(left)
         })
         .flatten()
@@ -589,7 +582,11 @@ impl QueueHandle {
         options: ConsumerOptions,
         now: Nanos,
     ) -> Result<(), NoConsumer> {
-        let added = self.with(|queue, effects| queue.add(id, options, now, effects));
+        let added = self.with(|queue, effects| {
+            let added = queue.add(id, options, now, effects);
+            self.note_readers(queue);
+            added
+        });
         added.unwrap_or(Err(NoConsumer::Gone))
     }
 
@@ -616,7 +613,12 @@ impl QueueHandle {
 
     /// Removes a consumer. Returns how many are left; `None` if it didn't exist.
     pub(crate) fn cancel(self: &Arc<Self>, id: ConsumerId, now: Nanos) -> Option<usize> {
-        self.with(|queue, effects| queue.cancel(id, now, effects)).flatten()
+        let left = self.with(|queue, effects| {
+            let left = queue.cancel(id, now, effects);
+            self.note_readers(queue);
+            left
+        });
+        left.flatten()
     }
 
     /// The consumer's connection can, or can't, take more bytes.

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use leveret_log::{LiveState, LogId, Wait};
+use leveret_message::chunk::SharedChunk;
 use leveret_message::{Added, Batch};
 use leveret_model::{Durability, EffectiveQueue, Queue as QueueInfo, QueueType};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Departure, Flow, GetOutcome, Link,
-    NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, Scan, SetAside, StreamFilter,
-    StreamStart, Taken, TurnEnd, Unsent, WaitReason,
+    ChunkTurn, ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Departure, Flow, GetOutcome,
+    KeptOffset, Link, NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, Scan,
+    SetAside, StreamFilter, StreamStart, Taken, TakenChunk, TurnEnd, Unsent, WaitReason, WriterRun,
 };
 
-use super::{Audience, LocalQueue, NoConsumer, Published, PublishedIn, Reason};
+use super::{Audience, ChunkPublished, LocalQueue, NoConsumer, Published, PublishedIn, Reason};
 use crate::asked::{Later, QueueAnswer};
 use crate::bodies::BodyOwner;
 use crate::group::Group;
@@ -120,6 +121,31 @@ impl QueueRef {
     #[inline]
     pub fn stream(&self) -> &StreamRef {
         pass!(self, queue => queue.stream())
+    }
+
+    /// Offers a chunk to a stream; `writer` is its publisher if that has a name.
+    pub fn publish_chunk(&self, chunk: &Arc<SharedChunk>, writer: Option<&WriterRun>, now: Nanos) -> ChunkPublished {
+        pass!(self, queue => queue.publish_chunk(chunk, writer, now))
+    }
+
+    /// See [`leveret_queue::Queue::take_chunks`].
+    pub fn take_chunks(&self, id: ConsumerId, bytes: u64, now: Nanos, out: &mut Vec<TakenChunk>) -> ChunkTurn {
+        pass!(self, queue => queue.take_chunks(id, bytes, now, out))
+    }
+
+    /// The number of the last message of a stream's named publisher that is part of the stream.
+    pub fn writer_sequence(&self, name: &str) -> Option<u64> {
+        pass!(self, queue => queue.writer_sequence(name))
+    }
+
+    /// The offset that a stream keeps for a name: that of the first message that its consumer hasn't settled.
+    pub fn kept_offset(&self, name: &str) -> Option<u64> {
+        pass!(self, queue => queue.kept_offset(name))
+    }
+
+    /// Keeps an offset for a name in a stream. False if it keeps too many names already.
+    pub fn keep_offset(&self, kept: KeptOffset, now: Nanos) -> bool {
+        pass!(self, queue => queue.keep_offset(kept, now))
     }
 
     /// The meaning of a confirm.

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use super::bloom::Bloom;
 use super::entries::{SUB_BATCH, SubBatch};
+use super::writer::Writer;
 use super::{CHUNK_BYTES_MAX, ChunkError, ChunkHeader, HEADER_BYTES, MESSAGES_MAX, X_STREAM_FILTER_VALUE, messages};
 use crate::batch::{Batch, MessageRef};
 use crate::deliver::{Delivery, write_body, write_start};
@@ -33,6 +34,7 @@ pub struct ChunkBuilder {
     data: Vec<u8>,
     entries: u32,
     messages: u32,
+    has_sub_batches: bool,
     timestamp_ms: u64,
     filter: Bloom,
     /// The messages that were converted last. The sections before the body of the next one mostly are the same as those of
@@ -79,6 +81,7 @@ impl ChunkBuilder {
             data: Vec::new(),
             entries: 0,
             messages: 0,
+            has_sub_batches: false,
             timestamp_ms: 0,
             filter: Bloom::new(filter_bytes),
             converted: Vec::new(),
@@ -223,6 +226,7 @@ impl ChunkBuilder {
         if at + length > DATA_BYTES_MAX {
             return Err(self.too_long(at, length));
         }
+        self.has_sub_batches = true;
         self.data.push(SUB_BATCH | (sub_batch.compression & 7) << 4);
         self.data.extend_from_slice(&sub_batch.messages.to_be_bytes());
         self.data.extend_from_slice(&sub_batch.uncompressed_length.to_be_bytes());
@@ -233,6 +237,34 @@ impl ChunkBuilder {
         self.timestamp_ms = self.timestamp_ms.max(received_ms);
         self.filter.insert(filter);
         Ok(())
+    }
+
+    /// Adds an entry as it is encoded, a message or a sub-batch of `messages` messages. Its filter value is
+    /// [noted](Self::note_filter) by the caller.
+    ///
+    /// # Errors
+    /// [`NotAdded`]; the chunk is unchanged then.
+    #[inline]
+    pub fn push_entry(&mut self, entry: &[u8], messages: u16) -> Result<(), NotAdded> {
+        let at = self.begin(messages.into())?;
+        if at + entry.len() > DATA_BYTES_MAX {
+            return Err(self.too_long(at, entry.len()));
+        }
+        self.has_sub_batches |= entry.first().is_some_and(|first| *first >= SUB_BATCH);
+        self.data.extend_from_slice(entry);
+        self.entries += 1;
+        self.messages += u32::from(messages);
+        Ok(())
+    }
+
+    /// Adds the filter value of an entry to the Bloom filter; an empty one stands for none.
+    pub fn note_filter(&mut self, value: &[u8]) {
+        self.filter.insert(Some(value));
+    }
+
+    /// Notes when messages were received, in milliseconds since the Unix epoch.
+    pub fn note_time(&mut self, received_ms: u64) {
+        self.timestamp_ms = self.timestamp_ms.max(received_ms);
     }
 
     /// Where the next entry begins, if there is room for its messages.
@@ -281,6 +313,11 @@ impl ChunkBuilder {
 
     /// Returns the chunk, whose first offset is 0 as yet, and begins an empty one.
     pub fn finish(&mut self) -> Chunk {
+        self.finish_of(None)
+    }
+
+    /// As [`finish`](Self::finish), of a publisher whose sequence is kept with the chunk.
+    pub fn finish_of(&mut self, writer: Option<&Writer<'_>>) -> Chunk {
         let mut rest = std::mem::take(&mut self.data);
         self.last_bytes = rest.len();
         let filter = self.filter.as_bytes();
@@ -292,11 +329,14 @@ impl ChunkBuilder {
             first: 0,
             crc: crc32fast::hash(&rest),
             data_length: rest.len() as u32,
-            trailer_length: 0,
+            trailer_length: writer.map_or(0, Writer::trailer_bytes),
             filter_length: filter.len() as u8,
         };
         if !filter.is_empty() {
             rest.splice(0..0, filter.iter().copied());
+        }
+        if let Some(writer) = writer {
+            writer.write_trailer(&mut rest);
         }
         // Large bodies refer to it, and may wait in memory for long: unused memory is returned.
         if rest.capacity() > rest.len() + rest.len() / 8 + 64 {
@@ -305,7 +345,8 @@ impl ChunkBuilder {
         self.filter.clear();
         (self.entries, self.messages, self.timestamp_ms) = (0, 0, 0);
         (self.known, self.last, self.oldest) = (0, 0, 0);
-        Chunk { head: header.encode(), header, rest: Bytes::from(rest) }
+        let has_sub_batches = std::mem::take(&mut self.has_sub_batches);
+        Chunk { head: header.encode(), header, rest: Bytes::from(rest), has_sub_batches }
     }
 }
 
@@ -344,6 +385,7 @@ pub struct Chunk {
     header: ChunkHeader,
     head: [u8; HEADER_BYTES],
     rest: Bytes,
+    has_sub_batches: bool,
 }
 
 impl Chunk {
@@ -372,6 +414,11 @@ impl Chunk {
     pub fn messages(&self) -> u16 {
         // The builder takes no more.
         self.header.messages as u16
+    }
+
+    /// Whether it has sub-batches, which may become very long when they are decompressed.
+    pub(super) fn has_sub_batches(&self) -> bool {
+        self.has_sub_batches
     }
 
     /// Length of the chunk in bytes.

@@ -1,6 +1,5 @@
 //! Errors of chunks.
 
-use leveret_amqp10::DecodeError;
 use thiserror::Error;
 
 use super::{CHUNK_BYTES_MAX, Compression, INFLATED_BYTES_MAX, MESSAGES_MAX, SUB_BATCH_BYTES_MAX};
@@ -99,23 +98,5 @@ pub enum ChunkError {
         compression: Compression,
         /// The library's error.
         reason: String,
-    },
-    /// A sub-batch holds another number of messages.
-    #[error("chunk: sub-batch at byte {at} should have {expected} messages, found {found}")]
-    SubBatchMessages {
-        /// Where the sub-batch begins.
-        at: u64,
-        /// The number in its header.
-        expected: u16,
-        /// The number found.
-        found: u64,
-    },
-    /// A message isn't encoded as sections of AMQP 1.0.
-    #[error("chunk: message at byte {at} isn't one of AMQP 1.0: {problem}")]
-    Message {
-        /// Where the message begins.
-        at: u64,
-        /// The problem.
-        problem: DecodeError,
     },
 }

@@ -14,6 +14,8 @@ use crate::envelope::{Encoding, Envelope, TIME_MS_MAX};
 use crate::overlay::Overlay;
 use crate::stored::StoredMessage;
 
+/// The beginning of a data section (AMQP 1.0, 3.2.6) of any length, before the length.
+const DATA_SECTION: &[u8] = b"\0\x53\x75\xb0";
 /// Longest name of an exchange, and longest routing key, in bytes.
 const NAME_BYTES_MAX: usize = u8::MAX as usize;
 /// Most messages with different sections before their bare message that are remembered.
@@ -33,7 +35,7 @@ pub(super) fn decode(header: &ChunkHeader, rest: &Bytes) -> Result<Batch, ChunkE
     loop {
         let at = entries.at();
         match entries.next_entry()? {
-            Some(Entry::Message(message)) => messages.add(&data, message, at)?,
+            Some(Entry::Message(message)) => messages.add(&data, message),
             Some(Entry::SubBatch(sub_batch)) => messages.add_all(&data, &sub_batch, at)?,
             None => break,
         }
@@ -84,32 +86,29 @@ impl<'h> Messages<'h> {
 
     /// Adds a message that is a part of `source`.
     #[inline]
-    fn add(&mut self, source: &Bytes, message: &[u8], at: u64) -> Result<(), ChunkError> {
+    fn add(&mut self, source: &Bytes, message: &[u8]) {
         let last = self.parsed.get(self.last).and_then(|parsed| Some((parsed.index, parsed.bare_of(message)?)));
         match last {
-            Some((index, bare)) => {
-                self.builder.push_alike(index, bare, || source.slice_ref(bare));
-                Ok(())
-            }
-            None => self.add_another(source, message, at),
+            Some((index, bare)) => self.builder.push_alike(index, bare, || source.slice_ref(bare)),
+            None => self.add_another(source, message),
         }
     }
 
     #[inline(never)]
-    fn add_another(&mut self, source: &Bytes, message: &[u8], at: u64) -> Result<(), ChunkError> {
+    fn add_another(&mut self, source: &Bytes, message: &[u8]) {
         for (place, parsed) in self.parsed.iter().enumerate() {
             if let Some(bare) = parsed.bare_of(message) {
                 self.builder.push_alike(parsed.index, bare, || source.slice_ref(bare));
                 self.last = place;
-                return Ok(());
+                return;
             }
         }
-        self.parse(source, message, at)
+        self.parse(source, message);
     }
 
     #[inline(never)]
-    fn parse(&mut self, source: &Bytes, message: &[u8], at: u64) -> Result<(), ChunkError> {
-        let found = BeforeBare::read(message).map_err(|problem| ChunkError::Message { at, problem })?;
+    fn parse(&mut self, source: &Bytes, message: &[u8]) {
+        let Ok(found) = BeforeBare::read(message) else { return self.add_opaque(message) };
         let header = found.header.unwrap_or_default();
         let annotations = found.message_annotations.unwrap_or(MapRef::EMPTY);
         self.annotations.clear();
@@ -140,7 +139,25 @@ impl<'h> Messages<'h> {
             let (messages, bytes) = (self.header.messages as usize, self.header.data_length as usize);
             self.builder.reserve_alike(before_bare.len() + MESSAGE_HEAD, messages, bytes);
         }
-        Ok(())
+    }
+
+    /// Adds a message that has no sections of AMQP 1.0: clients of the stream protocol may publish any bytes, which others get as its
+    /// body.
+    #[cold]
+    fn add_opaque(&mut self, message: &[u8]) {
+        let mut body = Vec::with_capacity(DATA_SECTION.len() + 4 + message.len());
+        body.extend_from_slice(DATA_SECTION);
+        body.extend_from_slice(&(message.len() as u32).to_be_bytes());
+        body.extend_from_slice(message);
+        let envelope = Envelope { durable: true, received_ms: self.received_ms, ..Envelope::default() };
+        let stored = StoredMessage {
+            encoding: Encoding::Amqp10,
+            envelope,
+            overlay: Overlay::default(),
+            properties: &[],
+            body: &body,
+        };
+        self.builder.push_message(&stored);
     }
 
     /// Notes the sections before the bare message that was added last.
@@ -158,36 +175,45 @@ impl<'h> Messages<'h> {
         parsed.index = self.builder.len() - 1;
     }
 
-    /// Adds the messages of a sub-batch that begins at byte `at` and is a part of `source`.
+    /// Adds the messages of a sub-batch that begins at byte `at` and is a part of `source`. If they can't be read, each has an empty
+    /// body: they have offsets all the same, and publishers of the stream protocol aren't checked for what they compress.
     #[inline(never)]
     fn add_all(&mut self, source: &Bytes, sub_batch: &SubBatch<'_>, at: u64) -> Result<(), ChunkError> {
+        // Checked before they are read: a small chunk could announce four billion messages in all.
+        let end = self.builder.len() + usize::from(sub_batch.messages);
+        if end > self.header.messages as usize {
+            return Err(ChunkError::Messages { header: self.header.messages, found: end as u64 });
+        }
+        // Its error has no reader: nobody is here who could mend the sub-batch.
+        let _unreadable = self.add_readable(source, sub_batch, at, end);
+        while self.builder.len() < end {
+            self.add_opaque(&[]);
+        }
+        Ok(())
+    }
+
+    /// Adds the messages of a sub-batch up to the first that can't be read; `end` is the number of messages behind its last one.
+    fn add_readable(
+        &mut self,
+        source: &Bytes,
+        sub_batch: &SubBatch<'_>,
+        at: u64,
+        end: usize,
+    ) -> Result<(), ChunkError> {
         let code = sub_batch.compression;
         let compression = Compression::from_code(code).ok_or(ChunkError::UnknownCompression { at, code })?;
-        // Checked before they are read: a small chunk could announce four billion messages in all.
-        let found = self.builder.len() as u64 + u64::from(sub_batch.messages);
-        if found > self.header.messages.into() {
-            return Err(ChunkError::Messages { header: self.header.messages, found });
-        }
         let inflated = match compression {
             Compression::None => source.slice_ref(sub_batch.bytes),
             _ => self.inflate(compression, sub_batch, at)?,
         };
-        let before = self.builder.len();
         let mut entries = Entries::new(&inflated, at, sub_batch.messages);
-        let wrong_number =
-            |found: usize| ChunkError::SubBatchMessages { at, expected: sub_batch.messages, found: found as u64 };
-        loop {
-            match entries.next_entry() {
-                Ok(Some(Entry::Message(message))) => self.add(&inflated, message, at)?,
-                Ok(None) => return Ok(()),
-                Ok(Some(Entry::SubBatch(_))) => return Err(wrong_number(self.builder.len() - before)),
-                Err(ChunkError::Excess { .. }) => return Err(wrong_number(usize::from(sub_batch.messages) + 1)),
-                Err(ChunkError::Truncated { part, need, have, .. }) => {
-                    return Err(ChunkError::Truncated { part, at, need, have });
-                }
-                Err(error) => return Err(error),
+        while self.builder.len() < end {
+            match entries.next_entry()? {
+                Some(Entry::Message(message)) => self.add(&inflated, message),
+                Some(Entry::SubBatch(_)) | None => break,
             }
         }
+        Ok(())
     }
 
     fn inflate(&mut self, compression: Compression, sub_batch: &SubBatch<'_>, at: u64) -> Result<Bytes, ChunkError> {

@@ -41,7 +41,9 @@ mod entries;
 mod error;
 mod header;
 mod messages;
+mod shared;
 mod stored;
+mod writer;
 
 use bytes::Bytes;
 
@@ -53,7 +55,11 @@ pub use compression::Compression;
 pub use entries::{Entries, Entry, SubBatch};
 pub use error::ChunkError;
 pub use header::{ChunkHeader, HEADER_BYTES};
+pub use shared::SharedChunk;
 pub use stored::{CHECKSUM_BYTES, SKIM_BYTES, of_stored, skim, stored_head, within_stored};
+pub use writer::{WRITER_NAME_BYTES_MAX, Writer, writer};
+
+use stored::stored_head_of;
 
 /// Most messages of a chunk: a record of the log counts no more.
 pub const MESSAGES_MAX: u32 = u16::MAX as u32;

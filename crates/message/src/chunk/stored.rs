@@ -13,10 +13,15 @@ pub const SKIM_BYTES: usize = CHECKSUM_BYTES + HEADER_BYTES + FILTER_BYTES_MAX a
 
 /// The first bytes of a chunk as it is stored, up to its [`Chunk::rest`].
 pub fn stored_head(chunk: &Chunk) -> [u8; CHECKSUM_BYTES + HEADER_BYTES] {
+    stored_head_of(chunk.header(), &chunk.rest()[..usize::from(chunk.header().filter_length)])
+}
+
+/// The same for a header and a Bloom filter.
+pub(super) fn stored_head_of(header: &ChunkHeader, bloom: &[u8]) -> [u8; CHECKSUM_BYTES + HEADER_BYTES] {
+    let encoded = header.encode();
     let mut head = [0; CHECKSUM_BYTES + HEADER_BYTES];
-    head[CHECKSUM_BYTES..].copy_from_slice(chunk.head());
-    let bloom = &chunk.rest()[..usize::from(chunk.header().filter_length)];
-    head[..CHECKSUM_BYTES].copy_from_slice(&checksum(chunk.head(), bloom));
+    head[CHECKSUM_BYTES..].copy_from_slice(&encoded);
+    head[..CHECKSUM_BYTES].copy_from_slice(&checksum(&encoded, bloom));
     head
 }
 

@@ -17,6 +17,7 @@ use crate::stream::StreamQueue;
 use crate::stream::reader::{Reader, Scan};
 use crate::stream_filter::StreamFilter;
 use crate::stream_start::StreamStart;
+use crate::tracking::KeptOffset;
 
 impl StreamQueue {
     /// Adds a reader, at the position that it asks for.
@@ -73,7 +74,7 @@ impl StreamQueue {
     pub(crate) fn search(&self, start: StreamStart, filter: Option<Arc<StreamFilter>>) -> (u64, Scan) {
         let (from, since_ms) = self.position(start);
         let (_, end) = self.offsets();
-        (from, Scan { filter, since_ms, end: Some(end), gaps: self.ledger.holes() })
+        (from, Scan { filter, since_ms, end: Some(end), whole_chunks: false, gaps: self.ledger.holes() })
     }
 
     /// Removes a reader. Returns how many are left; `None` if it didn't exist.
@@ -165,6 +166,22 @@ impl StreamQueue {
         {
             effects.rare_mut().offsets.push(kept);
         }
+    }
+
+    /// The offset that is kept for a name.
+    pub fn kept_offset(&self, name: &str) -> Option<u64> {
+        self.tracking.of(name)
+    }
+
+    /// Keeps an offset for a name, whatever it was before. False if too many names are kept.
+    pub fn keep_offset_as(&mut self, kept: KeptOffset, now: Nanos, effects: &mut Effects) -> bool {
+        if self.is_closed || self.tracking.of(&kept.name).is_none() && self.tracking.is_full() {
+            return false;
+        }
+        if let Some(kept) = self.tracking.set(kept, now) {
+            effects.rare_mut().offsets.push(kept);
+        }
+        true
     }
 
     fn credit_back(&mut self, id: Option<ConsumerId>, runs: &[Run], now: Nanos, effects: &mut Effects) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use leveret_message::Batch;
+use leveret_message::chunk::SharedChunk;
 
 use crate::Nanos;
 use crate::answers::TurnEnd;
@@ -13,8 +14,26 @@ use crate::counts::Count;
 use crate::effects::{Effects, Signal, Taken};
 use crate::stored_reads::StoredRead;
 use crate::stream::StreamQueue;
-use crate::stream::reader::{Next, Reader, Scan, TurnWork};
+use crate::stream::reader::{Found, Next, NextChunk, Reader, Scan, TurnWork};
 use crate::stream::tail::Tail;
+
+/// A chunk that was handed to a reader.
+#[derive(Debug, Clone)]
+pub struct TakenChunk {
+    /// Offset of its first message.
+    pub first: u64,
+    /// The chunk.
+    pub chunk: Arc<SharedChunk>,
+}
+
+/// The end of a turn in which chunks were handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkTurn {
+    /// Whether the reader has to come again.
+    pub end: TurnEnd,
+    /// The first offset of the last chunk that is part of the stream.
+    pub committed: u64,
+}
 
 /// The limits of a turn, and what is left of them.
 struct Turn<'a> {
@@ -62,6 +81,38 @@ impl StreamQueue {
         if is_done { TurnEnd::Done } else { TurnEnd::More }
     }
 
+    /// Hands out whole chunks to a scheduled reader that takes them: about `bytes`, but at least one.
+    pub fn take_chunks(
+        &mut self,
+        id: ConsumerId,
+        bytes: u64,
+        now: Nanos,
+        out: &mut Vec<TakenChunk>,
+        effects: &mut Effects,
+    ) -> ChunkTurn {
+        let (work, offsets, tail) = (TurnWork::begin(self.wall_ms(now)), self.offsets(), &self.tail);
+        let committed = self.index.last_chunk().unwrap_or(0);
+        let mut turn = Turn { tail, offsets, messages: u32::MAX, bytes, work, now };
+        let (end, before) = (offsets.1, out.len());
+        let outcome = self.readers.update(id, end, effects, |reader| {
+            if !reader.takes_chunks() {
+                return (None, true);
+            }
+            let (reads, pauses) = turn.deliver_chunks(reader, out);
+            let is_able = reader.consumer.is_eligible() && !reader.is_blocked();
+            let is_done = !is_able || !pauses && reader.next() >= end;
+            if is_done {
+                reader.consumer.end_turn_alone(now);
+            }
+            (reads, is_done)
+        });
+        let Some((read, is_done)) = outcome else { return ChunkTurn { end: TurnEnd::Done, committed } };
+        read.into_iter().for_each(|from| effects.rare_mut().own_reads.push((id, from)));
+        self.count(Count::DeliverNoAck, out[before..].iter().map(|taken| taken.chunk.len()).sum(), now);
+        self.free_passed();
+        ChunkTurn { end: if is_done { TurnEnd::Done } else { TurnEnd::More }, committed }
+    }
+
     /// Frees memory that all readers have passed.
     pub(super) fn free_passed(&mut self) {
         match self.readers.first_position() {
@@ -96,6 +147,21 @@ impl StreamQueue {
 
     /// A read requested by [`crate::RareEffects::own_reads`] has finished.
     pub fn loaded(&mut self, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
+        self.found(read, Found::Messages(runs), now, effects);
+    }
+
+    /// As [`loaded`](Self::loaded), for a reader that takes whole chunks.
+    pub fn loaded_chunks(
+        &mut self,
+        read: StoredRead,
+        chunks: Vec<(u64, Arc<SharedChunk>)>,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        self.found(read, Found::Chunks(chunks), now, effects);
+    }
+
+    fn found(&mut self, read: StoredRead, found: Found, now: Nanos, effects: &mut Effects) {
         let StoredRead::Scan { reader: id, from, end: scanned, since_ms } = read else {
             unreachable!("a stream asks for scans only");
         };
@@ -107,7 +173,7 @@ impl StreamQueue {
         // reader may still have messages before them to deliver, so its position stays.
         let scanned = if is_empty { live } else { scanned };
         let is_there = self.readers.update(id, end, effects, |reader| {
-            let is_awaited = reader.loaded((from, scanned), since_ms, runs, &budget);
+            let is_awaited = reader.loaded((from, scanned), since_ms, found, &budget);
             if is_awaited {
                 reader.consumer.changed = now;
             }
@@ -122,6 +188,36 @@ impl StreamQueue {
 }
 
 impl Turn<'_> {
+    /// Gives a reader whole chunks. Returns as [`Turn::deliver`] does.
+    fn deliver_chunks(&mut self, reader: &mut Reader, out: &mut Vec<TakenChunk>) -> (Option<u64>, bool) {
+        let (_, end) = self.offsets;
+        let (mut read, mut pauses, mut bytes_left) = (None, false, self.bytes);
+        while reader.consumer.is_eligible() && bytes_left > 0 {
+            match reader.find_chunk(self.tail, self.offsets, &mut self.work) {
+                NextChunk::Found { first, chunk, submitted } => {
+                    bytes_left = bytes_left.saturating_sub(chunk.chunk_bytes());
+                    reader.advance(first + chunk.len());
+                    reader.consumer.handed(1);
+                    if let Some(submitted) = submitted {
+                        reader.consumer.record_latency(self.now.saturating_sub(submitted), chunk.len());
+                    }
+                    out.push(TakenChunk { first, chunk });
+                }
+                NextChunk::Read(from) => {
+                    read = reader.wait_for_read(from, end).then_some(from);
+                    break;
+                }
+                NextChunk::Pause => {
+                    pauses = true;
+                    break;
+                }
+                NextChunk::End => break,
+            }
+        }
+        let read = read.or_else(|| reader.ask_ahead(self.tail, end));
+        (read, pauses)
+    }
+
     /// Gives a reader messages. Returns the offset of a read that it needs, and whether it has to go on in another turn although it
     /// found nothing.
     fn deliver(&mut self, reader: &mut Reader, out: &mut Vec<Taken>) -> (Option<u64>, bool) {
@@ -161,11 +257,7 @@ impl Turn<'_> {
             }
             out.push(taken);
         }
-        if read.is_none()
-            && let Some(ahead) = reader.read_ahead(self.tail, end)
-        {
-            read = reader.wait_for_read(ahead, end).then_some(ahead);
-        }
+        let read = read.or_else(|| reader.ask_ahead(self.tail, end));
         let count = most - left;
         if !reader.consumer.options.automatic_ack {
             reader.consumer.unacknowledged += count;

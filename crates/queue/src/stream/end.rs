@@ -57,7 +57,7 @@ impl StreamQueue {
     /// Its messages and its index, as applied so far.
     pub fn checkpoint(&self) -> Checkpoint {
         let mut state = Vec::new();
-        kept::encode_stream(&self.index, &self.tracking, &mut state);
+        kept::encode_stream(&self.index, &self.tracking, &self.writers, &mut state);
         Checkpoint {
             next: self.ledger.next(),
             live: self.ledger.live_set(),

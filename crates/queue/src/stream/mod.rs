@@ -20,9 +20,10 @@ mod timers;
 use std::ops::Range;
 use std::sync::Arc;
 
-use leveret_message::Batch;
+use leveret_message::chunk::SharedChunk;
 use leveret_model::QueueOptions;
 
+pub use self::deliver::{ChunkTurn, TakenChunk};
 pub use self::reader::Scan;
 use self::readers::Readers;
 use self::retention::Retention;
@@ -35,12 +36,38 @@ use crate::effects::Effects;
 use crate::group::{Awaited, Placement};
 use crate::held::HeldPublishers;
 use crate::ledger::Ledger;
-use crate::pending::{Pending, PendingMessages};
+use crate::pending::{Pending, PendingForm, PendingMessages};
 use crate::place::{Place, Watermarks};
 use crate::planted::{Bug, is_planted};
 use crate::shared::References;
 use crate::stretches::Stretches;
 use crate::tracking::Tracking;
+use crate::writers::{WriterRun, Writers};
+
+/// A chunk that was submitted and isn't part of the stream yet.
+struct PendingChunk {
+    chunk: Arc<SharedChunk>,
+    /// Its publisher and the number of its last message, if it has a name.
+    writer: Option<Box<(Arc<str>, u64)>>,
+}
+
+/// Its messages are never looked at one by one: only messages that will be delayed are.
+impl PendingForm for PendingChunk {
+    fn body_length(&self, _index: usize) -> u32 {
+        0
+    }
+}
+
+/// The outcome of [`StreamQueue::submit_chunk`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkSubmission {
+    /// Its messages have these offsets.
+    Accepted(Submission),
+    /// Messages of its publisher up to this number were submitted before. Nothing was done: the caller offers a chunk without them.
+    Behind(u64),
+    /// The stream has failed.
+    Refused,
+}
 
 /// A queue of type stream.
 pub struct StreamQueue {
@@ -49,12 +76,13 @@ pub struct StreamQueue {
     is_closed: bool,
     /// Wall time of monotonic zero, in milliseconds since the Unix epoch.
     epoch_ms: u64,
-    pending: PendingMessages,
+    pending: PendingMessages<PendingChunk>,
     /// The offsets that are there, and the bytes of their chunks.
     ledger: Ledger,
     index: Stretches,
     retention: Retention,
     tracking: Tracking,
+    writers: Writers,
     /// The deadline that the owner of the timers knows.
     announced: Option<Nanos>,
     tail: Tail,
@@ -72,7 +100,7 @@ pub struct StreamQueue {
 impl StreamQueue {
     /// A stream with the state that recovery found in its log.
     pub fn new(options: QueueOptions, recovered: Recovered, surroundings: Surroundings, now: Nanos) -> Self {
-        let Recovered { mut ledger, stream: mut index, tracking, .. } = recovered;
+        let Recovered { mut ledger, stream: mut index, tracking, writers, .. } = recovered;
         let Surroundings { budget, epoch_ms, .. } = surroundings;
         ledger.start_counting();
         index.trim((ledger.low(), ledger.next()), ledger.bytes());
@@ -85,6 +113,7 @@ impl StreamQueue {
             ledger,
             index,
             tracking,
+            writers,
             announced: None,
             tail: Tail::new(budget),
             readers: Readers::default(),
@@ -125,42 +154,45 @@ impl StreamQueue {
         self.ledger.live_count(next)
     }
 
-    /// Phase one: reserves offsets for the messages of a chunk.
-    pub fn submit(&mut self, _batch: &Batch, _index: u32, count: u32, now: Nanos) -> Option<Submission> {
+    /// Phase one: reserves offsets for the `count` messages of a chunk. `None` if the stream is closed.
+    pub fn submit_chunk(&mut self, count: u32, writer: Option<&WriterRun>, now: Nanos) -> Option<ChunkSubmission> {
         if self.is_closed {
             return None;
         }
         if self.state != QueueState::Running {
-            return Some(Submission { first: self.pending.reserve(0), accepted: 0 });
+            return Some(ChunkSubmission::Refused);
+        }
+        if let Some(writer) = writer {
+            if let Some(last) = self.writers.submitted(&writer.name).filter(|last| *last >= writer.first) {
+                return Some(ChunkSubmission::Behind(last));
+            }
+            self.writers.submit(writer, self.wall_ms(now));
         }
         self.count(Count::Publish, u64::from(count), now);
-        Some(Submission { first: self.pending.reserve(count), accepted: count })
+        Some(ChunkSubmission::Accepted(Submission { first: self.pending.reserve(count), accepted: count }))
     }
 
     /// Sets the place of a chunk.
-    pub fn submitted(
+    pub fn submitted_chunk(
         &mut self,
         submission: Submission,
-        batch: Arc<Batch>,
-        index: u32,
+        chunk: Arc<SharedChunk>,
+        writer: Option<&WriterRun>,
         placement: Placement<'_>,
         submitted: Nanos,
         effects: &mut Effects,
     ) {
         let Submission { first, accepted: count } = submission;
-        if count == 0 {
-            return;
-        }
-        assert!(index == 0 && count as usize == batch.len(), "a stream takes whole chunks");
+        assert!(u64::from(count) == chunk.len(), "a stream takes whole chunks");
         let place = match placement {
             Placement::At(place) => Awaited::At(place),
             Placement::In(group) => Awaited::Group(group.clone()),
             Placement::Volatile => unreachable!("the messages of a stream are logged"),
         };
-        let bytes = u64::from(batch.chunk_bytes());
-        let delayed = Vec::new();
+        let (bytes, delayed) = (chunk.chunk_bytes(), Vec::new());
+        let batch = PendingChunk { chunk, writer: writer.map(|writer| Box::new((writer.name.clone(), writer.last))) };
         let pending =
-            Pending { place, first, batch, index, count, bytes, awaited: 0, durable: true, submitted, delayed };
+            Pending { place, first, batch, index: 0, count, bytes, awaited: 0, durable: true, submitted, delayed };
         if self.pending.is_empty() && pending.place.is_reached(Watermarks::default()) {
             self.admit(pending);
             self.after_growth(submitted, effects);
@@ -182,14 +214,19 @@ impl StreamQueue {
         }
     }
 
-    fn admit(&mut self, pending: Pending) {
+    fn admit(&mut self, pending: Pending<PendingChunk>) {
         let Pending { first, batch, count, bytes, submitted, .. } = pending;
+        let PendingChunk { chunk, writer } = batch;
         self.ledger.accept(first, u64::from(count), bytes);
-        self.index.add(first, bytes, batch.times(0).0, self.retention.size());
+        self.index.add(first, bytes, chunk.received_ms(), self.retention.size());
+        if let Some(writer) = writer {
+            let (name, last) = *writer;
+            self.writers.apply(&name, last, chunk.received_ms());
+        }
         // Readers may also wait for an offset that isn't there yet.
         let is_wanted = self.readers.first_position().is_some_and(|position| position < self.ledger.next());
         if self.state == QueueState::Running && is_wanted {
-            self.tail.push(first, batch, submitted);
+            self.tail.push(first, chunk, submitted);
         }
         self.published = submitted;
     }
@@ -205,6 +242,7 @@ impl StreamQueue {
 
     /// Withdraws messages that were submitted and aren't applied. Returns their offsets, which are reused.
     pub fn withdraw(&mut self) -> Range<u64> {
+        self.writers.withdraw();
         self.pending.withdraw()
     }
 

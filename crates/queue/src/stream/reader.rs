@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use leveret_message::Batch;
+use leveret_message::chunk::SharedChunk;
 use leveret_selector::{Budget, Verdict};
 
 use crate::Nanos;
@@ -27,7 +28,7 @@ pub(super) struct Reader {
     next: u64,
     /// Messages with lower offsets were read from disk for it: all that it wants of them are in `reads`.
     scanned: u64,
-    reads: OwnReads,
+    reads: Reads,
     /// The end of the stream when the last read was asked for. Messages from there on may be stored, but they weren't part of the
     /// stream then: they may be withdrawn, and others may have got their offsets since.
     readable: u64,
@@ -35,6 +36,47 @@ pub(super) struct Reader {
     since_ms: Option<u64>,
     filter: Option<Arc<StreamFilter>>,
     tracked: Option<Box<TrackedReader>>,
+}
+
+/// Stored messages that were read for a reader, in the form that it takes.
+enum Reads {
+    Messages(OwnReads),
+    Chunks(OwnReads<SharedChunk>),
+}
+
+/// One match for each call that doesn't depend on the form.
+macro_rules! pass {
+    ($reads:expr, $own:ident => $call:expr) => {
+        match $reads {
+            Reads::Messages($own) => $call,
+            Reads::Chunks($own) => $call,
+        }
+    };
+}
+
+impl Reads {
+    fn new(whole_chunks: bool) -> Self {
+        if whole_chunks { Self::Chunks(OwnReads::default()) } else { Self::Messages(OwnReads::default()) }
+    }
+
+    fn is_able(&self) -> bool {
+        pass!(self, own => own.is_able())
+    }
+
+    fn free_below(&mut self, next: u64) {
+        pass!(self, own => own.free_below(next));
+    }
+
+    /// Forgets what was read, and the read that is under way.
+    fn clear(&mut self) {
+        *self = Self::new(matches!(self, Self::Chunks(_)));
+    }
+}
+
+/// Messages that a read has found, in the form that the reader takes.
+pub(super) enum Found {
+    Messages(Vec<(u64, Arc<Batch>)>),
+    Chunks(Vec<(u64, Arc<SharedChunk>)>),
 }
 
 /// The part of a reader whose offset the stream keeps.
@@ -53,6 +95,8 @@ pub struct Scan {
     pub since_ms: Option<u64>,
     /// Messages from this offset on aren't part of the stream yet; `None` if all that are found are wanted.
     pub end: Option<u64>,
+    /// Whether it takes whole chunks, as they are stored.
+    pub whole_chunks: bool,
     /// Offsets without a message, ascending. The store may still have the chunks of a group there that a crash prevented.
     pub gaps: Vec<Range<u64>>,
 }
@@ -78,6 +122,19 @@ pub(super) enum Next {
     End,
 }
 
+/// The next chunk for a reader that takes whole ones.
+#[derive(Debug)]
+pub(super) enum NextChunk {
+    /// One that it wants, with the offset of its first message; and when it was submitted, if that is known.
+    Found { first: u64, chunk: Arc<SharedChunk>, submitted: Option<Nanos> },
+    /// It has to be read from disk, from this offset on.
+    Read(u64),
+    /// The work of one turn is done.
+    Pause,
+    /// There is none.
+    End,
+}
+
 /// The work that a turn may do for messages that the reader doesn't want.
 pub(super) struct TurnWork {
     pub(super) wall_ms: u64,
@@ -97,9 +154,10 @@ impl Reader {
         let stream = options.stream.as_ref();
         let filter = stream.and_then(|stream| stream.filter.clone());
         let name = stream.and_then(|stream| stream.tracking.clone());
+        let whole_chunks = stream.is_some_and(|stream| stream.whole_chunks);
         let tracked = name.map(|name| Box::new(TrackedReader { name, unsettled: NumberSet::default() }));
         let consumer = Consumer::new(options, &Comebacks::default(), now);
-        Self { consumer, next, scanned: 0, reads: OwnReads::default(), readable: 0, since_ms, filter, tracked }
+        Self { consumer, next, scanned: 0, reads: Reads::new(whole_chunks), readable: 0, since_ms, filter, tracked }
     }
 
     /// The offset of the next message that it may get.
@@ -137,7 +195,13 @@ impl Reader {
     /// The chunks that it wants of a stream with these messages.
     pub(super) fn scan(&self, ledger: &Ledger) -> Scan {
         let (filter, gaps) = (self.filter.clone(), ledger.holes());
-        Scan { filter, since_ms: self.since_ms, end: Some(self.readable), gaps }
+        let whole_chunks = self.takes_chunks();
+        Scan { filter, since_ms: self.since_ms, end: Some(self.readable), whole_chunks, gaps }
+    }
+
+    /// Whether it takes whole chunks.
+    pub(super) fn takes_chunks(&self) -> bool {
+        matches!(self.reads, Reads::Chunks(_))
     }
 
     /// Moves its position.
@@ -156,23 +220,30 @@ impl Reader {
         let is_new = self.reads.is_able();
         if is_new {
             self.readable = end;
-            self.reads.wait(offset);
+            pass!(&mut self.reads, own => own.wait(offset));
         }
         is_new
     }
 
     /// The offset from which to read ahead, before `end`.
-    pub(super) fn read_ahead(&self, tail: &Tail, end: u64) -> Option<u64> {
+    fn read_ahead(&self, tail: &Tail, end: u64) -> Option<u64> {
         let from = self.scanned;
         let has_reads = self.next < from && from < end && self.reads.is_able();
-        (has_reads && self.reads.memory() < READ_AHEAD_BYTES && tail.find(from).is_none()).then_some(from)
+        let memory = pass!(&self.reads, own => own.memory());
+        (has_reads && memory < READ_AHEAD_BYTES && tail.find(from).is_none()).then_some(from)
+    }
+
+    /// Asks for a read ahead, if it is time for one. Returns the offset from which on.
+    pub(super) fn ask_ahead(&mut self, tail: &Tail, end: u64) -> Option<u64> {
+        let ahead = self.read_ahead(tail, end)?;
+        self.wait_for_read(ahead, end).then_some(ahead)
     }
 
     /// Sets the position back to messages that it was given and that weren't sent: they are read again.
     pub(super) fn go_back(&mut self, next: u64) {
         if next < self.next {
             // The answer of a read that is under way would be one from behind these messages.
-            self.reads = OwnReads::default();
+            self.reads.clear();
             (self.next, self.scanned) = (next, 0);
         }
     }
@@ -182,11 +253,22 @@ impl Reader {
         &mut self,
         (from, end): (u64, u64),
         since_ms: Option<u64>,
-        mut runs: Vec<(u64, Arc<Batch>)>,
+        found: Found,
         budget: &Arc<MemoryBudget>,
     ) -> bool {
-        runs.retain(|(first, _)| *first < self.readable);
-        if !self.reads.loaded(from, runs, budget) {
+        let readable = self.readable;
+        let is_awaited = match (&mut self.reads, found) {
+            (Reads::Messages(own), Found::Messages(mut runs)) => {
+                runs.retain(|(first, _)| *first < readable);
+                own.loaded(from, runs, budget)
+            }
+            (Reads::Chunks(own), Found::Chunks(mut chunks)) => {
+                chunks.retain(|(first, _)| *first < readable);
+                own.loaded(from, chunks, budget)
+            }
+            _ => unreachable!("a reader is read what it takes"),
+        };
+        if !is_awaited {
             return false;
         }
         self.scanned = end.min(self.readable).max(from);
@@ -205,7 +287,8 @@ impl Reader {
                 return Next::End;
             }
             if self.next < self.scanned {
-                match self.reads.from(self.next) {
+                let Reads::Messages(reads) = &self.reads else { unreachable!("it takes messages") };
+                match reads.from(self.next) {
                     Some((first, batch)) if first.max(self.next) < self.scanned => {
                         let offset = first.max(self.next);
                         let index = (offset - first) as u32;
@@ -218,16 +301,18 @@ impl Reader {
                 }
                 continue;
             }
-            let Some((first, chunk)) = tail.find(self.next) else { return Next::Read(self.next) };
-            let (batch, submitted) = (chunk.batch.clone(), chunk.submitted);
-            if !self.wants(&batch) {
-                self.advance(first + batch.len() as u64);
+            let Some((first, tail_chunk)) = tail.find(self.next) else { return Next::Read(self.next) };
+            let (chunk, submitted) = (tail_chunk.chunk.clone(), tail_chunk.submitted);
+            if !self.wants(&chunk) {
+                self.advance(first + chunk.len());
                 if work.chunks == 0 {
                     return Next::Pause;
                 }
                 work.chunks -= 1;
                 continue;
             }
+            // The disk thread decompresses what may become long.
+            let Some(batch) = chunk.messages_at_once().cloned() else { return Next::Read(self.next) };
             let index = (self.next - first) as u32;
             match self.wanted(&batch, index, most, work) {
                 Ok((index, 0)) => self.advance(first + u64::from(index)),
@@ -244,13 +329,45 @@ impl Reader {
         }
     }
 
-    fn wants(&mut self, chunk: &Batch) -> bool {
-        if self.since_ms.is_some_and(|since_ms| chunk.times(0).0 < since_ms) {
+    /// The next chunk that it wants, of those from `low` to `end`. Its position is in front of it afterwards, or within it.
+    pub(super) fn find_chunk(&mut self, tail: &Tail, (low, end): (u64, u64), work: &mut TurnWork) -> NextChunk {
+        if self.next < low {
+            self.advance(low);
+        }
+        loop {
+            if self.next >= end {
+                return NextChunk::End;
+            }
+            if self.next < self.scanned {
+                let Reads::Chunks(reads) = &self.reads else { unreachable!("it takes chunks") };
+                match reads.from(self.next) {
+                    Some((first, chunk)) if first < self.scanned => {
+                        return NextChunk::Found { first, chunk: chunk.clone(), submitted: None };
+                    }
+                    _ => self.advance(self.scanned),
+                }
+                continue;
+            }
+            let Some((first, tail_chunk)) = tail.find(self.next) else { return NextChunk::Read(self.next) };
+            let (chunk, submitted) = (tail_chunk.chunk.clone(), tail_chunk.submitted);
+            if self.wants(&chunk) {
+                return NextChunk::Found { first, chunk, submitted: Some(submitted) };
+            }
+            self.advance(first + chunk.len());
+            if work.chunks == 0 {
+                return NextChunk::Pause;
+            }
+            work.chunks -= 1;
+        }
+    }
+
+    fn wants(&mut self, chunk: &SharedChunk) -> bool {
+        if self.since_ms.is_some_and(|since_ms| chunk.received_ms() < since_ms) {
             return false;
         }
         // Chunks of several publishers, or after a clock was set back, may be in another order than their times.
         self.since_ms = None;
-        self.filter.as_ref().is_none_or(|filter| filter.may_match(chunk.chunk_bloom()))
+        self.filter.as_ref().is_none_or(|filter| filter.may_match(chunk.bloom()))
     }
 
     /// The first run of wanted messages from `index` on: its index and its length, which is 0 at the end of the batch. The error is

@@ -19,6 +19,8 @@ pub(super) struct Readers {
     waiting: BTreeSet<ConsumerId>,
     /// Readers with link credit.
     links: usize,
+    /// Readers that don't take whole chunks.
+    message_readers: usize,
     /// Sum of their unacknowledged deliveries.
     unacknowledged: u64,
 }
@@ -44,6 +46,11 @@ impl Readers {
         self.all.iter().map(|(id, reader)| (id, &**reader))
     }
 
+    /// Whether one of them takes messages, and not whole chunks.
+    pub(super) fn take_messages(&self) -> bool {
+        self.message_readers > 0
+    }
+
     /// The lowest position of a reader.
     pub(super) fn first_position(&self) -> Option<u64> {
         self.positions.first().map(|(next, _)| *next)
@@ -51,6 +58,7 @@ impl Readers {
 
     pub(super) fn add(&mut self, id: ConsumerId, reader: Reader) {
         self.links += usize::from(reader.consumer.options.flow.is_credit());
+        self.message_readers += usize::from(!reader.takes_chunks());
         self.positions.insert((reader.next(), id));
         self.all.insert(id, Box::new(reader));
     }
@@ -61,6 +69,7 @@ impl Readers {
         self.positions.remove(&(reader.next(), id));
         self.waiting.remove(&id);
         self.links -= usize::from(reader.consumer.options.flow.is_credit());
+        self.message_readers -= usize::from(!reader.takes_chunks());
         self.unacknowledged -= u64::from(reader.consumer.unacknowledged);
         true
     }

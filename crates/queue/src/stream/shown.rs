@@ -53,6 +53,16 @@ impl StreamQueue {
         }
     }
 
+    /// Whether one of its readers takes messages, and not whole chunks.
+    pub fn has_message_readers(&self) -> bool {
+        self.readers.take_messages()
+    }
+
+    /// The number of the last message of a named publisher that is part of the stream.
+    pub fn writer_sequence(&self, name: &str) -> Option<u64> {
+        self.writers.applied(name)
+    }
+
     /// Messages that are ready, and those that aren't any more: none, since what one reader holds is there for the next.
     pub(super) fn lengths(&self) -> [u64; 2] {
         [self.ledger.len(), 0]

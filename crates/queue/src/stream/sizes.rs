@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_message::chunk::SharedChunk;
+use leveret_message::{BatchBuilder, Envelope};
 use leveret_metrics::Rates;
 
 use crate::consumer::{ConsumerMode, LatencyBuckets};
 use crate::effects::{Link, Signal};
-use crate::stream::StreamQueue;
 use crate::stream::reader::Reader;
 use crate::stream::tail::{IDLE_CHUNKS_MAX, TailChunk};
+use crate::stream::{ChunkSubmission, StreamQueue};
 use crate::stretches::Stretches;
 use crate::{
     ConsumerFlow, ConsumerId, ConsumerOptions, Effects, MemoryBudget, Place, Placement, Recovered, StreamOptions,
@@ -40,7 +41,7 @@ fn add(stream: &mut StreamQueue, id: u64, prefetch: u32) {
         exclusive: false,
         mode: ConsumerMode::Move,
         filter: None,
-        stream: Some(Box::new(StreamOptions { start: StreamStart::Next, filter: None, tracking: None })),
+        stream: Some(Box::new(StreamOptions { start: StreamStart::Next, ..StreamOptions::default() })),
         timeout_ms: None,
         user: "u".into(),
         arguments: leveret_model::Arguments::default(),
@@ -51,9 +52,10 @@ fn add(stream: &mut StreamQueue, id: u64, prefetch: u32) {
 fn publish(stream: &mut StreamQueue, position: u64) {
     let mut builder = BatchBuilder::default();
     builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", &[0; 100]);
-    let batch: Arc<Batch> = Arc::new(builder.finish());
-    let (submission, effects) = (stream.submit(&batch, 0, 1, 0).expect("it is open"), &mut Effects::default());
-    stream.submitted(submission, batch, 0, Placement::At(Place::new(position)), 0, effects);
+    let chunk = Arc::new(SharedChunk::of(&builder.finish()));
+    let effects = &mut Effects::default();
+    let Some(ChunkSubmission::Accepted(submission)) = stream.submit_chunk(1, None, 0) else { panic!("it is open") };
+    stream.submitted_chunk(submission, chunk, None, Placement::At(Place::new(position)), 0, effects);
     stream.apply(Watermarks::synced(Place::new(position)), effects);
 }
 

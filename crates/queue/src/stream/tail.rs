@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leveret_message::Batch;
+use leveret_message::chunk::SharedChunk;
 
 use crate::Nanos;
 use crate::contents::MemoryBudget;
@@ -21,13 +21,15 @@ pub(super) const IDLE_CHUNKS_MAX: usize = 64;
 pub(crate) struct TailChunk {
     /// Offset of its first message.
     first: u64,
-    pub(crate) batch: Arc<Batch>,
+    pub(crate) chunk: Arc<SharedChunk>,
     pub(crate) submitted: Nanos,
+    /// Its memory when it was added. Messages that are decoded later aren't counted: the tail is short.
+    memory: u64,
 }
 
 impl TailChunk {
     fn end(&self) -> u64 {
-        self.first + self.batch.len() as u64
+        self.first + self.chunk.len()
     }
 }
 
@@ -71,15 +73,15 @@ impl Tail {
     }
 
     /// Adds a chunk that was published.
-    pub(crate) fn push(&mut self, first: u64, batch: Arc<Batch>, submitted: Nanos) {
+    pub(crate) fn push(&mut self, first: u64, chunk: Arc<SharedChunk>, submitted: Nanos) {
         if self.chunks.back().is_some_and(|before| before.end() != first) {
             self.clear();
         }
-        let memory = batch.memory() as u64;
+        let memory = chunk.memory();
         self.budget.take(memory);
         self.bytes += memory;
-        self.messages += batch.len() as u64;
-        self.chunks.push_back(TailChunk { first, batch, submitted });
+        self.messages += chunk.len();
+        self.chunks.push_back(TailChunk { first, chunk, submitted, memory });
         let most = if self.budget.used() > self.budget.limit() { TAIL_BYTES_MIN } else { TAIL_BYTES_MAX };
         while self.bytes > most && self.chunks.len() > 1 {
             self.pop();
@@ -87,10 +89,9 @@ impl Tail {
     }
 
     fn pop(&mut self) {
-        if let Some(TailChunk { batch, .. }) = self.chunks.pop_front() {
-            let memory = batch.memory() as u64;
+        if let Some(TailChunk { chunk, memory, .. }) = self.chunks.pop_front() {
             self.bytes -= memory;
-            self.messages -= batch.len() as u64;
+            self.messages -= chunk.len();
             self.budget.give_back(memory);
         }
     }

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use leveret_message::chunk::SharedChunk;
 use leveret_message::{Added, Batch, BatchBuilder, Envelope, Overlay, StoredMessage};
 use leveret_model::{Arguments, QueueOptions, QueueType, Value};
 use leveret_queue::{
-    AttemptCounts, Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, DeleteIf, Departure,
-    Effects, Flow, GetOutcome, Kept, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, ParkedMessage, Place,
-    Placement, Queue, QueueState, Recovered, Rejection, Run, SetAside, StoredRead, Taken, TurnEnd, WaitReason,
-    Watermarks, push_sized,
+    AttemptCounts, Checkpoint, ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn,
+    DeleteIf, Departure, Effects, Flow, GetOutcome, Kept, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted,
+    ParkedMessage, Place, Placement, Queue, QueueState, Recovered, Rejection, Run, SetAside, StoredRead, Submission,
+    Taken, TurnEnd, WaitReason, Watermarks, push_sized,
 };
 
 use super::bench::{Bench, Delivery, EPOCH_MS};
@@ -138,7 +139,14 @@ impl Bench {
             Arc::new(builder.finish())
         };
         let (messages, now) = (batch(&names), self.now());
-        let Some(submission) = self.queue().submit(&messages, 0, names.len() as u32, now) else {
+        let submission = match is_stream {
+            false => self.queue().submit(&messages, 0, names.len() as u32, now),
+            true => self.queue().submit_chunk(names.len() as u32, None, now).map(|submission| match submission {
+                ChunkSubmission::Accepted(submission) => submission,
+                _ => Submission { first: 0, accepted: 0 },
+            }),
+        };
+        let Some(submission) = submission else {
             return Ok(vec!["the queue is gone".to_owned()]);
         };
         let (accepted, refused) = names.split_at(submission.accepted as usize);
@@ -168,8 +176,13 @@ impl Bench {
             }
         };
         answers.insert(0, format!("accepted: {}{place}", accepted.join(" ")));
-        let ((), caused) =
-            self.with(|queue, effects| queue.submitted(submission, messages, 0, placement, now, effects))?;
+        let ((), caused) = self.with(|queue, effects| match is_stream {
+            false => queue.submitted(submission, messages, 0, placement, now, effects),
+            true => {
+                let chunk = Arc::new(SharedChunk::of(&messages));
+                queue.submitted_chunk(submission, chunk, None, placement, now, effects);
+            }
+        })?;
         answers.extend(caused);
         Ok(answers)
     }

@@ -64,7 +64,7 @@ pub(super) fn stream_options(words: &mut Words<'_>) -> Result<StreamOptions, Str
         Some(text) => Some(Arc::new(StreamFilter { messages: message_filter(text)?, ..StreamFilter::default() })),
     };
     let tracking = words.option("tracking").map(Into::into);
-    Ok(StreamOptions { start, filter, tracking })
+    Ok(StreamOptions { start, filter, tracking, ..StreamOptions::default() })
 }
 
 /// A chunk of messages with these names; a subject is that of all of them, or of `only` one.

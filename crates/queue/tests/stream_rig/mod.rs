@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use leveret_message::Batch;
+use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    Checkpoint, ConsumerId, ConsumerOptions, Departure, Effects, Flow, Kept, Ledger, Link, MemoryBudget, Place,
-    Placement, Queue, QueueState, Recovered, Run, Signal, StoredRead, StreamStart, Surroundings, Taken, TurnEnd,
-    Watermarks,
+    Checkpoint, ChunkSubmission, ConsumerId, ConsumerOptions, Departure, Effects, Flow, Kept, Ledger, Link,
+    MemoryBudget, Place, Placement, Queue, QueueState, Recovered, Run, Signal, StoredRead, StreamStart, Surroundings,
+    Taken, TurnEnd, Watermarks,
 };
 
 pub(crate) use self::reader::{Filtered, ReaderPlan};
@@ -185,7 +186,9 @@ impl Rig {
             (body, if *is_x { Some("x") } else { Some("y") })
         });
         let (batch, now) = (chunk(time_ms, bodies), self.now_ms * MS);
-        let submission = self.queue.submit(&batch, 0, batch.len() as u32, now).expect("it isn't closed");
+        let Some(ChunkSubmission::Accepted(submission)) = self.queue.submit_chunk(batch.len() as u32, None, now) else {
+            panic!("it isn't closed");
+        };
         assert_eq!(submission.first, self.messages.len() as u64, "offsets are dense");
         for (at, (_, is_x)) in messages.iter().enumerate() {
             self.messages.push(Known { serial: serial + at as u64, time_ms, is_x: *is_x, is_gap: false });
@@ -194,7 +197,8 @@ impl Rig {
         self.position += 1;
         let place = Placement::At(Place::new(self.position));
         self.pending.push_back((self.position, self.messages.len() as u64));
-        self.with(|queue, effects| queue.submitted(submission, batch, 0, place, now, effects));
+        let chunk = Arc::new(SharedChunk::of(&batch));
+        self.with(|queue, effects| queue.submitted_chunk(submission, chunk, None, place, now, effects));
     }
 
     /// All but the last `behind` chunks are durable.

@@ -41,7 +41,7 @@ impl ReaderPlan {
             Filtered::X => of("p.subject = 'x'"),
             Filtered::Nothing => of("p.subject = 'nothing'"),
         };
-        StreamOptions { start: self.start, filter, tracking: None }
+        StreamOptions { start: self.start, filter, ..StreamOptions::default() }
     }
 }
 

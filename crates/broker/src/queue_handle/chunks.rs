@@ -1,0 +1,169 @@
+//! Chunks of a stream: published whole, and taken whole by readers of the stream protocol.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use leveret_log::Wait;
+use leveret_message::Batch;
+use leveret_message::chunk::SharedChunk;
+use leveret_model::Durability;
+use leveret_queue::{
+    ChunkSubmission, ChunkTurn, ConsumerId, KeptOffset, Place, Placement, PublishSlot, Queue, StoredRead, TakenChunk,
+    TurnEnd, Watermarks, WriterRun,
+};
+
+use super::{PublishedIn, QueueHandle};
+use crate::group::Group;
+use crate::offered_chunk;
+use crate::planted::{Bug, is_planted};
+use crate::published::{ChunkPublished, Published};
+use crate::ticket::{Awaited, Ticket};
+use crate::time::Nanos;
+
+impl QueueHandle {
+    /// The chunk of these messages.
+    fn chunk_of(&self, batch: &Batch, index: u32, count: u32) -> Arc<SharedChunk> {
+        let filter_bytes = self.effective.load().options(&self.info).stream_filter_bytes;
+        Arc::new(offered_chunk::chunk_of(batch, index, count, filter_bytes))
+    }
+
+    /// Offers messages of a batch to this stream, as one chunk.
+    pub(super) fn publish_as_chunk(self: &Arc<Self>, batch: &Batch, index: u32, count: u32, now: Nanos) -> Published {
+        if count == 0 {
+            return Published::none();
+        }
+        match self.publish_chunk(&self.chunk_of(batch, index, count), None, now) {
+            ChunkPublished::Offered(published) => published,
+            ChunkPublished::Behind { .. } => unreachable!("only named publishers number their messages"),
+        }
+    }
+
+    /// Offers a chunk to this stream.
+    pub(crate) fn publish_chunk(
+        self: &Arc<Self>,
+        chunk: &Arc<SharedChunk>,
+        writer: Option<&WriterRun>,
+        now: Nanos,
+    ) -> ChunkPublished {
+        self.decode_early(chunk);
+        let count = u32::try_from(chunk.len()).expect("a chunk has at most 65,535 messages");
+        let published = self.with(|queue, effects| {
+            let submission = match queue.submit_chunk(count, writer, now) {
+                // It came before the deletion was known: it counts as published later, when it would have found no stream.
+                None => {
+                    let awaited = Awaited::durable(*self.closed_at.lock());
+                    let gone = Published { accepted: count, awaited, is_gone: true, ..Published::none() };
+                    return ChunkPublished::Offered(gone);
+                }
+                Some(ChunkSubmission::Refused) => return ChunkPublished::Offered(Published::none()),
+                Some(ChunkSubmission::Behind(last)) => {
+                    return ChunkPublished::Behind { last, awaited: self.awaited_by(queue, self.is_written(queue)) };
+                }
+                Some(ChunkSubmission::Accepted(submission)) => submission,
+            };
+            let written = self.is_written(queue) || is_planted(Bug::ConfirmChunkEarly) && !queue.awaits_group();
+            let wait = if written { Wait::Written } else { Wait::Confirm };
+            let head = chunk.stored_head(submission.first);
+            let record = offered_chunk::record(self.log_id, submission.first, chunk, &head);
+            let ticket = self.stream.append(record, wait);
+            self.last_record.set(ticket.place());
+            queue.submitted_chunk(submission, chunk.clone(), writer, Placement::At(ticket.place()), now, effects);
+            if is_planted(Bug::ApplyBeforeDurable) {
+                queue.apply(Watermarks::synced(Place::new(u64::MAX)), effects);
+            }
+            ChunkPublished::Offered(Published {
+                accepted: count,
+                awaited: self.awaited_by(queue, written),
+                is_behind: queue.is_behind(),
+                is_gone: false,
+                slot: PublishSlot::default(),
+            })
+        });
+        published.unwrap_or(ChunkPublished::Offered(Published::none()))
+    }
+
+    /// Whether it is enough for a confirm that a record is written.
+    fn is_written(&self, queue: &Queue) -> bool {
+        self.durability == Durability::Os && !queue.awaits_group()
+    }
+
+    /// The place that a confirm of the last message waits for.
+    fn awaited_by(&self, queue: &Queue, written: bool) -> Awaited {
+        let ticket = self.pending_ticket(queue);
+        if written { Awaited::written(ticket) } else { Awaited::durable(ticket) }
+    }
+
+    /// As [`QueueHandle::offer_in`], of a stream.
+    pub(super) fn offer_chunk_in(
+        self: &Arc<Self>,
+        group: &mut Group,
+        batch: &Batch,
+        index: u32,
+        count: u32,
+        now: Nanos,
+    ) -> Option<PublishedIn> {
+        let none = PublishedIn { accepted: 0, ticket: Ticket::default() };
+        if count == 0 {
+            return Some(none);
+        }
+        let chunk = self.chunk_of(batch, index, count);
+        self.decode_early(&chunk);
+        let published = self.with(|queue, effects| {
+            let ChunkSubmission::Accepted(submission) = queue.submit_chunk(count, None, now)? else {
+                return Some(none);
+            };
+            let head = chunk.stored_head(submission.first);
+            let record = offered_chunk::record(self.log_id, submission.first, &chunk, &head);
+            self.last_record.set(group.append(record).place());
+            queue.submitted_chunk(submission, chunk.clone(), None, Placement::In(group.place()), now, effects);
+            Some(PublishedIn { accepted: count, ticket: self.pending_ticket(queue) })
+        });
+        published.unwrap_or(Some(none))
+    }
+
+    /// Decodes the messages of a chunk if somebody takes them one by one: under the lock it would hold up everybody.
+    fn decode_early(&self, chunk: &SharedChunk) {
+        if self.decodes_chunks.load(Ordering::Relaxed) {
+            chunk.messages_at_once();
+        }
+    }
+
+    /// Notes whether messages are taken one by one.
+    pub(super) fn note_readers(&self, queue: &Queue) {
+        if self.is_stream() {
+            self.decodes_chunks.store(queue.decodes_chunks(), Ordering::Relaxed);
+        }
+    }
+
+    /// See [`Queue::take_chunks`].
+    pub(crate) fn take_chunks(
+        self: &Arc<Self>,
+        id: ConsumerId,
+        bytes: u64,
+        now: Nanos,
+        out: &mut Vec<TakenChunk>,
+    ) -> ChunkTurn {
+        let taken = self.with(|queue, effects| queue.take_chunks(id, bytes, now, out, effects));
+        taken.unwrap_or(ChunkTurn { end: TurnEnd::Done, committed: 0 })
+    }
+
+    /// Passes on stored chunks that were requested.
+    pub(crate) fn loaded_chunks(self: &Arc<Self>, read: StoredRead, chunks: Vec<(u64, Arc<SharedChunk>)>, now: Nanos) {
+        self.with(|queue, effects| queue.loaded_chunks(read, chunks, now, effects));
+    }
+
+    /// The number of the last message of a named publisher that is part of the stream.
+    pub(crate) fn writer_sequence(&self, name: &str) -> Option<u64> {
+        self.inner.lock().writer_sequence(name)
+    }
+
+    /// The offset that is kept for a name.
+    pub(crate) fn kept_offset(&self, name: &str) -> Option<u64> {
+        self.inner.lock().kept_offset(name)
+    }
+
+    /// Keeps an offset for a name. False if the stream keeps too many names already.
+    pub(crate) fn keep_offset(self: &Arc<Self>, kept: KeptOffset, now: Nanos) -> bool {
+        self.with(|queue, effects| queue.keep_offset(kept, now, effects)).unwrap_or(false)
+    }
+}
