@@ -127,8 +127,10 @@ mod tests {
         const LOG: LogId = LogId(7);
         let disk = MemoryDisk::new();
         let (mut log, _) = recover(&disk, Options::default(), &mut Recovered::default(), 0).expect("a new log");
-        let empty = ChunkBuilder::new(16).finish();
-        let (head, body) = (stored_head(&empty), Bytes::from_static(b"data"));
+        let mut builder = ChunkBuilder::new(16);
+        builder.push_entry(b"\0\0\0\x04data", 1).expect("it is small");
+        let small = builder.finish();
+        let (head, body) = (stored_head(&small), small.rest().clone());
         let chunk = |first, messages| {
             let payload = Payload { head: &head, body: Some(&body) };
             Record::Chunk { log: LOG, first, messages, payload }
@@ -149,14 +151,14 @@ mod tests {
         let found = log.plan_read(LOG, 0, 1 << 20).expect("it has messages").run(&disk).expect("the disk works");
         let shape: Vec<_> = found.iter().map(|chunk| (chunk.number, chunk.messages)).collect();
         assert_eq!(shape, [(0, 3), (3, 200), (203, 9)]);
-        assert!(found.iter().all(|chunk| chunk.payload[..] == *[&head[..], b"data"].concat()));
+        assert!(found.iter().all(|chunk| chunk.payload[..] == *[&head[..], &body].concat()));
         // The group that stayed open never was.
         let mut recovered = Recovered::default();
         let (_, report) = recover(&disk, Options::default(), &mut recovered, 0).expect("it is sound");
         let ledger = recovered.ledger(LOG).expect("it has messages");
         assert_eq!(
             (report.withdrawn, ledger.len(), ledger.next(), ledger.bytes()),
-            (1, 203, 212, 2 * head.len() as u64)
+            (1, 203, 212, 2 * u64::from(small.chunk_bytes()))
         );
     }
 }

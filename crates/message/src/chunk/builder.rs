@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::bloom::Bloom;
 use super::entries::{SUB_BATCH, SubBatch};
-use super::writer::Writer;
+use super::writer::ChunkWriter;
 use super::{CHUNK_BYTES_MAX, ChunkError, ChunkHeader, HEADER_BYTES, MESSAGES_MAX, X_STREAM_FILTER_VALUE, messages};
 use crate::batch::{Batch, MessageRef};
 use crate::deliver::{Delivery, write_body, write_start};
@@ -317,7 +317,7 @@ impl ChunkBuilder {
     }
 
     /// As [`finish`](Self::finish), of a publisher whose sequence is kept with the chunk.
-    pub fn finish_of(&mut self, writer: Option<&Writer<'_>>) -> Chunk {
+    pub fn finish_of(&mut self, writer: Option<&ChunkWriter<'_>>) -> Chunk {
         let mut rest = std::mem::take(&mut self.data);
         self.last_bytes = rest.len();
         let filter = self.filter.as_bytes();
@@ -329,7 +329,7 @@ impl ChunkBuilder {
             first: 0,
             crc: crc32fast::hash(&rest),
             data_length: rest.len() as u32,
-            trailer_length: writer.map_or(0, Writer::trailer_bytes),
+            trailer_length: writer.map_or(0, ChunkWriter::trailer_bytes),
             filter_length: filter.len() as u8,
         };
         if !filter.is_empty() {

@@ -57,7 +57,7 @@ pub use error::ChunkError;
 pub use header::{ChunkHeader, HEADER_BYTES};
 pub use shared::SharedChunk;
 pub use stored::{CHECKSUM_BYTES, SKIM_BYTES, of_stored, skim, stored_head, within_stored};
-pub use writer::{WRITER_NAME_BYTES_MAX, Writer, writer};
+pub use writer::{ChunkWriter, WRITER_NAME_BYTES_MAX, writer};
 
 use stored::stored_head_of;
 

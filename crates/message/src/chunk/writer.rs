@@ -14,14 +14,14 @@ const SEQUENCE: u8 = 0;
 
 /// A named publisher, and the number of its last message in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Writer<'a> {
+pub struct ChunkWriter<'a> {
     /// Its name, of at most [`WRITER_NAME_BYTES_MAX`] bytes.
     pub name: &'a str,
     /// The number of its last message.
     pub sequence: u64,
 }
 
-impl Writer<'_> {
+impl ChunkWriter<'_> {
     /// Length of the trailer in bytes.
     pub(super) fn trailer_bytes(&self) -> u32 {
         2 + self.name.len() as u32 + 8
@@ -43,7 +43,7 @@ impl Writer<'_> {
 ///
 /// # Errors
 /// [`ChunkError`] if the chunk or its trailer is damaged.
-pub fn writer(chunk: &[u8]) -> Result<Option<Writer<'_>>, ChunkError> {
+pub fn writer(chunk: &[u8]) -> Result<Option<ChunkWriter<'_>>, ChunkError> {
     let header = ChunkHeader::decode(chunk)?;
     header.check_length(chunk.len())?;
     let at = chunk.len() - header.trailer_length as usize;
@@ -61,7 +61,7 @@ pub fn writer(chunk: &[u8]) -> Result<Option<Writer<'_>>, ChunkError> {
     let (name, rest) = rest.split_at_checked(usize::from(*length)).ok_or_else(truncated)?;
     let sequence = rest.first_chunk::<8>().ok_or_else(truncated)?;
     let name = std::str::from_utf8(name).map_err(|_| truncated())?;
-    Ok(Some(Writer { name, sequence: u64::from_be_bytes(*sequence) }))
+    Ok(Some(ChunkWriter { name, sequence: u64::from_be_bytes(*sequence) }))
 }
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ mod tests {
     fn a_writer_comes_back_and_the_messages_with_it() {
         let mut builder = ChunkBuilder::new(16);
         builder.push_entry(b"\0\0\0\x05\0\x53\x75\xa0\0", 1).expect("it is small");
-        let writer_of = Writer { name: "orders", sequence: 77 };
+        let writer_of = ChunkWriter { name: "orders", sequence: 77 };
         let chunk = builder.finish_of(Some(&writer_of)).to_bytes();
         assert_eq!(writer(&chunk), Ok(Some(writer_of)));
         assert_eq!(decode(&chunk).expect("a chunk").len(), 1);
