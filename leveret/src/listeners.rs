@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use leveret_config::{Config, Endpoint, TlsEndpoint};
 use leveret_management::{HttpListener as Limits, Router};
-use leveret_node::{Listener, Listening, Node, Ports, StartError, Tls, amqp_addresses, amqps_addresses, http_address};
+use leveret_node::{
+    Listener, Listening, Node, Ports, StartError, Tls, amqp_addresses, amqps_addresses, http_address, stream_addresses,
+};
 use tracing::error;
 
 /// Every socket that the node listens on.
 pub(crate) struct Listeners {
+    /// Those of AMQP and of the stream protocol.
     pub(crate) amqp: Vec<Listener>,
     pub(crate) http: Vec<HttpListener>,
     pub(crate) prometheus: Vec<HttpListener>,
@@ -48,6 +51,8 @@ impl ChosenPorts {
 
 /// The protocols of listeners for AMQP.
 const AMQP: [&str; 2] = ["amqp091", "amqp10"];
+/// The protocol of listeners for streams.
+const STREAM: [&str; 1] = ["stream"];
 
 /// A socket that speaks HTTP, and its parts of the API.
 pub(crate) struct HttpListener {
@@ -69,17 +74,27 @@ impl Listeners {
             tls: Vec::new(),
             chosen: ChosenPorts::default(),
         };
-        for address in amqp_addresses(config)? {
-            this.amqp.push(amqp_listener("amqp", this.chosen.listen("amqp", address, earlier)?, None));
+        let [mut stream, mut stream_with_tls] = stream_addresses(config)?;
+        if !config.plugins.is_running("rabbitmq_stream") {
+            (stream, stream_with_tls) = (Vec::new(), Vec::new());
         }
+        let mut listen = |name, address, tls| {
+            let socket = this.chosen.listen(name, address, earlier)?;
+            let (protocols, proxy_protocol) = match name {
+                "amqp" | "amqp/ssl" => (AMQP.to_vec(), config.proxy_protocol),
+                _ => (STREAM.to_vec(), config.stream.proxy_protocol),
+            };
+            this.amqp.push(Listener { name, socket, tls, protocols, proxy_protocol });
+            Ok::<_, StartError>(())
+        };
+        amqp_addresses(config)?.into_iter().try_for_each(|address| listen("amqp", address, None))?;
+        stream.into_iter().try_for_each(|address| listen("stream", address, None))?;
         let with_tls = amqps_addresses(config)?;
-        if !with_tls.is_empty() {
+        if !(with_tls.is_empty() && stream_with_tls.is_empty()) {
             let tls = Tls::load("ssl_options", config.ssl_options.clone(), patience, login)?;
-            this.tls.push(tls.clone());
-            for address in with_tls {
-                let socket = this.chosen.listen("amqp/ssl", address, earlier)?;
-                this.amqp.push(amqp_listener("amqp/ssl", socket, Some(tls.clone())));
-            }
+            with_tls.into_iter().try_for_each(|address| listen("amqp/ssl", address, Some(tls.clone())))?;
+            stream_with_tls.into_iter().try_for_each(|address| listen("stream/ssl", address, Some(tls.clone())))?;
+            this.tls.push(tls);
         }
         let mut listen = |prefix, endpoint: &Endpoint, tls| {
             let socket = this.chosen.listen(prefix, http_address(endpoint)?, earlier)?;
@@ -136,10 +151,6 @@ impl Listeners {
             ..Ports::default()
         }
     }
-}
-
-fn amqp_listener(name: &'static str, socket: TcpListener, tls: Option<Arc<Tls>>) -> Listener {
-    Listener { name, socket, tls, protocols: AMQP.to_vec() }
 }
 
 impl HttpListener {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leveret_config::{Config, Durability, LogLevel};
+use leveret_config::{Config, Durability, LogLevel, StreamConfig};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions, PasswordRule, Router, Stopped};
 use leveret_node::{
@@ -15,6 +15,7 @@ use leveret_node::{
 };
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
+use leveret_session_stream::{Advertised, StreamProtocol, StreamSettings};
 use tracing::{error, info, warn};
 
 use crate::arguments::{ServerArguments, Start};
@@ -169,7 +170,15 @@ impl Process<'_> {
         let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
         let last_words = log.clone();
         let fatal = Arc::new(move |text: &str| end_the_process(text, &last_words));
-        let mut options = NodeOptions::new(config, vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)], fatal);
+        let mut options = NodeOptions::new(
+            config,
+            vec![
+                Arc::new(Amqp091Protocol),
+                Arc::new(Amqp10Protocol),
+                Arc::new(StreamProtocol::new(stream_settings(&config.stream))),
+            ],
+            fatal,
+        );
         if definitions.is_some() {
             // As in RabbitMQ: with definitions, neither guest nor the vhost "/" is created.
             options.first_user = None;
@@ -306,4 +315,18 @@ fn end_the_process(text: &str, log: &Log) {
     log.flush(LAST_LINE_PATIENCE);
     eprintln!("leveret: {}", harmless(text));
     std::process::exit(1);
+}
+
+/// The settings of the stream protocol.
+fn stream_settings(config: &StreamConfig) -> StreamSettings {
+    let advertised = |host: &Option<String>, port| Advertised { host: host.clone(), port };
+    StreamSettings {
+        frame_max: config.frame_max,
+        initial_frame_max: config.initial_frame_max,
+        heartbeat_s: config.heartbeat_s,
+        uncompressed_max: config.uncompressed_max,
+        partitions_max: config.partitions_max as usize,
+        advertised: advertised(&config.advertised_host, config.advertised_port),
+        advertised_tls: advertised(&config.advertised_tls_host, config.advertised_tls_port),
+    }
 }

@@ -11,6 +11,8 @@ pub struct Encryption {
     pub suite: u16,
     /// The client's certificate, if it presented one; it is verified.
     pub certificate: Option<Arc<PeerCertificate>>,
+    /// The name of this node that the client asked for (SNI, RFC 6066).
+    pub server_name: Option<String>,
 }
 
 /// The content of a client's certificate.

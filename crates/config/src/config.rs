@@ -7,6 +7,7 @@ use crate::interceptors::Interceptors;
 use crate::logging::Logging;
 use crate::plugins::EnabledPlugins;
 use crate::quotas::Quotas;
+use crate::stream::StreamConfig;
 use crate::tls::{CertificateLogin, Tls, TlsEndpoint};
 use crate::vhost_defaults::VhostDefaults;
 
@@ -32,6 +33,8 @@ pub struct Config {
     pub prometheus_ssl: Option<TlsEndpoint>,
     /// `tcp_listen_options.*`.
     pub tcp_options: TcpOptions,
+    /// The keys `stream.*`.
+    pub stream: StreamConfig,
     /// `proxy_protocol`: whether AMQP connections begin with the header of a proxy.
     pub proxy_protocol: bool,
     /// `management.tcp.*`.
@@ -265,6 +268,7 @@ impl Default for Config {
             certificate_login: CertificateLogin::default(),
             management_ssl: None,
             prometheus_ssl: None,
+            stream: StreamConfig::default(),
             proxy_protocol: false,
             tcp_options: TcpOptions { backlog: 128, nodelay: true, sndbuf: None, recbuf: None, keepalive: false },
             management: Endpoint::on(15672),

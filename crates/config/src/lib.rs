@@ -22,6 +22,7 @@ mod logging;
 mod plugins;
 mod quotas;
 mod reload;
+mod stream;
 mod suggest;
 mod tls;
 mod units;
@@ -47,6 +48,7 @@ pub use logging::{
 pub use plugins::EnabledPlugins;
 pub use quotas::{Quota, Quotas, UNLIMITED};
 pub use reload::Reloaded;
+pub use stream::StreamConfig;
 pub use tls::{AlternativeName, CertificateLogin, CertificateName, CrlCheck, CrlSource, Tls, TlsEndpoint, TlsVersion};
 pub use vhost_defaults::{
     DefaultOperatorPolicy, DefaultQueueType, DefaultVhostLimits, DefaultVhostUser, QueueTypes, VhostDefaults,

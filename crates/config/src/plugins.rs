@@ -11,7 +11,8 @@ use crate::suggest;
 const TABLE: &str = include_str!("plugins.tsv");
 
 /// The plugins that count as enabled explicitly if there is no file: then everything available is on.
-const EXPLICIT_BY_DEFAULT: [&str; 2] = ["rabbitmq_management", "rabbitmq_prometheus"];
+const EXPLICIT_BY_DEFAULT: [&str; 4] =
+    ["rabbitmq_management", "rabbitmq_prometheus", "rabbitmq_stream", "rabbitmq_stream_management"];
 
 /// A plugin of RabbitMQ.
 struct Plugin {
@@ -166,7 +167,7 @@ mod tests {
     fn without_a_file_all_plugins_are_on_else_the_listed_ones() {
         let all = Config::default().plugins;
         assert!(all.is_running("rabbitmq_management") && all.is_running("rabbitmq_prometheus"));
-        assert_eq!(all.explicit(), ["rabbitmq_management", "rabbitmq_prometheus"]);
+        assert_eq!(all.explicit(), EXPLICIT_BY_DEFAULT);
         let core = CORE;
         assert_eq!(running("[]."), core);
         assert_eq!(running(""), core);

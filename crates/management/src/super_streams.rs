@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use leveret_broker::DeleteIf;
 use leveret_broker::registry::Snapshot;
+use leveret_model::super_stream::{self, PlannedSuperStream, is_super_stream, partition_order, partitions};
 use leveret_model::{
-    Action, Arguments, Bind, Binding, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Destination,
-    DestinationName, Exchange, Permit, QueueType, Resource, Topology, Value as Argument, without_line_ends,
+    Action, Arguments, Binding, Command, DeleteExchange, DeleteQueue, Exchange, Permit, Topology, Value as Argument,
+    without_line_ends,
 };
 use serde_json::{Map, Value, json};
 
@@ -16,14 +17,10 @@ use crate::error::Error;
 use crate::fields;
 use crate::list::{self, Rows};
 
-/// Argument of the exchange.
-const SUPER_STREAM: &str = "x-super-stream";
-/// Argument of a partition's binding: its index.
-const ORDER: &str = "x-stream-partition-order";
 /// Argument of partitions: where their leaders are put.
 const LOCATOR: &str = "x-queue-leader-locator";
 /// Largest number of partitions.
-const PARTITIONS_MAX: u64 = 1000;
+const PARTITIONS_MAX: u64 = super_stream::PARTITIONS_MAX as u64;
 
 /// Arguments of partitions by their names in a request, and whether they are numbers.
 const ARGUMENTS: [(&str, bool); 6] = [
@@ -75,26 +72,6 @@ pub(crate) async fn one(call: Call) -> HandlerResult {
     json(view(&snapshot, found.ok_or(Error::NotFound)?))
 }
 
-fn is_super_stream(exchange: &Exchange) -> bool {
-    exchange.arguments.get(SUPER_STREAM) == Some(&Argument::Bool(true))
-}
-
-/// Bindings to the partitions, in their order. Those without one come last, by name.
-fn partitions<'a>(topology: &'a Topology, exchange: &Exchange) -> Vec<&'a Arc<Binding>> {
-    let is_stream =
-        |name: &str| topology.queue(&exchange.vhost, name).is_some_and(|queue| queue.queue_type() == QueueType::Stream);
-    let bindings = topology.bindings_of_source(&exchange.vhost, &exchange.name);
-    let mut found: Vec<_> = bindings
-        .filter(|binding| matches!(&binding.destination, Destination::Queue { name, .. } if is_stream(name)))
-        .collect();
-    found.sort_by_key(|binding| (order(binding).unwrap_or(i64::MAX), binding.destination.name().to_owned()));
-    found
-}
-
-fn order(binding: &Binding) -> Option<i64> {
-    binding.arguments.get(ORDER).and_then(Argument::as_int)
-}
-
 fn view(snapshot: &Snapshot, exchange: &Exchange) -> Value {
     let topology = &snapshot.topology;
     let partitions = partitions(topology, exchange);
@@ -105,7 +82,7 @@ fn view(snapshot: &Snapshot, exchange: &Exchange) -> Value {
             json!({
                 "name": binding.destination.name(),
                 "routing_key": String::from_utf8_lossy(&binding.routing_key),
-                "order": order(binding),
+                "order": partition_order(binding),
             })
         })
         .collect();
@@ -125,10 +102,11 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
     let body = call.object()?;
     let keys = keys(&body)?;
     check_node(&body, call.api.name())?;
-    let plan = Plan { vhost, name, keys, arguments: arguments(&body)? };
+    let partitions = keys.into_iter().map(|key| (format!("{name}-{key}").into(), key.into_boxed_str())).collect();
+    let plan = PlannedSuperStream { vhost: vhost.into(), name: name.into(), partitions, arguments: arguments(&body)? };
     let topology = call.staged();
-    plan.check(&topology)?;
-    let permit = plan.permit(&call)?;
+    check_free(&plan, &topology)?;
+    let permit = permit(&plan, &call)?;
     call.api.submit_all(&permit, plan.commands()).await?;
     no_content()
 }
@@ -200,78 +178,17 @@ fn arguments(body: &Map<String, Value>) -> Result<Arguments, Error> {
     Ok(arguments)
 }
 
-/// A super stream that is to be created.
-struct Plan<'a> {
-    vhost: &'a str,
-    name: &'a str,
-    /// The routing key of each partition.
-    keys: Vec<String>,
-    arguments: Arguments,
+/// Refuses names that are taken.
+fn check_free(plan: &PlannedSuperStream, topology: &Topology) -> Result<(), Error> {
+    let Some((kind, name)) = plan.taken(topology) else { return Ok(()) };
+    let advice = "a super stream creates its exchange and all of its partitions: delete it, or choose another name";
+    Err(Error::BadRequest(format!("there is already {kind} named {name}; {advice}")))
 }
 
-impl Plan<'_> {
-    fn partition(&self, key: &str) -> String {
-        format!("{}-{key}", self.name)
-    }
-
-    /// Refuses names that are taken: with an exchange or streams that exist, the super stream would be another one than the request
-    /// describes.
-    fn check(&self, topology: &Topology) -> Result<(), Error> {
-        let taken = |kind: &str, name: &str| {
-            let advice =
-                "a super stream creates its exchange and all of its partitions: delete it, or choose another name";
-            Err(Error::BadRequest(format!("there is already {kind} named {name}; {advice}")))
-        };
-        if topology.exchange(self.vhost, self.name).is_some() {
-            return taken("an exchange", self.name);
-        }
-        let mut partitions = self.keys.iter().map(|key| self.partition(key));
-        match partitions.find(|partition| topology.queue(self.vhost, partition).is_some()) {
-            Some(partition) => taken("a queue", &partition),
-            None => Ok(()),
-        }
-    }
-
-    /// Checks every step, and returns the permit of the first: permits differ only in the action that was checked.
-    fn permit(&self, call: &Call) -> Result<Permit, Error> {
-        let permit = call.permit(self.vhost, Action::DeclareExchange { exchange: self.name, alternate: None })?;
-        for key in &self.keys {
-            let partition = &self.partition(key);
-            call.permit(self.vhost, Action::DeclareQueue { queue: partition, dead_letter_exchange: None })?;
-            let destination = Resource::Queue(partition);
-            call.permit(self.vhost, Action::Bind { source: self.name, destination, routing_key: key.as_bytes() })?;
-        }
-        Ok(permit)
-    }
-
-    fn commands(&self) -> Vec<Command> {
-        let mut commands = vec![Command::DeclareExchange(DeclareExchange {
-            vhost: self.vhost.into(),
-            name: self.name.into(),
-            kind: "direct".to_owned(),
-            durable: true,
-            auto_delete: false,
-            internal: false,
-            arguments: Arguments::from_iter([(SUPER_STREAM, Argument::Bool(true))]),
-        })];
-        for (index, key) in self.keys.iter().enumerate() {
-            let partition: Arc<str> = self.partition(key).into();
-            commands.push(Command::DeclareQueue(DeclareQueue::durable(
-                self.vhost.into(),
-                partition.clone(),
-                self.arguments.clone(),
-            )));
-            commands.push(Command::Bind(Bind {
-                vhost: self.vhost.into(),
-                source: self.name.into(),
-                destination: DestinationName::Queue(partition),
-                routing_key: key.as_bytes().into(),
-                arguments: Arguments::from_iter([(ORDER, Argument::Int(index as i64))]),
-                connection: None,
-            }));
-        }
-        commands
-    }
+/// Checks every step, and returns the permit of the first: permits differ only in the action that was checked.
+fn permit(plan: &PlannedSuperStream, call: &Call) -> Result<Permit, Error> {
+    let permits = plan.actions().map(|action| call.permit(&plan.vhost, action)).collect::<Result<Vec<_>, _>>()?;
+    Ok(permits.into_iter().next().expect("there is an exchange"))
 }
 
 /// DELETE: the exchange and its partitions with all their messages. Every permission is checked before the first of them goes.

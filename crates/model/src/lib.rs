@@ -27,6 +27,7 @@ mod queue_arguments;
 mod queue_type;
 mod record;
 mod refused;
+pub mod super_stream;
 mod topic_permission;
 mod topology;
 mod user;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use leveret_broker::quota::{QuotaLimits, Scoped};
 use leveret_broker::settings::{IfPresent, LinkCredit, Stamps};
 use leveret_broker::{Protocol, Settings};
-use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint, MemoryWatermark};
+use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint, Listener, MemoryWatermark};
 use leveret_model::{Durability, Limits};
 
 use crate::alarms::AlarmLimits;
@@ -37,7 +37,6 @@ impl NodeOptions {
                 keep_alive: config.tcp_options.keepalive,
                 send_buffer: config.tcp_options.sndbuf,
                 receive_buffer: config.tcp_options.recbuf,
-                proxy_protocol: config.proxy_protocol,
             },
             protocols,
             authenticate: Arc::new(Passwords::new(loopback_users.clone())),
@@ -71,6 +70,17 @@ pub fn amqp_addresses(config: &Config) -> Result<Vec<SocketAddr>, StartError> {
 pub fn amqps_addresses(config: &Config) -> Result<Vec<SocketAddr>, StartError> {
     let listeners = config.ssl_listeners();
     listeners.iter().map(|listener| address(listener.host.as_deref(), listener.port)).collect()
+}
+
+/// The addresses that listeners for the stream protocol bind, without TLS and with it.
+///
+/// # Errors
+/// A host can't be resolved.
+pub fn stream_addresses(config: &Config) -> Result<[Vec<SocketAddr>; 2], StartError> {
+    let resolve = |listeners: Vec<Listener>| {
+        listeners.iter().map(|listener| address(listener.host.as_deref(), listener.port)).collect::<Result<_, _>>()
+    };
+    Ok([resolve(config.stream_tcp_listeners())?, resolve(config.stream_ssl_listeners())?])
 }
 
 /// The address that an HTTP server binds.

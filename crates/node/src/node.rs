@@ -283,7 +283,13 @@ impl Node {
             let listener = listeners.iter().find(|listener| listener.name == name)?;
             listener.socket.local_addr().ok().map(|address| address.port())
         };
-        let ports = Ports { amqp: first("amqp"), amqps: first("amqp/ssl"), ..others };
+        let ports = Ports {
+            amqp: first("amqp"),
+            amqps: first("amqp/ssl"),
+            stream: first("stream"),
+            stream_tls: first("stream/ssl"),
+            ..others
+        };
         if let Some(http) = ports.http.or(ports.https) {
             let _ = self.inner.broker.http_port.set(http);
         }

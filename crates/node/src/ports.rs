@@ -9,7 +9,7 @@ const FRESH: &str = "ports.json.new";
 /// A socket that clients connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listening {
-    /// The protocol, by its name in RabbitMQ's tools: `amqp`, `amqp/ssl`, `http`, `https`, `http/prometheus` or
+    /// The protocol, by its name in RabbitMQ's tools: `amqp`, `amqp/ssl`, `stream`, `stream/ssl`, `http`, `https`, `http/prometheus` or
     /// `https/prometheus`.
     pub protocol: &'static str,
     /// The address it listens on.
@@ -35,6 +35,10 @@ pub struct Ports {
     pub amqp: Option<u16>,
     /// AMQP with TLS.
     pub amqps: Option<u16>,
+    /// The stream protocol without TLS.
+    pub stream: Option<u16>,
+    /// The stream protocol with TLS.
+    pub stream_tls: Option<u16>,
     /// The HTTP API.
     pub http: Option<u16>,
     /// The HTTP API with TLS.
@@ -51,6 +55,8 @@ impl Ports {
         let all = [
             ("amqp", self.amqp),
             ("amqps", self.amqps),
+            ("stream", self.stream),
+            ("stream_tls", self.stream_tls),
             ("http", self.http),
             ("https", self.https),
             ("prometheus", self.prometheus),

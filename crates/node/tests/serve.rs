@@ -53,7 +53,13 @@ fn start(directory: &Path, cores: usize) -> (Node, SocketAddr) {
     let listener = Node::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
     let address = listener.local_addr().expect("is bound");
     node.accept(
-        vec![Listener { name: "amqp", socket: listener, tls: None, protocols: vec!["amqp091", "amqp10"] }],
+        vec![Listener {
+            name: "amqp",
+            socket: listener,
+            tls: None,
+            protocols: vec!["amqp091", "amqp10"],
+            proxy_protocol: false,
+        }],
         Ports::default(),
         Vec::new(),
     )

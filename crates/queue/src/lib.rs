@@ -97,7 +97,7 @@ pub use shared::{References, SharedCounts};
 pub use single_active::Activity;
 pub use status::{ConsumerStatus, QueueStatus, QuorumStatus, StreamStatus};
 pub use stored_reads::StoredRead;
-pub use stream::{ChunkSubmission, ChunkTurn, Scan, TakenChunk};
+pub use stream::{ChunkSubmission, ChunkTurn, GroupMember, Scan, TakenChunk};
 pub use stream_filter::StreamFilter;
 pub use stream_start::{StreamOptions, StreamStart};
 pub use stretches::Stretches;

@@ -175,6 +175,20 @@ impl Queue {
         matches!(self, Self::Stream(stream) if stream.has_message_readers())
     }
 
+    /// The client of the active member of a group answered: it is served from here on, `None` being where it asked to begin.
+    pub fn activated(&mut self, id: ConsumerId, start: Option<StreamStart>, now: Nanos, effects: &mut Effects) {
+        if let Self::Stream(stream) = self {
+            stream.activated(id, start, now, effects);
+        }
+    }
+
+    /// The client of a member of a group answered that it isn't active any more.
+    pub fn stepped_down(&mut self, id: ConsumerId, effects: &mut Effects) {
+        if let Self::Stream(stream) = self {
+            stream.stepped_down(id, effects);
+        }
+    }
+
     /// The number of the last message of a named publisher that is part of a stream.
     pub fn writer_sequence(&self, name: &str) -> Option<u64> {
         match self {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::stream::GroupMember;
 use crate::stream_filter::StreamFilter;
 
 /// The first message that a reader gets.
@@ -57,6 +58,8 @@ pub struct StreamOptions {
     pub tracking: Option<Arc<str>>,
     /// Whether it takes whole chunks, by [`crate::Queue::take_chunks`]: the stream protocol. Its credit counts chunks.
     pub whole_chunks: bool,
+    /// The group of which one reader at a time is served, if it is a member of one.
+    pub group: Option<GroupMember>,
 }
 
 #[cfg(test)]

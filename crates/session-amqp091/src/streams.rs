@@ -68,7 +68,7 @@ pub(super) fn options(
     };
     let filter = StreamFilter { values, match_unfiltered, ..StreamFilter::default() };
     let filter = (!filter.values.is_empty()).then(|| Arc::new(filter));
-    Ok(Some(Box::new(StreamOptions { start, filter, tracking, whole_chunks: false })))
+    Ok(Some(Box::new(StreamOptions { start, filter, tracking, ..StreamOptions::default() })))
 }
 
 fn start_of(value: &Value, now_ms: u64) -> Option<StreamStart> {

@@ -79,8 +79,8 @@ fn a_protocol_joins_without_a_change_elsewhere() {
     let (socket, address) = listen();
     let (old, amqp) = listen();
     let listeners = vec![
-        Listener { name: "toy", socket, tls: None, protocols: vec!["toy"] },
-        Listener { name: "amqp", socket: old, tls: None, protocols: vec!["amqp091"] },
+        Listener { name: "toy", socket, tls: None, protocols: vec!["toy"], proxy_protocol: false },
+        Listener { name: "amqp", socket: old, tls: None, protocols: vec!["amqp091"], proxy_protocol: false },
     ];
     node.accept(listeners, Ports::default(), Vec::new()).expect("accepts");
     let shown = Api::new(node.handle(), "leveret@localhost".into(), directory.path().to_owned(), "synced".into());

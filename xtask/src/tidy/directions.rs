@@ -26,8 +26,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // `model` because the broker passes the topology with its users to the code that checks a password.
     ("node", &["broker", "log", "auth", "metrics", "config", "model"]),
     ("management", &["node", "broker", "model", "metrics", "auth", "config"]),
-    ("strict-client", &["amqp091", "amqp10"]),
-    ("bench", &["strict-client", "amqp091", "amqp10", "metrics"]),
+    ("session-stream", &["session", "broker", "stream-protocol", "message", "queue", "model"]),
+    ("stream-protocol", &[]),
+    ("strict-client", &["amqp091", "amqp10", "stream-protocol"]),
+    ("bench", &["strict-client", "amqp091", "amqp10", "stream-protocol", "metrics"]),
 ];
 /// Additional dependencies permitted in a crate's tests.
 const TESTS_MAY_USE: &[(&str, &[&str])] = &[
@@ -43,7 +45,7 @@ const TESTS_MAY_USE: &[(&str, &[&str])] = &[
 ];
 /// Permitted dependencies of the binary, which puts the parts together.
 const BINARY_MAY_USE: &[&str] =
-    &["management", "ctl", "bench", "node", "session-amqp091", "session-amqp10", "config", "log"];
+    &["management", "ctl", "bench", "node", "session-amqp091", "session-amqp10", "session-stream", "config", "log"];
 /// Packages without restrictions.
 const FREE: &[&str] = &["benches", "sim", "tests", "xtask", "fuzz"];
 

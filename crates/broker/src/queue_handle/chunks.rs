@@ -8,8 +8,8 @@ use leveret_message::Batch;
 use leveret_message::chunk::SharedChunk;
 use leveret_model::Durability;
 use leveret_queue::{
-    ChunkSubmission, ChunkTurn, ConsumerId, KeptOffset, Place, Placement, PublishSlot, Queue, StoredRead, TakenChunk,
-    TurnEnd, Watermarks, WriterRun,
+    ChunkSubmission, ChunkTurn, ConsumerId, KeptOffset, Place, Placement, PublishSlot, Queue, StoredRead, StreamStart,
+    TakenChunk, TurnEnd, Watermarks, WriterRun,
 };
 
 use super::{PublishedIn, QueueHandle};
@@ -93,6 +93,12 @@ impl QueueHandle {
         if written { Awaited::written(ticket) } else { Awaited::durable(ticket) }
     }
 
+    /// The place that everything submitted so far waits for.
+    pub(crate) fn awaited(&self) -> Awaited {
+        let queue = self.inner.lock();
+        self.awaited_by(&queue, self.is_written(&queue))
+    }
+
     /// As [`QueueHandle::offer_in`], of a stream.
     pub(super) fn offer_chunk_in(
         self: &Arc<Self>,
@@ -155,6 +161,16 @@ impl QueueHandle {
     /// The number of the last message of a named publisher that is part of the stream.
     pub(crate) fn writer_sequence(&self, name: &str) -> Option<u64> {
         self.inner.lock().writer_sequence(name)
+    }
+
+    /// See [`Queue::activated`].
+    pub(crate) fn activated(self: &Arc<Self>, id: ConsumerId, start: Option<StreamStart>, now: Nanos) {
+        self.with(|queue, effects| queue.activated(id, start, now, effects));
+    }
+
+    /// See [`Queue::stepped_down`].
+    pub(crate) fn stepped_down(self: &Arc<Self>, id: ConsumerId) {
+        self.with(|queue, effects| queue.stepped_down(id, effects));
     }
 
     /// The offset that is kept for a name.

@@ -24,7 +24,7 @@ use crate::group::Group;
 use crate::outbox::Outbox;
 use crate::reads::Purpose;
 use crate::streams::{StreamRef, Waiter, waits};
-use crate::ticket::{StreamId, Ticket};
+use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::Nanos;
 use crate::wait_for::WaitFor;
 
@@ -128,6 +128,11 @@ impl QueueRef {
         pass!(self, queue => queue.publish_chunk(chunk, writer, now))
     }
 
+    /// The place that everything submitted to a stream so far waits for.
+    pub fn awaited(&self) -> Awaited {
+        pass!(self, queue => queue.awaited())
+    }
+
     /// See [`leveret_queue::Queue::take_chunks`].
     pub fn take_chunks(&self, id: ConsumerId, bytes: u64, now: Nanos, out: &mut Vec<TakenChunk>) -> ChunkTurn {
         pass!(self, queue => queue.take_chunks(id, bytes, now, out))
@@ -136,6 +141,16 @@ impl QueueRef {
     /// The number of the last message of a stream's named publisher that is part of the stream.
     pub fn writer_sequence(&self, name: &str) -> Option<u64> {
         pass!(self, queue => queue.writer_sequence(name))
+    }
+
+    /// See [`leveret_queue::Queue::activated`].
+    pub fn activated(&self, id: ConsumerId, start: Option<StreamStart>, now: Nanos) {
+        pass!(self, queue => queue.activated(id, start, now));
+    }
+
+    /// See [`leveret_queue::Queue::stepped_down`].
+    pub fn stepped_down(&self, id: ConsumerId) {
+        pass!(self, queue => queue.stepped_down(id));
     }
 
     /// The offset that a stream keeps for a name: that of the first message that its consumer hasn't settled.

@@ -77,8 +77,13 @@ impl HttpStage {
         let others = Ports { http: Some(http.port()), prometheus: Some(prometheus.port()), ..Ports::default() };
         let places = [("http", http), ("http/prometheus", prometheus)];
         node.others_listen(places.map(|(protocol, address)| Listening { protocol, address }));
-        let listener =
-            Listener { name: "amqp", socket: amqp_listener, tls: None, protocols: vec!["amqp091", "amqp10"] };
+        let listener = Listener {
+            name: "amqp",
+            socket: amqp_listener,
+            tls: None,
+            protocols: vec!["amqp091", "amqp10"],
+            proxy_protocol: false,
+        };
         node.accept(vec![listener], others, Vec::new()).expect("accepts");
         let state =
             Api::new(node.handle(), "leveret@localhost".to_owned(), directory.path().to_owned(), "synced".to_owned());

@@ -262,6 +262,15 @@ impl ChunkBuilder {
         self.filter.insert(Some(value));
     }
 
+    /// Sets the size of the Bloom filter in bytes; less than 16 counts as 16.
+    ///
+    /// # Panics
+    /// If it isn't empty.
+    pub fn set_filter_bytes(&mut self, filter_bytes: u8) {
+        assert!(self.is_empty(), "values were noted already");
+        self.filter = Bloom::new(filter_bytes);
+    }
+
     /// Notes when messages were received, in milliseconds since the Unix epoch.
     pub fn note_time(&mut self, received_ms: u64) {
         self.timestamp_ms = self.timestamp_ms.max(received_ms);

@@ -52,6 +52,11 @@ impl<'a> Entries<'a> {
         Ok((header, Self::new(data, header.data_at() as u64, header.entries)))
     }
 
+    /// The `count` entries that these bytes are. Places are counted from their beginning.
+    pub fn within(data: &'a [u8], count: u16) -> Self {
+        Self::new(data, 0, count)
+    }
+
     /// The `count` entries in `data`, which begins at byte `at` of its chunk.
     pub(super) fn new(data: &'a [u8], at: u64, count: u16) -> Self {
         Self { rest: data, at, left: count }

@@ -36,13 +36,11 @@ pub struct SocketOptions {
     pub send_buffer: Option<u32>,
     /// Bytes; `None` for the system's choice (`tcp_listen_options.recbuf`).
     pub receive_buffer: Option<u32>,
-    /// Connections begin with the header of a proxy (`proxy_protocol`).
-    pub proxy_protocol: bool,
 }
 
 impl Default for SocketOptions {
     fn default() -> Self {
-        Self { no_delay: true, keep_alive: false, send_buffer: None, receive_buffer: None, proxy_protocol: false }
+        Self { no_delay: true, keep_alive: false, send_buffer: None, receive_buffer: None }
     }
 }
 
@@ -106,6 +104,8 @@ pub struct Listener {
     pub tls: Option<Arc<Tls>>,
     /// The labels of the protocols that it accepts.
     pub protocols: Vec<&'static str>,
+    /// Whether connections begin with the header of a proxy (`proxy_protocol`).
+    pub proxy_protocol: bool,
 }
 
 /// A listener's address, to be opened again after maintenance.
@@ -114,6 +114,7 @@ struct Address {
     socket: SocketAddr,
     tls: Option<Arc<Tls>>,
     protocols: Vec<&'static str>,
+    proxy_protocol: bool,
 }
 
 /// The tasks that accept connections and hand each to the least loaded core.
@@ -192,6 +193,7 @@ impl Acceptors {
                 descriptors: self.descriptors.clone(),
                 sockets: self.sockets,
                 tls: listener.tls,
+                proxy_protocol: listener.proxy_protocol,
             };
             let task = accept(listener.socket, guests);
             self.tasks.push(self.home.spawn(task));
@@ -214,7 +216,8 @@ impl Acceptors {
             let open = |address: &Address| {
                 let socket = listen(address.socket)?;
                 let (tls, protocols) = (address.tls.clone(), address.protocols.clone());
-                Ok(Listener { name: address.name, socket, tls, protocols })
+                let proxy_protocol = address.proxy_protocol;
+                Ok(Listener { name: address.name, socket, tls, protocols, proxy_protocol })
             };
             let listeners = self.addresses.iter().map(open).collect::<io::Result<_>>()?;
             ready();
@@ -226,7 +229,8 @@ impl Acceptors {
 
 fn address(listener: &Listener) -> Option<Address> {
     let socket = listener.socket.local_addr().ok()?;
-    Some(Address { name: listener.name, socket, tls: listener.tls.clone(), protocols: listener.protocols.clone() })
+    let Listener { name, proxy_protocol, .. } = *listener;
+    Some(Address { name, socket, tls: listener.tls.clone(), protocols: listener.protocols.clone(), proxy_protocol })
 }
 
 /// A listener's handling of new connections.
@@ -238,13 +242,14 @@ struct Guests {
     descriptors: Arc<Descriptors>,
     sockets: SocketOptions,
     tls: Option<Arc<Tls>>,
+    proxy_protocol: bool,
 }
 
 /// Shortest time between two log lines about clients that were refused for want of descriptors.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 async fn accept(listener: std::net::TcpListener, guests: Guests) {
-    let Guests { seats, broker, protocols, population, descriptors, sockets, tls } = guests;
+    let Guests { seats, broker, protocols, population, descriptors, sockets, tls, proxy_protocol } = guests;
     let mut told: Option<std::time::Instant> = None;
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
@@ -271,7 +276,7 @@ async fn accept(listener: std::net::TcpListener, guests: Guests) {
                 let seat = &seats[choose(&seats)];
                 seat.core.load.connected();
                 let place = SeatTaken { core: seat.core.clone(), _member: member };
-                let foreword = Foreword { proxy_protocol: sockets.proxy_protocol, tls: tls.clone() };
+                let foreword = Foreword { proxy_protocol, tls: tls.clone() };
                 let (broker, protocols) = (broker.clone(), protocols.clone());
                 let guest = Guest { stream, address, place, broker, protocols, foreword };
                 // A stopped core accepts no connections, and the node is about to stop.
@@ -355,7 +360,6 @@ mod tests {
             keep_alive: true,
             send_buffer: Some(32 << 10),
             receive_buffer: Some(48 << 10),
-            proxy_protocol: false,
         };
         options.apply(&stream).expect("are taken");
         let socket = SockRef::from(&stream);

@@ -87,6 +87,7 @@ impl Tls {
             version: session.protocol_version().map_or(0, u16::from),
             suite: session.negotiated_cipher_suite().map_or(0, |suite| suite.suite().into()),
             certificate: shown.map(|shown| Arc::new(certificate::read(shown, self.login))),
+            server_name: session.server_name().map(str::to_owned),
         }
     }
 

@@ -10,10 +10,12 @@ use crate::answers::NoConsumer;
 use crate::consumer::{ConsumerFlow, ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
-use crate::effects::{Effects, Run};
+use crate::effects::{Effects, Run, Signal};
 use crate::ledger::Departure;
 use crate::planted::{Bug, is_planted};
+use crate::single_active::Activity;
 use crate::stream::StreamQueue;
+use crate::stream::groups::Told;
 use crate::stream::reader::{Reader, Scan};
 use crate::stream_filter::StreamFilter;
 use crate::stream_start::StreamStart;
@@ -42,13 +44,60 @@ impl StreamQueue {
             next = next.saturating_add(1);
         }
         self.changed = now;
-        self.readers.add(id, Reader::new(options, next, since_ms, now));
+        let mut reader = Reader::new(options, next, since_ms, now);
+        if stream.group.is_some() {
+            reader.consumer.activity = Activity::Waiting;
+        }
+        self.readers.add(id, reader);
+        if let Some(member) = &stream.group {
+            let told = self.groups.add(member, id, now);
+            self.tell_members(told, effects);
+        }
         if let Some(name) = &stream.tracking {
             effects.rare_mut().offsets.push(self.tracking.begin(name, id, next, now));
         }
         let (_, end) = self.offsets();
         self.readers.update(id, end, effects, |_| ());
         Ok(())
+    }
+
+    /// Tells members of groups whether they are active. One that isn't gets nothing more.
+    pub(super) fn tell_members(&mut self, told: Told, effects: &mut Effects) {
+        let (_, end) = self.offsets();
+        for (id, active) in told {
+            let available = self.readers.look(id).map_or(0, |reader| self.available(reader.next()));
+            let signal = self.readers.update(id, end, effects, |reader| {
+                let consumer = &mut reader.consumer;
+                consumer.activity = Activity::Waiting;
+                consumer.activity_changes += 1;
+                let available = u32::try_from(available).unwrap_or(u32::MAX);
+                let key = consumer.options.key;
+                let signal = Signal::Activity { key, active, change: consumer.activity_changes, available };
+                (consumer.options.link.clone(), signal)
+            });
+            effects.signals.extend(signal);
+        }
+    }
+
+    /// The client of an active member has answered: it is served from here on, `None` being where it asked to begin.
+    pub fn activated(&mut self, id: ConsumerId, start: Option<StreamStart>, now: Nanos, effects: &mut Effects) {
+        if !self.groups.is_active(id) {
+            return;
+        }
+        let own = self.readers.look(id).and_then(|reader| reader.consumer.options.stream.as_ref().map(|own| own.start));
+        let (next, since_ms) = self.position(start.or(own).unwrap_or_default());
+        let (_, end) = self.offsets();
+        self.readers.update(id, end, effects, |reader| {
+            reader.begin_at(next, since_ms);
+            reader.consumer.activity = Activity::Active;
+            reader.consumer.changed = now;
+        });
+    }
+
+    /// The client of a member has answered that it isn't active any more.
+    pub fn stepped_down(&mut self, id: ConsumerId, effects: &mut Effects) {
+        let told = self.groups.stepped_down(id);
+        self.tell_members(told, effects);
     }
 
     /// The offset at which a reader begins, and the time before which chunks are skipped from there on.
@@ -81,6 +130,8 @@ impl StreamQueue {
     pub fn cancel(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) -> Option<usize> {
         self.log_offsets(true, now, effects);
         let was_there = self.readers.remove(id);
+        let told = self.groups.remove(id, now);
+        self.tell_members(told, effects);
         self.changed = now;
         self.free_passed();
         was_there.then(|| self.readers.len())
@@ -251,6 +302,8 @@ impl StreamQueue {
         self.log_offsets(true, now, effects);
         for id in readers {
             self.readers.remove(*id);
+            let told = self.groups.remove(*id, now);
+            self.tell_members(told, effects);
             self.changed = now;
         }
         for (id, runs) in held {

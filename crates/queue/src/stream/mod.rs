@@ -8,6 +8,7 @@ mod absent;
 mod consume;
 mod deliver;
 mod end;
+mod groups;
 mod reader;
 mod readers;
 mod retention;
@@ -24,6 +25,8 @@ use leveret_message::chunk::SharedChunk;
 use leveret_model::QueueOptions;
 
 pub use self::deliver::{ChunkTurn, TakenChunk};
+pub use self::groups::GroupMember;
+use self::groups::Groups;
 pub use self::reader::Scan;
 use self::readers::Readers;
 use self::retention::Retention;
@@ -87,6 +90,7 @@ pub struct StreamQueue {
     announced: Option<Nanos>,
     tail: Tail,
     readers: Readers,
+    groups: Groups,
     /// Always empty: a stream stores its chunks itself.
     references: References,
     /// Time when its last chunk was published, or when it became empty.
@@ -117,6 +121,7 @@ impl StreamQueue {
             announced: None,
             tail: Tail::new(budget),
             readers: Readers::default(),
+            groups: Groups::default(),
             references: References::default(),
             published: now,
             changed: now,

@@ -239,6 +239,12 @@ impl Reader {
         self.wait_for_read(ahead, end).then_some(ahead)
     }
 
+    /// Goes on from another position: what was read before isn't wanted.
+    pub(super) fn begin_at(&mut self, next: u64, since_ms: Option<u64>) {
+        self.reads.clear();
+        (self.next, self.scanned, self.since_ms) = (next, 0, since_ms);
+    }
+
     /// Sets the position back to messages that it was given and that weren't sent: they are read again.
     pub(super) fn go_back(&mut self, next: u64) {
         if next < self.next {

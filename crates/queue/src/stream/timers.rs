@@ -12,6 +12,8 @@ impl StreamQueue {
         self.announced = None;
         if self.state == QueueState::Running {
             self.retain(now, effects);
+            let told = self.groups.expire(now);
+            self.tell_members(told, effects);
             self.log_offsets(self.tracking.due().is_some_and(|due| due <= now), now, effects);
         }
         false
@@ -40,7 +42,7 @@ impl StreamQueue {
         if self.state != QueueState::Running {
             return None;
         }
-        let next = [self.retention_due(), self.tracking.due()].into_iter().flatten().min()?;
+        let next = [self.retention_due(), self.tracking.due(), self.groups.due()].into_iter().flatten().min()?;
         if self.announced.is_some_and(|announced| announced <= next) {
             return None;
         }

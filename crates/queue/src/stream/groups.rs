@@ -1,0 +1,213 @@
+//! Groups of readers of a stream, of which one at a time is served: single active consumers, by the name that they share.
+//!
+//! The first reader of a group is the active one. In a partition of a super stream it is another one: members of the same groups come to
+//! all partitions in about the same order, so the number of the partition picks the member, and partitions are spread over members.
+//!
+//! A reader that becomes active is told so, and is served once its client has answered with the offset at which it goes on. One that has to
+//! step down is told, gets nothing more, and answers when it has stored its offset; then the next one becomes active. If it doesn't
+//! answer in time, that happens all the same: a partition never rests for the sake of a client that doesn't answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::Nanos;
+use crate::consumer_id::ConsumerId;
+
+/// How long a reader may take to step down.
+pub(crate) const STEP_DOWN_MAX: Nanos = 500_000_000;
+
+/// The part of a reader's options by which it is a member of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupMember {
+    /// The name of the group.
+    pub name: Arc<str>,
+    /// The number of the stream among the partitions of its super stream.
+    pub partition: Option<u32>,
+}
+
+/// Readers that have to be told whether they are active.
+pub(crate) type Told = Vec<(ConsumerId, bool)>;
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// This one is active.
+    Of(ConsumerId),
+    /// This one steps down until this time at the latest.
+    SteppingDown(ConsumerId, Nanos),
+}
+
+#[derive(Debug)]
+struct Group {
+    /// Members in the order in which they came.
+    members: Vec<ConsumerId>,
+    partition: Option<u32>,
+    turn: Turn,
+}
+
+impl Group {
+    /// The member that is to be active. A group has at least one.
+    fn wanted(&self) -> ConsumerId {
+        self.members[self.partition.map_or(0, |partition| partition as usize % self.members.len())]
+    }
+
+    fn activate(&mut self) -> Told {
+        let next = self.wanted();
+        self.turn = Turn::Of(next);
+        vec![(next, true)]
+    }
+
+    /// Makes the wanted member active, after the one that is.
+    fn rebalance(&mut self, now: Nanos) -> Told {
+        match self.turn {
+            Turn::Of(active) if active != self.wanted() => {
+                self.turn = Turn::SteppingDown(active, now + STEP_DOWN_MAX);
+                vec![(active, false)]
+            }
+            Turn::Of(_) | Turn::SteppingDown(..) => Vec::new(),
+        }
+    }
+}
+
+/// All groups of a stream.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    by_name: BTreeMap<Arc<str>, Group>,
+    names: FxHashMap<ConsumerId, Arc<str>>,
+}
+
+impl Groups {
+    /// Adds a member.
+    pub(super) fn add(&mut self, member: &GroupMember, id: ConsumerId, now: Nanos) -> Told {
+        self.names.insert(id, member.name.clone());
+        match self.by_name.get_mut(&member.name) {
+            Some(group) => {
+                group.members.push(id);
+                group.rebalance(now)
+            }
+            None => {
+                let group = Group { members: vec![id], partition: member.partition, turn: Turn::Of(id) };
+                self.by_name.insert(member.name.clone(), group);
+                vec![(id, true)]
+            }
+        }
+    }
+
+    /// Removes a reader, if it is a member of a group.
+    pub(super) fn remove(&mut self, id: ConsumerId, now: Nanos) -> Told {
+        let Some(name) = self.names.remove(&id) else { return Vec::new() };
+        let Some(group) = self.by_name.get_mut(&name) else { return Vec::new() };
+        group.members.retain(|member| *member != id);
+        if group.members.is_empty() {
+            self.by_name.remove(&name);
+            return Vec::new();
+        }
+        match group.turn {
+            Turn::Of(active) | Turn::SteppingDown(active, _) if active == id => group.activate(),
+            _ => group.rebalance(now),
+        }
+    }
+
+    /// Whether a reader may be served: it is active.
+    pub(super) fn is_active(&self, id: ConsumerId) -> bool {
+        self.group_of(id).is_some_and(|group| group.turn == Turn::Of(id))
+    }
+
+    fn group_of(&self, id: ConsumerId) -> Option<&Group> {
+        self.names.get(&id).and_then(|name| self.by_name.get(name))
+    }
+
+    /// A reader has stepped down.
+    pub(super) fn stepped_down(&mut self, id: ConsumerId) -> Told {
+        let Some(group) = self.names.get(&id).and_then(|name| self.by_name.get_mut(name)) else { return Vec::new() };
+        match group.turn {
+            Turn::SteppingDown(active, _) if active == id => group.activate(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Time is up for readers that step down.
+    pub(super) fn expire(&mut self, now: Nanos) -> Told {
+        let is_late = |group: &Group| matches!(group.turn, Turn::SteppingDown(_, until) if until <= now);
+        self.by_name.values_mut().filter(|group| is_late(group)).flat_map(Group::activate).collect()
+    }
+
+    /// The next time at which one of them is late.
+    pub(super) fn due(&self) -> Option<Nanos> {
+        let due = |group: &Group| match group.turn {
+            Turn::SteppingDown(_, until) => Some(until),
+            Turn::Of(_) => None,
+        };
+        self.by_name.values().filter_map(due).min()
+    }
+
+    /// The members of each group in the order in which they came, the active one first named.
+    pub(super) fn shown(&self) -> Vec<(Arc<str>, Option<ConsumerId>, Vec<ConsumerId>)> {
+        let active = |group: &Group| match group.turn {
+            Turn::Of(id) => Some(id),
+            Turn::SteppingDown(..) => None,
+        };
+        self.by_name.iter().map(|(name, group)| (name.clone(), active(group), group.members.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    fn member(partition: Option<u32>) -> GroupMember {
+        GroupMember { name: "group".into(), partition }
+    }
+
+    #[test]
+    fn the_first_is_active_and_the_next_follows_it() {
+        let mut groups = Groups::default();
+        let [a, b, c] = [1, 2, 3].map(ConsumerId);
+        assert_eq!(groups.add(&member(None), a, 0), [(a, true)]);
+        assert_eq!((groups.add(&member(None), b, 0), groups.add(&member(None), c, 0)), (vec![], vec![]));
+        assert_eq!(groups.remove(b, 0), []);
+        assert_eq!(groups.remove(a, 0), [(c, true)]);
+        assert!(groups.is_active(c) && !groups.is_active(b));
+        assert_eq!((groups.remove(c, 0), groups.by_name.len(), groups.names.len()), (vec![], 0, 0));
+    }
+
+    #[test]
+    fn partitions_are_spread_over_the_members() {
+        let mut groups = Groups::default();
+        let [a, b] = [1, 2].map(ConsumerId);
+        assert_eq!(groups.add(&member(Some(1)), a, 0), [(a, true)]);
+        assert_eq!(groups.add(&member(Some(1)), b, 0), [(a, false)]);
+        assert!(!groups.is_active(a) && !groups.is_active(b));
+        assert_eq!(groups.stepped_down(b), [], "it isn't its turn");
+        assert_eq!(groups.stepped_down(a), [(b, true)]);
+        assert_eq!(groups.remove(b, 0), [(a, true)]);
+    }
+
+    #[test]
+    fn who_does_not_answer_holds_up_the_group_for_a_while_only() {
+        let mut groups = Groups::default();
+        let [a, b] = [1, 2].map(ConsumerId);
+        groups.add(&member(Some(1)), a, 0);
+        groups.add(&member(Some(1)), b, 0);
+        assert_eq!((groups.due(), groups.expire(499 * MS)), (Some(500 * MS), vec![]));
+        assert_eq!(groups.expire(500 * MS), [(b, true)]);
+        assert_eq!((groups.due(), groups.stepped_down(a)), (None, vec![]));
+    }
+
+    #[test]
+    fn one_that_leaves_while_it_steps_down_makes_way_at_once() {
+        let mut groups = Groups::default();
+        let [a, b] = [1, 2].map(ConsumerId);
+        groups.add(&member(Some(1)), a, 0);
+        groups.add(&member(Some(1)), b, 0);
+        assert_eq!(groups.remove(a, 0), [(b, true)]);
+        groups.add(&member(Some(1)), a, 0);
+        assert!(!groups.is_active(b), "the second of two is wanted");
+        assert_eq!(groups.remove(a, 0), [], "the one that steps down answers first");
+        assert_eq!(groups.stepped_down(b), [(b, true)], "it is wanted again");
+    }
+}

@@ -1,0 +1,152 @@
+//! From the first frame to an open connection: `PeerProperties`, `SaslHandshake`, `SaslAuthenticate`, `Tune`, `Open`.
+
+use leveret_broker::authenticate::offered;
+use leveret_broker::settings::IN_MAINTENANCE;
+use leveret_broker::time::{Now, SECOND};
+use leveret_model::{Action, authorize};
+use leveret_stream_protocol::{Pairs, ResponseCode, answers};
+
+use super::session::{Phase, Session};
+
+impl Session {
+    /// `PeerProperties`.
+    pub(crate) fn peer_properties(&mut self, correlation: u32, properties: Pairs<'_>) {
+        if self.phase == Phase::Begin {
+            self.properties = properties.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        }
+        let settings = &self.client.broker.settings;
+        let own = [
+            ("cluster_name", settings.cluster_name.as_str()),
+            ("information", &settings.information),
+            ("platform", &settings.platform),
+            ("product", &settings.product),
+            ("version", &settings.version),
+        ];
+        answers::peer_properties(self.client.output.buffer(), correlation, ResponseCode::Ok, &own);
+    }
+
+    /// `SaslHandshake`.
+    pub(crate) fn sasl_handshake(&mut self, correlation: u32) {
+        let mechanisms = offered(&self.client.broker.settings, &self.client.peer);
+        answers::sasl_mechanisms(self.client.output.buffer(), correlation, &mechanisms);
+    }
+
+    /// `SaslAuthenticate`: a login, or a new secret on an open connection.
+    pub(crate) fn sasl_authenticate(&mut self, correlation: u32, mechanism: &str, response: &[u8], now: Now) {
+        let is_renewal = self.client.is_logged_in();
+        let checked = self.check_secret(mechanism, response);
+        let code = match &checked {
+            Ok(user) if is_renewal && **user != *self.client.user => ResponseCode::SaslCannotChangeUsername,
+            Ok(_) if is_renewal && !self.may_enter() => ResponseCode::VhostAccessFailure,
+            Ok(_) => ResponseCode::Ok,
+            Err(code) => *code,
+        };
+        answers::sasl_authenticated(self.client.output.buffer(), correlation, code, None);
+        match (code, checked) {
+            (ResponseCode::Ok, Ok(_)) if is_renewal => self.renewed(now),
+            (ResponseCode::Ok, Ok(user)) => {
+                self.told().named();
+                self.told().authenticated(&user);
+                self.client.log_in(&user, mechanism);
+                answers::tune(self.client.output.buffer(), self.settings.frame_max, self.settings.heartbeat_s);
+                self.phase = Phase::Authenticated;
+            }
+            _ => {
+                let why = format!("a login by mechanism {mechanism} was refused: {code}");
+                self.told().failed(self.state(), &why);
+                self.begin_end(now);
+                self.phase = Phase::Finished;
+            }
+        }
+    }
+
+    fn check_secret(&mut self, mechanism: &str, response: &[u8]) -> Result<String, ResponseCode> {
+        let settings = &self.client.broker.settings;
+        if !offered(settings, &self.client.peer).contains(&mechanism) {
+            return Err(ResponseCode::SaslMechanismNotSupported);
+        }
+        if self.client.is_logged_in() && *self.client.mechanism != *mechanism {
+            return Err(ResponseCode::SaslCannotChangeMechanism);
+        }
+        let response = self.client.plain_response(mechanism, response).map_err(|_| ResponseCode::SaslError)?;
+        self.client.check_login(mechanism, response).map_err(|reason| {
+            let loopback = reason.contains("localhost");
+            if loopback { ResponseCode::AuthenticationFailureLoopback } else { ResponseCode::AuthenticationFailure }
+        })
+    }
+
+    fn may_enter(&self) -> bool {
+        let snapshot = self.client.broker.registry.snapshot();
+        self.client.vhost.is_empty()
+            || authorize(&snapshot.topology, &self.client.user, &self.client.vhost, Action::Enter).is_ok()
+    }
+
+    /// The secret was renewed: what the user's permissions don't allow any more ends.
+    fn renewed(&mut self, now: Now) {
+        self.told().secret_updated("SaslAuthenticate");
+        let may = |session: &Self, action| session.client.authorize(action).is_ok();
+        let resource = leveret_model::Resource::Queue;
+        let written = self.publishers.values().map(|known| &known.stream);
+        let mut ended: Vec<_> = written.filter(|stream| !may(self, Action::Write(resource(stream)))).cloned().collect();
+        for subscription in self.subscriptions.values() {
+            if !may(self, Action::Consume(&subscription.stream)) {
+                let _left = subscription.queue.cancel(subscription.id, now.monotonic);
+                ended.push(subscription.stream.clone());
+            }
+        }
+        for stream in ended {
+            let others: Vec<_> = self
+                .subscriptions
+                .values()
+                .filter(|known| known.stream == stream)
+                .map(|known| (known.queue.clone(), known.id))
+                .collect();
+            others.into_iter().for_each(|(queue, id)| drop(queue.cancel(id, now.monotonic)));
+            self.end_of_stream(&stream, ResponseCode::StreamNotAvailable);
+        }
+    }
+
+    /// `Tune`: the lower value of both sides applies, 0 being no limit.
+    pub(crate) fn tune(&mut self, frame_max: u32, heartbeat_s: u32, now: Now) {
+        self.frame_max = match (frame_max, self.settings.frame_max) {
+            (0, own) => own,
+            (other, 0) => other,
+            (other, own) => other.min(own),
+        };
+        self.heartbeat_s = heartbeat_s;
+        self.client.input_every = 2 * u64::from(heartbeat_s) * SECOND;
+        self.client.output_every = u64::from(heartbeat_s) * SECOND / 2;
+        self.client.last_input = now.monotonic;
+        self.client.last_output = now.monotonic;
+        self.phase = Phase::Tuned;
+    }
+
+    /// `Open`: enters a vhost.
+    pub(crate) fn open(&mut self, correlation: u32, vhost: &str, now: Now) {
+        if let Err(why) = self.enter(vhost) {
+            let code = ResponseCode::VhostAccessFailure;
+            answers::opened(self.client.output.buffer(), correlation, code, &[]);
+            self.told().failed(self.state(), &why);
+            self.begin_end(now);
+            self.phase = Phase::Finished;
+            return;
+        }
+        self.phase = Phase::Open;
+        self.client.deadline = None;
+        let (host, port) = self.settings.address_for(&self.client.peer);
+        let properties = [("advertised_host", &*host), ("advertised_port", &*port.to_string())];
+        answers::opened(self.client.output.buffer(), correlation, ResponseCode::Ok, &properties);
+        self.told().opened();
+    }
+
+    fn enter(&mut self, vhost: &str) -> Result<(), String> {
+        if self.client.broker.is_in_maintenance() {
+            return Err(IN_MAINTENANCE.to_owned());
+        }
+        self.client.broker.check_connection_limit().map_err(|refused| refused.to_string())?;
+        let snapshot = self.client.broker.registry.snapshot_full();
+        authorize(&snapshot.topology, &self.client.user, vhost, Action::Enter)
+            .map_err(|refused| refused.to_string())?;
+        self.client.enter(&snapshot.topology, vhost.into()).map_err(|reached| reached.to_string())
+    }
+}

@@ -1,0 +1,91 @@
+//! Blocked input: the connection isn't read until the event that it waits for.
+
+use std::sync::Arc;
+
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
+use leveret_queue::WaitReason;
+use leveret_session::driven::Steps as _;
+use leveret_stream_protocol::{ResponseCode, answers};
+use smallvec::SmallVec;
+
+use super::session::Session;
+
+/// The reason why the connection's input is blocked. There is one at a time, since input is handled in order.
+#[derive(Default)]
+pub(crate) enum InputHold {
+    /// Input isn't blocked.
+    #[default]
+    No,
+    /// A change of the control plane has to become durable before it is answered.
+    Durable { wait: WaitFor, answer: Answer },
+    /// Publishes wait for room in the log, for room in the connection's share of bytes on their way to the disk, or until an alarm
+    /// clears.
+    Publishes { reason: WaitReason },
+}
+
+/// The answer to a command that had to become durable first.
+pub(crate) struct Answer {
+    /// The key of the command.
+    pub key: u16,
+    pub correlation: u32,
+    /// Streams that it deletes: the client's publishers and subscriptions there are over.
+    pub deleted: Vec<Arc<str>>,
+}
+
+impl Session {
+    /// Answers now, or blocks input until the change is durable.
+    pub(crate) fn answer_when_durable(&mut self, wait: impl Into<WaitFor>, answer: Answer) {
+        let wait = wait.into();
+        match self.client.broker.streams.have(&wait) {
+            true => {
+                self.client.broker.registry.publish();
+                self.answer(answer);
+            }
+            false => self.held = InputHold::Durable { wait, answer },
+        }
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        answers::response(self.client.output.buffer(), answer.key, answer.correlation, ResponseCode::Ok);
+        for stream in answer.deleted {
+            self.end_of_stream(&stream, ResponseCode::StreamNotAvailable);
+        }
+    }
+
+    /// Answers, or unblocks input, if what it waits for has been reached.
+    pub(crate) fn end_reached_hold(&mut self) {
+        match &self.held {
+            InputHold::Durable { wait, .. } if self.client.broker.streams.have(wait) => {
+                let InputHold::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
+                self.client.broker.registry.publish();
+                self.answer(answer);
+            }
+            InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } if !self.publishes_wait() => {
+                self.end_hold();
+            }
+            _ => {}
+        }
+    }
+
+    /// Blocks publishes; listings and these streams show it.
+    pub(crate) fn hold_publishes(&mut self, reason: WaitReason, streams: SmallVec<[QueueRef; 2]>, now: Now) {
+        self.client.show_wait(reason, streams, now);
+        self.held = InputHold::Publishes { reason };
+    }
+
+    /// Unblocks input; streams that showed the wait no longer do.
+    pub(crate) fn end_hold(&mut self) -> InputHold {
+        self.client.hide_wait();
+        std::mem::take(&mut self.held)
+    }
+
+    /// Handles the begin or end of an alarm, which blocks publishing on the whole node.
+    pub(crate) fn note_alarm(&mut self) {
+        self.alarm = self.client.broker.alarms.publishing_blocked();
+        if !self.alarm && matches!(self.held, InputHold::Publishes { reason: WaitReason::Alarm }) {
+            self.end_hold();
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Sessions of RabbitMQ's stream protocol: frames in, calls on streams and the control plane, frames out.
+//!
+//! [`session`] drives a connection's states; each file beside it holds one group of commands. Publishers and subscriptions have ids of
+//! one byte that their client chose.
+
+mod closing;
+mod confirms;
+mod deliver;
+mod handshake;
+mod held;
+mod metadata;
+mod offsets;
+mod protocol;
+mod publish;
+mod publishers;
+mod refusal;
+mod session;
+mod settings;
+mod streams;
+mod subscriptions;
+mod super_streams;
+mod told;
+mod view;
+
+pub use protocol::StreamProtocol;
+pub use settings::{Advertised, StreamSettings};

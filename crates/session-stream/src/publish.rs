@@ -1,0 +1,226 @@
+//! `Publish`: messages become chunks. Those of one publisher that come in one read become one chunk, as far as it takes them.
+
+use std::sync::Arc;
+
+use leveret_broker::queue_handle::{ChunkPublished, QueueRef};
+use leveret_broker::time::Now;
+use leveret_message::chunk::{ChunkBuilder, ChunkWriter, Entries, Entry, NotAdded, SharedChunk};
+use leveret_queue::{WaitReason, WriterRun};
+use leveret_session::driven::Steps as _;
+use leveret_stream_protocol::{DecodeError, Publish, PublishedMessage, ResponseCode};
+use smallvec::SmallVec;
+
+use super::confirms::{Confirming, PublishingIds};
+use super::session::Session;
+
+/// A chunk gets no further messages from this many bytes on: it is read and sent as a whole.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Messages of a publisher that are becoming a chunk.
+pub(crate) struct Run {
+    publisher: u8,
+    serial: u64,
+    /// The ids of the chunk's entries.
+    ids: PublishingIds,
+    /// Messages that only have to be confirmed: they are in the stream already, by their numbers, or are empty sub-batches.
+    known: PublishingIds,
+}
+
+impl Session {
+    /// `Publish`. False if it has to wait: nothing was done.
+    ///
+    /// # Errors
+    /// The frame is broken; messages before that count as received.
+    pub(crate) fn publish(&mut self, publish: Publish<'_>, now: Now) -> Result<bool, DecodeError> {
+        if self.alarm || self.publishes_wait() {
+            self.flush_run(now);
+            let reason = if self.alarm { WaitReason::Alarm } else { self.client.log_wait().0 };
+            let streams: SmallVec<_> = self.publishers.values().take(1).map(|known| known.queue.clone()).collect();
+            self.hold_publishes(reason, streams, now);
+            return Ok(false);
+        }
+        let id = publish.publisher;
+        let Some(publisher) = self.publishers.get_mut(&id) else {
+            let ids: Vec<u64> = publish.messages().map_while(Result::ok).map(|message| message.id).collect();
+            self.refuse_publishes(id, ResponseCode::PublisherDoesNotExist, ids.into_iter());
+            return Ok(true);
+        };
+        let (serial, is_numbered) = (publisher.serial, publisher.reference.is_some());
+        if let Some(name) = publisher.reference.as_ref().filter(|_| publisher.last.is_none()) {
+            publisher.last = publisher.queue.writer_sequence(name);
+        }
+        if self.run.as_ref().is_some_and(|run| run.publisher != id || run.serial != serial) {
+            self.flush_run(now);
+        }
+        if self.run.is_none() {
+            self.builder.set_filter_bytes(self.publishers[&id].filter_bytes);
+        }
+        if publish.version == 1 {
+            self.builder.note_filter(b"");
+        }
+        for message in publish.messages() {
+            let message = message?;
+            self.client.counters.published(message.entry.len() as u64);
+            self.unconfirmed += 1;
+            let is_known = is_numbered && self.is_known(id, message.id);
+            if is_known || message.messages == 0 {
+                self.run_of(id, serial).known.push(message.id);
+            } else if message.uncompressed > self.settings.uncompressed_max {
+                self.refuse(id, ResponseCode::PreconditionFailed, message.id);
+            } else {
+                self.add(id, serial, publish.version, &message, now);
+            }
+        }
+        Ok(true)
+    }
+
+    fn run_of(&mut self, publisher: u8, serial: u64) -> &mut Run {
+        let (ids, known) = <(PublishingIds, PublishingIds)>::default();
+        self.run.get_or_insert(Run { publisher, serial, ids, known })
+    }
+
+    /// Whether a named publisher's message is in the stream already. If not, it is its last one from now on.
+    fn is_known(&mut self, publisher: u8, id: u64) -> bool {
+        let Some(publisher) = self.publishers.get_mut(&publisher) else { return false };
+        let is_known = publisher.last.is_some_and(|last| id <= last);
+        if !is_known {
+            publisher.last = Some(id);
+        }
+        is_known
+    }
+
+    fn refuse(&mut self, publisher: u8, code: ResponseCode, id: u64) {
+        self.unconfirmed -= 1;
+        if let Some(publisher) = self.publishers.get_mut(&publisher) {
+            publisher.errored += 1;
+        }
+        self.refuse_publishes(publisher, code, [id].into_iter());
+    }
+
+    #[inline]
+    fn add(&mut self, id: u8, serial: u64, version: u16, message: &PublishedMessage<'_>, now: Now) {
+        loop {
+            match self.builder.push_entry(message.entry, message.messages) {
+                Ok(()) => break,
+                Err(NotAdded::Full) => {
+                    self.flush_run(now);
+                    if version == 1 {
+                        self.builder.note_filter(b"");
+                    }
+                }
+                Err(NotAdded::TooLong(_) | NotAdded::BodyInFile) => {
+                    return self.refuse(id, ResponseCode::FrameTooLarge, message.id);
+                }
+            }
+        }
+        self.run_of(id, serial).ids.push(message.id);
+        if version != 1 {
+            self.builder.note_filter(message.filter);
+        }
+        if self.builder.data_bytes() >= CHUNK_BYTES {
+            self.flush_run(now);
+            if version == 1 {
+                self.builder.note_filter(b"");
+            }
+        }
+    }
+
+    /// Publishes what the last frames have collected.
+    pub(crate) fn flush_run(&mut self, now: Now) {
+        let Some(Run { publisher: id, serial, ids, known }) = self.run.take() else { return };
+        let Some(publisher) = self.publishers.get_mut(&id).filter(|publisher| publisher.serial == serial) else {
+            // Its stream was deleted meanwhile, which the client was told.
+            self.builder.finish();
+            self.unconfirmed -= ids.len() + known.len();
+            return;
+        };
+        publisher.published += ids.len() + known.len();
+        let (queue, name) = (publisher.queue.clone(), publisher.reference.clone());
+        if !known.is_empty() {
+            let awaited = queue.awaited();
+            self.confirming.push(awaited.into(), Confirming { publisher: id, serial, ids: known });
+        }
+        if ids.is_empty() {
+            return;
+        }
+        let writer = name.map(|name| writer_of(name, &ids));
+        let chunk = finish_chunk(&mut self.builder, writer.as_ref(), now.wall_ms);
+        self.offer(Confirming { publisher: id, serial, ids }, &queue, chunk, writer, now);
+    }
+
+    /// Offers a chunk to its stream.
+    fn offer(
+        &mut self,
+        confirming: Confirming,
+        queue: &QueueRef,
+        chunk: Arc<SharedChunk>,
+        writer: Option<WriterRun>,
+        now: Now,
+    ) {
+        let (id, serial, count) = (confirming.publisher, confirming.serial, confirming.ids.len());
+        let published = match queue.publish_chunk(&chunk, writer.as_ref(), now.monotonic) {
+            ChunkPublished::Offered(published) => published,
+            ChunkPublished::Behind { last, awaited } => {
+                // Another connection publishes by the same name.
+                let (known, others) = self.split(&chunk, &confirming.ids, last);
+                self.confirming.push(awaited.into(), Confirming { publisher: id, serial, ids: known });
+                if others.is_empty() {
+                    return;
+                }
+                let writer = writer.map(|writer| writer_of(writer.name, &others));
+                let chunk = finish_chunk(&mut self.builder, writer.as_ref(), now.wall_ms);
+                return self.offer(Confirming { publisher: id, serial, ids: others }, queue, chunk, writer, now);
+            }
+        };
+        if published.accepted == 0 || published.is_gone {
+            self.unconfirmed -= count;
+            if let Some(publisher) = self.publishers.get_mut(&id) {
+                publisher.errored += count;
+            }
+            return self.refuse_publishes(id, ResponseCode::StreamNotAvailable, confirming.ids.iter());
+        }
+        let counters = &self.client.counters;
+        counters.published_with_confirm.add(count);
+        counters.routed.add(count);
+        counters.enqueued.add(u64::from(published.accepted));
+        self.client.undurable.note_published(published, queue, chunk.chunk_bytes());
+        self.confirming.push(published.awaited.into(), confirming);
+    }
+
+    /// Puts the entries of a chunk with numbers above `last` into the builder. Returns the ids of the others, and of these.
+    #[cold]
+    fn split(&mut self, chunk: &SharedChunk, ids: &PublishingIds, last: u64) -> (PublishingIds, PublishingIds) {
+        let (mut known, mut others) = <(PublishingIds, PublishingIds)>::default();
+        let (_, data) = chunk.sent(0);
+        let mut entries = Entries::within(data, chunk.header().entries);
+        let mut at = entries.at() as usize;
+        for id in ids.iter() {
+            let entry = entries.next_entry().expect("it was added").expect("each id has an entry");
+            let end = entries.at() as usize;
+            if id <= last {
+                known.push(id);
+            } else {
+                let messages = match entry {
+                    Entry::Message(_) => 1,
+                    Entry::SubBatch(sub_batch) => sub_batch.messages,
+                };
+                self.builder.push_entry(&data[at..end], messages).expect("it was part of a chunk");
+                // Its value isn't known any more: readers with a filter have to look at it.
+                others.push(id);
+            }
+            at = end;
+        }
+        (known, others)
+    }
+}
+
+fn writer_of(name: Arc<str>, ids: &PublishingIds) -> WriterRun {
+    let first = ids.iter().next().unwrap_or_default();
+    WriterRun { name, first, last: ids.last().unwrap_or(first) }
+}
+
+fn finish_chunk(builder: &mut ChunkBuilder, writer: Option<&WriterRun>, now_ms: u64) -> Arc<SharedChunk> {
+    builder.note_time(now_ms);
+    let writer = writer.map(|writer| ChunkWriter { name: &writer.name, sequence: writer.last });
+    Arc::new(builder.finish_of(writer.as_ref()).into())
+}

@@ -1,0 +1,109 @@
+//! `DeclarePublisher`, `DeletePublisher`, `QueryPublisherSequence`.
+
+use std::sync::Arc;
+
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::time::Now;
+use leveret_model::{Action, Resource};
+use leveret_stream_protocol::{ResponseCode, answers, key};
+
+use super::session::Session;
+
+/// Longest name of a publisher or a consumer, in bytes. RabbitMQ allows 255 characters.
+pub(crate) const REFERENCE_BYTES_MAX: usize = leveret_message::chunk::WRITER_NAME_BYTES_MAX;
+
+/// A publisher.
+pub(crate) struct Publisher {
+    pub stream: Arc<str>,
+    pub queue: QueueRef,
+    /// Its name; without one its messages aren't numbered.
+    pub reference: Option<Arc<str>>,
+    /// Tells it from an earlier publisher with its id.
+    pub serial: u64,
+    /// The number of its last message, as far as this connection knows.
+    pub last: Option<u64>,
+    /// Size of the Bloom filters of its stream's chunks, in bytes.
+    pub filter_bytes: u8,
+    pub published: u64,
+    pub confirmed: u64,
+    pub errored: u64,
+}
+
+impl Session {
+    /// A stream that this connection may use for `action`.
+    pub(crate) fn stream(&self, name: &str, action: Action<'_>) -> Result<QueueRef, ResponseCode> {
+        let queue = self.client.known_queue(name, action).map_err(|refused| super::refusal::code_of(&refused))?;
+        if !queue.is_stream() {
+            return Err(ResponseCode::StreamDoesNotExist);
+        }
+        queue.check_runs().map_err(|_| ResponseCode::StreamNotAvailable)?;
+        Ok(queue)
+    }
+
+    /// `DeclarePublisher`.
+    pub(crate) fn declare_publisher(&mut self, correlation: u32, id: u8, reference: &str, stream: &str, _now: Now) {
+        let code = match self.new_publisher(id, reference, stream) {
+            Ok(()) => ResponseCode::Ok,
+            Err(code) => code,
+        };
+        answers::response(self.client.output.buffer(), key::DECLARE_PUBLISHER, correlation, code);
+    }
+
+    fn new_publisher(&mut self, id: u8, reference: &str, stream: &str) -> Result<(), ResponseCode> {
+        if self.alarm {
+            return Err(ResponseCode::PreconditionFailed);
+        }
+        self.client
+            .authorize(Action::Write(Resource::Queue(stream)))
+            .map_err(|refused| super::refusal::code_of(&refused))?;
+        let same = |known: &Publisher| &*known.stream == stream && known.reference.as_deref() == Some(reference);
+        if reference.len() > REFERENCE_BYTES_MAX
+            || self.publishers.contains_key(&id)
+            || self.publishers.values().any(same)
+        {
+            return Err(ResponseCode::PreconditionFailed);
+        }
+        let queue = self.stream(stream, Action::Write(Resource::Queue(stream)))?;
+        let stream: Arc<str> = stream.into();
+        self.watch(&stream, &queue);
+        let reference: Option<Arc<str>> = (!reference.is_empty()).then(|| reference.into());
+        self.serials += 1;
+        let serial = self.serials;
+        let filter_bytes = queue.effective().options(queue.info()).stream_filter_bytes;
+        let (published, confirmed, errored) = (0, 0, 0);
+        let publisher =
+            Publisher { stream, queue, reference, serial, last: None, filter_bytes, published, confirmed, errored };
+        self.publishers.insert(id, publisher);
+        self.client.counters.publishers_opened.increment();
+        Ok(())
+    }
+
+    /// `DeletePublisher`.
+    pub(crate) fn delete_publisher(&mut self, correlation: u32, id: u8, now: Now) {
+        self.flush_run(now);
+        let code = match self.forget_publisher(id) {
+            true => ResponseCode::Ok,
+            false => ResponseCode::PublisherDoesNotExist,
+        };
+        answers::response(self.client.output.buffer(), key::DELETE_PUBLISHER, correlation, code);
+    }
+
+    /// Removes a publisher. False if there is none with this id.
+    pub(crate) fn forget_publisher(&mut self, id: u8) -> bool {
+        let Some(publisher) = self.publishers.remove(&id) else { return false };
+        self.client.counters.publishers_closed.increment();
+        self.unwatch(&publisher.stream, &publisher.queue);
+        true
+    }
+
+    /// `QueryPublisherSequence`.
+    pub(crate) fn query_sequence(&mut self, correlation: u32, reference: &str, stream: &str, now: Now) {
+        self.flush_run(now);
+        let found = self.stream(stream, Action::Read(Resource::Queue(stream)));
+        let (code, sequence) = match found {
+            Ok(queue) => (ResponseCode::Ok, queue.writer_sequence(reference).unwrap_or(0)),
+            Err(code) => (code, 0),
+        };
+        answers::sequence(self.client.output.buffer(), correlation, code, sequence);
+    }
+}

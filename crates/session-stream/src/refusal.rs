@@ -1,0 +1,13 @@
+//! Refusals, as the codes of the protocol.
+
+use leveret_model::{Refused, RefusedKind};
+use leveret_stream_protocol::ResponseCode;
+
+/// The code for what the model refuses. The protocol has no text for the reason: it is logged.
+pub(crate) fn code_of(refused: &Refused) -> ResponseCode {
+    match refused.kind {
+        RefusedKind::NotFound => ResponseCode::StreamDoesNotExist,
+        RefusedKind::AccessRefused => ResponseCode::AccessRefused,
+        _ => ResponseCode::PreconditionFailed,
+    }
+}

@@ -1,0 +1,402 @@
+//! A connection's states and the dispatch of its frames.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use leveret_broker::inquiry::Inquiry;
+use leveret_broker::reply::Reply;
+use leveret_broker::settings::{IN_MAINTENANCE, TURN_BYTES_MAX};
+use leveret_broker::streams::waits::InOrder;
+use leveret_broker::time::Now;
+use leveret_broker::turn_budget::CONTROL;
+use leveret_broker::views::ConnectionView;
+use leveret_broker::wait_for::WaitFor;
+use leveret_message::chunk::{ChunkBuilder, FILTER_BYTES_DEFAULT};
+use leveret_queue::{Signal, TakenChunk, WaitReason};
+use leveret_session::client_connection::ClientConnection;
+use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
+use leveret_stream_protocol::{FrameError, Request, ResponseCode, answers, key, next_frame};
+use rustc_hash::FxHashMap;
+
+use super::confirms::Confirming;
+use super::held::InputHold;
+use super::publish::Run;
+use super::publishers::Publisher;
+use super::settings::StreamSettings;
+use super::subscriptions::{Subscribe, Subscription};
+use super::super_streams::CreateSuperStream;
+
+/// The state of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// A login is expected.
+    Begin,
+    /// `Tune` was sent.
+    Authenticated,
+    /// `Open` is expected.
+    Tuned,
+    /// The connection is open.
+    Open,
+    /// `Close` was sent; only its answer is handled.
+    Closing,
+    /// Nothing more is sent.
+    Finished,
+}
+
+/// The state of one connection.
+pub(crate) struct Session {
+    pub(crate) client: ClientConnection,
+    pub(crate) settings: Arc<StreamSettings>,
+    pub(crate) phase: Phase,
+    /// The client's properties.
+    pub(crate) properties: Vec<(String, String)>,
+    /// Largest frame in bytes; 0 is no limit.
+    pub(crate) frame_max: u32,
+    /// Interval of heartbeats in seconds; 0 is off.
+    pub(crate) heartbeat_s: u32,
+    /// The version of `Deliver` that the client knows.
+    pub(crate) deliver_version: u16,
+    /// Publishing is blocked on the whole node.
+    pub(crate) alarm: bool,
+    /// Publishers by their ids.
+    pub(crate) publishers: BTreeMap<u8, Publisher>,
+    /// Number of publishers so far.
+    pub(crate) serials: u64,
+    /// Subscriptions by their ids.
+    pub(crate) subscriptions: BTreeMap<u8, Subscription>,
+    /// Ids of subscriptions by the keys of their consumers.
+    pub(crate) subscription_ids: FxHashMap<u64, u8>,
+    /// Changes of activity that the client hasn't answered: the key of the consumer, and whether it became active.
+    pub(crate) updates: FxHashMap<u32, (u64, bool)>,
+    /// Number of changes of activity that it was told, which is the next correlation id.
+    pub(crate) updates_sent: u32,
+    /// Streams that the client publishes to: the key of the registration, and the number of publishers.
+    pub(crate) watched: FxHashMap<Arc<str>, (u64, usize)>,
+    /// The messages that become the next chunk.
+    pub(crate) run: Option<Run>,
+    pub(crate) builder: ChunkBuilder,
+    /// Messages that wait for the disk.
+    pub(crate) confirming: InOrder<Confirming>,
+    /// Number of published messages that aren't answered.
+    pub(crate) unconfirmed: u64,
+    /// Chunks of a subscription while they are written; empty in between, so that its memory is reused.
+    pub(crate) taken: Vec<TakenChunk>,
+    pub(crate) held: InputHold,
+}
+
+impl Session {
+    pub(crate) fn new(client: ClientConnection, settings: Arc<StreamSettings>) -> Self {
+        Self {
+            alarm: client.broker.alarms.publishing_blocked(),
+            frame_max: settings.initial_frame_max,
+            client,
+            settings,
+            phase: Phase::Begin,
+            properties: Vec::new(),
+            heartbeat_s: 0,
+            deliver_version: 1,
+            publishers: BTreeMap::new(),
+            serials: 0,
+            subscriptions: BTreeMap::new(),
+            subscription_ids: FxHashMap::default(),
+            updates: FxHashMap::default(),
+            updates_sent: 0,
+            watched: FxHashMap::default(),
+            run: None,
+            builder: ChunkBuilder::new(FILTER_BYTES_DEFAULT),
+            confirming: InOrder::default(),
+            unconfirmed: 0,
+            taken: Vec::new(),
+            held: InputHold::No,
+        }
+    }
+
+    /// Handles a command before the connection is open. False if it isn't one for that time.
+    fn early(&mut self, request: &Request<'_>, now: Now) -> bool {
+        match (self.phase, *request) {
+            (Phase::Begin, Request::PeerProperties { correlation, properties }) => {
+                self.peer_properties(correlation, properties);
+            }
+            (Phase::Begin, Request::SaslHandshake { correlation }) => self.sasl_handshake(correlation),
+            (Phase::Begin, Request::SaslAuthenticate { correlation, mechanism, response }) => {
+                self.sasl_authenticate(correlation, mechanism, response, now);
+            }
+            (Phase::Authenticated | Phase::Tuned, Request::Tune { frame_max, heartbeat }) => {
+                self.tune(frame_max, heartbeat, now);
+            }
+            (Phase::Tuned, Request::Open { correlation, vhost }) => self.open(correlation, vhost, now),
+            (_, Request::Close { correlation, .. }) => self.close_by_client(correlation, now),
+            (_, Request::Heartbeat) => {}
+            _ => return false,
+        }
+        true
+    }
+
+    /// Handles a command of an open connection, other than `Publish`.
+    fn command(&mut self, request: &Request<'_>, now: Now) {
+        match *request {
+            Request::Publish(_) | Request::Heartbeat | Request::Closed { .. } => {}
+            Request::Credit { subscription, credit } => self.credit(subscription, credit, now),
+            Request::DeclarePublisher { correlation, publisher, reference, stream } => {
+                self.declare_publisher(correlation, publisher, reference, stream, now);
+            }
+            Request::QueryPublisherSequence { correlation, reference, stream } => {
+                self.query_sequence(correlation, reference, stream, now);
+            }
+            Request::DeletePublisher { correlation, publisher } => self.delete_publisher(correlation, publisher, now),
+            Request::Subscribe { correlation, subscription: id, stream, start, credit, properties } => {
+                self.subscribe(Subscribe { correlation, id, stream, start, credit, properties }, now);
+            }
+            Request::StoreOffset { reference, stream, offset } => self.store_offset(reference, stream, offset, now),
+            Request::QueryOffset { correlation, reference, stream } => {
+                self.query_offset(correlation, reference, stream)
+            }
+            Request::Unsubscribe { correlation, subscription } => self.unsubscribe(correlation, subscription, now),
+            Request::Create { correlation, stream, arguments } => self.create(correlation, stream, arguments, now),
+            Request::Delete { correlation, stream } => self.delete(correlation, stream, now),
+            Request::Metadata { correlation, streams } => self.metadata(correlation, streams),
+            Request::PeerProperties { correlation, properties } => self.peer_properties(correlation, properties),
+            Request::SaslHandshake { correlation } => self.sasl_handshake(correlation),
+            Request::SaslAuthenticate { correlation, mechanism, response } => {
+                self.sasl_authenticate(correlation, mechanism, response, now);
+            }
+            Request::Close { correlation, .. } => self.close_by_client(correlation, now),
+            Request::Route { correlation, routing_key, super_stream } => {
+                self.route(correlation, routing_key, super_stream);
+            }
+            Request::Partitions { correlation, super_stream } => self.partitions(correlation, super_stream),
+            Request::ExchangeCommandVersions { correlation, versions } => self.command_versions(correlation, versions),
+            Request::StreamStats { correlation, stream } => self.stream_stats(correlation, stream),
+            Request::CreateSuperStream { correlation, name, partitions, binding_keys, arguments } => {
+                let create = CreateSuperStream { correlation, name, partitions, binding_keys, arguments };
+                self.create_super_stream(&create, now);
+            }
+            Request::DeleteSuperStream { correlation, name } => self.delete_super_stream(correlation, name, now),
+            Request::ResolveOffsetSpec { correlation, stream, start, properties } => {
+                self.resolve_offset(correlation, stream, start, properties);
+            }
+            Request::ConsumerUpdated { correlation, start, .. } => self.updated(correlation, start, now),
+            Request::Tune { .. } | Request::Open { .. } => {
+                self.close_for(ResponseCode::UnknownFrame, "unknown frame: the connection is open already", now);
+            }
+        }
+    }
+}
+
+impl Steps for Session {
+    fn client(&self) -> &ClientConnection {
+        &self.client
+    }
+
+    fn client_mut(&mut self) -> &mut ClientConnection {
+        &mut self.client
+    }
+
+    fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    fn is_held(&self) -> bool {
+        !matches!(self.held, InputHold::No)
+    }
+
+    fn is_ending(&self) -> bool {
+        false
+    }
+
+    fn is_leaving(&self) -> bool {
+        false
+    }
+
+    fn is_over(&self) -> bool {
+        self.phase == Phase::Finished
+    }
+
+    fn is_closed(&self) -> bool {
+        self.phase == Phase::Finished
+    }
+
+    fn has_published(&self) -> bool {
+        self.serials > 0
+    }
+
+    fn has_work(&self) -> bool {
+        let can_deliver = self.phase == Phase::Open && !self.client.scheduled.is_empty();
+        can_deliver || !self.client.starved.is_empty() && self.client.output.len() < TURN_BYTES_MAX
+    }
+
+    fn begin_read(&mut self) {
+        // The outbox may have earlier events; an alarm takes effect from the next read on.
+        self.alarm = self.client.broker.alarms.publishing_blocked();
+    }
+
+    fn frame(&mut self, input: &[u8], now: Now) -> driven::Frame {
+        let (frame, length) = match next_frame(input, self.frame_max) {
+            Ok(Some(found)) => found,
+            Ok(None) => return driven::Frame::Waits,
+            Err(error) => {
+                let code = match error {
+                    FrameError::TooLarge { .. } => ResponseCode::FrameTooLarge,
+                    FrameError::TooSmall { .. } => ResponseCode::UnknownFrame,
+                };
+                self.close_for(code, &error.to_string(), now);
+                return driven::Frame::Broken;
+            }
+        };
+        if self.phase == Phase::Closing {
+            if frame.is_response && frame.key == key::CLOSE {
+                self.phase = Phase::Finished;
+            }
+            return driven::Frame::Used(length);
+        }
+        let request = match Request::decode(&frame) {
+            Ok(request) => request,
+            Err(error) => {
+                self.close_for(ResponseCode::UnknownFrame, &error.to_string(), now);
+                return driven::Frame::Used(length);
+            }
+        };
+        if self.phase != Phase::Open {
+            self.client.budget.spend(CONTROL);
+            if !self.early(&request, now) {
+                let name = key::name(frame.key).unwrap_or("an unknown command");
+                self.close_for(ResponseCode::UnknownFrame, &format!("{name} came before the connection was open"), now);
+            }
+            return driven::Frame::Used(length);
+        }
+        if let Request::Publish(publish) = request {
+            return match self.publish(publish, now) {
+                Ok(true) => driven::Frame::Used(length),
+                Ok(false) => driven::Frame::Waits,
+                Err(error) => {
+                    self.close_for(ResponseCode::UnknownFrame, &error.to_string(), now);
+                    driven::Frame::Used(length)
+                }
+            };
+        }
+        self.client.budget.spend(CONTROL);
+        self.command(&request, now);
+        driven::Frame::Used(length)
+    }
+
+    fn flush(&mut self, now: Now) {
+        self.flush_run(now);
+    }
+
+    fn begin_turn(&mut self, now: Now) {
+        if !self.wants_read() && !self.client.output.is_full() {
+            // Heartbeats that aren't read don't count as missed, unless it is the client that doesn't read.
+            self.client.last_input = now.monotonic;
+        }
+    }
+
+    fn go_on(&mut self, _now: Now) -> bool {
+        true
+    }
+
+    fn signal(&mut self, signal: Signal, _now: Now) {
+        match signal {
+            Signal::Scheduled(key) => self.client.scheduled.push_back(key),
+            Signal::Cancelled(key) => {
+                if self.phase == Phase::Open {
+                    self.stream_gone(key);
+                }
+            }
+            Signal::Activity { key, active, change, .. } => {
+                if self.phase == Phase::Open {
+                    self.activity(key, active, change);
+                }
+            }
+            // Nothing of this protocol asks for these.
+            Signal::Loaded(_) | Signal::Answered(_) | Signal::Drained { .. } => {}
+        }
+    }
+
+    fn alarm_changed(&mut self) {
+        self.note_alarm();
+    }
+
+    fn reply(&mut self, _reply: Reply, _now: Now) {}
+
+    fn view(&self, inquiry: &Inquiry, now: Now) -> ConnectionView {
+        self.describe(inquiry, now)
+    }
+
+    fn close_for_maintenance(&mut self, now: Now) {
+        self.close_for(ResponseCode::StreamNotAvailable, IN_MAINTENANCE, now);
+    }
+
+    fn shed(&mut self, reason: &str, now: Now) {
+        self.told().cut(reason, now);
+        self.begin_end(now);
+        self.phase = Phase::Finished;
+    }
+
+    fn close(&mut self, reason: &str, now: Now) {
+        self.close_for(ResponseCode::InternalError, reason, now);
+    }
+
+    fn durable(&mut self, now: Now) {
+        self.confirm_durable(now);
+        self.end_reached_hold();
+    }
+
+    fn deliver(&mut self, now: Now) {
+        if self.phase == Phase::Open {
+            self.serve_subscriptions(now);
+        }
+    }
+
+    fn look(&mut self, _number: u16, _now: Now) {}
+
+    /// Heartbeats are negotiated before the connection is open.
+    fn keeps_alive(&self) -> bool {
+        self.phase != Phase::Finished
+    }
+
+    fn deadline_passed(&mut self, now: Now) {
+        if self.phase != Phase::Closing {
+            self.told().cut(HANDSHAKE_TIMEOUT, now);
+        }
+        self.phase = Phase::Finished;
+    }
+
+    fn fell_silent(&mut self, now: Now) {
+        let seconds = self.heartbeat_s;
+        self.told().cut(&format!("missed heartbeats from client, timeout: {seconds}s"), now);
+        self.phase = Phase::Finished;
+    }
+
+    fn send_heartbeat(&mut self) {
+        answers::heartbeat(self.client.output.buffer());
+    }
+
+    fn register(&mut self) {
+        let streams = &self.client.broker.streams;
+        let mut awaited: smallvec::SmallVec<[_; 2]> = self.confirming.awaited().collect();
+        let wants_room = match &self.held {
+            InputHold::Durable { wait, .. } => {
+                awaited.extend(wait.next_awaited(&|stream| streams.reached(stream)));
+                false
+            }
+            InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } => true,
+            InputHold::Publishes { .. } => false,
+            InputHold::No => self.client.waits_for_log,
+        };
+        self.client.register(awaited, wants_room);
+    }
+
+    fn cut_off(&mut self, now: Now) -> Option<WaitFor> {
+        match self.phase {
+            Phase::Closing | Phase::Finished => {}
+            _ => self.told().lost(now),
+        }
+        let held = self.end_hold();
+        self.begin_end(now);
+        self.phase = Phase::Finished;
+        match held {
+            InputHold::Durable { wait, .. } => Some(wait),
+            _ => None,
+        }
+    }
+}

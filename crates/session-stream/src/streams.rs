@@ -1,0 +1,177 @@
+//! `Create`, `Delete`, and the end of streams.
+
+use std::sync::Arc;
+
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::time::Now;
+use leveret_model::{Action, Arguments, DeclareQueue, DeleteQueue, Value};
+use leveret_queue::DeleteIf;
+use leveret_stream_protocol::{Pairs, ResponseCode, answers, key};
+
+use super::held::Answer;
+use super::session::Session;
+
+/// Arguments of a stream by their names in a command, and whether they are numbers.
+const ARGUMENTS: [(&str, bool); 6] = [
+    ("max-length-bytes", true),
+    ("max-age", false),
+    ("stream-max-segment-size-bytes", true),
+    ("stream-filter-size-bytes", true),
+    ("initial-cluster-size", true),
+    ("queue-leader-locator", false),
+];
+
+/// The arguments of a declaration, which a command has without the `x-` before their names.
+///
+/// # Errors
+/// The reason, for the log.
+pub(crate) fn arguments_of(given: Pairs<'_>) -> Result<Arguments, String> {
+    let mut arguments = Arguments::from_iter([("x-queue-type", Value::from("stream"))]);
+    for (name, value) in given.iter() {
+        let Some((known, is_number)) = ARGUMENTS.into_iter().find(|(known, _)| *known == name) else {
+            let known = ARGUMENTS.map(|(known, _)| known).join(", ");
+            return Err(format!("unknown argument '{name}' of a stream, expected one of {known}"));
+        };
+        let value = match is_number {
+            true => match value.parse() {
+                Ok(number) => Value::Int(number),
+                Err(_) => return Err(format!("argument '{name}' is '{value}', expected a number")),
+            },
+            false => Value::from(value),
+        };
+        arguments = arguments.with(&format!("x-{known}"), value);
+    }
+    Ok(arguments)
+}
+
+/// Whether a name can be one of a stream: RabbitMQ refuses the others as well.
+pub(crate) fn is_name(name: &str) -> bool {
+    !name.trim().is_empty() && name.len() <= 255
+}
+
+impl Session {
+    /// `Create`.
+    pub(crate) fn create(&mut self, correlation: u32, stream: &str, arguments: Pairs<'_>, now: Now) {
+        match self.new_stream(stream, arguments, now) {
+            Ok(answer) => {
+                let answer_of = Answer { key: key::CREATE, correlation, deleted: Vec::new() };
+                self.answer_when_durable(answer, answer_of);
+            }
+            Err(code) => answers::response(self.client.output.buffer(), key::CREATE, correlation, code),
+        }
+    }
+
+    fn new_stream(
+        &mut self,
+        stream: &str,
+        arguments: Pairs<'_>,
+        now: Now,
+    ) -> Result<leveret_broker::ticket::Ticket, ResponseCode> {
+        if !is_name(stream) {
+            return Err(ResponseCode::PreconditionFailed);
+        }
+        let permit = self
+            .client
+            .authorize(Action::DeclareQueue { queue: stream, dead_letter_exchange: None })
+            .map_err(|refused| super::refusal::code_of(&refused))?;
+        let arguments = arguments_of(arguments).map_err(|why| {
+            self.tell_refused("Create", &why);
+            ResponseCode::PreconditionFailed
+        })?;
+        let declare = DeclareQueue::durable(self.client.vhost.clone(), stream.into(), arguments);
+        let existed = self.client.broker.registry.staged_snapshot().queue(&self.client.vhost, stream).is_some();
+        match self.client.declare_queue(permit, declare, now) {
+            // Declared again with the same arguments, it would be the same stream.
+            Ok(_) if existed => Err(ResponseCode::StreamAlreadyExists),
+            Ok(submitted) => Ok(submitted.ticket),
+            Err(refused) => {
+                self.tell_refused("Create", &refused.to_string());
+                Err(super::refusal::code_of(&refused))
+            }
+        }
+    }
+
+    /// `Delete`.
+    pub(crate) fn delete(&mut self, correlation: u32, stream: &str, now: Now) {
+        self.flush_run(now);
+        match self.delete_stream(stream, now) {
+            Ok(ticket) => {
+                let answer = Answer { key: key::DELETE, correlation, deleted: vec![stream.into()] };
+                self.answer_when_durable(ticket, answer);
+            }
+            Err(code) => answers::response(self.client.output.buffer(), key::DELETE, correlation, code),
+        }
+    }
+
+    /// Deletes a stream; returns the ticket that the answer waits for.
+    pub(crate) fn delete_stream(
+        &mut self,
+        stream: &str,
+        now: Now,
+    ) -> Result<leveret_broker::ticket::Ticket, ResponseCode> {
+        let code_of = |refused| super::refusal::code_of(&refused);
+        let permit = self.client.authorize(Action::DeleteQueue(stream)).map_err(code_of)?;
+        self.stream_staged(stream).ok_or(ResponseCode::StreamDoesNotExist)?;
+        let command =
+            DeleteQueue { vhost: self.client.vhost.clone(), name: stream.into(), connection: Some(self.client.id) };
+        let registry = &self.client.broker.registry;
+        let submitted =
+            registry.delete_queue(permit, command, DeleteIf::default(), None, now.monotonic).map_err(code_of)?;
+        self.client.counters.queues_deleted.add(submitted.deleted.len() as u64);
+        Ok(submitted.ticket)
+    }
+
+    /// A stream that exists or is being declared.
+    fn stream_staged(&self, name: &str) -> Option<QueueRef> {
+        let staged = self.client.broker.registry.staged_snapshot();
+        staged.queue(&self.client.vhost, name).filter(|queue| queue.is_stream()).cloned()
+    }
+
+    /// Registers to be told when a stream that this connection publishes to is gone.
+    pub(crate) fn watch(&mut self, stream: &Arc<str>, queue: &QueueRef) {
+        if let Some((_, count)) = self.watched.get_mut(stream) {
+            *count += 1;
+            return;
+        }
+        let key = self.client.broker.fresh_id();
+        queue.watch(key, self.client.outbox.clone());
+        self.watched.insert(stream.clone(), (key, 1));
+    }
+
+    /// The registration isn't needed by one publisher any more.
+    pub(crate) fn unwatch(&mut self, stream: &Arc<str>, queue: &QueueRef) {
+        let Some((key, count)) = self.watched.get_mut(stream) else { return };
+        *count -= 1;
+        if *count == 0 {
+            queue.unwatch(*key);
+            self.watched.remove(stream);
+        }
+    }
+
+    /// A stream with this key of a subscription or a registration is gone.
+    pub(crate) fn stream_gone(&mut self, key: u64) {
+        let of_subscription =
+            self.subscription_ids.get(&key).and_then(|id| self.subscriptions.get(id)).map(|known| known.stream.clone());
+        let watched =
+            || self.watched.iter().find(|(_, (watched, _))| *watched == key).map(|(stream, _)| stream.clone());
+        if let Some(stream) = of_subscription.or_else(watched) {
+            self.end_of_stream(&stream, ResponseCode::StreamNotAvailable);
+        }
+    }
+
+    /// Ends the client's publishers and subscriptions of a stream, and tells the client if it had any.
+    pub(crate) fn end_of_stream(&mut self, stream: &str, code: ResponseCode) {
+        let publishers: Vec<u8> =
+            self.publishers.iter().filter(|(_, known)| &*known.stream == stream).map(|(id, _)| *id).collect();
+        let subscriptions: Vec<u8> =
+            self.subscriptions.iter().filter(|(_, known)| &*known.stream == stream).map(|(id, _)| *id).collect();
+        if publishers.is_empty() && subscriptions.is_empty() {
+            return;
+        }
+        for id in publishers {
+            self.forget_publisher(id);
+        }
+        subscriptions.into_iter().for_each(|id| drop(self.forget_subscription(id)));
+        answers::metadata_update(self.client.output.buffer(), code, stream);
+    }
+}

@@ -1,0 +1,167 @@
+//! `Route`, `Partitions`, `CreateSuperStream`, `DeleteSuperStream`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use leveret_broker::time::Now;
+use leveret_model::super_stream::{PlannedSuperStream, is_super_stream, partitions};
+use leveret_model::{Action, Command, DeleteExchange};
+use leveret_stream_protocol::{Pairs, ResponseCode, Strings, answers, key};
+
+use super::held::Answer;
+use super::refusal::code_of;
+use super::session::Session;
+use super::streams::{arguments_of, is_name};
+
+/// A command to create a super stream.
+pub(crate) struct CreateSuperStream<'a> {
+    pub correlation: u32,
+    pub name: &'a str,
+    pub partitions: Strings<'a>,
+    pub binding_keys: Strings<'a>,
+    pub arguments: Pairs<'a>,
+}
+
+impl Session {
+    /// The partitions of a super stream in their order, each with its routing key; `None` if there is no exchange of this name.
+    fn partitions_of(&self, name: &str) -> Option<Vec<(Arc<str>, Box<[u8]>)>> {
+        let snapshot = self.client.broker.registry.snapshot();
+        let exchange = snapshot.topology.exchange(&self.client.vhost, name)?;
+        let found = partitions(&snapshot.topology, exchange);
+        Some(
+            found
+                .into_iter()
+                .map(|binding| (binding.destination.name().clone(), binding.routing_key.to_vec().into()))
+                .collect(),
+        )
+    }
+
+    /// The number of a stream among the partitions of a super stream.
+    pub(crate) fn partition(&self, super_stream: &str, stream: &str) -> Option<u32> {
+        let partitions = self.partitions_of(super_stream)?;
+        partitions.iter().position(|(partition, _)| **partition == *stream).map(|at| at as u32)
+    }
+
+    /// `Route`: the partitions with this routing key.
+    pub(crate) fn route(&mut self, correlation: u32, routing_key: &str, super_stream: &str) {
+        let found = self.partitions_of(super_stream);
+        let code = if found.is_some() { ResponseCode::Ok } else { ResponseCode::StreamDoesNotExist };
+        let found = found.unwrap_or_default();
+        let streams: Vec<&str> =
+            found.iter().filter(|(_, key)| **key == *routing_key.as_bytes()).map(|(stream, _)| &**stream).collect();
+        answers::streams(self.client.output.buffer(), key::ROUTE, correlation, code, streams.into_iter());
+    }
+
+    /// `Partitions`.
+    pub(crate) fn partitions(&mut self, correlation: u32, super_stream: &str) {
+        let found = self.partitions_of(super_stream);
+        let code = if found.is_some() { ResponseCode::Ok } else { ResponseCode::StreamDoesNotExist };
+        let found = found.unwrap_or_default();
+        let streams: Vec<&str> = found.iter().map(|(stream, _)| &**stream).collect();
+        answers::streams(self.client.output.buffer(), key::PARTITIONS, correlation, code, streams.into_iter());
+    }
+
+    /// `CreateSuperStream`: exchange, streams and bindings as one change.
+    pub(crate) fn create_super_stream(&mut self, create: &CreateSuperStream<'_>, now: Now) {
+        match self.new_super_stream(create, now) {
+            Ok(ticket) => {
+                let (key, correlation) = (key::CREATE_SUPER_STREAM, create.correlation);
+                self.answer_when_durable(ticket, Answer { key, correlation, deleted: Vec::new() });
+            }
+            Err(code) => {
+                let out = self.client.output.buffer();
+                answers::response(out, key::CREATE_SUPER_STREAM, create.correlation, code);
+            }
+        }
+    }
+
+    fn new_super_stream(
+        &mut self,
+        create: &CreateSuperStream<'_>,
+        now: Now,
+    ) -> Result<leveret_broker::ticket::Ticket, ResponseCode> {
+        let command = "CreateSuperStream";
+        let refused = |session: &Self, why: String| {
+            session.tell_refused(command, &why);
+            ResponseCode::PreconditionFailed
+        };
+        let CreateSuperStream { name, partitions, binding_keys, .. } = *create;
+        let most = self.settings.partitions_max;
+        let mut names = HashSet::new();
+        if !is_name(name) {
+            return Err(ResponseCode::PreconditionFailed);
+        }
+        if partitions.is_empty() || partitions.len() > most || partitions.len() != binding_keys.len() {
+            let (streams, keys) = (partitions.len(), binding_keys.len());
+            return Err(refused(
+                self,
+                format!("{streams} partitions with {keys} binding keys, expected 1 to {most} of both"),
+            ));
+        }
+        if let Some(wrong) = partitions.iter().find(|stream| !is_name(stream) || !names.insert(*stream)) {
+            return Err(refused(self, format!("the partition '{wrong}' is there twice, or isn't a name")));
+        }
+        let arguments = arguments_of(create.arguments).map_err(|why| refused(self, why))?;
+        let plan = PlannedSuperStream {
+            vhost: self.client.vhost.clone(),
+            name: name.into(),
+            partitions: partitions.iter().map(Arc::from).zip(binding_keys.iter().map(Box::from)).collect(),
+            arguments,
+        };
+        let permits: Result<Vec<_>, _> = plan.actions().map(|action| self.client.authorize(action)).collect();
+        let permits = permits.map_err(|refused| code_of(&refused))?;
+        let registry = &self.client.broker.registry;
+        if let Some((kind, taken)) = plan.taken(&registry.staged_topology()) {
+            self.tell_refused(command, &format!("there is already {kind} named {taken}"));
+            return Err(ResponseCode::StreamAlreadyExists);
+        }
+        let permit = permits.first().expect("there is an exchange");
+        let submitted = registry.submit_all(permit, &plan.commands(), now.monotonic);
+        let (_, ticket) = submitted.map_err(|(_, reason)| refused(self, reason.to_string()))?;
+        Ok(ticket)
+    }
+
+    /// `DeleteSuperStream`: the exchange, and then its partitions. Every permission is checked before the first of them goes.
+    pub(crate) fn delete_super_stream(&mut self, correlation: u32, name: &str, now: Now) {
+        self.flush_run(now);
+        match self.end_super_stream(name, now) {
+            Ok((ticket, deleted)) => {
+                self.answer_when_durable(ticket, Answer { key: key::DELETE_SUPER_STREAM, correlation, deleted });
+            }
+            Err(code) => {
+                answers::response(self.client.output.buffer(), key::DELETE_SUPER_STREAM, correlation, code);
+            }
+        }
+    }
+
+    fn end_super_stream(
+        &mut self,
+        name: &str,
+        now: Now,
+    ) -> Result<(leveret_broker::ticket::Ticket, Vec<Arc<str>>), ResponseCode> {
+        let refused = |refused| code_of(&refused);
+        let permit = self.client.authorize(Action::DeleteExchange(name)).map_err(refused)?;
+        let topology = self.client.broker.registry.staged_topology();
+        let exchange = topology.exchange(&self.client.vhost, name).filter(|exchange| is_super_stream(exchange));
+        let exchange = exchange.ok_or(ResponseCode::StreamDoesNotExist)?;
+        let mut streams: Vec<Arc<str>> = Vec::new();
+        for binding in partitions(&topology, exchange) {
+            let stream = binding.destination.name();
+            if !streams.contains(stream) {
+                self.client.authorize(Action::DeleteQueue(stream)).map_err(refused)?;
+                streams.push(stream.clone());
+            }
+        }
+        let command = DeleteExchange { vhost: self.client.vhost.clone(), name: name.into(), if_unused: false };
+        let registry = &self.client.broker.registry;
+        let submitted = registry.submit(permit, Command::DeleteExchange(command), now.monotonic);
+        let mut ticket = submitted.map_err(refused)?.ticket;
+        for stream in &streams {
+            // Somebody else may have deleted it meanwhile.
+            if let Ok(deleted_at) = self.delete_stream(stream, now) {
+                ticket = ticket.or_later(deleted_at);
+            }
+        }
+        Ok((ticket, streams))
+    }
+}

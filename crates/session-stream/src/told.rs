@@ -1,0 +1,33 @@
+//! The texts of log lines about a session.
+
+use leveret_broker::told::{Told, category};
+
+use super::session::{Phase, Session};
+
+impl Session {
+    pub(crate) fn told(&self) -> Told<'_> {
+        let named = self.properties.iter().find(|(name, _)| name == "connection_name");
+        self.client.told(named.map_or("", |(_, value)| value))
+    }
+
+    /// The state by its name in log lines.
+    pub(crate) fn state(&self) -> &'static str {
+        match self.phase {
+            Phase::Begin => "starting",
+            Phase::Authenticated | Phase::Tuned => "tuning",
+            Phase::Open => "running",
+            Phase::Closing => "closing",
+            Phase::Finished => "closed",
+        }
+    }
+
+    /// Logs why a command is refused: the client is told a code only.
+    pub(crate) fn tell_refused(&self, command: &str, why: &str) {
+        let (name, user, vhost) = (&self.client.name, &self.client.user, &self.client.vhost);
+        tracing::warn!(
+            target: category::CONNECTION,
+            pid = self.client.id.0,
+            "stream connection {name}: {command} of user '{user}' in vhost '{vhost}' is refused: {why}"
+        );
+    }
+}
