@@ -19,6 +19,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "session-amqp10",
         &["session", "broker", "amqp10", "message", "routing", "queue", "model", "selector", "log", "metrics"],
     ),
+    (
+        "session-stream",
+        &["session", "broker", "stream-protocol", "message", "routing", "queue", "model", "log", "metrics"],
+    ),
     ("auth", &["model"]),
     ("config", &[]),
     ("ctl", &[]),
@@ -26,8 +30,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // `model` because the broker passes the topology with its users to the code that checks a password.
     ("node", &["broker", "log", "auth", "metrics", "config", "model"]),
     ("management", &["node", "broker", "model", "metrics", "auth", "config"]),
-    ("strict-client", &["amqp091", "amqp10"]),
-    ("bench", &["strict-client", "amqp091", "amqp10", "metrics"]),
+    ("stream-protocol", &[]),
+    ("strict-client", &["amqp091", "amqp10", "stream-protocol"]),
+    ("bench", &["strict-client", "amqp091", "amqp10", "stream-protocol", "metrics"]),
 ];
 /// Additional dependencies permitted in a crate's tests.
 const TESTS_MAY_USE: &[(&str, &[&str])] = &[
