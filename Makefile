@@ -74,6 +74,8 @@ deny:
 # Asks a RabbitMQ 4.3 that runs on this machine, with guest/guest as administrator.
 RABBITMQ_AMQP_PORT ?= 5672
 RABBITMQ_HTTP_PORT ?= 15672
+# Its plugin rabbitmq_stream must be enabled.
+RABBITMQ_STREAM_PORT ?= 5552
 # What runs rabbitmqctl there, and another tool if its first word is `diagnostics`, `plugins` or `upgrade`.
 RABBITMQ_CTL ?= rabbitmqctl
 
@@ -90,6 +92,10 @@ golden:
 	mv target/amqp10-management.json tests/golden/amqp10-management.json
 	tests/clients/.installed/venv/bin/python tests/golden/streams.py record $(RABBITMQ_AMQP_PORT) >target/streams.json
 	mv target/streams.json tests/golden/streams.json
+	python3 tests/golden/stream-protocol.py record $(RABBITMQ_STREAM_PORT) $(RABBITMQ_HTTP_PORT) >target/stream-protocol.json
+	mv target/stream-protocol.json tests/golden/stream-protocol.json
+	python3 tests/golden/stream-protocol.py frames $(RABBITMQ_STREAM_PORT) $(RABBITMQ_HTTP_PORT) >target/stream-frames.txt
+	mv target/stream-frames.txt crates/stream-protocol/tests/recorded.txt
 	tests/clients/.installed/venv/bin/python tests/golden/filters.py $(RABBITMQ_AMQP_PORT) >target/filters.json
 	mv target/filters.json crates/selector/tests/selector/rabbitmq.json
 	python3 tests/golden/policies.py record $(RABBITMQ_HTTP_PORT) >target/policies.json

@@ -1,7 +1,7 @@
 //! Answers and commands of a server. Each function appends one frame.
 
 use crate::limits::RESPONSE_BIT;
-use crate::wire::{Open, write_list, write_pairs, write_short_bytes, write_string};
+use crate::wire::{Open, write_list, write_pairs, write_short_bytes, write_string, write_versions};
 use crate::{ResponseCode, key};
 
 /// The metadata of a stream.
@@ -42,7 +42,7 @@ pub fn metadata<'a>(
     streams: impl ExactSizeIterator<Item = StreamMetadata<'a>>,
 ) {
     let frame = Open::response(out, key::METADATA, correlation);
-    write_list(out, brokers.iter(), |out, &(reference, host, port)| {
+    write_list(out, brokers, |out, &(reference, host, port)| {
         out.extend_from_slice(&reference.to_be_bytes());
         write_string(out, host);
         out.extend_from_slice(&port.to_be_bytes());
@@ -51,7 +51,7 @@ pub fn metadata<'a>(
         write_string(out, metadata.stream);
         out.extend_from_slice(&u16::from(metadata.code).to_be_bytes());
         out.extend_from_slice(&metadata.leader.to_be_bytes());
-        write_list(out, metadata.replicas.iter(), |out, replica| out.extend_from_slice(&replica.to_be_bytes()));
+        write_list(out, metadata.replicas, |out, replica| out.extend_from_slice(&replica.to_be_bytes()));
     });
     frame.end(out);
 }
@@ -66,17 +66,18 @@ pub fn metadata_update(out: &mut Vec<u8>, code: ResponseCode, stream: &str) {
 
 /// The server's properties.
 pub fn peer_properties(out: &mut Vec<u8>, correlation: u32, code: ResponseCode, pairs: &[(&str, &str)]) {
-    answer(out, key::PEER_PROPERTIES, correlation, code, |out| write_pairs(out, pairs));
+    answer(out, key::PEER_PROPERTIES, correlation, code, |out| write_pairs(out, pairs.iter().copied()));
 }
 
 /// The server's SASL mechanisms.
 pub fn sasl_mechanisms(out: &mut Vec<u8>, correlation: u32, mechanisms: &[&str]) {
     answer(out, key::SASL_HANDSHAKE, correlation, ResponseCode::Ok, |out| {
-        write_list(out, mechanisms.iter(), |out, mechanism| write_string(out, mechanism));
+        write_list(out, mechanisms, |out, mechanism| write_string(out, mechanism));
     });
 }
 
-/// Answers a SASL response. As in RabbitMQ, nothing stands for no challenge, and an empty challenge is none.
+/// Answers a SASL response. As in RabbitMQ, nothing stands for no challenge, an empty challenge is none, and the length
+/// of a challenge has 16 bits, where that of a response of the client has 32.
 pub fn sasl_authenticated(out: &mut Vec<u8>, correlation: u32, code: ResponseCode, challenge: Option<&[u8]>) {
     answer(out, key::SASL_AUTHENTICATE, correlation, code, |out| {
         if let Some(challenge) = challenge.filter(|challenge| !challenge.is_empty()) {
@@ -97,7 +98,7 @@ pub fn tune(out: &mut Vec<u8>, frame_max: u32, heartbeat: u32) {
 pub fn opened(out: &mut Vec<u8>, correlation: u32, code: ResponseCode, pairs: &[(&str, &str)]) {
     answer(out, key::OPEN, correlation, code, |out| {
         if !pairs.is_empty() {
-            write_pairs(out, pairs);
+            write_pairs(out, pairs.iter().copied());
         }
     });
 }
@@ -140,19 +141,13 @@ pub fn consumer_update(out: &mut Vec<u8>, correlation: u32, subscription: u8, is
 
 /// The versions of commands that the server speaks: key, lowest and highest version.
 pub fn command_versions(out: &mut Vec<u8>, correlation: u32, code: ResponseCode, versions: &[(u16, u16, u16)]) {
-    answer(out, key::EXCHANGE_COMMAND_VERSIONS, correlation, code, |out| {
-        write_list(out, versions.iter(), |out, &(key, low, high)| {
-            for number in [key, low, high] {
-                out.extend_from_slice(&number.to_be_bytes());
-            }
-        });
-    });
+    answer(out, key::EXCHANGE_COMMAND_VERSIONS, correlation, code, |out| write_versions(out, versions.iter().copied()));
 }
 
 /// Statistics of a stream.
 pub fn stream_stats(out: &mut Vec<u8>, correlation: u32, code: ResponseCode, stats: &[(&str, i64)]) {
     answer(out, key::STREAM_STATS, correlation, code, |out| {
-        write_list(out, stats.iter(), |out, (name, value)| {
+        write_list(out, stats, |out, (name, value)| {
             write_string(out, name);
             out.extend_from_slice(&value.to_be_bytes());
         });

@@ -32,7 +32,7 @@ impl Confirms {
     /// # Panics
     /// If the frame has 4 GiB or more.
     #[inline]
-    pub fn end(self, out: &mut Vec<u8>) {
+    pub fn end(self, out: &mut [u8]) {
         let ids_at = self.count_at + 4;
         let count = ((out.len() - ids_at) / 8) as u32;
         out[self.count_at..ids_at].copy_from_slice(&count.to_be_bytes());

@@ -73,8 +73,8 @@ pub enum DecodeError {
         /// Number of bytes of the string before the first wrong one.
         valid_up_to: u16,
     },
-    /// There is no such kind of offset specification.
-    #[error("cannot decode {}: unknown offset type {received}, expected 0 to 5", command(*.key))]
+    /// There is no such kind of offset specification, or it isn't one for this command.
+    #[error("cannot decode {}: unknown offset type {received}, expected 1 to 5", command(*.key))]
     OffsetType {
         /// The key of the command.
         key: u16,

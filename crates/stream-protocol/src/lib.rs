@@ -22,6 +22,7 @@
 //! ```
 
 pub mod answers;
+pub mod client;
 mod code;
 mod confirms;
 mod error;

@@ -1,12 +1,12 @@
 //! Offset specifications: where a consumer begins.
 
 use crate::DecodeError;
-use crate::wire::Reader;
+use crate::wire::FieldReader;
 
 /// Where a consumer begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OffsetSpec {
-    /// No offset: a client's answer to a consumer update that makes its consumer inactive.
+    /// No offset: only in the answer to a consumer update, where the consumer keeps the offset that it subscribed with.
     None,
     /// The first message of the stream.
     First,
@@ -21,7 +21,8 @@ pub enum OffsetSpec {
 }
 
 impl OffsetSpec {
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    /// Reads a specification that may be none.
+    pub(crate) fn read_or_none(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         match reader.u16("offset type")? {
             0 => Ok(Self::None),
             1 => Ok(Self::First),
@@ -31,5 +32,26 @@ impl OffsetSpec {
             5 => reader.u64("timestamp").map(|time| Self::Timestamp(time.cast_signed())),
             received => Err(DecodeError::OffsetType { key: reader.key(), received }),
         }
+    }
+
+    /// Reads a specification that isn't none.
+    pub(crate) fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
+        match Self::read_or_none(reader)? {
+            Self::None => Err(DecodeError::OffsetType { key: reader.key(), received: 0 }),
+            spec => Ok(spec),
+        }
+    }
+
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        let (kind, value): (u16, Option<[u8; 8]>) = match self {
+            Self::None => (0, None),
+            Self::First => (1, None),
+            Self::Last => (2, None),
+            Self::Next => (3, None),
+            Self::Offset(offset) => (4, Some(offset.to_be_bytes())),
+            Self::Timestamp(time) => (5, Some(time.to_be_bytes())),
+        };
+        out.extend_from_slice(&kind.to_be_bytes());
+        out.extend_from_slice(value.as_ref().map_or(&[], |value| value));
     }
 }

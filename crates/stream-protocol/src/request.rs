@@ -1,6 +1,6 @@
 //! Commands of clients, and their answers to requests of the server.
 
-use crate::wire::Reader;
+use crate::wire::FieldReader;
 use crate::{DecodeError, Frame, OffsetSpec, Pairs, Publish, Strings, Versions, key};
 
 /// A command of a client. `correlation` comes back in the answer.
@@ -88,7 +88,7 @@ impl<'a> Request<'a> {
     /// The key or version isn't one that clients send, or the content is malformed.
     #[inline]
     pub fn decode(frame: &Frame<'a>) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(frame.key, frame.content);
+        let mut reader = FieldReader::new(frame.key, frame.content);
         if frame.key == key::PUBLISH && !frame.is_response && matches!(frame.version, 1 | 2) {
             return Publish::read(&mut reader, frame.version).map(Self::Publish);
         }
@@ -106,7 +106,7 @@ fn expect_version_1(frame: &Frame<'_>) -> Result<(), DecodeError> {
     Err(DecodeError::UnknownVersion { key: frame.key, version: frame.version })
 }
 
-fn request<'a>(frame: &Frame<'a>, reader: &mut Reader<'a>) -> Result<Request<'a>, DecodeError> {
+fn request<'a>(frame: &Frame<'a>, reader: &mut FieldReader<'a>) -> Result<Request<'a>, DecodeError> {
     const SENT_BY_SERVERS: [u16; 5] =
         [key::PUBLISH_CONFIRM, key::PUBLISH_ERROR, key::DELIVER, key::METADATA_UPDATE, key::CONSUMER_UPDATE];
     if key::name(frame.key).is_none() || SENT_BY_SERVERS.contains(&frame.key) {
@@ -200,7 +200,7 @@ fn request<'a>(frame: &Frame<'a>, reader: &mut Reader<'a>) -> Result<Request<'a>
     })
 }
 
-fn response<'a>(frame: &Frame<'a>, reader: &mut Reader<'a>) -> Result<Request<'a>, DecodeError> {
+fn response<'a>(frame: &Frame<'a>, reader: &mut FieldReader<'a>) -> Result<Request<'a>, DecodeError> {
     if !matches!(frame.key, key::TUNE | key::CONSUMER_UPDATE | key::CLOSE) {
         return Err(DecodeError::UnknownKey { key: frame.key, is_response: true });
     }
@@ -213,16 +213,15 @@ fn response<'a>(frame: &Frame<'a>, reader: &mut Reader<'a>) -> Result<Request<'a
     if frame.key == key::CLOSE {
         return Ok(Request::Closed { correlation, code });
     }
-    let start = if reader.is_empty() { OffsetSpec::None } else { OffsetSpec::read(reader)? };
-    Ok(Request::ConsumerUpdated { correlation, code, start })
+    Ok(Request::ConsumerUpdated { correlation, code, start: OffsetSpec::read_or_none(reader)? })
 }
 
-fn tune<'a>(reader: &mut Reader<'_>) -> Result<Request<'a>, DecodeError> {
+fn tune<'a>(reader: &mut FieldReader<'_>) -> Result<Request<'a>, DecodeError> {
     Ok(Request::Tune { frame_max: reader.u32("frame_max")?, heartbeat: reader.u32("heartbeat")? })
 }
 
 /// Pairs that older clients don't send. RabbitMQ ignores too few bytes for a count.
-fn optional_pairs<'a>(reader: &mut Reader<'a>) -> Result<Pairs<'a>, DecodeError> {
+fn optional_pairs<'a>(reader: &mut FieldReader<'a>) -> Result<Pairs<'a>, DecodeError> {
     if reader.rest().len() < 4 {
         reader.take(reader.rest().len(), "properties")?;
         return Ok(Pairs::default());
@@ -288,11 +287,21 @@ mod tests {
         for (content, start) in [
             (&timestamp[..], OffsetSpec::Timestamp(-1)),
             (&[0, 0, 0, 7, 0, 1, 0, 3], OffsetSpec::Next),
-            (&timestamp[..6], OffsetSpec::None),
+            (&[0, 0, 0, 7, 0, 1, 0, 0], OffsetSpec::None),
         ] {
             assert_eq!(decode(0x801A, content), Ok(Request::ConsumerUpdated { correlation, code, start }));
         }
         assert_eq!(decode(0x8016, &timestamp[..6]), Ok(Request::Closed { correlation, code }));
+    }
+
+    #[test]
+    fn only_answers_to_consumer_updates_may_have_no_offset() {
+        let subscribe = [0, 0, 0, 9, 3, 0, 1, b's', 0, 0, 0, 1];
+        let expected = Err(DecodeError::OffsetType { key: key::SUBSCRIBE, received: 0 });
+        assert_eq!(decode(key::SUBSCRIBE, &subscribe), expected);
+        let resolve = [0, 0, 0, 9, 0, 1, b's', 0, 6];
+        let expected = Err(DecodeError::OffsetType { key: key::RESOLVE_OFFSET_SPEC, received: 6 });
+        assert_eq!(decode(key::RESOLVE_OFFSET_SPEC, &resolve), expected);
     }
 
     #[test]

@@ -6,13 +6,13 @@ use crate::limits::{RESPONSE_BIT, SIZE_FIELD, STRING_MAX};
 
 /// Reads elementary types from the front of a frame's content.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct FieldReader<'a> {
     rest: &'a [u8],
     /// The key of the command, for errors.
     key: u16,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FieldReader<'a> {
     #[inline(always)]
     pub(crate) fn new(key: u16, content: &'a [u8]) -> Self {
         Self { rest: content, key }
@@ -105,6 +105,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A count of 32 bits and as many entries of a fixed size.
+    pub(crate) fn entries<const N: usize>(&mut self, field: &'static str) -> Result<&'a [[u8; N]], DecodeError> {
+        let count = self.u32(field)? as usize;
+        Ok(self.take(count.saturating_mul(N), field)?.as_chunks().0)
+    }
+
     /// Fails if bytes are left.
     #[inline(always)]
     pub(crate) fn finish(self) -> Result<(), DecodeError> {
@@ -143,6 +149,16 @@ pub(crate) fn write_short_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+/// Appends bytes with a length of 32 bits. Null stands for none.
+///
+/// # Panics
+/// If there are 2 GiB or more.
+pub(crate) fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    let length = i32::try_from(bytes.len()).expect("bytes with a length are shorter than 2 GiB");
+    out.extend_from_slice(&if length == 0 { -1 } else { length }.to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
 /// A frame that is being appended to `out`; its size is filled in at the end.
 pub(crate) struct Open {
     start: usize,
@@ -176,7 +192,7 @@ impl Open {
 }
 
 /// Appends a count of 32 bits and what `write` appends for each item.
-pub(crate) fn write_list<T>(out: &mut Vec<u8>, items: impl Iterator<Item = T>, write: impl Fn(&mut Vec<u8>, T)) {
+pub(crate) fn write_list<T>(out: &mut Vec<u8>, items: impl IntoIterator<Item = T>, write: impl Fn(&mut Vec<u8>, T)) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     let mut count: u32 = 0;
@@ -188,10 +204,19 @@ pub(crate) fn write_list<T>(out: &mut Vec<u8>, items: impl Iterator<Item = T>, w
 }
 
 /// Appends a list of pairs of strings.
-pub(crate) fn write_pairs(out: &mut Vec<u8>, pairs: &[(&str, &str)]) {
-    write_list(out, pairs.iter(), |out, (key, value)| {
+pub(crate) fn write_pairs<'a>(out: &mut Vec<u8>, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) {
+    write_list(out, pairs, |out, (key, value)| {
         write_string(out, key);
         write_string(out, value);
+    });
+}
+
+/// Appends a list of keys with their lowest and highest version.
+pub(crate) fn write_versions(out: &mut Vec<u8>, versions: impl IntoIterator<Item = (u16, u16, u16)>) {
+    write_list(out, versions, |out, (key, low, high)| {
+        for number in [key, low, high] {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
     });
 }
 
@@ -202,7 +227,7 @@ mod tests {
 
     #[test]
     fn null_strings_and_bytes_are_empty() {
-        let mut reader = Reader::new(key::OPEN, &[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 7]);
+        let mut reader = FieldReader::new(key::OPEN, &[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 7]);
         assert_eq!(reader.string("vhost"), Ok(""));
         assert_eq!(reader.long_bytes("response"), Ok(&[][..]));
         assert_eq!(reader.finish(), Err(DecodeError::Excess { key: key::OPEN, count: 1 }));
@@ -212,19 +237,19 @@ mod tests {
     fn wrong_lengths_are_errors_that_name_the_field() {
         let key = key::OPEN;
         assert_eq!(
-            Reader::new(key, &[0x80, 0]).string("vhost"),
+            FieldReader::new(key, &[0x80, 0]).string("vhost"),
             Err(DecodeError::Length { key, field: "vhost", received: -32_768 })
         );
         assert_eq!(
-            Reader::new(key, &[0, 3, b'a']).string("vhost"),
+            FieldReader::new(key, &[0, 3, b'a']).string("vhost"),
             Err(DecodeError::Truncated { key, field: "vhost", needed: 3, available: 1 })
         );
         assert_eq!(
-            Reader::new(key, &[0, 2, b'a', 0xFF]).string("vhost"),
+            FieldReader::new(key, &[0, 2, b'a', 0xFF]).string("vhost"),
             Err(DecodeError::NotUtf8 { key, field: "vhost", valid_up_to: 1 })
         );
         assert_eq!(
-            Reader::new(key, &[0x7F, 0xFF, 0xFF, 0xFF]).long_bytes("response"),
+            FieldReader::new(key, &[0x7F, 0xFF, 0xFF, 0xFF]).long_bytes("response"),
             Err(DecodeError::Truncated { key, field: "response", needed: 0x7FFF_FFFF, available: 0 })
         );
     }

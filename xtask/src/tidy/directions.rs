@@ -19,6 +19,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "session-amqp10",
         &["session", "broker", "amqp10", "message", "routing", "queue", "model", "selector", "log", "metrics"],
     ),
+    (
+        "session-stream",
+        &["session", "broker", "stream-protocol", "message", "routing", "queue", "model", "log", "metrics"],
+    ),
     ("auth", &["model"]),
     ("config", &[]),
     ("ctl", &[]),
@@ -26,7 +30,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // `model` because the broker passes the topology with its users to the code that checks a password.
     ("node", &["broker", "log", "auth", "metrics", "config", "model"]),
     ("management", &["node", "broker", "model", "metrics", "auth", "config"]),
-    ("session-stream", &["session", "broker", "stream-protocol", "message", "queue", "model"]),
     ("stream-protocol", &[]),
     ("strict-client", &["amqp091", "amqp10", "stream-protocol"]),
     ("bench", &["strict-client", "amqp091", "amqp10", "stream-protocol", "metrics"]),

@@ -27,8 +27,10 @@ const COMMON_NAMES: &[(&str, &str)] = &[
     ("Client", TERM),
     ("Consumer", TERM),
     ("Delivery", TERM),
+    ("Frame", TERM),
     ("Link", TERM),
     ("Peer", TERM),
+    ("Request", TERM),
     ("Session", TERM),
 ];
 
