@@ -97,6 +97,10 @@ pub struct Ports {
     pub amqp: u16,
     /// AMQP over TLS.
     pub amqps: u16,
+    /// The stream protocol.
+    pub stream: u16,
+    /// The stream protocol over TLS.
+    pub stream_tls: u16,
     /// The HTTP API.
     pub http: u16,
     /// Metrics.
@@ -120,6 +124,8 @@ impl Ports {
         Self {
             amqp: port("amqp"),
             amqps: port("amqps"),
+            stream: port("stream"),
+            stream_tls: port("stream_tls"),
             http: port("http"),
             prometheus: port("prometheus"),
             pid: u32::try_from(field("pid")).expect("a process id"),
@@ -394,6 +400,7 @@ impl Node {
             .options
             .clone()
             .set("listeners.tcp.default", self.ports.amqp)
+            .set("stream.listeners.tcp.default", self.ports.stream)
             .set("management.tcp.port", self.ports.http);
         if self.ports.amqps == 0 { options } else { options.set("listeners.ssl.default", self.ports.amqps) }
     }

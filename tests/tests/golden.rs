@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use leveret_tests::broker::{Broker, is_given};
-use leveret_tests::node::Options;
+use leveret_tests::node::{Node, Options};
 use leveret_tests::{allow, cell};
 use serde_json::Value;
 
@@ -41,8 +41,18 @@ fn play(broker: &Broker, python: &Path, script: &str, mode: &str) -> String {
 
 /// Compares the output of a script with the recording.
 fn compare(script: &str, played: &str, least: usize) {
-    let ours = results(played);
-    let recorded = results(&read(&here().join("golden").join(script).with_extension("json")));
+    compare_as(script, played, least, |_| ());
+}
+
+/// The same of results without what doesn't matter, which `simplify` takes away.
+fn compare_as(script: &str, played: &str, least: usize, simplify: impl Fn(&mut Value)) {
+    let simple = |text: &str| {
+        let mut all = results(text);
+        all.values_mut().for_each(&simplify);
+        all
+    };
+    let ours = simple(played);
+    let recorded = simple(&read(&here().join("golden").join(script).with_extension("json")));
     assert!(ours.len() > least, "only {} scenarios were played", ours.len());
 
     let (passed, failed): (Vec<_>, Vec<_>) =
@@ -71,6 +81,28 @@ fn streams_are_those_of_rabbitmq() {
     let python = cell::clients().join(".installed/venv/bin/python");
     compare("streams", &play(&broker, &python, "streams", "play"), 550);
     broker.finish("golden-stream");
+}
+
+#[test]
+fn the_stream_protocol_is_that_of_rabbitmq() {
+    let node = Node::start(Options::new());
+    let ports = node.ports();
+    let output = Command::new("python3")
+        .arg(here().join("golden/stream-protocol.py"))
+        .args(["play", &ports.stream.to_string(), &ports.http.to_string()])
+        .output()
+        .expect("there is Python");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // RabbitMQ's reasons are the first words of ours.
+    let simplify = |result: &mut Value| {
+        for step in result.as_array_mut().expect("steps").iter_mut().filter_map(Value::as_object_mut) {
+            step.remove("bytes");
+            if let Some(Value::String(reason)) = step.get_mut("reason") {
+                *reason = reason.split(": ").next().unwrap_or_default().to_owned();
+            }
+        }
+    };
+    compare_as("stream-protocol", &String::from_utf8_lossy(&output.stdout), 250, simplify);
 }
 
 #[test]

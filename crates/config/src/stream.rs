@@ -62,7 +62,7 @@ impl Config {
         if let Some(listeners) = &self.stream.tcp_listeners {
             return listeners.values().cloned().collect();
         }
-        let amqp = self.tcp_listeners();
+        let amqp = [self.tcp_listeners(), self.ssl_listeners()].concat();
         match amqp.first().filter(|_| amqp.iter().all(|listener| listener.port == 0)) {
             Some(free) => vec![free.clone()],
             None => vec![Listener { host: None, port: PORT }],
@@ -90,6 +90,8 @@ mod tests {
         assert_eq!(ports(""), [5552]);
         assert_eq!(ports("listeners.tcp.default = 127.0.0.1:0"), [0]);
         assert_eq!(ports("listeners.tcp.1 = 0\nlisteners.tcp.2 = 5672"), [5552]);
+        assert_eq!(ports("listeners.tcp = none\nlisteners.ssl.1 = 0"), [0]);
+        assert_eq!(ports("listeners.tcp = none"), [5552]);
         assert_eq!(ports("listeners.tcp.default = 0\nstream.listeners.tcp.1 = 5553"), [5553]);
         assert_eq!(ports("stream.listeners.tcp = none"), [0; 0]);
     }

@@ -8,6 +8,9 @@ use leveret_stream_protocol::{Pairs, ResponseCode, answers};
 
 use super::session::{Phase, Session};
 
+/// The owners of the program.
+const COPYRIGHT: &str = "Copyright (c) the authors of Leveret";
+
 impl Session {
     /// `PeerProperties`.
     pub(crate) fn peer_properties(&mut self, correlation: u32, properties: Pairs<'_>) {
@@ -17,6 +20,7 @@ impl Session {
         let settings = &self.client.broker.settings;
         let own = [
             ("cluster_name", settings.cluster_name.as_str()),
+            ("copyright", COPYRIGHT),
             ("information", &settings.information),
             ("platform", &settings.platform),
             ("product", &settings.product),
@@ -61,12 +65,15 @@ impl Session {
     }
 
     fn check_secret(&mut self, mechanism: &str, response: &[u8]) -> Result<String, ResponseCode> {
-        let settings = &self.client.broker.settings;
-        if !offered(settings, &self.client.peer).contains(&mechanism) {
-            return Err(ResponseCode::SaslMechanismNotSupported);
-        }
         if self.client.is_logged_in() && *self.client.mechanism != *mechanism {
             return Err(ResponseCode::SaslCannotChangeMechanism);
+        }
+        if !offered(&self.client.broker.settings, &self.client.peer).contains(&mechanism) {
+            return Err(ResponseCode::SaslMechanismNotSupported);
+        }
+        // An authorization identity, a name and a password (RFC 4616).
+        if mechanism == "PLAIN" && response.iter().filter(|byte| **byte == 0).count() != 2 {
+            return Err(ResponseCode::SaslError);
         }
         let response = self.client.plain_response(mechanism, response).map_err(|_| ResponseCode::SaslError)?;
         self.client.check_login(mechanism, response).map_err(|reason| {
@@ -108,11 +115,13 @@ impl Session {
 
     /// `Tune`: the lower value of both sides applies, 0 being no limit.
     pub(crate) fn tune(&mut self, frame_max: u32, heartbeat_s: u32, now: Now) {
-        self.frame_max = match (frame_max, self.settings.frame_max) {
+        let frame_max = match (frame_max, self.settings.frame_max) {
             (0, own) => own,
             (other, 0) => other,
             (other, own) => other.min(own),
         };
+        // Smaller ones have no room for requests, and clients don't keep to them.
+        self.frame_max = if frame_max == 0 { 0 } else { frame_max.max(self.settings.initial_frame_max) };
         self.heartbeat_s = heartbeat_s;
         self.client.input_every = 2 * u64::from(heartbeat_s) * SECOND;
         self.client.output_every = u64::from(heartbeat_s) * SECOND / 2;

@@ -1,6 +1,8 @@
 //! `Metadata`, `StreamStats`, `ExchangeCommandVersions`.
 
-use leveret_model::{Action, QueueType};
+use std::collections::HashSet;
+
+use leveret_model::{Action, QueueType, Resource};
 use leveret_stream_protocol::{ResponseCode, StreamMetadata, Strings, Versions, answers, key};
 
 use super::session::Session;
@@ -15,14 +17,20 @@ impl Session {
     pub(crate) fn metadata(&mut self, correlation: u32, streams: Strings<'_>) {
         let snapshot = self.client.broker.registry.snapshot_full();
         let vhost = &self.client.vhost;
+        let may = |action: Action<'_>| self.client.authorize(action).is_ok();
         let code_of = |name: &str| match snapshot.topology.queue(vhost, name) {
+            Some(_) if !may(Action::Read(Resource::Queue(name))) && !may(Action::Write(Resource::Queue(name))) => {
+                ResponseCode::AccessRefused
+            }
             Some(queue) if queue.queue_type() == QueueType::Stream => match snapshot.queue(vhost, name) {
                 Some(queue) if queue.check_runs().is_ok() => ResponseCode::Ok,
                 _ => ResponseCode::StreamNotAvailable,
             },
             _ => ResponseCode::StreamDoesNotExist,
         };
-        let found: Vec<_> = streams.iter().map(|name| (name, code_of(name))).collect();
+        let mut seen = HashSet::new();
+        let found: Vec<_> =
+            streams.iter().filter(|name| seen.insert(*name)).map(|name| (name, code_of(name))).collect();
         let shown = found.iter().map(|(stream, code)| {
             let is_here = *code == ResponseCode::Ok;
             StreamMetadata { stream, code: *code, leader: if is_here { HERE } else { NOWHERE }, replicas: &[] }

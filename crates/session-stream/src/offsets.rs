@@ -19,8 +19,8 @@ impl Session {
             Ok(queue) => queue,
             Err(code) => return self.tell_refused("StoreOffset", code.text()),
         };
-        if reference.is_empty() || reference.len() > REFERENCE_BYTES_MAX {
-            let why = format!("the reference has {} bytes, expected 1 to {REFERENCE_BYTES_MAX}", reference.len());
+        if reference.len() > REFERENCE_BYTES_MAX {
+            let why = format!("the reference has {} bytes, more than {REFERENCE_BYTES_MAX}", reference.len());
             return self.tell_refused("StoreOffset", &why);
         }
         let kept = KeptOffset { name: reference.into(), offset: offset.saturating_add(1) };
@@ -46,7 +46,7 @@ impl Session {
         let found = self.stream(stream, Action::Consume(stream));
         let found = found.map(|queue| queue.search(start_of(start), filter_of(properties)));
         let (code, offset) = match found {
-            Ok(Some((offset, _))) => (ResponseCode::Ok, offset),
+            Ok(Some((offset, scan))) => (ResponseCode::Ok, scan.end.map_or(offset, |end| offset.min(end))),
             Ok(None) => (ResponseCode::NoOffset, 0),
             Err(code) => (code, 0),
         };

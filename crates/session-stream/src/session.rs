@@ -124,7 +124,9 @@ impl Session {
             (Phase::Authenticated | Phase::Tuned, Request::Tune { frame_max, heartbeat }) => {
                 self.tune(frame_max, heartbeat, now);
             }
-            (Phase::Tuned, Request::Open { correlation, vhost }) => self.open(correlation, vhost, now),
+            (Phase::Authenticated | Phase::Tuned, Request::Open { correlation, vhost }) => {
+                self.open(correlation, vhost, now);
+            }
             (_, Request::Close { correlation, .. }) => self.close_by_client(correlation, now),
             (_, Request::Heartbeat) => {}
             _ => return false,
@@ -235,11 +237,11 @@ impl Steps for Session {
             Ok(Some(found)) => found,
             Ok(None) => return driven::Frame::Waits,
             Err(error) => {
-                let code = match error {
-                    FrameError::TooLarge { .. } => ResponseCode::FrameTooLarge,
-                    FrameError::TooSmall { .. } => ResponseCode::UnknownFrame,
+                let (code, beginning) = match error {
+                    FrameError::TooLarge { .. } => (ResponseCode::FrameTooLarge, "frame too large"),
+                    FrameError::TooSmall { .. } => (ResponseCode::UnknownFrame, "unknown frame"),
                 };
-                self.close_for(code, &error.to_string(), now);
+                self.close_for(code, &format!("{beginning}: {error}"), now);
                 return driven::Frame::Broken;
             }
         };
@@ -252,7 +254,7 @@ impl Steps for Session {
         let request = match Request::decode(&frame) {
             Ok(request) => request,
             Err(error) => {
-                self.close_for(ResponseCode::UnknownFrame, &error.to_string(), now);
+                self.close_for(ResponseCode::UnknownFrame, &format!("unknown frame: {error}"), now);
                 return driven::Frame::Used(length);
             }
         };
@@ -260,7 +262,11 @@ impl Steps for Session {
             self.client.budget.spend(CONTROL);
             if !self.early(&request, now) {
                 let name = key::name(frame.key).unwrap_or("an unknown command");
-                self.close_for(ResponseCode::UnknownFrame, &format!("{name} came before the connection was open"), now);
+                self.close_for(
+                    ResponseCode::UnknownFrame,
+                    &format!("unknown frame: {name} came before the connection was open"),
+                    now,
+                );
             }
             return driven::Frame::Used(length);
         }
@@ -269,7 +275,7 @@ impl Steps for Session {
                 Ok(true) => driven::Frame::Used(length),
                 Ok(false) => driven::Frame::Waits,
                 Err(error) => {
-                    self.close_for(ResponseCode::UnknownFrame, &error.to_string(), now);
+                    self.close_for(ResponseCode::UnknownFrame, &format!("unknown frame: {error}"), now);
                     driven::Frame::Used(length)
                 }
             };

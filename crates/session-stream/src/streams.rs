@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
-use leveret_model::{Action, Arguments, DeclareQueue, DeleteQueue, Value};
+use leveret_broker::told::category;
+use leveret_model::{Action, Arguments, DeclareQueue, DeleteQueue, Value, without_line_ends};
 use leveret_queue::DeleteIf;
 use leveret_stream_protocol::{Pairs, ResponseCode, answers, key};
 
@@ -21,16 +23,18 @@ const ARGUMENTS: [(&str, bool); 6] = [
     ("queue-leader-locator", false),
 ];
 
-/// The arguments of a declaration, which a command has without the `x-` before their names.
+/// The arguments of a declaration, which a command has without the `x-` before their names, and the names of those that have no effect:
+/// RabbitMQ accepts any, and clients send what newer brokers know.
 ///
 /// # Errors
 /// The reason, for the log.
-pub(crate) fn arguments_of(given: Pairs<'_>) -> Result<Arguments, String> {
+pub(crate) fn arguments_of(given: Pairs<'_>) -> Result<(Arguments, Vec<&str>), String> {
     let mut arguments = Arguments::from_iter([("x-queue-type", Value::from("stream"))]);
+    let mut unknown = Vec::new();
     for (name, value) in given.iter() {
         let Some((known, is_number)) = ARGUMENTS.into_iter().find(|(known, _)| *known == name) else {
-            let known = ARGUMENTS.map(|(known, _)| known).join(", ");
-            return Err(format!("unknown argument '{name}' of a stream, expected one of {known}"));
+            unknown.push(name);
+            continue;
         };
         let value = match is_number {
             true => match value.parse() {
@@ -41,12 +45,12 @@ pub(crate) fn arguments_of(given: Pairs<'_>) -> Result<Arguments, String> {
         };
         arguments = arguments.with(&format!("x-{known}"), value);
     }
-    Ok(arguments)
+    Ok((arguments, unknown))
 }
 
 /// Whether a name can be one of a stream: RabbitMQ refuses the others as well.
 pub(crate) fn is_name(name: &str) -> bool {
-    !name.trim().is_empty() && name.len() <= 255
+    !name.trim().is_empty() && name.len() <= 255 && !name.starts_with("amq.")
 }
 
 impl Session {
@@ -61,12 +65,8 @@ impl Session {
         }
     }
 
-    fn new_stream(
-        &mut self,
-        stream: &str,
-        arguments: Pairs<'_>,
-        now: Now,
-    ) -> Result<leveret_broker::ticket::Ticket, ResponseCode> {
+    fn new_stream(&mut self, stream: &str, arguments: Pairs<'_>, now: Now) -> Result<Ticket, ResponseCode> {
+        let stream = &*without_line_ends(stream);
         if !is_name(stream) {
             return Err(ResponseCode::PreconditionFailed);
         }
@@ -74,10 +74,7 @@ impl Session {
             .client
             .authorize(Action::DeclareQueue { queue: stream, dead_letter_exchange: None })
             .map_err(|refused| super::refusal::code_of(&refused))?;
-        let arguments = arguments_of(arguments).map_err(|why| {
-            self.tell_refused("Create", &why);
-            ResponseCode::PreconditionFailed
-        })?;
+        let arguments = self.checked("Create", arguments)?;
         let declare = DeclareQueue::durable(self.client.vhost.clone(), stream.into(), arguments);
         let existed = self.client.broker.registry.staged_snapshot().queue(&self.client.vhost, stream).is_some();
         match self.client.declare_queue(permit, declare, now) {
@@ -87,6 +84,29 @@ impl Session {
             Err(refused) => {
                 self.tell_refused("Create", &refused.to_string());
                 Err(super::refusal::code_of(&refused))
+            }
+        }
+    }
+
+    /// The arguments of a declaration by this command. Those without an effect are named in the log.
+    pub(crate) fn checked(&self, command: &str, given: Pairs<'_>) -> Result<Arguments, ResponseCode> {
+        match arguments_of(given) {
+            Ok((arguments, unknown)) => {
+                if !unknown.is_empty() {
+                    let known = ARGUMENTS.map(|(known, _)| known).join(", ");
+                    let unknown = unknown.join(", ");
+                    let name = &self.client.name;
+                    tracing::warn!(
+                        target: category::CONNECTION,
+                        pid = self.client.id.0,
+                        "stream connection {name}: {command} has arguments without an effect: {unknown}; those of streams are {known}"
+                    );
+                }
+                Ok(arguments)
+            }
+            Err(why) => {
+                self.tell_refused(command, &why);
+                Err(ResponseCode::PreconditionFailed)
             }
         }
     }
@@ -104,11 +124,7 @@ impl Session {
     }
 
     /// Deletes a stream; returns the ticket that the answer waits for.
-    pub(crate) fn delete_stream(
-        &mut self,
-        stream: &str,
-        now: Now,
-    ) -> Result<leveret_broker::ticket::Ticket, ResponseCode> {
+    pub(crate) fn delete_stream(&mut self, stream: &str, now: Now) -> Result<Ticket, ResponseCode> {
         let code_of = |refused| super::refusal::code_of(&refused);
         let permit = self.client.authorize(Action::DeleteQueue(stream)).map_err(code_of)?;
         self.stream_staged(stream).ok_or(ResponseCode::StreamDoesNotExist)?;

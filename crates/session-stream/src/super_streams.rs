@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_model::super_stream::{PlannedSuperStream, is_super_stream, partitions};
-use leveret_model::{Action, Command, DeleteExchange};
+use leveret_model::{Action, Command, DeleteExchange, Resource};
 use leveret_stream_protocol::{Pairs, ResponseCode, Strings, answers, key};
 
 use super::held::Answer;
 use super::refusal::code_of;
 use super::session::Session;
-use super::streams::{arguments_of, is_name};
+use super::streams::is_name;
 
 /// A command to create a super stream.
 pub(crate) struct CreateSuperStream<'a> {
@@ -42,11 +43,21 @@ impl Session {
         partitions.iter().position(|(partition, _)| **partition == *stream).map(|at| at as u32)
     }
 
+    /// The same for a user who may do one of these.
+    fn partitions_for(&self, name: &str, one_of: &[Action<'_>]) -> (ResponseCode, Vec<(Arc<str>, Box<[u8]>)>) {
+        if !one_of.iter().any(|action| self.client.authorize(*action).is_ok()) {
+            return (ResponseCode::AccessRefused, Vec::new());
+        }
+        match self.partitions_of(name) {
+            Some(found) => (ResponseCode::Ok, found),
+            None => (ResponseCode::StreamDoesNotExist, Vec::new()),
+        }
+    }
+
     /// `Route`: the partitions with this routing key.
     pub(crate) fn route(&mut self, correlation: u32, routing_key: &str, super_stream: &str) {
-        let found = self.partitions_of(super_stream);
-        let code = if found.is_some() { ResponseCode::Ok } else { ResponseCode::StreamDoesNotExist };
-        let found = found.unwrap_or_default();
+        let may = [Action::Write(Resource::Exchange(super_stream))];
+        let (code, found) = self.partitions_for(super_stream, &may);
         let streams: Vec<&str> =
             found.iter().filter(|(_, key)| **key == *routing_key.as_bytes()).map(|(stream, _)| &**stream).collect();
         answers::streams(self.client.output.buffer(), key::ROUTE, correlation, code, streams.into_iter());
@@ -54,9 +65,8 @@ impl Session {
 
     /// `Partitions`.
     pub(crate) fn partitions(&mut self, correlation: u32, super_stream: &str) {
-        let found = self.partitions_of(super_stream);
-        let code = if found.is_some() { ResponseCode::Ok } else { ResponseCode::StreamDoesNotExist };
-        let found = found.unwrap_or_default();
+        let resource = Resource::Exchange(super_stream);
+        let (code, found) = self.partitions_for(super_stream, &[Action::Read(resource), Action::Write(resource)]);
         let streams: Vec<&str> = found.iter().map(|(stream, _)| &**stream).collect();
         answers::streams(self.client.output.buffer(), key::PARTITIONS, correlation, code, streams.into_iter());
     }
@@ -75,11 +85,7 @@ impl Session {
         }
     }
 
-    fn new_super_stream(
-        &mut self,
-        create: &CreateSuperStream<'_>,
-        now: Now,
-    ) -> Result<leveret_broker::ticket::Ticket, ResponseCode> {
+    fn new_super_stream(&mut self, create: &CreateSuperStream<'_>, now: Now) -> Result<Ticket, ResponseCode> {
         let command = "CreateSuperStream";
         let refused = |session: &Self, why: String| {
             session.tell_refused(command, &why);
@@ -101,7 +107,7 @@ impl Session {
         if let Some(wrong) = partitions.iter().find(|stream| !is_name(stream) || !names.insert(*stream)) {
             return Err(refused(self, format!("the partition '{wrong}' is there twice, or isn't a name")));
         }
-        let arguments = arguments_of(create.arguments).map_err(|why| refused(self, why))?;
+        let arguments = self.checked(command, create.arguments)?;
         let plan = PlannedSuperStream {
             vhost: self.client.vhost.clone(),
             name: name.into(),
@@ -113,7 +119,12 @@ impl Session {
         let registry = &self.client.broker.registry;
         if let Some((kind, taken)) = plan.taken(&registry.staged_topology()) {
             self.tell_refused(command, &format!("there is already {kind} named {taken}"));
-            return Err(ResponseCode::StreamAlreadyExists);
+            let topology = registry.staged_topology();
+            let other = topology.exchange(&self.client.vhost, taken).filter(|exchange| !is_super_stream(exchange));
+            return Err(match (kind, other) {
+                ("an exchange", Some(_)) => ResponseCode::PreconditionFailed,
+                _ => ResponseCode::StreamAlreadyExists,
+            });
         }
         let permit = permits.first().expect("there is an exchange");
         let submitted = registry.submit_all(permit, &plan.commands(), now.monotonic);
@@ -134,11 +145,7 @@ impl Session {
         }
     }
 
-    fn end_super_stream(
-        &mut self,
-        name: &str,
-        now: Now,
-    ) -> Result<(leveret_broker::ticket::Ticket, Vec<Arc<str>>), ResponseCode> {
+    fn end_super_stream(&mut self, name: &str, now: Now) -> Result<(Ticket, Vec<Arc<str>>), ResponseCode> {
         let refused = |refused| code_of(&refused);
         let permit = self.client.authorize(Action::DeleteExchange(name)).map_err(refused)?;
         let topology = self.client.broker.registry.staged_topology();

@@ -40,6 +40,10 @@ impl StreamQueue {
         }
         let start = kept.map_or(stream.start, StreamStart::Offset);
         let (mut next, since_ms) = self.position(start);
+        if stream.whole_chunks {
+            // As in RabbitMQ; readers of messages wait for the offset.
+            next = next.min(self.offsets().1);
+        }
         if is_planted(Bug::OffByOne) {
             next = next.saturating_add(1);
         }
@@ -88,7 +92,7 @@ impl StreamQueue {
         let (next, since_ms) = self.position(start.or(own).unwrap_or_default());
         let (_, end) = self.offsets();
         self.readers.update(id, end, effects, |reader| {
-            reader.begin_at(next, since_ms);
+            reader.begin_at(next.min(end), since_ms);
             reader.consumer.activity = Activity::Active;
             reader.consumer.changed = now;
         });

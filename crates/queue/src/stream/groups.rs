@@ -142,15 +142,6 @@ impl Groups {
         };
         self.by_name.values().filter_map(due).min()
     }
-
-    /// The members of each group in the order in which they came, the active one first named.
-    pub(super) fn shown(&self) -> Vec<(Arc<str>, Option<ConsumerId>, Vec<ConsumerId>)> {
-        let active = |group: &Group| match group.turn {
-            Turn::Of(id) => Some(id),
-            Turn::SteppingDown(..) => None,
-        };
-        self.by_name.iter().map(|(name, group)| (name.clone(), active(group), group.members.clone())).collect()
-    }
 }
 
 #[cfg(test)]
