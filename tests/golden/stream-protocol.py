@@ -37,8 +37,8 @@ def set_up():
         http("PUT", f"permissions/{VHOST}/{user}", dict(zip(("configure", "write", "read"), permissions)))
     http("PUT", f"permissions/{VHOST}/guest", {"configure": ".*", "write": ".*", "read": ".*"})
     http("PUT", f"queues/{VHOST}/{CLASSIC}", {"durable": True, "arguments": {"x-queue-type": "classic"}})
-    http("PUT", f"exchanges/{VHOST}/exchange", {"type": "direct", "durable": True})
 def clean():
+    http("PUT", f"exchanges/{VHOST}/exchange", {"type": "direct", "durable": True})
     for queue in http("GET", f"queues/{VHOST}"):
         if queue["name"] != CLASSIC: http("DELETE", f"queues/{VHOST}/" + urllib.parse.quote(queue["name"], safe=""))
     for exchange in http("GET", f"exchanges/{VHOST}"):
@@ -241,7 +241,9 @@ for key, values in {"max-age": ("1h", "1x", "", "1"), "max-length-bytes": ("5", 
         "initial-cluster-size": ("1", "0", "x"), "queue-leader-locator": ("balanced", "least-leaders", "nowhere"), "stream-filter-size-bytes": ("16", "15", "256", "x"),
         "unknown": ("x",), "x-max-age": ("1h",), "max-length": ("5",), "x-queue-type": ("classic",), "queue-type": ("classic",)}.items():
     for value in values: requests(f"create with {key}={value!r}", ("create", dict(stream=S, arguments={key: value})), metadata(S))
-for name in ("", "amq.s", "a\nb", "\n", "n" * 255, "n" * 256, "ü", "a/b"): requests(f"create {name[:8]!r} of {len(name)}", create(name), metadata(name), delete(name))
+for name in ("", "amq.s", "a\nb", "\n", "ü", "a/b"): requests(f"create {name!r}", create(name), metadata(name), delete(name))
+# RabbitMQ has no folder for such a name, so that its metadata are chance.
+for length in (255, 256): requests(f"create a name of {length} bytes", create("n" * length), delete("n" * length))
 requests("create a stream named like a classic queue", create(CLASSIC), metadata(CLASSIC), delete(CLASSIC), delete("none"))
 requests("delete a stream with an empty name", delete(""))
 made("metadata", metadata(S), metadata(S, "none", CLASSIC), metadata(S, S), metadata(""))
