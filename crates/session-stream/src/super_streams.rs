@@ -119,12 +119,7 @@ impl Session {
         let registry = &self.client.broker.registry;
         if let Some((kind, taken)) = plan.taken(&registry.staged_topology()) {
             self.tell_refused(command, &format!("there is already {kind} named {taken}"));
-            let topology = registry.staged_topology();
-            let other = topology.exchange(&self.client.vhost, taken).filter(|exchange| !is_super_stream(exchange));
-            return Err(match (kind, other) {
-                ("an exchange", Some(_)) => ResponseCode::PreconditionFailed,
-                _ => ResponseCode::StreamAlreadyExists,
-            });
+            return Err(ResponseCode::StreamAlreadyExists);
         }
         let permit = permits.first().expect("there is an exchange");
         let submitted = registry.submit_all(permit, &plan.commands(), now.monotonic);

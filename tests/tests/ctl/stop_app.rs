@@ -75,7 +75,9 @@ fn a_node_that_can_not_start_says_why_and_its_process_stays() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
     let port = taken.local_addr().expect("is bound").port();
     drop(taken);
-    let mut node = Node::start(Options::new().set("listeners.tcp.default", format!("127.0.0.1:{port}")).set("stream.listeners.tcp.default", 0));
+    let mut node = Node::start(
+        Options::new().set("listeners.tcp.default", format!("127.0.0.1:{port}")).set("stream.listeners.tcp.default", 0),
+    );
     well(&node, "rabbitmqctl stop_app");
     let taken = std::net::TcpListener::bind(("127.0.0.1", port)).expect("nobody listens there");
     let refused = said(&node, "rabbitmqctl start_app");
