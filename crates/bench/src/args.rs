@@ -38,6 +38,14 @@ pub struct BenchArgs {
     #[arg(long)]
     pub metrics_port: Option<u16>,
 
+    /// Port of the broker's listener for the stream protocol
+    #[arg(long, value_name = "PORT", default_value_t = 5552)]
+    pub stream_port: u16,
+
+    /// Port of the second broker's listener for the stream protocol
+    #[arg(long, value_name = "PORT", default_value_t = 5552)]
+    pub vs_stream_port: u16,
+
     /// A second broker, measured in turns with the first
     #[arg(long, value_name = "URI")]
     pub vs: Option<String>,

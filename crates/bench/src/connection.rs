@@ -70,8 +70,17 @@ impl<C: Client> Connection<C> {
 
     /// Connects. It is an error if the broker is silent for `silence_max` while something is due.
     pub(crate) fn connect(target: &TargetBroker, opening: &Opening<'_>, client: C) -> Result<Self, BenchError> {
+        Self::connect_to(target, target.uri.address(), opening, client)
+    }
+
+    /// The same at another address of the broker.
+    pub(crate) fn connect_to(
+        target: &TargetBroker,
+        address: String,
+        opening: &Opening<'_>,
+        client: C,
+    ) -> Result<Self, BenchError> {
         let TargetBroker { uri, tls, silence_max, .. } = target;
-        let address = uri.address();
         let failed = |doing: &'static str| {
             let broker = address.clone();
             move |source| BenchError::Socket { broker, doing, source }

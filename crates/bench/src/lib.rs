@@ -37,6 +37,7 @@ mod series;
 mod settings;
 mod slots;
 mod stream;
+mod stream_protocol;
 mod tally;
 mod target;
 mod tls;

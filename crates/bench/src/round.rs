@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use leveret_strict_client::{amqp10, amqp091};
+use leveret_strict_client::{amqp10, amqp091, stream};
 
 use crate::BenchError;
 use crate::at_once::some_at_once;
@@ -70,6 +70,7 @@ pub(crate) fn run(settings: &Settings, target: &TargetBroker) -> Result<Vec<Roun
     match settings.protocol {
         Protocol::Amqp091 => run_as::<amqp091::Client>(settings, target),
         Protocol::Amqp10 => run_as::<amqp10::Client>(settings, target),
+        Protocol::Stream => run_as::<stream::Client>(settings, target),
     }
 }
 

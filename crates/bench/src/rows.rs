@@ -36,6 +36,26 @@ const fn slow_disk(name: &'static str, words: &'static str, help: &'static str) 
     Line { name, words, runs: Runs::SlowDisk, help }
 }
 
+/// Lines for the stream protocol alone: brokers have a listener of its own for it.
+const STREAM_LINES: &[Line] = &[
+    apart(
+        "streams-10",
+        "classic-{} --confirm 50000 --qos 50 --size 10",
+        "10 B, chunks of a thousand, 50,000 unconfirmed",
+    ),
+    apart("streams-1000", "classic-{} --confirm 10000 --qos 50 --size 1000", "1000 B, 10,000 unconfirmed"),
+    apart(
+        "streams-replay",
+        "consume-only-{} --confirm 50000 --qos 50 --size 12",
+        "12 B, published before: only reading from the first is measured",
+    ),
+    apart(
+        "streams-half-rate",
+        "classic-{} --confirm 50000 --qos 50 --rate half",
+        "12 B at half of what the broker takes",
+    ),
+];
+
 const LINES: &[Line] = &[
     line("classic-{}-200", "classic-{}", "12 B, durable, windows of 200"),
     line("classic-{}-3000", "classic-3000-{}", "12 B, durable, windows of 3000 and 5000"),
@@ -160,7 +180,8 @@ pub(crate) fn count() -> usize {
 /// All rows in the table's order, AMQP 0-9-1 before 1.0.
 pub(crate) fn all() -> Vec<Row> {
     let both = |line: &'static Line| ["amqp091", "amqp10"].map(|protocol| row(line, protocol));
-    LINES.iter().flat_map(both).collect()
+    let of_streams = STREAM_LINES.iter().map(|line| row(line, "stream-protocol"));
+    LINES.iter().flat_map(both).chain(of_streams).collect()
 }
 
 fn row(line: &'static Line, protocol: &str) -> Row {

@@ -123,7 +123,8 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// The parts of a name that give the protocol.
-const PROTOCOLS: [(&str, Protocol); 2] = [("-amqp091", Protocol::Amqp091), ("-amqp10", Protocol::Amqp10)];
+const PROTOCOLS: [(&str, Protocol); 3] =
+    [("-amqp091", Protocol::Amqp091), ("-amqp10", Protocol::Amqp10), ("-stream-protocol", Protocol::Stream)];
 
 /// A name without its protocol, and the protocol.
 pub(crate) fn without_protocol(name: &str) -> (String, Option<Protocol>) {
@@ -157,6 +158,7 @@ impl fmt::Display for Scenario {
             (Protocol::Amqp091, Kind::Classic3000) => f.write_str("classic-amqp091-3000"),
             (Protocol::Amqp091, _) => f.write_str(self.base.name),
             (Protocol::Amqp10, _) => write!(f, "{}-amqp10", self.base.name),
+            (Protocol::Stream, _) => write!(f, "{}-stream-protocol", self.base.name),
         }
     }
 }
@@ -187,7 +189,7 @@ impl Scenario {
         settings.size = load.size.map_or(settings.size, |size| size as usize);
         settings.properties = load.message_properties.clone().unwrap_or_default();
         settings.other_queues = load.other_queues.unwrap_or(settings.other_queues);
-        if load.stream_queue {
+        if load.stream_queue || self.protocol == Protocol::Stream {
             (settings.is_stream, settings.queue) = (true, "my-stream");
         }
         if load.quorum_queue {

@@ -13,6 +13,8 @@ use crate::message_properties::MessageProperties;
 pub(crate) enum Protocol {
     Amqp091,
     Amqp10,
+    /// The stream protocol.
+    Stream,
 }
 
 /// The order of publishing and consuming, and the measured part.

@@ -17,6 +17,8 @@ pub(crate) struct TargetBroker {
     pub(crate) tls: Option<ClientTls>,
     pub(crate) pid: Option<u32>,
     metrics_port: Option<u16>,
+    /// Port of the stream protocol.
+    stream_port: u16,
     /// Whether `perf` counts system calls if the broker doesn't report its own.
     perf: bool,
     pub(crate) management_port: Option<u16>,
@@ -39,6 +41,7 @@ impl TargetBroker {
             uri,
             pid: args.pid,
             metrics_port: args.metrics_port,
+            stream_port: args.stream_port,
             perf: args.perf,
             management_port: args.management_port,
             other_queues: None,
@@ -53,6 +56,7 @@ impl TargetBroker {
                 uri,
                 pid: args.vs_pid,
                 metrics_port: args.vs_metrics_port,
+                stream_port: args.vs_stream_port,
                 perf: args.perf,
                 management_port: args.vs_management_port,
                 other_queues: args.vs_other_queues,
@@ -74,6 +78,11 @@ impl TargetBroker {
             }
         }
         Ok(targets)
+    }
+
+    /// The address of its listener for the stream protocol.
+    pub(crate) fn stream_address(&self) -> String {
+        format!("{}:{}", self.uri.host, self.stream_port)
     }
 
     /// Starts counting its system calls if requested and not found in `metrics`.

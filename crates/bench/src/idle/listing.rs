@@ -23,6 +23,7 @@ pub(super) fn of(protocol: Protocol, uri: &Uri, port: u16) -> Result<Listing, Be
     let mut http = Http::connect(&uri.host, port, &uri.user, &uri.password)?;
     let sessions = match protocol {
         Protocol::Amqp091 => list(&mut http, "/api/channels?columns=name")?.len() as u64,
+        Protocol::Stream => list(&mut http, "/api/connections?columns=name")?.len() as u64,
         Protocol::Amqp10 => {
             let mut sessions = 0;
             for connection in list(&mut http, "/api/connections?columns=name")? {

@@ -9,7 +9,7 @@ mod outcome;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use leveret_strict_client::{amqp10, amqp091};
+use leveret_strict_client::{amqp10, amqp091, stream};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub(crate) use outcome::IdleOutcome;
@@ -75,6 +75,7 @@ pub(crate) fn run(
     match scenario.protocol {
         Protocol::Amqp091 => idle.run_as::<amqp091::Client>(target),
         Protocol::Amqp10 => idle.run_as::<amqp10::Client>(target),
+        Protocol::Stream => idle.run_as::<stream::Client>(target),
     }
 }
 

@@ -41,12 +41,14 @@ pub(super) fn describe(settings: &Settings) -> String {
     let _ = match (settings.protocol, settings.confirm_window) {
         (Protocol::Amqp091, 0) => write!(text, ", no confirms"),
         (Protocol::Amqp091, window) => write!(text, ", confirm window {window}"),
+        (Protocol::Stream, window) => write!(text, ", {window} unconfirmed at most"),
         (Protocol::Amqp10, 0) => write!(text, ", sent settled"),
         (Protocol::Amqp10, window) => write!(text, ", {window} unsettled at most"),
     };
     let _ = match (settings.protocol, settings.ack_every) {
         (Protocol::Amqp091, 0) => write!(text, ", automatic acks"),
         (Protocol::Amqp091, every) => write!(text, ", prefetch {prefetch}, acks every {every}"),
+        (Protocol::Stream, _) => write!(text, ", credit of {prefetch} chunks"),
         (Protocol::Amqp10, 0) => write!(text, ", link credit {prefetch}, received settled"),
         (Protocol::Amqp10, every) => write!(text, ", link credit {prefetch}, accepted every {every}"),
     };

@@ -160,6 +160,7 @@ pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Amqp091 => "AMQP 0-9-1",
         Protocol::Amqp10 => "AMQP 1.0",
+        Protocol::Stream => "streams",
     }
 }
 
