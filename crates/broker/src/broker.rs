@@ -105,6 +105,8 @@ pub struct Broker {
     in_maintenance: AtomicBool,
     /// The generator of names for objects that clients leave unnamed.
     pub names: Arc<Names>,
+    /// Number of messages of the broker itself that were dropped, because publishing was blocked or the log was full.
+    pub(crate) own_dropped: AtomicU64,
     /// See [`Broker::channel_max`].
     channel_max: AtomicU16,
     /// See [`Broker::consumer_timeout_ms`].
@@ -251,6 +253,7 @@ impl Broker {
             next_id: AtomicU64::new(1),
             in_maintenance: AtomicBool::new(false),
             names,
+            own_dropped: AtomicU64::new(0),
             channel_max,
             consumer_timeout_ms,
         });
@@ -269,6 +272,11 @@ impl Broker {
                 tracing::error!(queue = %queue.name, reason = %refused, "the queue of a lost exchange can't be deleted");
             }
         }
+    }
+
+    /// Number of messages of the broker itself, such as traces, that were dropped.
+    pub fn own_dropped(&self) -> u64 {
+        self.own_dropped.load(Ordering::Relaxed)
     }
 
     /// Number of channels that a new connection may open; initially the setting of that name.

@@ -230,6 +230,11 @@ impl Session {
             self.client.counters.redelivered_of(consumer.queue.is_quorum()).add(count);
             channel.stats.count(Stat::Redeliver, count, now.monotonic);
         }
+        let (channel, settings) = (consumer.channel, &self.client.broker.settings);
+        let stream_offset = is_stream.then_some(taken.first);
+        let delivery = Delivery { stream_offset, ..delivery_of(&taken, settings, now) };
+        let messages = (&*taken.batch, taken.index, taken.count);
+        self.client.trace_delivered(channel, &consumer.queue.info().name, messages, &delivery, now);
         if let Some(tag) = in_file {
             let lead = Lead::Deliver { consumer_tag: consumer.tag.clone() };
             let (channel, queue) = (consumer.channel, consumer.queue.clone());

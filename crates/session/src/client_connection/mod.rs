@@ -4,6 +4,7 @@
 mod login;
 mod shown_wait;
 mod topology;
+mod trace;
 mod view;
 
 use std::collections::VecDeque;

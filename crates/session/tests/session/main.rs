@@ -10,6 +10,7 @@ mod allocations;
 mod consuming;
 mod delayed;
 mod fan_out;
+mod firehose;
 mod frame_max;
 mod headers;
 mod inquiries;
