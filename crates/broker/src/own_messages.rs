@@ -1,5 +1,5 @@
 //! Messages that the broker itself publishes, to exchanges of its own. No client waits for their confirms or is held back for them:
-//! they are dropped while publishing is blocked or the log is full.
+//! they are dropped while the log is full, and copies of clients' messages also while publishing is blocked.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -41,9 +41,9 @@ impl Broker {
         offered
     }
 
-    /// Whether messages of the broker itself may be published now.
-    fn takes_own_messages(&self) -> bool {
-        !self.alarms.publishing_blocked() && self.streams.all().iter().all(|stream| stream.has_room())
+    /// Whether messages of the broker itself may be published now; those that are `urgent`, despite alarms.
+    fn takes_own_messages(&self, urgent: bool) -> bool {
+        (urgent || !self.alarms.publishing_blocked()) && self.streams.all().iter().all(|stream| stream.has_room())
     }
 }
 
@@ -54,6 +54,8 @@ pub(crate) struct OwnRun<'b> {
     vhost: &'b str,
     exchange: &'static str,
     persistent: bool,
+    /// Whether they are published despite alarms, of which they may tell.
+    is_urgent: bool,
     now: Now,
     queues: RouteQueues,
     builder: BatchBuilder,
@@ -69,7 +71,12 @@ impl<'b> OwnRun<'b> {
         now: Now,
     ) -> Self {
         let (queues, builder) = (RouteQueues::default(), BatchBuilder::default());
-        Self { broker, snapshot, vhost, exchange, persistent, now, queues, builder }
+        Self { broker, snapshot, vhost, exchange, persistent, is_urgent: false, now, queues, builder }
+    }
+
+    /// Has the messages published despite alarms.
+    pub(crate) fn make_urgent(&mut self) {
+        self.is_urgent = true;
     }
 
     /// Publishes a message with this routing key; its envelope is replaced. A key of over 255 bytes is cut.
@@ -99,7 +106,7 @@ impl<'b> OwnRun<'b> {
             return;
         }
         let batch = Arc::new(self.builder.finish());
-        match self.broker.takes_own_messages() {
+        match self.broker.takes_own_messages(self.is_urgent) {
             true => drop(self.broker.hand_over(&self.queues, &batch, self.persistent, self.now)),
             false => drop(self.broker.own_dropped.fetch_add(batch.len() as u64, Ordering::Relaxed)),
         }

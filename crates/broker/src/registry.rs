@@ -20,6 +20,7 @@ use leveret_queue::{DeleteIf, NotDeleted, Place, Recovered, Watermarks};
 use leveret_routing::Router;
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::events;
 use crate::exchange_counters::ExchangeCounters;
 use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::records::CONTROL_MODEL_COMMAND;
@@ -170,6 +171,8 @@ struct Tried {
     outcomes: Vec<CommandOutcome>,
     record: Option<Vec<u8>>,
     next: Option<Next>,
+    /// The changes, if anything wants events.
+    changes: Vec<Change>,
 }
 
 /// The result of a submitted command.
@@ -231,6 +234,7 @@ impl Registry {
         let traced = Arc::default();
         let snapshot = Arc::new(Snapshot { topology, router, queues, exchanges, replies, traced, generation: 1 });
         let last_record = services.streams.local().watermarks().durable;
+        services.notices.look_at(&snapshot.router);
         Self {
             staged: Mutex::new(Staged {
                 committed: model.clone(),
@@ -278,14 +282,22 @@ impl Registry {
     pub fn submit(&self, permit: Permit, command: Command, now: Nanos) -> Result<Submitted, Refused> {
         self.whole(|| {
             let mut staged = self.staged.lock();
-            let told = changes::lines(staged.model.topology(), &command);
+            let before = staged.model.topology().clone();
+            let told = changes::lines(&before, &command);
+            let actor = permit.actor().clone();
             let submitted = staged.model.submit(permit, command)?;
-            told.iter().for_each(|line| tracing::info!("{line}"));
+            self.tell(&told, &before, &submitted.changes, &actor);
             let ticket = self.log(&mut staged, submitted.record.as_deref());
             let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
             let deleted = self.stage(staged, next, ticket);
             Ok(Submitted { outcome: submitted.outcome, ticket, deleted })
         })
+    }
+
+    /// Reports a change that is certain: in the log, and as events.
+    fn tell(&self, lines: &[String], before: &Topology, changes: &[Change], actor: &str) {
+        lines.iter().for_each(|line| tracing::info!("{line}"));
+        events::changed(&self.services.notices, before, changes, actor);
     }
 
     /// Deletes a queue if `condition` holds; checking and closing it is one step. With `id`, only the queue with that id is
@@ -313,7 +325,9 @@ impl Registry {
             }
             let (vhost, name) = (command.vhost.clone(), command.name.clone());
             let command = Command::DeleteQueue(command);
-            let told = changes::lines(staged.model.topology(), &command);
+            let before = staged.model.topology().clone();
+            let told = changes::lines(&before, &command);
+            let actor = permit.actor().clone();
             let mut model = staged.model.clone();
             let submitted = model.submit(permit, command)?;
             let record = submitted.record.as_deref();
@@ -327,7 +341,7 @@ impl Registry {
                     Refused::precondition(format!("queue '{name}' in vhost '{vhost}' {why}"))
                 })?,
             };
-            told.iter().for_each(|line| tracing::info!("{line}"));
+            self.tell(&told, &before, &submitted.changes, &actor);
             staged.model = model;
             let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
             let deleted = self.stage(staged, next, ticket);
@@ -348,11 +362,9 @@ impl Registry {
     ) -> Result<(Vec<CommandOutcome>, Ticket), (usize, Refused)> {
         self.whole(|| {
             let before = self.staged.lock().model.topology().clone();
-            let tell = || {
-                commands
-                    .iter()
-                    .flat_map(|command| changes::lines(&before, command))
-                    .for_each(|line| tracing::info!("{line}"))
+            let tell = |tried: &Tried| {
+                let told: Vec<_> = commands.iter().flat_map(|command| changes::lines(&before, command)).collect();
+                self.tell(&told, &before, &tried.changes, permit.actor());
             };
             for _ in 0..TRIES {
                 let (version, model, latest) = {
@@ -362,13 +374,13 @@ impl Registry {
                 let tried = self.try_all(model, &latest, permit, commands, now)?;
                 let staged = self.staged.lock();
                 if staged.version == version {
-                    tell();
+                    tell(&tried);
                     return Ok(self.take_over(staged, tried));
                 }
             }
             let staged = self.staged.lock();
             let tried = self.try_all(staged.model.clone(), &staged.latest, permit, commands, now)?;
-            tell();
+            tell(&tried);
             Ok(self.take_over(staged, tried))
         })
     }
@@ -388,8 +400,10 @@ impl Registry {
             changes.extend(submitted.changes);
             submitted.record.iter().for_each(|one| record.add(one));
         }
+        // Events are left when the change is certain.
+        let told = if self.services.notices.wants_events() { changes.clone() } else { Vec::new() };
         let next = self.next(latest, &model, changes, now);
-        Ok(Tried { model, outcomes, record: record.finish(), next })
+        Ok(Tried { model, outcomes, record: record.finish(), next, changes: told })
     }
 
     /// Replaces the newest state by the copy on which commands were executed.
@@ -515,6 +529,7 @@ impl Registry {
                 }
                 if let Some(snapshot) = newest {
                     let generation = snapshot.generation;
+                    self.services.notices.look_at(&snapshot.router);
                     self.has_traced.store(!snapshot.traced.is_empty(), Ordering::Release);
                     let old = self.published.swap(snapshot);
                     self.generation.store(generation, Ordering::Release);

@@ -160,6 +160,7 @@ mod tests {
         "rabbitmq_consistent_hash_exchange",
         "rabbitmq_delayed_message_exchange",
         "rabbitmq_random_exchange",
+        "rabbitmq_tracing",
     ];
 
     #[test]

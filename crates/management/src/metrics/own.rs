@@ -56,7 +56,7 @@ pub(super) const OWN: Group<()> = Group {
             "own_messages_dropped_total",
             Counter,
             "Messages of the broker itself, such as traces, dropped because publishing was blocked or too many waited",
-            |node| node.api.broker().own_dropped().into(),
+            |node| (node.api.broker().own_dropped() + node.api.broker().notices.dropped()).into(),
         ),
     ],
 };

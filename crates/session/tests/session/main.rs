@@ -23,6 +23,7 @@ mod many_commands;
 mod many_consumers;
 mod names;
 mod overdue;
+mod own_exchanges;
 mod parts;
 mod policies;
 mod publishing;

@@ -1,11 +1,16 @@
 //! Messages that the broker itself writes: what its exchanges for traces, events and log lines get.
 
+pub mod erlang;
+mod event;
+
 use std::borrow::Cow;
 
 use leveret_amqp091::{FieldTable, FieldValue, Properties, ShortStr};
 
 use crate::deliver::{Delivery, to_amqp091};
 use crate::stored::StoredMessage;
+
+pub use event::event_amqp10;
 
 /// The delivery mode of persistent messages (specification 0-9-1, 1.8.1).
 const PERSISTENT: u8 = 2;
@@ -27,6 +32,8 @@ pub enum HeaderValue {
     List(Vec<HeaderValue>),
     /// A table.
     Table(HeaderTable),
+    /// Arguments: over AMQP 0-9-1 a list of texts, as RabbitMQ's events have them; over AMQP 1.0 a table.
+    Terms(HeaderTable),
 }
 
 impl HeaderValue {
@@ -82,6 +89,7 @@ fn field_value(value: &HeaderValue) -> FieldValue {
         HeaderValue::Text(bytes) => FieldValue::LongString(bytes.clone()),
         HeaderValue::List(values) => FieldValue::Array(values.iter().map(field_value).collect()),
         HeaderValue::Table(table) => FieldValue::Table(field_table(table)),
+        HeaderValue::Terms(table) => FieldValue::Array(erlang::pairs(table).map(FieldValue::from).collect()),
     }
 }
 
