@@ -43,7 +43,7 @@ impl Told<'_> {
                 self.event("exchange.deleted", named(&exchange.name, &exchange.vhost));
             }
             Change::Bound(binding) => self.event("binding.created", bound(binding)),
-            Change::Unbound(gone) => gone.iter().for_each(|binding| self.event("binding.deleted", bound(&binding))),
+            Change::Unbound(gone) => gone.iter().for_each(|binding| self.event("binding.deleted", bound(binding))),
             Change::SourceUnbound(gone) => {
                 gone.iter().for_each(|binding| self.event("binding.deleted", bound(binding)));
             }

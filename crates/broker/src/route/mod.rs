@@ -115,6 +115,8 @@ impl Route {
             || self.replies.is_empty()
                 && other.replies.is_empty()
                 && counters(self) == counters(other)
+                // A run is traced as a whole, or not at all.
+                && self.is_traced == other.is_traced
                 && self.queues.are_same(&other.queues)
     }
 
