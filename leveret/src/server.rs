@@ -184,6 +184,7 @@ impl Process<'_> {
             options.first_user = None;
         }
         let (mut node, report) = Node::start(lock, options)?;
+        log.publish_to(node.handle().broker().notices.clone());
         tell(&report);
         let durability = durability(config);
         let api = Api::new(node.handle(), node_name(config), start.data_dir.clone(), durability.to_owned());
@@ -192,6 +193,9 @@ impl Process<'_> {
         api.set_rules(config.management_api.clone());
         api.set_password_rule(password_rule);
         api.set_log(log.clone());
+        if let Some(directory) = &config.trace_directory {
+            api.set_trace_directory(directory.into());
+        }
         if let Some(definitions) = definitions {
             let loading = definitions.load(&api, config.definitions_skip_if_unchanged);
             match node.side_runtime().block_on(loading)? {

@@ -21,9 +21,11 @@ use crate::bodies::{Bodies, BodyJob};
 use crate::clients::Clients;
 use crate::connection_state::ConnectionStatus;
 use crate::deferred::Deferred;
+use crate::events;
 use crate::group::GroupSlot;
 use crate::inquiry::Inquiry;
 use crate::names::Names;
+use crate::notices::Notices;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::peer::Peer;
 use crate::protocol::{Protocol, ProtocolTotals, Protocols, Spoken};
@@ -105,6 +107,10 @@ pub struct Broker {
     in_maintenance: AtomicBool,
     /// The generator of names for objects that clients leave unnamed.
     pub names: Arc<Names>,
+    /// Events and log lines on their way to the broker's own exchanges.
+    pub notices: Arc<Notices>,
+    /// Number of messages of the broker itself that were dropped, because publishing was blocked or the log was full.
+    pub(crate) own_dropped: AtomicU64,
     /// See [`Broker::channel_max`].
     channel_max: AtomicU16,
     /// See [`Broker::consumer_timeout_ms`].
@@ -164,7 +170,8 @@ impl Broker {
         let streams: Vec<StreamRef> = logs.iter().map(|log| log.clone() as StreamRef).collect();
         let streams = Arc::new(Streams::new(streams, placing));
         let reads = Arc::new(Reads::default());
-        let deferred = Arc::new(Deferred::new(counters.len()));
+        let notices = Arc::new(Notices::new(settings.node_name.clone(), settings.notice_vhosts.clone()));
+        let deferred = Arc::new(Deferred::new(counters.len(), notices.clone()));
         let budget = Arc::new(
             MemoryBudget::new(settings.queue_memory_bytes).with_volatile_limit(settings.volatile_memory_bytes),
         );
@@ -192,6 +199,7 @@ impl Broker {
                 streams: streams.clone(),
                 reads: reads.clone(),
                 deferred: deferred.clone(),
+                notices: notices.clone(),
                 budget: budget.clone(),
                 shared: shared.clone(),
                 metrics: queue_metrics.clone(),
@@ -251,6 +259,8 @@ impl Broker {
             next_id: AtomicU64::new(1),
             in_maintenance: AtomicBool::new(false),
             names,
+            notices,
+            own_dropped: AtomicU64::new(0),
             channel_max,
             consumer_timeout_ms,
         });
@@ -269,6 +279,11 @@ impl Broker {
                 tracing::error!(queue = %queue.name, reason = %refused, "the queue of a lost exchange can't be deleted");
             }
         }
+    }
+
+    /// Number of messages of the broker itself, such as traces, that were dropped.
+    pub fn own_dropped(&self) -> u64 {
+        self.own_dropped.load(Ordering::Relaxed)
     }
 
     /// Number of channels that a new connection may open; initially the setting of that name.
@@ -486,6 +501,9 @@ impl Broker {
     /// whether the source wasn't in this state before.
     pub fn set_alarm(&self, source: AlarmSource, raised: bool) -> bool {
         let change = self.alarms.set(source, raised);
+        if change.source {
+            events::alarm_changed(&self.notices, source, raised);
+        }
         if change.publishing {
             // A connection that is accepted from here on sees the alarm itself.
             self.tell_all(&Event::Alarm);

@@ -49,6 +49,9 @@ impl Broker {
             full.notify(Awaited::durable(all), Waiter::Call(Box::new(move || broker.deferred.wake(core))));
             return false;
         }
+        if core == 0 {
+            self.publish_notices(now);
+        }
         match self.deferred.next(core, TURN_MESSAGES_MAX, now.monotonic) {
             Some(Work::DeadLetters(queue)) => {
                 self.move_dead_letters(core, &queue, now);

@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::group::Group;
+use crate::notices::Notices;
 use crate::outbox::Wake;
 use crate::policy_walk::PolicyWalk;
 use crate::queue_handle::{LocalQueue, QueueHandle, QueueRef};
@@ -157,17 +158,23 @@ pub struct Deferred {
     dropped: AtomicU64,
     /// Work of the first core.
     policies: Mutex<PolicyWalk>,
+    /// These, too.
+    notices: Arc<Notices>,
 }
 
 impl Deferred {
     /// An instance for this many cores.
-    pub fn new(cores: usize) -> Self {
+    pub fn new(cores: usize, notices: Arc<Notices>) -> Self {
         let cores = (0..cores.max(1)).map(|_| CoreWork::default()).collect();
-        Self { cores, dropped: AtomicU64::new(0), policies: Mutex::default() }
+        Self { cores, dropped: AtomicU64::new(0), policies: Mutex::default(), notices }
     }
 
     /// Sets the wake-up for a core's work.
     pub fn set_wake(&self, core: usize, wake: Arc<dyn Wake>) {
+        if core == 0 {
+            let wake = wake.clone();
+            self.notices.set_wake(Box::new(move || wake.wake()));
+        }
         *self.cores[core].wake.write() = Some(wake);
         self.wake(core);
     }
@@ -178,7 +185,7 @@ impl Deferred {
         if waiting.blocked {
             return false;
         }
-        if waiting.has_any() || self.has_policies(core) {
+        if waiting.has_any() || self.has_policies(core) || core == 0 && !self.notices.is_empty() {
             return true;
         }
         drop(waiting);

@@ -12,15 +12,21 @@ use leveret_model::{Arguments, Refused, RefusedKind};
 use leveret_queue::{Departure, GetOutcome, Link, Peeked, Run, Signal, Taken};
 
 use crate::broker::Broker;
+use crate::firehose::TracedClient;
 use crate::headers::MessageHeaders;
+use crate::own_messages::Offered;
 use crate::protocol::{Encoded, Spoken};
-use crate::queue_handle::{Audience, Later, QueueAnswer, QueueRef};
+use crate::queue_handle::{Later, QueueAnswer, QueueRef};
 use crate::reads::Purpose;
 use crate::route::{self, Publisher};
 use crate::settlement::Settlement;
 use crate::ticket::Ticket;
 use crate::time::{Nanos, Now};
 use crate::wait_for::WaitFor;
+
+/// The names that traces have for what has no connection and no channel.
+const DIRECT_CONNECTION: &str = "HTTP";
+const DIRECT_CHANNEL: u16 = 1;
 
 /// A message that is published without a connection.
 #[derive(Debug)]
@@ -99,6 +105,16 @@ impl Link for Loaded {
     }
 }
 
+/// The part of a message that belongs to its delivery.
+fn delivery_of(taken: &Taken) -> Delivery {
+    Delivery {
+        redelivered: taken.redelivered,
+        delivery_count: taken.attempts.failed,
+        acquired_count: taken.attempts.acquired,
+        ..Delivery::default()
+    }
+}
+
 impl Broker {
     /// Publishes a message at `now`.
     ///
@@ -135,10 +151,14 @@ impl Broker {
         let message = StoredMessage { encoding, envelope, overlay, properties: &properties, body: b"" };
         let snapshot = self.registry.snapshot_full();
         let headers = MessageHeaders(Headers::stored(&message));
+        let client = TracedClient { connection: DIRECT_CONNECTION, channel: DIRECT_CHANNEL, user, vhost };
         let publisher = Publisher { user, vhost };
         let keys = [routing_key.as_bytes()];
         let route = route::extended(&snapshot, &publisher, exchange.as_bytes(), &keys, &headers)?;
         self.count_published(spoken, vhost, body.len() as u64, route.queues.len() as u64);
+        if route.is_traced() {
+            self.trace_single(&client, &route, &StoredMessage { body: &body, ..message }, now);
+        }
         if route.queues.is_empty() {
             route.count_unroutable(true, now.monotonic);
             return Ok(PublishedDirectly::default());
@@ -150,20 +170,8 @@ impl Broker {
         }
         let batch = Arc::new(builder.finish());
         route.count(1, now.monotonic);
-        let shared = self.shared.share(&batch, route.queues.logs(), persistent, None);
-        let mut published = PublishedDirectly { routed: true, wait: WaitFor::default() };
-        let mut gone = 0;
-        for queue in route.queues.iter() {
-            let came = queue.publish(&batch, 0, 1, persistent, Audience::Unpaced(shared), now.monotonic);
-            published.wait.and(came.awaited.synced());
-            gone += usize::from(came.is_gone);
-            if !came.awaited.is_nothing() {
-                self.streams.notify(came.awaited.synced(), queue.waiter());
-            }
-        }
-        published.routed = gone < route.queues.len() || !route.replies.is_empty();
-        self.streams.announce();
-        Ok(published)
+        let Offered { wait, gone } = self.hand_over(&route.queues, &batch, persistent, now);
+        Ok(PublishedDirectly { routed: gone < route.queues.len() || !route.replies.is_empty(), wait })
     }
 
     /// Counts like RabbitMQ, which publishes HTTP messages over an AMQP 0-9-1 connection of its own: mandatory, and with
@@ -186,10 +194,16 @@ impl Broker {
 
     /// Takes one message out of a queue, to be passed to [`Broker::dispose`]. If it has to be read from disk first, or the queue
     /// answers later, `loaded` is called once it is read or there.
-    pub fn get_directly(&self, queue: &QueueRef, loaded: impl Fn() + Send + Sync + 'static, now: Nanos) -> Got {
+    pub fn get_directly(
+        &self,
+        queue: &QueueRef,
+        user: &str,
+        loaded: impl Fn() + Send + Sync + 'static,
+        now: Now,
+    ) -> Got {
         let link: Arc<dyn Link> = Arc::new(Loaded(Box::new(loaded)));
-        match queue.get(false, &link, 0, now) {
-            QueueAnswer::Now(outcome) => self.got(outcome),
+        match queue.get(false, &link, 0, now.monotonic) {
+            QueueAnswer::Now(outcome) => self.got(queue, user, outcome, now),
             QueueAnswer::Later(later) => {
                 later.notify(link, 0);
                 Got::Later(later)
@@ -198,12 +212,17 @@ impl Broker {
     }
 
     /// The result of a get whose answer came later.
-    pub fn got(&self, outcome: GetOutcome) -> Got {
+    pub fn got(&self, queue: &QueueRef, user: &str, outcome: GetOutcome, now: Now) -> Got {
         match outcome {
             GetOutcome::Empty => Got::Empty,
             GetOutcome::Wait => Got::Wait,
             GetOutcome::Message(taken, left) => {
-                let message = self.delivered(&taken);
+                let (message, vhost) = (self.delivered(&taken), &queue.info().vhost);
+                if self.registry.has_traced() && self.registry.snapshot().traces(vhost) {
+                    let client = TracedClient { connection: DIRECT_CONNECTION, channel: DIRECT_CHANNEL, user, vhost };
+                    let messages = (&*taken.batch, taken.index, 1);
+                    self.trace_delivered(&client, &queue.info().name, &delivery_of(&taken), messages, now);
+                }
                 Got::Message(message, HeldGet(taken.run()), left)
             }
         }
@@ -248,13 +267,7 @@ impl Broker {
 
     /// A message that was taken, with the counts of its earlier deliveries.
     fn delivered(&self, taken: &Taken) -> PlainMessage {
-        let delivery = Delivery {
-            redelivered: taken.redelivered,
-            delivery_count: taken.attempts.failed,
-            acquired_count: taken.attempts.acquired,
-            ..Delivery::default()
-        };
-        self.shown(&taken.batch, taken.index, &delivery)
+        self.shown(&taken.batch, taken.index, &delivery_of(taken))
     }
 
     fn shown(&self, batch: &Batch, index: u32, delivery: &Delivery) -> PlainMessage {

@@ -5,10 +5,10 @@
 //! committed one, which has durable changes only: if the stream withdraws records, it is where staging begins anew.
 
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, Wait};
@@ -20,6 +20,7 @@ use leveret_queue::{DeleteIf, NotDeleted, Place, Recovered, Watermarks};
 use leveret_routing::Router;
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::events;
 use crate::exchange_counters::ExchangeCounters;
 use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::records::CONTROL_MODEL_COMMAND;
@@ -38,6 +39,9 @@ pub(crate) const MANY_QUEUES: usize = 1000;
 /// Above this share of all queues (1 in 8), a scan of all beats looking each one up.
 const SCAN_SHARE: usize = 8;
 
+/// The exchange of every vhost that gets copies of its messages while it is traced.
+pub(crate) const TRACE_EXCHANGE: &str = "amq.rabbitmq.trace";
+
 /// An immutable snapshot of everything that routing and lookups need.
 #[derive(Clone)]
 pub struct Snapshot {
@@ -51,6 +55,8 @@ pub struct Snapshot {
     pub exchanges: imbl::HashMap<ExchangeId, Arc<ExchangeCounters>>,
     /// Requesters that wait for answers without a queue. Not part of the snapshot's state: the same in all of them.
     pub replies: Arc<ReplyTargets>,
+    /// The vhosts that are traced, until the node stops.
+    pub traced: Arc<BTreeSet<Arc<str>>>,
     /// Grows with every published change.
     pub generation: u64,
 }
@@ -59,6 +65,11 @@ impl Snapshot {
     /// The queue with this name.
     pub fn queue(&self, vhost: &str, name: &str) -> Option<&QueueRef> {
         self.queues.get(&self.topology.queue(vhost, name)?.id)
+    }
+
+    /// Whether messages of a vhost are to be traced: something has to be bound for their copies.
+    pub fn traces(&self, vhost: &str) -> bool {
+        self.traced.contains(vhost) && self.router.has_bindings(vhost, TRACE_EXCHANGE)
     }
 
     /// The queues of `vhosts` in this range, by name in each vhost, or in descending order if `reverse`.
@@ -160,6 +171,8 @@ struct Tried {
     outcomes: Vec<CommandOutcome>,
     record: Option<Vec<u8>>,
     next: Option<Next>,
+    /// The changes, if anything wants events.
+    changes: Vec<Change>,
 }
 
 /// The result of a submitted command.
@@ -178,6 +191,8 @@ pub struct Registry {
     published: ArcSwap<Snapshot>,
     /// Generation of the published snapshot, for callers that only check for a change.
     generation: AtomicU64,
+    /// Whether the published snapshot has traced vhosts, for callers that only check for one.
+    has_traced: AtomicBool,
     /// Objects removed by large changes, to be freed.
     retired: Mutex<Vec<Box<dyn Any + Send>>>,
     services: Services,
@@ -216,8 +231,10 @@ impl Registry {
         let exchanges = topology.vhosts().flat_map(|vhost| topology.exchanges(vhost));
         let exchanges = exchanges.map(|exchange| (exchange.id, Arc::default())).collect();
         let router = Router::new(&topology);
-        let snapshot = Arc::new(Snapshot { topology, router, queues, exchanges, replies, generation: 1 });
+        let traced = Arc::default();
+        let snapshot = Arc::new(Snapshot { topology, router, queues, exchanges, replies, traced, generation: 1 });
         let last_record = services.streams.local().watermarks().durable;
+        services.notices.look_at(&snapshot.router);
         Self {
             staged: Mutex::new(Staged {
                 committed: model.clone(),
@@ -229,6 +246,7 @@ impl Registry {
                 version: 0,
             }),
             generation: AtomicU64::new(snapshot.generation),
+            has_traced: AtomicBool::new(false),
             published: ArcSwap::new(snapshot),
             retired: Mutex::default(),
             services,
@@ -264,14 +282,22 @@ impl Registry {
     pub fn submit(&self, permit: Permit, command: Command, now: Nanos) -> Result<Submitted, Refused> {
         self.whole(|| {
             let mut staged = self.staged.lock();
-            let told = changes::lines(staged.model.topology(), &command);
+            let before = staged.model.topology().clone();
+            let told = changes::lines(&before, &command);
+            let actor = permit.actor().clone();
             let submitted = staged.model.submit(permit, command)?;
-            told.iter().for_each(|line| tracing::info!("{line}"));
+            self.tell(&told, &before, &submitted.changes, &actor);
             let ticket = self.log(&mut staged, submitted.record.as_deref());
             let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
             let deleted = self.stage(staged, next, ticket);
             Ok(Submitted { outcome: submitted.outcome, ticket, deleted })
         })
+    }
+
+    /// Reports a change that is certain: in the log, and as events.
+    fn tell(&self, lines: &[String], before: &Topology, changes: &[Change], actor: &str) {
+        lines.iter().for_each(|line| tracing::info!("{line}"));
+        events::changed(&self.services.notices, before, changes, actor);
     }
 
     /// Deletes a queue if `condition` holds; checking and closing it is one step. With `id`, only the queue with that id is
@@ -299,7 +325,9 @@ impl Registry {
             }
             let (vhost, name) = (command.vhost.clone(), command.name.clone());
             let command = Command::DeleteQueue(command);
-            let told = changes::lines(staged.model.topology(), &command);
+            let before = staged.model.topology().clone();
+            let told = changes::lines(&before, &command);
+            let actor = permit.actor().clone();
             let mut model = staged.model.clone();
             let submitted = model.submit(permit, command)?;
             let record = submitted.record.as_deref();
@@ -313,7 +341,7 @@ impl Registry {
                     Refused::precondition(format!("queue '{name}' in vhost '{vhost}' {why}"))
                 })?,
             };
-            told.iter().for_each(|line| tracing::info!("{line}"));
+            self.tell(&told, &before, &submitted.changes, &actor);
             staged.model = model;
             let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
             let deleted = self.stage(staged, next, ticket);
@@ -334,11 +362,9 @@ impl Registry {
     ) -> Result<(Vec<CommandOutcome>, Ticket), (usize, Refused)> {
         self.whole(|| {
             let before = self.staged.lock().model.topology().clone();
-            let tell = || {
-                commands
-                    .iter()
-                    .flat_map(|command| changes::lines(&before, command))
-                    .for_each(|line| tracing::info!("{line}"))
+            let tell = |tried: &Tried| {
+                let told: Vec<_> = commands.iter().flat_map(|command| changes::lines(&before, command)).collect();
+                self.tell(&told, &before, &tried.changes, permit.actor());
             };
             for _ in 0..TRIES {
                 let (version, model, latest) = {
@@ -348,13 +374,13 @@ impl Registry {
                 let tried = self.try_all(model, &latest, permit, commands, now)?;
                 let staged = self.staged.lock();
                 if staged.version == version {
-                    tell();
+                    tell(&tried);
                     return Ok(self.take_over(staged, tried));
                 }
             }
             let staged = self.staged.lock();
             let tried = self.try_all(staged.model.clone(), &staged.latest, permit, commands, now)?;
-            tell();
+            tell(&tried);
             Ok(self.take_over(staged, tried))
         })
     }
@@ -374,8 +400,10 @@ impl Registry {
             changes.extend(submitted.changes);
             submitted.record.iter().for_each(|one| record.add(one));
         }
+        // Events are left when the change is certain.
+        let told = if self.services.notices.wants_events() { changes.clone() } else { Vec::new() };
         let next = self.next(latest, &model, changes, now);
-        Ok(Tried { model, outcomes, record: record.finish(), next })
+        Ok(Tried { model, outcomes, record: record.finish(), next, changes: told })
     }
 
     /// Replaces the newest state by the copy on which commands were executed.
@@ -407,6 +435,7 @@ impl Registry {
             queues: latest.queues.clone(),
             exchanges: latest.exchanges.clone(),
             replies: latest.replies.clone(),
+            traced: latest.traced.clone(),
             generation: latest.generation + 1,
         };
         let (mut declared, mut deleted) = (Vec::new(), Vec::new());
@@ -429,6 +458,9 @@ impl Registry {
                 }
                 Change::ExchangeDeleted(exchange) => {
                     next.exchanges.remove(&exchange.id);
+                }
+                Change::VhostDeleted(name) if next.traced.contains(name) => {
+                    Arc::make_mut(&mut next.traced).remove(name);
                 }
                 _ => {}
             }
@@ -497,6 +529,8 @@ impl Registry {
                 }
                 if let Some(snapshot) = newest {
                     let generation = snapshot.generation;
+                    self.services.notices.look_at(&snapshot.router);
+                    self.has_traced.store(!snapshot.traced.is_empty(), Ordering::Release);
                     let old = self.published.swap(snapshot);
                     self.generation.store(generation, Ordering::Release);
                     self.retire(Some(old), is_large);
@@ -582,20 +616,52 @@ impl Registry {
 
     /// Renews the references to these queues, which keep messages in another way now. Routes that were remembered are found anew.
     pub(crate) fn renew(&self, queues: &[QueueId]) {
-        self.whole(|| {
-            let mut staged = self.staged.lock();
-            let ticket = self.log(&mut staged, None);
-            let mut next = Snapshot::clone(&staged.latest);
-            next.generation += 1;
+        self.renew_snapshot(|next| {
             for id in queues {
                 if let Some(queue) = next.queues.get_mut(id) {
                     *queue = queue.renewed();
                 }
             }
+        });
+    }
+
+    /// Begins or ends to trace the messages of a vhost, unless it doesn't exist. Takes effect once the returned ticket is durable.
+    pub fn set_tracing(&self, vhost: &str, traced: bool) -> Ticket {
+        self.renew_snapshot(|next| {
+            let Some(name) = next.topology.vhost(vhost).cloned() else { return };
+            match (next.traced.contains(vhost), traced) {
+                (true, true) => return tracing::info!("Tracing is already enabled for vhost '{vhost}'"),
+                (false, true) => tracing::info!("Enabling tracing for vhost '{vhost}'"),
+                (true, false) => tracing::info!("Disabling tracing for vhost '{vhost}'"),
+                (false, false) => return tracing::info!("Tracing is already disabled for vhost '{vhost}'"),
+            }
+            let vhosts = Arc::make_mut(&mut next.traced);
+            match traced {
+                true => vhosts.insert(name),
+                false => vhosts.remove(&name),
+            };
+        })
+    }
+
+    /// Whether any vhost is traced.
+    #[inline]
+    pub fn has_traced(&self) -> bool {
+        self.has_traced.load(Ordering::Relaxed)
+    }
+
+    /// Changes parts of the snapshot that aren't logged. Routes that were remembered are found anew.
+    fn renew_snapshot(&self, change: impl FnOnce(&mut Snapshot)) -> Ticket {
+        self.whole(|| {
+            let mut staged = self.staged.lock();
+            let ticket = self.log(&mut staged, None);
+            let mut next = Snapshot::clone(&staged.latest);
+            next.generation += 1;
+            change(&mut next);
             let (declared, deleted) = (Vec::new(), Vec::new());
             let next = Next { snapshot: Arc::new(next), declared, deleted, is_large: false, has_policies: false };
             self.stage(staged, Some(next), ticket);
-        });
+            ticket
+        })
     }
 
     /// The snapshot with all staged changes.

@@ -4,6 +4,7 @@ pub use leveret_message::{IfPresent, Stamps};
 use leveret_model::{Durability, Limits};
 
 pub use crate::names::NameSecret;
+use crate::notices::NoticeVhosts;
 use crate::quota::QuotaLimits;
 use crate::time::Nanos;
 
@@ -88,6 +89,10 @@ pub struct Settings {
     pub platform: String,
     /// `information` of the server properties.
     pub information: String,
+    /// The vhosts of the broker's own exchanges (`event_exchange.vhost`, `default_vhost`).
+    pub notice_vhosts: NoticeVhosts,
+    /// The form of events (`event_exchange.protocol`).
+    pub event_form: EventForm,
     /// The secret that names of server-named queues, consumers and reply targets are derived from: random on a node, derived
     /// from the seed in a simulation.
     pub name_secret: NameSecret,
@@ -111,6 +116,15 @@ pub struct Settings {
     /// Whether every queue gives the answers of [`crate::queue_handle::QueueAnswer`] later, as one on another node does. Set by tests
     /// and simulations only.
     pub answers_late: bool,
+}
+
+/// The form of messages about events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventForm {
+    /// Their properties are headers of AMQP 0-9-1.
+    Amqp091,
+    /// Their properties are message annotations of AMQP 1.0.
+    Amqp10,
 }
 
 /// The link credit of a sending AMQP 1.0 client.
@@ -171,6 +185,8 @@ impl Default for Settings {
             version: "4.3.6".into(),
             platform: format!("Leveret {own}"),
             information: format!("Leveret {own}, a message broker that speaks RabbitMQ's protocols. Apache-2.0"),
+            notice_vhosts: NoticeVhosts { events: "/".into(), lines: "/".into() },
+            event_form: EventForm::Amqp091,
             name_secret: NameSecret::default(),
             stamps: None,
             sent_time: false,

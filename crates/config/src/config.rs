@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use crate::amqp10::Amqp10Settings;
 use crate::credentials::CredentialValidator;
+use crate::event_exchange::EventExchange;
 use crate::http::{HttpLimits, ManagementApi};
 use crate::interceptors::Interceptors;
 use crate::logging::Logging;
@@ -83,6 +84,10 @@ pub struct Config {
     pub amqp10: Amqp10Settings,
     /// `message_interceptors.*`.
     pub interceptors: Interceptors,
+    /// `event_exchange.*`.
+    pub event_exchange: EventExchange,
+    /// `tracing.dir`.
+    pub trace_directory: Option<String>,
     /// `disk_free_limit.*`.
     pub disk_free_limit: DiskFreeLimit,
     /// `vm_memory_high_watermark.*`.
@@ -296,6 +301,8 @@ impl Default for Config {
             queue_durability: Durability::Synced,
             amqp10: Amqp10Settings::default(),
             interceptors: Interceptors::default(),
+            event_exchange: EventExchange::default(),
+            trace_directory: None,
             limits: Limits {
                 max_message_size: 16 << 20,
                 partial_message_bytes_max: 64 << 20,

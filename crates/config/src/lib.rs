@@ -13,6 +13,7 @@ mod config;
 mod credentials;
 mod environment;
 mod error;
+mod event_exchange;
 mod example;
 mod grammar;
 mod http;
@@ -36,14 +37,15 @@ pub use config::{
 pub use credentials::{CredentialValidator, ValidationBackend};
 pub use environment::{Variable, environment_file};
 pub use error::{ConfigError, Warning};
+pub use event_exchange::EventExchange;
 pub use example::example;
 pub use http::{HttpLimits, ManagementApi};
 pub use interceptors::Interceptors;
 pub use keys::{KeyDoc, KeyState, documented, is_secret};
 pub use logging::{
-    CategoryLog, ConsoleLog, Facility, FieldMap, FileLog, Format, JournaldField, JournaldFields, JournaldLog,
-    LevelFormat, Levels, LogCategory, LogLevel, LogPlace, LogPlaces, Logging, Output, Period, Piece, Rotation,
-    RotationDate, Syslog, SyslogLog, SyslogProtocol, Target, TimeFormat, Transport,
+    CategoryLog, ConsoleLog, ExchangeLog, Facility, FieldMap, FileLog, Format, JournaldField, JournaldFields,
+    JournaldLog, LevelFormat, Levels, LogCategory, LogLevel, LogPlace, LogPlaces, Logging, Output, Period, Piece,
+    Rotation, RotationDate, Syslog, SyslogLog, SyslogProtocol, Target, TimeFormat, Transport,
 };
 pub use plugins::EnabledPlugins;
 pub use quotas::{Quota, Quotas, UNLIMITED};

@@ -23,6 +23,7 @@ fn outputs_of(config: &Config, is_installed: bool) -> Vec<String> {
         Target::File { path, .. } => path.clone(),
         Target::Syslog(server) => format!("syslog:{}:{}", server.host, server.port()),
         Target::Journald(_) => "journald".to_owned(),
+        Target::Exchange => "exchange".to_owned(),
     };
     outputs.iter().map(|output| format!("{} {}", place(&output.target), show(&output.levels))).collect()
 }
@@ -50,6 +51,8 @@ fn an_output_is_on_if_it_or_its_level_is_named() {
     check("log.file = /y/a.log\nlog.dir = /x\nlog.level = notice\n", &["/y/a.log warning"]);
     check("log.syslog = true\nlog.syslog.transport = tls\nlog.syslog.host = h\n", &["syslog:h:6514 info"]);
     check("log.journald.level = info\nlog.syslog.level = none\n", &["journald info"]);
+    check("log.exchange = true\n", &["/var/log/rabbitmq/rabbit@here.log info", "exchange info"]);
+    check("log.console = true\nlog.exchange.level = error\n", &["stdout info", "exchange error"]);
 }
 
 #[test]

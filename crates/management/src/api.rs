@@ -14,6 +14,7 @@ use crate::bodies::Bodies;
 use crate::history::{Histories, Ranges, Subject};
 use crate::password_rule::PasswordRule;
 use crate::sampling::Sampler;
+use crate::traces::Traces;
 
 /// The state of the HTTP API: the node, its names and settings. Cheap to clone.
 #[derive(Clone)]
@@ -36,6 +37,8 @@ struct Inner {
     rules: OnceLock<ManagementApi>,
     password_rule: OnceLock<PasswordRule>,
     log: OnceLock<Log>,
+    traces: Traces,
+    trace_directory: OnceLock<PathBuf>,
 }
 
 /// The enabled plugins of RabbitMQ.
@@ -96,6 +99,8 @@ impl Api {
             rules: OnceLock::new(),
             password_rule: OnceLock::new(),
             log: OnceLock::new(),
+            traces: Traces::default(),
+            trace_directory: OnceLock::new(),
         };
         Api { inner: Arc::new(inner) }
     }
@@ -144,6 +149,19 @@ impl Api {
     /// Sets the process's log. Only the first call counts.
     pub fn set_log(&self, log: Log) {
         let _ = self.inner.log.set(log);
+    }
+
+    /// Sets the directory of trace files, which is `traces` in the data directory otherwise. Only the first call counts.
+    pub fn set_trace_directory(&self, directory: PathBuf) {
+        let _ = self.inner.trace_directory.set(directory);
+    }
+
+    pub(crate) fn trace_directory(&self) -> PathBuf {
+        self.inner.trace_directory.get().cloned().unwrap_or_else(|| self.data_directory().join("traces"))
+    }
+
+    pub(crate) fn traces(&self) -> &Traces {
+        &self.inner.traces
     }
 
     pub(crate) fn log(&self) -> Option<&Log> {

@@ -56,6 +56,15 @@ pub(crate) fn flag(body: &Object, key: &str) -> Result<bool, Error> {
     flag_or(body, key, false)
 }
 
+/// A flag, if it is given.
+///
+/// # Errors
+/// It is something else.
+pub(crate) fn optional_flag(body: &Object, key: &str) -> Result<Option<bool>, Error> {
+    let is_given = body.get(key).is_some_and(|value| !value.is_null());
+    is_given.then(|| flag(body, key)).transpose()
+}
+
 /// As [`flag`], with a default.
 ///
 /// # Errors

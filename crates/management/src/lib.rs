@@ -57,6 +57,7 @@ mod stream;
 mod super_streams;
 mod time;
 mod topic_permissions;
+mod traces;
 mod users;
 mod vhosts;
 

@@ -8,7 +8,7 @@ use crate::route::{Route, route};
 use crate::{
     auth, bindings, connections, consumers, definitions, exchanges, feature_flags, granted, health, limits,
     maintenance, missing, nodes, openapi, overview, parameters, permissions, policies, publish, queues, super_streams,
-    topic_permissions, users, vhosts,
+    topic_permissions, traces, users, vhosts,
 };
 
 /// All routes.
@@ -166,6 +166,23 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Put "/api/stream/super-streams/{vhost}/{name}" Vhost super_streams::put, "Creates an exchange with streams as its partitions: partitions or binding-keys, arguments"),
     route!(Delete "/api/stream/super-streams/{vhost}/{name}" Vhost super_streams::delete, "Deletes a super stream with its partitions"),
     route!(Get "/api/stream/{vhost}/{queue}/tracking" Vhost queues::stream_tracking, "Offsets of consumers and sequences of publishers that a stream keeps; type=offset, type=writer"),
+
+    route!(Get "/api/traces" Administrator traces::all, "Traces of messages that are written to files"),
+    route!(Get "/api/traces/node/{node}" Administrator traces::of_node, "The same of a node"),
+    route!(Get "/api/traces/{vhost}" Administrator traces::of_vhost, "The same of a virtual host"),
+    route!(Get "/api/traces/node/{node}/{vhost}" Administrator traces::of_node_and_vhost, "The same of a virtual host on a node"),
+    route!(Get "/api/traces/node/{node}/{vhost}/{name}" Administrator traces::one_of_node, "A trace on a node"),
+    route!(Put "/api/traces/node/{node}/{vhost}/{name}" Administrator traces::put_on_node, "Starts a trace on a node"),
+    route!(Delete "/api/traces/node/{node}/{vhost}/{name}" Administrator traces::delete_on_node, "Stops a trace on a node"),
+    route!(Get "/api/traces/{vhost}/{name}" Administrator traces::one, "A trace"),
+    route!(Put "/api/traces/{vhost}/{name}" Administrator traces::put, "Starts a trace: format (text or json), pattern, max_payload_bytes"),
+    route!(Delete "/api/traces/{vhost}/{name}" Administrator traces::delete, "Stops a trace; its file stays"),
+    route!(Get "/api/trace-files" Administrator traces::all_files, "Files of traces"),
+    route!(Get "/api/trace-files/node/{node}" Administrator traces::files_of_node, "The same of a node"),
+    route!(Get "/api/trace-files/node/{node}/{name}" Administrator traces::file_of_node, "A trace file of a node"),
+    route!(Delete "/api/trace-files/node/{node}/{name}" Administrator traces::delete_file_of_node, "Deletes a trace file of a node"),
+    route!(Get "/api/trace-files/{name}" Administrator traces::file, "The content of a trace file"),
+    route!(Delete "/api/trace-files/{name}" Administrator traces::delete_file, "Deletes a trace file"),
 
     route!(Get "/api/definitions" Administrator definitions::all, "Everything that is declared"),
     route!(Post "/api/definitions" Administrator definitions::import, "Imports definitions; skip_unsupported=true leaves out unsupported objects"),

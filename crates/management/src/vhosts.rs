@@ -59,7 +59,12 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
             read: ".*".to_owned(),
         }));
     }
+    // Before anything is changed.
+    let tracing = fields::optional_flag(&body, "tracing")?;
     call.api.submit_all(&permit, commands).await?;
+    if let Some(traced) = tracing {
+        call.api.durable(call.api.broker().registry.set_tracing(name, traced)).await?;
+    }
     created(is_new)
 }
 
@@ -138,9 +143,6 @@ pub(crate) fn settings(
             None => return Err(Error::BadRequest(format!("{kind} is not a valid queue type"))),
         },
     }
-    if fields::flag(body, "tracing")? {
-        return Err(Error::NotImplemented("tracing isn't built yet".to_owned()));
-    }
     settings.protected_from_deletion =
         fields::flag_or(body, "protected_from_deletion", settings.protected_from_deletion)?;
     Ok(settings)
@@ -168,7 +170,7 @@ fn view(api: &Api, topology: &Topology, name: &str) -> Value {
         "default_queue_type": settings.default_queue_type,
         "protected_from_deletion": settings.protected_from_deletion,
         "metadata": metadata(&settings),
-        "tracing": false,
+        "tracing": api.broker().registry.snapshot().traced.contains(name),
         "cluster_state": {api.name(): "running"},
     })
 }

@@ -5,7 +5,7 @@
 //! a session through queues to other sessions. [`deaths`] is dead-lettering. [`incoming`] checks published messages,
 //! [`headers`] gives routing access to their headers, and [`lookup`] gives filters access to single fields. [`deliver`]
 //! writes messages for receivers: verbatim in their publisher's protocol, in others through the common [`hub`] form. [`chunk`] is
-//! the form in which a stream stores runs of messages.
+//! the form in which a stream stores runs of messages. [`own`] has the messages that the broker itself writes.
 //!
 //! This crate must not know queues, the log, sessions or any clock.
 #![forbid(unsafe_code)]
@@ -24,6 +24,7 @@ pub mod hub;
 pub mod incoming;
 pub mod lookup;
 pub mod overlay;
+pub mod own;
 pub mod stamps;
 pub mod stored;
 

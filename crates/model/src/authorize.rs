@@ -81,6 +81,7 @@ pub enum Action<'a> {
 #[derive(Clone, Debug)]
 pub struct Permit {
     scope: Scope,
+    actor: Arc<str>,
 }
 
 #[derive(Clone, Debug)]
@@ -105,7 +106,7 @@ impl Permit {
     /// A permit for the broker's own operations: recovery, boot, and cleaning up after a connection. Never use it for
     /// a client's request.
     pub fn system() -> Self {
-        Permit { scope: Scope::System }
+        Permit { scope: Scope::System, actor: "".into() }
     }
 
     /// The user that asked, unless it was the broker itself.
@@ -114,6 +115,11 @@ impl Permit {
             Scope::Vhost { user, .. } | Scope::Import { user } => Some(user),
             Scope::System | Scope::Administer | Scope::Parameters | Scope::Policies { .. } => None,
         }
+    }
+
+    /// The user whose action it is; empty for the broker itself and for an administrator on the node's machine.
+    pub fn actor(&self) -> &Arc<str> {
+        &self.actor
     }
 
     /// Checks that the permit is for something in `vhost`. A permit of another vhost is a bug of the caller that must
@@ -173,7 +179,7 @@ pub fn authorize_local(topology: &Topology, vhost: &str, action: Action<'_>) -> 
             None => return Err(Refused::new(RefusedKind::NotAllowed, format!("vhost {vhost} not found"))),
         },
     };
-    Ok(Permit { scope })
+    Ok(Permit { scope, actor: "".into() })
 }
 
 /// Grants `user` an `action` in `vhost`, by the table of RabbitMQ's access control.
@@ -191,13 +197,13 @@ pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_
             Action::Administer => Scope::Administer,
             _ => Scope::Import { user: known.name.clone() },
         };
-        return Ok(Permit { scope });
+        return Ok(Permit { scope, actor: user.into() });
     }
     if action == Action::SetParameters {
         let allowed =
             topology.user(user).is_some_and(|user| user.has_tag("policymaker") || user.has_tag("administrator"));
         return match allowed {
-            true => Ok(Permit { scope: Scope::Parameters }),
+            true => Ok(Permit { scope: Scope::Parameters, actor: user.into() }),
             false => Err(Refused::access(format!("user '{user}' lacks the tag 'policymaker'"))),
         };
     }
@@ -207,7 +213,7 @@ pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_
             user.has_tag("administrator") || user.has_tag("policymaker") && enters()
         });
         return match known {
-            Some(_) => Ok(Permit { scope: Scope::Policies { vhost: vhost.into() } }),
+            Some(_) => Ok(Permit { scope: Scope::Policies { vhost: vhost.into() }, actor: user.into() }),
             None => Err(Refused::access(format!(
                 "user '{user}' lacks the tag 'policymaker', or has no permissions in vhost '{vhost}'"
             ))),
@@ -302,7 +308,8 @@ pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_
             check_topic("read", source, routing_key)?;
         }
     }
-    Ok(Permit { scope: Scope::Vhost { user: known.name.clone(), vhost: vhost_name.clone() } })
+    let actor = known.name.clone();
+    Ok(Permit { scope: Scope::Vhost { user: known.name.clone(), vhost: vhost_name.clone() }, actor })
 }
 
 fn not_administrator(user: &str) -> Refused {

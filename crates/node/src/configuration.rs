@@ -3,8 +3,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
+use leveret_broker::notices::{EVENT_EXCHANGE, LOG_EXCHANGE, NoticeVhosts};
 use leveret_broker::quota::{QuotaLimits, Scoped};
-use leveret_broker::settings::{IfPresent, LinkCredit, Stamps};
+use leveret_broker::settings::{EventForm, IfPresent, LinkCredit, Stamps};
 use leveret_broker::{Protocol, Settings};
 use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint, Listener, MemoryWatermark};
 use leveret_model::{Durability, Limits};
@@ -31,6 +32,7 @@ impl NodeOptions {
             broker: settings(config),
             first_user: Some(first_user(&config.default_user)),
             vhost_defaults: config.vhost_defaults.clone(),
+            own_exchanges: own_exchanges(config),
             alarms: alarm_limits(config),
             sockets: SocketOptions {
                 no_delay: config.tcp_options.nodelay,
@@ -193,6 +195,11 @@ fn settings(config: &Config) -> Settings {
         consumer_timeout_ms: config.consumer_timeout_ms,
         stamps: stamps(config),
         sent_time: config.interceptors.sent_time,
+        notice_vhosts: notice_vhosts(config),
+        event_form: match config.event_exchange.amqp10 {
+            Some(true) => EventForm::Amqp10,
+            _ => EventForm::Amqp091,
+        },
         ..defaults
     };
     if !config.rabbitmq_compatible_identity {
@@ -200,6 +207,20 @@ fn settings(config: &Config) -> Settings {
         settings.version = env!("CARGO_PKG_VERSION").to_owned();
     }
     settings
+}
+
+/// The vhosts of the node's own exchanges.
+fn notice_vhosts(config: &Config) -> NoticeVhosts {
+    let lines = config.default_user.vhost.clone();
+    NoticeVhosts { events: config.event_exchange.vhost.clone().unwrap_or_else(|| lines.clone()), lines }
+}
+
+/// The node's own exchanges that are configured, by vhost and name.
+fn own_exchanges(config: &Config) -> Vec<(String, &'static str)> {
+    let NoticeVhosts { events, lines } = notice_vhosts(config);
+    let events = config.has_event_exchange().then_some((events, EVENT_EXCHANGE));
+    let lines = config.log.exchange.is_on().then_some((lines, LOG_EXCHANGE));
+    events.into_iter().chain(lines).collect()
 }
 
 /// The stamps that messages get as they come in: the time of receipt and the node that routed them.

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 
 use leveret_broker::Broker;
 use leveret_broker::ticket::Ticket;
-use leveret_model::{Command, Topology, VhostDefaults};
+use leveret_model::{Arguments, Command, DeclareExchange, ExchangeType, Topology, VhostDefaults};
 
 use crate::clock::Clock;
 use crate::first_user::FirstUser;
@@ -60,6 +60,37 @@ pub(crate) fn finish(broker: &Arc<Broker>, identity: &Identity, clock: Clock) ->
     let value = || identity.cluster_id_text().into();
     let name = || Command::PutGlobalParameter { name: CLUSTER_ID.into(), value: value() };
     carry_out(broker, (!is_named).then(name).into_iter().collect(), clock)
+}
+
+/// Declares the node's own exchanges, by vhost and name, unless they are there. As in RabbitMQ, a missing vhost is created.
+///
+/// # Errors
+/// The model refuses one.
+pub(crate) fn declare_own(
+    broker: &Arc<Broker>,
+    exchanges: &[(String, &'static str)],
+    defaults: &VhostDefaults,
+    clock: Clock,
+) -> Result<(), StartError> {
+    let topology = broker.registry.staged_topology();
+    let mut commands = Vec::new();
+    for (vhost, name) in exchanges.iter().filter(|(vhost, name)| topology.exchange(vhost, name).is_none()) {
+        let vhost: Arc<str> = vhost.as_str().into();
+        if topology.vhost(&vhost).is_none() {
+            commands.push(Command::CreateVhost { name: vhost.clone() });
+            commands.push(Command::SetVhost { name: vhost.clone(), settings: defaults.settings() });
+        }
+        commands.push(Command::DeclareExchange(DeclareExchange {
+            vhost,
+            name: (*name).into(),
+            kind: ExchangeType::Topic.name().to_owned(),
+            durable: true,
+            auto_delete: false,
+            internal: true,
+            arguments: Arguments::default(),
+        }));
+    }
+    carry_out(broker, commands, clock)
 }
 
 /// Whether the first start still has to be done. A first start that was cut off by a crash left a part of the first

@@ -55,6 +55,8 @@ pub struct NodeOptions {
     pub first_user: Option<FirstUser>,
     /// The configured defaults of new vhosts.
     pub vhost_defaults: leveret_config::VhostDefaults,
+    /// The node's own exchanges, by vhost and name, which [`Node::accept`] declares.
+    pub own_exchanges: Vec<(String, &'static str)>,
     /// The broker's limits and texts.
     pub broker: Settings,
     /// Limits beyond which publishers are blocked.
@@ -141,6 +143,7 @@ pub struct Node {
     stop_signal: Receiver<&'static str>,
     population: Arc<Population>,
     sockets: SocketOptions,
+    own_exchanges: Vec<(String, &'static str)>,
     identity: Identity,
     lock: DirectoryLock,
 }
@@ -256,6 +259,7 @@ impl Node {
             stop_signal,
             population,
             sockets: options.sockets,
+            own_exchanges: options.own_exchanges,
             identity,
             lock,
         };
@@ -276,6 +280,13 @@ impl Node {
     /// # Errors
     /// `ports.json` can't be written, or a listener accepts a protocol that isn't among those of [`NodeOptions`].
     pub fn accept(&mut self, listeners: Vec<Listener>, others: Ports, tls: Vec<Arc<Tls>>) -> Result<Ports, StartError> {
+        // After definitions, which may make the vhosts.
+        first_start::declare_own(
+            &self.inner.broker,
+            &self.own_exchanges,
+            &self.inner.vhost_defaults,
+            self.inner.clock,
+        )?;
         self.side.spawn(watch(tls.clone()));
         // It is only set once, since a node accepts once.
         let _ = self.inner.tls.set(tls);

@@ -40,6 +40,7 @@ fn options(cores: usize) -> NodeOptions {
         first_user: Some(FirstUser::default()),
         alarms: AlarmLimits::default(),
         sockets: SocketOptions::default(),
+        own_exchanges: Vec::new(),
         broker: Settings::default(),
         protocols: vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)],
         authenticate: Arc::new(Nobody),

@@ -215,6 +215,12 @@ impl Router {
         }
     }
 
+    /// Whether an exchange is the source of bindings.
+    pub fn has_bindings(&self, vhost: &str, exchange: &str) -> bool {
+        let node = self.vhosts.get(vhost).and_then(|vhost| vhost.exchanges.get(exchange));
+        node.is_some_and(|node| node.bindings > 0)
+    }
+
     /// Adds to `out` the queues that a message published to `exchange` goes to, and leaves `out` sorted and without
     /// duplicates. Returns which parts of the message determined them.
     ///

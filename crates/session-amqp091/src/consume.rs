@@ -15,11 +15,13 @@ use super::reply_to::is_reply_name;
 use super::session::Session;
 use super::streams;
 use leveret_broker::consumer_timeout::ConsumerTimeout;
+use leveret_broker::events::ConsumerEvent;
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
 use leveret_broker::quota::Kind;
 use leveret_broker::reply_to::REPLY_TO;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONSUMER;
+use leveret_session::client_connection::ConsumerUse;
 use leveret_session::gone::GoneAt;
 use leveret_session::stream_start::too_many_names;
 
@@ -125,7 +127,9 @@ impl Session {
         let consumer =
             Consumer { id, channel, tag: tag.clone(), queue, no_ack: consume.no_ack, timeout, source, starved: false };
         self.consumers.insert(key, Box::new(consumer));
-        self.client.counters.consumers_opened.increment();
+        let way = ConsumerUse { exclusive: consume.exclusive, no_ack: consume.no_ack, prefetch };
+        let event = ConsumerEvent { channel, tag: &tag, queue: &name };
+        self.client.consumer_opened(&event, way, &options);
         if !consume.nowait {
             let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
             encode_method(self.out(channel), channel, &answer);
@@ -168,7 +172,7 @@ impl Session {
     pub(super) fn forget_consumer(&mut self, key: u64) -> Option<Box<Consumer>> {
         let consumer = self.consumers.remove(&key)?;
         self.client.account.give(Kind::Consumers, 1);
-        self.client.counters.consumers_closed.increment();
+        self.client.consumer_closed(&consumer.event());
         if let Some(channel) = self.channels.get_mut(&consumer.channel) {
             channel.consumers.remove(&consumer.tag);
             channel.end_source(consumer.source);

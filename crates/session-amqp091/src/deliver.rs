@@ -11,6 +11,7 @@ use super::contents::Lead;
 use super::error::ProtocolError;
 use super::session::Session;
 use leveret_broker::consumer_timeout::ConsumerTimeout;
+use leveret_broker::events::ConsumerEvent;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::settings::{Settings, TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
 use leveret_broker::stats::Stat;
@@ -33,6 +34,13 @@ pub(crate) struct Consumer {
     pub source: u32,
     /// The queue was notified that the socket isn't keeping up.
     pub starved: bool,
+}
+
+impl Consumer {
+    /// The consumer as events name it.
+    pub(crate) fn event(&self) -> ConsumerEvent<'_> {
+        ConsumerEvent { channel: self.channel, tag: &self.tag, queue: &self.queue.info().name }
+    }
 }
 
 /// The client that deliveries are encoded for.
@@ -230,6 +238,11 @@ impl Session {
             self.client.counters.redelivered_of(consumer.queue.is_quorum()).add(count);
             channel.stats.count(Stat::Redeliver, count, now.monotonic);
         }
+        let (channel, settings) = (consumer.channel, &self.client.broker.settings);
+        let stream_offset = is_stream.then_some(taken.first);
+        let delivery = Delivery { stream_offset, ..delivery_of(&taken, settings, now) };
+        let messages = (&*taken.batch, taken.index, taken.count);
+        self.client.trace_delivered(channel, &consumer.queue.info().name, messages, &delivery, now);
         if let Some(tag) = in_file {
             let lead = Lead::Deliver { consumer_tag: consumer.tag.clone() };
             let (channel, queue) = (consumer.channel, consumer.queue.clone());

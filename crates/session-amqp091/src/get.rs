@@ -102,6 +102,8 @@ impl Session {
         if taken.redelivered {
             self.client.counters.redelivered_of(quorum).add(1);
         }
+        let delivery = delivery_of(&taken, &self.client.broker.settings, now);
+        self.client.trace_delivered(channel, &queue.info().name, (&taken.batch, taken.index, 1), &delivery, now);
         let (frame_max, properties_max) = (self.frame_max, self.properties_max());
         let (node_ms, looks) = (self.client.broker.consumer_timeout_ms(), &mut self.client.looks);
         let entry = self.channels.get_mut(&channel).ok_or_else(|| no_channel(channel))?;
@@ -129,7 +131,7 @@ impl Session {
             routing_key: short(message.envelope.routing_key),
             message_count: u32::try_from(left).unwrap_or(u32::MAX),
         };
-        let content = to_amqp091(&message, &delivery_of(&taken, &self.client.broker.settings, now));
+        let content = to_amqp091(&message, &delivery);
         let properties = within(&message, content.properties, properties_max)
             .map_err(|bytes| ProtocolError::header_too_large(bytes, frame_max))?;
         let out = self.out(channel);

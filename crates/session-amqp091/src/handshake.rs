@@ -10,6 +10,7 @@ use super::session::{Phase, Session};
 use leveret_broker::authenticate::offered;
 use leveret_broker::settings::IN_MAINTENANCE;
 use leveret_broker::time::{Now, SECOND};
+use leveret_session::driven::Steps as _;
 
 /// Lower limit for the frame size that clients negotiate; older ones propose exactly this.
 const FRAME_MAX_LOWEST: u32 = leveret_amqp091::FRAME_MIN_SIZE;
@@ -115,7 +116,7 @@ impl Session {
     }
 
     /// `connection.open`: enters a vhost.
-    pub(crate) fn open(&mut self, open: &connection::Open<'_>) -> Result<()> {
+    pub(crate) fn open(&mut self, open: &connection::Open<'_>, now: Now) -> Result<()> {
         let vhost = arguments::name("vhost", open.virtual_host)?;
         if self.client.broker.is_in_maintenance() {
             return Err(ProtocolError::new(ReplyCode::ConnectionForced, IN_MAINTENANCE));
@@ -128,6 +129,7 @@ impl Session {
         let answer = connection::OpenOk { known_hosts: ShortStr::EMPTY };
         encode_method(self.client.output.buffer(), 0, &Method::ConnectionOpenOk(answer));
         self.told().opened();
+        self.report_opened(now);
         Ok(())
     }
 }

@@ -27,7 +27,7 @@ impl Session {
             (Phase::Start, Method::ConnectionStartOk(start_ok)) => self.start_ok(start_ok, now),
             (Phase::Tune, Method::ConnectionTuneOk(tune_ok)) => self.tune_ok(tune_ok, now),
             (Phase::Open, Method::ConnectionOpen(open)) => {
-                self.open(open)?;
+                self.open(open, now)?;
                 self.client.deadline = None;
                 Ok(())
             }
@@ -127,7 +127,7 @@ impl Session {
         }
         let own = OwnLimits::of_channels(&self.client.broker.registry.snapshot().topology, &self.client.user);
         self.client.account.take_within(Kind::Channels, own).map_err(|reached| not_allowed(reached.to_string()))?;
-        self.client.counters.channels_opened.add(1);
+        self.client.channel_opened(number);
         self.channels.insert(number, Box::default());
         encode_method(self.out(number), number, &Method::ChannelOpenOk(channel::OpenOk { channel_id: b"" }));
         Ok(())

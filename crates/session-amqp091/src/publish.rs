@@ -220,7 +220,7 @@ impl Session {
                 let received = Received::File(Box::new(file), Box::new(prepared));
                 return Ok(Body::elsewhere(header.properties, size, received));
             }
-            if prepared.route.is_unroutable() && !publish.mandatory {
+            if prepared.route.is_unroutable() && !publish.mandatory && !prepared.route.is_traced() {
                 let received = Received::Dropped(Box::new(prepared));
                 return Ok(Body::elsewhere(header.properties, size, received));
             }
@@ -304,8 +304,19 @@ impl Session {
         let Prepared { route, persistent, expiry_ms, overlay, rewritten } = prepared;
         let Arriving { channel, exchange, routing_key, mandatory, properties } = *arriving;
         let properties = rewritten.as_deref().unwrap_or(properties);
+        let envelope = Envelope {
+            durable: persistent,
+            priority: priority(properties),
+            exchange,
+            routing_key,
+            received_ms: now.wall_ms,
+            expiry_ms,
+        };
+        let overlay = Overlay::new(&overlay);
+        let message = StoredMessage { encoding: Encoding::Amqp091, envelope, overlay, properties, body: b"" };
         if route.is_unroutable() {
             route.count_unroutable(mandatory, now.monotonic);
+            self.client.trace_single(channel, &route, &StoredMessage { body: body.bytes(), ..message }, now);
             return self.unroutable(&Arriving { properties, ..*arriving }, &body, now);
         }
         if self.transactions > 0 {
@@ -336,16 +347,6 @@ impl Session {
             self.run.channel = channel;
             self.run.persistent = persistent;
         }
-        let envelope = Envelope {
-            durable: persistent,
-            priority: priority(properties),
-            exchange,
-            routing_key,
-            received_ms: now.wall_ms,
-            expiry_ms,
-        };
-        let overlay = Overlay::new(&overlay);
-        let message = StoredMessage { encoding: Encoding::Amqp091, envelope, overlay, properties, body: b"" };
         if mandatory {
             self.run.mandatory.push(self.run.builder.len() as u32);
         }
@@ -450,6 +451,7 @@ impl Session {
             entry.count_publishes(u64::from(count), &self.client.counters, now.monotonic);
         }
         route.count(u64::from(count), now.monotonic);
+        self.client.trace_published(channel, &route, &batch, now);
         if self.transactions > 0 && self.tx_publish(channel, &route, &batch, persistent) {
             return None;
         }

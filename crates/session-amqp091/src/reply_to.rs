@@ -157,7 +157,10 @@ impl Session {
                     return self.fail(number, ProtocolError::header_too_large(bytes, frame_max), now);
                 }
             }
-            self.client.counters.delivered_replies.add(reply.batch.len() as u64);
+            let count = reply.batch.len() as u32;
+            self.client.counters.delivered_replies.add(u64::from(count));
+            let name = channel.reply.as_ref().map(|own| own.registration.target().name().clone());
+            self.client.trace_delivered(number, &name.unwrap_or_default(), (&reply.batch, 0, count), &to.delivery, now);
         }
     }
 }

@@ -170,7 +170,7 @@ impl Session {
         // A channel whose close the client hasn't answered was already counted when it was closed.
         if !channel.closing {
             self.client.account.give(Kind::Channels, 1);
-            self.client.counters.channels_closed.add(1);
+            self.client.channel_closed(number, channel.consumers.len());
         }
         let consumers = std::mem::take(&mut channel.consumers).into_iter();
         EndingChannel { channel, consumers, gone_at: GoneAt::default(), answer }
@@ -187,7 +187,7 @@ impl Session {
         while is_done && let Some((_, key)) = ending.consumers.next() {
             if let Some(consumer) = self.consumers.remove(&key) {
                 self.client.account.give(Kind::Consumers, 1);
-                self.client.counters.consumers_closed.increment();
+                self.client.consumer_closed(&consumer.event());
                 by_queue.of(&consumer.queue).ended.push(consumer.id);
             }
             self.client.budget.spend(CONSUMER);

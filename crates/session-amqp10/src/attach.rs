@@ -28,11 +28,13 @@ use super::replies::VOLATILE_QUEUE;
 use super::session::Session;
 use super::unconfirmed::Unconfirmed;
 use leveret_broker::consumer_timeout::ConsumerTimeout;
+use leveret_broker::events::ConsumerEvent;
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
 use leveret_broker::quota::Kind;
 use leveret_broker::reply_to::is_volatile;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
+use leveret_session::client_connection::ConsumerUse;
 use leveret_session::pace::OwnRate;
 use leveret_session::stream_start::too_many_names;
 
@@ -316,6 +318,7 @@ impl Connection {
             user: self.client.user.clone(),
             arguments: filters.shown,
         };
+        let arguments = options.arguments.clone();
         if let Err(reason) = queue.add_consumer(id, options, now.monotonic) {
             self.links.remove(&key);
             session.take(attach.handle);
@@ -331,7 +334,9 @@ impl Connection {
                 }
             });
         }
-        self.client.counters.consumers_opened.increment();
+        let way = ConsumerUse { exclusive: false, no_ack: settled, prefetch: 0 };
+        let (tag, name) = (attach.name.as_bytes(), &queue.info().name);
+        self.client.consumer_opened(&ConsumerEvent { channel: session.channel, tag, queue: name }, way, &arguments);
         let properties = super::dynamic::properties();
         let mut effective = match &dynamic_name {
             Some(name) => super::dynamic::source(name, properties.as_map()),

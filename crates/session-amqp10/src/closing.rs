@@ -15,6 +15,7 @@ use super::link::Link;
 use super::pending::Pending;
 use super::rejection::with_error;
 use super::session::Session;
+use leveret_broker::events::ConsumerEvent;
 use leveret_broker::quota::Kind;
 use leveret_broker::time::{Nanos, Now, SECOND};
 use leveret_broker::turn_budget::{CONSUMER, TurnBudget};
@@ -258,7 +259,7 @@ impl Connection {
         unsettled: Vec<Run>,
         now: Now,
     ) -> GoneAt {
-        self.count_link_gone(&link);
+        self.count_link_gone(session.channel, &link);
         self.questions.forget(session.channel, handle);
         let mut gone_at = GoneAt::default();
         match link {
@@ -305,14 +306,16 @@ impl Connection {
         gone_at
     }
 
-    fn count_link_gone(&mut self, link: &Link) {
+    fn count_link_gone(&mut self, channel: u16, link: &Link) {
         match link {
             Link::Left | Link::Detached => {}
             Link::Consumer(_) | Link::Replies(_) | Link::Responses(_) => {
                 self.client.account.give(Kind::Links, 1);
                 self.client.account.give(Kind::Consumers, 1);
-                let is_of_queue = matches!(link, Link::Consumer(_));
-                self.client.counters.consumers_closed.add(u64::from(is_of_queue));
+                if let Link::Consumer(consumer) = link {
+                    let tag = consumer.name.as_bytes();
+                    self.client.consumer_closed(&ConsumerEvent { channel, tag, queue: &consumer.queue.info().name });
+                }
             }
             Link::Publisher(_) => {
                 self.client.account.give(Kind::Links, 1);

@@ -155,14 +155,15 @@ impl Connection {
     ) -> Option<Failure> {
         let (mut encoded, mut failure) = (0, None);
         let before = session.unsettled.len();
-        let mut run = Amqp10Run::new(Delivery {
+        let delivery = Delivery {
             redelivered: taken.redelivered,
             delivery_count: taken.attempts.failed,
             acquired_count: taken.attempts.acquired,
             now_ms: now.wall_ms,
             sent_time: self.client.broker.settings.sent_time,
             stream_offset: consumer.queue.is_stream().then_some(taken.first),
-        });
+        };
+        let mut run = Amqp10Run::new(delivery);
         while encoded < taken.count {
             if !session.pending.is_empty() || session.window.room() == 0 {
                 break;
@@ -173,6 +174,8 @@ impl Connection {
             }
             encoded += 1;
         }
+        let messages = (&*taken.batch, taken.index, encoded);
+        self.client.trace_delivered(session.channel, &consumer.queue.info().name, messages, &delivery, now);
         if encoded < taken.count {
             session.pending.push_back(Pending::Run { handle, taken: taken.rest(encoded) });
         }

@@ -68,7 +68,7 @@ impl Connection {
                 session.pending.clear();
                 session.left = true;
                 self.client.account.give(Kind::Channels, 1);
-                self.client.counters.channels_closed.add(1);
+                self.client.channel_closed(session.channel, 0);
                 return true;
             };
             self.client.budget.spend(2 * CONSUMER);

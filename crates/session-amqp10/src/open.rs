@@ -16,6 +16,7 @@ use super::window::{OUTGOING_WINDOW, Window};
 use leveret_broker::quota::{Kind, OwnLimits};
 use leveret_broker::settings::IN_MAINTENANCE;
 use leveret_broker::time::{Now, SECOND};
+use leveret_session::driven::Steps as _;
 
 /// The frame size that every peer accepts (2.7.1).
 const FRAME_MAX_LOWEST: u32 = 512;
@@ -84,6 +85,7 @@ impl Connection {
         }
         self.send_open();
         self.told().opened_by(&self.container, &self.client.mechanism);
+        self.report_opened(now);
         Ok(())
     }
 
@@ -149,7 +151,7 @@ impl Connection {
         encode_performative(self.client.output.buffer(), channel, &Performative::Begin(answer));
         let own = OwnLimits::of_channels(&self.client.broker.registry.snapshot().topology, &self.client.user);
         match self.client.account.take_within(Kind::Channels, own) {
-            Ok(()) => self.client.counters.channels_opened.add(1),
+            Ok(()) => self.client.channel_opened(channel),
             // Only a session that has begun can be ended with the reason.
             Err(reached) => self.refuse_session(&mut session, &reached.into()),
         }

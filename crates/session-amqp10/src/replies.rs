@@ -157,6 +157,8 @@ impl Connection {
         replies.next_tag = replies.next_tag.wrapping_add(1);
         let delivery_id = session.next_delivery_id.advance();
         self.client.counters.delivered_replies.add(1);
+        let (name, message) = (replies.registration.target().name(), (&*reply.batch, at as u32, 1));
+        self.client.trace_delivered(session.channel, name, message, &delivery, now);
         session.pending.push_back(Pending::Rest(Rest {
             handle,
             delivery_id,

@@ -231,11 +231,17 @@ impl Connection {
             let overlay = self.overlay_of(message, now);
             let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
             let id = (complete.id, complete.settled);
+            self.client.trace_single(session.channel, &route, &stored, now);
             self.publish_in_transaction(session.channel, transaction, id, &route, &stored)?;
             return Ok(false);
         }
         if route.is_unroutable() {
             route.count_unroutable(!complete.settled, now.monotonic);
+            if route.is_traced() {
+                let overlay = self.overlay_of(message, now);
+                let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
+                self.client.trace_single(session.channel, &route, &stored, now);
+            }
             if complete.settled {
                 self.client.counters.unroutable_dropped.add(1);
             } else {
@@ -383,7 +389,7 @@ impl Connection {
 
     /// Hands the whole collected run of a link to its queues, before something else is done.
     pub(crate) fn flush_run(&mut self, session: &mut Session, handle: u32, publisher: &mut Publisher, now: Now) {
-        if let Some(mut fan_out) = self.take_run(&mut publisher.run, now) {
+        if let Some(mut fan_out) = self.take_run(session.channel, &mut publisher.run, now) {
             fan_out.whole(&mut self.client, now.monotonic);
             self.end_run(session, handle, publisher, fan_out, now);
         }
@@ -398,7 +404,7 @@ impl Connection {
         publisher: &mut Publisher,
         now: Now,
     ) {
-        let Some(mut fan_out) = self.take_run(&mut publisher.run, now) else { return };
+        let Some(mut fan_out) = self.take_run(session.channel, &mut publisher.run, now) else { return };
         match fan_out.part(&mut self.client, now.monotonic) {
             true => self.end_run(session, handle, publisher, fan_out, now),
             false => {
@@ -409,7 +415,7 @@ impl Connection {
     }
 
     /// Takes out the collected run to hand it to its queues. None if nothing is collected, or if the run has to wait.
-    fn take_run(&mut self, run: &mut PublishRun, now: Now) -> Option<FanOut> {
+    fn take_run(&mut self, channel: u16, run: &mut PublishRun, now: Now) -> Option<FanOut> {
         if run.messages.is_empty() || run.is_pending() {
             return None;
         }
@@ -417,6 +423,7 @@ impl Connection {
         let route = run.route.clone()?;
         let batch = Arc::new(run.builder.finish());
         route.count(batch.len() as u64, now.monotonic);
+        self.client.trace_published(channel, &route, &batch, now);
         Some(FanOut::new(&self.client, route, batch, run.persistent, file))
     }
 

@@ -1,5 +1,6 @@
 //! The order of a connection's work, which all protocols share: what a read and a turn consist of.
 
+use leveret_broker::events;
 use leveret_broker::inquiry::Inquiry;
 use leveret_broker::outbox::Event;
 use leveret_broker::output::Output;
@@ -79,6 +80,13 @@ pub trait Steps: Send {
     fn reply(&mut self, reply: Reply, now: Now);
     /// The connection as listings show it.
     fn view(&self, inquiry: &Inquiry, now: Now) -> ConnectionView;
+    /// Reports that the connection is open.
+    fn report_opened(&self, now: Now) {
+        let notices = &self.client().broker.notices;
+        if notices.wants_events() {
+            events::connection_opened(notices, &self.view(&Inquiry::new(|_| ()), now), now);
+        }
+    }
     /// The node is in maintenance: closes the connection, unless its client maintains the node.
     fn close_for_maintenance(&mut self, now: Now);
     /// Closes the connection, which hasn't logged in, for this reason: its resources must be free at once.
@@ -336,7 +344,12 @@ impl<S: Steps> Session for Driven<S> {
         if std::mem::replace(&mut self.0.client_mut().gone, true) {
             return;
         }
+        let notices = self.0.client().broker.notices.clone();
+        let view = notices.wants_events().then(|| self.0.view(&Inquiry::new(|_| ()), now));
         let wait = self.0.cut_off(now);
         self.0.client_mut().forget(wait);
+        if let Some(view) = view {
+            events::connection_closed(&notices, &view);
+        }
     }
 }

@@ -54,6 +54,20 @@ fn users_can_log_in_only_with_the_password_set() {
 }
 
 #[test]
+fn a_vhost_is_traced_between_two_commands() {
+    let node = Node::start(Options::new());
+    well(&node, "rabbitmqctl add_vhost v");
+    let traced = |node: &Node| well(node, "rabbitmqctl -s list_vhosts name tracing");
+    let told = well(&node, "rabbitmqctl trace_on -p v");
+    assert_eq!(told, "Starting tracing for vhost \"v\" ...\nTrace enabled for vhost v\n");
+    assert!(traced(&node).contains("v\ttrue") && traced(&node).contains("/\tfalse"), "{}", traced(&node));
+    let told = well(&node, "rabbitmqctl trace_off -p v");
+    assert_eq!(told, "Stopping tracing for vhost \"v\" ...\nTrace disabled for vhost v\n");
+    assert!(traced(&node).contains("v\tfalse"));
+    assert_ne!(exit(&node, "rabbitmqctl trace_on -p none").exit, 0);
+}
+
+#[test]
 fn definitions_are_exported_and_imported_again() {
     let node = Node::start(Options::new());
     well(&node, "rabbitmqctl add_vhost v");

@@ -34,6 +34,8 @@ pub struct Route {
     /// The counters of the exchange.
     through: Option<Arc<ExchangeCounters>>,
     serves: Serves,
+    /// Whether the firehose gets its messages.
+    is_traced: bool,
     /// The generation of the snapshot from which it was computed.
     generation: u64,
 }
@@ -72,7 +74,14 @@ impl Route {
 
     /// Whether such a body is in its file only, and no queue has it in memory.
     pub fn streams(&self, shared: &SharedMessages, persistent: bool, length: usize) -> bool {
-        self.wants_file(shared, persistent, length) && !self.queues.logs().bodies_in_memory
+        // The firehose copies bodies from memory.
+        self.wants_file(shared, persistent, length) && !self.queues.logs().bodies_in_memory && !self.is_traced
+    }
+
+    /// Whether the firehose gets the messages on this route.
+    #[inline]
+    pub fn is_traced(&self) -> bool {
+        self.is_traced
     }
 
     /// Counts messages on this route.
@@ -106,6 +115,8 @@ impl Route {
             || self.replies.is_empty()
                 && other.replies.is_empty()
                 && counters(self) == counters(other)
+                // A run is traced as a whole, or not at all.
+                && self.is_traced == other.is_traced
                 && self.queues.are_same(&other.queues)
     }
 
@@ -142,6 +153,7 @@ impl Route {
             replies: self.replies.clone(),
             through: self.through.clone(),
             serves: Serves::new(routed_by, !headers.is_empty()),
+            is_traced: self.is_traced,
             generation: snapshot.generation,
         }))
     }
@@ -270,6 +282,7 @@ fn resolve(
         replies,
         through,
         serves: Serves::new(routed_by, !headers.is_empty()),
+        is_traced: snapshot.traces(vhost),
         generation: snapshot.generation,
     })
 }
@@ -285,6 +298,17 @@ fn queues_of(
     let routed = snapshot.router.route_by(vhost, exchange, keys, headers, &mut routes);
     let routed_by = routed.map_err(|_| Refused::no_exchange(vhost, exchange))?;
     Ok((RouteQueues::find(snapshot, &routes), routed_by))
+}
+
+/// The queues of a message of the broker itself, which may publish to internal exchanges; `None` if there is no such exchange.
+pub(crate) fn own(
+    snapshot: &Snapshot,
+    vhost: &str,
+    exchange: &str,
+    key: &[u8],
+    headers: &dyn Headers,
+) -> Option<RouteQueues> {
+    queues_of(snapshot, vhost, exchange, &[key], headers).ok().map(|(queues, _)| queues)
 }
 
 /// The route of a message with further keys (`CC`, `BCC`, `x-cc`), for that message only.
@@ -315,6 +339,7 @@ mod tests {
             replies: SmallVec::new(),
             through: None,
             serves,
+            is_traced: false,
             generation,
         })
     }

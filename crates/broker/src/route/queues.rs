@@ -91,7 +91,7 @@ impl RouteQueues {
     }
 
     /// Whether both are the same queues.
-    pub(super) fn are_same(&self, other: &Self) -> bool {
+    pub(crate) fn are_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Found::Few(one), Found::Few(other)) => {
                 one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.is_same(other))

@@ -43,6 +43,10 @@ fn name(value: &str) -> Result<String, String> {
     if value.is_empty() { Err("must name a file".to_owned()) } else { Ok(value.to_owned()) }
 }
 
+fn exchange(config: &mut Config) -> &mut Format {
+    &mut config.log.exchange.format
+}
+
 /// The keys of a formatter after `$prefix`, which set fields of `$format`.
 macro_rules! formatter {
     ($prefix:literal, $format:expr) => {
@@ -122,6 +126,7 @@ macro_rules! formatter {
 pub(super) const CONSOLE_FORMATTER: &[Key] = &formatter!("log.console.formatter", console);
 pub(super) const FILE_FORMATTER: &[Key] = &formatter!("log.file.formatter", file);
 pub(super) const SYSLOG_FORMATTER: &[Key] = &formatter!("log.syslog.formatter", syslog);
+pub(super) const EXCHANGE_FORMATTER: &[Key] = &formatter!("log.exchange.formatter", exchange);
 
 pub(super) const KEYS: &[Key] = &[
     key(
@@ -240,6 +245,20 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
+    key(
+        "log.exchange",
+        "boolean",
+        "true, if its level is set",
+        "publish log lines to `amq.rabbitmq.log` in `default_vhost`; their level is the routing key",
+        |config, _, value| {
+            config.log.exchange.enabled = Some(boolean(value)?);
+            Ok(())
+        },
+    ),
+    key("log.exchange.level", LEVELS, "log.level", "level from which lines are published there", |config, _, value| {
+        config.log.exchange.level = Some(level(value)?);
+        Ok(())
+    }),
     key("log.syslog", "boolean", "true, if its level is set", "log to a syslog server", |config, _, value| {
         config.log.syslog.enabled = Some(boolean(value)?);
         Ok(())

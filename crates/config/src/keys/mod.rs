@@ -14,6 +14,7 @@ mod interceptors;
 mod limits;
 mod logging;
 mod other;
+mod own_exchanges;
 mod stream;
 mod tls;
 mod vhost_defaults;
@@ -93,8 +94,22 @@ pub fn documented() -> impl Iterator<Item = KeyDoc> {
 
 fn working_keys() -> impl Iterator<Item = &'static Key> {
     let tls = [tls::LISTENERS, tls::AMQP, tls::MANAGEMENT, tls::PROMETHEUS];
-    let log = [logging::CONSOLE_FORMATTER, logging::FILE_FORMATTER, logging::SYSLOG_FORMATTER, logging::KEYS];
-    let others = [working::KEYS, vhost_defaults::KEYS, limits::KEYS, amqp10::KEYS, interceptors::KEYS, stream::KEYS];
+    let log = [
+        logging::CONSOLE_FORMATTER,
+        logging::FILE_FORMATTER,
+        logging::SYSLOG_FORMATTER,
+        logging::EXCHANGE_FORMATTER,
+        logging::KEYS,
+    ];
+    let others = [
+        working::KEYS,
+        vhost_defaults::KEYS,
+        limits::KEYS,
+        amqp10::KEYS,
+        interceptors::KEYS,
+        stream::KEYS,
+        own_exchanges::KEYS,
+    ];
     let http = http::LISTENERS.into_iter().chain([http::API]);
     others.into_iter().chain(tls).chain(log).chain(http).flatten()
 }

@@ -180,11 +180,8 @@ pub(super) const KEYS: &[Other] = &[
         "queues that are neither durable nor exclusive could still be declared",
     ),
     not_yet("deprecated_features.**", "every feature has one state"),
-    not_yet("event_exchange.**", "there is no event exchange"),
     not_yet("federation.**", CLIENT),
     not_yet("http_dispatch.access_log_dir", LOGS),
-    not_yet("log.exchange", LOGS),
-    not_yet("log.exchange.**", LOGS),
     // Not a family: otherwise a misspelt key of a listener, a restriction or a header would be accepted and would
     // protect nothing.
     not_yet("management.listener.ssl_opts", "the listener is configured with management.ssl.*"),
@@ -215,7 +212,8 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("stream.read_ahead", "readers read ahead"),
     obsolete("stream.read_ahead_limit", "readers read ahead"),
     not_yet("stream.**", CLUSTER),
-    not_yet("tracing.**", "there is no tracing yet"),
+    obsolete("tracing.username", "a trace needs no connection of its own"),
+    obsolete("tracing.password", "a trace needs no connection of its own"),
     not_yet("amqp_client.**", CLIENT),
     not_yet("amqp10_client.**", CLIENT),
     not_yet("aws.**", CLIENT),

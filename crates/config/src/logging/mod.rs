@@ -35,6 +35,8 @@ pub struct Logging {
     pub syslog: SyslogLog,
     /// `log.journald.*`.
     pub journald: JournaldLog,
+    /// `log.exchange.*`.
+    pub exchange: ExchangeLog,
     /// `log.CATEGORY.*`.
     pub categories: BTreeMap<LogCategory, CategoryLog>,
 }
@@ -49,6 +51,7 @@ impl Default for Logging {
             file: FileLog::default(),
             syslog: SyslogLog::default(),
             journald: JournaldLog::default(),
+            exchange: ExchangeLog::default(),
             categories: BTreeMap::new(),
         }
     }
@@ -67,6 +70,8 @@ pub enum LogPlace {
     Syslog,
     /// The journal of systemd.
     Journald,
+    /// The exchange for log lines.
+    Exchange,
 }
 
 /// Settings of standard output and standard error.
@@ -125,6 +130,30 @@ pub struct JournaldLog {
     pub level: Option<LogLevel>,
     /// `log.journald.fields`.
     pub fields: JournaldFields,
+}
+
+/// Settings of the exchange for log lines.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ExchangeLog {
+    /// `log.exchange`.
+    pub enabled: Option<bool>,
+    /// `log.exchange.level`.
+    pub level: Option<LogLevel>,
+    /// `log.exchange.formatter.*`.
+    pub format: Format,
+}
+
+impl ExchangeLog {
+    /// Whether lines are published.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        is_on(self.enabled, self.level)
+    }
+}
+
+/// Whether an output is on: it was enabled, or its level was set.
+fn is_on(enabled: Option<bool>, level: Option<LogLevel>) -> bool {
+    enabled.unwrap_or(level.is_some_and(|level| level != LogLevel::None))
 }
 
 /// Settings of a category of lines.

@@ -1,4 +1,4 @@
-use super::{CategoryLog, Format, JournaldFields, LogCategory, LogLevel, LogPlace, Logging, Rotation, Syslog};
+use super::{CategoryLog, Format, JournaldFields, LogCategory, LogLevel, LogPlace, Logging, Rotation, Syslog, is_on};
 
 /// Default places of log files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub enum Target {
     Syslog(Box<Syslog>),
     /// The journal of systemd.
     Journald(JournaldFields),
+    /// The exchange for log lines.
+    Exchange,
 }
 
 /// The level of each category.
@@ -116,7 +118,6 @@ impl Logging {
     fn main(&self, places: &LogPlaces) -> Vec<Output> {
         let level = self.level;
         let named = |level: Option<LogLevel>| level.is_some_and(|level| level != LogLevel::None);
-        let is_on = |enabled: Option<bool>, level| enabled.unwrap_or(named(level));
         let mut found = Vec::new();
         match &self.only {
             Some(place) => found.push(place.clone()),
@@ -143,6 +144,10 @@ impl Logging {
                 }
             }
         }
+        // Nobody reads an exchange who doesn't ask for it, so it replaces no other output.
+        if self.exchange.is_on() {
+            found.push(LogPlace::Exchange);
+        }
         let directory = self.directory_of(places);
         found.into_iter().map(|place| self.output(place, level, &directory)).collect()
     }
@@ -162,6 +167,7 @@ impl Logging {
             LogPlace::Journald => {
                 (Target::Journald(self.journald.fields.clone()), self.journald.level, &self.console.format)
             }
+            LogPlace::Exchange => (Target::Exchange, self.exchange.level, &self.exchange.format),
         };
         Output { target, levels: Levels::all(own.unwrap_or(level)), format: format.clone() }
     }

@@ -10,7 +10,6 @@ const MIRRORS: &str = "classic queues have no mirrors, as in RabbitMQ 4, whose c
 const CLUSTER: &str = "clusters aren't built yet: a node is alone";
 const ERLANG: &str = "there is no Erlang and no Elixir to evaluate it; look at the HTTP API and at 'rabbitmqctl help'";
 const STREAM_PROTOCOL: &str = "the stream protocol isn't spoken yet";
-const TRACING: &str = "tracing isn't built yet";
 const ENCRYPTION: &str = "encrypted values of configurations aren't built yet";
 const PARAMETERS: &str = "components with parameters, shovels and federation, aren't built yet";
 
@@ -38,8 +37,6 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CTL, "force_reset", "a node that is to be empty gets another data directory"),
     missing(CTL, "eval_file", ERLANG),
     missing(CTL, "exec", ERLANG),
-    missing(CTL, "trace_on", TRACING),
-    missing(CTL, "trace_off", TRACING),
     missing(CTL, "encode", ENCRYPTION),
     missing(CTL, "decode", ENCRYPTION),
     missing(CTL, "encrypt_conf_value", ENCRYPTION),

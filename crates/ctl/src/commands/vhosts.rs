@@ -21,6 +21,8 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "disable_vhost_deletion_protection", CommandGroup::Vhosts, "<vhost>", "Removes deletion protection from a virtual host", unprotect),
     Command::new(CTL, "restart_vhost", CommandGroup::Vhosts, "", "Restarts a failed virtual host; none fails here as a whole", restart).in_vhost(),
     Command::new(CTL, "reconcile_vhosts", CommandGroup::Vhosts, "", "Makes sure all virtual hosts are up on all nodes; they are", reconcile),
+    Command::new(CTL, "trace_on", CommandGroup::Vhosts, "", "Publishes copies of a virtual host's messages to amq.rabbitmq.trace", trace_on).in_vhost(),
+    Command::new(CTL, "trace_off", CommandGroup::Vhosts, "", "Stops publishing copies of a virtual host's messages", trace_off).in_vhost(),
     Command::new(LOOK, "list_vhosts", CommandGroup::Access, "[<column>...]", "Lists virtual hosts", list).columns(COLUMNS),
 ];
 
@@ -136,6 +138,27 @@ fn reconcile(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     call.node()?;
     call.say("Will try to initiate virtual host reconciliation on all reachable cluster nodes...");
     Ok(CommandOutput::Done)
+}
+
+fn trace_on(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
+    let vhost = call.vhost();
+    let node = call.node()?;
+    call.say(&format!("Starting tracing for vhost \"{vhost}\" ..."));
+    set_tracing(&node, &vhost, true)?;
+    Ok(CommandOutput::Text(format!("Trace enabled for vhost {vhost}")))
+}
+
+fn trace_off(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
+    let vhost = call.vhost();
+    let node = call.node()?;
+    call.say(&format!("Stopping tracing for vhost \"{vhost}\" ..."));
+    set_tracing(&node, &vhost, false)?;
+    Ok(CommandOutput::Text(format!("Trace disabled for vhost {vhost}")))
+}
+
+fn set_tracing(node: &NodeClient, vhost: &str, traced: bool) -> Result<(), Failure> {
+    check(node, vhost)?;
+    node.change("PUT", &path(vhost), json!({"tracing": traced}))
 }
 
 fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

@@ -52,6 +52,12 @@ pub(super) const OWN: Group<()> = Group {
         Of::total("segments_reclaimed_bytes_total", Counter, "Bytes saved by rewriting", |node| {
             node.log.bytes_reclaimed.into()
         }),
+        Of::total(
+            "own_messages_dropped_total",
+            Counter,
+            "Messages of the broker itself, such as traces, dropped because publishing was blocked or too many waited",
+            |node| (node.api.broker().own_dropped() + node.api.broker().notices.dropped()).into(),
+        ),
     ],
 };
 

@@ -55,14 +55,14 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
         let signal = move || {
             let _ = signal.send(());
         };
-        let mut got = broker.get_directly(queue, signal, clock.monotonic());
+        let mut got = broker.get_directly(queue, call.identity.name(), signal, clock.now());
         let mut is_loaded = false;
         if let Got::Later(answer) = got {
             taken.asked = Some(answer);
             got = loop {
                 signals.recv().await;
                 match taken.asked.as_ref().and_then(Later::take) {
-                    Some(outcome) => break broker.got(outcome),
+                    Some(outcome) => break broker.got(queue, call.identity.name(), outcome, clock.now()),
                     // The queue had read a message before its answer was here.
                     None => is_loaded = true,
                 }

@@ -363,7 +363,7 @@ impl Model {
             }
             return Ok((CommandOutcome::Exists, Vec::new()));
         }
-        if name.starts_with("amq.") {
+        if name.starts_with("amq.") && !permit.is_system() {
             return Err(Refused::reserved("exchange", &name));
         }
         check_name("exchange", &name)?;

@@ -24,7 +24,7 @@ pub use self::pattern::NamePattern;
 
 pub(crate) use self::of_vhost::VhostPolicies;
 
-use crate::{QueueType, Refused};
+use crate::{Arguments, QueueType, Refused};
 
 /// The owner of a policy: users, who may be limited by operators, or operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -133,6 +133,13 @@ pub struct Policy {
     pub priority: i64,
     /// The arguments that it gives, without `x-`.
     pub definition: Map<String, Value>,
+}
+
+impl Policy {
+    /// The definition as arguments.
+    pub fn arguments(&self) -> Arguments {
+        Arguments::from_json(&Value::Object(self.definition.clone()))
+    }
 }
 
 /// Arguments of [`crate::Command::SetPolicy`], with values as a client gave them.

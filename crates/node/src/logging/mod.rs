@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use leveret_broker::notices::{LOG_EXCHANGE, Notices};
 use leveret_config::{Format, Levels, LogCategory, LogLevel, LogPlaces, Logging, Output, Target};
 use parking_lot::Mutex;
 
 mod calendar;
 mod console;
+mod exchange;
 mod file;
 mod format;
 mod journald;
@@ -24,6 +26,7 @@ mod syslog;
 mod tail;
 mod writer;
 
+use exchange::Publisher;
 use sink::Sink;
 use subscriber::LogSubscriber;
 use writer::Writer;
@@ -61,9 +64,18 @@ pub enum LogError {
 struct Inner {
     running: ArcSwap<Vec<Running>>,
     places: LogPlaces,
+    /// The node whose exchange gets lines.
+    publisher: Arc<Publisher>,
     /// Serializes changes.
     changes: Mutex<()>,
     is_stopped: AtomicBool,
+}
+
+impl Inner {
+    /// Whether lines of this thread go to this output at the moment.
+    fn takes(&self, target: &Target) -> bool {
+        *target != Target::Exchange || self.publisher.load().as_ref().is_some_and(|notices| notices.wants_lines())
+    }
 }
 
 /// An open output.
@@ -87,13 +99,23 @@ impl Log {
     /// If the process logs already.
     pub fn start(config: &Logging, places: LogPlaces) -> Result<Self, LogError> {
         let outputs = config.outputs(&places);
-        let inner =
-            Inner { running: ArcSwap::default(), places, changes: Mutex::new(()), is_stopped: AtomicBool::new(false) };
+        let inner = Inner {
+            running: ArcSwap::default(),
+            places,
+            publisher: Arc::default(),
+            changes: Mutex::new(()),
+            is_stopped: AtomicBool::new(false),
+        };
         let log = Self { inner: Arc::new(inner) };
         log.run(outputs)?;
         let subscriber = LogSubscriber::new(log.inner.clone());
         tracing::subscriber::set_global_default(subscriber).expect("a process has one log");
         Ok(log)
+    }
+
+    /// Publishes lines to the exchange of this node from now on, if they go to an exchange.
+    pub fn publish_to(&self, notices: Arc<Notices>) {
+        self.inner.publisher.store(Some(notices));
     }
 
     /// Applies a new configuration: outputs that keep their name continue, files that were moved away are opened again.
@@ -114,7 +136,7 @@ impl Log {
             let same = known.iter().find(|known| known.target == target && known.format == format);
             let writer = match same {
                 Some(known) => known.writer.clone(),
-                None => Arc::new(Writer::start(Sink::open(&target, &format)?)),
+                None => Arc::new(Writer::start(Sink::open(&target, &format, &self.inner.publisher)?)),
             };
             running.push(Running { target, format, configured: levels, levels, writer });
         }
@@ -185,5 +207,6 @@ fn location(target: &Target) -> String {
         Target::File { path, .. } => path.clone(),
         Target::Syslog(server) => format!("syslog:{}", server.host),
         Target::Journald(_) => "<journald>".to_owned(),
+        Target::Exchange => format!("exchange:{LOG_EXCHANGE}"),
     }
 }

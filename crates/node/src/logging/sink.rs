@@ -1,11 +1,13 @@
 //! The outputs of lines.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use leveret_config::{Format, Target};
 
 use super::LogError;
 use super::console::Console;
+use super::exchange::{LogExchange, Publisher};
 use super::file::LogFile;
 use super::journald::Journal;
 use super::line::Line;
@@ -18,12 +20,13 @@ pub(super) enum Sink {
     File(LogFile),
     Syslog(Box<SyslogServer>),
     Journald(Journal),
+    Exchange(LogExchange),
 }
 
 impl Sink {
     /// # Errors
     /// It doesn't exist, or can't be used. A server that doesn't answer may come later and is no error.
-    pub(super) fn open(target: &Target, format: &Format) -> Result<Self, LogError> {
+    pub(super) fn open(target: &Target, format: &Format, publisher: &Arc<Publisher>) -> Result<Self, LogError> {
         match target {
             Target::Stdout { colors } => Ok(Sink::Console(Console::stdout(*colors, format.clone()))),
             Target::Stderr { colors } => Ok(Sink::Console(Console::stderr(*colors, format.clone()))),
@@ -32,6 +35,7 @@ impl Sink {
                 file.map(Sink::File).map_err(|source| LogError::File { path: path.clone(), source })
             }
             Target::Syslog(server) => SyslogServer::new(server, format.clone()).map(Box::new).map(Sink::Syslog),
+            Target::Exchange => Ok(Sink::Exchange(LogExchange::new(publisher.clone(), format.clone()))),
             Target::Journald(fields) => Journal::open(fields.clone()).map(Sink::Journald).map_err(LogError::Journal),
         }
     }
@@ -42,6 +46,7 @@ impl Sink {
             Sink::File(file) => file.write(line),
             Sink::Syslog(server) => server.write(line),
             Sink::Journald(journal) => journal.write(line),
+            Sink::Exchange(exchange) => exchange.write(line),
         }
     }
 
@@ -50,7 +55,7 @@ impl Sink {
             Sink::Console(console) => console.flush(),
             Sink::File(file) => file.flush(),
             Sink::Syslog(server) => server.flush(),
-            Sink::Journald(_) => {}
+            Sink::Journald(_) | Sink::Exchange(_) => {}
         }
     }
 

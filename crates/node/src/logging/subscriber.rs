@@ -47,7 +47,7 @@ impl Subscriber for LogSubscriber {
         }
         let line = Arc::new(Line::of(event));
         for running in self.log.running.load().iter() {
-            if running.levels.of(line.category) >= line.level {
+            if running.levels.of(line.category) >= line.level && self.log.takes(&running.target) {
                 running.writer.write(line.clone());
             }
         }

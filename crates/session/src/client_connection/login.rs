@@ -25,13 +25,7 @@ impl ClientConnection {
         let claimed = claimed(&response).map(str::to_owned);
         self.counters.auth_attempts.increment();
         let result = self.broker.log_in(&self.peer, mechanism, response);
-        match &result {
-            Ok(_) => self.counters.auth_succeeded.increment(),
-            Err(reason) => {
-                self.counters.auth_failed.increment();
-                self.told("").not_authenticated(claimed.as_deref(), reason);
-            }
-        }
+        self.login_checked(&result, claimed.as_deref(), mechanism);
         result
     }
 

@@ -1,9 +1,11 @@
 //! The part of a client's connection that is the same in every protocol: identity, output, flow control, and the budget
 //! that is left of a turn. Each protocol's connection holds one and adds its own states.
 
+mod events;
 mod login;
 mod shown_wait;
 mod topology;
+mod trace;
 mod view;
 
 use std::collections::VecDeque;
@@ -13,6 +15,7 @@ use leveret_model::{ConnectionId, QueueId};
 use leveret_queue::{Taken, WaitReason, Watermarks};
 use smallvec::SmallVec;
 
+pub use self::events::ConsumerUse;
 use self::shown_wait::ShownWait;
 pub use self::shown_wait::WAIT_SHOWN_MAX;
 use crate::overdue::Looks;

@@ -20,10 +20,12 @@ fn declare(admin: &Admin, command: &str) {
     admin.run(command, &format!("--name {vhost} --description tested --default-queue-type classic"));
     let made = admin.get(&format!("vhosts/{vhost}"));
     assert_eq!((&made["description"], &made["default_queue_type"]), (&json!("tested"), &json!("classic")));
+    let traced = format!("{vhost}-traced");
+    admin.run(command, &format!("--name {traced} --tracing"));
+    assert_eq!(admin.get(&format!("vhosts/{traced}"))["tracing"], true);
     let streams = format!("{vhost}-streams");
     admin.run(command, &format!("--name {streams} --default-queue-type stream"));
     assert_eq!(admin.get(&format!("vhosts/{streams}"))["default_queue_type"], "stream");
-    admin.fails(command, "--name t --tracing", "tracing isn't built yet");
 }
 
 fn delete(admin: &Admin, command: &str) {

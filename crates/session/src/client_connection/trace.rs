@@ -1,0 +1,50 @@
+//! What the firehose gets of a client's messages.
+
+use leveret_broker::firehose::TracedClient;
+use leveret_broker::route::Route;
+use leveret_broker::time::Now;
+use leveret_broker::turn_budget::{ENQUEUE, QUEUE_RUN};
+use leveret_message::deliver::Delivery;
+use leveret_message::{Batch, StoredMessage};
+
+use super::ClientConnection;
+
+impl ClientConnection {
+    /// Traces messages that this client published on a channel or in a session, if their route is traced.
+    #[inline]
+    pub fn trace_published(&mut self, channel: u16, route: &Route, batch: &Batch, now: Now) {
+        if route.is_traced() {
+            self.broker.trace_published(&self.traced(channel), route, batch, now);
+            self.budget.spend(QUEUE_RUN + ENQUEUE * batch.len() as u32);
+        }
+    }
+
+    /// Traces a message that is published alone, or that no queue gets, if its route is traced.
+    #[inline]
+    pub fn trace_single(&mut self, channel: u16, route: &Route, message: &StoredMessage<'_>, now: Now) {
+        if route.is_traced() {
+            self.broker.trace_single(&self.traced(channel), route, message, now);
+            self.budget.spend(QUEUE_RUN + ENQUEUE);
+        }
+    }
+
+    /// Traces `count` messages of `batch` from `index` on that this client gets from a queue, if its vhost is traced.
+    #[inline]
+    pub fn trace_delivered(
+        &mut self,
+        channel: u16,
+        queue: &str,
+        (batch, index, count): (&Batch, u32, u32),
+        delivery: &Delivery,
+        now: Now,
+    ) {
+        if count > 0 && self.broker.registry.has_traced() && self.broker.registry.snapshot().traces(&self.vhost) {
+            self.broker.trace_delivered(&self.traced(channel), queue, delivery, (batch, index, count), now);
+            self.budget.spend(QUEUE_RUN + ENQUEUE * count);
+        }
+    }
+
+    fn traced(&self, channel: u16) -> TracedClient<'_> {
+        TracedClient { connection: &self.name, channel, user: &self.user, vhost: &self.vhost }
+    }
+}
