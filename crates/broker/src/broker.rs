@@ -41,6 +41,7 @@ use crate::streams::{CommitStream, LocalStream, Placing, StreamRef, Streams};
 use crate::ticket::{StreamId, Ticket};
 use crate::time::Now;
 use crate::told::category;
+use crate::told::redeclared::RedeclareLines;
 use crate::traffic::CoreCounters;
 use crate::turn_budget::EXCLUSIVE_QUEUES_PART;
 use crate::unauthenticated::{Handshake, Unauthenticated};
@@ -105,6 +106,8 @@ pub struct Broker {
     in_maintenance: AtomicBool,
     /// The generator of names for objects that clients leave unnamed.
     pub names: Arc<Names>,
+    /// Log lines about declarations that differ from the queue that exists.
+    pub redeclared: RedeclareLines,
     /// See [`Broker::channel_max`].
     channel_max: AtomicU16,
     /// See [`Broker::consumer_timeout_ms`].
@@ -186,7 +189,7 @@ impl Broker {
             model,
             |queue| {
                 let at = usize::from(placing(queue).0);
-                states[at].take(queue.id, reports[at].clean)
+                states[at].take(queue.id, &queue.earlier_priorities, reports[at].clean)
             },
             Services {
                 streams: streams.clone(),
@@ -251,6 +254,7 @@ impl Broker {
             next_id: AtomicU64::new(1),
             in_maintenance: AtomicBool::new(false),
             names,
+            redeclared: RedeclareLines::default(),
             channel_max,
             consumer_timeout_ms,
         });

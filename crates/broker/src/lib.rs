@@ -71,6 +71,7 @@ pub mod told;
 pub mod traffic;
 pub mod turn_budget;
 pub mod unauthenticated;
+mod unconverted;
 pub mod views;
 pub mod wait_for;
 mod whole;

@@ -8,6 +8,7 @@ use crate::grammar::{self, Assignment};
 use crate::suggest;
 
 mod amqp10;
+mod deprecated;
 mod effective;
 mod http;
 mod interceptors;
@@ -93,7 +94,8 @@ pub fn documented() -> impl Iterator<Item = KeyDoc> {
 fn working_keys() -> impl Iterator<Item = &'static Key> {
     let tls = [tls::LISTENERS, tls::AMQP, tls::MANAGEMENT, tls::PROMETHEUS];
     let log = [logging::CONSOLE_FORMATTER, logging::FILE_FORMATTER, logging::SYSLOG_FORMATTER, logging::KEYS];
-    let others = [working::KEYS, vhost_defaults::KEYS, limits::KEYS, amqp10::KEYS, interceptors::KEYS];
+    let others =
+        [working::KEYS, vhost_defaults::KEYS, limits::KEYS, amqp10::KEYS, deprecated::KEYS, interceptors::KEYS];
     let http = http::LISTENERS.into_iter().chain([http::API]);
     others.into_iter().chain(tls).chain(log).chain(http).flatten()
 }
