@@ -25,6 +25,7 @@ pub mod exchange_counters;
 pub mod expiration;
 mod expire;
 pub mod foreign;
+mod gathering;
 pub mod group;
 pub mod headers;
 mod held_messages;

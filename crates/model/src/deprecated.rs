@@ -12,7 +12,7 @@ pub struct DeprecatedFeatures {
 }
 
 impl Default for DeprecatedFeatures {
-    /// What RabbitMQ 4.3 permits.
+    /// As RabbitMQ 4.3 permits them.
     fn default() -> Self {
         Self { transient_queues: true, master_locator: false }
     }

@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 
 use crate::bodies::BodyOwner;
 use crate::deferred::Deferred;
+use crate::gathering::ReadOwner;
 use crate::moves;
 use crate::offered_chunk::OfferedChunk;
 use crate::outbox::Outbox;
@@ -445,7 +446,7 @@ impl QueueHandle {
             Durability::Os => queue.apply(reached, effects),
             Durability::Synced | Durability::Memory => queue.apply(Watermarks::synced(reached.durable), effects),
         });
-        // What a publisher waits for is there now.
+        // The messages that its publishers wait for are there now.
         if let Some(successor) = self.successor() {
             successor.apply();
         }
@@ -822,6 +823,24 @@ impl QueueHandle {
 impl Apply for QueueHandle {
     fn apply(self: Arc<Self>) {
         Self::apply(&self);
+    }
+}
+
+impl ReadOwner for QueueHandle {
+    fn log_id(&self) -> LogId {
+        self.log_id
+    }
+
+    fn stream(&self) -> &StreamRef {
+        &self.stream
+    }
+
+    fn shared_place(&self, number: u64) -> Option<SharedPlace> {
+        Self::shared_place(self, number)
+    }
+
+    fn holds_shared(&self, number: u64) -> bool {
+        Self::holds_shared(self, number)
     }
 }
 

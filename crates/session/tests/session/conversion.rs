@@ -187,7 +187,7 @@ fn receivers_are_detached_and_senders_stay() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_changes_nothing() {
+fn a_refused_conversion_changes_nothing() {
     let (mut stage, link) = with_queue(&FieldTable::new().with("x-queue-type", "quorum"), &[("a", 9)]);
     let refused = convert(&stage, QueueType::Classic, None).expect_err("it has a priority");
     assert!(refused.text.ends_with("give it that argument, or wait until they are consumed"), "{refused}");

@@ -25,6 +25,7 @@ mod many_consumers;
 mod names;
 mod overdue;
 mod parts;
+mod permission_matrix;
 mod policies;
 mod publishing;
 mod publishing_amqp10;

@@ -127,7 +127,7 @@ fn requeued_deliveries_come_again_within_the_prefetch() {
 }
 
 #[test]
-fn other_queues_refuse_a_shared_prefetch_only_if_it_is_asked_for() {
+fn other_queues_refuse_a_shared_prefetch_only_if_permitted() {
     let quorum = FieldTable::new().with("x-queue-type", "quorum");
     let declare = QueueDeclare { durable: true, ..QueueDeclare::default() };
     for (global_prefetch, expected) in [
