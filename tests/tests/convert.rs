@@ -130,7 +130,7 @@ fn the_command_converts_and_says_why_it_cannot() {
     declare(&http);
     let directory = node.directory().to_string_lossy().into_owned();
     let ctl = |arguments: &[&str]| {
-        let mut all = vec!["rabbitmqctl", "--data-dir", &directory];
+        let mut all = vec!["ctl", "--data-dir", &directory];
         all.extend(arguments);
         run(&all)
     };
@@ -138,7 +138,8 @@ fn the_command_converts_and_says_why_it_cannot() {
     let (code, output, error) = ctl(&["convert_queue", "q", "--type", "quorum", "--dry-run"]);
     assert_eq!((code, kind().as_deref()), (0, Some("classic")), "{output}{error}");
     assert!(output.contains("Queue 'q' can be converted from classic to quorum"), "{output}");
-    let (code, output, error) = ctl(&["convert_queue", "q", "--type", "quorum", "--arguments", r#"{"x-delivery-limit": 5}"#]);
+    let (code, output, error) =
+        ctl(&["convert_queue", "q", "--type", "quorum", "--arguments", r#"{"x-delivery-limit": 5}"#]);
     assert_eq!((code, kind().as_deref()), (0, Some("quorum")), "{output}{error}");
     let arguments = http.get("/api/queues/%2F/q").expect("an answer").json()["arguments"].clone();
     assert_eq!(arguments, json!({"x-queue-type": "quorum", "x-delivery-limit": 5}));
