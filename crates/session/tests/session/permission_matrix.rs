@@ -163,10 +163,8 @@ fn grants(needs: &[Need]) -> Vec<Vec<Need>> {
     parts.flat_map(|part| [part.clone().collect(), part.chain(others()).collect()]).collect()
 }
 
-/// A stage with the objects, and the user `user` who has these permissions and no others.
-fn with_user(granted: &[Need]) -> Stage {
-    let mut stage = Stage::new();
-    let admin = stage.connect();
+/// Makes the objects, and gives `user` these permissions and no others. `admin` is the link of an administrator.
+fn prepare(stage: &mut Stage, admin: usize, granted: &[Need]) {
     let client = &mut stage.links[admin].client;
     client.declare_queue(1, b"q", DURABLE, &FieldTable::new());
     for exchange in [b"x", b"y"] {
@@ -174,7 +172,7 @@ fn with_user(granted: &[Need]) -> Stage {
     }
     client.bind_queue(1, b"q", b"x", b"k", &FieldTable::new());
     stage.settle();
-    stage.user("user");
+    stage.links[admin].told();
     let has = |need: Need| granted.contains(&need);
     let pattern = |names: &[(Need, &str)]| {
         let names: Vec<&str> = names.iter().filter(|(need, _)| has(*need)).map(|(_, name)| *name).collect();
@@ -187,7 +185,14 @@ fn with_user(granted: &[Need]) -> Stage {
         write: pattern(&[(WriteQueue, "q.*"), (WriteExchange, "x|y"), (WriteDefault, "amq\\.default")]),
         read: pattern(&[(ReadQueue, "q.*"), (ReadExchange, "x|y")]),
     }));
-    stage
+}
+
+/// A stage with the user `user`, and the link of an administrator.
+fn with_user() -> (Stage, usize) {
+    let mut stage = Stage::new();
+    let admin = stage.connect();
+    stage.user("user");
+    (stage, admin)
 }
 
 fn is_allowed(needs: &[Need], granted: &[Need]) -> bool {
@@ -196,10 +201,11 @@ fn is_allowed(needs: &[Need], granted: &[Need]) -> bool {
 
 #[test]
 fn methods_take_the_permissions_of_the_matrix() {
+    let (mut stage, admin) = with_user();
     let mut wrong = Vec::new();
     for case in METHOD_CASES {
         for granted in grants(case.needs) {
-            let mut stage = with_user(&granted);
+            prepare(&mut stage, admin, &granted);
             let link = stage.connect_with(Options { user: "user".into(), ..Options::default() });
             (case.act)(&mut stage.links[link].client);
             stage.settle();
@@ -295,10 +301,11 @@ const LINK_CASES: &[Case<Client10Machine>] = &[
 
 #[test]
 fn links_and_management_requests_take_the_permissions_of_the_matrix() {
+    let (mut stage, admin) = with_user();
     let mut wrong = Vec::new();
     for case in LINK_CASES {
         for granted in grants(case.needs) {
-            let mut stage = with_user(&granted);
+            prepare(&mut stage, admin, &granted);
             let mut client = Client10::connect(&mut stage, "user");
             client.client.attach_management(CHANNEL, MANAGEMENT);
             client.run(&mut stage);
