@@ -43,6 +43,7 @@ use crate::streams::{CommitStream, LocalStream, Placing, StreamRef, Streams};
 use crate::ticket::{StreamId, Ticket};
 use crate::time::Now;
 use crate::told::category;
+use crate::told::redeclared::RedeclareLines;
 use crate::traffic::CoreCounters;
 use crate::turn_budget::EXCLUSIVE_QUEUES_PART;
 use crate::unauthenticated::{Handshake, Unauthenticated};
@@ -111,6 +112,8 @@ pub struct Broker {
     pub notices: Arc<Notices>,
     /// Number of messages of the broker itself that were dropped, because publishing was blocked or the log was full.
     pub(crate) own_dropped: AtomicU64,
+    /// Log lines about declarations that differ from the queue that exists.
+    pub redeclared: RedeclareLines,
     /// See [`Broker::channel_max`].
     channel_max: AtomicU16,
     /// See [`Broker::consumer_timeout_ms`].
@@ -193,7 +196,7 @@ impl Broker {
             model,
             |queue| {
                 let at = usize::from(placing(queue).0);
-                states[at].take(queue.id, reports[at].clean)
+                states[at].take(queue.id, &queue.earlier_priorities, reports[at].clean)
             },
             Services {
                 streams: streams.clone(),
@@ -261,6 +264,7 @@ impl Broker {
             names,
             notices,
             own_dropped: AtomicU64::new(0),
+            redeclared: RedeclareLines::default(),
             channel_max,
             consumer_timeout_ms,
         });

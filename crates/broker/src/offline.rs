@@ -264,7 +264,7 @@ impl Survivors for Offline {
         for queue in logged {
             let log = LogId(queue.id.0);
             let Copied { mut live, mut body_bytes } = self.copied.remove(&log).unwrap_or_default();
-            let found = self.recovered.take(queue.id, false);
+            let found = self.recovered.take(queue.id, &queue.earlier_priorities, false);
             for place in found.references.stretches() {
                 for (number, at) in (place.first..place.first + place.count).zip(place.shared..) {
                     if found.ledger.is_live(number) && shared.contains(at) {

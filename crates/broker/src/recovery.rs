@@ -3,7 +3,7 @@
 use leveret_log::{LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleReason};
 use leveret_message::chunk::{self, ChunkError, ChunkHeader, within_stored};
 use leveret_message::stored;
-use leveret_model::{Model, QueueId, QueueType};
+use leveret_model::{EarlierPriorities, Model, QueueId, QueueType};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
 use leveret_queue::{
     Annotated, Annotations, AttemptRun, Attempts, DelayRun, Delayed, Departure, Dying, DyingRun, Expiry, Kept,
@@ -131,11 +131,14 @@ impl Recovered {
     }
 
     /// Removes and returns the state of a queue. After a clean stop it is known which messages may have been delivered; after a
-    /// crash, all may have been.
-    pub fn take(&mut self, id: QueueId, clean: bool) -> leveret_queue::Recovered {
+    /// crash, all may have been. `earlier` are the priorities from before the queue was converted.
+    pub fn take(&mut self, id: QueueId, earlier: &[EarlierPriorities], clean: bool) -> leveret_queue::Recovered {
         let Some(mut log) = self.logs.remove(&LogId(id.0)) else { return leveret_queue::Recovered::default() };
         // Volatile messages had numbers, too, which are reused.
         let redelivered_below = if clean { log.delivered_below.min(log.ledger.next()) } else { log.ledger.next() };
+        for earlier in earlier {
+            log.priorities.map(|number, priority| earlier.of(number, priority));
+        }
         log.references.keep_live(&log.ledger);
         log.attempts.keep(|number| log.ledger.is_live(number));
         log.parked.keep(|number| log.ledger.is_live(number));
@@ -427,7 +430,7 @@ mod tests {
         }
         recovered.settle(QUEUE, SettleReason::Acknowledged, &[SettleRange { first: 3, last: 3, bytes: 4 }]);
         recovered.check().expect("all is of this version");
-        let attempts = recovered.take(QueueId(QUEUE.0), false).attempts;
+        let attempts = recovered.take(QueueId(QUEUE.0), &[], false).attempts;
         let counts = [1, 2, 3].map(|number| attempts.of(number));
         assert_eq!(counts.map(|counts| (counts.acquired, counts.failed)), [(1, 1), (2, 1), (0, 0)]);
     }
@@ -439,7 +442,7 @@ mod tests {
         recovered.control(QUEUE, CONTROL_PARKED, &encode_parked(&[run(1, 2, 8), run(4, 4, 4)]));
         recovered.settle(QUEUE, SettleReason::Dropped, &[SettleRange { first: 2, last: 2, bytes: 4 }]);
         recovered.check().expect("all is of this version");
-        let parked = recovered.take(QueueId(QUEUE.0), false).parked;
+        let parked = recovered.take(QueueId(QUEUE.0), &[], false).parked;
         assert_eq!((parked.numbers().collect::<Vec<_>>(), parked.bytes()), (vec![1, 4], 8));
     }
 
@@ -454,7 +457,7 @@ mod tests {
         let parked = leveret_queue::Run { first: 5, last: 5, bytes: 4, durable: true };
         recovered.control(QUEUE, CONTROL_PARKED, &encode_parked(&[parked]));
         recovered.check().expect("all is of this version");
-        let delayed = recovered.take(QueueId(QUEUE.0), false).delayed;
+        let delayed = recovered.take(QueueId(QUEUE.0), &[], false).delayed;
         assert_eq!(delayed.iter().collect::<Vec<_>>(), [(1, 500), (2, 900)]);
     }
 

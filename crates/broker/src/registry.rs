@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, Wait};
 use leveret_model::{
-    Change, Command, CommandOutcome, ConnectionId, DeleteQueue, ExchangeId, JoinedRecords, Model, Permit, Queue,
-    QueueId, QueueType, Refused, Topology,
+    Change, Command, CommandOutcome, ConnectionId, ConvertQueue, DeleteQueue, EarlierPriorities, ExchangeId,
+    JoinedRecords, Model, Permit, Queue, QueueId, QueueType, Refused, Topology,
 };
 use leveret_queue::{DeleteIf, NotDeleted, Place, Recovered, Watermarks};
 use leveret_routing::Router;
@@ -22,7 +22,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::events;
 use crate::exchange_counters::ExchangeCounters;
-use crate::queue_handle::{QueueHandle, QueueRef};
+use crate::queue_handle::{QueueHandle, QueueRef, Successor};
 use crate::records::CONTROL_MODEL_COMMAND;
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
@@ -31,6 +31,7 @@ use crate::ticket::Ticket;
 use crate::time::{Nanos, Now};
 use crate::told::changes;
 use crate::turn_budget::DELETED_QUEUES;
+use crate::unconverted::unconverted;
 use crate::whole::whole;
 
 /// From this number of queues on, they aren't looked up one by one and, for a route, not looked at themselves: each look waits for
@@ -129,6 +130,8 @@ struct Unpublished {
     record: Place,
     declared: Vec<QueueRef>,
     deleted: Vec<QueueRef>,
+    /// Queues that were converted: their successors are among the declared ones.
+    converted: Vec<QueueRef>,
     /// Whether the snapshot before it takes long to be freed.
     is_large: bool,
     /// Whether policies changed.
@@ -161,6 +164,7 @@ struct Next {
     snapshot: Arc<Snapshot>,
     declared: Vec<QueueRef>,
     deleted: Vec<QueueRef>,
+    converted: Vec<QueueRef>,
     is_large: bool,
     has_policies: bool,
 }
@@ -183,6 +187,8 @@ pub struct Submitted {
     pub ticket: Ticket,
     /// Queues that this command deletes.
     pub deleted: Vec<QueueRef>,
+    /// The difference between a declaration and the queue that exists, to be logged.
+    pub mismatch: Option<Refused>,
 }
 
 /// The control plane.
@@ -290,7 +296,7 @@ impl Registry {
             let ticket = self.log(&mut staged, submitted.record.as_deref());
             let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
             let deleted = self.stage(staged, next, ticket);
-            Ok(Submitted { outcome: submitted.outcome, ticket, deleted })
+            Ok(Submitted { outcome: submitted.outcome, ticket, deleted, mismatch: submitted.mismatch })
         })
     }
 
@@ -321,6 +327,7 @@ impl Registry {
                     outcome: CommandOutcome::Absent,
                     ticket: Ticket::default(),
                     deleted: Vec::new(),
+                    mismatch: None,
                 });
             }
             let (vhost, name) = (command.vhost.clone(), command.name.clone());
@@ -345,7 +352,64 @@ impl Registry {
             staged.model = model;
             let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
             let deleted = self.stage(staged, next, ticket);
-            Ok(Submitted { outcome: submitted.outcome, ticket, deleted })
+            Ok(Submitted { outcome: submitted.outcome, ticket, deleted, mismatch: None })
+        })
+    }
+
+    /// Gives a queue another type or other arguments: checking its messages and converting it is one step. Consumers are notified when
+    /// the change is published. With `dry_run`, nothing changes. `None` if messages are being moved to other queues: it has to be
+    /// tried again soon.
+    ///
+    /// # Errors
+    /// As [`Registry::submit`], and if its messages don't fit.
+    pub fn convert_queue(
+        &self,
+        permit: &Permit,
+        command: ConvertQueue,
+        dry_run: bool,
+        now: Nanos,
+    ) -> Result<Option<Submitted>, Refused> {
+        self.whole(|| {
+            let mut staged = self.staged.lock();
+            let (vhost, name) = (command.vhost.clone(), command.name.clone());
+            let queue = staged.latest.queue(&vhost, &name).ok_or_else(|| Refused::no_queue(&vhost, &name))?.clone();
+            let told = changes::lines(staged.model.topology(), &Command::ConvertQueue(command.clone()));
+            let mut model = staged.model.clone();
+            let mut outcome = CommandOutcome::Exists;
+            let prepare = |earlier: EarlierPriorities| {
+                let command = ConvertQueue { earlier: Some(earlier).filter(|earlier| earlier.below > 0), ..command };
+                let submitted = model.submit(permit.clone(), Command::ConvertQueue(command))?;
+                outcome = submitted.outcome;
+                let info = model.topology().queue(&vhost, &name).expect("it was found above").clone();
+                let effective = model.topology().effective_queue(&info, &[]);
+                let is_new = outcome != CommandOutcome::Exists;
+                Ok(is_new.then_some(Successor { info, effective, record: submitted.record }))
+            };
+            let log = (!dry_run).then_some(|record: Option<&[u8]>| self.log(&mut staged, record));
+            let (successor, ticket) = match queue.convert(&self.services, self.epoch_ms, now, prepare, log) {
+                Ok(Some(converted)) => converted,
+                Ok(None) => {
+                    let ticket = Ticket::default();
+                    return Ok(Some(Submitted { outcome, ticket, deleted: Vec::new(), mismatch: None }));
+                }
+                Err(reason) => return unconverted(&queue, reason).map_or(Ok(None), Err),
+            };
+            told.iter().for_each(|line| tracing::info!("{line}"));
+            staged.model = model;
+            let mut snapshot = Snapshot::clone(&staged.latest);
+            snapshot.topology = staged.model.topology().clone();
+            snapshot.generation += 1;
+            snapshot.queues.insert(successor.info().id, successor.clone());
+            let next = Next {
+                snapshot: Arc::new(snapshot),
+                declared: vec![successor],
+                deleted: Vec::new(),
+                converted: vec![queue],
+                is_large: false,
+                has_policies: false,
+            };
+            let deleted = self.stage(staged, Some(next), ticket);
+            Ok(Some(Submitted { outcome, ticket, deleted, mismatch: None }))
         })
     }
 
@@ -452,6 +516,7 @@ impl Registry {
                     declared.push(queue.clone());
                     next.queues.insert(info.id, queue);
                 }
+                Change::QueueConverted(_) => unreachable!("a conversion is a call of its own"),
                 Change::QueueDeleted(info) => deleted.extend(next.queues.remove(&info.id)),
                 Change::ExchangeDeclared(exchange) => {
                     next.exchanges.insert(exchange.id, Arc::default());
@@ -478,12 +543,14 @@ impl Registry {
             // The last owner of removed objects frees them.
             self.retired.lock().push(Box::new(changes));
         }
-        Some(Next { snapshot: Arc::new(next), declared, deleted, is_large, has_policies })
+        Some(Next { snapshot: Arc::new(next), declared, deleted, converted: Vec::new(), is_large, has_policies })
     }
 
     /// Makes a snapshot the newest one; it is published when `ticket` is durable. Returns the queues that it deletes.
     fn stage(&self, mut staged: MutexGuard<'_, Staged>, next: Option<Next>, ticket: Ticket) -> Vec<QueueRef> {
-        let Some(Next { snapshot, declared, deleted, is_large, has_policies }) = next else { return Vec::new() };
+        let Some(Next { snapshot, declared, deleted, converted, is_large, has_policies }) = next else {
+            return Vec::new();
+        };
         staged.latest = snapshot.clone();
         let (model, record) = (staged.model.clone(), staged.last_record);
         staged.unpublished.push_back(Unpublished {
@@ -493,6 +560,7 @@ impl Registry {
             record,
             declared: declared.clone(),
             deleted: deleted.clone(),
+            converted,
             is_large,
             has_policies,
         });
@@ -511,6 +579,7 @@ impl Registry {
         self.whole(|| {
             let reached = self.services.streams.local().watermarks();
             let (mut deleted, mut left, mut has_policies) = (Vec::new(), Vec::new(), false);
+            let mut converted = Vec::new();
             {
                 let mut staged = self.staged.lock();
                 let mut newest = None;
@@ -521,6 +590,7 @@ impl Registry {
                     let passed_over = newest.replace(due.snapshot);
                     left.extend(due.deleted.drain(due.deleted.len().min(DELETED_QUEUES)..));
                     deleted.extend(due.deleted);
+                    converted.extend(due.converted);
                     is_large |= due.is_large;
                     has_policies |= due.has_policies;
                     staged.committed = due.model;
@@ -545,6 +615,7 @@ impl Registry {
             }
             self.services.deferred.delete(left);
             deleted.iter().for_each(QueueRef::delete);
+            converted.iter().for_each(QueueRef::retire);
         })
     }
 
@@ -658,7 +729,14 @@ impl Registry {
             next.generation += 1;
             change(&mut next);
             let (declared, deleted) = (Vec::new(), Vec::new());
-            let next = Next { snapshot: Arc::new(next), declared, deleted, is_large: false, has_policies: false };
+            let next = Next {
+                snapshot: Arc::new(next),
+                declared,
+                deleted,
+                converted: Vec::new(),
+                is_large: false,
+                has_policies: false,
+            };
             self.stage(staged, Some(next), ticket);
             ticket
         })

@@ -71,6 +71,8 @@ pub struct Settings {
     pub max_queue_credit: u32,
     /// Whether addresses of RabbitMQ 3 are accepted (`deprecated_features.permit.amqp_address_v1`).
     pub amqp_address_v1: bool,
+    /// The meaning of a prefetch with the flag `global` of AMQP 0-9-1 (`deprecated_features.permit.global_qos`).
+    pub global_prefetch: GlobalPrefetch,
     /// Whether to behave like RabbitMQ 4.3 where we differ for our users' sake (`strict_compat`); listed in
     /// docs/differences.md.
     pub strict_compat: bool,
@@ -140,6 +142,25 @@ pub struct LinkCredit {
     pub unconfirmed_bytes_max: u64,
 }
 
+/// The meaning of a prefetch that an AMQP 0-9-1 client sets for a whole channel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum GlobalPrefetch {
+    /// Consumers of classic queues share it, those of other queues get it each.
+    #[default]
+    Shared,
+    /// The same, but other queues refuse consumers of such a channel, as RabbitMQ does if the feature is permitted.
+    SharedStrictly,
+    /// Each consumer gets it, as in RabbitMQ 4.3 by default.
+    PerConsumer,
+}
+
+impl GlobalPrefetch {
+    /// Whether the consumers of a channel may share a prefetch.
+    pub fn is_shared(self) -> bool {
+        self != GlobalPrefetch::PerConsumer
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         let own = env!("CARGO_PKG_VERSION");
@@ -177,6 +198,7 @@ impl Default for Settings {
             },
             max_queue_credit: 256,
             amqp_address_v1: false,
+            global_prefetch: GlobalPrefetch::default(),
             strict_compat: false,
             standing_delay_target: 1_000_000,
             node_name: "leveret@localhost".into(),

@@ -78,6 +78,8 @@ pub struct ChannelView {
     pub number: u16,
     /// Prefetch of new consumers.
     pub prefetch: u16,
+    /// Prefetch that the consumers share; 0 if they don't share one.
+    pub shared_prefetch: u16,
     /// Whether publishes are confirmed.
     pub confirms: bool,
     /// Whether it is transactional.

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use crate::amqp10::Amqp10Settings;
 use crate::credentials::CredentialValidator;
+use crate::deprecated::DeprecatedSettings;
 use crate::event_exchange::EventExchange;
 use crate::http::{HttpLimits, ManagementApi};
 use crate::interceptors::Interceptors;
@@ -82,6 +83,8 @@ pub struct Config {
     pub queue_durability: Durability,
     /// AMQP 1.0, and authentication.
     pub amqp10: Amqp10Settings,
+    /// `deprecated_features.permit.*`, but for addresses of AMQP 1.0.
+    pub deprecated: DeprecatedSettings,
     /// `message_interceptors.*`.
     pub interceptors: Interceptors,
     /// `event_exchange.*`.
@@ -108,6 +111,9 @@ pub struct Config {
     pub definitions_skip_if_unchanged: bool,
     /// `strict_compat`: whether to behave as RabbitMQ 4.3 where we would otherwise differ in our users' interest.
     pub strict_compat: bool,
+    /// `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration`: whether a quorum queue can be declared again as a
+    /// classic one.
+    pub relaxed_quorum_redeclaration: bool,
     /// `flow.standing_delay_target`: publishers are paced while messages stand for longer, in milliseconds; 0 if never.
     pub standing_delay_target_ms: u64,
     /// `identity.rabbitmq_compatible`: whether `product` in server-properties is RabbitMQ.
@@ -300,6 +306,7 @@ impl Default for Config {
             quotas: Quotas::default(),
             queue_durability: Durability::Synced,
             amqp10: Amqp10Settings::default(),
+            deprecated: DeprecatedSettings::default(),
             interceptors: Interceptors::default(),
             event_exchange: EventExchange::default(),
             trace_directory: None,
@@ -323,6 +330,7 @@ impl Default for Config {
             load_definitions: None,
             definitions_skip_if_unchanged: false,
             strict_compat: false,
+            relaxed_quorum_redeclaration: false,
             standing_delay_target_ms: 1,
             consumer_timeout_ms: 1_800_000,
             rabbitmq_compatible_identity: true,

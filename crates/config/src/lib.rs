@@ -11,6 +11,7 @@ mod advanced;
 mod amqp10;
 mod config;
 mod credentials;
+mod deprecated;
 mod environment;
 mod error;
 mod event_exchange;
@@ -35,6 +36,7 @@ pub use config::{
     MetricsPages, TcpOptions,
 };
 pub use credentials::{CredentialValidator, ValidationBackend};
+pub use deprecated::DeprecatedSettings;
 pub use environment::{Variable, environment_file};
 pub use error::{ConfigError, Warning};
 pub use event_exchange::EventExchange;

@@ -170,10 +170,6 @@ fn a_refused_key_accepts_a_value_that_changes_nothing() {
         ("prevent_startup_if_node_was_reset = false", "prevent_startup_if_node_was_reset = true"),
         ("channel_tx_message_max = infinity", "channel_tx_message_max = 5"),
         ("ranch_connection_max = infinity", "ranch_connection_max = 5"),
-        (
-            "deprecated_features.permit.transient_nonexcl_queues = true",
-            "deprecated_features.permit.transient_nonexcl_queues = false",
-        ),
         ("definitions.import_backend = local", "definitions.import_backend = https"),
     ] {
         let mut config = Config::default();

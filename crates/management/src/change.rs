@@ -16,7 +16,11 @@ impl Api {
     /// It is refused, or the node stops.
     pub(crate) async fn submit(&self, permit: Permit, command: Command) -> Result<CommandOutcome, Error> {
         let declares = matches!(command, Command::DeclareQueue(_));
-        let submitted = self.broker().registry.submit(permit, command, self.node().clock().monotonic())?;
+        let (user, now) = (permit.user().cloned().unwrap_or_default(), self.node().clock().monotonic());
+        let submitted = self.broker().registry.submit(permit, command, now)?;
+        if let Some(mismatch) = &submitted.mismatch {
+            self.broker().redeclared.write(mismatch, &user, &"over HTTP", now);
+        }
         let created = declares && submitted.outcome == CommandOutcome::Created;
         self.broker().count_queues(u64::from(declares), u64::from(created), submitted.deleted.len() as u64);
         self.durable(submitted.ticket).await?;

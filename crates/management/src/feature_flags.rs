@@ -1,6 +1,6 @@
-//! `/api/feature-flags` and `/api/deprecated-features`: the flags that are permanently on here.
+//! `/api/feature-flags`: the flags that are permanently on here.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::call::{Call, HandlerResult, no_content};
 use crate::error::Error;
@@ -50,18 +50,6 @@ const NOT_BUILT: &[(&str, &str)] = &[
 const QUORUM: &str = "quorum queues of several members aren't built yet";
 const STREAM: &str = "the stream protocol isn't spoken yet";
 
-/// Features that RabbitMQ deprecates: whether it still permits them by default, and whether we have them.
-const DEPRECATED: &[(&str, &str, bool)] = &[
-    ("amqp_address_v1", "denied_by_default", false),
-    ("amqp_filter_set_bug", "denied_by_default", false),
-    ("classic_queue_mirroring", "removed", false),
-    ("global_qos", "denied_by_default", false),
-    ("management_metrics_collection", "permitted_by_default", true),
-    ("queue_master_locator", "denied_by_default", false),
-    ("ram_node_type", "removed", false),
-    ("transient_nonexcl_queues", "permitted_by_default", true),
-];
-
 /// GET.
 pub(crate) async fn all(call: Call) -> HandlerResult {
     let shown = FLAGS.iter().map(|(name, description)| {
@@ -90,30 +78,5 @@ pub(crate) async fn enable(call: Call) -> HandlerResult {
         Some((_, why)) => Error::NotImplemented(format!("feature flag '{flag}': {why}")),
         // RabbitMQ's error for an unknown name.
         None => Error::BadRequest("unsupported".to_owned()),
-    })
-}
-
-/// GET.
-pub(crate) async fn deprecated(call: Call) -> HandlerResult {
-    list::values(&call.query, DEPRECATED.iter().map(view).collect())
-}
-
-/// GET: deprecated features in use, namely queues that are neither durable nor exclusive.
-pub(crate) async fn deprecated_used(call: Call) -> HandlerResult {
-    let topology = call.api.topology();
-    let transient = |vhost| topology.queues(vhost).any(|queue| !queue.durable && !queue.is_exclusive());
-    let used = topology.vhosts().any(|vhost| transient(vhost));
-    let shown = DEPRECATED.iter().filter(|(name, ..)| used && *name == "transient_nonexcl_queues").map(view);
-    list::values(&call.query, shown.collect())
-}
-
-fn view((name, phase, permitted): &(&str, &str, bool)) -> Value {
-    json!({
-        "name": name,
-        "desc": "",
-        "doc_url": "",
-        "deprecation_phase": phase,
-        "state": if *permitted { "permitted" } else { "denied" },
-        "provided_by": "rabbit",
     })
 }

@@ -19,6 +19,7 @@ mod columns;
 mod connections;
 mod consumers;
 mod definitions;
+mod deprecated_features;
 mod dispatch;
 mod error;
 mod exchanges;

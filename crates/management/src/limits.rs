@@ -77,6 +77,32 @@ pub(crate) async fn delete_of_user(call: Call) -> HandlerResult {
     clear(&call, LimitOwner::User(user.into())).await
 }
 
+/// Sets the limits of a vhost to those of an object, and no others. Returns whether it had none before.
+///
+/// # Errors
+/// It isn't an object of limits, or the user isn't an administrator.
+pub(crate) async fn replace(call: &Call, vhost: &str, values: &Value) -> Result<bool, Error> {
+    let permit = call.administers()?;
+    let owner = LimitOwner::Vhost(vhost.into());
+    let none = serde_json::Map::new();
+    let values = match values {
+        Value::Object(values) => values,
+        // An empty list of Erlang.
+        Value::Array(list) if list.is_empty() => &none,
+        other => return Err(Error::BadRequest(framed(&owner, &format!("limits should be an object, got {other}")))),
+    };
+    let before = call.staged().limits_of(&owner).cloned().unwrap_or_default();
+    let mut commands = Vec::new();
+    for (name, value) in values {
+        let value = checked(&owner, name, value).map_err(|reason| Error::BadRequest(framed(&owner, &reason)))?;
+        commands.push(Command::SetLimit { owner: owner.clone(), name: name.as_str().into(), value: Some(value) });
+    }
+    let gone = before.keys().filter(|name| !values.contains_key(&***name));
+    commands.extend(gone.map(|name| Command::SetLimit { owner: owner.clone(), name: name.clone(), value: None }));
+    call.api.submit_all(&permit, commands).await?;
+    Ok(before.is_empty())
+}
+
 async fn put(call: &Call, owner: LimitOwner, name: &str) -> HandlerResult {
     let permit = call.administers()?;
     let body = call.object()?;

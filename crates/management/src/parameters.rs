@@ -10,6 +10,8 @@ use crate::{fields, limits, list, policies};
 
 /// The component of vhosts' limits.
 const VHOST_LIMITS: &str = "vhost-limits";
+/// The name of the parameter with all limits of a vhost.
+const LIMITS: &str = "limits";
 
 /// GET: parameters of all components, or of `{component}`, optionally only in `{vhost}`.
 pub(crate) async fn all(call: Call) -> HandlerResult {
@@ -42,7 +44,7 @@ pub(crate) async fn one(call: Call) -> HandlerResult {
     let (component, vhost, name) = (call.word(0), call.word(1), call.word(2));
     let topology = call.api.topology();
     let shown = || match component {
-        VHOST_LIMITS if name == "limits" => {
+        VHOST_LIMITS if name == LIMITS => {
             topology.limits_of(&LimitOwner::Vhost(vhost.into())).map(|values| limits::parameter(vhost, values))
         }
         _ => policy(&topology, component, vhost, name).map(policies::parameter),
@@ -74,7 +76,19 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
         "shovel" | "federation-upstream" | "federation-upstream-set" => {
             Err(Error::NotImplemented(format!("parameters of component '{component}' aren't built yet")))
         }
-        VHOST_LIMITS => Err(Error::NotImplemented("set limits with PUT /api/vhost-limits/:vhost/:name".to_owned())),
+        VHOST_LIMITS => {
+            if call.staged().vhost(vhost).is_none() {
+                return Err(Error::Missing("vhost_not_found".to_owned()));
+            }
+            if name != LIMITS {
+                return Err(Error::BadRequest(format!(
+                    "the parameter of component '{VHOST_LIMITS}' is named '{LIMITS}', got '{name}'"
+                )));
+            }
+            let body = call.object()?;
+            fields::require(&body, &["value"])?;
+            created(limits::replace(&call, vhost, &body["value"]).await?)
+        }
         _ => Err(Error::BadRequest(format!("Validation failed\n\ncomponent {component} not found\n"))),
     }
 }
@@ -82,6 +96,12 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
 /// DELETE of one.
 pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (component, vhost, name) = (call.word(0), call.word(1), call.word(2));
+    if component == VHOST_LIMITS && name == LIMITS {
+        let owner = LimitOwner::Vhost(vhost.into());
+        call.staged().limits_of(&owner).filter(|values| !values.is_empty()).ok_or(Error::NotFound)?;
+        limits::replace(&call, vhost, &json!({})).await?;
+        return no_content();
+    }
     policy(&call.staged(), component, vhost, name).ok_or(Error::NotFound)?;
     if component == policies::component(PolicyKind::User) {
         return Err(Error::BadRequest("policies may not be cleared using this method".to_owned()));

@@ -6,9 +6,9 @@ use leveret_model::{Permission, TopicPermission};
 use crate::call::{Call, HandlerResult, json};
 use crate::route::{Route, route};
 use crate::{
-    auth, bindings, connections, consumers, definitions, exchanges, feature_flags, granted, health, limits,
-    maintenance, missing, nodes, openapi, overview, parameters, permissions, policies, publish, queues, super_streams,
-    topic_permissions, traces, users, vhosts,
+    auth, bindings, connections, consumers, definitions, deprecated_features, exchanges, feature_flags, granted,
+    health, limits, maintenance, missing, nodes, openapi, overview, parameters, permissions, policies, publish, queues,
+    super_streams, topic_permissions, traces, users, vhosts,
 };
 
 /// All routes.
@@ -71,6 +71,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Post "/api/queues/{vhost}/{queue}/parked/move" Vhost queues::move_parked, "Moves such messages to the end of their queue, to another one (to), or through an exchange (exchange, routing_key): all, or those with numbers from first to last"),
     route!(Get "/api/queues/{vhost}/{queue}/delayed" Vhost queues::set_aside::delayed, "Messages of a quorum queue that wait for a time; offset, count, encoding, truncate"),
     route!(Delete "/api/queues/{vhost}/{queue}/delayed" Vhost queues::set_aside::delete_delayed, "Deletes such messages: all, or those with numbers from first to last"),
+    route!(Post "/api/queues/{vhost}/{queue}/convert" Vhost queues::convert, "Gives a queue another type and other arguments with the messages that it has; dry_run=true only checks"),
     route!(Post "/api/queues/{vhost}/{queue}/actions" Administrator queues::actions, "Actions on mirrors; there are none"),
     route!(Get "/api/queues/{vhost}/{queue}/bindings" Vhost bindings::of_queue, "Bindings that lead to a queue"),
     route!(Get "/api/queues/quorum/{vhost}/{queue}/status" Vhost queues::quorum_status, "The member of a quorum queue"),
@@ -192,8 +193,8 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Post "/api/all-configuration" Administrator definitions::import, "The older name of definitions"),
     route!(Get "/api/feature-flags" Management feature_flags::all, "Feature flags"),
     route!(Put "/api/feature-flags/{name}/enable" Administrator feature_flags::enable, "Enables a feature flag"),
-    route!(Get "/api/deprecated-features" Management feature_flags::deprecated, "Deprecated features"),
-    route!(Get "/api/deprecated-features/used" Management feature_flags::deprecated_used, "Deprecated features that are in use"),
+    route!(Get "/api/deprecated-features" Management deprecated_features::all, "Deprecated features"),
+    route!(Get "/api/deprecated-features/used" Management deprecated_features::used, "Deprecated features that are in use"),
     route!(Get "/api/auth/attempts/{node}" Monitor auth::attempts, "Logins by protocol"),
     route!(Delete "/api/auth/attempts/{node}" Administrator auth::forget_attempts, "Forgets logins"),
     route!(Get "/api/auth/attempts/{node}/source" Monitor auth::attempts_by_source, "Logins by source"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_model::{Command, QueueType, Topology, VhostDefaults, VhostSettings};
+use leveret_model::{Command, QueueType, RedeclareMismatch, Topology, VhostDefaults, VhostSettings};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -143,6 +143,17 @@ pub(crate) fn settings(
             None => return Err(Error::BadRequest(format!("{kind} is not a valid queue type"))),
         },
     }
+    match fields::text_or(body, "redeclare_mismatch", "undefined")? {
+        "undefined" => {}
+        name => match RedeclareMismatch::parse(name) {
+            Some(rule) => settings.redeclare_mismatch = rule,
+            None => {
+                return Err(Error::BadRequest(format!(
+                    "redeclare_mismatch is '{name}'; expected accept, warn or reject"
+                )));
+            }
+        },
+    }
     settings.protected_from_deletion =
         fields::flag_or(body, "protected_from_deletion", settings.protected_from_deletion)?;
     Ok(settings)
@@ -155,6 +166,9 @@ pub(crate) fn metadata(settings: &VhostSettings) -> Value {
         "tags": settings.tags,
         "default_queue_type": settings.default_queue_type,
     });
+    if !settings.redeclare_mismatch.is_default() {
+        metadata["redeclare_mismatch"] = json!(settings.redeclare_mismatch.name());
+    }
     if settings.protected_from_deletion {
         metadata["protected_from_deletion"] = json!(true);
     }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Binding, BindingsBetween, BindingsOfSource, Exchange, LimitOwner, LimitValues, Permission, Policy, Queue,
+    Binding, BindingsBetween, BindingsOfSource, Exchange, LimitOwner, LimitValues, Permission, Policy, Queue, Refused,
     TopicPermission, User, VhostSettings,
 };
 
@@ -20,6 +20,8 @@ pub enum Change {
     GlobalParameter(Arc<str>, Option<Arc<serde_json::Value>>),
     /// A queue was created.
     QueueDeclared(Arc<Queue>),
+    /// A queue got another type or other arguments.
+    QueueConverted(Arc<Queue>),
     /// A queue was deleted; the changes of its bindings came before.
     QueueDeleted(Arc<Queue>),
     /// An exchange was created.
@@ -77,6 +79,8 @@ pub struct Submitted {
     pub changes: Vec<Change>,
     /// The record to log before the result is reported; `None` if nothing survives a restart.
     pub record: Option<Vec<u8>>,
+    /// The difference between a declaration and the queue that exists, if the vhost accepts it with a warning.
+    pub mismatch: Option<Refused>,
 }
 
 impl Submitted {

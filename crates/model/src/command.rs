@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{Arguments, ConnectionId, LimitOwner, PolicyKind, SetPolicy, VhostSettings};
+use crate::{Arguments, ConnectionId, EarlierPriorities, LimitOwner, PolicyKind, QueueType, SetPolicy, VhostSettings};
 
 /// A command to the model.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,6 +87,8 @@ pub enum Command {
     DeleteExchange(DeleteExchange),
     /// Declares a queue.
     DeclareQueue(DeclareQueue),
+    /// Gives a queue another type or other arguments.
+    ConvertQueue(ConvertQueue),
     /// Deletes a queue with its bindings.
     DeleteQueue(DeleteQueue),
     /// Binds a queue or an exchange to an exchange.
@@ -203,6 +205,21 @@ impl DeclareQueue {
             arguments,
         }
     }
+}
+
+/// Arguments of [`Command::ConvertQueue`]. The broker checks whether the queue's messages fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConvertQueue {
+    /// The vhost.
+    pub vhost: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+    /// Its new type; `None` for that of the arguments, or else its own.
+    pub queue_type: Option<QueueType>,
+    /// Its new arguments, which replace all that it has; `None` to keep these.
+    pub arguments: Option<Arguments>,
+    /// The priorities of its messages so far, if they are other ones from now on.
+    pub earlier: Option<EarlierPriorities>,
 }
 
 /// Arguments of [`Command::DeleteQueue`]. The broker checks whether the queue is unused or empty.

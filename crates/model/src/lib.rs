@@ -13,6 +13,8 @@ mod authorize;
 mod binding;
 mod change;
 mod command;
+mod deprecated;
+mod earlier_priorities;
 mod exchange;
 mod hash_on;
 mod home;
@@ -26,6 +28,7 @@ mod queue;
 mod queue_arguments;
 mod queue_type;
 mod record;
+mod redeclare_mismatch;
 mod refused;
 pub mod super_stream;
 mod topic_permission;
@@ -40,9 +43,11 @@ pub use authorize::{Action, Permit, Resource, authorize, authorize_local};
 pub use binding::{Binding, Destination, TOPIC_HASHES_MAX};
 pub use change::{Change, CommandOutcome, Submitted};
 pub use command::{
-    Bind, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, DestinationName, PutUser,
+    Bind, Command, ConvertQueue, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, DestinationName, PutUser,
     SetPermissions, SetTopicPermissions,
 };
+pub use deprecated::DeprecatedFeatures;
+pub use earlier_priorities::EarlierPriorities;
 pub use exchange::{Exchange, ExchangeType, HeadersMatch};
 pub use hash_on::{HashOn, HashProperty, hash_weight};
 pub use home::Home;
@@ -60,6 +65,7 @@ pub use queue_arguments::stream::duration_ms;
 pub use queue_arguments::{check_consumer_arguments, consumer_priority, consumer_timeout_ms};
 pub use queue_type::{EnabledTypes, QueueType};
 pub use record::{JoinedRecords, RecordError};
+pub use redeclare_mismatch::RedeclareMismatch;
 pub use refused::{Refused, RefusedKind};
 pub use topic_permission::TopicPermission;
 pub use topology::{BindingsBetween, BindingsOfSource, Topology};

@@ -1,4 +1,4 @@
-use crate::{ConnectionId, EnabledTypes, ExchangeType, Refused, RefusedKind, Topology};
+use crate::{ConnectionId, DeprecatedFeatures, EnabledTypes, ExchangeType, Refused, RefusedKind, Topology};
 
 /// Limits on declared objects. A limit that is reached refuses new objects; existing ones stay, even if there are
 /// more.
@@ -26,6 +26,11 @@ pub struct Limits {
     pub queue_types: EnabledTypes,
     /// Whether local random exchanges can be declared (`exchange_types.local_random.enabled`).
     pub local_random_exchanges: bool,
+    /// Whether a quorum queue can be declared again as a classic one, whatever else differs
+    /// (`quorum_queue.property_equivalence.relaxed_checks_on_redeclaration`).
+    pub relaxed_quorum_redeclaration: bool,
+    /// Deprecated features that are permitted (`deprecated_features.permit.*`).
+    pub deprecated: DeprecatedFeatures,
 }
 
 impl Default for Limits {
@@ -41,6 +46,8 @@ impl Default for Limits {
             bindings_per_vhost: 10_000_000,
             queue_types: EnabledTypes::default(),
             local_random_exchanges: true,
+            relaxed_quorum_redeclaration: false,
+            deprecated: DeprecatedFeatures::default(),
         }
     }
 }

@@ -2,7 +2,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Arguments, ConnectionId, Home, QueueId, QueueType, Refused, RefusedKind, Value, queue_arguments};
+use crate::{
+    Arguments, ConnectionId, EarlierPriorities, Home, QueueId, QueueType, Refused, RefusedKind, Value, queue_arguments,
+};
 
 /// A declared queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +37,9 @@ pub struct Queue {
     /// The delayed exchange whose messages wait in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delays_for: Option<Arc<str>>,
+    /// The priorities of messages from before it was converted, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_priorities: Vec<EarlierPriorities>,
     /// The options that its own arguments give. Policies may change them: see [`crate::EffectiveQueue`].
     #[serde(skip)]
     pub options: QueueOptions,

@@ -142,7 +142,9 @@ fn effect_of(change: &Change) -> Option<Effect> {
             Effect::GlobalParameter { name: name.clone(), value: value.clone() }
         }
         Change::GlobalParameter(name, None) => Effect::DropGlobalParameter(name.clone()),
-        Change::QueueDeclared(queue) if queue.is_logged() => Effect::Queue(queue.clone()),
+        Change::QueueDeclared(queue) | Change::QueueConverted(queue) if queue.is_logged() => {
+            Effect::Queue(queue.clone())
+        }
         Change::QueueDeleted(queue) if queue.is_logged() => Effect::DropQueue(queue.id),
         Change::ExchangeDeclared(exchange) if exchange.durable => Effect::Exchange(exchange.clone()),
         Change::ExchangeDeleted(exchange) if exchange.durable => {
@@ -167,6 +169,7 @@ fn effect_of(change: &Change) -> Option<Effect> {
         }
         Change::AlternateChanged(..)
         | Change::QueueDeclared(_)
+        | Change::QueueConverted(_)
         | Change::QueueDeleted(_)
         | Change::ExchangeDeclared(_)
         | Change::ExchangeDeleted(_)

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::QueueType;
+use crate::{QueueType, RedeclareMismatch};
 
 /// The settings of a vhost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +15,9 @@ pub struct VhostSettings {
     pub default_queue_type: Arc<str>,
     /// Whether it is protected from deletion.
     pub protected_from_deletion: bool,
+    /// The answer to declarations of queues that exist with other properties or arguments.
+    #[serde(default, skip_serializing_if = "RedeclareMismatch::is_default")]
+    pub redeclare_mismatch: RedeclareMismatch,
 }
 
 impl Default for VhostSettings {
@@ -24,6 +27,7 @@ impl Default for VhostSettings {
             tags: Vec::new(),
             default_queue_type: QueueType::default().name().into(),
             protected_from_deletion: false,
+            redeclare_mismatch: RedeclareMismatch::default(),
         }
     }
 }

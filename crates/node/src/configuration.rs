@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use leveret_broker::notices::{EVENT_EXCHANGE, LOG_EXCHANGE, NoticeVhosts};
 use leveret_broker::quota::{QuotaLimits, Scoped};
-use leveret_broker::settings::{EventForm, IfPresent, LinkCredit, Stamps};
+use leveret_broker::settings::{EventForm, GlobalPrefetch, IfPresent, LinkCredit, Stamps};
 use leveret_broker::{Protocol, Settings};
 use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint, Listener, MemoryWatermark};
-use leveret_model::{Durability, Limits};
+use leveret_model::{DeprecatedFeatures, Durability, Limits};
 
 use crate::alarms::AlarmLimits;
 use crate::authenticate::{LoopbackUsers, Passwords};
@@ -175,6 +175,11 @@ fn settings(config: &Config) -> Settings {
             bindings_per_vhost: config.quotas.bindings_per_vhost,
             queue_types: first_user::enabled(config.vhost_defaults.queue_types),
             local_random_exchanges: config.local_random_exchanges,
+            relaxed_quorum_redeclaration: config.relaxed_quorum_redeclaration,
+            deprecated: DeprecatedFeatures {
+                transient_queues: config.deprecated.transient_queues,
+                master_locator: config.deprecated.master_locator,
+            },
         },
         consumers_per_channel_max: config.quotas.consumers_per_channel,
         unsettled_per_channel_max: config.quotas.unsettled_per_channel,
@@ -189,6 +194,11 @@ fn settings(config: &Config) -> Settings {
             adaptive: config.amqp10.adaptive,
             unconfirmed_messages_max: config.amqp10.unconfirmed_messages_max,
             unconfirmed_bytes_max: config.amqp10.unconfirmed_bytes_max,
+        },
+        global_prefetch: match (config.deprecated.global_qos, config.strict_compat) {
+            (None, false) => GlobalPrefetch::Shared,
+            (Some(true), _) => GlobalPrefetch::SharedStrictly,
+            (Some(false), _) | (None, true) => GlobalPrefetch::PerConsumer,
         },
         strict_compat: config.strict_compat,
         standing_delay_target: config.standing_delay_target_ms * 1_000_000,

@@ -38,6 +38,27 @@ pub enum Rejection {
     Kept,
 }
 
+/// The reason why a queue can't get another type or other arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotConverted {
+    /// It is being deleted, or was converted.
+    Gone,
+    /// It has failed, for this reason.
+    Failed(String),
+    /// Messages are being moved to other queues, which ends soon.
+    Busy,
+    /// So many dead letters wait until queues take them.
+    DeadLetters(u64),
+    /// It has so many parked messages, and the other queue would have none.
+    Parked(u64),
+    /// It has so many delayed messages, and the other queue delays none.
+    Delayed(u64),
+    /// So many messages have a priority, and the other queue delivers in the order of arrival.
+    Priorities(u64),
+    /// It is a stream, or would be one.
+    Stream,
+}
+
 /// The reason why a queue refuses a consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoConsumer {

@@ -258,6 +258,12 @@ impl Contents {
         }
     }
 
+    /// Forgets the durable messages, which are on disk.
+    pub(crate) fn keep_volatile(&mut self) {
+        let durable: Vec<u64> = self.held.iter().filter(|(_, held)| held.durable).map(|(first, _)| *first).collect();
+        durable.into_iter().for_each(|first| self.remove(first));
+    }
+
     /// The held volatile messages: first number and entry.
     pub(crate) fn volatile(&self) -> impl Iterator<Item = (u64, &HeldBatch)> {
         self.held.iter().filter(|(_, held)| !held.durable).map(|(first, held)| (*first, held))

@@ -287,6 +287,11 @@ impl Ledger {
     pub fn start_counting(&mut self) {
         self.counters = Conservation { accepted: self.len(), ..Conservation::default() };
     }
+
+    /// Counts on from these counters.
+    pub(crate) fn continue_counting(&mut self, counters: Conservation) {
+        self.counters = counters;
+    }
 }
 
 #[cfg(test)]

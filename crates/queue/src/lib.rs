@@ -66,8 +66,8 @@ mod writers;
 
 pub use annotations::{Annotated, Annotations};
 pub use answers::{
-    Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotDeleted, ParkedMessage, Peeked, QueueState, Rejection, SetAside,
-    Submission, TurnEnd,
+    Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState,
+    Rejection, SetAside, Submission, TurnEnd,
 };
 pub use attempts::{AttemptCounts, AttemptRun, Attempts};
 pub use beginning::{Recovered, Surroundings};

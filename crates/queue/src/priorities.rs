@@ -41,6 +41,17 @@ impl Priorities {
         self.0.is_empty()
     }
 
+    /// Gives each message the priority that `of` finds by its number and its own priority; `None` for the default one.
+    pub fn map(&mut self, of: impl Fn(u64, u8) -> Option<u8>) {
+        for (priority, numbers) in std::mem::take(&mut self.0) {
+            for number in numbers.iter() {
+                if let Some(priority) = of(number, priority) {
+                    self.note(number, priority);
+                }
+            }
+        }
+    }
+
     /// Keeps these messages only.
     pub fn keep(&mut self, live: impl Fn(u64) -> bool) {
         self.0.values_mut().for_each(|numbers| numbers.keep(&live));

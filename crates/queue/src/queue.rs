@@ -12,8 +12,8 @@ use leveret_model::{QueueOptions, QueueType};
 
 use crate::Nanos;
 use crate::answers::{
-    Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotDeleted, ParkedMessage, Peeked, QueueState, Rejection, SetAside,
-    Submission, TurnEnd,
+    Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState,
+    Rejection, SetAside, Submission, TurnEnd,
 };
 use crate::attempts::AttemptRun;
 use crate::beginning::{Recovered, Surroundings};
@@ -419,6 +419,64 @@ impl Queue {
     /// Takes over other effective arguments, because policies changed.
     pub fn configure(&mut self, options: &QueueOptions, now: Nanos, effects: &mut Effects) {
         pass!(self, queue => queue.configure(options, now, effects));
+    }
+
+    /// Checks whether a queue with these effective arguments can take over its messages.
+    ///
+    /// # Errors
+    /// [`NotConverted`], the first reason why it can't.
+    pub fn check_conversion(&self, options: &QueueOptions) -> Result<(), NotConverted> {
+        match self {
+            Self::Ledger(queue) if options.queue_type != QueueType::Stream => queue.check_conversion(options),
+            _ => Err(NotConverted::Stream),
+        }
+    }
+
+    /// The default priority and the highest one; 0 if it delivers in the order of arrival.
+    pub fn priority_levels(&self) -> (u8, u8) {
+        match self {
+            Self::Ledger(queue) => queue.priority_levels(),
+            Self::Stream(_) => (0, 0),
+        }
+    }
+
+    /// Numbers from here on belong to messages that aren't part of the queue yet.
+    pub fn next_number(&self) -> u64 {
+        match self {
+            Self::Ledger(queue) => queue.next_number(),
+            Self::Stream(queue) => queue.checkpoint().next,
+        }
+    }
+
+    /// Moves all messages to a new queue with these effective arguments, after [`Queue::check_conversion`] under the same lock.
+    /// Messages that consumers have go back first. This queue is as if it were deleted then, but its consumers are notified by
+    /// [`Queue::delete`] only. The new queue's counts of deliveries that the log lacks, which are returned, have to be logged.
+    ///
+    /// # Panics
+    /// If it is a stream.
+    pub fn convert(
+        &mut self,
+        options: QueueOptions,
+        durable: bool,
+        surroundings: Surroundings,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> (Self, Vec<AttemptRun>) {
+        match self {
+            Self::Ledger(queue) => {
+                let (other, attempts) = queue.convert(options, durable, surroundings, now, effects);
+                (Self::Ledger(other), attempts)
+            }
+            Self::Stream(_) => panic!("a stream isn't converted"),
+        }
+    }
+
+    /// The first call on a queue that another one was converted to: drops what exceeds its limits.
+    pub fn converted(&mut self, effects: &mut Effects) {
+        match self {
+            Self::Ledger(queue) => queue.converted(effects),
+            Self::Stream(_) => {}
+        }
     }
 
     /// Runs due timers for at most `most` messages; the rest is announced again. Returns true if the queue wasn't used for the

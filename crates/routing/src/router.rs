@@ -211,6 +211,8 @@ impl Router {
             | Change::LimitsSet(..)
             | Change::PolicySet(_)
             | Change::PolicyCleared(_)
+            // Its id stays.
+            | Change::QueueConverted(_)
             | Change::GlobalParameter(..) => {}
         }
     }

@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use leveret_metrics::LocalCounters;
+use leveret_model::QueueType;
 use leveret_queue::{ConsumerId, Run, Taken, push_sized};
 use rustc_hash::FxHashMap;
 
 use super::content::Incoming;
+use super::parked::Parked;
 use super::reply_to::ReplyConsumer;
+use super::shared_prefetch::SharedPrefetch;
 use super::sources::{Source, Sources};
 use super::transaction::Tx;
 use leveret_broker::consumer_timeout::ConsumerTimeout;
@@ -38,6 +41,8 @@ pub(super) struct Delivery {
     settled: bool,
     /// Its queue took the message back: settling it has no effect.
     taken_back: bool,
+    /// It counts against the prefetch that the channel's consumers share.
+    is_limited: bool,
 }
 
 /// Bits of a time in nanoseconds that a delivery doesn't keep: a unit is 17 ms, and 32 bits of units are over two years. A
@@ -92,6 +97,8 @@ pub(crate) struct Channel {
     pub tx: Option<Tx>,
     /// The prefetch of consumers that are begun later.
     pub prefetch: u16,
+    /// The prefetch that its consumers of classic queues share, if there is one.
+    pub(super) shared: Option<Box<SharedPrefetch>>,
     pub last_queue: Option<Arc<str>>,
     /// The channel's consumer of direct reply-to.
     pub reply: Option<ReplyConsumer>,
@@ -103,10 +110,8 @@ pub(crate) struct Channel {
     pub in_transaction: usize,
     /// The part of `open` and `in_transaction` that the account counts already.
     reported: u64,
-    /// Consumers that wait until the client settles something.
-    pub parked: VecDeque<u64>,
-    /// Number of parked consumers that are woken next.
-    pub wake_next: usize,
+    /// Consumers that wait because too many deliveries are unsettled.
+    pub(super) parked: Parked,
     /// Keys of the consumers by tag. Not a hash map, which would rehash all tags at once when it grows.
     pub consumers: BTreeMap<Arc<[u8]>, u64>,
     sources: Sources,
@@ -191,8 +196,50 @@ impl Channel {
             durable: taken.durable,
             settled: false,
             taken_back: false,
+            is_limited: false,
         });
         self.open += 1;
+    }
+
+    /// Counts the last deliveries, which are these many, against the prefetch that the consumers share.
+    pub(super) fn delivered_limited(&mut self, count: usize) {
+        if let Some(shared) = &mut self.shared {
+            shared.held += count;
+            self.deliveries.iter_mut().rev().take(count).for_each(|delivery| delivery.is_limited = true);
+        }
+    }
+
+    /// Sets the prefetch that its consumers of classic queues share; 0 ends it. Deliveries that they have count.
+    pub(super) fn share_prefetch(&mut self, limit: u16) {
+        let before = self.shared.take();
+        let parked = before.map(|before| before.parked).unwrap_or_default();
+        if limit == 0 {
+            self.parked.keys.extend(parked.keys);
+            return;
+        }
+        let in_transaction = self.tx.iter_mut().flat_map(Tx::deliveries_mut);
+        let mut held = 0;
+        for delivery in self.deliveries.iter_mut().filter(|delivery| !delivery.settled).chain(in_transaction) {
+            let source = self.sources.get(delivery.source);
+            delivery.is_limited = source.consumer.is_some() && is_limited(&source.queue);
+            held += usize::from(delivery.is_limited);
+        }
+        self.shared = Some(Box::new(SharedPrefetch { limit, held, parked }));
+    }
+
+    /// A delivery isn't with the client any more.
+    #[inline]
+    fn left(&mut self, delivery: Delivery) {
+        if delivery.is_limited
+            && let Some(shared) = &mut self.shared
+        {
+            shared.held = shared.held.saturating_sub(1);
+        }
+    }
+
+    /// Deliveries that were taken out are settled for good.
+    pub(super) fn have_left(&mut self, deliveries: &[Delivery]) {
+        deliveries.iter().for_each(|delivery| self.left(*delivery));
     }
 
     /// Notes the timeout of deliveries of a source that are sent now.
@@ -303,7 +350,9 @@ impl Channel {
         budget: &mut TurnBudget,
     ) -> Option<(Vec<Settled>, Option<u64>)> {
         if !multiple {
-            return self.take(tag, false).map(|deliveries| (by_source(&deliveries), None));
+            let deliveries = self.take(tag, false)?;
+            self.have_left(&deliveries);
+            return Some((by_source(&deliveries), None));
         }
         let up_to = match tag {
             0 => self.deliveries.back().map_or(0, |last| last.tag),
@@ -322,6 +371,7 @@ impl Channel {
         while let Some(delivery) = self.deliveries.pop_front_if(|first| first.settled || first.tag <= up_to) {
             let is_new = !delivery.settled && {
                 self.open -= 1;
+                self.left(delivery);
                 out.add(&delivery)
             };
             budget.spend(if is_new { CONSUMER } else { DELIVERY });
@@ -374,6 +424,11 @@ impl Channel {
         self.open = self.deliveries.len();
         self.deliveries.make_contiguous().sort_unstable_by_key(|delivery| delivery.tag);
     }
+}
+
+/// Whether consumers of this queue share the prefetch of their channel.
+pub(super) fn is_limited(queue: &QueueRef) -> bool {
+    queue.info().queue_type() == QueueType::Classic
 }
 
 /// Groups deliveries by their source.
@@ -484,6 +539,7 @@ mod tests {
             durable: true,
             settled: settled.contains(&tag),
             taken_back: false,
+            is_limited: false,
         };
         let deliveries: VecDeque<Delivery> = tags.map(delivery).collect();
         let open = deliveries.len() - settled.len();

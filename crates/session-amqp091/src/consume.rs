@@ -7,6 +7,7 @@ use leveret_model::{Action, Refused};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
 
 use super::arguments;
+use super::channel::is_limited;
 use super::deliver::Consumer;
 use super::error::{ProtocolError, Result, not_allowed, not_implemented, precondition};
 use super::held::Answer;
@@ -19,6 +20,7 @@ use leveret_broker::events::ConsumerEvent;
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
 use leveret_broker::quota::Kind;
 use leveret_broker::reply_to::REPLY_TO;
+use leveret_broker::settings::GlobalPrefetch;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONSUMER;
 use leveret_session::client_connection::ConsumerUse;
@@ -26,13 +28,20 @@ use leveret_session::gone::GoneAt;
 use leveret_session::stream_start::too_many_names;
 
 impl Session {
-    /// `basic.qos`. A global prefetch is handled as one per consumer, as RabbitMQ 4.3 does by default.
-    pub(crate) fn qos(&mut self, channel: u16, qos: &basic::Qos) -> Result<()> {
+    /// `basic.qos`. A global prefetch is shared by the channel's consumers, if the node has that.
+    pub(crate) fn qos(&mut self, channel: u16, qos: &basic::Qos, now: Now) -> Result<()> {
+        let is_shared = qos.global && self.client.broker.settings.global_prefetch.is_shared();
         let entry = self.channel(channel)?;
         if qos.prefetch_size != 0 {
             return Err(not_implemented(format!("prefetch_size!=0 ({})", qos.prefetch_size)));
         }
-        entry.prefetch = qos.prefetch_count;
+        match is_shared {
+            true => {
+                entry.share_prefetch(qos.prefetch_count);
+                self.settled_some(channel, now);
+            }
+            false => entry.prefetch = qos.prefetch_count,
+        }
         encode_method(self.out(channel), channel, &Method::BasicQosOk(basic::QosOk {}));
         Ok(())
     }
@@ -79,11 +88,21 @@ impl Session {
         let queue = self.usable_queue(&name, Action::Consume(&name))?;
         let options = arguments::arguments(consume.arguments)?;
         leveret_model::check_consumer_arguments(&self.client.vhost, &name, queue.info().queue_type(), &options)?;
-        let default = self.client.broker.settings.default_prefetch;
+        let (default, global) =
+            (self.client.broker.settings.default_prefetch, self.client.broker.settings.global_prefetch);
         let entry = self.channel(channel)?;
-        let prefetch = if entry.prefetch == 0 { default } else { entry.prefetch };
+        let mut prefetch = if entry.prefetch == 0 { default } else { entry.prefetch };
+        // Other queues than classic ones have no part in a shared prefetch.
+        let shared = entry.shared.as_ref().filter(|_| !is_limited(&queue)).map(|shared| shared.limit);
+        if let Some(shared) = shared.filter(|_| global != GlobalPrefetch::SharedStrictly) {
+            prefetch = shared;
+        }
         let tag = consume.consumer_tag.as_bytes();
         let stream = streams::options(queue.info(), &options, (consume.no_ack, prefetch, tag), now.wall_ms)?;
+        if shared.is_some() && global == GlobalPrefetch::SharedStrictly {
+            let vhost = &self.client.vhost;
+            return Err(not_implemented(format!("queue '{name}' in vhost '{vhost}' does not support global qos")));
+        }
         let tag = self.free_consumer_tag(channel, consume.consumer_tag)?;
         self.take_consumer(channel)?;
         let id = ConsumerId(self.client.broker.fresh_id());

@@ -7,6 +7,7 @@ use leveret_message::StoredMessage;
 use leveret_message::deliver::{Delivery, to_amqp091, within};
 use leveret_queue::{ConsumerId, Taken, TurnEnd};
 
+use super::channel::is_limited;
 use super::contents::Lead;
 use super::error::ProtocolError;
 use super::session::Session;
@@ -120,8 +121,13 @@ impl Session {
     pub(crate) fn settled_some(&mut self, number: u16, now: Now) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         channel.report(&mut self.client.account);
-        if !channel.parked.is_empty() {
-            channel.wake_next = WOKEN_FIRST;
+        let shared = channel.shared.as_mut().map(|shared| &mut shared.parked);
+        let mut any_parked = false;
+        for parked in [&mut channel.parked].into_iter().chain(shared).filter(|parked| !parked.keys.is_empty()) {
+            parked.wake_next = WOKEN_FIRST;
+            any_parked = true;
+        }
+        if any_parked {
             self.wake_parked(number, now);
         }
     }
@@ -131,19 +137,23 @@ impl Session {
     /// all are. Waking all at once would let one acknowledgement cost a scan of all consumers.
     fn wake_parked(&mut self, number: u16, now: Now) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
-        if channel.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account) == 0 {
-            channel.wake_next = 0;
-            return;
-        }
-        for _ in 0..channel.wake_next {
-            let Some(key) = channel.parked.pop_front() else { break };
-            self.client.budget.spend(CONSUMER);
-            if let Some(consumer) = self.consumers.get(&key) {
-                consumer.queue.set_window(consumer.id, true, now.monotonic);
+        let room = channel.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account);
+        let shared = channel.shared.as_mut().map(|shared| (shared.room(), &mut shared.parked));
+        let mut are_left = false;
+        for (room, parked) in [(room, &mut channel.parked)].into_iter().chain(shared) {
+            if room == 0 {
+                parked.wake_next = 0;
+                continue;
             }
+            for key in parked.next_ones(WOKEN_MAX) {
+                self.client.budget.spend(CONSUMER);
+                if let Some(consumer) = self.consumers.get(&key) {
+                    consumer.queue.set_window(consumer.id, true, now.monotonic);
+                }
+            }
+            are_left |= !parked.keys.is_empty();
         }
-        channel.wake_next = WOKEN_MAX.min(2 * channel.wake_next);
-        if !channel.parked.is_empty() && !self.waking.contains(&number) {
+        if are_left && !self.waking.contains(&number) {
             self.waking.push(number);
         }
     }
@@ -170,8 +180,13 @@ impl Session {
         };
         if !consumer.no_ack {
             most = most.min(channel.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account));
+            let mut parked = &mut channel.parked;
+            if let Some(shared) = channel.shared.as_mut().filter(|_| most > 0 && is_limited(&consumer.queue)) {
+                most = most.min(shared.room());
+                parked = &mut shared.parked;
+            }
             if most == 0 {
-                channel.parked.push_back(key);
+                parked.keys.push_back(key);
                 consumer.queue.set_window(consumer.id, false, now.monotonic);
                 return TurnEnd::Done;
             }
@@ -229,6 +244,9 @@ impl Session {
         if consumer.no_ack {
             channel.stats.count(Stat::DeliverNoAck, count, now.monotonic);
         } else {
+            if channel.shared.is_some() && is_limited(&consumer.queue) {
+                channel.delivered_limited(taken.count as usize);
+            }
             channel.report(&mut self.client.account);
             let node_ms = self.client.broker.consumer_timeout_ms();
             channel.watch(consumer.timeout, node_ms, now.monotonic, consumer.channel, &mut self.client.looks);

@@ -95,7 +95,7 @@ impl Session {
             Method::ExchangeDelete(delete) => self.exchange_delete(number, delete, now),
             Method::ExchangeBind(bind) => self.exchange_bind(number, bind, now),
             Method::ExchangeUnbind(unbind) => self.exchange_unbind(number, unbind, now),
-            Method::BasicQos(qos) => self.qos(number, qos),
+            Method::BasicQos(qos) => self.qos(number, qos, now),
             Method::BasicConsume(consume) => self.consume(number, consume, now),
             Method::BasicCancel(cancel) => self.cancel(number, cancel, now),
             Method::BasicCancelOk(_) => Ok(()),

@@ -71,6 +71,11 @@ impl Tx {
         (self.transaction.message_count() + self.returns.len() + self.replies.len(), acknowledged)
     }
 
+    /// The deliveries that it settles.
+    pub(super) fn deliveries_mut(&mut self) -> impl Iterator<Item = &mut Delivery> {
+        self.settled.iter_mut().flat_map(|(_, deliveries)| deliveries)
+    }
+
     fn bytes(&self) -> u64 {
         self.transaction.bytes()
             + self.returns.iter().map(UnroutedMessage::bytes).sum::<u64>()
@@ -122,11 +127,12 @@ impl Session {
                 return false;
             }
             // A channel ends after its commit.
-            let Some(channel) = self.channels.get(&number) else { return true };
+            let Some(channel) = self.channels.get_mut(&number) else { return true };
             for Settled { source, runs } in by_source(deliveries) {
                 let source = channel.source(source);
                 commit.settle(&source.queue, source.consumer, runs, *settlement);
             }
+            channel.have_left(deliveries);
             self.client.budget.spend(ADDED + deliveries.len() as u32 * DELIVERY);
             settled.next();
         }

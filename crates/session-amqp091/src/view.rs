@@ -43,6 +43,7 @@ impl Session {
         ChannelView {
             number,
             prefetch: channel.prefetch,
+            shared_prefetch: channel.shared.as_ref().map_or(0, |shared| shared.limit),
             confirms: channel.confirms.is_some(),
             transactional: channel.tx.is_some(),
             consumers: channel.consumers.len() + usize::from(channel.reply.is_some()),

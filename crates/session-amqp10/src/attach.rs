@@ -237,7 +237,7 @@ impl Connection {
     pub(crate) fn usable_queue(&self, name: &str, action: Option<Action<'_>>) -> Result<QueueRef> {
         let snapshot = self.client.broker.registry.snapshot();
         let info = snapshot.topology.usable_queue(&self.client.vhost, name, Some(self.client.id))?;
-        let queue = snapshot.queues.get(&info.id).expect("every queue of the topology is there").clone();
+        let queue = snapshot.queues.get(&info.id).expect("every queue of the topology is there").newest();
         if let Some(action) = action {
             self.authorize(action)?;
         }

@@ -230,7 +230,10 @@ impl Connection {
         if is_detached || !self.links.contains_key(&key) {
             return self.sessions.put(session);
         }
-        let failure = Failure::link(leveret_amqp10::condition::RESOURCE_DELETED, "the queue was deleted or is stopped");
+        let failure = Failure::link(
+            leveret_amqp10::condition::RESOURCE_DELETED,
+            "the queue was deleted or converted, or is stopped",
+        );
         self.fail_link(&mut session, handle, failure, now);
         self.sessions.put(session);
     }

@@ -53,6 +53,27 @@ fn users_can_log_in_only_with_the_password_set() {
     assert_eq!(well(&node, "rabbitmqctl -s list_permissions -p v"), "ann\t.*\t.*\t.*\n");
 }
 
+/// The exit codes are those of RabbitMQ 4.3.6.
+#[test]
+fn a_password_that_breaks_the_rule_is_refused_with_its_reason() {
+    let options = Options::new()
+        .set("credential_validator.validation_backend", "rabbit_credential_validator_min_password_length")
+        .set("credential_validator.min_length", 8);
+    let node = Node::start(options);
+    well(&node, "rabbitmqctl add_user bob longenough");
+    for (line, code) in [
+        ("rabbitmqctl add_user ann short", 69),
+        ("rabbitmqctl change_password bob short", 69),
+        ("rabbitmqctl add_user bob longenough", 70),
+        ("rabbitmqctl change_password ann longenough", 67),
+    ] {
+        let said = exit(&node, line);
+        assert_eq!(said.exit, code, "{line}: {said:?}");
+        let names_rule = said.stderr.contains("minimum required password length is 8");
+        assert_eq!(names_rule, code == 69, "{line}: {said:?}");
+    }
+}
+
 #[test]
 fn a_vhost_is_traced_between_two_commands() {
     let node = Node::start(Options::new());
@@ -270,7 +291,7 @@ fn a_report_has_the_status_and_every_list_of_every_vhost() {
 #[test]
 fn a_missing_command_says_so() {
     let node = Node::start(Options::new());
-    for line in ["rabbitmqctl eval_file x", "rabbitmqctl set_parameter a b {}", "rabbitmq-diagnostics maybe_stuck"] {
+    for line in ["rabbitmqctl eval_file x", "rabbitmqctl join_cluster x", "rabbitmq-diagnostics maybe_stuck"] {
         let said = exit(&node, line);
         assert!(said.exit == 64 && said.stderr.contains("isn't there yet: "), "{line}: {said:?}");
     }
@@ -290,6 +311,7 @@ fn help_names_every_command_and_each_is_run_by_a_test() {
         include_str!("eval.rs"),
         include_str!("stop_app.rs"),
         include_str!("streams.rs"),
+        include_str!("../convert.rs"),
         include_str!("../logging.rs"),
         include_str!("../../golden/ctl/scene.txt"),
     ];

@@ -12,7 +12,7 @@ use crate::streams::Record;
 impl QueueHandle {
     /// Its live state for a checkpoint.
     pub(crate) fn live_state(self: &Arc<Self>, durable: Place) -> Option<LiveState> {
-        self.with(|queue, effects| {
+        let state = self.with(|queue, effects| {
             // The state has to contain every durable message.
             queue.apply(Watermarks::synced(durable), effects);
             if *queue.state() == QueueState::Deleted {
@@ -21,14 +21,17 @@ impl QueueHandle {
             let Checkpoint { next, live, bytes, elsewhere, state } = queue.checkpoint();
             let position = self.last_record.get().number();
             Some(LiveState { log: self.log_id, next, position, live, bytes, elsewhere, state })
-        })
-        .flatten()
+        });
+        state.flatten().or_else(|| self.successor()?.live_state(durable))
     }
 
     /// Records for a clean stop which messages may have been delivered, and how often.
     pub(crate) fn record_delivered(&self) {
         if !self.info.is_logged() {
             return;
+        }
+        if let Some(successor) = self.successor() {
+            return successor.record_delivered();
         }
         let mut queue = self.inner.lock();
         self.log_attempts(&queue.attempts());

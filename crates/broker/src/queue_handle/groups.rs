@@ -60,6 +60,7 @@ impl QueueHandle {
             return self.offer_chunk_in(group, batch, index, count, now);
         }
         let none = PublishedIn { accepted: 0, ticket: Ticket::default() };
+        let offered = (batch, index);
         let held = crate::held_messages::held(&self.info, batch, index, count);
         let (batch, index) = held.as_ref().map_or((batch, index), |held| (held, 0));
         let published = self.with(|queue, effects| {
@@ -79,7 +80,13 @@ impl QueueHandle {
             queue.arrived(submission.accepted, now);
             Some(PublishedIn { accepted: submission.accepted, ticket: self.pending_ticket(queue) })
         });
-        published.unwrap_or(Some(none))
+        let published = published.unwrap_or(Some(none));
+        match self.successor() {
+            Some(successor) if published.is_none() => {
+                successor.offer_in(group, offered.0, offered.1, count, persistent, now)
+            }
+            _ => published,
+        }
     }
 
     /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
@@ -103,7 +110,8 @@ impl QueueHandle {
 
     pub(super) fn log_settles_in(&self, queue: &mut Queue, group: &mut Group, runs: &[Run], reason: SettleReason) {
         let ranges = durable_ranges(runs);
-        if !ranges.is_empty() {
+        // The messages of a queue that was converted went back first.
+        if !ranges.is_empty() && self.successor().is_none() {
             let ticket = group.append(Record::Settle { log: self.log_id, reason, ranges: &ranges });
             self.last_record.set(ticket.place());
             for run in joined(runs).filter(|run| run.durable) {
@@ -163,6 +171,9 @@ impl QueueHandle {
 
     /// Number of these messages that its limits allow at the moment: none if it has stopped, all if it is gone.
     pub(crate) fn has_room_for(&self, batch: &Batch, index: u32, count: u32) -> u32 {
+        if let Some(successor) = self.successor() {
+            return successor.has_room_for(batch, index, count);
+        }
         let queue = self.inner.lock();
         match queue.state() {
             QueueState::Running => queue.has_room_for(batch, index, count),

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, SettleReason, Wait};
@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 
 use crate::bodies::BodyOwner;
 use crate::deferred::Deferred;
+use crate::gathering::ReadOwner;
 use crate::moves;
 use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
@@ -39,6 +40,7 @@ use crate::wait_for::WaitFor;
 
 mod checkpoint;
 mod chunks;
+mod convert;
 mod groups;
 mod logged;
 mod parked;
@@ -54,6 +56,7 @@ pub use crate::asked::{Later, QueueAnswer};
 pub use crate::moves::Reason;
 pub(crate) use crate::moves::Waiting;
 pub use crate::published::{Audience, ChunkPublished, Published};
+pub(crate) use convert::{Successor, Unconverted};
 pub use groups::PublishedIn;
 pub use leveret_queue::NoConsumer;
 pub(crate) use queue_ref::Kept;
@@ -94,6 +97,8 @@ pub(crate) struct QueueHandle {
     place: OwnPlace,
     /// Links that publish to the queue by its name: like consumers, they are notified when it is gone.
     watchers: Mutex<BTreeMap<u64, Arc<dyn Link>>>,
+    /// The handle that it was converted to; written under its lock.
+    successor: OnceLock<LocalQueue>,
 }
 
 /// A queue on this node, shared.
@@ -113,13 +118,21 @@ impl QueueHandle {
         services.shared.restore(&recovered.references);
         // Messages from before a restart may exist although new ones aren't logged.
         let is_logged = info.durability(services.durability) != Durability::Memory || !recovered.ledger.is_empty();
-        let surroundings = Surroundings {
+        let surroundings = Self::surroundings(services, epoch_ms);
+        let queue = Queue::new(effective.options(&info).clone(), is_logged, recovered, surroundings, now);
+        Self::with_machine(info, effective, queue, services)
+    }
+
+    fn surroundings(services: &Services, epoch_ms: u64) -> Surroundings {
+        Surroundings {
             budget: services.budget.clone(),
             epoch_ms,
             strict_compat: services.strict_compat,
             standing_delay_target: services.standing_delay_target,
-        };
-        let queue = Queue::new(effective.options(&info).clone(), is_logged, recovered, surroundings, now);
+        }
+    }
+
+    fn with_machine(info: Arc<QueueInfo>, effective: EffectiveQueue, queue: Queue, services: &Services) -> LocalQueue {
         let log_id = LogId(info.id.0);
         let Services { reads, deferred, shared, .. } = services.clone();
         let stream = services.streams.of(&info).clone();
@@ -149,6 +162,7 @@ impl QueueHandle {
             deleted_messages: AtomicU64::new(0),
             closed_at: Mutex::default(),
             watchers: Mutex::default(),
+            successor: OnceLock::new(),
         })
     }
 
@@ -195,16 +209,25 @@ impl QueueHandle {
 
     /// Whether any of its messages are stored in this log.
     pub(crate) fn reads_from(&self, log: LogId) -> bool {
+        if let Some(successor) = self.successor() {
+            return successor.reads_from(log);
+        }
         log == self.log_id || log == LogId::SHARED && !self.inner.lock().references().is_empty()
     }
 
     /// The location of the first message from `number` on that is in the shared log.
     pub(crate) fn shared_place(&self, number: u64) -> Option<SharedPlace> {
+        if let Some(successor) = self.successor() {
+            return successor.shared_place(number);
+        }
         self.inner.lock().references().place(number)
     }
 
     /// Whether the queue has this message and it is stored in the shared log.
     pub(crate) fn holds_shared(&self, number: u64) -> bool {
+        if let Some(successor) = self.successor() {
+            return successor.holds_shared(number);
+        }
         self.inner.lock().references().holds(number)
     }
 
@@ -318,6 +341,8 @@ impl QueueHandle {
         if self.is_stream() {
             return self.publish_as_chunk(batch, index, count, now);
         }
+        let offered = (batch, index);
+        let persistent_as_offered = persistent;
         let persistent = persistent || self.is_always_persistent();
         let shared = match audience {
             Audience::Alone => None,
@@ -376,6 +401,12 @@ impl QueueHandle {
             Published { accepted, awaited, is_behind, is_gone: false, slot }
         });
         let published = published.unwrap_or_else(Published::none);
+        if published.is_gone
+            && let Some(successor) = self.successor()
+        {
+            let (batch, index) = offered;
+            return successor.publish(batch, index, count, persistent_as_offered, audience, now);
+        }
         if let Some(first) = shared.filter(|_| referred < count) {
             self.shared.release(first + u64::from(referred), first + u64::from(count) - 1);
         }
@@ -407,6 +438,10 @@ impl QueueHandle {
             Durability::Os => queue.apply(reached, effects),
             Durability::Synced | Durability::Memory => queue.apply(Watermarks::synced(reached.durable), effects),
         });
+        // The messages that its publishers wait for are there now.
+        if let Some(successor) = self.successor() {
+            successor.apply();
+        }
     }
 
     /// See [`Queue::take`].
@@ -423,6 +458,9 @@ impl QueueHandle {
 
     /// See [`Queue::get`].
     pub(crate) fn get(self: &Arc<Self>, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> GetOutcome {
+        if let Some(successor) = self.successor() {
+            return successor.get(automatic_ack, link, key, now);
+        }
         self.with(|queue, effects| queue.get(automatic_ack, link, key, now, effects)).unwrap_or(GetOutcome::Empty)
     }
 
@@ -558,6 +596,9 @@ impl QueueHandle {
 
     /// Removes all ready messages; returns how many, and the ticket that the answer waits for.
     pub(crate) fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Ticket) {
+        if let Some(successor) = self.successor() {
+            return successor.purge(now);
+        }
         let purged = self.with(|queue, effects| {
             let (count, runs) = queue.purge(now, effects);
             let mut ticket = Ticket::default();
@@ -643,11 +684,17 @@ impl QueueHandle {
 
     /// Registers `link` to be signalled with `key` when the queue is gone.
     pub(crate) fn watch(&self, key: u64, link: Arc<dyn Link>) {
+        if let Some(successor) = self.successor() {
+            return successor.watch(key, link);
+        }
         self.watchers.lock().insert(key, link);
     }
 
     /// Removes that registration.
     pub(crate) fn unwatch(&self, key: u64) {
+        if let Some(successor) = self.successor() {
+            return successor.unwatch(key);
+        }
         self.watchers.lock().remove(&key);
     }
 
@@ -684,6 +731,9 @@ impl QueueHandle {
 
     /// Fails the queue.
     pub(crate) fn fail(self: &Arc<Self>, reason: String) {
+        if let Some(successor) = self.successor() {
+            return successor.fail(reason);
+        }
         self.with(|queue, effects| queue.fail(reason, effects));
     }
 
@@ -734,6 +784,9 @@ impl QueueHandle {
 
     /// A client declared it again, which is a use for `x-expires`. Returns the numbers of ready messages and consumers.
     pub(crate) fn declared_again(&self, now: Nanos) -> (u64, usize) {
+        if let Some(successor) = self.successor() {
+            return successor.declared_again(now);
+        }
         let mut queue = self.inner.lock();
         if *queue.state() == QueueState::Deleted {
             return (0, 0);
@@ -772,6 +825,24 @@ impl QueueHandle {
 impl Apply for QueueHandle {
     fn apply(self: Arc<Self>) {
         Self::apply(&self);
+    }
+}
+
+impl ReadOwner for QueueHandle {
+    fn log_id(&self) -> LogId {
+        self.log_id
+    }
+
+    fn stream(&self) -> &StreamRef {
+        &self.stream
+    }
+
+    fn shared_place(&self, number: u64) -> Option<SharedPlace> {
+        Self::shared_place(self, number)
+    }
+
+    fn holds_shared(&self, number: u64) -> bool {
+        Self::holds_shared(self, number)
     }
 }
 

@@ -10,19 +10,20 @@ use std::sync::atomic::Ordering;
 use leveret_log::{LiveState, LogId, Wait};
 use leveret_message::chunk::SharedChunk;
 use leveret_message::{Added, Batch};
-use leveret_model::{Durability, EffectiveQueue, Queue as QueueInfo, QueueType};
+use leveret_model::{Durability, EarlierPriorities, EffectiveQueue, Queue as QueueInfo, QueueType, Refused};
 use leveret_queue::{
     ChunkTurn, ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Departure, Flow, GetOutcome,
     KeptOffset, Link, NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, Scan,
     SetAside, StreamFilter, StreamStart, Taken, TakenChunk, TurnEnd, Unsent, WaitReason, WriterRun,
 };
 
-use super::{Audience, ChunkPublished, LocalQueue, NoConsumer, Published, PublishedIn, Reason};
+use super::{Audience, ChunkPublished, LocalQueue, NoConsumer, Published, PublishedIn, Reason, Successor, Unconverted};
 use crate::asked::{Later, QueueAnswer};
 use crate::bodies::BodyOwner;
 use crate::group::Group;
 use crate::outbox::Outbox;
 use crate::reads::Purpose;
+use crate::services::Services;
 use crate::streams::{StreamRef, Waiter, waits};
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::Nanos;
@@ -100,6 +101,28 @@ impl QueueRef {
     /// Its effective arguments, by its declaration and the policies that apply.
     pub fn effective(&self) -> Arc<EffectiveQueue> {
         pass!(self, queue => queue.effective())
+    }
+
+    /// The queue that it was converted to, or itself.
+    pub fn newest(&self) -> Self {
+        pass!(self, queue => queue.successor().map_or_else(|| self.clone(), |next| Self::from(next.clone()).newest()))
+    }
+
+    /// See [`QueueHandle::convert`](super::QueueHandle::convert).
+    pub(crate) fn convert(
+        &self,
+        services: &Services,
+        epoch_ms: u64,
+        now: Nanos,
+        prepare: impl FnOnce(EarlierPriorities) -> Result<Option<Successor>, Refused>,
+        log: Option<impl FnOnce(Option<&[u8]>) -> Ticket>,
+    ) -> Result<Option<(Self, Ticket)>, Unconverted> {
+        pass!(self, queue => queue.convert(services, epoch_ms, now, prepare, log))
+    }
+
+    /// Its conversion is durable: notifies its consumers.
+    pub(crate) fn retire(&self) {
+        pass!(self, queue => queue.retire());
     }
 
     /// Takes over newer effective arguments.

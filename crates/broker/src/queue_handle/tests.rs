@@ -64,6 +64,7 @@ impl Fixture {
             declared_by: "".into(),
             queue_type: QueueType::default(),
             home: Home::default(),
+            earlier_priorities: Vec::new(),
             delays_for: None,
             options,
         };
@@ -159,7 +160,7 @@ impl Fixture {
         self.sync();
         let mut recovered = Recovered::default();
         leveret_log::recover(&self.disk, Options::default(), &mut recovered, 0).expect("the log is whole");
-        recovered.take(ID, false).ledger.len()
+        recovered.take(ID, &[], false).ledger.len()
     }
 
     /// The events of the connection.

@@ -1,6 +1,6 @@
 //! Log lines about changes of users, permissions and virtual hosts: operators want to know when they were made.
 
-use leveret_model::{Command, Topology};
+use leveret_model::{Command, ConvertQueue, Topology};
 
 /// The log lines of a command, as RabbitMQ writes them, computed from the topology before it; none for frequent commands.
 pub(crate) fn lines(topology: &Topology, command: &Command) -> Vec<String> {
@@ -44,6 +44,11 @@ pub(crate) fn lines(topology: &Topology, command: &Command) -> Vec<String> {
         }
         Command::ClearPolicy { kind, vhost, name } => {
             vec![format!("Successfully cleared {} '{name}' in virtual host '{vhost}'", kind.name())]
+        }
+        Command::ConvertQueue(convert) => {
+            let ConvertQueue { vhost, name, queue_type, .. } = convert;
+            let to = queue_type.map(|queue_type| format!(" to the type {}", queue_type.name())).unwrap_or_default();
+            vec![format!("Converting queue '{name}' in virtual host '{vhost}'{to}")]
         }
         _ => Vec::new(),
     }

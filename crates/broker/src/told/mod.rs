@@ -8,6 +8,7 @@ use crate::time::{Nanos, Now, SECOND};
 
 pub(crate) mod changes;
 pub mod overdue;
+pub mod redeclared;
 
 /// Categories of log lines, as in `log.NAME.level`.
 pub mod category {

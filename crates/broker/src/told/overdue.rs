@@ -11,7 +11,7 @@ use crate::time::{Nanos, SECOND};
 
 /// The log lines of one kind about one consumer: at most one a second, since clients may ask for any timeout.
 #[derive(Debug, Clone, Copy, Default)]
-struct Lines {
+pub(super) struct Lines {
     /// No line is written before this time.
     next: Nanos,
     /// Number of lines that were left out since the last one.
@@ -20,7 +20,7 @@ struct Lines {
 
 impl Lines {
     /// Whether a line is written now.
-    fn admit(&mut self, now: Nanos) -> Option<LeftOut> {
+    pub(super) fn admit(&mut self, now: Nanos) -> Option<LeftOut> {
         if now < self.next {
             self.left_out += 1;
             return None;
@@ -32,7 +32,7 @@ impl Lines {
 
 /// Number of lines that were left out before this one, as its last words.
 #[derive(Debug, PartialEq, Eq)]
-struct LeftOut(u64);
+pub(super) struct LeftOut(u64);
 
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

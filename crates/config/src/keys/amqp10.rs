@@ -65,16 +65,6 @@ pub(super) const KEYS: &[Key] = &[
         },
     ),
     key(
-        "deprecated_features.permit.amqp_address_v1",
-        "boolean",
-        "false",
-        "whether AMQP 1.0 addresses of RabbitMQ 3 are accepted",
-        |config, _, value| {
-            config.amqp10.address_v1 = boolean(value)?;
-            Ok(())
-        },
-    ),
-    key(
         "auth_mechanisms.$number",
         "mechanism",
         "PLAIN, AMQPLAIN, ANONYMOUS",

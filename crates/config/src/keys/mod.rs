@@ -8,6 +8,7 @@ use crate::grammar::{self, Assignment};
 use crate::suggest;
 
 mod amqp10;
+mod deprecated;
 mod effective;
 mod http;
 mod interceptors;
@@ -106,6 +107,7 @@ fn working_keys() -> impl Iterator<Item = &'static Key> {
         vhost_defaults::KEYS,
         limits::KEYS,
         amqp10::KEYS,
+        deprecated::KEYS,
         interceptors::KEYS,
         stream::KEYS,
         own_exchanges::KEYS,

@@ -174,12 +174,14 @@ pub(super) const KEYS: &[Other] = &[
     not_yet("cluster_formation.**", CLUSTER),
     not_yet("cluster_tags.**", CLUSTER),
     not_yet("consumer_disconnected_timeout", QUORUM),
-    refused_but(
-        "deprecated_features.permit.transient_nonexcl_queues",
-        &["true"],
-        "queues that are neither durable nor exclusive could still be declared",
+    not_yet("deprecated_features.permit.amqp_filter_set_bug", "filters need their descriptor"),
+    obsolete("deprecated_features.permit.classic_queue_mirroring", REMOVED),
+    obsolete(
+        "deprecated_features.permit.management_metrics_collection",
+        "counts are exact and cost nothing to collect",
     ),
-    not_yet("deprecated_features.**", "every feature has one state"),
+    obsolete("deprecated_features.permit.ram_node_type", REMOVED),
+    obsolete("deprecated_features.**", "there is no such feature"),
     not_yet("federation.**", CLIENT),
     not_yet("http_dispatch.access_log_dir", LOGS),
     // Not a family: otherwise a misspelt key of a listener, a restriction or a header would be accepted and would

@@ -497,6 +497,16 @@ pub(super) const KEYS: &[Key] = &[
         },
     ),
     key(
+        "quorum_queue.property_equivalence.relaxed_checks_on_redeclaration",
+        "boolean",
+        "false",
+        "whether a quorum queue can be declared again as a classic one; the queue stays as it is",
+        |config, _, value| {
+            config.relaxed_quorum_redeclaration = boolean(value)?;
+            Ok(())
+        },
+    ),
+    key(
         "flow.standing_delay_target",
         "time",
         "1ms",

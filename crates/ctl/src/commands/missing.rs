@@ -11,7 +11,6 @@ const CLUSTER: &str = "clusters aren't built yet: a node is alone";
 const ERLANG: &str = "there is no Erlang and no Elixir to evaluate it; look at the HTTP API and at 'rabbitmqctl help'";
 const STREAM_PROTOCOL: &str = "the stream protocol isn't spoken yet";
 const ENCRYPTION: &str = "encrypted values of configurations aren't built yet";
-const PARAMETERS: &str = "components with parameters, shovels and federation, aren't built yet";
 
 const fn missing(tools: &'static [Tool], name: &'static str, why: &'static str) -> Command {
     let mut command = Command::new(tools, name, CommandGroup::Missing, "[<word>...]", why, refuse);
@@ -25,8 +24,6 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CHECK, "list_operator_policies_with_classic_queue_mirroring", MIRRORS),
     missing(CHECK, "check_if_cluster_has_classic_queue_mirroring_policy", MIRRORS),
     missing(CTL, "remove_classic_queue_mirroring_from_policies", MIRRORS),
-    missing(CTL, "set_parameter", PARAMETERS),
-    missing(CTL, "clear_parameter", PARAMETERS),
     missing(CTL, "join_cluster", CLUSTER),
     missing(CTL, "forget_cluster_node", CLUSTER),
     missing(CTL, "force_boot", CLUSTER),

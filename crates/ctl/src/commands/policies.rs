@@ -80,6 +80,9 @@ impl Kind {
     }
 
     fn list(&self, call: &Call<'_>, node: &NodeClient, query: &str) -> Result<CommandOutput, Failure> {
+        if node.find(&format!("/api/vhosts/{}", word(&call.vhost())))?.is_none() {
+            return Err(Failure::no_vhost(&call.vhost()));
+        }
         let found = node.list(&format!("/api/{}/{}{query}", self.path, word(&call.vhost())))?;
         let columns = ["vhost", "name", "pattern", "apply-to", "definition", "priority"].map(str::to_owned);
         // As JSON text, as it was given when it was set.

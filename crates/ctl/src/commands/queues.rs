@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{CTL, Command, CommandGroup, LOOK, listed};
 use crate::answer::CommandOutput;
 use crate::call::Call;
-use crate::client::word;
+use crate::client::{bare, word};
 use crate::failure::Failure;
 
 const COLUMNS: &[&str] = &[
@@ -54,6 +54,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(LOOK, "list_queues", CommandGroup::Monitoring, "[<column>...] [--online] [--offline] [--local]", "Lists queues and their properties", list).in_vhost().columns(COLUMNS),
     Command::new(LOOK, "list_unresponsive_queues", CommandGroup::Monitoring, "[<column>...] [--local] [--queue-timeout <milliseconds>]", "Lists queues that don't answer, because they have failed", unresponsive).in_vhost().columns(COLUMNS),
     Command::new(CTL, "purge_queue", CommandGroup::Queues, "<queue>", "Removes all ready messages of a queue", purge).in_vhost(),
+    Command::new(CTL, "convert_queue", CommandGroup::Queues, "<queue> [--type <type>] [--arguments <arguments>] [--dry-run]", "Gives a queue another type and other arguments; its messages and bindings stay", convert).in_vhost(),
     Command::new(CTL, "delete_queue", CommandGroup::Queues, "<queue> [--if-empty] [--if-unused] [--force]", "Deletes a queue; --force does nothing, since none is stuck for lack of a leader", delete).in_vhost(),
 ];
 
@@ -129,6 +130,35 @@ fn purge(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     }
     node.delete(&format!("{}/contents", path(&vhost, &queue)))?;
     Ok(CommandOutput::Done)
+}
+
+/// Leveret's own command.
+fn convert(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
+    let (vhost, queue) = (call.vhost(), call.word("queue").to_owned());
+    let dry_run = call.has("dry-run");
+    let mut body = json!({});
+    if let Some(queue_type) = call.given("type") {
+        body["type"] = json!(queue_type);
+    }
+    if let Some(text) = call.given("arguments") {
+        body["arguments"] = serde_json::from_str(text)
+            .map_err(|error| Failure::bad_argument(&format!("--arguments: '{text}' is no JSON object: {error}")))?;
+    }
+    let node = call.node()?;
+    call.say(&format!("Converting queue '{queue}' in vhost '{vhost}' ..."));
+    let query = if dry_run { "?dry_run=true" } else { "" };
+    let response = node.request("POST", &format!("{}/convert{query}", path(&vhost, &queue)), Some(&body))?;
+    let answer = response.json();
+    match response.status {
+        200..=299 if dry_run => {
+            let text =
+                format!("Queue '{queue}' can be converted from {} to {}", bare(&answer["from"]), bare(&answer["to"]));
+            Ok(CommandOutput::Report { text, value: answer })
+        }
+        200..=299 => Ok(CommandOutput::Done),
+        404 => Err(Failure::Data("Object (queue, stream, exchange, etc) was not found".to_owned())),
+        _ => Err(Failure::check(&response.reason())),
+    }
 }
 
 fn delete(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

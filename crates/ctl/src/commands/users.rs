@@ -44,12 +44,21 @@ fn add(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     }
     let mut user = credential(call, &password);
     user["tags"] = json!([]);
-    node.change("PUT", &path(&name), user)?;
+    put(&node, &name, &user)?;
     call.say(
         "Done. Don't forget to grant the user permissions to some virtual hosts! See 'rabbitmqctl help set_permissions' \
          to learn more.",
     );
     Ok(CommandOutput::Done)
+}
+
+/// Sets a user with a password, which the node may refuse.
+fn put(node: &NodeClient, name: &str, user: &Value) -> Result<(), Failure> {
+    let response = node.request("PUT", &path(name), Some(user))?;
+    match response.status {
+        200..=299 => Ok(()),
+        _ => Err(Failure::check(&response.reason())),
+    }
 }
 
 fn credential(call: &Call<'_>, password: &str) -> Value {
@@ -77,7 +86,7 @@ fn change_password(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     call.say(&format!("Changing password for user \"{name}\" ..."));
     let mut user = credential(call, &password);
     user["tags"] = find(&node, &name)?["tags"].take();
-    node.change("PUT", &path(&name), user)?;
+    put(&node, &name, &user)?;
     Ok(CommandOutput::Done)
 }
 

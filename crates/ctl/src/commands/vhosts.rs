@@ -14,7 +14,7 @@ const COLUMNS: &[&str] =
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "add_vhost", CommandGroup::Vhosts, "<vhost> [--description <description>] [--tags <tags>] [--default-queue-type <type>]", "Creates a virtual host", add),
-    Command::new(CTL, "update_vhost_metadata", CommandGroup::Vhosts, "<vhost> [--description <description>] [--tags <tags>] [--default-queue-type <type>] [--protected-from-deletion <protected>]", "Updates a virtual host's description, tags, default queue type or protection", update),
+    Command::new(CTL, "update_vhost_metadata", CommandGroup::Vhosts, "<vhost> [--description <description>] [--tags <tags>] [--default-queue-type <type>] [--protected-from-deletion <protected>] [--redeclare-mismatch <rule>]", "Updates a virtual host's description, tags, default queue type, protection, or what is done with declarations that differ from a queue (accept, warn or reject)", update),
     Command::new(CTL, "set_vhost_tags", CommandGroup::Vhosts, "<vhost> [<tag>...]", "Sets virtual host tags", set_tags),
     Command::new(CTL, "delete_vhost", CommandGroup::Vhosts, "<vhost>", "Deletes a virtual host and everything in it", delete),
     Command::new(CTL, "enable_vhost_deletion_protection", CommandGroup::Vhosts, "<vhost>", "Protects a virtual host from deletion", protect),
@@ -75,6 +75,9 @@ fn update(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         body["protected_from_deletion"] = json!(
             parsed.map_err(|_| Failure::bad_argument("Bad argument: --protected-from-deletion is true or false"))?
         );
+    }
+    if let Some(rule) = call.given("redeclare-mismatch") {
+        body["redeclare_mismatch"] = json!(rule);
     }
     let node = call.node()?;
     call.say(&format!("Updating metadata of vhost \"{vhost}\" ..."));

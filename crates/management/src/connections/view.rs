@@ -129,6 +129,9 @@ pub(super) fn channel(api: &Api, view: &ConnectionView, channel: &ChannelView) -
         "cached_segments": 0,
         "idle_since": idle_since(api, channel.stats.used()),
     });
+    if channel.shared_prefetch > 0 {
+        body["global_prefetch_count"] = channel.shared_prefetch.into();
+    }
     if channel.stats.used() > 0 {
         let mut stats = Map::new();
         let (mut handed_out, mut rate_out) = (0, 0.0);

@@ -181,7 +181,7 @@ impl Plan {
         defaults: &VhostDefaults,
     ) -> Result<(), Error> {
         let mut given = entry.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
-        for key in ["description", "tags", "default_queue_type"] {
+        for key in ["description", "tags", "default_queue_type", "redeclare_mismatch"] {
             if let Some(value) = entry.get(key) {
                 given.entry(key).or_insert_with(|| value.clone());
             }

@@ -2,6 +2,7 @@
 
 mod browse;
 mod change;
+mod convert;
 mod get;
 mod list;
 mod move_parked;
@@ -11,6 +12,7 @@ mod view;
 
 pub(crate) use browse::browse;
 pub(crate) use change::{actions, declare, delete, purge};
+pub(crate) use convert::convert;
 pub(crate) use get::{get, message_view};
 pub(crate) use list::{detailed, list, list_of_user, list_of_vhost};
 pub(crate) use move_parked::move_parked;

@@ -9,6 +9,7 @@ mod everybody;
 mod limits;
 mod listeners;
 mod local;
+mod matrix;
 mod messages;
 mod metrics;
 mod parked;

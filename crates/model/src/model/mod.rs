@@ -12,7 +12,9 @@ use crate::{
 use crate::{Pattern, Permission};
 
 mod bindings;
+mod convert;
 mod policies;
+mod redeclare;
 mod settings;
 mod topic_permissions;
 
@@ -75,6 +77,7 @@ impl Model {
     /// # Errors
     /// The command is refused; nothing changed.
     pub fn submit(&mut self, permit: Permit, command: Command) -> Result<Submitted, Refused> {
+        let mut mismatch = None;
         let (outcome, changes) = match command {
             Command::CreateVhost { name } => {
                 permit.check_administer()?;
@@ -142,7 +145,11 @@ impl Model {
             }
             Command::DeclareQueue(command) => {
                 permit.check_vhost(&command.vhost)?;
-                self.declare_queue(&permit, command)?
+                self.declare_queue(&permit, command, &mut mismatch)?
+            }
+            Command::ConvertQueue(command) => {
+                permit.check_vhost(&command.vhost)?;
+                self.convert_queue(command)?
             }
             Command::DeleteQueue(command) => {
                 permit.check_vhost(&command.vhost)?;
@@ -161,7 +168,7 @@ impl Model {
             self.topology.generation += 1;
         }
         let record = record::record_of(&changes);
-        Ok(Submitted { outcome, changes, record })
+        Ok(Submitted { outcome, changes, record, mismatch })
     }
 
     /// Replays a record of [`Model::submit`]. Nothing is decided anew.
@@ -439,6 +446,7 @@ impl Model {
             declared_by: user.clone(),
             queue_type: QueueType::Quorum,
             home: Home::default(),
+            earlier_priorities: Vec::new(),
             options: QueueOptions::delaying(exchange),
             delays_for: Some(exchange.clone()),
         }))
@@ -467,6 +475,7 @@ impl Model {
         &mut self,
         permit: &Permit,
         command: DeclareQueue,
+        mismatch: &mut Option<Refused>,
     ) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         let DeclareQueue { vhost, name, server_named, durable, auto_delete, exclusive, connection, arguments } =
             command;
@@ -490,27 +499,21 @@ impl Model {
         };
         let arguments = queue_arguments::complete(&arguments, default_type);
         if let Some(current) = self.topology.queue(&vhost, &name) {
-            if current.exclusive_owner != owner {
+            if current.exclusive_owner != owner && !redeclare::is_relaxed(&self.limits, current, &arguments) {
                 return Err(Refused::locked(&vhost, &name));
             }
-            for (key, received, current) in
-                [("durable", durable, current.durable), ("auto_delete", auto_delete, current.auto_delete)]
-            {
-                if received != current {
-                    return Err(inequivalent("queue", &vhost, &name, key, &received, &current));
-                }
-            }
-            queue_arguments::check_equivalent(&vhost, &name, &current.arguments, &arguments)?;
+            *mismatch = redeclare::accepted(&self.topology, &self.limits, current, (durable, auto_delete, &arguments))?;
             return Ok((CommandOutcome::Exists, Vec::new()));
         }
         check_name("queue", &name)?;
         let properties = Properties { server_named, durable, auto_delete, exclusive };
-        queue_arguments::check(&vhost, &name, properties, &arguments)?;
+        queue_arguments::check(&vhost, &name, properties, &arguments, self.limits.deprecated)?;
         if !durable || exclusive {
             queue_arguments::check_durability(&vhost, &name, &arguments)?;
         }
         let options = QueueOptions::effective(&arguments);
         self.limits.queue_types.check(&vhost, &name, options.queue_type)?;
+        self.limits.deprecated.check_queue(durable, exclusive)?;
         self.limits.check_queue(&self.topology, &vhost, &name, owner)?;
         self.check_queue_limit(&vhost, &name)?;
         let queue = Arc::new(Queue {
@@ -523,6 +526,7 @@ impl Model {
             queue_type: options.queue_type,
             options,
             home: Home::default(),
+            earlier_priorities: Vec::new(),
             delays_for: None,
             arguments,
             declared_by: permit.user().cloned().unwrap_or_default(),

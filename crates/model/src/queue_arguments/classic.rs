@@ -18,7 +18,7 @@ pub(super) const TABLE: Table = Table {
         ("x-queue-leader-locator", State::Working),
         (
             "x-queue-master-locator",
-            State::Withdrawn(
+            State::Deprecated(
                 "Feature `queue_master_locator` is deprecated.\nBy default, this feature is not permitted anymore.",
             ),
         ),

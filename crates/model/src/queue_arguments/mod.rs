@@ -9,7 +9,7 @@ pub(crate) mod stream;
 use std::fmt::{self, Display};
 
 use self::common::{KNOWN, Known, Wrong};
-use crate::{Arguments, Durability, QueueType, Refused, RefusedKind, Value};
+use crate::{Arguments, DeprecatedFeatures, Durability, QueueType, Refused, RefusedKind, Value};
 
 /// The arguments that queues of one type take. Other arguments known to RabbitMQ are refused, and unknown ones
 /// accepted.
@@ -37,8 +37,8 @@ enum State {
     Working,
     /// It is refused by name, unless its value asks for no effect.
     NotYet(fn(&Value) -> bool),
-    /// RabbitMQ withdrew it, with this error text.
-    Withdrawn(&'static str),
+    /// RabbitMQ deprecates it, and refuses it with this text unless the configuration permits it. It has no effect.
+    Deprecated(&'static str),
 }
 
 impl Table {
@@ -72,7 +72,13 @@ impl fmt::Display for Place<'_> {
 
 /// Checks whether a queue can be declared with these properties and arguments. RabbitMQ's refusals come first, in its
 /// order and with its error texts, then a type or an argument that is known but not supported.
-pub(crate) fn check(vhost: &str, queue: &str, properties: Properties, arguments: &Arguments) -> Result<(), Refused> {
+pub(crate) fn check(
+    vhost: &str,
+    queue: &str,
+    properties: Properties,
+    arguments: &Arguments,
+    permitted: DeprecatedFeatures,
+) -> Result<(), Refused> {
     arguments.check_depth()?;
     let place = Place { vhost, queue };
     let queue_type = queue_type(arguments);
@@ -80,7 +86,7 @@ pub(crate) fn check(vhost: &str, queue: &str, properties: Properties, arguments:
     if queue_type != QueueType::Classic {
         durable::check_name(queue, queue_type, properties)?;
     }
-    check_values(vhost, queue, table, arguments)?;
+    check_values(vhost, queue, table, arguments, permitted)?;
     if queue_type != QueueType::Classic {
         durable::check_properties(vhost, queue, properties)?;
     }
@@ -107,7 +113,13 @@ pub(crate) fn check(vhost: &str, queue: &str, properties: Properties, arguments:
 }
 
 /// Checks whether queues of this type take these arguments with these values.
-fn check_values(vhost: &str, queue: &str, table: &Table, arguments: &Arguments) -> Result<(), Refused> {
+fn check_values(
+    vhost: &str,
+    queue: &str,
+    table: &Table,
+    arguments: &Arguments,
+    permitted: DeprecatedFeatures,
+) -> Result<(), Refused> {
     let place = Place { vhost, queue };
     // RabbitMQ looks at the limit of bytes before the age.
     let first = |key: &str| table.queue_type == QueueType::Stream && key == "x-max-length-bytes";
@@ -117,9 +129,11 @@ fn check_values(vhost: &str, queue: &str, table: &Table, arguments: &Arguments) 
         match table.state(key) {
             // Of an argument that isn't taken, the wrong type is told first.
             None if key == "x-dead-letter-exchange" && value.as_str().is_none() => {}
-            Some(State::Withdrawn(text)) => return Err(Refused::new(RefusedKind::InternalError, text)),
+            Some(State::Deprecated(text)) if !permitted.master_locator => {
+                return Err(Refused::new(RefusedKind::InternalError, text));
+            }
             None => return Err(other_type(key, &place, table.queue_type)),
-            Some(State::Working | State::NotYet(_)) => {}
+            Some(State::Working | State::NotYet(_) | State::Deprecated(_)) => {}
         }
         (known.check)(value).map_err(|wrong| wrong.refused(key, vhost, queue))?;
     }
@@ -275,10 +289,12 @@ mod tests {
     use super::common::NAME_BYTES_MAX;
     use super::*;
 
+    pub(super) const PERMITTED: DeprecatedFeatures =
+        DeprecatedFeatures { transient_queues: true, master_locator: false };
     const DURABLE: Properties = Properties { server_named: false, durable: true, auto_delete: false, exclusive: false };
 
     fn refused(key: &str, value: Value) -> Option<Refused> {
-        check("/", "q", DURABLE, &Arguments::from_iter([(key, value)])).err()
+        check("/", "q", DURABLE, &Arguments::from_iter([(key, value)]), PERMITTED).err()
     }
 
     #[test]
@@ -286,7 +302,7 @@ mod tests {
         let long = "n".repeat(NAME_BYTES_MAX + 1);
         let key = |text: &str| {
             let arguments = [("x-dead-letter-exchange", Value::from("x")), ("x-dead-letter-routing-key", text.into())];
-            check("/", "q", DURABLE, &Arguments::from_iter(arguments))
+            check("/", "q", DURABLE, &Arguments::from_iter(arguments), PERMITTED)
         };
         assert!(key(&long[1..]).is_ok());
         let refused = [key(&long).err(), refused("x-dead-letter-exchange", Value::from(long.as_str()))];
@@ -299,12 +315,23 @@ mod tests {
     #[test]
     fn known_arguments_without_effect_are_refused_by_name_and_value() {
         let arguments = [("x-queue-type", "quorum".into()), ("x-consumer-disconnected-timeout", Value::Int(10))];
-        let refused = check("/", "q", DURABLE, &Arguments::from_iter(arguments)).expect_err("it has an effect");
+        let refused =
+            check("/", "q", DURABLE, &Arguments::from_iter(arguments), PERMITTED).expect_err("it has an effect");
         assert_eq!(refused.kind, RefusedKind::NotImplemented);
         assert!(
             refused.text.contains("'x-consumer-disconnected-timeout'") && refused.text.contains("'10'"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn a_deprecated_argument_is_refused_unless_it_is_permitted() {
+        let arguments = Arguments::from_iter([("x-queue-master-locator", Value::from("min-masters"))]);
+        let refused = check("/", "q", DURABLE, &arguments, PERMITTED).expect_err("it isn't permitted");
+        assert_eq!(refused.kind, RefusedKind::InternalError);
+        assert!(refused.text.starts_with("Feature `queue_master_locator` is deprecated.\n"), "{refused}");
+        let permitted = DeprecatedFeatures { master_locator: true, ..PERMITTED };
+        assert_eq!(check("/", "q", DURABLE, &arguments, permitted), Ok(()));
     }
 
     #[test]

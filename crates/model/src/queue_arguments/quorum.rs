@@ -72,6 +72,7 @@ pub(super) fn check_durability(arguments: &Arguments) -> Result<(), Wrong> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue_arguments::tests::PERMITTED;
     use crate::queue_arguments::{Properties, check, check_equivalent};
     use crate::{Refused, RefusedKind};
 
@@ -82,7 +83,7 @@ mod tests {
     }
 
     fn refused(properties: Properties, pairs: &[(&'static str, Value)]) -> Refused {
-        check("/", "q", properties, &quorum(pairs)).expect_err("it is wrong")
+        check("/", "q", properties, &quorum(pairs), PERMITTED).expect_err("it is wrong")
     }
 
     /// The text of a refusal that RabbitMQ gives too.
@@ -106,12 +107,12 @@ mod tests {
     fn a_generated_name_is_refused_before_wrong_arguments() {
         let generated = Properties { server_named: true, ..FITTING };
         let arguments = quorum(&[("x-dead-letter-strategy", Value::from("none"))]);
-        let refused = check("/", "amq.gen-1", generated, &arguments).expect_err("the broker made the name");
+        let refused = check("/", "amq.gen-1", generated, &arguments, PERMITTED).expect_err("the broker made the name");
         assert_eq!(
             refused.reply_text(),
             "PRECONDITION_FAILED - Cannot declare a server-named queue for type rabbit_quorum_queue"
         );
-        assert!(check("/", "q", generated, &quorum(&[])).is_ok(), "an import may bring such names");
+        assert!(check("/", "q", generated, &quorum(&[]), PERMITTED).is_ok(), "an import may bring such names");
     }
 
     #[test]
@@ -164,7 +165,7 @@ mod tests {
             ("x-single-active-consumer", Value::Bool(true), true),
             ("x-unknown", Value::Int(1), true),
         ] {
-            match check("/", "q", FITTING, &quorum(&[(key, value)])) {
+            match check("/", "q", FITTING, &quorum(&[(key, value)]), PERMITTED) {
                 Ok(()) => assert!(works, "{key} is accepted"),
                 Err(refused) => {
                     assert!(!works, "{key}: {refused}");
@@ -188,7 +189,7 @@ mod tests {
             "invalid arg 'x-durability' for queue 'q' in vhost '/': \"received 'os', but a quorum queue flushes its \
              messages to disk\""
         );
-        assert!(check("/", "q", FITTING, &quorum(&[("x-durability", Value::from("synced"))])).is_ok());
+        assert!(check("/", "q", FITTING, &quorum(&[("x-durability", Value::from("synced"))]), PERMITTED).is_ok());
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use roaring::RoaringTreemap;
 
-use crate::annotations::Annotations;
 use crate::answers::Checkpoint;
 use crate::attempts::{AttemptRun, Attempts, push_attempts};
 use crate::delayed::Delayed;
 use crate::kept;
 use crate::ledger_queue::LedgerQueue;
+use crate::number_set::NumberSet;
 use crate::parked::Parked;
 use crate::planted::{Bug, is_planted};
 
@@ -82,7 +82,13 @@ impl LedgerQueue {
                 let levels = self.ready.priorities().map(|(priority, numbers)| (priority, numbers.among(live)));
                 let levels = levels.filter(|(_, numbers)| !numbers.is_empty());
                 let none = (&Parked::default(), &Delayed::default());
-                kept::encode_quorum(&Attempts::default(), levels, none, (&Annotations::default(), &[]))
+                kept::encode_quorum(&Attempts::default(), levels, none, (&self.annotations, &[]))
+            }
+            // Of messages from before the queue was converted.
+            false if !self.annotations.is_empty() => {
+                let none = (&Parked::default(), &Delayed::default());
+                let levels = std::iter::empty::<(u8, NumberSet)>();
+                kept::encode_quorum(&Attempts::default(), levels, none, (&self.annotations, &[]))
             }
             false => Vec::new(),
         };

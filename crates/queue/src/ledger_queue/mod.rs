@@ -11,6 +11,7 @@ mod checkpoint;
 mod close;
 mod configure;
 mod consume;
+mod convert;
 mod credit;
 mod delay;
 mod die;

@@ -26,7 +26,7 @@ impl ClientConnection {
         let snapshot = self.broker.registry.snapshot();
         authorize(&snapshot.topology, &self.user, &self.vhost, action)?;
         let info = snapshot.topology.usable_queue(&self.vhost, name, Some(self.id))?;
-        Ok(snapshot.queues.get(&info.id).expect("every queue of the topology is there").clone())
+        Ok(snapshot.queues.get(&info.id).expect("every queue of the topology is there").newest())
     }
 
     /// Declares a queue and counts the declaration. The answer waits for the position of the submitted change.
@@ -36,6 +36,9 @@ impl ClientConnection {
     pub fn declare_queue(&mut self, permit: Permit, declare: DeclareQueue, now: Now) -> Result<Submitted, Refused> {
         let is_exclusive = declare.exclusive;
         let submitted = self.broker.registry.submit(permit, Command::DeclareQueue(declare), now.monotonic)?;
+        if let Some(mismatch) = &submitted.mismatch {
+            self.broker.redeclared.write(mismatch, &self.user, &self.name, now.monotonic);
+        }
         self.counters.queues_declared.increment();
         if submitted.outcome == CommandOutcome::Created {
             self.counters.queues_created.increment();

@@ -2,12 +2,14 @@
 //! other, and time that passes when a test says so.
 
 mod client_amqp10;
+mod shared_prefetch;
 mod stage;
 
 mod access;
 mod alarms;
 mod allocations;
 mod consuming;
+mod conversion;
 mod delayed;
 mod fan_out;
 mod firehose;
@@ -25,6 +27,7 @@ mod names;
 mod overdue;
 mod own_exchanges;
 mod parts;
+mod permission_matrix;
 mod policies;
 mod publishing;
 mod publishing_amqp10;
@@ -32,6 +35,7 @@ mod reads;
 mod receiving_amqp10;
 mod reply_to;
 mod reply_to_amqp10;
+mod requeue_places;
 mod routes;
 mod topic_permissions;
 mod transactions;

@@ -237,7 +237,9 @@ impl Channel {
             consumer.unacked += 1;
             let over = consumer.prefetch > 0 && consumer.unacked > u32::from(consumer.prefetch);
             self.unacked.deliver(Slot::Consumer(index));
-            let channel_over = self.channel_prefetch > 0 && self.unacked.open() > usize::from(self.channel_prefetch);
+            // Messages from `basic.get` don't count, as in RabbitMQ.
+            let held = || self.consumers.iter().map(|consumer| consumer.unacked).sum::<u32>();
+            let channel_over = self.channel_prefetch > 0 && held() > u32::from(self.channel_prefetch);
             if over || channel_over {
                 return self.violation(Rule::Prefetch, method);
             }

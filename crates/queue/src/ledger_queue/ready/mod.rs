@@ -379,6 +379,24 @@ impl ReadyMessages {
         }
     }
 
+    /// Lower numbers may have been delivered before a restart.
+    pub(crate) fn redelivered_below(&self) -> u64 {
+        self.redelivered_below
+    }
+
+    /// The messages that came back and have their places, and `others`.
+    pub(crate) fn returned_in_place(&self, others: &NumberSet) -> NumberSet {
+        self.returned.union(others)
+    }
+
+    /// Marks live messages of a queue without priorities, none of which was handed out, as having come back.
+    pub(crate) fn mark_returned(&mut self, numbers: impl Iterator<Item = u64>) {
+        for number in numbers {
+            self.ahead.insert(number);
+            self.returned.insert(number);
+        }
+    }
+
     /// Puts back the live ones of these messages, each into its place, or behind those that came back earlier; calls `back` for each.
     pub(crate) fn put_back(&mut self, run: &Run, ledger: &Ledger, mut back: impl FnMut(u64)) {
         let before = self.length.messages;

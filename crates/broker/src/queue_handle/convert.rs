@@ -1,0 +1,93 @@
+//! A queue that is converted: another handle takes over its messages and its log, see [`leveret_queue::Queue::convert`].
+
+use std::sync::Arc;
+
+use leveret_model::{Durability, EarlierPriorities, EffectiveQueue, Queue as QueueInfo, Refused};
+use leveret_queue::{Effects, NotConverted};
+
+use super::{LocalQueue, QueueHandle, QueueRef};
+use crate::services::Services;
+use crate::ticket::Ticket;
+use crate::time::Nanos;
+
+/// The queue that another one is to become.
+pub(crate) struct Successor {
+    pub(crate) info: Arc<QueueInfo>,
+    pub(crate) effective: EffectiveQueue,
+    /// The record of the conversion, if the queue survives a restart.
+    pub(crate) record: Option<Vec<u8>>,
+}
+
+/// The reason why a queue wasn't converted.
+pub(crate) enum Unconverted {
+    /// The model refused it.
+    Refused(Refused),
+    /// Its messages don't fit, or not now.
+    NotConverted(NotConverted),
+    /// Its messages are only in memory, and those of the other queue would have to be on disk.
+    OnlyInMemory,
+}
+
+impl From<NotConverted> for Unconverted {
+    fn from(reason: NotConverted) -> Self {
+        Self::NotConverted(reason)
+    }
+}
+
+impl QueueHandle {
+    /// Converts the queue to what `prepare` returns for the priorities that its messages have so far, unless that is nothing. `log`
+    /// appends the record of it under the lock; without `log`, everything is only checked. From then on this handle forwards publishes, and all that a
+    /// publisher or the log may still ask, to the new one; its consumers are notified by [`QueueHandle::retire`].
+    pub(crate) fn convert(
+        self: &Arc<Self>,
+        services: &Services,
+        epoch_ms: u64,
+        now: Nanos,
+        prepare: impl FnOnce(EarlierPriorities) -> Result<Option<Successor>, Refused>,
+        log: Option<impl FnOnce(Option<&[u8]>) -> Ticket>,
+    ) -> Result<Option<(QueueRef, Ticket)>, Unconverted> {
+        self.apply();
+        let mut effects = Effects::default();
+        let (successor, ticket) = {
+            let mut queue = self.inner.lock();
+            let (default, max) = queue.priority_levels();
+            let earlier = EarlierPriorities { below: queue.next_number(), default, max };
+            let prepared = prepare(earlier).map_err(Unconverted::Refused)?;
+            let Some(Successor { info, effective, record }) = prepared else { return Ok(None) };
+            let options = effective.options(&info).clone();
+            queue.check_conversion(&options)?;
+            let durability = info.durability(services.durability);
+            if !self.is_durable() && durability != Durability::Memory && queue.gauges().messages() > 0 {
+                return Err(Unconverted::OnlyInMemory);
+            }
+            let Some(log) = log else { return Ok(None) };
+            let ticket = log(record.as_deref());
+            let is_logged = durability != Durability::Memory || self.is_durable();
+            let surroundings = Self::surroundings(services, epoch_ms);
+            let (machine, attempts) = queue.convert(options, is_logged, surroundings, now, &mut effects);
+            let successor = Self::with_machine(info, effective, machine, services);
+            successor.last_record.set(self.last_record.get());
+            successor.log_attempts(&attempts);
+            *successor.watchers.lock() = std::mem::take(&mut *self.watchers.lock());
+            assert!(self.successor.set(successor.clone()).is_ok(), "a queue is converted once");
+            self.place.write(&queue.gauges());
+            (successor, ticket)
+        };
+        effects.fire();
+        successor.with(|queue, effects| queue.converted(effects));
+        Ok(Some((QueueRef::from(successor), ticket)))
+    }
+
+    /// The handle that took over its messages, if it was converted.
+    pub(crate) fn successor(&self) -> Option<&LocalQueue> {
+        self.successor.get()
+    }
+
+    /// Its conversion is durable: notifies consumers, and frees its memory.
+    pub(crate) fn retire(self: &Arc<Self>) {
+        self.with(|queue, effects| queue.delete(effects));
+        self.place.vacate();
+        self.deferred.forget(self);
+        self.reads.dead_letters_left();
+    }
+}
