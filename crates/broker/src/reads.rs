@@ -35,18 +35,18 @@ pub struct Reads {
 struct DeadBodies {
     read: LettersInMemory,
     /// Requests that wait until others are moved.
-    waiting: VecDeque<(LocalQueue, u64)>,
+    waiting: VecDeque<(LocalQueue, u64, Purpose)>,
 }
 
 /// The purpose of a read.
 #[derive(Clone)]
 pub enum Purpose {
-    /// To be delivered.
-    Delivery,
+    /// To be delivered: these numbers only, if there are some, see [`leveret_queue::RareEffects::read_numbers`].
+    Delivery(Vec<(u64, u64)>),
     /// For this consumer alone, which browses, or fetches deferred messages.
     Own(ConsumerId),
-    /// To be moved to a dead-letter exchange.
-    DeadLetters,
+    /// To be moved to a dead-letter exchange: these numbers only.
+    DeadLetters(Vec<(u64, u64)>),
     /// To be passed to this function.
     Peeking(Peek),
     /// Chunks of a stream that were searched, for this function.
@@ -100,15 +100,15 @@ impl Reads {
     fn next_request(&self) -> Option<(LocalQueue, u64, Purpose)> {
         let mut dead = self.dead.lock();
         let is_full = dead.read.are_full();
-        if !is_full && let Some((queue, from)) = dead.waiting.pop_front() {
-            return Some((queue, from, Purpose::DeadLetters));
+        if !is_full && let Some(request) = dead.waiting.pop_front() {
+            return Some(request);
         }
         loop {
-            let (queue, from, purpose) = self.requests.lock().pop_front()?;
-            if !is_full || !matches!(purpose, Purpose::DeadLetters) {
-                return Some((queue, from, purpose));
+            let request = self.requests.lock().pop_front()?;
+            if !is_full || !matches!(request.2, Purpose::DeadLetters(_)) {
+                return Some(request);
             }
-            dead.waiting.push_back((queue, from));
+            dead.waiting.push_back(request);
         }
     }
 
@@ -142,9 +142,9 @@ impl QueueRead {
             Err(error) => Err(error),
         };
         match (runs, purpose) {
-            (Ok(runs), Purpose::Delivery) => queue.loaded(StoredRead::Delivery, runs, now.monotonic),
+            (Ok(runs), Purpose::Delivery(_)) => queue.loaded(StoredRead::Delivery, runs, now.monotonic),
             (Ok(runs), Purpose::Own(reader)) => queue.loaded(StoredRead::Own(reader, from), runs, now.monotonic),
-            (Ok(runs), Purpose::DeadLetters) => {
+            (Ok(runs), Purpose::DeadLetters(_)) => {
                 dead.lock().read.note(&runs);
                 queue.loaded(StoredRead::DeadLetters, runs, now.monotonic);
             }
@@ -172,7 +172,7 @@ fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, no
         }
         Purpose::Peeking(peek) => peek(scanned(&Scan::default()).map(|scanned| scanned.runs)),
         Purpose::Searching(scan, found) => found(scanned(&scan)),
-        Purpose::Delivery | Purpose::DeadLetters => unreachable!("a stream has readers only"),
+        Purpose::Delivery(_) | Purpose::DeadLetters(_) => unreachable!("a stream has readers only"),
     }
 }
 
@@ -262,6 +262,14 @@ fn stored(
 ) -> Result<Vec<Stored>, String> {
     let (own, shared) = (Ahead::of(queue.log_id()), Ahead::of(LogId::SHARED));
     let mut gathering = Gathering { queue, purpose, bodies, disk, own, shared, found: Vec::new(), bytes: 0 };
+    if let Purpose::Delivery(numbers) | Purpose::DeadLetters(numbers) = purpose
+        && !numbers.is_empty()
+    {
+        return match gathering.only(numbers) {
+            Err(error) if gathering.found.is_empty() => Err(error),
+            _ => Ok(gathering.found),
+        };
+    }
     loop {
         match gathering.stretch(from) {
             Ok(Some(next)) if gathering.bytes < READ_BYTES => from = next,
@@ -273,6 +281,34 @@ fn stored(
 }
 
 impl Gathering<'_> {
+    /// Takes messages with these numbers only, in this order.
+    fn only(&mut self, numbers: &[(u64, u64)]) -> Result<(), String> {
+        let parts = self.queue.split_by_log(numbers);
+        for parts in parts.chunk_by(|(.., one), (.., next)| one.is_some() == next.is_some()) {
+            let is_shared = parts[0].2.is_some();
+            let log = if is_shared { LogId::SHARED } else { self.queue.log_id() };
+            let there = |&(first, last, shared): &(u64, u64, Option<u64>)| {
+                let first_there = shared.unwrap_or(first);
+                (first_there, first_there + (last - first))
+            };
+            let numbers: Vec<(u64, u64)> = parts.iter().map(there).collect();
+            for plan in self.queue.stream().plan_reads_of(log, &numbers, READ_BYTES) {
+                for message in plan.run(self.disk).map_err(|error| error.to_string())? {
+                    match numbers.iter().position(|(first, last)| (*first..=*last).contains(&message.number)) {
+                        Some(at) if is_shared => {
+                            self.take_shared(parts[at].0 + message.number - numbers[at].0, message.payload)?;
+                        }
+                        _ => self.keep(message.into()),
+                    }
+                    if self.bytes >= READ_BYTES {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Takes contiguous messages of one of the logs. Returns where to continue, unless that log has to be read again.
     fn stretch(&mut self, from: u64) -> Result<Option<u64>, String> {
         let place = self.queue.shared_place(from);
@@ -331,7 +367,7 @@ impl Gathering<'_> {
         }
         let body = match self.purpose {
             // Pieces are read later, when there is room for them. Whether the file exists is checked now.
-            Purpose::Delivery => pin.open(self.disk, self.queue.log_id()).map(|_| Body::in_file(&pin, None)),
+            Purpose::Delivery(_) => pin.open(self.disk, self.queue.log_id()).map(|_| Body::in_file(&pin, None)),
             // Its consumer may have a filter, which looks at the fields.
             Purpose::Own(_) => {
                 let fields = match stored::is_amqp10(&payload) {
@@ -342,7 +378,7 @@ impl Gathering<'_> {
                 fields.map(|fields| Body::in_file(&pin, Some(fields)))
             }
             // They are copied to the logs of other queues, or shown as a whole.
-            Purpose::DeadLetters | Purpose::Peeking(_) | Purpose::Searching(..) => {
+            Purpose::DeadLetters(_) | Purpose::Peeking(_) | Purpose::Searching(..) => {
                 pin.read(self.disk, self.queue.log_id()).map(Body::Read)
             }
         };
