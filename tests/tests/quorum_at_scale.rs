@@ -11,9 +11,7 @@ use leveret_tests::broker::is_given;
 use leveret_tests::conservation;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::random::Random;
-use leveret_tests::wire::{
-    Confirmed, Wire, publish, publish_delayed, publish_expiring, publish_to_delayed_exchange,
-};
+use leveret_tests::wire::{Confirmed, Wire, publish, publish_delayed, publish_expiring, publish_to_delayed_exchange};
 use serde_json::json;
 
 const QUEUE: &str = "quorum";

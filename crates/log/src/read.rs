@@ -321,8 +321,7 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
                 bytes = self.records(at, length, chunk)?;
                 split = record::split(&bytes[start..], seed);
             }
-            let (record, _) =
-                split.map_err(|reason| plan.error(at + start as u64, run.length as u64, reason))?;
+            let (record, _) = split.map_err(|reason| plan.error(at + start as u64, run.length as u64, reason))?;
             let payload = start + RECORD_HEADER_BYTES;
             start = payload + record.payload.len();
             if self.wants(number, last) {

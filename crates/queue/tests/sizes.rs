@@ -96,6 +96,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..70)
 }
 
+/// A read that was asked for: what it is for, the number that is needed first, and the numbers that it is for.
+type Wanted = (StoredRead, u64, Vec<(u64, u64)>);
+
 struct Rig {
     queue: Queue,
     options: QueueOptions,
@@ -103,7 +106,7 @@ struct Rig {
     /// Durable messages, each alone in a batch.
     store: BTreeMap<u64, Arc<Batch>>,
     held: Vec<Run>,
-    wanted: Vec<(StoredRead, u64, Vec<(u64, u64)>)>,
+    wanted: Vec<Wanted>,
     position: u64,
     now_ms: u64,
     /// Deliveries that its consumer counted.

@@ -248,7 +248,8 @@ impl Bench {
             QueueType::Stream => StoredRead::Scan { reader: id, from, end: from, since_ms: None },
             _ => StoredRead::Own(id, from),
         };
-        let browse: Vec<Wanted> = rare.own_reads.iter().map(|(id, from)| (own(*id, *from), *from, Vec::new())).collect();
+        let browse: Vec<Wanted> =
+            rare.own_reads.iter().map(|(id, from)| (own(*id, *from), *from, Vec::new())).collect();
         let dead = rare.read_dead.map(|from| (StoredRead::DeadLetters, from, std::mem::take(&mut rare.dead_numbers)));
         for wanted in read.into_iter().chain(browse).chain(dead) {
             let reader = match wanted.0 {
