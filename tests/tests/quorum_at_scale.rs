@@ -11,7 +11,7 @@ use leveret_tests::broker::is_given;
 use leveret_tests::conservation;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::random::Random;
-use leveret_tests::wire::{Confirmed, Wire, publish, publish_delayed};
+use leveret_tests::wire::{Confirmed, Wire, publish, publish_delayed, publish_expiring, publish_to_delayed_exchange};
 use serde_json::json;
 
 const QUEUE: &str = "quorum";
@@ -21,10 +21,19 @@ const WINDOW: u64 = 10_000;
 /// Messages per write and per acknowledgement.
 const RUN: u64 = 500;
 
+fn put(node: &Node, path: &str, body: &serde_json::Value) {
+    assert_eq!(node.http().put(path, body).expect("an answer").status, 201);
+}
+
 fn start(options: Options) -> Node {
+    start_with(options, json!({}))
+}
+
+/// A node with a quorum queue that has these arguments besides.
+fn start_with(options: Options, mut arguments: serde_json::Value) -> Node {
     let node = Node::start(options);
-    let body = json!({"durable": true, "arguments": {"x-queue-type": "quorum"}});
-    assert_eq!(node.http().put(&format!("/api/queues/%2F/{QUEUE}"), &body).expect("an answer").status, 201);
+    arguments["x-queue-type"] = "quorum".into();
+    put(&node, &format!("/api/queues/%2F/{QUEUE}"), &json!({"durable": true, "arguments": arguments}));
     node
 }
 
@@ -50,10 +59,56 @@ fn publish_all(node: &Node, count: u64, mut message: impl FnMut(u64) -> Vec<u8>)
     wire.close();
 }
 
-/// `count` messages with times of delivery in random order, from `begin_ms` from now on for `span_ms`. Returns how many bytes
-/// of memory each of them takes while all wait; `None` if some were due before the last one was published.
-fn delayed_messages_come_in_time(count: u64, begin_ms: u64, span_ms: u64) -> Option<f64> {
-    let node = start(Options::new());
+/// Where messages wait for their times.
+#[derive(Clone, Copy, PartialEq)]
+enum Waiting {
+    /// In a quorum queue, until their times of delivery.
+    Delayed,
+    /// In a quorum queue, until they expire and go to another one.
+    Expiring,
+    /// In a delayed exchange.
+    InExchange,
+}
+
+impl Waiting {
+    /// The queue that they are delivered from.
+    fn target(self) -> &'static str {
+        if self == Self::Expiring { "target" } else { QUEUE }
+    }
+
+    fn start(self) -> Node {
+        if self == Self::Expiring {
+            let dead_letter = json!({"x-dead-letter-exchange": "", "x-dead-letter-routing-key": self.target()});
+            let node = start_with(Options::new(), dead_letter);
+            let quorum = json!({"durable": true, "arguments": {"x-queue-type": "quorum"}});
+            put(&node, &format!("/api/queues/%2F/{}", self.target()), &quorum);
+            return node;
+        }
+        let node = start(Options::new());
+        if self == Self::InExchange {
+            let arguments = json!({"x-delayed-type": "fanout"});
+            let exchange = json!({"type": "x-delayed-message", "durable": true, "arguments": arguments});
+            put(&node, "/api/exchanges/%2F/later", &exchange);
+            let bound = node.http().post(&format!("/api/bindings/%2F/e/later/q/{QUEUE}"), &json!({}));
+            assert_eq!(bound.expect("an answer").status, 201);
+        }
+        node
+    }
+
+    fn publish(self, body: &[u8], due: u64) -> Vec<u8> {
+        let left = || due.saturating_sub(now_ms()).max(1);
+        match self {
+            Self::Delayed => publish_delayed(1, QUEUE, body, due),
+            Self::Expiring => publish_expiring(1, QUEUE, body, left()),
+            Self::InExchange => publish_to_delayed_exchange(1, "later", body, left()),
+        }
+    }
+}
+
+/// `count` messages that are due in random order, from `begin_ms` from now on for `span_ms`. Returns how many bytes of memory each of
+/// them takes while all wait; `None` if some were due before the last one was published.
+fn messages_come_in_time(waiting: Waiting, count: u64, begin_ms: u64, span_ms: u64) -> Option<f64> {
+    let node = waiting.start();
     let before = node.resident_bytes();
     let begin = now_ms() + begin_ms;
     let mut random = Random::new(11);
@@ -61,21 +116,25 @@ fn delayed_messages_come_in_time(count: u64, begin_ms: u64, span_ms: u64) -> Opt
     publish_all(&node, count, |number| {
         let due = begin + random.below(usize::try_from(span_ms).expect("a time")) as u64;
         let body = [number.to_be_bytes(), due.to_be_bytes()].concat();
-        publish_delayed(1, QUEUE, &body, due)
+        waiting.publish(&body, due)
     });
     println!("{count} published in {:.1} s", started.elapsed().as_secs_f64());
+    let resident = node.resident_bytes_within(before + 8 * count);
     let all_wait = now_ms() < begin;
-    let each = node.resident_bytes().saturating_sub(before) as f64 / count as f64;
+    let each = resident.saturating_sub(before) as f64 / count as f64;
     println!("{each:.2} bytes of resident memory each, {} MiB at most", node.resident_bytes_max() / MIB);
 
     let mut wire = Wire::open(node.amqp());
     wire.prefetch(1, 5_000);
-    wire.consume(1, QUEUE, false);
+    wire.consume(1, waiting.target(), false);
     wire.socket.set_read_timeout(Some(Duration::from_millis(begin_ms) + Duration::from_mins(1))).expect("a timeout");
-    let mut late = Vec::new();
+    let (mut late, mut ticks) = (Vec::new(), 0);
     let mut seen = vec![false; usize::try_from(count).expect("a count")];
     for nth in 1..=count {
         let (tag, redelivered, body) = wire.delivery();
+        if nth == 1 {
+            ticks = node.cpu_ticks();
+        }
         let now = now_ms();
         let number = u64::from_be_bytes(body[..8].try_into().expect("a number"));
         let due = u64::from_be_bytes(body[8..].try_into().expect("a time"));
@@ -86,11 +145,12 @@ fn delayed_messages_come_in_time(count: u64, begin_ms: u64, span_ms: u64) -> Opt
             wire.ack(1, tag, true);
         }
     }
+    let micros = (node.cpu_ticks() - ticks) * 10_000 / count;
     wire.close();
     late.sort_unstable();
     let at = |share: f64| late[((late.len() - 1) as f64 * share) as usize];
     println!("late: p50 {} ms, p99 {} ms, p99.9 {} ms, at most {} ms", at(0.5), at(0.99), at(0.999), at(1.0));
-    println!("{} MiB resident at most", node.resident_bytes_max() / MIB);
+    println!("{} MiB resident at most, {micros} microseconds of processor time each", node.resident_bytes_max() / MIB);
     conservation::check(&node.http());
     all_wait.then_some(each)
 }
@@ -98,15 +158,33 @@ fn delayed_messages_come_in_time(count: u64, begin_ms: u64, span_ms: u64) -> Opt
 #[test]
 fn a_few_delayed_messages_come_once_and_not_early() {
     if !is_given() {
-        delayed_messages_come_in_time(5_000, 3_000, 1_000);
+        messages_come_in_time(Waiting::Delayed, 5_000, 3_000, 1_000);
     }
 }
 
 #[test]
 #[ignore = "ten million messages over ten minutes: make -C tests quorum-at-scale"]
 fn ten_million_delayed_messages_over_ten_minutes() {
-    let each = delayed_messages_come_in_time(10_000_000, 240_000, 600_000).expect("all of them waited");
+    let each = messages_come_in_time(Waiting::Delayed, 10_000_000, 240_000, 600_000).expect("all of them waited");
     assert!(each <= 8.0, "{each} bytes of memory each");
+}
+
+#[test]
+#[ignore = "a million messages over a minute: make -C tests quorum-at-scale"]
+fn a_million_delayed_messages_over_a_minute() {
+    messages_come_in_time(Waiting::Delayed, 1_000_000, 15_000, 60_000);
+}
+
+#[test]
+#[ignore = "a million messages over a minute: make -C tests quorum-at-scale"]
+fn a_million_expiring_messages_over_a_minute() {
+    messages_come_in_time(Waiting::Expiring, 1_000_000, 15_000, 60_000);
+}
+
+#[test]
+#[ignore = "a million messages over a minute: make -C tests quorum-at-scale"]
+fn a_million_messages_in_a_delayed_exchange() {
+    messages_come_in_time(Waiting::InExchange, 1_000_000, 15_000, 60_000);
 }
 
 /// Bytes of all files below a directory.

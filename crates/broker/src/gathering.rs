@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use leveret_log::{BODY_PIECE_BYTES, Disk, LogId, StoredMessage};
-use leveret_message::{Batch, BatchBuilder, FileBody, StoredError, stored};
+use leveret_message::{Batch, stored};
 use leveret_queue::shared::SharedPlace;
 use leveret_queue::{ConsumerId, Scan};
 
 use crate::bodies::{Bodies, BodyPin};
 use crate::scan::PassFound;
+use crate::stored_messages::{Body, Stored};
 use crate::streams::StreamRef;
 
 /// Number of bytes that one read requests.
@@ -19,12 +20,12 @@ pub const READ_BYTES: usize = 256 << 10;
 /// The purpose of a read.
 #[derive(Clone)]
 pub enum Purpose {
-    /// To be delivered.
-    Delivery,
+    /// To be delivered: these numbers only, if there are some, see [`leveret_queue::RareEffects::read_numbers`].
+    Delivery(Vec<(u64, u64)>),
     /// For this consumer alone, which browses, or fetches deferred messages.
     Own(ConsumerId),
-    /// To be moved to a dead-letter exchange.
-    DeadLetters,
+    /// To be moved to a dead-letter exchange: these numbers only.
+    DeadLetters(Vec<(u64, u64)>),
     /// To be passed to this function.
     Peeking(Peek),
     /// Chunks of a stream that were searched, for this function.
@@ -42,39 +43,10 @@ pub(crate) trait ReadOwner {
     fn stream(&self) -> &StreamRef;
     /// The location of the first message from `number` on that is in the shared log.
     fn shared_place(&self, number: u64) -> Option<SharedPlace>;
+    /// These runs of numbers in parts by the log that they are in, each with its first number in the shared one.
+    fn split_by_log(&self, runs: &[(u64, u64)]) -> Vec<(u64, u64, Option<u64>)>;
     /// Whether it has this message and it is stored in the shared log.
     fn holds_shared(&self, number: u64) -> bool;
-}
-
-/// A message as it is stored on disk.
-pub(crate) struct Stored {
-    number: u64,
-    payload: Bytes,
-    body: Body,
-}
-
-/// The location of a message's body.
-enum Body {
-    /// Behind the message's head.
-    Here,
-    /// Read from its file.
-    Read(Bytes),
-    /// In its file, where it remains.
-    File(FileBody),
-}
-
-impl Body {
-    /// A body that remains in its file, and its fields if they were read.
-    fn in_file(pin: &Arc<BodyPin>, fields: Option<Bytes>) -> Self {
-        let length = u32::try_from(pin.length()).expect("lengths in heads have 32 bits");
-        Self::File(FileBody { length, handle: pin.clone(), fields })
-    }
-}
-
-impl From<StoredMessage> for Stored {
-    fn from(message: StoredMessage) -> Self {
-        Self { number: message.number, payload: message.payload, body: Body::Here }
-    }
 }
 
 /// The messages of a log that were read at once: all that it has between the first and the last of these.
@@ -132,6 +104,14 @@ pub(crate) fn stored(
 ) -> Result<Vec<Stored>, String> {
     let (own, shared) = (Ahead::of(queue.log_id()), Ahead::of(LogId::SHARED));
     let mut gathering = Gathering { queue, purpose, bodies, disk, own, shared, found: Vec::new(), bytes: 0 };
+    if let Purpose::Delivery(numbers) | Purpose::DeadLetters(numbers) = purpose
+        && !numbers.is_empty()
+    {
+        return match gathering.only(numbers) {
+            Err(error) if gathering.found.is_empty() => Err(error),
+            _ => Ok(gathering.found),
+        };
+    }
     loop {
         match gathering.stretch(from) {
             Ok(Some(next)) if gathering.bytes < READ_BYTES => from = next,
@@ -143,6 +123,34 @@ pub(crate) fn stored(
 }
 
 impl Gathering<'_> {
+    /// Takes messages with these numbers only, in this order.
+    fn only(&mut self, numbers: &[(u64, u64)]) -> Result<(), String> {
+        let parts = self.queue.split_by_log(numbers);
+        for parts in parts.chunk_by(|(.., one), (.., next)| one.is_some() == next.is_some()) {
+            let is_shared = parts[0].2.is_some();
+            let log = if is_shared { LogId::SHARED } else { self.queue.log_id() };
+            let there = |&(first, last, shared): &(u64, u64, Option<u64>)| {
+                let first_there = shared.unwrap_or(first);
+                (first_there, first_there + (last - first))
+            };
+            let numbers: Vec<(u64, u64)> = parts.iter().map(there).collect();
+            for plan in self.queue.stream().plan_reads_of(log, &numbers, READ_BYTES) {
+                for message in plan.run(self.disk).map_err(|error| error.to_string())? {
+                    match numbers.iter().position(|(first, last)| (*first..=*last).contains(&message.number)) {
+                        Some(at) if is_shared => {
+                            self.take_shared(parts[at].0 + message.number - numbers[at].0, message.payload)?;
+                        }
+                        _ => self.keep(message.into()),
+                    }
+                    if self.bytes >= READ_BYTES {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Takes contiguous messages of one of the logs. Returns where to continue, unless that log has to be read again.
     fn stretch(&mut self, from: u64) -> Result<Option<u64>, String> {
         let place = self.queue.shared_place(from);
@@ -201,7 +209,7 @@ impl Gathering<'_> {
         }
         let body = match self.purpose {
             // Pieces are read later, when there is room for them. Whether the file exists is checked now.
-            Purpose::Delivery => pin.open(self.disk, self.queue.log_id()).map(|_| Body::in_file(&pin, None)),
+            Purpose::Delivery(_) => pin.open(self.disk, self.queue.log_id()).map(|_| Body::in_file(&pin, None)),
             // Its consumer may have a filter, which looks at the fields.
             Purpose::Own(_) => {
                 let fields = match stored::is_amqp10(&payload) {
@@ -212,7 +220,7 @@ impl Gathering<'_> {
                 fields.map(|fields| Body::in_file(&pin, Some(fields)))
             }
             // They are copied to the logs of other queues, or shown as a whole.
-            Purpose::DeadLetters | Purpose::Peeking(_) | Purpose::Searching(..) => {
+            Purpose::DeadLetters(_) | Purpose::Peeking(_) | Purpose::Searching(..) => {
                 pin.read(self.disk, self.queue.log_id()).map(Body::Read)
             }
         };
@@ -228,33 +236,6 @@ impl Gathering<'_> {
         }
         self.found.push(message);
     }
-}
-
-/// Puts stored messages into batches of consecutive numbers.
-///
-/// # Errors
-/// [`StoredError`] when one isn't a stored message.
-pub(crate) fn into_runs(messages: impl Iterator<Item = Stored>) -> Result<Vec<(u64, Arc<Batch>)>, StoredError> {
-    let mut runs = Vec::new();
-    let mut builder = BatchBuilder::default();
-    let mut first = 0;
-    for Stored { number, payload, body } in messages {
-        if builder.is_empty() {
-            first = number;
-        } else if first + builder.len() as u64 != number || builder.is_full() {
-            runs.push((first, Arc::new(builder.finish())));
-            first = number;
-        }
-        match body {
-            Body::Here => builder.push_stored(&payload)?,
-            Body::Read(body) => builder.push_stored_parts(&payload, body)?,
-            Body::File(body) => builder.push_stored_file(&payload, body)?,
-        }
-    }
-    if !builder.is_empty() {
-        runs.push((first, Arc::new(builder.finish())));
-    }
-    Ok(runs)
 }
 
 #[cfg(test)]

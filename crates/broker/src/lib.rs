@@ -70,6 +70,7 @@ pub mod settings;
 pub mod settlement;
 pub mod shared_messages;
 pub mod stats;
+mod stored_messages;
 pub mod streams;
 pub mod ticket;
 pub mod time;

@@ -8,12 +8,13 @@ use leveret_queue::{Scan, StoredRead};
 use parking_lot::{Mutex, RwLock};
 
 use crate::bodies::{Bodies, BodyRead};
+use crate::gathering::stored;
 pub use crate::gathering::{Peek, Purpose, READ_BYTES};
-use crate::gathering::{into_runs, stored};
 use crate::letters_in_memory::LettersInMemory;
 use crate::outbox::Wake;
 use crate::queue_handle::LocalQueue;
 use crate::scan::{self, Scanned};
+use crate::stored_messages::into_runs;
 use crate::time::Now;
 
 /// Requests for reads of stored messages.
@@ -29,7 +30,7 @@ pub struct Reads {
 struct DeadBodies {
     read: LettersInMemory,
     /// Requests that wait until others are moved.
-    waiting: VecDeque<(LocalQueue, u64)>,
+    waiting: VecDeque<(LocalQueue, u64, Purpose)>,
 }
 
 /// One read, to be run on a disk thread.
@@ -76,15 +77,15 @@ impl Reads {
     fn next_request(&self) -> Option<(LocalQueue, u64, Purpose)> {
         let mut dead = self.dead.lock();
         let is_full = dead.read.are_full();
-        if !is_full && let Some((queue, from)) = dead.waiting.pop_front() {
-            return Some((queue, from, Purpose::DeadLetters));
+        if !is_full && let Some(request) = dead.waiting.pop_front() {
+            return Some(request);
         }
         loop {
-            let (queue, from, purpose) = self.requests.lock().pop_front()?;
-            if !is_full || !matches!(purpose, Purpose::DeadLetters) {
-                return Some((queue, from, purpose));
+            let request = self.requests.lock().pop_front()?;
+            if !is_full || !matches!(request.2, Purpose::DeadLetters(_)) {
+                return Some(request);
             }
-            dead.waiting.push_back((queue, from));
+            dead.waiting.push_back(request);
         }
     }
 
@@ -118,9 +119,9 @@ impl QueueRead {
             Err(error) => Err(error),
         };
         match (runs, purpose) {
-            (Ok(runs), Purpose::Delivery) => queue.loaded(StoredRead::Delivery, runs, now.monotonic),
+            (Ok(runs), Purpose::Delivery(_)) => queue.loaded(StoredRead::Delivery, runs, now.monotonic),
             (Ok(runs), Purpose::Own(reader)) => queue.loaded(StoredRead::Own(reader, from), runs, now.monotonic),
-            (Ok(runs), Purpose::DeadLetters) => {
+            (Ok(runs), Purpose::DeadLetters(_)) => {
                 dead.lock().read.note(&runs);
                 queue.loaded(StoredRead::DeadLetters, runs, now.monotonic);
             }
@@ -152,6 +153,6 @@ fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, no
         }
         Purpose::Peeking(peek) => peek(scanned(&Scan::default()).map(|scanned| scanned.runs)),
         Purpose::Searching(scan, found) => found(scanned(&scan)),
-        Purpose::Delivery | Purpose::DeadLetters => unreachable!("a stream has readers only"),
+        Purpose::Delivery(_) | Purpose::DeadLetters(_) => unreachable!("a stream has readers only"),
     }
 }

@@ -369,36 +369,58 @@ impl Log {
     /// message is durable.
     #[must_use]
     pub fn plan_read(&self, log: LogId, from: u64, max_bytes: usize) -> Option<ReadPlan> {
+        self.read_source(log, from).map(|source| ReadPlan::new(log, from, max_bytes, &source))
+    }
+
+    /// Plans for reading the durable ones of these messages, runs of first and last number, in this order. Each reads up to about
+    /// `max_bytes`.
+    #[must_use]
+    pub fn plan_reads_of(&self, log: LogId, numbers: &[(u64, u64)], max_bytes: usize) -> Vec<ReadPlan> {
+        let mut plans: Vec<ReadPlan> = Vec::new();
+        for &(mut first, last) in numbers {
+            while first <= last
+                && let Some(source) = self.read_source(log, first)
+                && source.index.first <= last
+            {
+                let until = last.min(source.index.last);
+                if plans.last().is_none_or(|plan| !plan.takes(first, &source)) {
+                    plans.push(ReadPlan::only(log, first, max_bytes, &source));
+                }
+                if let Some(plan) = plans.last_mut() {
+                    plan.add(first, until, source.index);
+                }
+                first = until + 1;
+            }
+        }
+        plans
+    }
+
+    /// The file with the first durable message of a log with a number of at least `from`.
+    fn read_source(&self, log: LogId, from: u64) -> Option<ReadSource<'_>> {
         if self.forgotten.contains_key(&log) {
             return None;
         }
         if let Some((segment, part)) = self.store.find(log, from) {
-            let source = ReadSource {
+            return Some(ReadSource {
                 name: &segment.name,
                 pin: &segment.pin,
                 identity: segment.identity,
                 end: segment.end,
                 index: &part.index,
                 known: None,
-            };
-            return Some(ReadPlan::new(log, from, max_bytes, &source));
+            });
         }
-        let files = self.wal.full.iter().chain([&self.wal.current]);
-        for file in files {
-            let found = file.index.log(log);
-            if let Some(index) = found.filter(|index| index.messages > 0 && index.last >= from) {
-                let source = ReadSource {
-                    name: &file.name,
-                    pin: &file.pin,
-                    identity: file.identity,
-                    end: file.end,
-                    index,
-                    known: Some(&file.known),
-                };
-                return Some(ReadPlan::new(log, from, max_bytes, &source));
-            }
-        }
-        None
+        self.wal.full.iter().chain([&self.wal.current]).find_map(|file| {
+            let index = file.index.log(log).filter(|index| index.messages > 0 && index.last >= from)?;
+            Some(ReadSource {
+                name: &file.name,
+                pin: &file.pin,
+                identity: file.identity,
+                end: file.end,
+                index,
+                known: Some(&file.known),
+            })
+        })
     }
 
     /// Notes that a log was deleted, after the record of it was appended. Its messages can't be read any more; its

@@ -18,7 +18,7 @@ use crate::wal::Known;
 const POINTS_MAX: usize = 64;
 /// Size of the chunks in which headers and run tables are read.
 const TABLE_CHUNK: usize = 16 << 10;
-/// The same where only the beginnings of chunks are read: most of what follows isn't wanted.
+/// The same where only some messages, or the beginnings of chunks, are read: most of what follows isn't wanted.
 const SKIMMED_TABLE_CHUNK: usize = 4 << 10;
 /// Largest chunk in which records are read; the payloads share a chunk's memory.
 const RECORD_CHUNK_MAX: usize = 256 << 10;
@@ -74,6 +74,8 @@ pub struct ReadPlan {
     end: u64,
     last: u64,
     points: Vec<Point>,
+    /// The numbers to read, in ascending runs of first and last; empty if all from `from` on are read.
+    only: Vec<(u64, u64)>,
     known: Known,
 }
 
@@ -99,8 +101,47 @@ impl ReadPlan {
             end: source.end,
             last: source.index.last,
             points: source.index.points_from(from, POINTS_MAX).to_vec(),
+            only: Vec::new(),
             known: source.known.cloned().unwrap_or_default(),
         }
+    }
+
+    /// A plan that reads some numbers only: none until [`ReadPlan::add`].
+    pub(crate) fn only(log: LogId, from: u64, max_bytes: usize, source: &ReadSource<'_>) -> ReadPlan {
+        let last = u64::MAX;
+        let known = source.known.cloned().unwrap_or_default();
+        let (name, pin) = (source.name.clone(), source.pin.clone());
+        let (points, only) = (Vec::new(), Vec::new());
+        ReadPlan {
+            log,
+            from,
+            max_bytes,
+            name,
+            _pin: pin,
+            identity: source.identity,
+            end: source.end,
+            last,
+            points,
+            only,
+            known,
+        }
+    }
+
+    /// Whether numbers from `first` on can be added to the plan, which then stays in ascending order.
+    pub(crate) fn takes(&self, first: u64, source: &ReadSource<'_>) -> bool {
+        *self.name == **source.name && self.only.last().is_none_or(|(_, last)| *last < first)
+    }
+
+    /// Adds numbers that are in the plan's file.
+    pub(crate) fn add(&mut self, first: u64, last: u64, index: &LogIndex) {
+        let points = index.points_from(first, usize::MAX).iter().enumerate();
+        for (_, point) in points.take_while(|(at, point)| *at == 0 || point.number <= last) {
+            if self.points.last() != Some(point) {
+                self.points.push(*point);
+            }
+        }
+        self.only.push((first, last));
+        self.last = last;
     }
 
     /// Reads at least one message or chunk, in order of numbers, and not beyond the plan's file: ask for the next plan
@@ -135,9 +176,10 @@ impl ReadPlan {
             found: Vec::new(),
             bytes: 0,
             seen: self.from,
+            next: 0,
         };
-        for point in &self.points {
-            match reading.window(point) {
+        for (at, point) in self.points.iter().enumerate() {
+            match reading.window(point, self.points.get(at + 1)) {
                 Ok(true) => {}
                 Ok(false) => break,
                 // The messages found are good; the next plan will begin with the error.
@@ -171,12 +213,17 @@ struct Reading<'a, D> {
     bytes: usize,
     /// The number behind the last message that was read or skipped.
     seen: u64,
+    /// Index of the first run of [`ReadPlan::only`] that isn't behind the reading.
+    next: usize,
 }
 
 impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
-    /// Reads the runs from a point to the next. Returns whether more messages are wanted.
-    fn window(&mut self, point: &Point) -> Result<bool, ReadError> {
+    /// Reads the runs from a point to the next one of the file, or of the plan. Returns whether more messages are wanted.
+    fn window(&mut self, point: &Point, following: Option<&Point>) -> Result<bool, ReadError> {
         let plan = self.plan;
+        // Numbers of one log may go back in a segment, where another of its parts begins.
+        self.next = plan.only.partition_point(|(_, last)| *last < point.number);
+        let stop = following.filter(|_| !plan.only.is_empty()).map_or(u64::MAX, |following| following.number);
         let mut batch = point.batch as u64;
         let mut row = point.run;
         let mut limit = None;
@@ -204,9 +251,21 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
                 if records_at >= *limit.get_or_insert(records_at + RUN_BYTES_MAX as u64) {
                     return Ok(true);
                 }
-                let wanted = run.log == plan.log && run.kind.holds_messages() && run.last() >= plan.from;
-                if wanted && !self.run(&run, records_at, seed)? {
-                    return Ok(false);
+                if run.log == plan.log && run.kind.holds_messages() {
+                    if run.first >= stop {
+                        return Ok(true);
+                    }
+                    if self.wants(run.first, run.last()) && !self.run(&run, records_at, seed)? {
+                        return Ok(false);
+                    }
+                    if !plan.only.is_empty() {
+                        self.pass(run.last() + 1);
+                        match plan.only.get(self.next) {
+                            None => return Ok(false),
+                            Some((first, _)) if *first >= stop => return Ok(true),
+                            Some(_) => {}
+                        }
+                    }
                 }
                 row += 1;
             }
@@ -214,6 +273,23 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
             row = 0;
         }
         Ok(true)
+    }
+
+    /// Whether any of these numbers is to be read. None below `first` is asked for later in this window.
+    fn wants(&mut self, first: u64, last: u64) -> bool {
+        if self.plan.only.is_empty() {
+            return last >= self.plan.from;
+        }
+        self.pass(first);
+        self.plan.only.get(self.next).is_some_and(|run| run.0 <= last)
+    }
+
+    /// Forgets the numbers to read that are below this one.
+    fn pass(&mut self, number: u64) {
+        let only = &self.plan.only;
+        while only.get(self.next).is_some_and(|run| run.1 < number) {
+            self.next += 1;
+        }
     }
 
     /// Takes the messages of a run. Returns whether more messages are wanted.
@@ -230,29 +306,61 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
                 Skim::Stop => return Ok(false),
             }
         }
-        let chunk = plan.max_bytes.clamp(TABLE_CHUNK, RECORD_CHUNK_MAX);
-        let bytes = self
-            .records
-            .fetch(self.disk, &plan.name, at, run.length as usize, chunk, plan.end)
-            .map_err(|error| ReadError::from_disk(error, plan.log))?;
+        let (mut length, chunk) = self.lengths(run);
+        let mut bytes = self.records(at, length, chunk)?;
         let mut start = 0;
         let messages = if run.kind.is_whole_run() { run.count } else { 1 };
         for index in 0..run.records() {
-            let (record, _) = record::split(&bytes[start..], seed)
-                .map_err(|reason| plan.error(at + start as u64, run.length as u64, reason))?;
+            let (number, last) = run.numbers_of(index).into_inner();
+            if !plan.only.is_empty() && !self.wants(number, run.last()) {
+                break;
+            }
+            let mut split = record::split(&bytes[start..], seed);
+            if split.is_err() && length < run.length as usize {
+                length = run.length as usize;
+                bytes = self.records(at, length, chunk)?;
+                split = record::split(&bytes[start..], seed);
+            }
+            let (record, _) = split.map_err(|reason| plan.error(at + start as u64, run.length as u64, reason))?;
             let payload = start + RECORD_HEADER_BYTES;
             start = payload + record.payload.len();
-            let (number, last) = run.numbers_of(index).into_inner();
-            if last >= plan.from {
+            if self.wants(number, last) {
                 self.bytes += record.payload.len();
                 self.seen = last + 1;
-                self.found.push(StoredMessage { number, messages, payload: bytes.slice(payload..start) });
-                if self.bytes >= plan.max_bytes || last == plan.last {
+                let payload = match plan.only.is_empty() {
+                    true => bytes.slice(payload..start),
+                    // The others that were read with it aren't kept in memory.
+                    false => Bytes::copy_from_slice(record.payload),
+                };
+                self.found.push(StoredMessage { number, messages, payload });
+                if self.bytes >= plan.max_bytes || last >= plan.last {
                     return Ok(false);
                 }
             }
         }
         Ok(true)
+    }
+
+    /// Bytes of a run that are read, and how many are read with them if they are consecutive.
+    fn lengths(&self, run: &RecordRun) -> (usize, usize) {
+        let plan = self.plan;
+        let length = run.length as usize;
+        let chunk = plan.max_bytes.clamp(TABLE_CHUNK, RECORD_CHUNK_MAX);
+        let within = plan.only.partition_point(|(first, _)| *first <= run.last());
+        let Some((_, last)) = within.checked_sub(1).map(|at| plan.only[at]) else { return (length, chunk) };
+        if last >= run.last() || run.kind.is_whole_run() {
+            return (length, if last > run.last() { chunk } else { 0 });
+        }
+        // Messages of a run are often of one size. If those up to the last wanted one are longer, the rest is read then.
+        let records = (last - run.first + 1) as usize;
+        let estimate = (length / usize::from(run.count) + 1) * records;
+        (length.min(estimate + estimate / 16), 0)
+    }
+
+    fn records(&mut self, at: u64, length: usize, chunk: usize) -> Result<Bytes, ReadError> {
+        let plan = self.plan;
+        let bytes = self.records.fetch(self.disk, &plan.name, at, length, chunk, plan.end);
+        bytes.map_err(|error| ReadError::from_disk(error, plan.log))
     }
 
     /// Whether to read a chunk. Its beginning is often among the bytes of the run table before it.
@@ -267,7 +375,8 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
 
     fn table(&mut self, at: u64, length: usize) -> Result<Bytes, ReadError> {
         let plan = self.plan;
-        let chunk = if self.head_bytes > 0 { SKIMMED_TABLE_CHUNK } else { TABLE_CHUNK };
+        let is_sparse = self.head_bytes > 0 || !plan.only.is_empty();
+        let chunk = if is_sparse { SKIMMED_TABLE_CHUNK } else { TABLE_CHUNK };
         self.tables
             .fetch(self.disk, &plan.name, at, length, chunk, plan.end)
             .map_err(|error| ReadError::from_disk(error, plan.log))

@@ -205,6 +205,22 @@ impl Contents {
         self.held.range(number..).next().map(|(first, _)| *first)
     }
 
+    /// The runs of these numbers that no entry holds.
+    pub(crate) fn absent(&self, first: u64, last: u64) -> impl Iterator<Item = (u64, u64)> {
+        let mut from = first;
+        std::iter::from_fn(move || {
+            while from <= last {
+                if let Some((start, held)) = self.find(from) {
+                    from = held.end(start);
+                    continue;
+                }
+                let until = self.next_held(from).map_or(last, |next| last.min(next - 1));
+                return Some((std::mem::replace(&mut from, until + 1), until));
+            }
+            None
+        })
+    }
+
     /// Forgets the entry that begins at `first`.
     pub(crate) fn remove(&mut self, first: u64) {
         if let Some(held) = self.held.remove(&first) {

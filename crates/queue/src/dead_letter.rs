@@ -15,6 +15,7 @@ use crate::contents::Contents;
 use crate::dying_run::DyingRun;
 use crate::effects::{Effects, Run, push_run};
 use crate::limits::Length;
+use crate::wanted_numbers::WantedNumbers;
 
 /// Maximum number of messages that one turn moves.
 pub const TURN_MESSAGES_MAX: u32 = 256;
@@ -24,6 +25,8 @@ pub const TURN_BYTES_MAX: u64 = 1 << 20;
 const KEPT_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of waiting volatile messages that one queue holds; further ones are dropped.
 const VOLATILE_BYTES_MAX: u64 = 16 << 20;
+/// Most runs of waiting messages that are looked at for one read: others of them may be in memory.
+const LOOKED_AT_MAX: usize = 1024;
 /// Memory of a small message apart from its body.
 const MESSAGE_BYTES: u64 = 64;
 
@@ -292,7 +295,8 @@ impl DeadLetters {
                 let Some((batch, index, most)) = self.body(dead, number) else {
                     if runs.is_empty() {
                         self.reading = Some(number);
-                        effects.rare_mut().read_dead = Some(number);
+                        let rare = effects.rare_mut();
+                        (rare.read_dead, rare.dead_numbers) = (Some(number), self.wanted());
                         return DeadTurn::Wait;
                     }
                     break 'all;
@@ -311,6 +315,15 @@ impl DeadLetters {
         }
         self.turn_is(&runs);
         DeadTurn::Move(runs)
+    }
+
+    /// The first ones without a body, which a read is for.
+    fn wanted(&self) -> Vec<(u64, u64)> {
+        let mut wanted = WantedNumbers::default();
+        for dead in self.waiting.iter().take(LOOKED_AT_MAX).filter(|dead| dead.body.is_none()) {
+            wanted.push(dead.run.first, dead.run.last);
+        }
+        wanted.in_reading_order()
     }
 
     /// The turn moves these messages, the oldest ones that wait.

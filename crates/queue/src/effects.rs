@@ -272,8 +272,13 @@ pub struct RareEffects {
     pub offsets: Vec<KeptOffset>,
     /// Reads for consumers that browse, or fetch deferred messages: each wants stored messages from a number on.
     pub own_reads: Vec<(ConsumerId, u64)>,
-    /// The queue wants stored dead letters from this number on.
+    /// If there are some, these are the only numbers for which the read of [`Effects::read`] is: runs of first and last number, in the
+    /// order in which they are read.
+    pub read_numbers: Vec<(u64, u64)>,
+    /// The queue wants stored dead letters, and first the one with this number.
     pub read_dead: Option<u64>,
+    /// The numbers for which that read is, as [`RareEffects::read_numbers`].
+    pub dead_numbers: Vec<(u64, u64)>,
     /// Consumers that have to be notified that the queue is gone.
     pub ended: Ended,
 }
@@ -291,6 +296,7 @@ impl RareEffects {
             && self.over_limit.is_empty()
             && self.offsets.is_empty()
             && self.own_reads.is_empty()
+            && self.read_numbers.is_empty()
             && self.read_dead.is_none()
             && self.ended.is_empty()
     }
@@ -306,6 +312,14 @@ impl Effects {
     /// The rare effects, to be added to.
     pub fn rare_mut(&mut self) -> &mut RareEffects {
         self.rare.get_or_insert_default()
+    }
+
+    /// Takes out the read for deliveries: its first number, and [`RareEffects::read_numbers`].
+    #[inline]
+    pub fn take_read(&mut self) -> Option<(u64, Vec<(u64, u64)>)> {
+        let from = self.read.take()?;
+        let numbers = self.rare.as_mut().map_or_else(Vec::new, |rare| std::mem::take(&mut rare.read_numbers));
+        Some((from, numbers))
     }
 
     /// Takes the rare effects out.

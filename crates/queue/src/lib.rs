@@ -62,6 +62,7 @@ mod tally;
 mod times;
 mod tracking;
 mod wait;
+mod wanted_numbers;
 mod writers;
 
 pub use annotations::{Annotated, Annotations};

@@ -46,12 +46,14 @@ impl StoredReads {
         self.from.is_some()
     }
 
-    /// Asks for messages from `number` on, unless a read is under way.
-    pub(crate) fn request(&mut self, number: u64, effects: &mut Effects) {
-        if self.from.is_none() {
+    /// Asks for messages from `number` on, unless a read is under way. Returns whether it did.
+    pub(crate) fn request(&mut self, number: u64, effects: &mut Effects) -> bool {
+        let is_new = self.from.is_none();
+        if is_new {
             self.from = Some(number);
             effects.read = Some(number);
         }
+        is_new
     }
 
     /// Notes that consumers wait for the read.

@@ -101,6 +101,36 @@ fn messages_leave_in_the_order_in_which_they_come_due() {
 }
 
 #[test]
+fn messages_due_in_any_order_are_read_many_at_a_time() {
+    const COUNT: u32 = 600;
+    let mut queue = queue(Recovered::default(), 0);
+    let delays: Vec<u32> = (0..COUNT).map(|at| 1000 + at * 7 % COUNT).collect();
+    publish(&mut queue, &delays, 0);
+    while due(&mut queue, 9 * SECOND) && queue.set_aside(SetAside::Delayed).0 > 0 {}
+    let (mut order, mut reads) = (Vec::new(), 0);
+    loop {
+        let mut effects = Effects::default();
+        match queue.dead_turn(&mut effects) {
+            DeadTurn::Nothing => break,
+            DeadTurn::Move(runs) => {
+                order.extend(runs.iter().map(|run| run.first));
+                queue.moved(0, &mut Effects::default());
+            }
+            DeadTurn::Wait => {
+                reads += 1;
+                let rare = effects.take_rare().expect("it reads");
+                let numbers = rare.dead_numbers.iter().flat_map(|(first, last)| *first..=*last);
+                let read = numbers.map(|number| (number, batch(&[1]))).collect();
+                queue.loaded(StoredRead::DeadLetters, read, 0, &mut Effects::default());
+            }
+        }
+    }
+    let mut expected: Vec<u64> = (0..u64::from(COUNT)).collect();
+    expected.sort_by_key(|number| delays[*number as usize]);
+    assert_eq!((order, reads), (expected, 3));
+}
+
+#[test]
 fn a_message_that_is_due_before_it_is_on_disk_leaves_then() {
     let mut queue = queue(Recovered::default(), 0);
     publish(&mut queue, &[1], SECOND);

@@ -96,6 +96,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..70)
 }
 
+/// A read that was asked for: what it is for, the number that is needed first, and the numbers that it is for.
+type Wanted = (StoredRead, u64, Vec<(u64, u64)>);
+
 struct Rig {
     queue: Queue,
     options: QueueOptions,
@@ -103,7 +106,7 @@ struct Rig {
     /// Durable messages, each alone in a batch.
     store: BTreeMap<u64, Arc<Batch>>,
     held: Vec<Run>,
-    wanted: Vec<(StoredRead, u64)>,
+    wanted: Vec<Wanted>,
     position: u64,
     now_ms: u64,
     /// Deliveries that its consumer counted.
@@ -155,10 +158,12 @@ impl Rig {
     fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {
         let mut effects = Effects::default();
         let result = call(&mut self.queue, &mut effects);
-        self.wanted.extend(effects.read.map(|from| (StoredRead::Delivery, from)));
-        if let Some(rare) = effects.take_rare() {
-            self.wanted.extend(rare.read_dead.map(|from| (StoredRead::DeadLetters, from)));
-            self.wanted.extend(rare.own_reads.iter().map(|(id, from)| (StoredRead::Own(*id, *from), *from)));
+        self.wanted.extend(effects.take_read().map(|(from, numbers)| (StoredRead::Delivery, from, numbers)));
+        if let Some(mut rare) = effects.take_rare() {
+            let numbers = std::mem::take(&mut rare.dead_numbers);
+            self.wanted.extend(rare.read_dead.map(|from| (StoredRead::DeadLetters, from, numbers)));
+            let own = rare.own_reads.iter().map(|(id, from)| (StoredRead::Own(*id, *from), *from, Vec::new()));
+            self.wanted.extend(own);
         }
         result
     }
@@ -259,9 +264,19 @@ impl Rig {
 
     fn load(&mut self, count: u8) {
         let now = self.now();
-        for (read, from) in std::mem::take(&mut self.wanted) {
-            let stored = self.store.range(from..).take(count.into()).map(|(number, batch)| (*number, batch.clone()));
-            let runs = stored.collect();
+        for (read, from, numbers) in std::mem::take(&mut self.wanted) {
+            let found = |number: &u64| Some((*number, self.store.get(number)?.clone()));
+            let runs = match numbers.is_empty() {
+                true => {
+                    let stored = self.store.range(from..).take(count.into());
+                    stored.map(|(number, batch)| (*number, batch.clone())).collect()
+                }
+                false => {
+                    assert_eq!(numbers[0].0, from, "the one needed first is read first");
+                    let numbers = numbers.iter().flat_map(|(first, last)| *first..=*last).take(count.into());
+                    numbers.collect::<Vec<_>>().iter().filter_map(found).collect()
+                }
+            };
             self.with(|queue, effects| queue.loaded(read, runs, now, effects));
         }
     }

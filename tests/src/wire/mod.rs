@@ -204,12 +204,22 @@ pub fn publish_expiring(channel: u16, queue: &str, body: &[u8], ttl_ms: u64) -> 
 
 /// The frames of a persistent message to a quorum queue, which hands it out at this time: milliseconds since the Unix epoch.
 pub fn publish_delayed(channel: u16, queue: &str, body: &[u8], delivery_time_ms: u64) -> Vec<u8> {
+    publish_with(channel, "", queue, body, true, &with_header("x-opt-delivery-time", delivery_time_ms))
+}
+
+/// The frames of a persistent message to a delayed exchange, which routes it after this many milliseconds.
+pub fn publish_to_delayed_exchange(channel: u16, exchange: &str, body: &[u8], delay_ms: u64) -> Vec<u8> {
+    publish_with(channel, exchange, "", body, false, &with_header("x-delay", delay_ms))
+}
+
+/// The properties of a persistent message with this header.
+fn with_header(name: &str, value: u64) -> Writer {
     let mut entry = Writer::new();
-    entry.put_short_string("x-opt-delivery-time").put(b"l").put_long_long(delivery_time_ms);
+    entry.put_short_string(name).put(b"l").put_long_long(value);
     // Bit 13 is the headers.
     let mut properties = Writer::new();
     properties.put_short(0x3000).put_long_string(entry.bytes()).put_octet(2);
-    publish_with(channel, "", queue, body, true, &properties)
+    properties
 }
 
 fn publish_with(channel: u16, exchange: &str, key: &str, body: &[u8], mandatory: bool, properties: &Writer) -> Vec<u8> {

@@ -223,6 +223,14 @@ impl QueueHandle {
         self.inner.lock().references().place(number)
     }
 
+    /// See [`leveret_queue::References::split`].
+    pub(crate) fn split_by_log(&self, runs: &[(u64, u64)]) -> Vec<(u64, u64, Option<u64>)> {
+        if let Some(successor) = self.successor() {
+            return successor.split_by_log(runs);
+        }
+        self.inner.lock().references().split(runs)
+    }
+
     /// Whether the queue has this message and it is stored in the shared log.
     pub(crate) fn holds_shared(&self, number: u64) -> bool {
         if let Some(successor) = self.successor() {
@@ -261,7 +269,7 @@ impl QueueHandle {
             self.reads.request(self.clone(), from, Purpose::Own(reader));
         }
         if let Some(from) = rare.read_dead {
-            self.reads.request(self.clone(), from, Purpose::DeadLetters);
+            self.reads.request(self.clone(), from, Purpose::DeadLetters(rare.dead_numbers));
         }
         if !rare.ended.is_empty() {
             self.deferred.tell(self, rare.ended);
@@ -303,8 +311,8 @@ impl QueueHandle {
             self.reads.dead_letters_left();
         }
         effects.fire();
-        if let Some(from) = effects.read {
-            self.reads.request(self.clone(), from, Purpose::Delivery);
+        if let Some((from, numbers)) = effects.take_read() {
+            self.reads.request(self.clone(), from, Purpose::Delivery(numbers));
         }
         if let Some(deadline) = effects.deadline {
             self.deferred.at(deadline, self);
@@ -839,6 +847,10 @@ impl ReadOwner for QueueHandle {
 
     fn shared_place(&self, number: u64) -> Option<SharedPlace> {
         Self::shared_place(self, number)
+    }
+
+    fn split_by_log(&self, runs: &[(u64, u64)]) -> Vec<(u64, u64, Option<u64>)> {
+        Self::split_by_log(self, runs)
     }
 
     fn holds_shared(&self, number: u64) -> bool {

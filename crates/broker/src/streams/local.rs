@@ -376,6 +376,10 @@ impl CommitStream for LocalStream {
         self.log.lock().plan_read(log, from, bytes)
     }
 
+    fn plan_reads_of(&self, log: LogId, numbers: &[(u64, u64)], bytes: usize) -> Vec<ReadPlan> {
+        self.log.lock().plan_reads_of(log, numbers, bytes)
+    }
+
     fn forget(&self, log: LogId) {
         self.with_log(|all, _| all.forget(log));
         self.wake_background();

@@ -87,6 +87,9 @@ pub trait CommitStream: Send + Sync {
     /// A plan to read about `bytes` bytes of a log's messages from number `from` on. `None` if there are none.
     fn plan_read(&self, log: LogId, from: u64, bytes: usize) -> Option<ReadPlan>;
 
+    /// Plans to read these messages of a log, runs of first and last number, in this order; each reads about `bytes` bytes at most.
+    fn plan_reads_of(&self, log: LogId, numbers: &[(u64, u64)], bytes: usize) -> Vec<ReadPlan>;
+
     /// Forgets a log whose owner is gone.
     fn forget(&self, log: LogId);
 }

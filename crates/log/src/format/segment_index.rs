@@ -37,7 +37,7 @@ impl LogIndex {
     pub(crate) fn points_from(&self, from: u64, count: usize) -> &[Point] {
         let after = self.points.partition_point(|point| point.number <= from);
         let start = after.saturating_sub(1);
-        &self.points[start..self.points.len().min(start + count)]
+        &self.points[start..self.points.len().min(start.saturating_add(count))]
     }
 }
 

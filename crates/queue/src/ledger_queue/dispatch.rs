@@ -116,7 +116,7 @@ impl LedgerQueue {
                 ReadyRun::Found(taken, submitted) => (taken, submitted),
                 ReadyRun::None => break,
                 ReadyRun::NotLoaded(number) => {
-                    self.reads.request(number, effects);
+                    self.read_ready(number, effects);
                     self.reads.block(now);
                     blocked = true;
                     break;

@@ -33,7 +33,7 @@ impl LedgerQueue {
         match self.ready_run(1) {
             ReadyRun::None => GetOutcome::Empty,
             ReadyRun::NotLoaded(number) => {
-                self.reads.request(number, effects);
+                self.read_ready(number, effects);
                 self.reads.wait(link, key);
                 GetOutcome::Wait
             }

@@ -12,6 +12,10 @@ use crate::effects::Effects;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::ready::LaneKind;
 use crate::stored_reads::StoredRead;
+use crate::wanted_numbers::WantedNumbers;
+
+/// Most runs of messages that are looked at for one read: others of them may be in memory.
+const LOOKED_AT_MAX: usize = 1024;
 
 impl LedgerQueue {
     pub(super) fn read_ahead(&mut self, effects: &mut Effects) {
@@ -29,6 +33,25 @@ impl LedgerQueue {
             if let Some(next) = next {
                 self.reads.request(next, effects);
             }
+        }
+    }
+
+    /// Asks for ready messages from `number` on, which aren't in memory. Those that came back, or came due, are asked for by their
+    /// numbers: they may be anywhere in the log.
+    pub(super) fn read_ready(&mut self, number: u64, effects: &mut Effects) {
+        if !self.reads.request(number, effects) {
+            return;
+        }
+        let mut wanted = WantedNumbers::default();
+        for (first, last) in self.ready.returned_from(number).take(LOOKED_AT_MAX) {
+            self.contents.absent(first, last).for_each(|(first, last)| wanted.push(first, last));
+            if wanted.is_full() {
+                break;
+            }
+        }
+        let numbers = wanted.in_reading_order();
+        if !numbers.is_empty() {
+            effects.rare_mut().read_numbers = numbers;
         }
     }
 

@@ -135,7 +135,7 @@ impl LedgerQueue {
             let length = length + self.delayed.length();
             let Some(number) = next.filter(|_| limits::is_over(&self.options, length)) else { return };
             let Some((bytes, durable)) = self.held_bytes(number) else {
-                self.reads.request(number, effects);
+                self.read_ready(number, effects);
                 return;
             };
             if dropped == DROPPED_MAX {

@@ -137,6 +137,24 @@ impl References {
         Some(SharedPlace { first, count: stretch.last - first + 1, shared: stretch.shared + (first - start) })
     }
 
+    /// These runs of first and last number in parts that are stored in one log each, with the first number in the shared log of those
+    /// that are, or were, there.
+    pub fn split(&self, runs: &[(u64, u64)]) -> Vec<(u64, u64, Option<u64>)> {
+        let mut parts = Vec::with_capacity(runs.len());
+        for &(mut first, last) in runs {
+            while first <= last {
+                let place = self.place(first).filter(|place| place.first <= last);
+                let (until, shared) = match place {
+                    Some(place) if place.first == first => (last.min(first + place.count - 1), Some(place.shared)),
+                    _ => (place.map_or(last, |place| place.first - 1), None),
+                };
+                parts.push((first, until, shared));
+                first = until + 1;
+            }
+        }
+        parts
+    }
+
     /// Whether the queue has this message and it is stored in the shared log.
     pub fn holds(&self, number: u64) -> bool {
         let across = self.stretches.range(..=number).next_back();
@@ -302,6 +320,15 @@ mod tests {
                 for (number, there) in &plain {
                     let place = references.place(*number).unwrap();
                     prop_assert_eq!((place.first, place.shared), (*number, *there));
+                }
+                let parts = references.split(&[(at, at + count), (0, next)]);
+                let numbers = parts.iter().flat_map(|(first, last, _)| *first..=*last);
+                prop_assert!(numbers.eq((at..=at + count).chain(0..=next)));
+                let there = parts.iter().flat_map(|(first, last, shared)| {
+                    (*first..=*last).filter_map(move |number| Some((number, (*shared)? + number - first)))
+                });
+                for (number, there) in there.filter(|(number, _)| plain.contains_key(number)).collect::<Vec<_>>() {
+                    prop_assert_eq!(plain[&number], there);
                 }
                 for number in 0..next + 2 {
                     prop_assert_eq!(references.holds(number), plain.contains_key(&number));

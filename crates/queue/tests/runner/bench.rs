@@ -21,7 +21,7 @@
 //! | `purge`, `peek`, `parked`, `delayed`, `status` | |
 //! | `drop-parked NAME...`, `drop-delayed NAME...` | deletes messages at their delivery limit, or that wait for a time |
 //! | `claim-parked N`, `parked-moved NAME...` | at most N messages at their delivery limit are moved on; these were |
-//! | `load [N] [nothing]` | the reads that were asked for are done, with N messages each; for a stream, with N chunks |
+//! | `load [N] [nothing] [only]` | the reads that were asked for are done, with N messages each; for a stream, with N chunks; `only`: with the messages that they are for |
 //! | `checkpoint` | of a stream: a later restart begins with it, and replays chunks and departures behind it |
 //! | `move [nowhere] [failures]`, `stay` | a turn of dead letters; with how often their delivery failed |
 //! | `time MS` | time passes, and the timers run if they are due |
@@ -62,7 +62,7 @@ pub(super) struct Delivery {
 }
 
 /// A requested read, and its first number.
-pub(super) type Wanted = (StoredRead, u64);
+pub(super) type Wanted = (StoredRead, u64, Vec<(u64, u64)>);
 
 pub(crate) struct Bench {
     pub(super) queue_type: QueueType,
@@ -243,13 +243,14 @@ impl Bench {
         }
         let signals = std::mem::take(&mut *self.link.0.lock().unwrap());
         caused.extend(signals.into_iter().map(|signal| self.signal(signal)));
-        let read = effects.read.map(|from| (StoredRead::Delivery, from));
+        let read = effects.read.map(|from| (StoredRead::Delivery, from, std::mem::take(&mut rare.read_numbers)));
         let own = |id: ConsumerId, from: u64| match self.queue_type {
             QueueType::Stream => StoredRead::Scan { reader: id, from, end: from, since_ms: None },
             _ => StoredRead::Own(id, from),
         };
-        let browse: Vec<Wanted> = rare.own_reads.iter().map(|(id, from)| (own(*id, *from), *from)).collect();
-        let dead = rare.read_dead.map(|from| (StoredRead::DeadLetters, from));
+        let browse: Vec<Wanted> =
+            rare.own_reads.iter().map(|(id, from)| (own(*id, *from), *from, Vec::new())).collect();
+        let dead = rare.read_dead.map(|from| (StoredRead::DeadLetters, from, std::mem::take(&mut rare.dead_numbers)));
         for wanted in read.into_iter().chain(browse).chain(dead) {
             let reader = match wanted.0 {
                 StoredRead::Delivery => "to deliver".to_owned(),
@@ -257,7 +258,14 @@ impl Bench {
                 StoredRead::Scan { reader, .. } => format!("for {}", self.consumer_name(reader)),
                 StoredRead::DeadLetters => "to move dead letters".to_owned(),
             };
-            caused.push(format!("read from {} on, {reader}", self.name(wanted.1)));
+            let numbers = &wanted.2;
+            match numbers.len() {
+                0 | 1 => caused.push(format!("read from {} on, {reader}", self.name(wanted.1))),
+                _ => {
+                    let names = numbers.iter().flat_map(|(first, last)| *first..=*last).map(|number| self.name(number));
+                    caused.push(format!("read {}, {reader}", names.collect::<Vec<_>>().join(" ")));
+                }
+            }
             self.wanted.push(wanted);
         }
         if effects.dead_letters {

@@ -422,20 +422,24 @@ impl Bench {
     }
 
     pub(super) fn load(&mut self, mut words: Words<'_>) -> Answers {
-        let nothing = words.flag("nothing");
+        let (nothing, only) = (words.flag("nothing"), words.flag("only"));
         let most = words.next("").ok().map(number).transpose()?.map_or(usize::MAX, |most| most as usize);
         words.end()?;
         if self.wanted.is_empty() {
             return Err("no read was asked for".to_owned());
         }
         let (mut answers, now) = (Vec::new(), self.now());
-        for (read, from) in std::mem::take(&mut self.wanted) {
+        for (read, from, numbers) in std::mem::take(&mut self.wanted) {
             if let StoredRead::Scan { reader, .. } = read {
                 answers.extend(self.load_for_reader((reader, from), if nothing { 0 } else { most })?);
                 continue;
             }
-            let stored = self.store.range(from..).take(if nothing { 0 } else { most });
-            let runs: Vec<(u64, Arc<Batch>)> = stored.map(|(number, batch)| (*number, batch.clone())).collect();
+            let numbers: Vec<u64> = match only {
+                true => numbers.iter().flat_map(|(first, last)| *first..=*last).collect(),
+                false => self.store.range(from..).map(|(number, _)| *number).collect(),
+            };
+            let stored = numbers.into_iter().filter_map(|number| Some((number, self.store.get(&number)?.clone())));
+            let runs: Vec<(u64, Arc<Batch>)> = stored.take(if nothing { 0 } else { most }).collect();
             let names: Vec<&str> = runs.iter().map(|(number, _)| self.name(*number)).collect();
             answers.push(format!("read: {}", if names.is_empty() { "nothing".to_owned() } else { names.join(" ") }));
             answers.extend(self.with(|queue, effects| queue.loaded(read, runs, now, effects))?.1);

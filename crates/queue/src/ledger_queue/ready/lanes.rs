@@ -142,6 +142,11 @@ impl Lanes {
         [Lane::Returned(&self.returned)].into_iter().chain(higher).chain([Lane::Default]).chain(lower)
     }
 
+    /// The runs that came back and are delivered in the order in which they did, from this number on; none if it isn't one of these.
+    pub(crate) fn returned_from(&self, number: u64) -> impl Iterator<Item = (u64, u64)> {
+        self.returned.runs_from(number)
+    }
+
     /// The lane of a ready message.
     pub(crate) fn kind_of(&self, number: u64) -> LaneKind {
         if self.returned.contains(number) {

@@ -249,6 +249,11 @@ impl ReadyMessages {
         lanes.map_or(LaneKind::Default, |lanes| lanes.kind_of(number))
     }
 
+    /// See [`Lanes::returned_from`].
+    pub(crate) fn returned_from(&self, number: u64) -> impl Iterator<Item = (u64, u64)> {
+        self.lanes.iter().flat_map(move |lanes| lanes.returned_from(number))
+    }
+
     /// Removes a number that may be behind others. The caller has to remove it from the ledger, too.
     pub(crate) fn leave_inside(&mut self, number: u64, bytes: u64) {
         match &mut self.lanes {

@@ -78,6 +78,13 @@ impl Returns {
         self.find(number).map(|(.., last)| (number, last))
     }
 
+    /// The runs from this number on, in order; none if it isn't there.
+    pub(crate) fn runs_from(&self, number: u64) -> impl Iterator<Item = (u64, u64)> {
+        let found = self.find(number);
+        let behind = found.map(|(turn, ..)| self.runs.range(turn + 1..).map(|(_, run)| *run));
+        found.map(|(.., last)| (number, last)).into_iter().chain(behind.into_iter().flatten())
+    }
+
     /// The number behind one that is there.
     pub(crate) fn behind(&self, number: u64) -> Option<u64> {
         let (turn, _, last) = self.find(number)?;
@@ -148,6 +155,8 @@ mod tests {
                 for (at, number) in plain.iter().enumerate() {
                     prop_assert_eq!(returns.nth(at as u64), Some(*number));
                     prop_assert_eq!(returns.behind(*number), plain.get(at + 1).copied());
+                    let from = returns.runs_from(*number).flat_map(|(first, last)| first..=last);
+                    prop_assert_eq!(from.collect::<Vec<_>>(), &plain[at..]);
                 }
                 let from = number;
                 prop_assert_eq!(returns.contains(from), plain.contains(&from));
