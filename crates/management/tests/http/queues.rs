@@ -143,3 +143,57 @@ fn the_timestamp_of_the_head_is_that_of_the_next_message() {
     assert_eq!(head(), 1_700_000_002);
     stage.node.stop("test");
 }
+
+#[test]
+fn a_vhost_may_accept_declarations_that_differ() {
+    let stage = HttpStage::new();
+    let declare = || stage.ask("PUT", "/api/queues/v/q", r#"{"durable": true, "arguments": {"x-max-length": 5}}"#).0;
+    assert_eq!(stage.ask("PUT", "/api/queues/v/q", r#"{"durable": true}"#).0, 201);
+    assert_eq!(declare(), 400);
+    for rule in ["accept", "warn"] {
+        let body = format!(r#"{{"redeclare_mismatch": "{rule}"}}"#);
+        assert_eq!(stage.ask("PUT", "/api/vhosts/v", &body).0, 204);
+        assert_eq!(declare(), 204, "{rule}");
+        assert_eq!(stage.ask("GET", "/api/vhosts/v", "").1["metadata"]["redeclare_mismatch"], rule);
+    }
+    let (_, queue) = stage.ask("GET", "/api/queues/v/q", "");
+    assert_eq!(queue["arguments"]["x-max-length"], Value::Null, "it stays as it is");
+    let (status, answer) = stage.ask("PUT", "/api/vhosts/v", r#"{"redeclare_mismatch": "maybe"}"#);
+    assert_eq!(
+        (status, &answer["reason"]),
+        (400, &"redeclare_mismatch is 'maybe'; expected accept, warn or reject".into())
+    );
+    assert_eq!(stage.ask("PUT", "/api/vhosts/v", r#"{"redeclare_mismatch": "reject"}"#).0, 204);
+    assert_eq!(declare(), 400);
+    stage.node.stop("test");
+}
+
+#[test]
+fn deprecated_features_in_use_are_listed() {
+    let stage = HttpStage::with_all(&["deprecated_features.permit.transient_nonexcl_queues = true"]);
+    let names = |path: &str| {
+        let (_, features) = stage.ask("GET", path, "");
+        let name = |feature: &Value| format!("{} {}", feature["name"], feature["state"]).replace('"', "");
+        features.as_array().expect("a list").iter().map(name).collect::<Vec<_>>()
+    };
+    assert!(names("/api/deprecated-features/used").is_empty());
+    assert_eq!(stage.ask("PUT", "/api/queues/v/transient", r#"{"durable": false}"#).0, 201);
+    assert_eq!(names("/api/deprecated-features/used"), ["transient_nonexcl_queues permitted"]);
+    assert!(names("/api/deprecated-features").contains(&"global_qos permitted".to_owned()));
+    stage.node.stop("test");
+    let stage = HttpStage::with_all(&[
+        "deprecated_features.permit.transient_nonexcl_queues = false",
+        "deprecated_features.permit.global_qos = false",
+    ]);
+    let (status, answer) = stage.ask("PUT", "/api/queues/v/transient", r#"{"durable": false}"#);
+    assert_eq!(status, 400);
+    let reason = answer["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("Feature `transient_nonexcl_queues` is deprecated.\n"), "{reason}");
+    let (_, features) = stage.ask("GET", "/api/deprecated-features", "");
+    let denied = |name: &str| {
+        let feature = features.as_array().expect("a list").iter().find(|feature| feature["name"] == name);
+        feature.expect("it is listed")["state"] == "denied"
+    };
+    assert!(denied("global_qos") && denied("transient_nonexcl_queues"));
+    stage.node.stop("test");
+}
