@@ -16,6 +16,9 @@
 //! Over TLS the URI is `amqps://guest:guest@localhost:PORT/%2F`, and LEVERET_TEST_CA names the file of the only
 //! authority that the program trusts; it verifies the host of the certificate. Bytes can't be injected then.
 //!
+//! Programs of the stream protocol get `rabbitmq-stream://guest:guest@127.0.0.1:PORT/%2F`, or `rabbitmq-stream+tls` in its place.
+//! Their connections can be killed with the broker, but bytes can't be injected into them.
+//!
 //! The names of queues and exchanges created by a program start with `cell.` and the scenario's name.
 
 use std::io::{BufRead, BufReader, Write};
@@ -102,7 +105,7 @@ pub fn run_with(
     transport: Transport,
     further: &[(&str, &str)],
 ) -> Result<(), String> {
-    let Scenario { name, settings, terminates_the_broker, .. } = *scenario;
+    let Scenario { name, settings, terminates_the_broker, over_streams, .. } = *scenario;
     let settings = settings.iter().chain(further);
     let mut options = settings.fold(Options::new().with_alarms(), |options, (key, value)| options.set(key, value));
     let certificates = (transport != Transport::Plain).then(Certificates::new);
@@ -112,10 +115,18 @@ pub fn run_with(
     }
     let mut broker = Broker::start_with(options);
     let mut peer = Peer::to(broker.amqp());
+    let host = if transport == Transport::Untrusted(Distrust::Host) { "127.0.0.1" } else { "localhost" };
     let (tap, uri) = match broker.node() {
+        // Clients of streams go where the broker says that it is, which isn't the tap.
+        Some(node) if over_streams => {
+            let uri = match certificates {
+                Some(_) => format!("rabbitmq-stream+tls://guest:guest@{host}:{}/%2F", node.ports().stream_tls),
+                None => format!("rabbitmq-stream://guest:guest@{}/%2F", node.streams()),
+            };
+            (Tap::to(node.amqp()), uri)
+        }
         Some(node) if certificates.is_some() => {
             let tap = Tap::to_tls(node.amqps());
-            let host = if transport == Transport::Untrusted(Distrust::Host) { "127.0.0.1" } else { "localhost" };
             let uri = format!("amqps://guest:guest@{host}:{}/%2F", tap.address().port());
             (tap, uri)
         }
@@ -168,6 +179,7 @@ impl Certificates {
         let file = |name: &str| self.0.path().join(name).display().to_string();
         options
             .set("listeners.ssl.default", 0)
+            .set("stream.listeners.ssl.default", 0)
             .set("ssl_options.certfile", file("node.pem"))
             .set("ssl_options.keyfile", file("node.key"))
             // Clients that start slowly on a busy machine also have slow handshakes.

@@ -28,6 +28,7 @@ pub mod python_suite;
 pub mod random;
 pub mod secrets;
 pub mod small_disk;
+pub mod stream;
 pub mod table;
 pub mod tap;
 pub mod tls;

@@ -305,6 +305,11 @@ impl Node {
         SocketAddr::from(([127, 0, 0, 1], self.ports.amqps))
     }
 
+    /// The address of the stream protocol.
+    pub fn streams(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.ports.stream))
+    }
+
     /// The HTTP API as guest.
     pub fn http(&self) -> Http {
         Http::guest(format!("127.0.0.1:{}", self.ports.http))
@@ -402,7 +407,9 @@ impl Node {
             .set("listeners.tcp.default", self.ports.amqp)
             .set("stream.listeners.tcp.default", self.ports.stream)
             .set("management.tcp.port", self.ports.http);
-        if self.ports.amqps == 0 { options } else { options.set("listeners.ssl.default", self.ports.amqps) }
+        let over_tls =
+            [("listeners.ssl.default", self.ports.amqps), ("stream.listeners.ssl.default", self.ports.stream_tls)];
+        over_tls.into_iter().filter(|(_, port)| *port != 0).fold(options, |options, (key, port)| options.set(key, port))
     }
 
     /// Starts it on the same directory and kills it before it serves: at its first output, if there is any.

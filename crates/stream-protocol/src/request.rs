@@ -213,7 +213,12 @@ fn response<'a>(frame: &Frame<'a>, reader: &mut FieldReader<'a>) -> Result<Reque
     if frame.key == key::CLOSE {
         return Ok(Request::Closed { correlation, code });
     }
-    Ok(Request::ConsumerUpdated { correlation, code, start: OffsetSpec::read_or_none(reader)? })
+    let start = OffsetSpec::read_or_none(reader)?;
+    if !matches!(start, OffsetSpec::Offset(_) | OffsetSpec::Timestamp(_)) {
+        // rstream sends a number with every type. RabbitMQ doesn't look at it either.
+        reader.take(reader.rest().len(), "offset")?;
+    }
+    Ok(Request::ConsumerUpdated { correlation, code, start })
 }
 
 fn tune<'a>(reader: &mut FieldReader<'_>) -> Result<Request<'a>, DecodeError> {
@@ -288,6 +293,7 @@ mod tests {
             (&timestamp[..], OffsetSpec::Timestamp(-1)),
             (&[0, 0, 0, 7, 0, 1, 0, 3], OffsetSpec::Next),
             (&[0, 0, 0, 7, 0, 1, 0, 0], OffsetSpec::None),
+            (&[0, 0, 0, 7, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9], OffsetSpec::First),
         ] {
             assert_eq!(decode(0x801A, content), Ok(Request::ConsumerUpdated { correlation, code, start }));
         }

@@ -4,6 +4,7 @@ mod amqp091;
 mod amqp10;
 mod frameworks;
 mod jms;
+mod streams;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +12,7 @@ use std::fs;
 use crate::{allow, cell};
 
 /// Every table.
-pub const TABLES: [&Table; 4] = [&amqp091::TABLE, &amqp10::TABLE, &jms::TABLE, &frameworks::TABLE];
+pub const TABLES: [&Table; 5] = [&amqp091::TABLE, &amqp10::TABLE, &jms::TABLE, &frameworks::TABLE, &streams::TABLE];
 
 /// The clients of one protocol and the scenarios that each of them runs.
 #[derive(Debug)]
@@ -74,17 +75,27 @@ pub struct Scenario {
     pub stops_the_broker: bool,
     /// Whether it stops the broker in order, which the harness then waits for.
     pub terminates_the_broker: bool,
+    /// Whether the program speaks the stream protocol, and gets a URI of its listener.
+    pub over_streams: bool,
 }
 
 impl Scenario {
     /// A scenario with the default settings, which a RabbitMQ can do too.
     pub const fn new(name: &'static str, shows: &'static str) -> Self {
-        Self { name, shows, settings: &[], leveret_only: false, stops_the_broker: false, terminates_the_broker: false }
+        Self {
+            name,
+            shows,
+            settings: &[],
+            leveret_only: false,
+            stops_the_broker: false,
+            terminates_the_broker: false,
+            over_streams: false,
+        }
     }
 
     /// Whether a broker that is given from outside can run it.
     pub fn runs_on_a_given_broker(&self) -> bool {
-        !self.leveret_only && !self.stops_the_broker && self.settings.is_empty()
+        !self.leveret_only && !self.stops_the_broker && !self.over_streams && self.settings.is_empty()
     }
 
     const fn with(mut self, settings: &'static [(&'static str, &'static str)]) -> Self {
@@ -95,6 +106,11 @@ impl Scenario {
     /// The same for Leveret alone.
     pub const fn leveret_only(mut self) -> Self {
         self.leveret_only = true;
+        self
+    }
+
+    const fn over_streams(mut self) -> Self {
+        self.over_streams = true;
         self
     }
 

@@ -7,3 +7,4 @@ mod go_amqp;
 mod python;
 mod rabbit_hole;
 mod rabbitmq_amqp_go_client;
+mod rabbitmq_stream_go_client;

@@ -61,9 +61,18 @@ impl Compression {
     }
 }
 
-/// Reads one byte more than the limit at most, so that the caller sees that there are more.
-fn read_limited(reader: impl Read, length: usize, out: &mut Vec<u8>) -> io::Result<()> {
-    reader.take(length as u64 + 1).read_to_end(out).map(drop)
+/// Reads one byte more than the limit at most, so that the caller sees that there are more. The vector doubles up to that length, not
+/// beyond it.
+fn read_limited(mut reader: impl Read, length: usize, out: &mut Vec<u8>) -> io::Result<()> {
+    let most = length + 1;
+    while out.len() < most {
+        let room = out.len().max(RESERVED_MAX).min(most - out.len());
+        out.reserve_exact(room);
+        if reader.by_ref().take(room as u64).read_to_end(out)? < room {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl fmt::Display for Compression {
@@ -75,5 +84,22 @@ impl fmt::Display for Compression {
             Self::Lz4 => "lz4",
             Self::Zstd => "zstd",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_stops_behind_the_limit_and_reserves_no_more() {
+        for length in [0, 1, 10, RESERVED_MAX, 5 * RESERVED_MAX + 7] {
+            let mut out = Vec::new();
+            read_limited(io::repeat(7), length, &mut out).unwrap();
+            assert_eq!((out.len(), out.capacity()), (length + 1, length + 1));
+            let inflated = Compression::None.inflate(&out[..length], length);
+            assert_eq!(inflated.as_deref(), Ok(&out[..length]));
+        }
+        assert!(Compression::None.inflate(b"four", 3).unwrap_err().contains("longer than 3"));
     }
 }

@@ -1,0 +1,114 @@
+//! Sub-batches: stored as they come, and read by every protocol.
+
+use leveret_tests::amqp10::Amqp10;
+use leveret_tests::filters::{attach, filter};
+use leveret_tests::stream::{Compression, OffsetSpec, ResponseCode, StreamClient, data, number, sub_batch};
+use leveret_tests::wire::Wire;
+
+use super::{finish, node, numbered};
+
+const ALL: [Compression; 5] =
+    [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
+
+fn bodies_over_amqp091(wire: &mut Wire, count: usize) -> Vec<Vec<u8>> {
+    wire.prefetch(1, 500);
+    wire.consume_with(1, "s", false, &[("x-stream-offset", 0)]);
+    (0..count).map(|_| wire.delivery().2).collect()
+}
+
+fn bodies_over_amqp10(client: &mut Amqp10, count: usize) -> Vec<Vec<u8>> {
+    let first = leveret_amqp10::OwnedValue::String("first".into());
+    attach(client, 0, "s", &[("offset", filter("rabbitmq:stream-offset-spec", first))]);
+    client.grant(0, 500);
+    (0..count).map(|_| client.receive(0).data()).collect()
+}
+
+#[test]
+fn sub_batches_of_each_compression_are_read_by_all_protocols() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    client.create("s");
+    client.publisher(1, "", "s");
+    let mut published = Vec::new();
+    let mut sent = Vec::new();
+    for (id, compression) in (1..).zip(ALL) {
+        let bodies: Vec<Vec<u8>> =
+            (0..20).map(|n| format!("{compression} {n} {}", "x".repeat(n)).into_bytes()).collect();
+        let messages: Vec<Vec<u8>> = bodies.iter().map(|body| data(body)).collect();
+        let (length, bytes) = sub_batch(compression, &messages);
+        client.publish_sub_batch(1, id, compression as u8, 20, length, &bytes);
+        client.publish(1, [(100 + id, format!("after {compression}"))]);
+        published.extend(bodies);
+        published.push(format!("after {compression}").into_bytes());
+        sent.push((compression as u8, 20, bytes));
+    }
+    client.confirms();
+    // One confirm for each sub-batch.
+    assert_eq!(client.confirmed[&1].len(), 10);
+    client.subscribe(2, "s", OffsetSpec::First, 20);
+    client.read_to(2, 105);
+    let received = client.subscriptions[&2].chunks.iter().flat_map(|chunk| chunk.sub_batches.clone());
+    assert_eq!(received.collect::<Vec<_>>(), sent, "they come as they were published");
+    // An offset within a sub-batch begins with its chunk.
+    client.subscribe(3, "s", OffsetSpec::Offset(30), 1);
+    client.wait("a chunk", |client| client.subscriptions[&3].received == 1);
+    let chunk = &client.subscriptions[&3].chunks[0];
+    assert!((chunk.first..chunk.first + chunk.count).contains(&30), "{chunk:?}");
+
+    let mut amqp091 = Wire::open(node.amqp());
+    assert_eq!(bodies_over_amqp091(&mut amqp091, 105), published);
+    amqp091.close();
+    let mut amqp10 = Amqp10::open(node.amqp());
+    assert_eq!(bodies_over_amqp10(&mut amqp10, 105), published);
+    amqp10.close();
+    client.close();
+    finish(&node);
+}
+
+#[test]
+fn a_named_publisher_repeats_a_sub_batch_without_effect() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    client.create("s");
+    client.publisher(1, "name", "s");
+    let (length, bytes) = sub_batch(Compression::Gzip, &[data(b"a"), data(b"b")]);
+    for _ in 0..3 {
+        client.publish_sub_batch(1, 1, Compression::Gzip as u8, 2, length, &bytes);
+    }
+    client.publish(1, numbered(2..=2));
+    client.confirms();
+    assert_eq!(client.statistic("s", "committed_offset"), 2);
+    client.close();
+    finish(&node);
+}
+
+/// A mebibyte.
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn a_sub_batch_that_inflates_beyond_its_length_costs_nothing() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    client.create("s");
+    client.publisher(1, "", "s");
+    // 128 MiB of zeros in half a megabyte, said to be ten bytes, and said to be as long as is allowed.
+    let (_, bomb) = sub_batch(Compression::Gzip, &[vec![0; 128 << 20]]);
+    for (id, length) in [(1, 10), (2, 64 << 20)] {
+        client.publish_sub_batch(1, id, Compression::Gzip as u8, 1, length, &bomb);
+    }
+    client.publish(1, [(3, "after")]);
+    client.confirms();
+    // Longer ones are refused.
+    client.publish_sub_batch(1, 4, Compression::Gzip as u8, 1, (64 << 20) + 1, &bomb);
+    client.wait("a refusal", StreamClient::is_answered);
+    assert_eq!(client.refused, [(1, 4, number(ResponseCode::PreconditionFailed))]);
+    let before = node.resident_bytes();
+    let mut amqp091 = Wire::open(node.amqp());
+    let read = bodies_over_amqp091(&mut amqp091, 3);
+    assert_eq!(read[2], b"after");
+    let grown = node.resident_bytes_max().saturating_sub(before);
+    assert!(grown < 256 * MIB, "{} MiB for bombs of 256", grown / MIB);
+    amqp091.close();
+    client.close();
+    finish(&node);
+}

@@ -1,0 +1,76 @@
+//! Permissions: each command needs that of RabbitMQ.
+
+use leveret_stream_protocol::client::request;
+use leveret_tests::node::Node;
+use leveret_tests::stream::{Login, OK, OffsetSpec, ResponseCode, StreamClient, number};
+use serde_json::json;
+
+use super::{finish, node, numbered};
+
+const REFUSED: u16 = ResponseCode::AccessRefused as u16;
+
+/// A user whose permissions are these patterns: configure, write, read.
+fn user(node: &Node, name: &str, [configure, write, read]: [&str; 3]) -> StreamClient {
+    let http = node.http();
+    let made = http.put(&format!("/api/users/{name}"), &json!({"password": "stream-secret", "tags": ""}));
+    assert!(matches!(made.expect("an answer").status, 201 | 204));
+    permit(node, name, [configure, write, read]);
+    let mut client = StreamClient::connect(node.streams());
+    client.log_in(&Login { user: name, password: "stream-secret", ..Login::default() }).expect("a login");
+    client
+}
+
+fn permit(node: &Node, name: &str, [configure, write, read]: [&str; 3]) {
+    let body = json!({"configure": configure, "write": write, "read": read});
+    let answer = node.http().put(&format!("/api/permissions/%2F/{name}"), &body).expect("an answer");
+    assert!(matches!(answer.status, 201 | 204), "{answer:?}");
+}
+
+#[test]
+fn each_command_needs_its_permission() {
+    let Some(node) = node() else { return };
+    let mut guest = StreamClient::open(node.streams());
+    guest.create("s");
+    let create = |client: &mut StreamClient, stream: &str| {
+        client.code(|out, correlation| request::create(out, correlation, stream, []))
+    };
+    let mut configures = user(&node, "configures", [".*", "^$", "^$"]);
+    assert_eq!(create(&mut configures, "own"), OK);
+    assert_eq!(configures.declare(1, "", "own"), REFUSED);
+    assert_eq!(configures.try_subscribe(1, "own", OffsetSpec::First, 1, &[]), REFUSED);
+    assert_eq!(configures.delete("own"), OK);
+
+    let mut writes = user(&node, "writes", ["^$", ".*", "^$"]);
+    assert_eq!(create(&mut writes, "another"), REFUSED);
+    assert_eq!(writes.delete("s"), REFUSED);
+    writes.publisher(1, "", "s");
+    writes.publish(1, numbered(1..=3));
+    writes.confirms();
+    assert_eq!(writes.try_subscribe(1, "s", OffsetSpec::First, 1, &[]), REFUSED);
+    assert_eq!(writes.stored_offset("app", "s"), Err(REFUSED));
+
+    let mut reads = user(&node, "reads", ["^$", "^$", ".*"]);
+    assert_eq!(reads.declare(1, "", "s"), REFUSED);
+    reads.subscribe(1, "s", OffsetSpec::First, 10);
+    reads.read_to(1, 3);
+    reads.store_offset("app", "s", 2);
+    assert_eq!(reads.stored_offset("app", "s"), Ok(2));
+    let mut nothing = user(&node, "nothing", ["^$", "^$", "^$"]);
+    assert_eq!(nothing.leader("s"), Err(REFUSED));
+    finish(&node);
+}
+
+#[test]
+fn wrong_logins_are_refused_with_their_code() {
+    let Some(node) = node() else { return };
+    let login = |login: Login<'_>| StreamClient::connect(node.streams()).log_in(&login);
+    let refused = number(ResponseCode::AuthenticationFailure);
+    assert_eq!(login(Login { password: "wrong", ..Login::default() }), Err(refused));
+    assert_eq!(login(Login { user: "nobody", ..Login::default() }), Err(refused));
+    assert_eq!(login(Login { vhost: "none", ..Login::default() }), Err(number(ResponseCode::VhostAccessFailure)));
+    // A connection that was refused is closed.
+    let mut client = StreamClient::connect(node.streams());
+    assert!(client.log_in(&Login { password: "wrong", ..Login::default() }).is_err());
+    assert_eq!(client.until_closed(), None);
+    finish(&node);
+}

@@ -1,0 +1,193 @@
+//! Subscriptions: where they begin, credit, filters, stored offsets.
+
+use leveret_tests::stream::{OK, OffsetSpec, ResponseCode, StreamClient, number};
+
+use super::{finish, node, numbered};
+
+/// A stream with chunks of ten messages, one behind the other.
+fn with_chunks(client: &mut StreamClient, chunks: u64) {
+    client.create("s");
+    client.publisher(1, "", "s");
+    for chunk in 0..chunks {
+        client.publish(1, numbered(chunk * 10..=chunk * 10 + 9));
+        client.confirms();
+    }
+}
+
+/// The offset of the first message of the first chunk that comes, after one more message.
+fn begins_at(client: &mut StreamClient, start: OffsetSpec) -> u64 {
+    client.subscribe(2, "s", start, 1);
+    client.publish(1, numbered(1000..=1000));
+    client.confirms();
+    client.wait("a chunk", |client| client.subscriptions[&2].received == 1);
+    let first = client.subscriptions[&2].chunks[0].first;
+    assert_eq!(client.unsubscribe(2), OK);
+    first
+}
+
+#[test]
+fn each_offset_begins_with_the_chunk_that_has_it() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    with_chunks(&mut client, 3);
+    let rows = [
+        (OffsetSpec::Last, 20),
+        (OffsetSpec::First, 0),
+        (OffsetSpec::Offset(0), 0),
+        (OffsetSpec::Offset(9), 0),
+        (OffsetSpec::Offset(10), 10),
+        (OffsetSpec::Offset(29), 20),
+        (OffsetSpec::Offset(30), 30),
+        (OffsetSpec::Timestamp(0), 0),
+        // The last one of the stream, and behind it.
+        (OffsetSpec::Last, 37),
+        (OffsetSpec::Offset(39), 39),
+        (OffsetSpec::Next, 40),
+        (OffsetSpec::Timestamp(i64::MAX), 41),
+    ];
+    for (row, (start, first)) in rows.into_iter().enumerate() {
+        assert_eq!(begins_at(&mut client, start), first, "row {row}: {start:?}");
+    }
+    client.close();
+    finish(&node);
+}
+
+#[test]
+fn a_timestamp_begins_with_the_first_chunk_of_that_time() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    with_chunks(&mut client, 1);
+    client.subscribe(3, "s", OffsetSpec::First, 1000);
+    client.read_to(3, 10);
+    let begin = client.subscriptions[&3].chunks[0].timestamp_ms;
+    // Chunks of a later millisecond come after some.
+    while client.subscriptions[&3].chunks.back().is_none_or(|chunk| chunk.timestamp_ms == begin) {
+        let next = client.subscriptions[&3].next.expect("a chunk came");
+        client.publish(1, numbered(next..=next));
+        client.confirms();
+        client.read_to(3, next + 1);
+    }
+    let last = client.subscriptions[&3].chunks.back().expect("a chunk");
+    let (first, time) = (last.first, last.timestamp_ms);
+    assert_eq!(begins_at(&mut client, OffsetSpec::Timestamp(time)), first);
+    assert_eq!(begins_at(&mut client, OffsetSpec::Timestamp(begin)), 0);
+    client.close();
+    finish(&node);
+}
+
+#[test]
+fn ten_credits_bring_ten_chunks_at_most() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    with_chunks(&mut client, 25);
+    client.subscribe(2, "s", OffsetSpec::First, 0);
+    client.barrier();
+    assert_eq!(client.subscriptions[&2].received, 0, "no chunk without credit");
+    for chunks in [10, 20] {
+        client.grant(2, 10);
+        client.wait("ten chunks", |client| client.subscriptions[&2].received >= chunks);
+        client.barrier();
+        assert_eq!(client.subscriptions[&2].received, chunks);
+    }
+    // Credit is counted without a limit of its own.
+    for _ in 0..3 {
+        client.grant(2, u16::MAX);
+    }
+    client.read_to(2, 250);
+    client.publish(1, numbered(250..=250));
+    client.read_to(2, 251);
+    client.grant(9, 1);
+    client.barrier();
+    assert_eq!(client.credit_refused, [(9, number(ResponseCode::SubscriptionIdDoesNotExist))]);
+    client.close();
+    finish(&node);
+}
+
+#[test]
+fn nothing_comes_after_the_end_of_a_subscription() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    with_chunks(&mut client, 50);
+    // The client panics on a chunk of an unknown subscription.
+    for _ in 0..20 {
+        client.subscribe(2, "s", OffsetSpec::First, 5);
+        client.grant(2, 1000);
+        assert_eq!(client.unsubscribe(2), OK);
+        client.barrier();
+    }
+    assert_eq!(client.unsubscribe(2), number(ResponseCode::SubscriptionIdDoesNotExist));
+    client.close();
+    finish(&node);
+}
+
+#[test]
+fn subscriptions_of_one_stream_read_at_their_own_pace() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    with_chunks(&mut client, 40);
+    for id in 10..14 {
+        client.subscribe(id, "s", OffsetSpec::Offset(u64::from(id) * 10), 1);
+    }
+    for id in [13, 10, 12, 11] {
+        client.read_to(id, 400);
+        assert_eq!(client.subscriptions[&id].chunks[0].first, u64::from(id) * 10);
+    }
+    client.close();
+    finish(&node);
+}
+
+#[test]
+fn filters_leave_out_chunks_without_the_value() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    client.create("s");
+    client.publisher(1, "", "s");
+    for (id, value) in (0..).zip(["eu", "us", "", "eu", "asia", ""]) {
+        client.publish_filtered(1, &[(id, value, value.as_bytes())]);
+        client.confirms();
+    }
+    // A chunk of several values has them all.
+    client.publish_filtered(1, &[(6, "us", b"us"), (7, "asia", b"asia")]);
+    client.confirms();
+    for (properties, offsets) in [
+        (&[("filter.0", "eu")][..], &[0, 3][..]),
+        (&[("filter.0", "us")], &[1, 6]),
+        (&[("filter.0", "eu"), ("filter.1", "asia")], &[0, 3, 4, 6]),
+        (&[("filter.0", "us"), ("match-unfiltered", "true")], &[1, 2, 5, 6]),
+        (&[("filter.0", "nowhere")], &[]),
+        (&[("match-unfiltered", "true")], &[0, 1, 2, 3, 4, 5, 6]),
+    ] {
+        assert_eq!(client.try_subscribe(2, "s", OffsetSpec::First, 100, properties), OK);
+        // A last chunk that all of them want.
+        let id = u64::try_from(client.statistic("s", "committed_offset")).expect("an offset") + 1;
+        let all = ["eu", "us", "asia", "nowhere"];
+        client.publish_filtered(1, &all.map(|value| (id, value, &b"end"[..])));
+        client.confirms();
+        client.read_to(2, id + 4);
+        let firsts = client.subscriptions[&2].chunks.iter().map(|chunk| chunk.first).filter(|first| *first < 8);
+        assert_eq!(firsts.collect::<Vec<u64>>(), offsets, "{properties:?}");
+        assert_eq!(client.unsubscribe(2), OK);
+    }
+    client.close();
+    finish(&node);
+}
+
+#[test]
+fn stored_offsets_belong_to_a_name_and_a_stream() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    with_chunks(&mut client, 2);
+    client.create("another");
+    client.store_offset("app", "s", 4);
+    client.store_offset("app", "s", 11);
+    client.store_offset("other", "s", 3);
+    assert_eq!(client.stored_offset("app", "s"), Ok(11));
+    assert_eq!(client.stored_offset("other", "s"), Ok(3));
+    assert_eq!(client.stored_offset("app", "another"), Err(number(ResponseCode::NoOffset)));
+    assert_eq!(client.stored_offset("app", "none"), Err(number(ResponseCode::StreamDoesNotExist)));
+    // It may go back.
+    client.store_offset("app", "s", 2);
+    assert_eq!(StreamClient::open(node.streams()).stored_offset("app", "s"), Ok(2));
+    client.close();
+    finish(&node);
+}
