@@ -119,7 +119,12 @@ fn messages_come_in_time(waiting: Waiting, count: u64, begin_ms: u64, span_ms: u
         waiting.publish(&body, due)
     });
     println!("{count} published in {:.1} s", started.elapsed().as_secs_f64());
-    let resident = node.resident_bytes_within(before + 8 * count);
+    let mut resident = node.resident_bytes();
+    // The allocator returns freed memory a moment later, while it is used.
+    while resident > before + 8 * count && now_ms() + 2_000 < begin {
+        node.http().get("/api/overview").expect("the node answers");
+        resident = node.resident_bytes();
+    }
     let all_wait = now_ms() < begin;
     let each = resident.saturating_sub(before) as f64 / count as f64;
     println!("{each:.2} bytes of resident memory each, {} MiB at most", node.resident_bytes_max() / MIB);
@@ -172,19 +177,19 @@ fn ten_million_delayed_messages_over_ten_minutes() {
 #[test]
 #[ignore = "a million messages over a minute: make -C tests quorum-at-scale"]
 fn a_million_delayed_messages_over_a_minute() {
-    messages_come_in_time(Waiting::Delayed, 1_000_000, 15_000, 60_000);
+    messages_come_in_time(Waiting::Delayed, 1_000_000, 30_000, 60_000);
 }
 
 #[test]
 #[ignore = "a million messages over a minute: make -C tests quorum-at-scale"]
 fn a_million_expiring_messages_over_a_minute() {
-    messages_come_in_time(Waiting::Expiring, 1_000_000, 15_000, 60_000);
+    messages_come_in_time(Waiting::Expiring, 1_000_000, 30_000, 60_000);
 }
 
 #[test]
 #[ignore = "a million messages over a minute: make -C tests quorum-at-scale"]
 fn a_million_messages_in_a_delayed_exchange() {
-    messages_come_in_time(Waiting::InExchange, 1_000_000, 15_000, 60_000);
+    messages_come_in_time(Waiting::InExchange, 1_000_000, 30_000, 60_000);
 }
 
 /// Bytes of all files below a directory.
