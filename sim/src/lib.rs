@@ -30,6 +30,7 @@ pub mod quiet;
 pub mod random;
 mod restart;
 pub mod seed;
+pub mod stream_protocol;
 pub mod streams;
 pub mod tally;
 pub mod task;

@@ -6,7 +6,7 @@ use crate::event_hash::EventHash;
 use crate::failure::{Check, Failure};
 use crate::random::Random;
 use crate::task::Task;
-use crate::{amqp10, amqp091};
+use crate::{amqp10, amqp091, stream_protocol};
 
 /// A client by its protocol.
 pub enum End {
@@ -14,6 +14,8 @@ pub enum End {
     Amqp091(Box<amqp091::End>),
     /// AMQP 1.0.
     Amqp10(Box<amqp10::End>),
+    /// The stream protocol.
+    Stream(Box<stream_protocol::End>),
 }
 
 impl End {
@@ -21,6 +23,7 @@ impl End {
         match self {
             Self::Amqp091(end) => end.client.output(),
             Self::Amqp10(end) => end.client.output(),
+            Self::Stream(end) => end.client.output(),
         }
     }
 
@@ -28,6 +31,7 @@ impl End {
         match self {
             Self::Amqp091(end) => end.receive(input),
             Self::Amqp10(end) => end.receive(input),
+            Self::Stream(end) => end.receive(input),
         }
     }
 }
@@ -55,7 +59,7 @@ impl Link {
     pub fn amqp091(&mut self) -> &mut amqp091::End {
         match &mut self.end {
             End::Amqp091(end) => end,
-            End::Amqp10(_) => panic!("a client of AMQP 1.0"),
+            End::Amqp10(_) | End::Stream(_) => panic!("a client of another protocol"),
         }
     }
 
@@ -66,7 +70,18 @@ impl Link {
     pub fn amqp10(&mut self) -> &mut amqp10::End {
         match &mut self.end {
             End::Amqp10(end) => end,
-            End::Amqp091(_) => panic!("a client of AMQP 0-9-1"),
+            End::Amqp091(_) | End::Stream(_) => panic!("a client of another protocol"),
+        }
+    }
+
+    /// The client of the stream protocol.
+    ///
+    /// # Panics
+    /// If it speaks another protocol.
+    pub fn stream(&mut self) -> &mut stream_protocol::End {
+        match &mut self.end {
+            End::Stream(end) => end,
+            End::Amqp091(_) | End::Amqp10(_) => panic!("a client of another protocol"),
         }
     }
 

@@ -18,6 +18,7 @@ use leveret_model::{Command, PutUser, SetPermissions};
 use leveret_queue::QueueState;
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
+use leveret_session_stream::StreamProtocol;
 
 use crate::clock::Clock;
 use crate::cores::{Cores, TaskWake};
@@ -181,7 +182,8 @@ impl World {
             ..Settings::default()
         };
         disk.act_as(User::Start);
-        let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)];
+        let protocols: Vec<Arc<dyn Protocol>> =
+            vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol), Arc::new(StreamProtocol::default())];
         let Logs { options, placing } = log.into();
         let recovered = Broker::recover_streams(
             &*disk,

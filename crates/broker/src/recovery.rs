@@ -12,6 +12,7 @@ use leveret_queue::{
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use crate::planted::{Bug, is_planted};
 use crate::records::{
     CONTROL_ANNOTATED, CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_DELIVERED_BELOW, CONTROL_DYING,
     CONTROL_MODEL_COMMAND, CONTROL_OFFSETS, CONTROL_PARKED, decode_parked,
@@ -302,7 +303,7 @@ impl Replay for Recovered {
                 let log = self.logs.entry(log).or_default();
                 log.ledger.accept(first, count, bytes);
                 log.stream.replay(first, bytes, at_ms);
-                if let Some(writer) = writer {
+                if let Some(writer) = writer.filter(|_| !is_planted(Bug::ForgetSequences)) {
                     log.writers.apply(writer.name, writer.sequence, at_ms);
                 }
             }

@@ -166,7 +166,8 @@ impl Kept {
 
 /// Encodes the state of a stream.
 pub(crate) fn encode_stream(index: &Stretches, tracking: &Tracking, writers: &Writers, out: &mut Vec<u8>) {
-    out.push(if writers.is_empty() { STREAM } else { STREAM_WITH_WRITERS });
+    let has_writers = !writers.is_empty() && !is_planted(Bug::ForgetWriters);
+    out.push(if has_writers { STREAM_WITH_WRITERS } else { STREAM });
     if is_planted(Bug::ForgetLastStretch) {
         let mut shorter = index.clone();
         shorter.forget_last();
@@ -174,7 +175,7 @@ pub(crate) fn encode_stream(index: &Stretches, tracking: &Tracking, writers: &Wr
     }
     index.encode(out);
     tracking.encode(out);
-    if !writers.is_empty() {
+    if has_writers {
         writers.encode(out);
     }
 }

@@ -40,6 +40,8 @@ pub enum Bug {
     SkipOffset,
     /// A checkpoint omits the last stretch of a stream's index.
     ForgetLastStretch,
+    /// A checkpoint omits the named publishers of a stream.
+    ForgetWriters,
     /// A consumer with a filter gets every message.
     IgnoreFilter,
     /// A consumer with a filter doesn't look at messages that came back.

@@ -18,24 +18,29 @@ pub(crate) enum InputHold {
     /// Input isn't blocked.
     #[default]
     No,
-    /// A change of the control plane has to become durable before it is answered.
+    /// An answer waits until what it tells is durable.
     Durable { wait: WaitFor, answer: Answer },
     /// Publishes wait for room in the log, for room in the connection's share of bytes on their way to the disk, or until an alarm
     /// clears.
     Publishes { reason: WaitReason },
 }
 
-/// The answer to a command that had to become durable first.
-pub(crate) struct Answer {
-    /// The key of the command.
-    pub key: u16,
-    pub correlation: u32,
-    /// Streams that it deletes: the client's publishers and subscriptions there are over.
-    pub deleted: Vec<Arc<str>>,
+/// The answer to a command that waits until something is durable.
+pub(crate) enum Answer {
+    /// A change was made.
+    Changed {
+        /// The key of the command.
+        key: u16,
+        correlation: u32,
+        /// Streams that it deletes: the client's publishers and subscriptions there are over.
+        deleted: Vec<Arc<str>>,
+    },
+    /// The number of a publisher's last message, behind which it goes on: what it is told to be there mustn't be lost.
+    Sequence { correlation: u32, sequence: u64 },
 }
 
 impl Session {
-    /// Answers now, or blocks input until the change is durable.
+    /// Answers now, or blocks input until what the answer tells is durable.
     pub(crate) fn answer_when_durable(&mut self, wait: impl Into<WaitFor>, answer: Answer) {
         let wait = wait.into();
         match self.client.broker.streams.have(&wait) {
@@ -48,9 +53,16 @@ impl Session {
     }
 
     fn answer(&mut self, answer: Answer) {
-        answers::response(self.client.output.buffer(), answer.key, answer.correlation, ResponseCode::Ok);
-        for stream in answer.deleted {
-            self.end_of_stream(&stream, ResponseCode::StreamNotAvailable);
+        match answer {
+            Answer::Changed { key, correlation, deleted } => {
+                answers::response(self.client.output.buffer(), key, correlation, ResponseCode::Ok);
+                for stream in deleted {
+                    self.end_of_stream(&stream, ResponseCode::StreamNotAvailable);
+                }
+            }
+            Answer::Sequence { correlation, sequence } => {
+                answers::sequence(self.client.output.buffer(), correlation, ResponseCode::Ok, sequence);
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use leveret_broker::time::Now;
 use leveret_model::{Action, Resource};
 use leveret_stream_protocol::{ResponseCode, answers, key};
 
+use super::held::Answer;
 use super::session::Session;
 
 /// Longest name of a publisher or a consumer, in bytes. RabbitMQ allows 255 characters.
@@ -100,10 +101,12 @@ impl Session {
     pub(crate) fn query_sequence(&mut self, correlation: u32, reference: &str, stream: &str, now: Now) {
         self.flush_run(now);
         let found = self.stream(stream, Action::Read(Resource::Queue(stream)));
-        let (code, sequence) = match found {
-            Ok(queue) => (ResponseCode::Ok, queue.writer_sequence(reference).unwrap_or(0)),
-            Err(code) => (code, 0),
-        };
-        answers::sequence(self.client.output.buffer(), correlation, code, sequence);
+        match found {
+            Ok(queue) => {
+                let sequence = queue.writer_sequence(reference).unwrap_or(0);
+                self.answer_when_durable(queue.awaited(), Answer::Sequence { correlation, sequence });
+            }
+            Err(code) => answers::sequence(self.client.output.buffer(), correlation, code, 0),
+        }
     }
 }

@@ -58,7 +58,7 @@ impl Session {
     pub(crate) fn create(&mut self, correlation: u32, stream: &str, arguments: Pairs<'_>, now: Now) {
         match self.new_stream(stream, arguments, now) {
             Ok(answer) => {
-                let answer_of = Answer { key: key::CREATE, correlation, deleted: Vec::new() };
+                let answer_of = Answer::Changed { key: key::CREATE, correlation, deleted: Vec::new() };
                 self.answer_when_durable(answer, answer_of);
             }
             Err(code) => answers::response(self.client.output.buffer(), key::CREATE, correlation, code),
@@ -116,7 +116,7 @@ impl Session {
         self.flush_run(now);
         match self.delete_stream(stream, now) {
             Ok(ticket) => {
-                let answer = Answer { key: key::DELETE, correlation, deleted: vec![stream.into()] };
+                let answer = Answer::Changed { key: key::DELETE, correlation, deleted: vec![stream.into()] };
                 self.answer_when_durable(ticket, answer);
             }
             Err(code) => answers::response(self.client.output.buffer(), key::DELETE, correlation, code),

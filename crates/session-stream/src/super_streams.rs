@@ -76,7 +76,7 @@ impl Session {
         match self.new_super_stream(create, now) {
             Ok(ticket) => {
                 let (key, correlation) = (key::CREATE_SUPER_STREAM, create.correlation);
-                self.answer_when_durable(ticket, Answer { key, correlation, deleted: Vec::new() });
+                self.answer_when_durable(ticket, Answer::Changed { key, correlation, deleted: Vec::new() });
             }
             Err(code) => {
                 let out = self.client.output.buffer();
@@ -132,7 +132,10 @@ impl Session {
         self.flush_run(now);
         match self.end_super_stream(name, now) {
             Ok((ticket, deleted)) => {
-                self.answer_when_durable(ticket, Answer { key: key::DELETE_SUPER_STREAM, correlation, deleted });
+                self.answer_when_durable(
+                    ticket,
+                    Answer::Changed { key: key::DELETE_SUPER_STREAM, correlation, deleted },
+                );
             }
             Err(code) => {
                 answers::response(self.client.output.buffer(), key::DELETE_SUPER_STREAM, correlation, code);

@@ -57,7 +57,11 @@ impl QueueHandle {
                 }
                 Some(ChunkSubmission::Refused) => return ChunkPublished::Offered(Published::none()),
                 Some(ChunkSubmission::Behind(last)) => {
-                    return ChunkPublished::Behind { last, awaited: self.awaited_by(queue, self.is_written(queue)) };
+                    let awaited = match is_planted(Bug::ConfirmRepeatEarly) {
+                        true => Awaited::default(),
+                        false => self.awaited_by(queue, self.is_written(queue)),
+                    };
+                    return ChunkPublished::Behind { last, awaited };
                 }
                 Some(ChunkSubmission::Accepted(submission)) => submission,
             };

@@ -201,4 +201,66 @@ mod tests {
         assert_eq!(groups.remove(a, 0), [], "the one that steps down answers first");
         assert_eq!(groups.stepped_down(b), [(b, true)], "it is wanted again");
     }
+
+    /// A thousand members on a hundred partitions, each of which comes, leaves and answers when it likes, or never, for an hour.
+    #[test]
+    fn no_partition_rests_without_an_active_member() {
+        const MEMBERS: u64 = 1_000;
+        const PARTITIONS: u64 = 100;
+        const HOUR: Nanos = 3_600_000 * MS;
+        let mut state = 1_u64;
+        let mut random = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut partitions: Vec<Groups> = (0..PARTITIONS).map(|_| Groups::default()).collect();
+        // Since when nobody is active in a partition that has members.
+        let mut idle_since: Vec<Option<Nanos>> = vec![None; PARTITIONS as usize];
+        let mut events: BTreeMap<(Nanos, u64), u64> = BTreeMap::new();
+        let mut serial = 0;
+        let mut plan = |events: &mut BTreeMap<(Nanos, u64), u64>, at: Nanos, event: u64| {
+            serial += 1;
+            events.insert((at, serial), event);
+        };
+        (0..MEMBERS).for_each(|member| plan(&mut events, member * MS, member));
+        let (mut changes, mut late, mut longest) = (0, 0, 0);
+        while let Some(((now, _), event)) = events.pop_first().filter(|((now, _), _)| *now < HOUR) {
+            // Events below the number of members are comings and goings, those behind it answers, and then there are timers.
+            let (kind, of) = (event / MEMBERS, event % MEMBERS);
+            let at = of % PARTITIONS;
+            let (groups, id) = (&mut partitions[at as usize], ConsumerId(of));
+            let told = match kind {
+                0 => {
+                    plan(&mut events, now + (100 + random(20_000)) * MS, of);
+                    changes += 1;
+                    match groups.names.contains_key(&id) {
+                        true => groups.remove(id, now),
+                        false => groups.add(&member(Some(at as u32)), id, now),
+                    }
+                }
+                1 => groups.stepped_down(id),
+                _ => {
+                    let told = groups.expire(now);
+                    late += u64::from(!told.is_empty());
+                    told
+                }
+            };
+            for (told, active) in told {
+                assert!(groups.names.contains_key(&told), "{told:?} is told, and isn't there");
+                if !active && random(4) > 0 {
+                    plan(&mut events, now + random(2_000) * MS, MEMBERS + told.0);
+                }
+            }
+            if let Some(due) = groups.due() {
+                plan(&mut events, due.max(now), 2 * MEMBERS + of);
+            }
+            let has_active = groups.by_name.values().all(|group| matches!(group.turn, Turn::Of(_)));
+            let since = &mut idle_since[at as usize];
+            match has_active {
+                true => longest = longest.max(since.take().map_or(0, |since| now - since)),
+                false => assert!(now - *since.get_or_insert(now) <= STEP_DOWN_MAX, "partition {at} rests"),
+            }
+        }
+        assert!(changes > 100_000 && late > 1_000 && longest <= STEP_DOWN_MAX, "{changes} {late} {longest}");
+    }
 }

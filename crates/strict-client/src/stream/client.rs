@@ -49,6 +49,20 @@ pub enum Event {
         /// The code.
         code: ResponseCode,
     },
+    /// The last id of a named publisher in a stream; 0 if there is none.
+    Sequence {
+        /// The code.
+        code: ResponseCode,
+        /// The id.
+        sequence: u64,
+    },
+    /// The offset that was stored under a name.
+    StoredOffset {
+        /// The code.
+        code: ResponseCode,
+        /// The offset.
+        offset: u64,
+    },
     /// Messages with consecutive ids were confirmed.
     Confirmed {
         /// The publisher.
@@ -218,6 +232,23 @@ impl Client {
         request::credit(&mut self.output, subscription, credit);
     }
 
+    /// Asks for the last id that a named publisher has in a stream.
+    pub fn query_publisher(&mut self, reference: &str, stream: &str) {
+        let correlation = self.ask(key::QUERY_PUBLISHER_SEQUENCE);
+        request::query_publisher_sequence(&mut self.output, correlation, reference, stream);
+    }
+
+    /// Stores an offset under a name, which isn't answered.
+    pub fn store_offset(&mut self, reference: &str, stream: &str, offset: u64) {
+        request::store_offset(&mut self.output, reference, stream, offset);
+    }
+
+    /// Asks for the offset that is stored under a name.
+    pub fn query_offset(&mut self, reference: &str, stream: &str) {
+        let correlation = self.ask(key::QUERY_OFFSET);
+        request::query_offset(&mut self.output, correlation, reference, stream);
+    }
+
     /// Ends a subscription.
     pub fn unsubscribe(&mut self, subscription: u8) {
         let correlation = self.ask(key::UNSUBSCRIBE);
@@ -297,6 +328,14 @@ impl Client {
             ServerCommand::SaslAuthenticated { correlation, code, .. } => {
                 return self.on_answer(key::SASL_AUTHENTICATE, *correlation, *code, events);
             }
+            ServerCommand::Sequence { correlation, code, sequence } => {
+                let code = self.note_answer(key::QUERY_PUBLISHER_SEQUENCE, *correlation, *code)?;
+                events.push(Event::Sequence { code, sequence: *sequence });
+            }
+            ServerCommand::StoredOffset { correlation, code, offset } => {
+                let code = self.note_answer(key::QUERY_OFFSET, *correlation, *code)?;
+                events.push(Event::StoredOffset { code, offset: *offset });
+            }
             ServerCommand::Opened { correlation, code, .. } => {
                 self.on_answer(key::OPEN, *correlation, *code, events)?;
                 if *code == u16::from(ResponseCode::Ok) {
@@ -309,6 +348,16 @@ impl Client {
     }
 
     fn on_answer(&mut self, key: u16, correlation: u32, code: u16, events: &mut Vec<Event>) -> Result<(), Violation> {
+        let code = self.note_answer(key, correlation, code)?;
+        match key {
+            key::CLOSE => events.push(Event::CloseAnswered),
+            _ => events.push(Event::Answered { key, code }),
+        }
+        Ok(())
+    }
+
+    /// Checks that an answer is the one to the oldest command; returns its code.
+    fn note_answer(&mut self, key: u16, correlation: u32, code: u16) -> Result<ResponseCode, Violation> {
         let oldest = self.asked.pop_front();
         if oldest != Some((key, correlation)) {
             let received =
@@ -316,12 +365,7 @@ impl Client {
             return Err(Violation::new(Rule::Reply, received));
         }
         let known = ResponseCode::from_number(code);
-        let code = known.ok_or_else(|| Violation::new(Rule::WellFormed, format!("the unknown code {code}")))?;
-        match key {
-            key::CLOSE => events.push(Event::CloseAnswered),
-            _ => events.push(Event::Answered { key, code }),
-        }
-        Ok(())
+        known.ok_or_else(|| Violation::new(Rule::WellFormed, format!("the unknown code {code}")))
     }
 
     /// A message is answered, which has to be the oldest of its publisher.
