@@ -174,7 +174,7 @@ impl Broker {
         let streams = Arc::new(Streams::new(streams, placing));
         let reads = Arc::new(Reads::default());
         let notices = Arc::new(Notices::new(settings.node_name.clone(), settings.notice_vhosts.clone()));
-        let deferred = Arc::new(Deferred::new(counters.len(), notices.clone()));
+        let deferred = Arc::new(Deferred::new(counters.len()));
         let budget = Arc::new(
             MemoryBudget::new(settings.queue_memory_bytes).with_volatile_limit(settings.volatile_memory_bytes),
         );
@@ -202,7 +202,6 @@ impl Broker {
                 streams: streams.clone(),
                 reads: reads.clone(),
                 deferred: deferred.clone(),
-                notices: notices.clone(),
                 budget: budget.clone(),
                 shared: shared.clone(),
                 metrics: queue_metrics.clone(),
@@ -213,6 +212,7 @@ impl Broker {
                 answers_late: settings.answers_late,
             },
             replies.clone(),
+            notices.clone(),
             now,
         );
         // A log or file without an owner is left alone when the metadata may have lost its owner.

@@ -38,7 +38,7 @@ use crate::wait_for::WaitFor;
 impl Broker {
     /// Does a piece of a core's deferred work. Returns true if more can be done at once.
     pub fn deferred_turn(self: &Arc<Self>, core: usize, now: Now) -> bool {
-        if !self.deferred.has_work(core, now.monotonic) {
+        if !self.has_deferred_work(core, now) {
             return false;
         }
         let full = self.streams.all().iter().find(|stream| !stream.has_room());
@@ -75,7 +75,12 @@ impl Broker {
             None => {}
         }
         self.streams.announce();
-        self.deferred.has_work(core, now.monotonic)
+        self.has_deferred_work(core, now)
+    }
+
+    /// Whether a core has work. The notices are work of the first one.
+    fn has_deferred_work(&self, core: usize, now: Now) -> bool {
+        self.deferred.has_work(core, core == 0 && !self.notices.is_empty(), now.monotonic)
     }
 
     /// Whether dead letters are in flight: a clean stop waits for them, because otherwise they would be back in their queues

@@ -17,7 +17,6 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::group::Group;
-use crate::notices::Notices;
 use crate::outbox::Wake;
 use crate::policy_walk::PolicyWalk;
 use crate::queue_handle::{LocalQueue, QueueHandle, QueueRef};
@@ -158,34 +157,28 @@ pub struct Deferred {
     dropped: AtomicU64,
     /// Work of the first core.
     policies: Mutex<PolicyWalk>,
-    /// These, too.
-    notices: Arc<Notices>,
 }
 
 impl Deferred {
     /// An instance for this many cores.
-    pub fn new(cores: usize, notices: Arc<Notices>) -> Self {
+    pub fn new(cores: usize) -> Self {
         let cores = (0..cores.max(1)).map(|_| CoreWork::default()).collect();
-        Self { cores, dropped: AtomicU64::new(0), policies: Mutex::default(), notices }
+        Self { cores, dropped: AtomicU64::new(0), policies: Mutex::default() }
     }
 
     /// Sets the wake-up for a core's work.
     pub fn set_wake(&self, core: usize, wake: Arc<dyn Wake>) {
-        if core == 0 {
-            let wake = wake.clone();
-            self.notices.set_wake(Box::new(move || wake.wake()));
-        }
         *self.cores[core].wake.write() = Some(wake);
         self.wake(core);
     }
 
-    /// Whether a core has work.
-    pub fn has_work(&self, core: usize, now: Nanos) -> bool {
+    /// Whether a core has work, this or `other`.
+    pub fn has_work(&self, core: usize, other: bool, now: Nanos) -> bool {
         let waiting = self.cores[core].waiting.lock();
         if waiting.blocked {
             return false;
         }
-        if waiting.has_any() || self.has_policies(core) || core == 0 && !self.notices.is_empty() {
+        if waiting.has_any() || self.has_policies(core) || other {
             return true;
         }
         drop(waiting);
@@ -281,7 +274,7 @@ impl Deferred {
     }
 
     fn wake_if_able(&self, core: usize) {
-        if self.has_work(core, 0)
+        if self.has_work(core, false, 0)
             && let Some(wake) = &*self.cores[core].wake.read()
         {
             wake.wake();

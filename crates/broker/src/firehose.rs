@@ -44,7 +44,7 @@ impl TracedClient<'_> {
     }
 }
 
-/// What traces of the same call have in common.
+/// The common part of the traces of a call.
 struct Tap<'a> {
     vhost: &'a str,
     /// The first word of their routing keys.

@@ -1,8 +1,9 @@
 //! Things that happened, on their way to the broker's own exchanges: events to `amq.rabbitmq.event`, log lines to
 //! `amq.rabbitmq.log`.
 //!
-//! Whoever notices something may hold any lock, so it only leaves a notice here, and a core publishes it. Nothing is left unless
-//! something is bound to the exchange. The notices that wait have a limit, and what is more is dropped and counted.
+//! A caller that notices something may hold any lock, so it only leaves a notice here, and a core publishes it. Nothing is
+//! left unless something is bound to the exchange. The notices that wait have a limit, and what is more is dropped and
+//! counted.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

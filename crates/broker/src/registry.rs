@@ -22,6 +22,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::events;
 use crate::exchange_counters::ExchangeCounters;
+use crate::notices::Notices;
 use crate::queue_handle::{QueueHandle, QueueRef, Successor};
 use crate::records::CONTROL_MODEL_COMMAND;
 use crate::reply_to::ReplyTargets;
@@ -202,6 +203,8 @@ pub struct Registry {
     /// Objects removed by large changes, to be freed.
     retired: Mutex<Vec<Box<dyn Any + Send>>>,
     services: Services,
+    /// Events that are to be published.
+    notices: Arc<Notices>,
     /// Wall time of monotonic zero.
     epoch_ms: u64,
 }
@@ -222,6 +225,7 @@ impl Registry {
         mut recovered: impl FnMut(&leveret_model::Queue) -> Recovered,
         services: Services,
         replies: Arc<ReplyTargets>,
+        notices: Arc<Notices>,
         now: Now,
     ) -> Self {
         let epoch_ms = now.wall_ms - now.monotonic / NANOS_PER_MS;
@@ -240,7 +244,7 @@ impl Registry {
         let traced = Arc::default();
         let snapshot = Arc::new(Snapshot { topology, router, queues, exchanges, replies, traced, generation: 1 });
         let last_record = services.streams.local().watermarks().durable;
-        services.notices.look_at(&snapshot.router);
+        notices.look_at(&snapshot.router);
         Self {
             staged: Mutex::new(Staged {
                 committed: model.clone(),
@@ -256,6 +260,7 @@ impl Registry {
             published: ArcSwap::new(snapshot),
             retired: Mutex::default(),
             services,
+            notices,
             epoch_ms,
         }
     }
@@ -303,7 +308,7 @@ impl Registry {
     /// Reports a change that is certain: in the log, and as events.
     fn tell(&self, lines: &[String], before: &Topology, changes: &[Change], actor: &str) {
         lines.iter().for_each(|line| tracing::info!("{line}"));
-        events::changed(&self.services.notices, before, changes, actor);
+        events::changed(&self.notices, before, changes, actor);
     }
 
     /// Deletes a queue if `condition` holds; checking and closing it is one step. With `id`, only the queue with that id is
@@ -465,7 +470,7 @@ impl Registry {
             submitted.record.iter().for_each(|one| record.add(one));
         }
         // Events are left when the change is certain.
-        let told = if self.services.notices.wants_events() { changes.clone() } else { Vec::new() };
+        let told = if self.notices.wants_events() { changes.clone() } else { Vec::new() };
         let next = self.next(latest, &model, changes, now);
         Ok(Tried { model, outcomes, record: record.finish(), next, changes: told })
     }
@@ -599,7 +604,7 @@ impl Registry {
                 }
                 if let Some(snapshot) = newest {
                     let generation = snapshot.generation;
-                    self.services.notices.look_at(&snapshot.router);
+                    self.notices.look_at(&snapshot.router);
                     self.has_traced.store(!snapshot.traced.is_empty(), Ordering::Release);
                     let old = self.published.swap(snapshot);
                     self.generation.store(generation, Ordering::Release);

@@ -6,7 +6,6 @@ use leveret_model::Durability;
 use leveret_queue::MemoryBudget;
 
 use crate::deferred::Deferred;
-use crate::notices::Notices;
 use crate::queue_metrics::QueueMetrics;
 use crate::reads::Reads;
 use crate::shared_messages::SharedMessages;
@@ -22,8 +21,6 @@ pub struct Services {
     pub reads: Arc<Reads>,
     /// Work for their home cores.
     pub deferred: Arc<Deferred>,
-    /// Events that are to be published.
-    pub notices: Arc<Notices>,
     /// The memory that they share.
     pub budget: Arc<MemoryBudget>,
     /// Messages that are stored once for several of them.

@@ -133,11 +133,11 @@ fn every_error_of_a_file_is_reported() {
 fn obsolete_and_harmless_keys_warn_and_others_are_refused() {
     let mut config = Config::default();
     let warnings = config
-        .read("rabbitmq.conf", "vm_memory_high_watermark_paging_ratio = 0.99\nlog.exchange = true\nmqtt.vhost = /\n")
+        .read("rabbitmq.conf", "vm_memory_high_watermark_paging_ratio = 0.99\nmotd_file = x\nmqtt.vhost = /\n")
         .unwrap();
     assert_eq!(warnings[0].line, Some(1));
     assert!(warnings[0].text.contains("'vm_memory_high_watermark_paging_ratio' has no effect"));
-    assert!(warnings[1].text.contains("'log.exchange' is not built yet"));
+    assert!(warnings[1].text.contains("'motd_file' is not built yet"));
     assert!(
         warnings[2].text.contains("'mqtt.vhost' is not built yet and has no effect: the protocol isn't spoken yet")
     );
@@ -178,7 +178,7 @@ fn a_refused_key_accepts_a_value_that_changes_nothing() {
         assert!(Config::default().read("rabbitmq.conf", refused).is_err(), "{refused}");
     }
     let mut config = Config::default();
-    let text = "log.exchange.level = info\nlog.exchange = false\ndefinitions.tls.versions.1 = tlsv1.2\n";
+    let text = "motd_file = x\nreverse_dns_lookups = true\ndefinitions.tls.versions.1 = tlsv1.2\n";
     assert_eq!(config.read("rabbitmq.conf", text).unwrap().len(), 3);
     assert_eq!(config, Config::default());
 }
@@ -318,6 +318,9 @@ fn defaults_in_the_table_are_those_of_the_config() {
             "NODE.log if installed",
             "514, 6514 with TLS",
             "rfc3164, rfc5424 with TLS",
+            "default_vhost",
+            "`traces` in the data directory",
+            "amqp_0_9_1",
         ];
         if spoken.contains(&doc.default) || doc.name.contains('$') {
             continue;

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use crate::bodies::Bodies;
 use crate::history::{Histories, Ranges, Subject};
 use crate::password_rule::PasswordRule;
+use crate::running_traces::Traces;
 use crate::sampling::Sampler;
-use crate::traces::Traces;
 
 /// The state of the HTTP API: the node, its names and settings. Cheap to clone.
 #[derive(Clone)]

@@ -50,6 +50,7 @@ mod queues;
 mod recording;
 mod route;
 mod routes;
+mod running_traces;
 mod sampling;
 mod serve;
 mod statistics;

@@ -5,7 +5,7 @@
 mod changes;
 mod clients;
 
-use std::net::{IpAddr, Ipv6Addr};
+use core::net::{IpAddr, Ipv6Addr};
 
 use leveret_message::own::{HeaderTable, HeaderValue, erlang};
 use leveret_model::{Arguments, Value};

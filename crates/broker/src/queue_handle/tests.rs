@@ -14,7 +14,6 @@ use super::{LocalQueue, QueueHandle, Reason};
 use crate::bodies::Bodies;
 use crate::deferred::Deferred;
 use crate::group::{Group, GroupSlot};
-use crate::notices::{NoticeVhosts, Notices};
 use crate::outbox::{Event, Outbox, Wake};
 use crate::queue_handle::Audience;
 use crate::queue_metrics::QueueSums;
@@ -69,9 +68,7 @@ impl Fixture {
             options,
         };
         let budget = Arc::new(MemoryBudget::new(1 << 20));
-        let vhosts = NoticeVhosts { events: "/".into(), lines: "/".into() };
-        let notices = Arc::new(Notices::new("n@h".into(), vhosts));
-        let (reads, deferred) = (Arc::new(Reads::default()), Arc::new(Deferred::new(1, notices.clone())));
+        let (reads, deferred) = (Arc::new(Reads::default()), Arc::new(Deferred::new(1)));
         let limits = SharedLimits { copied_to_queues_max: 8, body_file_from: 1 << 20 };
         let bodies = Bodies::new(BodyFiles::new(0, 0), 1);
         let shared = Arc::new(SharedMessages::new(RecoveredShared::default(), commit.clone(), bodies.clone(), limits));
@@ -79,7 +76,6 @@ impl Fixture {
             streams: Arc::new(Streams::new(vec![commit.clone()], Streams::by_home)),
             reads: reads.clone(),
             deferred,
-            notices,
             budget,
             shared,
             metrics: Arc::default(),

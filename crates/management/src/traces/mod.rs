@@ -10,15 +10,12 @@ use std::sync::Arc;
 use leveret_model::{Action, authorize};
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::running::Traces;
-
 use self::files::{TraceFiles, is_name};
-use self::record::Format;
-use self::running::{Asked, Trace};
 use crate::api::Api;
 use crate::call::{Call, HandlerResult, json, no_content, put as created};
 use crate::error::Error;
 use crate::fields;
+use crate::running_traces::{Format, Trace, TraceRequest};
 use crate::stream;
 
 /// The plugin's words when a trace doesn't start. The reason is in the log.
@@ -108,8 +105,8 @@ async fn start(call: &Call, at: usize) -> HandlerResult {
     created(true)
 }
 
-/// What the body asks for.
-fn asked(vhost: &str, name: &str, body: &Map<String, Value>) -> Result<Asked, Error> {
+/// The trace that the body asks for.
+fn asked(vhost: &str, name: &str, body: &Map<String, Value>) -> Result<TraceRequest, Error> {
     let bad = |text: &str| Error::BadRequest(text.to_owned());
     let max_payload_bytes = match body.get("max_payload_bytes") {
         None => None,
@@ -118,7 +115,7 @@ fn asked(vhost: &str, name: &str, body: &Map<String, Value>) -> Result<Asked, Er
     let format =
         fields::text(body, "format").ok().and_then(|name| Format::ALL.into_iter().find(|of| of.name() == name));
     let username = fields::text_or(body, "tracer_connection_username", "")?;
-    Ok(Asked {
+    Ok(TraceRequest {
         vhost: vhost.to_owned(),
         name: name.to_owned(),
         format: format.ok_or_else(|| bad("format not json or text"))?,
@@ -130,7 +127,7 @@ fn asked(vhost: &str, name: &str, body: &Map<String, Value>) -> Result<Asked, Er
 
 /// Whether a trace may be started. A trace needs no connection, but if it names a user, that user has to be able to log in and to
 /// enter the vhost.
-fn check(api: &Api, asked: &Asked, body: &Map<String, Value>) -> Result<(), String> {
+fn check(api: &Api, asked: &TraceRequest, body: &Map<String, Value>) -> Result<(), String> {
     api.traces().has_room_for(&asked.name)?;
     if asked.pattern.len() > 255 {
         return Err(format!("a pattern of {} bytes is longer than 255", asked.pattern.len()));

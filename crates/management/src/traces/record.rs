@@ -9,25 +9,7 @@ use leveret_broker::events::{erlang_pairs, erlang_texts};
 use leveret_model::{Arguments, Value};
 use serde_json::json;
 
-/// The form of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
-    /// Text for people.
-    Text,
-    /// A line of JSON for each message.
-    Json,
-}
-
-impl Format {
-    pub(super) const ALL: [Self; 2] = [Self::Json, Self::Text];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-        }
-    }
-}
+use crate::running_traces::Format;
 
 /// Appends the entry of a message of the firehose that was taken at `time`, with at most this many bytes of its payload.
 pub(super) fn append(format: Format, message: &PlainMessage, time: &str, payload_max: usize, out: &mut Vec<u8>) {

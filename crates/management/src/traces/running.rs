@@ -1,6 +1,5 @@
-//! The traces that run: each takes messages from a queue of its own, which is bound to the firehose, and writes them to its file.
+//! The work of traces: each takes messages from a queue of its own, which is bound to the firehose, and writes them to its file.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
@@ -15,17 +14,15 @@ use leveret_model::{
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 
 use super::files::FILE_BYTES_MAX;
-use super::record::{self, Format};
+use super::record;
 use crate::api::Api;
 use crate::error::Error;
+use crate::running_traces::{Trace, TraceRequest};
 use crate::time::iso8601;
 
 const TRACE_EXCHANGE: &str = "amq.rabbitmq.trace";
-/// Most traces that run at a time.
-const TRACES_MAX: usize = 32;
 /// Most messages that wait to be written to a file: a trace that doesn't keep up loses the oldest.
 const WAITING_MAX: i64 = 10_000;
 /// Interval at which the queue of a trace is looked at.
@@ -33,70 +30,11 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Most messages that are written at a time.
 const PART: usize = 256;
 
-/// What an administrator asked for.
-#[derive(Debug, Clone)]
-pub(super) struct Asked {
-    pub(super) vhost: String,
-    pub(super) name: String,
-    pub(super) format: Format,
-    pub(super) pattern: String,
-    pub(super) max_payload_bytes: Option<u64>,
-    pub(super) username: Option<String>,
-}
-
-/// A trace that runs.
-pub(super) struct Trace {
-    pub(super) asked: Asked,
-    /// The name of its queue.
-    pub(super) queue: String,
-    /// The owner of the queue, which no connection is.
-    owner: ConnectionId,
-    is_stopping: AtomicBool,
-    stop: Notify,
-    task: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// The traces that run, by vhost and name.
-#[derive(Default)]
-pub(crate) struct Traces {
-    running: Mutex<BTreeMap<(String, String), Arc<Trace>>>,
-}
-
-impl Traces {
-    pub(super) fn all(&self) -> Vec<Arc<Trace>> {
-        self.running.lock().values().cloned().collect()
-    }
-
-    pub(super) fn find(&self, vhost: &str, name: &str) -> Option<Arc<Trace>> {
-        self.running.lock().get(&(vhost.to_owned(), name.to_owned())).cloned()
-    }
-
-    /// Whether a trace can be started: not if one has its file, or if there are too many.
-    pub(super) fn has_room_for(&self, name: &str) -> Result<(), String> {
-        let running = self.running.lock();
-        if running.keys().any(|(_, other)| other == name) {
-            return Err(format!("a trace named '{name}' runs already"));
-        }
-        match running.len() < TRACES_MAX {
-            true => Ok(()),
-            false => Err(format!("{TRACES_MAX} traces run already; delete some")),
-        }
-    }
-
-    fn remove(&self, asked: &Asked) {
-        self.running.lock().remove(&(asked.vhost.clone(), asked.name.clone()));
-    }
-
-    fn has_any_in(&self, vhost: &str) -> bool {
-        self.running.lock().keys().any(|(other, _)| other == vhost)
-    }
-}
-
 /// Starts a trace, whose file is open and has this length.
 ///
 /// # Errors
 /// Its queue can't be declared or bound, or the node stops.
-pub(super) async fn start(api: &Api, asked: Asked, (file, length): (File, u64)) -> Result<(), Error> {
+pub(super) async fn start(api: &Api, asked: TraceRequest, (file, length): (File, u64)) -> Result<(), Error> {
     let owner = ConnectionId(api.broker().fresh_id());
     let vhost: Arc<str> = asked.vhost.as_str().into();
     let queue: Arc<str> = format!("amq.tracing-{}", owner.0).into();
@@ -130,8 +68,7 @@ pub(super) async fn start(api: &Api, asked: Asked, (file, length): (File, u64)) 
         task: Mutex::new(None),
         asked,
     });
-    let key = (trace.asked.vhost.clone(), trace.asked.name.clone());
-    api.traces().running.lock().insert(key, trace.clone());
+    api.traces().insert(trace.clone());
     tracing::info!("Tracer opened log file {}.log with format {}", trace.asked.name, trace.asked.format.name());
     let task = tokio::spawn(follow(api.clone(), trace.clone(), file, length));
     *trace.task.lock() = Some(task);
@@ -200,7 +137,7 @@ fn take(api: &Api, trace: &Trace, queue: &QueueRef) -> Option<Vec<u8>> {
                 queue.give_back(answer, false, now.monotonic);
                 break;
             }
-            // What has to be read from disk is there the next time.
+            // A message that has to be read from disk is there the next time.
             Got::Empty | Got::Wait => break,
         }
     }

@@ -3,7 +3,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use leveret_broker::{Broker, Nanos};
+use leveret_broker::{Broker, Nanos, Wake};
 
 use super::Core;
 use super::precise::PreciseTimer;
@@ -28,6 +28,10 @@ impl DeferredTask {
     pub(crate) async fn serve(core: Arc<Core>, broker: Arc<Broker>) {
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
         let wake = Arc::new(TaskWake::new(waker, core.mailbox.clone()));
+        if core.index == 0 {
+            let wake = wake.clone();
+            broker.notices.set_wake(Box::new(move || wake.wake()));
+        }
         broker.deferred.set_wake(core.index, wake);
         Self { core, broker, timer: PreciseTimer::default() }.await;
     }

@@ -1,4 +1,4 @@
-//! What the firehose gets of a client's messages.
+//! Traces of a client's messages for the firehose.
 
 use leveret_broker::firehose::TracedClient;
 use leveret_broker::route::Route;

@@ -261,7 +261,8 @@ impl Stage {
             self.reads += 1;
             worked = true;
         }
-        if !self.holds_answers && self.broker.deferred.has_work(0, self.now.monotonic) {
+        let has_notices = !self.broker.notices.is_empty();
+        if !self.holds_answers && self.broker.deferred.has_work(0, has_notices, self.now.monotonic) {
             self.broker.deferred_turn(0, self.now);
             worked = true;
         }
