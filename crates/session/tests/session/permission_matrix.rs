@@ -300,7 +300,7 @@ const LINK_CASES: &[Case<Client10Machine>] = &[
 ];
 
 #[test]
-fn links_and_management_requests_take_the_permissions_of_the_matrix() {
+fn links_and_requests_take_the_permissions_of_the_matrix() {
     let (mut stage, admin) = with_user();
     let mut wrong = Vec::new();
     for case in LINK_CASES {
