@@ -16,7 +16,7 @@ use crate::{PATIENCE, secrets};
 /// Largest frame of a server that is read: chunks aren't limited by what was agreed.
 const FRAME_MAX: u32 = 256 << 20;
 
-/// What the bytes go through.
+/// The transport of the bytes: a socket, or TLS over one.
 pub trait Transport: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Transport for T {}
@@ -285,7 +285,7 @@ impl StreamClient {
             }
             ServerCommand::Deliver { subscription, committed, chunk } => {
                 let chunk = ReceivedChunk::checked(chunk, committed);
-                // What was on its way when a subscription ended may still come, but not after the answer.
+                // Chunks on their way when a subscription ends may still come, but not after the answer.
                 let known = self.subscriptions.get_mut(&subscription);
                 known.unwrap_or_else(|| panic!("a chunk of subscription {subscription}")).received(chunk);
             }

@@ -179,12 +179,20 @@ impl StreamClient {
     /// # Panics
     /// When the socket is broken.
     pub fn grant(&mut self, id: u8, credit: u16) {
+        self.try_grant(id, credit).expect("credit is sent");
+    }
+
+    /// As [`StreamClient::grant`], to a server that may go at any time.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn try_grant(&mut self, id: u8, credit: u16) -> io::Result<()> {
         if let Some(subscription) = self.subscriptions.get_mut(&id) {
             subscription.credit += u32::from(credit);
         }
         let mut out = Vec::new();
         request::credit(&mut out, id, credit);
-        self.send(&out);
+        self.try_send(&out)
     }
 
     /// Reads until a subscription has everything before `end`, with as much credit as that takes.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{bodies, finish, node, node_with, numbered, texts};
 
 #[test]
-fn the_deletion_of_a_stream_ends_its_publishers_and_subscriptions() {
+fn a_deleted_stream_ends_its_publishers_and_subscriptions() {
     let Some(node) = node() else { return };
     let mut owner = StreamClient::open(node.streams());
     owner.create("s");

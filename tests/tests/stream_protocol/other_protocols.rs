@@ -35,7 +35,7 @@ fn message() -> Vec<u8> {
 }
 
 #[test]
-fn what_a_stream_client_publishes_is_read_by_the_others() {
+fn other_protocols_read_what_a_stream_client_publishes() {
     let Some(node) = node() else { return };
     let mut client = StreamClient::open(node.streams());
     client.create("s");

@@ -237,7 +237,8 @@ fn request(out: &mut Vec<u8>, key: u16, correlation: u32, write: impl FnOnce(&mu
 
 impl Request<'_> {
     /// Appends the request as a frame. A decoded one comes out with the same bytes if its counts are true, it has
-    /// properties where it may have none, and it is a response if it is a tune.
+    /// properties where it may have none, it is a response if it is a tune, and an answer to a consumer update has a
+    /// number only if its type needs one.
     ///
     /// # Errors
     /// A publish has malformed messages.
