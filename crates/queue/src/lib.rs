@@ -95,7 +95,9 @@ pub use priorities::Priorities;
 pub use queue::Queue;
 pub use shared::{References, SharedCounts};
 pub use single_active::Activity;
-pub use status::{ConsumerStatus, QueueStatus, QuorumStatus, StreamStatus};
+pub use status::{
+    ConsumerStatus, GroupMemberStatus, GroupStatus, QueueStatus, QuorumStatus, ReaderPosition, StreamStatus,
+};
 pub use stored_reads::StoredRead;
 pub use stream::{ChunkSubmission, ChunkTurn, GroupMember, Scan, TakenChunk};
 pub use stream_filter::StreamFilter;

@@ -14,7 +14,7 @@ impl Session {
     /// `Close` by the client.
     pub(crate) fn close_by_client(&mut self, correlation: u32, now: Now) {
         self.begin_end(now);
-        answers::response(self.client.output.buffer(), key::CLOSE, correlation, ResponseCode::Ok);
+        self.respond(key::CLOSE, correlation, ResponseCode::Ok);
         self.told().closed(now);
         self.phase = Phase::Finished;
     }
@@ -25,6 +25,7 @@ impl Session {
             return;
         }
         self.told().failed(self.state(), why);
+        self.refused.count(code);
         let was_open = self.phase == Phase::Open;
         self.begin_end(now);
         if was_open {

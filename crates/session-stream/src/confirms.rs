@@ -91,6 +91,7 @@ impl Session {
 
     /// Answers messages that aren't part of the stream, and never will be.
     pub(crate) fn refuse_publishes(&mut self, publisher: u8, code: ResponseCode, ids: impl Iterator<Item = u64>) {
+        self.refused.count(code);
         answers::publish_error(self.client.output.buffer(), publisher, code, ids);
     }
 }

@@ -45,6 +45,7 @@ impl Session {
             Ok(_) => ResponseCode::Ok,
             Err(code) => *code,
         };
+        self.refused.count(code);
         answers::sasl_authenticated(self.client.output.buffer(), correlation, code, None);
         match (code, checked) {
             (ResponseCode::Ok, Ok(_)) if is_renewal => self.renewed(now),
@@ -134,6 +135,7 @@ impl Session {
     pub(crate) fn open(&mut self, correlation: u32, vhost: &str, now: Now) {
         if let Err(why) = self.enter(vhost) {
             let code = ResponseCode::VhostAccessFailure;
+            self.refused.count(code);
             answers::opened(self.client.output.buffer(), correlation, code, &[]);
             self.told().failed(self.state(), &why);
             self.begin_end(now);

@@ -7,7 +7,7 @@ use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_queue::WaitReason;
 use leveret_session::driven::Steps as _;
-use leveret_stream_protocol::{ResponseCode, answers};
+use leveret_stream_protocol::ResponseCode;
 use smallvec::SmallVec;
 
 use super::session::Session;
@@ -48,7 +48,7 @@ impl Session {
     }
 
     fn answer(&mut self, answer: Answer) {
-        answers::response(self.client.output.buffer(), answer.key, answer.correlation, ResponseCode::Ok);
+        self.respond(answer.key, answer.correlation, ResponseCode::Ok);
         for stream in answer.deleted {
             self.end_of_stream(&stream, ResponseCode::StreamNotAvailable);
         }

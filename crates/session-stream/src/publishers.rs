@@ -46,7 +46,7 @@ impl Session {
             Ok(()) => ResponseCode::Ok,
             Err(code) => code,
         };
-        answers::response(self.client.output.buffer(), key::DECLARE_PUBLISHER, correlation, code);
+        self.respond(key::DECLARE_PUBLISHER, correlation, code);
     }
 
     fn new_publisher(&mut self, id: u8, reference: &str, stream: &str) -> Result<(), ResponseCode> {
@@ -85,7 +85,7 @@ impl Session {
             true => ResponseCode::Ok,
             false => ResponseCode::PublisherDoesNotExist,
         };
-        answers::response(self.client.output.buffer(), key::DELETE_PUBLISHER, correlation, code);
+        self.respond(key::DELETE_PUBLISHER, correlation, code);
     }
 
     /// Removes a publisher. False if there is none with this id.
@@ -104,6 +104,7 @@ impl Session {
             Ok(queue) => (ResponseCode::Ok, queue.writer_sequence(reference).unwrap_or(0)),
             Err(code) => (code, 0),
         };
+        self.refused.count(code);
         answers::sequence(self.client.output.buffer(), correlation, code, sequence);
     }
 }

@@ -22,6 +22,7 @@ use super::confirms::Confirming;
 use super::held::InputHold;
 use super::publish::Run;
 use super::publishers::Publisher;
+use super::refused::RefusedCounts;
 use super::settings::StreamSettings;
 use super::subscriptions::{Subscribe, Subscription};
 use super::super_streams::CreateSuperStream;
@@ -47,6 +48,7 @@ pub(crate) enum Phase {
 pub(crate) struct Session {
     pub(crate) client: ClientConnection,
     pub(crate) settings: Arc<StreamSettings>,
+    pub(crate) refused: Arc<RefusedCounts>,
     pub(crate) phase: Phase,
     /// The client's properties.
     pub(crate) properties: Vec<(String, String)>,
@@ -85,12 +87,13 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(client: ClientConnection, settings: Arc<StreamSettings>) -> Self {
+    pub(crate) fn new(client: ClientConnection, settings: Arc<StreamSettings>, refused: Arc<RefusedCounts>) -> Self {
         Self {
             alarm: client.broker.alarms.publishing_blocked(),
             frame_max: settings.initial_frame_max,
             client,
             settings,
+            refused,
             phase: Phase::Begin,
             properties: Vec::new(),
             heartbeat_s: 0,
@@ -109,6 +112,12 @@ impl Session {
             taken: Vec::new(),
             held: InputHold::No,
         }
+    }
+
+    /// Answers a command with a code.
+    pub(crate) fn respond(&mut self, key: u16, correlation: u32, code: ResponseCode) {
+        self.refused.count(code);
+        answers::response(self.client.output.buffer(), key, correlation, code);
     }
 
     /// Handles a command before the connection is open. False if it isn't one for that time.

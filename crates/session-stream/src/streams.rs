@@ -61,7 +61,7 @@ impl Session {
                 let answer_of = Answer { key: key::CREATE, correlation, deleted: Vec::new() };
                 self.answer_when_durable(answer, answer_of);
             }
-            Err(code) => answers::response(self.client.output.buffer(), key::CREATE, correlation, code),
+            Err(code) => self.respond(key::CREATE, correlation, code),
         }
     }
 
@@ -119,7 +119,7 @@ impl Session {
                 let answer = Answer { key: key::DELETE, correlation, deleted: vec![stream.into()] };
                 self.answer_when_durable(ticket, answer);
             }
-            Err(code) => answers::response(self.client.output.buffer(), key::DELETE, correlation, code),
+            Err(code) => self.respond(key::DELETE, correlation, code),
         }
     }
 
@@ -188,6 +188,7 @@ impl Session {
             self.forget_publisher(id);
         }
         subscriptions.into_iter().for_each(|id| drop(self.forget_subscription(id)));
+        self.refused.count(code);
         answers::metadata_update(self.client.output.buffer(), code, stream);
     }
 }

@@ -60,6 +60,7 @@ impl Session {
         let (code, found) = self.partitions_for(super_stream, &may);
         let streams: Vec<&str> =
             found.iter().filter(|(_, key)| **key == *routing_key.as_bytes()).map(|(stream, _)| &**stream).collect();
+        self.refused.count(code);
         answers::streams(self.client.output.buffer(), key::ROUTE, correlation, code, streams.into_iter());
     }
 
@@ -68,6 +69,7 @@ impl Session {
         let resource = Resource::Exchange(super_stream);
         let (code, found) = self.partitions_for(super_stream, &[Action::Read(resource), Action::Write(resource)]);
         let streams: Vec<&str> = found.iter().map(|(stream, _)| &**stream).collect();
+        self.refused.count(code);
         answers::streams(self.client.output.buffer(), key::PARTITIONS, correlation, code, streams.into_iter());
     }
 
@@ -79,8 +81,7 @@ impl Session {
                 self.answer_when_durable(ticket, Answer { key, correlation, deleted: Vec::new() });
             }
             Err(code) => {
-                let out = self.client.output.buffer();
-                answers::response(out, key::CREATE_SUPER_STREAM, create.correlation, code);
+                self.respond(key::CREATE_SUPER_STREAM, create.correlation, code);
             }
         }
     }
@@ -135,7 +136,7 @@ impl Session {
                 self.answer_when_durable(ticket, Answer { key: key::DELETE_SUPER_STREAM, correlation, deleted });
             }
             Err(code) => {
-                answers::response(self.client.output.buffer(), key::DELETE_SUPER_STREAM, correlation, code);
+                self.respond(key::DELETE_SUPER_STREAM, correlation, code);
             }
         }
     }

@@ -104,6 +104,13 @@ impl StreamQueue {
         self.tell_members(told, effects);
     }
 
+    /// Makes the member of a group active whose turn it is, without waiting for another one. False if there is no such group.
+    pub fn activate_group(&mut self, name: &str, now: Nanos, effects: &mut Effects) -> bool {
+        let Some(told) = self.groups.activate(name, now) else { return false };
+        self.tell_members(told, effects);
+        true
+    }
+
     /// The offset at which a reader begins, and the time before which chunks are skipped from there on.
     fn position(&self, start: StreamStart) -> (u64, Option<u64>) {
         let (low, end) = self.offsets();

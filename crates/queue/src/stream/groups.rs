@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::Nanos;
 use crate::consumer_id::ConsumerId;
+use crate::status::{GroupMemberStatus, GroupStatus};
 
 /// How long a reader may take to step down.
 pub(crate) const STEP_DOWN_MAX: Nanos = 500_000_000;
@@ -115,6 +116,29 @@ impl Groups {
         self.group_of(id).is_some_and(|group| group.turn == Turn::Of(id))
     }
 
+    /// All groups, with the names of the tag and the connection of each member.
+    pub(super) fn status(&self, of_member: impl Fn(ConsumerId) -> (Arc<str>, Arc<str>)) -> Vec<GroupStatus> {
+        let member = |group: &Group, id: ConsumerId| {
+            let (tag, connection) = of_member(id);
+            GroupMemberStatus { tag, connection, is_active: group.turn == Turn::Of(id) }
+        };
+        let shown = |(name, group): (&Arc<str>, &Group)| GroupStatus {
+            name: name.clone(),
+            partition: group.partition,
+            members: group.members.iter().map(|id| member(group, *id)).collect(),
+        };
+        self.by_name.iter().map(shown).collect()
+    }
+
+    /// Ends the wait for a member that steps down, and makes the wanted member active. `None` if there is no such group.
+    pub(super) fn activate(&mut self, name: &str, now: Nanos) -> Option<Told> {
+        let group = self.by_name.get_mut(name)?;
+        Some(match group.turn {
+            Turn::SteppingDown(..) => group.activate(),
+            Turn::Of(_) => group.rebalance(now),
+        })
+    }
+
     fn group_of(&self, id: ConsumerId) -> Option<&Group> {
         self.names.get(&id).and_then(|name| self.by_name.get(name))
     }
@@ -187,6 +211,24 @@ mod tests {
         assert_eq!((groups.due(), groups.expire(499 * MS)), (Some(500 * MS), vec![]));
         assert_eq!(groups.expire(500 * MS), [(b, true)]);
         assert_eq!((groups.due(), groups.stepped_down(a)), (None, vec![]));
+    }
+
+    #[test]
+    fn an_operator_ends_the_wait_for_one_that_steps_down() {
+        let mut groups = Groups::default();
+        let [a, b] = [1, 2].map(ConsumerId);
+        groups.add(&member(Some(1)), a, 0);
+        groups.add(&member(Some(1)), b, 0);
+        let active = |groups: &Groups| {
+            let shown = groups.status(|id| (id.0.to_string().into(), "connection".into()));
+            assert_eq!((shown.len(), &*shown[0].name, shown[0].partition), (1, "group", Some(1)));
+            shown[0].members.iter().map(|member| (member.tag.to_string(), member.is_active)).collect::<Vec<_>>()
+        };
+        let members = |of_a, of_b| vec![("1".to_owned(), of_a), ("2".to_owned(), of_b)];
+        assert_eq!(active(&groups), members(false, false));
+        assert_eq!(groups.activate("group", 0), Some(vec![(b, true)]));
+        assert_eq!(active(&groups), members(false, true));
+        assert_eq!((groups.activate("group", 0), groups.activate("other", 0)), (Some(vec![]), None));
     }
 
     #[test]
