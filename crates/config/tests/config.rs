@@ -322,6 +322,9 @@ fn defaults_in_the_table_are_those_of_the_config() {
             "NODE.log if installed",
             "514, 6514 with TLS",
             "rfc3164, rfc5424 with TLS",
+            "the address that the client used",
+            "the name or address that the client used",
+            "the port that the client used",
         ];
         if spoken.contains(&doc.default) || doc.name.contains('$') {
             continue;

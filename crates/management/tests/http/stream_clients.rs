@@ -143,7 +143,7 @@ fn traffic_and_refusals_of_the_protocol_are_counted() {
     let (mut client, second) = consumed(&stage);
     assert_eq!(client.call(|out, correlation| request::unsubscribe(out, correlation, 99)), 4);
     for _ in 0..2 {
-        assert_eq!(client.call(|out, correlation| request::stream_stats(out, correlation, "none")), 2);
+        assert_eq!(client.call(|out, correlation| request::delete(out, correlation, "none")), 2);
     }
     let sums = page(&stage, "/metrics");
     let has = |sample: &str| assert!(sums.lines().any(|line| line == sample), "{sample} in {sums}");
