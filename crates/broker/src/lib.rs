@@ -49,6 +49,7 @@ mod published;
 pub mod queue_handle;
 pub mod queue_metrics;
 pub mod quota;
+mod read_messages;
 pub mod reads;
 pub mod records;
 pub mod recovery;

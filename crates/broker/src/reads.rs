@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use leveret_log::{BODY_PIECE_BYTES, Disk, LogId, StoredMessage};
-use leveret_message::{Batch, BatchBuilder, FileBody, StoredError, stored};
+use leveret_message::{Batch, stored};
 use leveret_queue::shared::SharedPlace;
 use leveret_queue::{ConsumerId, Scan, StoredRead};
 use parking_lot::{Mutex, RwLock};
@@ -15,6 +15,7 @@ use crate::bodies::{Bodies, BodyPin, BodyRead};
 use crate::letters_in_memory::LettersInMemory;
 use crate::outbox::Wake;
 use crate::queue_handle::LocalQueue;
+use crate::read_messages::{Body, Stored, into_runs};
 use crate::scan::{self, PassFound, Scanned};
 use crate::streams::StreamRef;
 use crate::time::Now;
@@ -180,37 +181,6 @@ fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, no
     }
 }
 
-/// A message as it is stored on disk.
-struct Stored {
-    number: u64,
-    payload: Bytes,
-    body: Body,
-}
-
-/// The location of a message's body.
-enum Body {
-    /// Behind the message's head.
-    Here,
-    /// Read from its file.
-    Read(Bytes),
-    /// In its file, where it remains.
-    File(FileBody),
-}
-
-impl Body {
-    /// A body that remains in its file, and its fields if they were read.
-    fn in_file(pin: &Arc<BodyPin>, fields: Option<Bytes>) -> Self {
-        let length = u32::try_from(pin.length()).expect("lengths in heads have 32 bits");
-        Self::File(FileBody { length, handle: pin.clone(), fields })
-    }
-}
-
-impl From<StoredMessage> for Stored {
-    fn from(message: StoredMessage) -> Self {
-        Self { number: message.number, payload: message.payload, body: Body::Here }
-    }
-}
-
 /// The messages of a log that were read at once: all that it has between the first and the last of these.
 struct Ahead {
     log: LogId,
@@ -362,33 +332,6 @@ impl Gathering<'_> {
         }
         self.found.push(message);
     }
-}
-
-/// Puts stored messages into batches of consecutive numbers.
-///
-/// # Errors
-/// [`StoredError`] when one isn't a stored message.
-fn into_runs(messages: impl Iterator<Item = Stored>) -> Result<Vec<(u64, Arc<Batch>)>, StoredError> {
-    let mut runs = Vec::new();
-    let mut builder = BatchBuilder::default();
-    let mut first = 0;
-    for Stored { number, payload, body } in messages {
-        if builder.is_empty() {
-            first = number;
-        } else if first + builder.len() as u64 != number || builder.is_full() {
-            runs.push((first, Arc::new(builder.finish())));
-            first = number;
-        }
-        match body {
-            Body::Here => builder.push_stored(&payload)?,
-            Body::Read(body) => builder.push_stored_parts(&payload, body)?,
-            Body::File(body) => builder.push_stored_file(&payload, body)?,
-        }
-    }
-    if !builder.is_empty() {
-        runs.push((first, Arc::new(builder.finish())));
-    }
-    Ok(runs)
 }
 
 #[cfg(test)]

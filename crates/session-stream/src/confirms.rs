@@ -4,7 +4,7 @@ use leveret_broker::time::Now;
 use leveret_stream_protocol::{Confirms, ResponseCode, answers};
 use smallvec::SmallVec;
 
-use super::session::{Phase, Session};
+use super::session::{Session, StreamPhase};
 
 /// Bytes of a confirm besides the publishing ids: size, key, version, publisher and count.
 const CONFIRM_HEAD: usize = 13;
@@ -53,7 +53,7 @@ pub(crate) struct Confirming {
 impl Session {
     /// Sends the confirms that are due.
     pub(crate) fn confirm_durable(&mut self, _now: Now) {
-        if self.phase != Phase::Open {
+        if self.phase != StreamPhase::Open {
             // Nothing may follow the broker's close.
             return;
         }

@@ -19,14 +19,14 @@ pub(crate) enum InputHold {
     #[default]
     No,
     /// A change of the control plane has to become durable before it is answered.
-    Durable { wait: WaitFor, answer: Answer },
+    Durable { wait: WaitFor, answer: DurableAnswer },
     /// Publishes wait for room in the log, for room in the connection's share of bytes on their way to the disk, or until an alarm
     /// clears.
     Publishes { reason: WaitReason },
 }
 
 /// The answer to a command that had to become durable first.
-pub(crate) struct Answer {
+pub(crate) struct DurableAnswer {
     /// The key of the command.
     pub key: u16,
     pub correlation: u32,
@@ -36,7 +36,7 @@ pub(crate) struct Answer {
 
 impl Session {
     /// Answers now, or blocks input until the change is durable.
-    pub(crate) fn answer_when_durable(&mut self, wait: impl Into<WaitFor>, answer: Answer) {
+    pub(crate) fn answer_when_durable(&mut self, wait: impl Into<WaitFor>, answer: DurableAnswer) {
         let wait = wait.into();
         match self.client.broker.streams.have(&wait) {
             true => {
@@ -47,7 +47,7 @@ impl Session {
         }
     }
 
-    fn answer(&mut self, answer: Answer) {
+    fn answer(&mut self, answer: DurableAnswer) {
         self.respond(answer.key, answer.correlation, ResponseCode::Ok);
         for stream in answer.deleted {
             self.end_of_stream(&stream, ResponseCode::StreamNotAvailable);

@@ -10,7 +10,7 @@ use leveret_model::{Action, Arguments, DeclareQueue, DeleteQueue, Value, without
 use leveret_queue::DeleteIf;
 use leveret_stream_protocol::{Pairs, ResponseCode, answers, key};
 
-use super::held::Answer;
+use super::held::DurableAnswer;
 use super::session::Session;
 
 /// Arguments of a stream by their names in a command, and whether they are numbers.
@@ -58,7 +58,7 @@ impl Session {
     pub(crate) fn create(&mut self, correlation: u32, stream: &str, arguments: Pairs<'_>, now: Now) {
         match self.new_stream(stream, arguments, now) {
             Ok(answer) => {
-                let answer_of = Answer { key: key::CREATE, correlation, deleted: Vec::new() };
+                let answer_of = DurableAnswer { key: key::CREATE, correlation, deleted: Vec::new() };
                 self.answer_when_durable(answer, answer_of);
             }
             Err(code) => self.respond(key::CREATE, correlation, code),
@@ -116,7 +116,7 @@ impl Session {
         self.flush_run(now);
         match self.delete_stream(stream, now) {
             Ok(ticket) => {
-                let answer = Answer { key: key::DELETE, correlation, deleted: vec![stream.into()] };
+                let answer = DurableAnswer { key: key::DELETE, correlation, deleted: vec![stream.into()] };
                 self.answer_when_durable(ticket, answer);
             }
             Err(code) => self.respond(key::DELETE, correlation, code),

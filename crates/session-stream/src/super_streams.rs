@@ -9,7 +9,7 @@ use leveret_model::super_stream::{PlannedSuperStream, is_super_stream, partition
 use leveret_model::{Action, Command, DeleteExchange, Resource};
 use leveret_stream_protocol::{Pairs, ResponseCode, Strings, answers, key};
 
-use super::held::Answer;
+use super::held::DurableAnswer;
 use super::refusal::code_of;
 use super::session::Session;
 use super::streams::is_name;
@@ -78,7 +78,7 @@ impl Session {
         match self.new_super_stream(create, now) {
             Ok(ticket) => {
                 let (key, correlation) = (key::CREATE_SUPER_STREAM, create.correlation);
-                self.answer_when_durable(ticket, Answer { key, correlation, deleted: Vec::new() });
+                self.answer_when_durable(ticket, DurableAnswer { key, correlation, deleted: Vec::new() });
             }
             Err(code) => {
                 self.respond(key::CREATE_SUPER_STREAM, create.correlation, code);
@@ -133,7 +133,7 @@ impl Session {
         self.flush_run(now);
         match self.end_super_stream(name, now) {
             Ok((ticket, deleted)) => {
-                self.answer_when_durable(ticket, Answer { key: key::DELETE_SUPER_STREAM, correlation, deleted });
+                self.answer_when_durable(ticket, DurableAnswer { key: key::DELETE_SUPER_STREAM, correlation, deleted });
             }
             Err(code) => {
                 self.respond(key::DELETE_SUPER_STREAM, correlation, code);

@@ -15,21 +15,13 @@ use rustc_hash::FxHashMap;
 use crate::Nanos;
 use crate::consumer_id::ConsumerId;
 use crate::status::{GroupMemberStatus, GroupStatus};
+use crate::stream_start::GroupMember;
 
 /// How long a reader may take to step down.
 pub(crate) const STEP_DOWN_MAX: Nanos = 500_000_000;
 
-/// The part of a reader's options by which it is a member of a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupMember {
-    /// The name of the group.
-    pub name: Arc<str>,
-    /// The number of the stream among the partitions of its super stream.
-    pub partition: Option<u32>,
-}
-
 /// Readers that have to be told whether they are active.
-pub(crate) type Told = Vec<(ConsumerId, bool)>;
+pub(crate) type ActivityChanges = Vec<(ConsumerId, bool)>;
 
 /// Whose turn it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,14 +46,14 @@ impl Group {
         self.members[self.partition.map_or(0, |partition| partition as usize % self.members.len())]
     }
 
-    fn activate(&mut self) -> Told {
+    fn activate(&mut self) -> ActivityChanges {
         let next = self.wanted();
         self.turn = Turn::Of(next);
         vec![(next, true)]
     }
 
     /// Makes the wanted member active, after the one that is.
-    fn rebalance(&mut self, now: Nanos) -> Told {
+    fn rebalance(&mut self, now: Nanos) -> ActivityChanges {
         match self.turn {
             Turn::Of(active) if active != self.wanted() => {
                 self.turn = Turn::SteppingDown(active, now + STEP_DOWN_MAX);
@@ -81,7 +73,7 @@ pub(super) struct Groups {
 
 impl Groups {
     /// Adds a member.
-    pub(super) fn add(&mut self, member: &GroupMember, id: ConsumerId, now: Nanos) -> Told {
+    pub(super) fn add(&mut self, member: &GroupMember, id: ConsumerId, now: Nanos) -> ActivityChanges {
         self.names.insert(id, member.name.clone());
         match self.by_name.get_mut(&member.name) {
             Some(group) => {
@@ -97,7 +89,7 @@ impl Groups {
     }
 
     /// Removes a reader, if it is a member of a group.
-    pub(super) fn remove(&mut self, id: ConsumerId, now: Nanos) -> Told {
+    pub(super) fn remove(&mut self, id: ConsumerId, now: Nanos) -> ActivityChanges {
         let Some(name) = self.names.remove(&id) else { return Vec::new() };
         let Some(group) = self.by_name.get_mut(&name) else { return Vec::new() };
         group.members.retain(|member| *member != id);
@@ -131,7 +123,7 @@ impl Groups {
     }
 
     /// Ends the wait for a member that steps down, and makes the wanted member active. `None` if there is no such group.
-    pub(super) fn activate(&mut self, name: &str, now: Nanos) -> Option<Told> {
+    pub(super) fn activate(&mut self, name: &str, now: Nanos) -> Option<ActivityChanges> {
         let group = self.by_name.get_mut(name)?;
         Some(match group.turn {
             Turn::SteppingDown(..) => group.activate(),
@@ -144,7 +136,7 @@ impl Groups {
     }
 
     /// A reader has stepped down.
-    pub(super) fn stepped_down(&mut self, id: ConsumerId) -> Told {
+    pub(super) fn stepped_down(&mut self, id: ConsumerId) -> ActivityChanges {
         let Some(group) = self.names.get(&id).and_then(|name| self.by_name.get_mut(name)) else { return Vec::new() };
         match group.turn {
             Turn::SteppingDown(active, _) if active == id => group.activate(),
@@ -153,7 +145,7 @@ impl Groups {
     }
 
     /// Time is up for readers that step down.
-    pub(super) fn expire(&mut self, now: Nanos) -> Told {
+    pub(super) fn expire(&mut self, now: Nanos) -> ActivityChanges {
         let is_late = |group: &Group| matches!(group.turn, Turn::SteppingDown(_, until) if until <= now);
         self.by_name.values_mut().filter(|group| is_late(group)).flat_map(Group::activate).collect()
     }
@@ -203,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_holds_up_the_group_for_a_while_only() {
+    fn a_silent_member_holds_up_its_group_only_for_a_while() {
         let mut groups = Groups::default();
         let [a, b] = [1, 2].map(ConsumerId);
         groups.add(&member(Some(1)), a, 0);
