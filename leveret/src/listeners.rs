@@ -15,7 +15,7 @@ use tracing::error;
 
 /// Every socket that the node listens on.
 pub(crate) struct Listeners {
-    /// Those of AMQP and of the stream protocol.
+    /// Sockets of AMQP and of the stream protocol.
     pub(crate) amqp: Vec<Listener>,
     pub(crate) http: Vec<HttpListener>,
     pub(crate) prometheus: Vec<HttpListener>,

@@ -546,12 +546,12 @@ impl Broker {
 
     /// Totals of the connections of each protocol so far.
     pub fn totals_by_protocol(&self) -> Vec<ProtocolTotals> {
-        let of = |spoken: Spoken| {
+        let of = |(spoken, protocol): (Spoken, &Arc<dyn Protocol>)| {
             let mut sizes = SizeTotals::default();
             self.counters.iter().for_each(|counters| sizes.add(&counters.by_protocol[spoken.at].sizes));
-            ProtocolTotals { info: spoken.info, totals: self.totals_of(spoken), sizes }
+            ProtocolTotals { info: spoken.info, totals: self.totals_of(spoken), sizes, refused: protocol.refused() }
         };
-        self.protocols.spoken().map(of).collect()
+        self.protocols.iter().map(of).collect()
     }
 
     fn totals_of(&self, spoken: Spoken) -> Totals {

@@ -88,6 +88,7 @@ impl Clients {
 mod tests {
     use super::*;
     use crate::Wake;
+    use crate::protocol_info::ProtocolInfo;
 
     struct Nobody;
 
@@ -98,7 +99,8 @@ mod tests {
     fn open(clients: &Clients, id: u64, name: &str) {
         let id = ConnectionId(id);
         clients.insert(id, Arc::new(Outbox::new(Arc::new(Nobody))));
-        clients.opened(Client { id, name: name.into(), user: "guest".into(), vhost: "/".into() });
+        let protocol = &ProtocolInfo { label: "test", name: "test", has_channels: false };
+        clients.opened(Client { id, name: name.into(), user: "guest".into(), vhost: "/".into(), protocol });
     }
 
     #[test]

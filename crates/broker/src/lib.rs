@@ -104,8 +104,8 @@ pub use unauthenticated::{Handshake, Unauthenticated};
 
 /// Types that listings of queues and consumers use.
 pub use leveret_queue::{
-    Activity, ConsumerStatus, Count as QueueCount, DeleteIf, GetOutcome, Peeked, QueueCounts, QueueGauges, QueueRates,
-    QueueState, QueueStatus, QueueWait, QuorumStatus, SetAside, StreamStatus, WaitReason,
+    Activity, ConsumerStatus, Count as QueueCount, DeleteIf, GetOutcome, GroupStatus, KeptOffset, Peeked, QueueCounts,
+    QueueGauges, QueueRates, QueueState, QueueStatus, QueueWait, QuorumStatus, SetAside, StreamStatus, WaitReason,
 };
 
 /// The reason why a message died.

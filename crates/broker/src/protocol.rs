@@ -58,6 +58,20 @@ pub trait Protocol: Send + Sync {
 
     /// Begins a session for a connection that was recognised at `now`.
     fn begin(&self, accepted: Accepted, now: Now) -> Box<dyn Session>;
+
+    /// Refused commands so far, by the reason that clients were told; empty if the protocol doesn't count them.
+    fn refused(&self) -> Vec<RefusedCommands> {
+        Vec::new()
+    }
+}
+
+/// The number of commands that were refused for one reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusedCommands {
+    /// The reason, as in the names of metrics.
+    pub name: &'static str,
+    /// The number of commands.
+    pub count: u64,
 }
 
 /// The form in which the HTTP API takes and shows messages: their properties by name, with headers as a table.
@@ -203,4 +217,6 @@ pub struct ProtocolTotals {
     pub totals: Totals,
     /// Sizes of the messages that they published.
     pub sizes: SizeTotals,
+    /// Refused commands, see [`Protocol::refused`].
+    pub refused: Vec<RefusedCommands>,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_metrics::Totals;
 use leveret_model::{Arguments, ConnectionId};
-use leveret_queue::QueueWait;
+use leveret_queue::{Activity, QueueWait};
 
 use crate::connection_state::ConnectionStatus;
 use crate::peer::Peer;
@@ -23,6 +23,8 @@ pub struct Client {
     pub user: Arc<str>,
     /// Its vhost.
     pub vhost: Arc<str>,
+    /// The names of its protocol.
+    pub protocol: &'static ProtocolInfo,
 }
 
 /// One open connection.
@@ -62,6 +64,10 @@ pub struct ConnectionView {
     pub channels: Vec<ChannelView>,
     /// Sessions (AMQP 1.0), by channel.
     pub sessions: Vec<SessionView>,
+    /// Publishers (stream protocol), by id.
+    pub publishers: Vec<PublisherView>,
+    /// Subscriptions (stream protocol), by id.
+    pub subscriptions: Vec<SubscriptionView>,
 }
 
 impl ConnectionView {
@@ -169,4 +175,42 @@ pub struct OutgoingView {
     pub timeout_ms: Option<u64>,
     /// The reason why nothing is delivered, and since when.
     pub wait: Option<QueueWait>,
+}
+
+/// A publisher of the stream protocol.
+#[derive(Debug, Clone)]
+pub struct PublisherView {
+    /// Its id.
+    pub id: u8,
+    /// The stream that it publishes to.
+    pub stream: Arc<str>,
+    /// Its name, by which its messages are numbered.
+    pub reference: Option<Arc<str>>,
+    /// Messages received.
+    pub published: u64,
+    /// Messages confirmed.
+    pub confirmed: u64,
+    /// Messages refused.
+    pub errored: u64,
+}
+
+/// A subscription of the stream protocol.
+#[derive(Debug, Clone)]
+pub struct SubscriptionView {
+    /// Its id.
+    pub id: u8,
+    /// The stream that it reads.
+    pub stream: Arc<str>,
+    /// Chunks that the client has granted and that weren't sent.
+    pub credits: u32,
+    /// Messages sent.
+    pub consumed: u64,
+    /// Offset of the last message that was sent; of the first one to be sent before that.
+    pub offset: u64,
+    /// Number of messages behind that; 0 for a subscription that waits for its turn.
+    pub lag: u64,
+    /// Its part in its group.
+    pub activity: Activity,
+    /// Its properties.
+    pub properties: Arguments,
 }

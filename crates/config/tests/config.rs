@@ -321,6 +321,9 @@ fn defaults_in_the_table_are_those_of_the_config() {
             "default_vhost",
             "`traces` in the data directory",
             "amqp_0_9_1",
+            "the address that the client used",
+            "the name or address that the client used",
+            "the port that the client used",
         ];
         if spoken.contains(&doc.default) || doc.name.contains('$') {
             continue;

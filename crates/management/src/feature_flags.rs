@@ -24,6 +24,9 @@ const FLAGS: &[(&str, &str)] = &[
     ("rabbitmq_4.3.0", "Clients of RabbitMQ 4.3 find what they need"),
     ("stream_filtering", "Support for stream filtering."),
     ("stream_queue", "Support queues of type `stream`"),
+    ("stream_sac_coordinator_unblock_group", "Bug fix to unblock a group of consumers in a super stream partition"),
+    ("stream_single_active_consumer", "Single active consumer for streams"),
+    ("stream_update_config_command", "A new internal command that is used to update streams as part of a policy."),
     ("user_limits", "Configure connection and channel limits for a user"),
     ("virtual_host_metadata", "Virtual host metadata (description, tags, etc)"),
 ];
@@ -37,9 +40,6 @@ const NOT_BUILT: &[(&str, &str)] = &[
     ("quorum_queue_non_voters", QUORUM),
     ("rabbit_exchange_type_local_random", "exchanges of type x-local-random aren't built yet"),
     ("restart_streams", "streams of several members aren't built yet"),
-    ("stream_sac_coordinator_unblock_group", STREAM),
-    ("stream_single_active_consumer", STREAM),
-    ("stream_update_config_command", STREAM),
     ("tie_binding_to_dest_with_keep_while_cond", "it is about RabbitMQ's own tables"),
     ("topic_binding_projection_v4", "it is about RabbitMQ's own tables"),
     ("topic_binding_projection_v5", "it is about RabbitMQ's own tables"),
@@ -48,7 +48,6 @@ const NOT_BUILT: &[(&str, &str)] = &[
 ];
 
 const QUORUM: &str = "quorum queues of several members aren't built yet";
-const STREAM: &str = "the stream protocol isn't spoken yet";
 
 /// GET.
 pub(crate) async fn all(call: Call) -> HandlerResult {

@@ -56,6 +56,7 @@ mod serve;
 mod statistics;
 mod stopped;
 mod stream;
+mod stream_clients;
 mod super_streams;
 mod time;
 mod topic_permissions;

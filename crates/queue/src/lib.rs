@@ -96,11 +96,13 @@ pub use priorities::Priorities;
 pub use queue::Queue;
 pub use shared::{References, SharedCounts};
 pub use single_active::Activity;
-pub use status::{ConsumerStatus, QueueStatus, QuorumStatus, StreamStatus};
+pub use status::{
+    ConsumerStatus, GroupMemberStatus, GroupStatus, QueueStatus, QuorumStatus, ReaderPosition, StreamStatus,
+};
 pub use stored_reads::StoredRead;
-pub use stream::{ChunkSubmission, ChunkTurn, GroupMember, Scan, TakenChunk};
+pub use stream::{ChunkSubmission, ChunkTurn, Scan, TakenChunk};
 pub use stream_filter::StreamFilter;
-pub use stream_start::{StreamOptions, StreamStart};
+pub use stream_start::{GroupMember, StreamOptions, StreamStart};
 pub use stretches::Stretches;
 pub use tracking::{KeptOffset, NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, Tracking};
 pub use wait::{QueueWait, WaitReason};

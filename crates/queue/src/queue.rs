@@ -189,6 +189,14 @@ impl Queue {
         }
     }
 
+    /// Makes the member of a stream's group active whose turn it is. False if there is no such group.
+    pub fn activate_group(&mut self, name: &str, now: Nanos, effects: &mut Effects) -> bool {
+        match self {
+            Self::Stream(stream) => stream.activate_group(name, now, effects),
+            Self::Ledger(_) => false,
+        }
+    }
+
     /// The number of the last message of a named publisher that is part of a stream.
     pub fn writer_sequence(&self, name: &str) -> Option<u64> {
         match self {

@@ -45,10 +45,21 @@ pub struct ConsumerStatus {
     pub unacknowledged: u32,
     /// Number of deliveries since it was added.
     pub delivered: u64,
+    /// Its position in a stream.
+    pub position: Option<ReaderPosition>,
     /// The reason why it waits.
     pub wait: QueueWait,
     /// Time from publish to hand-out in powers of two of microseconds.
     pub latency: LatencyBuckets,
+}
+
+/// The position of a reader in its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReaderPosition {
+    /// Offset of the next message that it is sent.
+    pub next: u64,
+    /// Offset of the next message of the stream.
+    pub end: u64,
 }
 
 impl ConsumerStatus {
@@ -74,6 +85,7 @@ impl ConsumerStatus {
             activity: consumer.activity,
             unacknowledged: consumer.unacknowledged,
             delivered: consumer.delivered,
+            position: None,
             wait: consumer.wait(queue),
             latency: *consumer.latency,
         }
@@ -118,10 +130,37 @@ pub struct StreamStatus {
     pub oldest_ms: Option<u64>,
     /// Time of the newest chunk, in milliseconds since the Unix epoch.
     pub newest_ms: Option<u64>,
-    /// Number of messages that its slowest reader hasn't been sent yet; 0 without readers.
+    /// Number of messages that its slowest reader hasn't been sent yet, members of groups that wait for their turn left out; 0 without
+    /// readers.
     pub lag_max: u64,
     /// The offsets that it keeps for consumers.
     pub offsets: Vec<KeptOffset>,
+    /// Its named publishers, each with the number of its last message.
+    pub writers: Vec<(Arc<str>, u64)>,
+    /// Its groups of readers.
+    pub groups: Vec<GroupStatus>,
+}
+
+/// A group as operators see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupStatus {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The number of the stream among the partitions of its super stream.
+    pub partition: Option<u32>,
+    /// Its members in the order in which they came.
+    pub members: Vec<GroupMemberStatus>,
+}
+
+/// A member of a group as operators see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupMemberStatus {
+    /// The tag of the consumer.
+    pub tag: Arc<str>,
+    /// Its connection.
+    pub connection: Arc<str>,
+    /// Whether it is the one that is served, or is about to be.
+    pub is_active: bool,
 }
 
 /// A queue as a listing shows it.

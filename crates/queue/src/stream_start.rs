@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::stream::GroupMember;
 use crate::stream_filter::StreamFilter;
 
 /// The first message that a reader gets.
@@ -45,6 +44,15 @@ impl StreamStart {
             Err(_) => Self::LastN(number.unsigned_abs()),
         }
     }
+}
+
+/// The part of a reader's options by which it is a member of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupMember {
+    /// The name of the group.
+    pub name: Arc<str>,
+    /// The number of the stream among the partitions of its super stream.
+    pub partition: Option<u32>,
 }
 
 /// The part of a consumer's options that only a stream has.

@@ -52,6 +52,11 @@ impl Writers {
         self.names.get(name).and_then(|sequence| sequence.applied)
     }
 
+    /// The names that have messages in the stream, each with the number of its last one.
+    pub(crate) fn all(&self) -> Vec<(Arc<str>, u64)> {
+        self.names.iter().filter_map(|(name, sequence)| Some((name.clone(), sequence.applied?))).collect()
+    }
+
     /// Notes messages that were submitted.
     pub(crate) fn submit(&mut self, run: &WriterRun, at_ms: u64) {
         if self.names.len() >= WRITERS_MAX && !self.names.contains_key(&run.name) {
@@ -123,9 +128,11 @@ mod tests {
         let mut writers = Writers::default();
         writers.submit(&run("a", 0, 9), 100);
         assert_eq!((writers.submitted("a"), writers.applied("a"), writers.is_empty()), (Some(9), None, true));
+        assert_eq!(writers.all(), []);
         writers.apply("a", 9, 100);
         writers.submit(&run("a", 10, 19), 200);
         assert_eq!((writers.submitted("a"), writers.applied("a")), (Some(19), Some(9)));
+        assert_eq!(writers.all(), [("a".into(), 9)]);
         writers.withdraw();
         assert_eq!((writers.submitted("a"), writers.applied("a")), (Some(9), Some(9)));
         writers.submit(&run("b", 0, 0), 200);

@@ -3,7 +3,7 @@
 use leveret_broker::time::{Nanos, Now, SECOND};
 use leveret_stream_protocol::{ResponseCode, answers, key};
 
-use super::session::{Phase, Session};
+use super::session::{Session, StreamPhase};
 
 /// How long a client may take to answer our `Close`.
 const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
@@ -14,25 +14,26 @@ impl Session {
     /// `Close` by the client.
     pub(crate) fn close_by_client(&mut self, correlation: u32, now: Now) {
         self.begin_end(now);
-        answers::response(self.client.output.buffer(), key::CLOSE, correlation, ResponseCode::Ok);
+        self.respond(key::CLOSE, correlation, ResponseCode::Ok);
         self.told().closed(now);
-        self.phase = Phase::Finished;
+        self.phase = StreamPhase::Finished;
     }
 
     /// Closes the connection for a reason, which the client is told if it is open.
     pub(crate) fn close_for(&mut self, code: ResponseCode, why: &str, now: Now) {
-        if matches!(self.phase, Phase::Closing | Phase::Finished) {
+        if matches!(self.phase, StreamPhase::Closing | StreamPhase::Finished) {
             return;
         }
         self.told().failed(self.state(), why);
-        let was_open = self.phase == Phase::Open;
+        self.refused.count(code);
+        let was_open = self.phase == StreamPhase::Open;
         self.begin_end(now);
         if was_open {
             answers::close(self.client.output.buffer(), CLOSE_CORRELATION, code, why);
-            self.phase = Phase::Closing;
+            self.phase = StreamPhase::Closing;
             self.client.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
         } else {
-            self.phase = Phase::Finished;
+            self.phase = StreamPhase::Finished;
         }
     }
 

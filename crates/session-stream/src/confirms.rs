@@ -4,7 +4,7 @@ use leveret_broker::time::Now;
 use leveret_stream_protocol::{Confirms, ResponseCode, answers};
 use smallvec::SmallVec;
 
-use super::session::{Phase, Session};
+use super::session::{Session, StreamPhase};
 
 /// Bytes of a confirm besides the publishing ids: size, key, version, publisher and count.
 const CONFIRM_HEAD: usize = 13;
@@ -53,7 +53,7 @@ pub(crate) struct Confirming {
 impl Session {
     /// Sends the confirms that are due.
     pub(crate) fn confirm_durable(&mut self, _now: Now) {
-        if self.phase != Phase::Open {
+        if self.phase != StreamPhase::Open {
             // Nothing may follow the broker's close.
             return;
         }
@@ -91,6 +91,7 @@ impl Session {
 
     /// Answers messages that aren't part of the stream, and never will be.
     pub(crate) fn refuse_publishes(&mut self, publisher: u8, code: ResponseCode, ids: impl Iterator<Item = u64>) {
+        self.refused.count(code);
         answers::publish_error(self.client.output.buffer(), publisher, code, ids);
     }
 }

@@ -6,7 +6,7 @@ use leveret_broker::time::{Now, SECOND};
 use leveret_model::{Action, authorize};
 use leveret_stream_protocol::{Pairs, ResponseCode, answers};
 
-use super::session::{Phase, Session};
+use super::session::{Session, StreamPhase};
 
 /// The owners of the program.
 const COPYRIGHT: &str = "Copyright (c) the authors of Leveret";
@@ -14,7 +14,7 @@ const COPYRIGHT: &str = "Copyright (c) the authors of Leveret";
 impl Session {
     /// `PeerProperties`.
     pub(crate) fn peer_properties(&mut self, correlation: u32, properties: Pairs<'_>) {
-        if self.phase == Phase::Begin {
+        if self.phase == StreamPhase::Begin {
             self.properties = properties.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         }
         let settings = &self.client.broker.settings;
@@ -45,6 +45,7 @@ impl Session {
             Ok(_) => ResponseCode::Ok,
             Err(code) => *code,
         };
+        self.refused.count(code);
         answers::sasl_authenticated(self.client.output.buffer(), correlation, code, None);
         match (code, checked) {
             (ResponseCode::Ok, Ok(_)) if is_renewal => self.renewed(now),
@@ -53,13 +54,13 @@ impl Session {
                 self.told().authenticated(&user);
                 self.client.log_in(&user, mechanism);
                 answers::tune(self.client.output.buffer(), self.settings.frame_max, self.settings.heartbeat_s);
-                self.phase = Phase::Authenticated;
+                self.phase = StreamPhase::Authenticated;
             }
             _ => {
                 let why = format!("a login by mechanism {mechanism} was refused: {code}");
                 self.told().failed(self.state(), &why);
                 self.begin_end(now);
-                self.phase = Phase::Finished;
+                self.phase = StreamPhase::Finished;
             }
         }
     }
@@ -127,20 +128,21 @@ impl Session {
         self.client.output_every = u64::from(heartbeat_s) * SECOND / 2;
         self.client.last_input = now.monotonic;
         self.client.last_output = now.monotonic;
-        self.phase = Phase::Tuned;
+        self.phase = StreamPhase::Tuned;
     }
 
     /// `Open`: enters a vhost.
     pub(crate) fn open(&mut self, correlation: u32, vhost: &str, now: Now) {
         if let Err(why) = self.enter(vhost) {
             let code = ResponseCode::VhostAccessFailure;
+            self.refused.count(code);
             answers::opened(self.client.output.buffer(), correlation, code, &[]);
             self.told().failed(self.state(), &why);
             self.begin_end(now);
-            self.phase = Phase::Finished;
+            self.phase = StreamPhase::Finished;
             return;
         }
-        self.phase = Phase::Open;
+        self.phase = StreamPhase::Open;
         self.client.deadline = None;
         let (host, port) = self.settings.address_for(&self.client.peer);
         let properties = [("advertised_host", &*host), ("advertised_port", &*port.to_string())];

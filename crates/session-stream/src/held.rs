@@ -7,7 +7,7 @@ use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_queue::WaitReason;
 use leveret_session::driven::Steps as _;
-use leveret_stream_protocol::{ResponseCode, answers};
+use leveret_stream_protocol::ResponseCode;
 use smallvec::SmallVec;
 
 use super::session::Session;
@@ -19,14 +19,14 @@ pub(crate) enum InputHold {
     #[default]
     No,
     /// An answer waits until what it tells is durable.
-    Durable { wait: WaitFor, answer: Answer },
+    Durable { wait: WaitFor, answer: DurableAnswer },
     /// Publishes wait for room in the log, for room in the connection's share of bytes on their way to the disk, or until an alarm
     /// clears.
     Publishes { reason: WaitReason },
 }
 
 /// The answer to a command that waits until something is durable.
-pub(crate) enum Answer {
+pub(crate) enum DurableAnswer {
     /// A change was made.
     Changed {
         /// The key of the command.
@@ -41,7 +41,7 @@ pub(crate) enum Answer {
 
 impl Session {
     /// Answers now, or blocks input until what the answer tells is durable.
-    pub(crate) fn answer_when_durable(&mut self, wait: impl Into<WaitFor>, answer: Answer) {
+    pub(crate) fn answer_when_durable(&mut self, wait: impl Into<WaitFor>, answer: DurableAnswer) {
         let wait = wait.into();
         match self.client.broker.streams.have(&wait) {
             true => {
@@ -52,15 +52,15 @@ impl Session {
         }
     }
 
-    fn answer(&mut self, answer: Answer) {
+    fn answer(&mut self, answer: DurableAnswer) {
         match answer {
-            Answer::Changed { key, correlation, deleted } => {
-                answers::response(self.client.output.buffer(), key, correlation, ResponseCode::Ok);
+            DurableAnswer::Changed { key, correlation, deleted } => {
+                self.respond(key, correlation, ResponseCode::Ok);
                 for stream in deleted {
                     self.end_of_stream(&stream, ResponseCode::StreamNotAvailable);
                 }
             }
-            Answer::Sequence { correlation, sequence } => {
+            DurableAnswer::Sequence { correlation, sequence } => {
                 answers::sequence(self.client.output.buffer(), correlation, ResponseCode::Ok, sequence);
             }
         }

@@ -14,6 +14,7 @@ mod protocol;
 mod publish;
 mod publishers;
 mod refusal;
+mod refused;
 mod session;
 mod settings;
 mod streams;

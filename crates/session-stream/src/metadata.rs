@@ -60,6 +60,7 @@ impl Session {
             ]
         });
         let stats = stats.as_ref().map_or(&[][..], |stats| &stats[..]);
+        self.refused.count(code);
         answers::stream_stats(self.client.output.buffer(), correlation, code, stats);
     }
 

@@ -38,6 +38,7 @@ impl Session {
             },
             Err(code) => (code, 0),
         };
+        self.refused.count(code);
         answers::query_offset(self.client.output.buffer(), correlation, code, offset);
     }
 
@@ -50,6 +51,7 @@ impl Session {
             Ok(None) => (ResponseCode::NoOffset, 0),
             Err(code) => (code, 0),
         };
+        self.refused.count(code);
         answers::resolved_offset(self.client.output.buffer(), correlation, code, offset);
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use leveret_broker::protocol::{self, Accepted, Protocol, ProtocolInfo, Recognised};
+use leveret_broker::protocol::{self, Accepted, Protocol, ProtocolInfo, Recognised, RefusedCommands};
 use leveret_broker::time::Now;
 use leveret_session::client_connection::ClientConnection;
 use leveret_session::driven::Driven;
 
+use super::refused::RefusedCounts;
 use super::session::Session;
 use super::settings::StreamSettings;
 
@@ -14,6 +15,7 @@ use super::settings::StreamSettings;
 #[derive(Debug, Clone, Default)]
 pub struct StreamProtocol {
     settings: Arc<StreamSettings>,
+    refused: Arc<RefusedCounts>,
 }
 
 const INFO: ProtocolInfo = ProtocolInfo { label: "stream", name: "stream", has_channels: false };
@@ -24,7 +26,7 @@ const HEAD: usize = 6;
 impl StreamProtocol {
     /// The protocol with these settings.
     pub fn new(settings: StreamSettings) -> Self {
-        Self { settings: Arc::new(settings) }
+        Self { settings: Arc::new(settings), ..Self::default() }
     }
 }
 
@@ -43,7 +45,12 @@ impl Protocol for StreamProtocol {
     }
 
     fn begin(&self, accepted: Accepted, now: Now) -> Box<dyn protocol::Session> {
-        Box::new(Driven(Session::new(ClientConnection::new(accepted, now), self.settings.clone())))
+        let client = ClientConnection::new(accepted, now);
+        Box::new(Driven(Session::new(client, self.settings.clone(), self.refused.clone())))
+    }
+
+    fn refused(&self) -> Vec<RefusedCommands> {
+        self.refused.shown()
     }
 }
 

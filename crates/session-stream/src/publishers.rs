@@ -7,7 +7,7 @@ use leveret_broker::time::Now;
 use leveret_model::{Action, Resource};
 use leveret_stream_protocol::{ResponseCode, answers, key};
 
-use super::held::Answer;
+use super::held::DurableAnswer;
 use super::session::Session;
 
 /// Longest name of a publisher or a consumer, in bytes. RabbitMQ allows 255 characters.
@@ -47,7 +47,7 @@ impl Session {
             Ok(()) => ResponseCode::Ok,
             Err(code) => code,
         };
-        answers::response(self.client.output.buffer(), key::DECLARE_PUBLISHER, correlation, code);
+        self.respond(key::DECLARE_PUBLISHER, correlation, code);
     }
 
     fn new_publisher(&mut self, id: u8, reference: &str, stream: &str) -> Result<(), ResponseCode> {
@@ -86,7 +86,7 @@ impl Session {
             true => ResponseCode::Ok,
             false => ResponseCode::PublisherDoesNotExist,
         };
-        answers::response(self.client.output.buffer(), key::DELETE_PUBLISHER, correlation, code);
+        self.respond(key::DELETE_PUBLISHER, correlation, code);
     }
 
     /// Removes a publisher. False if there is none with this id.
@@ -104,9 +104,12 @@ impl Session {
         match found {
             Ok(queue) => {
                 let sequence = queue.writer_sequence(reference).unwrap_or(0);
-                self.answer_when_durable(queue.awaited(), Answer::Sequence { correlation, sequence });
+                self.answer_when_durable(queue.awaited(), DurableAnswer::Sequence { correlation, sequence });
             }
-            Err(code) => answers::sequence(self.client.output.buffer(), correlation, code, 0),
+            Err(code) => {
+                self.refused.count(code);
+                answers::sequence(self.client.output.buffer(), correlation, code, 0);
+            }
         }
     }
 }

@@ -22,13 +22,14 @@ use super::confirms::Confirming;
 use super::held::InputHold;
 use super::publish::Run;
 use super::publishers::Publisher;
+use super::refused::RefusedCounts;
 use super::settings::StreamSettings;
 use super::subscriptions::{Subscribe, Subscription};
 use super::super_streams::CreateSuperStream;
 
 /// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum StreamPhase {
     /// A login is expected.
     Begin,
     /// `Tune` was sent.
@@ -47,7 +48,8 @@ pub(crate) enum Phase {
 pub(crate) struct Session {
     pub(crate) client: ClientConnection,
     pub(crate) settings: Arc<StreamSettings>,
-    pub(crate) phase: Phase,
+    pub(crate) refused: Arc<RefusedCounts>,
+    pub(crate) phase: StreamPhase,
     /// The client's properties.
     pub(crate) properties: Vec<(String, String)>,
     /// Largest frame in bytes; 0 is no limit.
@@ -85,13 +87,14 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(client: ClientConnection, settings: Arc<StreamSettings>) -> Self {
+    pub(crate) fn new(client: ClientConnection, settings: Arc<StreamSettings>, refused: Arc<RefusedCounts>) -> Self {
         Self {
             alarm: client.broker.alarms.publishing_blocked(),
             frame_max: settings.initial_frame_max,
             client,
             settings,
-            phase: Phase::Begin,
+            refused,
+            phase: StreamPhase::Begin,
             properties: Vec::new(),
             heartbeat_s: 0,
             deliver_version: 1,
@@ -111,20 +114,26 @@ impl Session {
         }
     }
 
+    /// Answers a command with a code.
+    pub(crate) fn respond(&mut self, key: u16, correlation: u32, code: ResponseCode) {
+        self.refused.count(code);
+        answers::response(self.client.output.buffer(), key, correlation, code);
+    }
+
     /// Handles a command before the connection is open. False if it isn't one for that time.
     fn early(&mut self, request: &Request<'_>, now: Now) -> bool {
         match (self.phase, *request) {
-            (Phase::Begin, Request::PeerProperties { correlation, properties }) => {
+            (StreamPhase::Begin, Request::PeerProperties { correlation, properties }) => {
                 self.peer_properties(correlation, properties);
             }
-            (Phase::Begin, Request::SaslHandshake { correlation }) => self.sasl_handshake(correlation),
-            (Phase::Begin, Request::SaslAuthenticate { correlation, mechanism, response }) => {
+            (StreamPhase::Begin, Request::SaslHandshake { correlation }) => self.sasl_handshake(correlation),
+            (StreamPhase::Begin, Request::SaslAuthenticate { correlation, mechanism, response }) => {
                 self.sasl_authenticate(correlation, mechanism, response, now);
             }
-            (Phase::Authenticated | Phase::Tuned, Request::Tune { frame_max, heartbeat }) => {
+            (StreamPhase::Authenticated | StreamPhase::Tuned, Request::Tune { frame_max, heartbeat }) => {
                 self.tune(frame_max, heartbeat, now);
             }
-            (Phase::Authenticated | Phase::Tuned, Request::Open { correlation, vhost }) => {
+            (StreamPhase::Authenticated | StreamPhase::Tuned, Request::Open { correlation, vhost }) => {
                 self.open(correlation, vhost, now);
             }
             (_, Request::Close { correlation, .. }) => self.close_by_client(correlation, now),
@@ -195,7 +204,7 @@ impl Steps for Session {
     }
 
     fn is_open(&self) -> bool {
-        self.phase == Phase::Open
+        self.phase == StreamPhase::Open
     }
 
     fn is_held(&self) -> bool {
@@ -211,11 +220,11 @@ impl Steps for Session {
     }
 
     fn is_over(&self) -> bool {
-        self.phase == Phase::Finished
+        self.phase == StreamPhase::Finished
     }
 
     fn is_closed(&self) -> bool {
-        self.phase == Phase::Finished
+        self.phase == StreamPhase::Finished
     }
 
     fn has_published(&self) -> bool {
@@ -223,7 +232,7 @@ impl Steps for Session {
     }
 
     fn has_work(&self) -> bool {
-        let can_deliver = self.phase == Phase::Open && !self.client.scheduled.is_empty();
+        let can_deliver = self.phase == StreamPhase::Open && !self.client.scheduled.is_empty();
         can_deliver || !self.client.starved.is_empty() && self.client.output.len() < TURN_BYTES_MAX
     }
 
@@ -245,9 +254,9 @@ impl Steps for Session {
                 return driven::Frame::Broken;
             }
         };
-        if self.phase == Phase::Closing {
+        if self.phase == StreamPhase::Closing {
             if frame.is_response && frame.key == key::CLOSE {
-                self.phase = Phase::Finished;
+                self.phase = StreamPhase::Finished;
             }
             return driven::Frame::Used(length);
         }
@@ -258,7 +267,7 @@ impl Steps for Session {
                 return driven::Frame::Used(length);
             }
         };
-        if self.phase != Phase::Open {
+        if self.phase != StreamPhase::Open {
             self.client.budget.spend(CONTROL);
             if !self.early(&request, now) {
                 let name = key::name(frame.key).unwrap_or("an unknown command");
@@ -304,12 +313,12 @@ impl Steps for Session {
         match signal {
             Signal::Scheduled(key) => self.client.scheduled.push_back(key),
             Signal::Cancelled(key) => {
-                if self.phase == Phase::Open {
+                if self.phase == StreamPhase::Open {
                     self.stream_gone(key);
                 }
             }
             Signal::Activity { key, active, change, .. } => {
-                if self.phase == Phase::Open {
+                if self.phase == StreamPhase::Open {
                     self.activity(key, active, change);
                 }
             }
@@ -335,7 +344,7 @@ impl Steps for Session {
     fn shed(&mut self, reason: &str, now: Now) {
         self.told().cut(reason, now);
         self.begin_end(now);
-        self.phase = Phase::Finished;
+        self.phase = StreamPhase::Finished;
     }
 
     fn close(&mut self, reason: &str, now: Now) {
@@ -348,7 +357,7 @@ impl Steps for Session {
     }
 
     fn deliver(&mut self, now: Now) {
-        if self.phase == Phase::Open {
+        if self.phase == StreamPhase::Open {
             self.serve_subscriptions(now);
         }
     }
@@ -357,20 +366,20 @@ impl Steps for Session {
 
     /// Heartbeats are negotiated before the connection is open.
     fn keeps_alive(&self) -> bool {
-        self.phase != Phase::Finished
+        self.phase != StreamPhase::Finished
     }
 
     fn deadline_passed(&mut self, now: Now) {
-        if self.phase != Phase::Closing {
+        if self.phase != StreamPhase::Closing {
             self.told().cut(HANDSHAKE_TIMEOUT, now);
         }
-        self.phase = Phase::Finished;
+        self.phase = StreamPhase::Finished;
     }
 
     fn fell_silent(&mut self, now: Now) {
         let seconds = self.heartbeat_s;
         self.told().cut(&format!("missed heartbeats from client, timeout: {seconds}s"), now);
-        self.phase = Phase::Finished;
+        self.phase = StreamPhase::Finished;
     }
 
     fn send_heartbeat(&mut self) {
@@ -394,12 +403,12 @@ impl Steps for Session {
 
     fn cut_off(&mut self, now: Now) -> Option<WaitFor> {
         match self.phase {
-            Phase::Closing | Phase::Finished => {}
+            StreamPhase::Closing | StreamPhase::Finished => {}
             _ => self.told().lost(now),
         }
         let held = self.end_hold();
         self.begin_end(now);
-        self.phase = Phase::Finished;
+        self.phase = StreamPhase::Finished;
         match held {
             InputHold::Durable { wait, .. } => Some(wait),
             _ => None,

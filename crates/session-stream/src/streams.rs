@@ -10,7 +10,7 @@ use leveret_model::{Action, Arguments, DeclareQueue, DeleteQueue, Value, without
 use leveret_queue::DeleteIf;
 use leveret_stream_protocol::{Pairs, ResponseCode, answers, key};
 
-use super::held::Answer;
+use super::held::DurableAnswer;
 use super::session::Session;
 
 /// Arguments of a stream by their names in a command, and whether they are numbers.
@@ -58,10 +58,10 @@ impl Session {
     pub(crate) fn create(&mut self, correlation: u32, stream: &str, arguments: Pairs<'_>, now: Now) {
         match self.new_stream(stream, arguments, now) {
             Ok(answer) => {
-                let answer_of = Answer::Changed { key: key::CREATE, correlation, deleted: Vec::new() };
+                let answer_of = DurableAnswer::Changed { key: key::CREATE, correlation, deleted: Vec::new() };
                 self.answer_when_durable(answer, answer_of);
             }
-            Err(code) => answers::response(self.client.output.buffer(), key::CREATE, correlation, code),
+            Err(code) => self.respond(key::CREATE, correlation, code),
         }
     }
 
@@ -116,10 +116,10 @@ impl Session {
         self.flush_run(now);
         match self.delete_stream(stream, now) {
             Ok(ticket) => {
-                let answer = Answer::Changed { key: key::DELETE, correlation, deleted: vec![stream.into()] };
+                let answer = DurableAnswer::Changed { key: key::DELETE, correlation, deleted: vec![stream.into()] };
                 self.answer_when_durable(ticket, answer);
             }
-            Err(code) => answers::response(self.client.output.buffer(), key::DELETE, correlation, code),
+            Err(code) => self.respond(key::DELETE, correlation, code),
         }
     }
 
@@ -188,6 +188,7 @@ impl Session {
             self.forget_publisher(id);
         }
         subscriptions.into_iter().for_each(|id| drop(self.forget_subscription(id)));
+        self.refused.count(code);
         answers::metadata_update(self.client.output.buffer(), code, stream);
     }
 }

@@ -68,7 +68,7 @@ impl Session {
             Ok(()) => ResponseCode::Ok,
             Err(code) => code,
         };
-        answers::response(self.client.output.buffer(), key::SUBSCRIBE, subscribe.correlation, code);
+        self.respond(key::SUBSCRIBE, subscribe.correlation, code);
         if code == ResponseCode::Ok {
             self.grant(subscribe.id, subscribe.credit, now);
         }
@@ -152,8 +152,9 @@ impl Session {
     /// `Credit`: further chunks may be sent.
     pub(crate) fn credit(&mut self, id: u8, credit: u16, now: Now) {
         if !self.subscriptions.contains_key(&id) {
-            let out = self.client.output.buffer();
-            return answers::credit_refused(out, ResponseCode::SubscriptionIdDoesNotExist, id);
+            let code = ResponseCode::SubscriptionIdDoesNotExist;
+            self.refused.count(code);
+            return answers::credit_refused(self.client.output.buffer(), code, id);
         }
         self.grant(id, credit, now);
     }
@@ -203,7 +204,7 @@ impl Session {
             }
             None => ResponseCode::SubscriptionIdDoesNotExist,
         };
-        answers::response(self.client.output.buffer(), key::UNSUBSCRIBE, correlation, code);
+        self.respond(key::UNSUBSCRIBE, correlation, code);
     }
 
     /// Removes a subscription, but not from its stream.

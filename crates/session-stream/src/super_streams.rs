@@ -9,7 +9,7 @@ use leveret_model::super_stream::{PlannedSuperStream, is_super_stream, partition
 use leveret_model::{Action, Command, DeleteExchange, Resource};
 use leveret_stream_protocol::{Pairs, ResponseCode, Strings, answers, key};
 
-use super::held::Answer;
+use super::held::DurableAnswer;
 use super::refusal::code_of;
 use super::session::Session;
 use super::streams::is_name;
@@ -60,6 +60,7 @@ impl Session {
         let (code, found) = self.partitions_for(super_stream, &may);
         let streams: Vec<&str> =
             found.iter().filter(|(_, key)| **key == *routing_key.as_bytes()).map(|(stream, _)| &**stream).collect();
+        self.refused.count(code);
         answers::streams(self.client.output.buffer(), key::ROUTE, correlation, code, streams.into_iter());
     }
 
@@ -68,6 +69,7 @@ impl Session {
         let resource = Resource::Exchange(super_stream);
         let (code, found) = self.partitions_for(super_stream, &[Action::Read(resource), Action::Write(resource)]);
         let streams: Vec<&str> = found.iter().map(|(stream, _)| &**stream).collect();
+        self.refused.count(code);
         answers::streams(self.client.output.buffer(), key::PARTITIONS, correlation, code, streams.into_iter());
     }
 
@@ -76,11 +78,10 @@ impl Session {
         match self.new_super_stream(create, now) {
             Ok(ticket) => {
                 let (key, correlation) = (key::CREATE_SUPER_STREAM, create.correlation);
-                self.answer_when_durable(ticket, Answer::Changed { key, correlation, deleted: Vec::new() });
+                self.answer_when_durable(ticket, DurableAnswer::Changed { key, correlation, deleted: Vec::new() });
             }
             Err(code) => {
-                let out = self.client.output.buffer();
-                answers::response(out, key::CREATE_SUPER_STREAM, create.correlation, code);
+                self.respond(key::CREATE_SUPER_STREAM, create.correlation, code);
             }
         }
     }
@@ -134,11 +135,11 @@ impl Session {
             Ok((ticket, deleted)) => {
                 self.answer_when_durable(
                     ticket,
-                    Answer::Changed { key: key::DELETE_SUPER_STREAM, correlation, deleted },
+                    DurableAnswer::Changed { key: key::DELETE_SUPER_STREAM, correlation, deleted },
                 );
             }
             Err(code) => {
-                answers::response(self.client.output.buffer(), key::DELETE_SUPER_STREAM, correlation, code);
+                self.respond(key::DELETE_SUPER_STREAM, correlation, code);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use leveret_broker::told::{Told, category};
 
-use super::session::{Phase, Session};
+use super::session::{Session, StreamPhase};
 
 impl Session {
     pub(crate) fn told(&self) -> Told<'_> {
@@ -13,11 +13,11 @@ impl Session {
     /// The state by its name in log lines.
     pub(crate) fn state(&self) -> &'static str {
         match self.phase {
-            Phase::Begin => "starting",
-            Phase::Authenticated | Phase::Tuned => "tuning",
-            Phase::Open => "running",
-            Phase::Closing => "closing",
-            Phase::Finished => "closed",
+            StreamPhase::Begin => "starting",
+            StreamPhase::Authenticated | StreamPhase::Tuned => "tuning",
+            StreamPhase::Open => "running",
+            StreamPhase::Closing => "closing",
+            StreamPhase::Finished => "closed",
         }
     }
 

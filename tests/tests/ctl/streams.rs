@@ -1,5 +1,8 @@
 //! Streams and super streams on the command line.
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
 use leveret_tests::amqp10::Amqp10;
 use leveret_tests::node::{Node, Options};
 use serde_json::{Value, json};
@@ -49,16 +52,94 @@ fn a_stream_is_shown_by_the_tools() {
         "Listing tracking information for stream log ...\n"
     );
     well(&node, "rabbitmq-streams stream_status log --tracking");
-    for command in [
-        "list_stream_connections",
-        "list_stream_consumers",
-        "list_stream_publishers",
-        "list_stream_consumer_groups",
-        "list_stream_group_consumers",
+}
+
+/// Users of the stream protocol with Python's sockets: prints a line when all is done, and ends with its standard input.
+const CLIENT: &str = r#"
+import sys
+sys.path.insert(0, sys.argv[1])
+from stream_wire import Connection, message
+def connect(name):
+    client = Connection(int(sys.argv[2]), [], 1)
+    client.call("peer_properties", properties={"connection_name": name}); client.call("sasl_handshake")
+    client.send("sasl_authenticate", mechanism="PLAIN", response="\0guest\0guest"); client.until("sasl_authenticate")
+    client.until("tune"); client.send("tune", frame_max=1 << 20, heartbeat=0)
+    client.call("open", vhost="/")
+    return client
+def join(client, id):
+    client.call("subscribe", id=id, stream="log", start="first", credit=1, properties={"single-active-consumer": "true", "name": "grp"})
+first, second = connect("first"), connect("second")
+first.call("create", stream="log", arguments={}); first.call("declare_publisher", id=1, reference="ref", stream="log")
+first.publish(1, *[message(id, b"hello") for id in range(1, 6)]); first.confirmed(5)
+first.call("subscribe", id=7, stream="log", start="first", credit=10, properties={"name": "app"}); first.delivered(5)
+first.send("store_offset", reference="app", stream="log", offset=4); first.barrier()
+join(first, 10); first.until("consumer_update")
+first.send("consumer_updated", correlation=first.asked, code=1, start="first"); first.delivered(5)
+join(second, 11)
+print(first.socket.getsockname()[1], second.socket.getsockname()[1], flush=True)
+sys.stdin.read()
+"#;
+
+#[test]
+fn clients_of_the_stream_protocol_are_listed_and_steered() {
+    let node = Node::start(Options::new());
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/golden");
+    let port = node.ports().stream.to_string();
+    let mut client = Command::new("python3")
+        .args(["-c", CLIENT, golden, &port])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 starts");
+    let mut line = String::new();
+    BufReader::new(client.stdout.as_mut().expect("is piped")).read_line(&mut line).expect("a line");
+    let names: Vec<String> =
+        line.split_whitespace().map(|own| format!("127.0.0.1:{own} -> 127.0.0.1:{port}")).collect();
+    let [first, second] = &names[..] else { panic!("the client failed: {line}") };
+    let quiet = |command: &str| well(&node, &format!("rabbitmq-streams -s {command}"));
+    assert_eq!(quiet("list_stream_publishers"), "1\tlog\tref\t5\t5\t0\n");
+    let shown = "subscription_id stream messages_consumed offset offset_lag credits active activity_status";
+    assert_eq!(
+        quiet(&format!("list_stream_consumers {shown}")),
+        "7\tlog\t5\t4\t0\t9\ttrue\tup\n10\tlog\t5\t4\t0\t0\ttrue\tsingle_active\n\
+         11\tlog\t0\t0\t0\t1\tfalse\twaiting\n"
+    );
+    let mut connections = vec![format!("{first}\t2\t0\n"), format!("{second}\t1\t0\n")];
+    connections.sort();
+    let listed = quiet("list_stream_connections conn_name subscriptions heartbeat");
+    let mut listed: Vec<_> = listed.split_inclusive('\n').map(str::to_owned).collect();
+    listed.sort();
+    assert_eq!(listed, connections);
+    assert!(quiet("list_stream_connections --verbose").contains("PLAIN"));
+    assert_eq!(quiet("list_stream_consumer_groups"), "log\tgrp\t-1\t2\n");
+    assert_eq!(
+        quiet("list_stream_group_consumers --stream log --reference grp"),
+        format!("10\t{first}\tactive (connected)\n11\t{second}\twaiting (connected)\n")
+    );
+    assert_eq!(quiet("list_stream_tracking log --all"), "writer\tref\t5\noffset\tapp\t4\n");
+    assert_eq!(quiet("list_stream_tracking log --writer"), "writer\tref\t5\n");
+    assert_eq!(quiet("reset_offset --stream log --reference app"), "Done\n");
+    assert_eq!(quiet("list_stream_tracking log --offset"), "offset\tapp\t0\n");
+    assert_eq!(quiet("activate_stream_consumer --stream log --reference grp"), "OK\n");
+    for (line, code, text) in [
+        (
+            "reset_offset --stream log --reference none",
+            69,
+            "Error:\nThere is no stored offset for this reference, no need to reset",
+        ),
+        ("reset_offset --stream none --reference none", 69, "Error:\nThe stream does not exist"),
+        ("reset_offset --stream log", 64, "not enough arguments"),
+        ("activate_stream_consumer --stream log --reference none", 69, "Error:\nThe group does not exist"),
+        ("list_stream_group_consumers --stream log --reference none", 69, "Error:\nThe group does not exist"),
+        ("list_stream_group_consumers --stream log", 64, "not enough arguments"),
+        ("list_stream_tracking log --writer --offset", 64, "Specify only one of --all, --offset, --writer."),
+        ("list_stream_consumers nonsense", 64, "Info key(s) nonsense are not supported"),
     ] {
-        let said = well(&node, &format!("rabbitmq-streams {command}"));
-        assert!(said.contains("the stream protocol isn't spoken yet"), "{said}");
+        let said = exit(&node, &format!("rabbitmq-streams {line}"));
+        assert!(said.exit == code && said.stderr.contains(text), "{line}: {said:?}");
     }
+    drop(client.stdin.take());
+    assert!(client.wait().expect("ends").success());
 }
 
 #[test]

@@ -44,7 +44,10 @@ const TESTS_MAY_USE: &[(&str, &[&str])] = &[
     ("node", &["strict-client", "sim", "session-amqp091", "session-amqp10"]),
     // A protocol of its own.
     ("leveret", &["broker", "message", "model", "queue", "session"]),
-    ("management", &["amqp091", "log", "session-amqp091", "session-amqp10", "strict-client"]),
+    (
+        "management",
+        &["amqp091", "log", "session-amqp091", "session-amqp10", "session-stream", "stream-protocol", "strict-client"],
+    ),
 ];
 /// Permitted dependencies of the binary, which puts the parts together.
 const BINARY_MAY_USE: &[&str] =

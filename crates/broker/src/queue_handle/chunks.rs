@@ -177,6 +177,11 @@ impl QueueHandle {
         self.with(|queue, effects| queue.stepped_down(id, effects));
     }
 
+    /// See [`Queue::activate_group`].
+    pub(crate) fn activate_group(self: &Arc<Self>, name: &str, now: Nanos) -> bool {
+        self.with(|queue, effects| queue.activate_group(name, now, effects)).unwrap_or(false)
+    }
+
     /// The offset that is kept for a name.
     pub(crate) fn kept_offset(&self, name: &str) -> Option<u64> {
         self.inner.lock().kept_offset(name)

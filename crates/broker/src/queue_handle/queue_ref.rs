@@ -186,6 +186,11 @@ impl QueueRef {
         pass!(self, queue => queue.keep_offset(kept, now))
     }
 
+    /// See [`leveret_queue::Queue::activate_group`].
+    pub fn activate_group(&self, name: &str, now: Nanos) -> bool {
+        pass!(self, queue => queue.activate_group(name, now))
+    }
+
     /// The meaning of a confirm.
     pub fn durability(&self) -> Durability {
         pass!(self, queue => queue.durability())

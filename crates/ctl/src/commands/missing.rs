@@ -9,7 +9,6 @@ use crate::tool::Tool;
 const MIRRORS: &str = "classic queues have no mirrors, as in RabbitMQ 4, whose command ends with a stack trace";
 const CLUSTER: &str = "clusters aren't built yet: a node is alone";
 const ERLANG: &str = "there is no Erlang and no Elixir to evaluate it; look at the HTTP API and at 'rabbitmqctl help'";
-const STREAM_PROTOCOL: &str = "the stream protocol isn't spoken yet";
 const ENCRYPTION: &str = "encrypted values of configurations aren't built yet";
 
 const fn missing(tools: &'static [Tool], name: &'static str, why: &'static str) -> Command {
@@ -60,8 +59,6 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(STREAMS, "shrink", CLUSTER),
     missing(STREAMS, "transfer_leadership", CLUSTER),
     missing(STREAMS, "restart_stream", "a stream that failed is read again when its node starts"),
-    missing(&[Tool::Ctl, Tool::Streams], "activate_stream_consumer", STREAM_PROTOCOL),
-    missing(STREAMS, "reset_offset", "kept offsets can't be reset yet"),
     missing(CHECK, "list_network_interfaces", "use the system's tools, such as 'ip address'"),
 ];
 

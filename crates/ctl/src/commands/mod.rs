@@ -35,6 +35,7 @@ mod replicas;
 mod report;
 mod set_aside;
 mod status;
+mod stream_clients;
 mod streams;
 mod tls;
 mod topic_permissions;
@@ -169,6 +170,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
         policies::COMMANDS,
         queues::COMMANDS,
         set_aside::COMMANDS,
+        stream_clients::COMMANDS,
         streams::COMMANDS,
         exchanges::COMMANDS,
         bindings::COMMANDS,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{COORDINATION, Command, CommandGroup, STREAM_LISTS, STREAMS, alarms, listed};
+use super::{COORDINATION, Command, CommandGroup, STREAMS, alarms};
 use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
 use crate::client::word;
@@ -12,11 +12,6 @@ use crate::failure::Failure;
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(COORDINATION, "stream_status", CommandGroup::Monitoring, "<stream> [--tracking]", "Displays the replicas of a stream, and refuses other queues", status).in_vhost(),
     Command::new(STREAMS, "list_stream_tracking", CommandGroup::Monitoring, "<stream> [--all] [--offset] [--writer]", "Lists the offsets and sequences that a stream keeps for its clients", tracking).in_vhost(),
-    Command::new(STREAM_LISTS, "list_stream_connections", CommandGroup::Monitoring, "[<column>...]", "Lists connections of the stream protocol, which isn't spoken yet", |call| nothing(call, "connections")).in_vhost(),
-    Command::new(STREAM_LISTS, "list_stream_consumers", CommandGroup::Monitoring, "[<column>...]", "Lists consumers of the stream protocol, which isn't spoken yet; list_consumers lists those of others", |call| nothing(call, "consumers")).in_vhost(),
-    Command::new(STREAM_LISTS, "list_stream_publishers", CommandGroup::Monitoring, "[<column>...]", "Lists publishers of the stream protocol, which isn't spoken yet", |call| nothing(call, "publishers")).in_vhost(),
-    Command::new(STREAM_LISTS, "list_stream_consumer_groups", CommandGroup::Monitoring, "[<column>...]", "Lists groups of consumers of the stream protocol, which isn't spoken yet", |call| nothing(call, "consumer groups")).in_vhost(),
-    Command::new(STREAM_LISTS, "list_stream_group_consumers", CommandGroup::Monitoring, "[<column>...] [--stream <stream>] [--reference <reference>]", "Lists consumers of such a group", |call| nothing(call, "group consumers")).in_vhost(),
     Command::new(STREAMS, "add_super_stream", CommandGroup::Queues, "<name> [--partitions <partitions>] [--binding-keys <keys>] [--max-length-bytes <bytes>] [--max-age <duration>] [--stream-max-segment-size-bytes <bytes>] [--leader-locator <locator>] [--initial-cluster-size <size>]", "Adds an exchange with streams as its partitions: 3 of them, so many, or one for each of these keys", add).in_vhost(),
     Command::new(STREAMS, "delete_super_stream", CommandGroup::Queues, "<name>", "Deletes such an exchange with its partitions and all their messages", delete).in_vhost(),
 ];
@@ -73,6 +68,9 @@ fn status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
 
 fn tracking(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let stream = call.word("stream").to_owned();
+    if [call.has("all"), call.has("offset"), call.has("writer")].into_iter().filter(|given| *given).count() > 1 {
+        return Err(invalid("Specify only one of --all, --offset, --writer."));
+    }
     call.say(&format!("Listing tracking information for stream {stream} ..."));
     find(call, &stream)?.filter(is_stream).ok_or_else(|| Failure::check("The stream does not exist."))?;
     let only = match (call.has("offset"), call.has("writer")) {
@@ -90,16 +88,8 @@ fn tracked(call: &Call<'_>, stream: &str, query: &str) -> Result<CommandOutput, 
         let entries = found[key].as_object().cloned().unwrap_or_default();
         entries.into_iter().map(move |(name, value)| json!({"type": kind, "name": name, "tracking_value": value}))
     };
-    let rows = of("offset", "offsets").chain(of("writer", "writers")).collect();
+    let rows = of("writer", "writers").chain(of("offset", "offsets")).collect();
     Ok(Rows::pick(&["type", "name", "tracking_value"].map(str::to_owned), rows).into())
-}
-
-/// A list of what only clients of the stream protocol have.
-fn nothing(call: &mut Call<'_>, of: &str) -> Result<CommandOutput, Failure> {
-    call.node()?;
-    call.say(&format!("Listing stream {of} ..."));
-    call.say("There are none: the stream protocol isn't spoken yet");
-    Ok(listed::rows(&call.words("column"), Vec::new(), |_| {}))
 }
 
 /// The text of RabbitMQ for an option that has no meaning.

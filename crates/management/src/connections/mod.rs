@@ -16,8 +16,9 @@ use crate::call::{Call, HandlerResult, json, no_content};
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::history::{Ranges, Subject};
-pub(crate) use ask::{BATCH, ask_briefly};
+pub(crate) use ask::{BATCH, ask, ask_briefly};
 use list::Level;
+pub(crate) use view::STREAM;
 
 const NOT_AUTHORISED: &str = "User not authorised to access object";
 /// The reason sent to clients if the request gives none.
@@ -46,9 +47,19 @@ pub(crate) async fn of_user(call: Call) -> HandlerResult {
     crate::list::values(&call.query, shown.collect())
 }
 
+/// The answer with these connections.
+pub(crate) async fn list_of(call: &Call, clients: Vec<Arc<Client>>) -> HandlerResult {
+    list::answer(call, Level::Connections, clients).await
+}
+
 /// GET of one.
 pub(crate) async fn one(call: Call) -> HandlerResult {
-    let view = ask_one(&call).await?;
+    show(&call, find(&call)?).await
+}
+
+/// The answer with one connection.
+pub(crate) async fn show(call: &Call, client: Arc<Client>) -> HandlerResult {
+    let view = ask(&call.api, &[client]).await.pop().ok_or(Error::NotFound)?;
     let ranges = Ranges::of(&call.query);
     json(Columns::of(&call.query).pick(view::connection_with_past(&call.api, &view, ranges.as_ref())))
 }
@@ -68,10 +79,15 @@ pub(crate) async fn sessions_of(call: Call) -> HandlerResult {
 /// DELETE: closes a connection, with the reason in the header `X-Reason`.
 pub(crate) async fn close(call: Call) -> HandlerResult {
     let client = call.api.broker().client(call.word(0)).ok_or(Error::NotFound)?;
+    close_one(&call, &client)
+}
+
+/// Closes a connection, which only its user and administrators may.
+pub(crate) fn close_one(call: &Call, client: &Client) -> HandlerResult {
     if !call.identity.is_administrator() && *client.user != *call.identity.name() {
         return Err(Error::Forbidden(NOT_AUTHORISED.to_owned()));
     }
-    match call.api.broker().close(client.id, reason(&call)) {
+    match call.api.broker().close(client.id, reason(call)) {
         true => no_content(),
         false => Err(Error::NotFound),
     }
@@ -102,7 +118,7 @@ pub(crate) async fn channel(call: Call) -> HandlerResult {
     let number: u16 = number.trim_end_matches(')').parse().map_err(|_| Error::NotFound)?;
     let client = call.api.broker().client(connection).ok_or(Error::NotFound)?;
     check_own(&call, &client)?;
-    let views = ask::ask(&call.api, std::slice::from_ref(&client)).await;
+    let views = ask(&call.api, std::slice::from_ref(&client)).await;
     let view = views.first().ok_or(Error::NotFound)?;
     let channel = view.channels.iter().find(|channel| channel.number == number).ok_or(Error::NotFound)?;
     let mut body = view::channel_with_past(&call.api, view, channel, Ranges::of(&call.query).as_ref());
@@ -126,7 +142,7 @@ pub(crate) async fn sample(api: &Api, watched: &[Subject], now: u64) {
         return;
     }
     let clients: Vec<_> = api.broker().clients().into_iter().filter(|client| names.contains(&client.name)).collect();
-    let views = ask::ask(api, &clients).await;
+    let views = ask(api, &clients).await;
     let mut open = HashSet::new();
     for view in &views {
         let subject = Subject::Connection(view.client.name.clone());
@@ -159,7 +175,8 @@ fn reason(call: &Call) -> &str {
     given.filter(|reason| !reason.is_empty()).unwrap_or(CLOSED)
 }
 
-fn seen(call: &Call) -> Vec<Arc<Client>> {
+/// The open connections that the user sees: monitors see all, others their own.
+pub(crate) fn seen(call: &Call) -> Vec<Arc<Client>> {
     let mut clients = call.api.broker().clients();
     if !call.identity.monitors() {
         clients.retain(|client| *client.user == *call.identity.name());
@@ -167,7 +184,11 @@ fn seen(call: &Call) -> Vec<Arc<Client>> {
     clients
 }
 
-fn check_own(call: &Call, client: &Client) -> Result<(), Error> {
+/// Checks that the user may see a connection.
+///
+/// # Errors
+/// It is another user's, and this one is no monitor.
+pub(crate) fn check_own(call: &Call, client: &Client) -> Result<(), Error> {
     match call.identity.monitors() || *client.user == *call.identity.name() {
         true => Ok(()),
         false => Err(Error::Forbidden(NOT_AUTHORISED.to_owned())),
@@ -182,5 +203,5 @@ fn find(call: &Call) -> Result<Arc<Client>, Error> {
 
 async fn ask_one(call: &Call) -> Result<ConnectionView, Error> {
     let client = find(call)?;
-    ask::ask(&call.api, &[client]).await.pop().ok_or(Error::NotFound)
+    ask(&call.api, &[client]).await.pop().ok_or(Error::NotFound)
 }

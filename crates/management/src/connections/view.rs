@@ -12,6 +12,9 @@ use crate::queues::waiting;
 use crate::statistics::{details, put};
 use crate::time::{idle_since, wall_ms};
 
+/// The label of the protocol whose connections have publishers and subscriptions.
+pub(crate) const STREAM: &str = "stream";
+
 pub(super) fn connection_with_past(api: &Api, view: &ConnectionView, ranges: Option<&Ranges>) -> Value {
     let mut body = connection(api, view);
     api.show_past(Subject::Connection(view.client.name.clone()), &mut body, ranges);
@@ -79,6 +82,10 @@ pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
     }
     if let Some(container) = &view.container_id {
         body["container_id"] = json!(&**container);
+    }
+    if view.protocol.label == STREAM {
+        body["publishers"] = json!(view.publishers.len());
+        body["subscriptions"] = json!(view.subscriptions.len());
     }
     if !view.protocol.has_channels {
         // Taken from the channels where the protocol has channels.

@@ -9,6 +9,7 @@ mod node;
 mod process;
 mod settings;
 mod sizes;
+mod streams;
 mod tls;
 
 use crate::route::{Route, route};
@@ -36,5 +37,8 @@ pub(crate) static LOCAL_ROUTES: &[Route] = &[
     route!(Post "/local/log/rotate" Administrator log::rotate, "Rotates the log files, or reopens them"),
     route!(Get "/local/log/tail" Administrator log::tail, "Lines of the log file"),
     route!(Put "/local/log-level" Administrator log::change, "Sets the log level until the node stops"),
+    route!(Get "/local/streams/{vhost}/groups" Administrator streams::groups, "Groups of consumers of the stream protocol with their members"),
+    route!(Post "/local/streams/{vhost}/{stream}/groups/{group}/activate" Administrator streams::activate, "Makes the member of a group active whose turn it is"),
+    route!(Post "/local/streams/{vhost}/{stream}/offsets/{name}/reset" Administrator streams::reset, "Sets the offset that a stream keeps for a name to 0"),
     route!(Post "/local/connections/close" Administrator connections::close, "Closes connections of a virtual host, a user or all"),
 ];

@@ -57,6 +57,14 @@ fn table() -> String {
         let pages = format!("{BOTH}, `{}`", global::LOGINS_GROUP);
         table.row(&format!("{rabbitmq}{name}"), Kind::Counter, "protocol", &pages, help);
     }
+    let refusals = format!("{rabbitmq}{}", global::refusals("stream", "*"));
+    table.row(
+        &refusals,
+        Kind::Counter,
+        "protocol",
+        BOTH,
+        "Total number of commands of the stream protocol failed with this code",
+    );
     for family in global::FAMILIES {
         let labels = if family.by_queue_type() { "protocol, queue_type" } else { "protocol" };
         table.row(&format!("{rabbitmq}{}", family.name), family.kind, labels, BOTH, family.help);

@@ -1,7 +1,7 @@
 //! Families by protocol: exact counters of the whole node.
 
 use leveret_broker::Death;
-use leveret_broker::protocol::ProtocolTotals;
+use leveret_broker::protocol::{ProtocolTotals, RefusedCommands};
 use leveret_metrics::Kind::{Counter, Gauge, Histogram};
 use leveret_metrics::{Kind, Name, Text, Totals};
 use leveret_model::QueueType;
@@ -147,11 +147,29 @@ pub(super) const FAMILIES: &[ByProtocol] = &[
     ),
 ];
 
+/// Name of the family that counts commands of a protocol that were refused for this reason.
+pub(super) fn refusals(protocol: &str, reason: &str) -> String {
+    format!("global_{protocol}_error_{reason}_total")
+}
+
+/// Writes a family for each reason for which a protocol refuses commands.
+fn write_refusals(node: &Node, text: &mut Text) {
+    for ProtocolTotals { info, refused, .. } in &node.by_protocol {
+        for RefusedCommands { name: reason, count } in refused {
+            let family = refusals(info.label, reason);
+            let name = Name("rabbitmq_", &family);
+            text.family(name, Counter, &format!("Total number of commands failed with {}", reason.replace('_', " ")));
+            text.sample(name, &[("protocol", info.label)], *count);
+        }
+    }
+}
+
 /// Pseudo queue type of direct replies.
 const VOLATILE: &str = "rabbit_volatile_queue";
 
 /// Writes all families.
 pub(super) fn write(node: &Node, text: &mut Text) {
+    write_refusals(node, text);
     for family in FAMILIES {
         let name = Name("rabbitmq_", family.name);
         text.family(name, family.kind, family.help);

@@ -16,9 +16,10 @@ pub(crate) use convert::convert;
 pub(crate) use get::{get, message_view};
 pub(crate) use list::{detailed, list, list_of_user, list_of_vhost};
 pub(crate) use move_parked::move_parked;
-pub(crate) use view::{consumer_capacity, consumer_view, usual, waiting};
+pub(crate) use view::{activity_name, consumer_capacity, consumer_view, usual, waiting};
 
 use axum::http::StatusCode;
+use leveret_broker::KeptOffset;
 use leveret_model::QueueType;
 use serde_json::{Map, Value, json};
 
@@ -38,7 +39,8 @@ pub(crate) async fn quorum_status(call: Call) -> HandlerResult {
     json(json!([{"Node Name": call.api.name(), "Raft State": "leader", "Membership": "voter"}]))
 }
 
-/// The offsets and sequences that a stream keeps for its clients. No sequences are kept yet.
+/// The offsets and sequences that a stream keeps for its clients. As in RabbitMQ an offset is that of the last message that was
+/// handled: names that haven't handled any aren't shown.
 pub(crate) async fn stream_tracking(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(call.word(0), call.word(1)).ok_or(Error::NotFound)?;
@@ -46,12 +48,15 @@ pub(crate) async fn stream_tracking(call: Call) -> HandlerResult {
         let text = "The stream leader is not available: it is a queue of another type";
         return Err(Error::Of(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", text.to_owned()));
     }
-    let kept = queue.status().stream.unwrap_or_default().offsets;
-    let offsets: Map<String, Value> = kept.iter().map(|kept| (kept.name.to_string(), json!(kept.offset))).collect();
+    let status = queue.status().stream.unwrap_or_default();
+    let handled = |kept: &KeptOffset| Some((kept.name.to_string(), json!(kept.offset.checked_sub(1)?)));
+    let offsets: Map<String, Value> = status.offsets.iter().filter_map(handled).collect();
+    let sequences = status.writers.iter().map(|(name, sequence)| (name.to_string(), json!(sequence)));
+    let writers: Map<String, Value> = sequences.collect();
     json(match call.query.get("type").map(String::as_str) {
         Some("offset") => json!({"offsets": offsets}),
-        Some("writer") => json!({"writers": {}}),
-        _ => json!({"offsets": offsets, "writers": {}}),
+        Some("writer") => json!({"writers": writers}),
+        _ => json!({"offsets": offsets, "writers": writers}),
     })
 }
 

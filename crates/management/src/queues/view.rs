@@ -316,9 +316,16 @@ fn is_single_active(consumer: &ConsumerStatus) -> bool {
 
 fn activity_status(consumer: &ConsumerStatus) -> &'static str {
     match consumer.activity {
+        Activity::Shared if is_blocked(consumer) => "blocked",
+        activity => activity_name(activity),
+    }
+}
+
+/// The name of a consumer's part in its queue.
+pub(crate) fn activity_name(activity: Activity) -> &'static str {
+    match activity {
         Activity::Active | Activity::Quiescing => "single_active",
         Activity::Waiting => "waiting",
-        Activity::Shared if is_blocked(consumer) => "blocked",
         Activity::Shared => "up",
     }
 }
@@ -327,14 +334,16 @@ fn activity_status(consumer: &ConsumerStatus) -> &'static str {
 pub(crate) fn consumer_view(api: &Api, queue: &QueueRef, consumer: &ConsumerStatus, now: Now) -> Value {
     let info = queue.info();
     // "127.0.0.1:40000 -> 127.0.0.1:5672 (1)": the connection, followed by the number of its channel.
-    let (connection, number) = consumer.channel.rsplit_once(" (").unwrap_or((&consumer.channel, ""));
+    // Clients of the stream protocol have no channels.
+    let channel = consumer.channel.rsplit_once(" (");
+    let (connection, number) = channel.unwrap_or((&consumer.channel, "0"));
     let number: Option<u16> = number.trim_end_matches(')').parse().ok();
     let peer: Option<std::net::SocketAddr> = connection.split(" -> ").next().and_then(|peer| peer.parse().ok());
     json!({
         "consumer_tag": &*consumer.tag,
         "queue": {"name": &*info.name, "vhost": &*info.vhost},
         "channel_details": {
-            "name": &*consumer.channel,
+            "name": channel.map_or("", |_| &*consumer.channel),
             "connection_name": connection,
             "number": number,
             "node": api.name(),

@@ -18,5 +18,7 @@ mod policies;
 mod queues;
 mod recorded;
 mod rules;
+mod stream_client;
+mod stream_clients;
 mod streams;
 mod topic_permissions;

@@ -12,12 +12,15 @@ use leveret_model::{Command, PutUser, SetPermissions};
 use leveret_node::{DirectoryLock, Listener, Listening, Node, NodeOptions, Ports};
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
+use leveret_session_stream::StreamProtocol;
 use leveret_strict_client::amqp091::{Client, Event, Options};
 use serde_json::Value;
 
 pub(crate) struct HttpStage {
     pub(crate) node: Node,
     pub(crate) amqp: SocketAddr,
+    /// The stream protocol.
+    pub(crate) stream: SocketAddr,
     pub(crate) http: SocketAddr,
     pub(crate) prometheus: SocketAddr,
     pub(crate) api: Api,
@@ -61,7 +64,7 @@ impl HttpStage {
         let lock = DirectoryLock::acquire(directory.path()).expect("the directory is free");
         let mut options = NodeOptions::new(
             &config,
-            vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)],
+            vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol), Arc::new(StreamProtocol::default())],
             Arc::new(|text| panic!("{text}")),
         );
         options.broker.answers_late = answers_late;
@@ -71,9 +74,10 @@ impl HttpStage {
         wait_until_published(node.handle().broker());
         let listen = || Node::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
         let (amqp_listener, http_listener, prometheus_listener) = (listen(), listen(), listen());
+        let stream_listener = listen();
         let address = |listener: &std::net::TcpListener| listener.local_addr().expect("is bound");
         let (amqp, http) = (address(&amqp_listener), address(&http_listener));
-        let prometheus = address(&prometheus_listener);
+        let (prometheus, stream) = (address(&prometheus_listener), address(&stream_listener));
         let others = Ports { http: Some(http.port()), prometheus: Some(prometheus.port()), ..Ports::default() };
         let places = [("http", http), ("http/prometheus", prometheus)];
         node.others_listen(places.map(|(protocol, address)| Listening { protocol, address }));
@@ -84,7 +88,14 @@ impl HttpStage {
             protocols: vec!["amqp091", "amqp10"],
             proxy_protocol: false,
         };
-        node.accept(vec![listener], others, Vec::new()).expect("accepts");
+        let streams = Listener {
+            name: "stream",
+            socket: stream_listener,
+            tls: None,
+            protocols: vec!["stream"],
+            proxy_protocol: false,
+        };
+        node.accept(vec![listener, streams], others, Vec::new()).expect("accepts");
         let state =
             Api::new(node.handle(), "leveret@localhost".to_owned(), directory.path().to_owned(), "synced".to_owned());
         state.set_rules(config.management_api.clone());
@@ -93,7 +104,7 @@ impl HttpStage {
         node.spawn(state.clone().sample());
         node.spawn(async move { serve(http_listener, served, listener).await.expect("serves") });
         node.spawn(async move { serve(prometheus_listener, scraped, HttpListener::default()).await.expect("serves") });
-        HttpStage { node, amqp, http, prometheus, api: state, directory }
+        HttpStage { node, amqp, stream, http, prometheus, api: state, directory }
     }
 
     /// Status and body of a request by `guest`.

@@ -15,7 +15,7 @@ use crate::ledger::Departure;
 use crate::planted::{Bug, is_planted};
 use crate::single_active::Activity;
 use crate::stream::StreamQueue;
-use crate::stream::groups::Told;
+use crate::stream::groups::ActivityChanges;
 use crate::stream::reader::{Reader, Scan};
 use crate::stream_filter::StreamFilter;
 use crate::stream_start::StreamStart;
@@ -66,7 +66,7 @@ impl StreamQueue {
     }
 
     /// Tells members of groups whether they are active. One that isn't gets nothing more.
-    pub(super) fn tell_members(&mut self, told: Told, effects: &mut Effects) {
+    pub(super) fn tell_members(&mut self, told: ActivityChanges, effects: &mut Effects) {
         let (_, end) = self.offsets();
         for (id, active) in told {
             let available = self.readers.look(id).map_or(0, |reader| self.available(reader.next()));
@@ -102,6 +102,13 @@ impl StreamQueue {
     pub fn stepped_down(&mut self, id: ConsumerId, effects: &mut Effects) {
         let told = self.groups.stepped_down(id);
         self.tell_members(told, effects);
+    }
+
+    /// Makes the member of a group active whose turn it is, without waiting for another one. False if there is no such group.
+    pub fn activate_group(&mut self, name: &str, now: Nanos, effects: &mut Effects) -> bool {
+        let Some(told) = self.groups.activate(name, now) else { return false };
+        self.tell_members(told, effects);
+        true
     }
 
     /// The offset at which a reader begins, and the time before which chunks are skipped from there on.

@@ -14,21 +14,14 @@ use rustc_hash::FxHashMap;
 
 use crate::Nanos;
 use crate::consumer_id::ConsumerId;
+use crate::status::{GroupMemberStatus, GroupStatus};
+use crate::stream_start::GroupMember;
 
 /// How long a reader may take to step down.
 pub(crate) const STEP_DOWN_MAX: Nanos = 500_000_000;
 
-/// The part of a reader's options by which it is a member of a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupMember {
-    /// The name of the group.
-    pub name: Arc<str>,
-    /// The number of the stream among the partitions of its super stream.
-    pub partition: Option<u32>,
-}
-
 /// Readers that have to be told whether they are active.
-pub(crate) type Told = Vec<(ConsumerId, bool)>;
+pub(crate) type ActivityChanges = Vec<(ConsumerId, bool)>;
 
 /// Whose turn it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,14 +46,14 @@ impl Group {
         self.members[self.partition.map_or(0, |partition| partition as usize % self.members.len())]
     }
 
-    fn activate(&mut self) -> Told {
+    fn activate(&mut self) -> ActivityChanges {
         let next = self.wanted();
         self.turn = Turn::Of(next);
         vec![(next, true)]
     }
 
     /// Makes the wanted member active, after the one that is.
-    fn rebalance(&mut self, now: Nanos) -> Told {
+    fn rebalance(&mut self, now: Nanos) -> ActivityChanges {
         match self.turn {
             Turn::Of(active) if active != self.wanted() => {
                 self.turn = Turn::SteppingDown(active, now + STEP_DOWN_MAX);
@@ -80,7 +73,7 @@ pub(super) struct Groups {
 
 impl Groups {
     /// Adds a member.
-    pub(super) fn add(&mut self, member: &GroupMember, id: ConsumerId, now: Nanos) -> Told {
+    pub(super) fn add(&mut self, member: &GroupMember, id: ConsumerId, now: Nanos) -> ActivityChanges {
         self.names.insert(id, member.name.clone());
         match self.by_name.get_mut(&member.name) {
             Some(group) => {
@@ -96,7 +89,7 @@ impl Groups {
     }
 
     /// Removes a reader, if it is a member of a group.
-    pub(super) fn remove(&mut self, id: ConsumerId, now: Nanos) -> Told {
+    pub(super) fn remove(&mut self, id: ConsumerId, now: Nanos) -> ActivityChanges {
         let Some(name) = self.names.remove(&id) else { return Vec::new() };
         let Some(group) = self.by_name.get_mut(&name) else { return Vec::new() };
         group.members.retain(|member| *member != id);
@@ -115,12 +108,35 @@ impl Groups {
         self.group_of(id).is_some_and(|group| group.turn == Turn::Of(id))
     }
 
+    /// All groups, with the names of the tag and the connection of each member.
+    pub(super) fn status(&self, of_member: impl Fn(ConsumerId) -> (Arc<str>, Arc<str>)) -> Vec<GroupStatus> {
+        let member = |group: &Group, id: ConsumerId| {
+            let (tag, connection) = of_member(id);
+            GroupMemberStatus { tag, connection, is_active: group.turn == Turn::Of(id) }
+        };
+        let shown = |(name, group): (&Arc<str>, &Group)| GroupStatus {
+            name: name.clone(),
+            partition: group.partition,
+            members: group.members.iter().map(|id| member(group, *id)).collect(),
+        };
+        self.by_name.iter().map(shown).collect()
+    }
+
+    /// Ends the wait for a member that steps down, and makes the wanted member active. `None` if there is no such group.
+    pub(super) fn activate(&mut self, name: &str, now: Nanos) -> Option<ActivityChanges> {
+        let group = self.by_name.get_mut(name)?;
+        Some(match group.turn {
+            Turn::SteppingDown(..) => group.activate(),
+            Turn::Of(_) => group.rebalance(now),
+        })
+    }
+
     fn group_of(&self, id: ConsumerId) -> Option<&Group> {
         self.names.get(&id).and_then(|name| self.by_name.get(name))
     }
 
     /// A reader has stepped down.
-    pub(super) fn stepped_down(&mut self, id: ConsumerId) -> Told {
+    pub(super) fn stepped_down(&mut self, id: ConsumerId) -> ActivityChanges {
         let Some(group) = self.names.get(&id).and_then(|name| self.by_name.get_mut(name)) else { return Vec::new() };
         match group.turn {
             Turn::SteppingDown(active, _) if active == id => group.activate(),
@@ -129,7 +145,7 @@ impl Groups {
     }
 
     /// Time is up for readers that step down.
-    pub(super) fn expire(&mut self, now: Nanos) -> Told {
+    pub(super) fn expire(&mut self, now: Nanos) -> ActivityChanges {
         let is_late = |group: &Group| matches!(group.turn, Turn::SteppingDown(_, until) if until <= now);
         self.by_name.values_mut().filter(|group| is_late(group)).flat_map(Group::activate).collect()
     }
@@ -179,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_holds_up_the_group_for_a_while_only() {
+    fn a_silent_member_holds_up_its_group_only_for_a_while() {
         let mut groups = Groups::default();
         let [a, b] = [1, 2].map(ConsumerId);
         groups.add(&member(Some(1)), a, 0);
@@ -187,6 +203,24 @@ mod tests {
         assert_eq!((groups.due(), groups.expire(499 * MS)), (Some(500 * MS), vec![]));
         assert_eq!(groups.expire(500 * MS), [(b, true)]);
         assert_eq!((groups.due(), groups.stepped_down(a)), (None, vec![]));
+    }
+
+    #[test]
+    fn an_operator_ends_the_wait_for_one_that_steps_down() {
+        let mut groups = Groups::default();
+        let [a, b] = [1, 2].map(ConsumerId);
+        groups.add(&member(Some(1)), a, 0);
+        groups.add(&member(Some(1)), b, 0);
+        let active = |groups: &Groups| {
+            let shown = groups.status(|id| (id.0.to_string().into(), "connection".into()));
+            assert_eq!((shown.len(), &*shown[0].name, shown[0].partition), (1, "group", Some(1)));
+            shown[0].members.iter().map(|member| (member.tag.to_string(), member.is_active)).collect::<Vec<_>>()
+        };
+        let members = |of_a, of_b| vec![("1".to_owned(), of_a), ("2".to_owned(), of_b)];
+        assert_eq!(active(&groups), members(false, false));
+        assert_eq!(groups.activate("group", 0), Some(vec![(b, true)]));
+        assert_eq!(active(&groups), members(false, true));
+        assert_eq!((groups.activate("group", 0), groups.activate("other", 0)), (Some(vec![]), None));
     }
 
     #[test]

@@ -25,7 +25,6 @@ use leveret_message::chunk::SharedChunk;
 use leveret_model::QueueOptions;
 
 pub use self::deliver::{ChunkTurn, TakenChunk};
-pub use self::groups::GroupMember;
 use self::groups::Groups;
 pub use self::reader::Scan;
 use self::readers::Readers;

@@ -1,6 +1,7 @@
 //! The stream as operators see it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::Nanos;
 use crate::answers::{Peeked, QueueState};
@@ -8,7 +9,8 @@ use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
 use crate::gauges::{QueueGauges, Waits};
 use crate::shared::References;
-use crate::status::{ConsumerStatus, QueueStatus, StreamStatus};
+use crate::single_active::Activity;
+use crate::status::{ConsumerStatus, QueueStatus, ReaderPosition, StreamStatus};
 use crate::stream::StreamQueue;
 use crate::stream::reader::Reader;
 use crate::wait::{QueueWait, WaitReason};
@@ -19,7 +21,11 @@ impl StreamQueue {
         let mut readers: Vec<_> = self.readers.iter().collect();
         readers.sort_by_key(|(id, _)| **id);
         let (first, next) = self.offsets();
-        let lag_max = readers.iter().map(|(_, reader)| next.saturating_sub(reader.next())).max();
+        // Members of groups that wait for their turn begin where their clients then ask for.
+        let is_served =
+            |id: ConsumerId, reader: &Reader| reader.consumer.activity.is_active() || self.groups.is_active(id);
+        let served = readers.iter().filter(|(id, reader)| is_served(**id, reader));
+        let lag_max = served.map(|(_, reader)| next.saturating_sub(reader.next())).max();
         QueueStatus {
             state: self.state.clone(),
             ready: self.ledger.len(),
@@ -32,7 +38,7 @@ impl StreamQueue {
             memory: self.tail.bytes(),
             conservation: self.ledger.counters(),
             waits: self.waits(),
-            consumers: readers.into_iter().map(|(_, reader)| self.status_of(reader)).collect(),
+            consumers: readers.into_iter().map(|(id, reader)| self.status_of(*id, reader)).collect(),
             refused: 0,
             counts: self.counts.with_lengths(self.lengths()),
             volatile: 0,
@@ -49,8 +55,16 @@ impl StreamQueue {
                 newest_ms: self.index.newest_ms(),
                 lag_max: lag_max.unwrap_or(0),
                 offsets: self.tracking.all(),
+                writers: self.writers.all(),
+                groups: self.groups.status(|id| self.names_of(id)),
             }),
         }
+    }
+
+    /// The tag and the connection of a reader.
+    fn names_of(&self, id: ConsumerId) -> (Arc<str>, Arc<str>) {
+        let options = self.readers.look(id).map(|reader| &reader.consumer.options);
+        options.map(|options| (options.tag.clone(), options.channel.clone())).unwrap_or_default()
     }
 
     /// Whether one of its readers takes messages, and not whole chunks.
@@ -70,10 +84,10 @@ impl StreamQueue {
 
     /// One reader as a listing shows it.
     pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
-        Some(self.status_of(self.readers.look(id)?))
+        Some(self.status_of(id, self.readers.look(id)?))
     }
 
-    fn status_of(&self, reader: &Reader) -> ConsumerStatus {
+    fn status_of(&self, id: ConsumerId, reader: &Reader) -> ConsumerStatus {
         let consumer = &reader.consumer;
         let (_, end) = self.offsets();
         let wait = |reason, since| Some(QueueWait { reason, since });
@@ -84,7 +98,13 @@ impl StreamQueue {
         } else {
             None
         };
-        ConsumerStatus::of(consumer, own, None)
+        let mut status = ConsumerStatus::of(consumer, own, None);
+        status.position = Some(ReaderPosition { next: reader.next(), end });
+        if self.groups.is_active(id) {
+            // Also before its client has answered.
+            status.activity = Activity::Active;
+        }
+        status
     }
 
     fn waits(&self) -> Vec<QueueWait> {

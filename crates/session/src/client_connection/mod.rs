@@ -193,7 +193,13 @@ impl ClientConnection {
 
     /// The connection as listings show it.
     pub fn shown(&self) -> Client {
-        Client { id: self.id, name: self.name.clone(), user: self.user.clone(), vhost: self.vhost.clone() }
+        Client {
+            id: self.id,
+            name: self.name.clone(),
+            user: self.user.clone(),
+            vhost: self.vhost.clone(),
+            protocol: self.protocol,
+        }
     }
 
     /// Whether the log has no room for publishes, or too much of this connection's data is on its way to the disk: the

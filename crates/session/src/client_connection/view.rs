@@ -30,6 +30,8 @@ impl ClientConnection {
             pending_frames: 0,
             channels: Vec::new(),
             sessions: Vec::new(),
+            publishers: Vec::new(),
+            subscriptions: Vec::new(),
         }
     }
 }

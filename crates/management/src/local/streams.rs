@@ -1,0 +1,77 @@
+//! Groups of consumers of streams, and the offsets that streams keep.
+
+use std::sync::Arc;
+
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::{GroupStatus, KeptOffset};
+use serde_json::{Value, json};
+
+use crate::call::{Call, HandlerResult, no_content};
+use crate::error::Error;
+use crate::list;
+
+/// The beginning of the tags of subscriptions, which their ids follow.
+const TAG: &str = "stream.subid-";
+
+/// GET: the groups of a vhost, each with its members in the order in which they came.
+pub(crate) async fn groups(call: Call) -> HandlerResult {
+    let snapshot = call.api.broker().registry.snapshot_full();
+    let mut streams = snapshot.queues_of([call.word(0)]);
+    streams.retain(QueueRef::is_stream);
+    streams.sort_by(|a, b| a.info().name.cmp(&b.info().name));
+    let of_stream = |stream: &QueueRef| {
+        let groups = stream.status().stream.unwrap_or_default().groups;
+        groups.iter().map(|group| view(&stream.info().name, group)).collect::<Vec<_>>()
+    };
+    list::values(&call.query, streams.iter().flat_map(of_stream).collect())
+}
+
+fn view(stream: &str, group: &GroupStatus) -> Value {
+    let members = group.members.iter().map(|member| {
+        json!({
+            "subscription_id": member.tag.strip_prefix(TAG).and_then(|id| id.parse::<u8>().ok()),
+            "connection_name": member.connection,
+            "state": if member.is_active { "active (connected)" } else { "waiting (connected)" },
+        })
+    });
+    json!({
+        "stream": stream,
+        "reference": group.name,
+        "partition_index": group.partition.map_or(-1, i64::from),
+        "consumers": group.members.len(),
+        "members": members.collect::<Vec<_>>(),
+    })
+}
+
+fn find(call: &Call) -> Result<QueueRef, Error> {
+    let snapshot = call.api.broker().registry.snapshot_full();
+    let queue = snapshot.queue(call.word(0), call.word(1)).filter(|queue| queue.is_stream());
+    queue.cloned().ok_or_else(|| Error::Missing("The stream does not exist".to_owned()))
+}
+
+/// POST: makes the member of a group active whose turn it is.
+pub(crate) async fn activate(call: Call) -> HandlerResult {
+    let missing = || Error::Missing("The group does not exist".to_owned());
+    let stream = find(&call).map_err(|_| missing())?;
+    let now = call.api.node().clock().now();
+    match stream.activate_group(call.word(2), now.monotonic) {
+        true => no_content(),
+        false => Err(missing()),
+    }
+}
+
+/// POST: a client of the stream protocol that asks for the offset gets 0 from now on, as in RabbitMQ.
+pub(crate) async fn reset(call: Call) -> HandlerResult {
+    let stream = find(&call)?;
+    let name: Arc<str> = call.word(2).into();
+    if stream.kept_offset(&name).is_none() {
+        let text = "There is no stored offset for this reference, no need to reset";
+        return Err(Error::Missing(text.to_owned()));
+    }
+    // Kept is the offset of the first message that wasn't handled.
+    let now = call.api.node().clock().now();
+    match stream.keep_offset(KeptOffset { name, offset: 1 }, now.monotonic) {
+        true => no_content(),
+        false => Err(Error::Unavailable("the stream is being deleted".to_owned())),
+    }
+}
