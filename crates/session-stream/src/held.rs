@@ -7,7 +7,7 @@ use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_queue::WaitReason;
 use leveret_session::driven::Steps as _;
-use leveret_stream_protocol::ResponseCode;
+use leveret_stream_protocol::{ResponseCode, answers};
 use smallvec::SmallVec;
 
 use super::session::Session;

@@ -34,6 +34,7 @@ impl Told<'_> {
     fn change(&self, change: &Change) {
         match change {
             Change::QueueDeclared(queue) => self.event("queue.created", created(self.notices.node(), queue)),
+            Change::QueueConverted(queue) => self.event("queue.converted", created(self.notices.node(), queue)),
             Change::QueueDeleted(queue) => {
                 let event = named(&queue.name, &queue.vhost).text("type", queue_type(queue));
                 self.event("queue.deleted", event);
