@@ -409,7 +409,9 @@ impl World {
         if self.bodies.is_due() {
             actions.push(Action::Body);
         }
-        actions.extend((0..CORES).filter(|core| self.broker.deferred.has_work(*core, now)).map(Action::Deferred));
+        let has_notices = !self.broker.notices.is_empty();
+        let has_work = |core: &usize| self.broker.deferred.has_work(*core, *core == 0 && has_notices, now);
+        actions.extend((0..CORES).filter(has_work).map(Action::Deferred));
     }
 
     /// The time of the clock at which something is due; `None` if nothing is, without a client.
