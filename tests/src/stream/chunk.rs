@@ -20,6 +20,8 @@ pub struct ReceivedChunk {
     pub sub_batches: Vec<(u8, u16, Vec<u8>)>,
     /// Number of messages.
     pub count: u64,
+    /// The offset up to which the stream is committed, which version 2 of a delivery has.
+    pub committed: Option<u64>,
 }
 
 impl ReceivedChunk {
@@ -53,7 +55,7 @@ impl ReceivedChunk {
         assert_eq!(entries.next_entry().expect("the end"), None, "more entries than the header says");
         assert_eq!(count, u64::from(header.messages), "{header:?}");
         let ChunkHeader { first, timestamp_ms, .. } = header;
-        Self { first, timestamp_ms, messages, sub_batches, count }
+        Self { first, timestamp_ms, messages, sub_batches, count, committed }
     }
 
     /// The bodies of its messages.

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use leveret_stream_protocol::OffsetSpec;
 use leveret_stream_protocol::client::{Publishing, ServerCommand, request};
+use leveret_stream_protocol::{OffsetSpec, key};
 
 use super::connection::StreamClient;
 use super::subscription::Subscription;
@@ -265,6 +265,21 @@ impl StreamClient {
                 other => panic!("a publishing id expected: {other:?}"),
             },
         )
+    }
+
+    /// Announces version 2 of deliveries.
+    ///
+    /// # Panics
+    /// If it is refused.
+    pub fn ask_for_newer_deliveries(&mut self) {
+        let code = self.call(
+            |out, correlation| request::exchange_command_versions(out, correlation, [(key::DELIVER, 1, 2)]),
+            |answer| match answer {
+                ServerCommand::CommandVersions { code, .. } => code,
+                other => panic!("versions expected: {other:?}"),
+            },
+        );
+        assert_eq!(code, OK, "versions of deliveries");
     }
 
     /// The partitions of a super stream; nothing if there is none.

@@ -104,6 +104,23 @@ fn ten_credits_bring_ten_chunks_at_most() {
 }
 
 #[test]
+fn newer_deliveries_have_the_committed_offset() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    with_chunks(&mut client, 3);
+    client.subscribe(2, "s", OffsetSpec::First, 10);
+    client.read_to(2, 30);
+    assert!(client.subscriptions[&2].chunks.iter().all(|chunk| chunk.committed.is_none()));
+    client.ask_for_newer_deliveries();
+    client.subscribe(3, "s", OffsetSpec::First, 10);
+    client.read_to(3, 30);
+    // The client checks that it isn't behind the chunk.
+    assert!(client.subscriptions[&3].chunks.iter().all(|chunk| chunk.committed.is_some()));
+    client.close();
+    finish(&node);
+}
+
+#[test]
 fn nothing_comes_after_the_end_of_a_subscription() {
     let Some(node) = node() else { return };
     let mut client = StreamClient::open(node.streams());
