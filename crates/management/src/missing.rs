@@ -1,4 +1,4 @@
-//! Objects that aren't supported yet: lists are empty, single ones don't exist, and changes are refused by name.
+//! Objects that aren't supported yet: lists are empty, and changes are refused by name.
 
 use axum::http::StatusCode;
 
@@ -9,11 +9,6 @@ use crate::list;
 /// GET of a list.
 pub(crate) async fn none(call: Call) -> HandlerResult {
     list::values(&call.query, Vec::new())
-}
-
-/// GET or DELETE of one.
-pub(crate) async fn no_such(_: Call) -> HandlerResult {
-    Err(Error::NotFound)
 }
 
 /// Something that the configuration disables.

@@ -14,6 +14,9 @@ use super::refusal::code_of;
 use super::session::Session;
 use super::streams::is_name;
 
+/// A partition of a super stream, and its routing key.
+type Partition = (Arc<str>, Box<[u8]>);
+
 /// A command to create a super stream.
 pub(crate) struct CreateSuperStream<'a> {
     pub correlation: u32,
@@ -25,7 +28,7 @@ pub(crate) struct CreateSuperStream<'a> {
 
 impl Session {
     /// The partitions of a super stream in their order, each with its routing key; `None` if there is no exchange of this name.
-    fn partitions_of(&self, name: &str) -> Option<Vec<(Arc<str>, Box<[u8]>)>> {
+    fn partitions_of(&self, name: &str) -> Option<Vec<Partition>> {
         let snapshot = self.client.broker.registry.snapshot();
         let exchange = snapshot.topology.exchange(&self.client.vhost, name)?;
         let found = partitions(&snapshot.topology, exchange);
@@ -44,7 +47,7 @@ impl Session {
     }
 
     /// The same for a user who may do one of these.
-    fn partitions_for(&self, name: &str, one_of: &[Action<'_>]) -> (ResponseCode, Vec<(Arc<str>, Box<[u8]>)>) {
+    fn partitions_for(&self, name: &str, one_of: &[Action<'_>]) -> (ResponseCode, Vec<Partition>) {
         if !one_of.iter().any(|action| self.client.authorize(*action).is_ok()) {
             return (ResponseCode::AccessRefused, Vec::new());
         }

@@ -79,9 +79,9 @@ impl StreamClient {
         }
     }
 
-    /// Whether the broker has closed the connection, for which it waits.
-    pub(crate) fn is_closed(mut self) -> bool {
-        self.until(|command| matches!(command, ServerCommand::Close { .. }).then_some(true))
+    /// Waits until the broker closes the connection.
+    pub(crate) fn wait_for_close(mut self) {
+        self.until(|command| matches!(command, ServerCommand::Close { .. }).then_some(()));
     }
 
     /// Creates a stream and a publisher 1 with this reference.
