@@ -15,7 +15,7 @@ pub enum End {
     /// AMQP 1.0.
     Amqp10(Box<amqp10::End>),
     /// The stream protocol.
-    Stream(Box<stream_protocol::End>),
+    Stream(Box<stream_protocol::StreamEnd>),
 }
 
 impl End {
@@ -78,7 +78,7 @@ impl Link {
     ///
     /// # Panics
     /// If it speaks another protocol.
-    pub fn stream(&mut self) -> &mut stream_protocol::End {
+    pub fn stream(&mut self) -> &mut stream_protocol::StreamEnd {
         match &mut self.end {
             End::Stream(end) => end,
             End::Amqp091(_) | End::Amqp10(_) => panic!("a client of another protocol"),

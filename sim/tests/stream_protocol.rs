@@ -22,7 +22,7 @@ use leveret_sim::failure::{Check, Failure};
 use leveret_sim::life;
 use leveret_sim::planted::{Bug, plant};
 use leveret_sim::random::Random;
-use leveret_sim::stream_protocol::script::Script;
+use leveret_sim::stream_protocol::script::StreamScript;
 use leveret_sim::streams::extent;
 use leveret_sim::tally::Tally;
 use leveret_sim::world::{World, small_log};
@@ -82,8 +82,8 @@ fn encoded(id: usize, length: usize) -> Vec<u8> {
 
 /// The clients of a trace.
 struct Clients {
-    broken: Script,
-    steady: Script,
+    broken: StreamScript,
+    steady: StreamScript,
     other: amqp091::script::Script,
     random: Random,
     known: Vec<Known>,
@@ -93,7 +93,7 @@ struct Clients {
 
 impl Clients {
     fn start(world: &mut World, seed: u64) -> Result<Self, Failure> {
-        let (mut broken, mut steady) = (Script::start(world)?, Script::start(world)?);
+        let (mut broken, mut steady) = (StreamScript::start(world)?, StreamScript::start(world)?);
         steady.create(world, STREAM, &[])?;
         steady.publisher(world, STEADY_ID, STEADY, STREAM)?;
         steady.publisher(world, UNNAMED_ID, "", STREAM)?;
@@ -177,7 +177,7 @@ impl Clients {
             world.step()?;
         }
         world.disconnect(self.broken.link);
-        self.broken = Script::start(world)?;
+        self.broken = StreamScript::start(world)?;
         self.broken.publisher(world, BROKEN_ID, BROKEN, STREAM)?;
         let last = first + count - 1;
         let mut from = first;
@@ -192,7 +192,7 @@ impl Clients {
             world.links[self.broken.link].stream().publish(BROKEN_ID, from, rest);
             self.broken.confirmed(world, BROKEN_ID, last)?;
         }
-        // Those that the broker told to be there don't come again.
+        // A client doesn't send again what the broker told to be there.
         self.are_confirmed(world, ids);
         Ok(())
     }
@@ -242,7 +242,7 @@ fn read_all(world: &mut World, trace: &Trace) -> Result<Vec<(u64, usize)>, Failu
         return wrong(format!("{STREAM} is there with {:?}", extent(world, STREAM)));
     };
     let count = next as usize;
-    let mut script = Script::start(world)?;
+    let mut script = StreamScript::start(world)?;
     let read = script.read(world, STREAM, count)?;
     world.disconnect(script.link);
     let mut found = Vec::with_capacity(count);
@@ -324,7 +324,7 @@ fn judge(trace: &Trace, at: Stamp, disk: SimDisk, seed: u64) -> Result<(), Failu
         }
     }
     judge_offset(trace, at, world)?;
-    let mut script = Script::start(world)?;
+    let mut script = StreamScript::start(world)?;
     for (publisher, name) in (0..).zip(NAMED) {
         let numbers = ids.iter().filter_map(|id| trace.known[*id].number).filter(|(of, _)| *of == name);
         let highest = numbers.map(|(_, number)| number).max().unwrap_or(0);
@@ -352,7 +352,7 @@ fn judge(trace: &Trace, at: Stamp, disk: SimDisk, seed: u64) -> Result<(), Failu
 
 /// The stored offset is the last one before a confirmed message, or a later one.
 fn judge_offset(trace: &Trace, at: Stamp, world: &mut World) -> Result<(), Failure> {
-    let mut script = Script::start(world)?;
+    let mut script = StreamScript::start(world)?;
     let found = script.stored_offset(world, READER, STREAM)?;
     world.disconnect(script.link);
     let least = trace.offsets.iter().filter(|(_, _, confirmed)| *confirmed <= at).map(|(offset, ..)| *offset).max();
@@ -379,13 +379,13 @@ fn cut(seed: u64, every: usize) -> Result<usize, Failure> {
 }
 
 #[test]
-fn publishers_lose_and_double_nothing_after_a_cut_at_every_change() {
+fn nothing_is_lost_or_doubled_after_a_cut_at_every_change() {
     let cuts = cut(1, 1).unwrap_or_else(|failure| panic!("{failure}"));
     println!("{cuts} power cuts");
 }
 
 #[test]
-fn publishers_lose_and_double_nothing_after_cuts_in_several_traces() {
+fn nothing_is_lost_or_doubled_after_cuts_in_several_traces() {
     for seed in 2..8 {
         let cuts = cut(seed, 9).unwrap_or_else(|failure| panic!("{failure}"));
         println!("seed {seed}: {cuts} power cuts");

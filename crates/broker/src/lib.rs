@@ -57,6 +57,7 @@ pub mod queue_metrics;
 pub mod quota;
 pub mod reads;
 pub mod records;
+pub mod recovered_shared;
 pub mod recovery;
 pub mod registry;
 pub mod reply;

@@ -12,8 +12,8 @@ use leveret_queue::{Kept, Ledger};
 use roaring::RoaringTreemap;
 use rustc_hash::FxHashMap;
 
+use crate::recovered_shared::RecoveredShared;
 use crate::recovery::{Recovered, RecoveryError};
-use crate::shared_messages::RecoveredShared;
 
 /// Observes the replay of the log, and knows the queues afterwards.
 #[derive(Default)]

@@ -17,7 +17,7 @@ use crate::records::{
     CONTROL_ANNOTATED, CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_DELIVERED_BELOW, CONTROL_DYING,
     CONTROL_MODEL_COMMAND, CONTROL_OFFSETS, CONTROL_PARKED, decode_parked,
 };
-use crate::shared_messages::RecoveredShared;
+use crate::recovered_shared::RecoveredShared;
 
 /// A data directory that this version can't read.
 #[derive(Debug, Error)]

@@ -16,13 +16,12 @@ use parking_lot::Mutex;
 
 use crate::bodies::{Bodies, BodyFile};
 use crate::queue_handle::Kept;
+use crate::recovered_shared::RecoveredShared;
 use crate::streams::{Record, StreamRef, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
 
 /// Bytes in flight to the disk that each further queue adds for a publisher, instead of its messages' bytes.
 pub const REFERENCE_BYTES: u64 = 128;
-/// Version of the state in a checkpoint.
-const STATE_VERSION: u8 = 1;
 
 #[derive(Default)]
 struct Inner {
@@ -72,48 +71,6 @@ pub struct SharedMessages {
     stream: StreamRef,
     bodies: Arc<Bodies>,
     limits: SharedLimits,
-}
-
-/// The recovered state of the shared log.
-#[derive(Debug, Default)]
-pub struct RecoveredShared {
-    /// Every message has a lower number.
-    pub next: u64,
-    /// Body files by message number, including those of messages that may be gone.
-    pub files: BTreeMap<u64, u64>,
-}
-
-impl RecoveredShared {
-    /// Body files by number, for a checkpoint.
-    pub(crate) fn encode(files: &BTreeMap<u64, u64>) -> Vec<u8> {
-        let mut state = Vec::new();
-        if !files.is_empty() {
-            state.push(STATE_VERSION);
-        }
-        for (number, id) in files {
-            state.extend_from_slice(&number.to_le_bytes());
-            state.extend_from_slice(&id.to_le_bytes());
-        }
-        state
-    }
-
-    /// Decodes a state written by [`SharedMessages::live_state`].
-    ///
-    /// # Errors
-    /// The length of the state, if it isn't valid.
-    pub(crate) fn decode(state: &LiveState) -> Result<Self, usize> {
-        let mut recovered = Self { next: state.next, files: BTreeMap::new() };
-        let Some((version, rest)) = state.state.split_first() else { return Ok(recovered) };
-        let (pairs, odd) = rest.as_chunks::<16>();
-        if *version != STATE_VERSION || !odd.is_empty() {
-            return Err(state.state.len());
-        }
-        for pair in pairs {
-            let pair = u128::from_le_bytes(*pair);
-            recovered.files.insert(pair as u64, (pair >> 64) as u64);
-        }
-        Ok(recovered)
-    }
 }
 
 impl SharedMessages {

@@ -9,22 +9,24 @@ use leveret_broker::{Nanos, Now};
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     start: Instant,
-    start_wall_ms: u64,
+    /// Time from the Unix epoch to the start.
+    start_wall: Duration,
 }
 
 impl Clock {
     /// Starts at zero, now.
     #[must_use]
     pub fn start() -> Self {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { start: Instant::now(), start_wall_ms: millis(wall) }
+        // In this order the time is never behind the system's.
+        let start = Instant::now();
+        Self { start, start_wall: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() }
     }
 
     /// Monotonic and wall time, from one reading.
     #[must_use]
     pub fn now(&self) -> Now {
         let elapsed = self.start.elapsed();
-        Now { monotonic: nanos(elapsed), wall_ms: self.start_wall_ms + millis(elapsed) }
+        Now { monotonic: nanos(elapsed), wall_ms: millis(self.start_wall + elapsed) }
     }
 
     /// Nanoseconds since the start.
@@ -57,7 +59,18 @@ mod tests {
         let clock = Clock::start();
         let (first, second) = (clock.now(), clock.now());
         assert!(second.monotonic >= first.monotonic);
-        assert_eq!(second.wall_ms - first.wall_ms, second.monotonic / 1_000_000 - first.monotonic / 1_000_000);
+        let (wall, monotonic) = (second.wall_ms - first.wall_ms, second.monotonic - first.monotonic);
+        assert!(wall.abs_diff(monotonic / 1_000_000) <= 1, "{wall} ms, {monotonic} ns");
+    }
+
+    /// A client that looks at the system's clock sees its message stored no earlier than it was sent.
+    #[test]
+    fn wall_time_is_never_behind_the_systems() {
+        let clock = Clock::start();
+        for _ in 0..2_000 {
+            let system = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            assert!(clock.now().wall_ms >= millis(system));
+        }
     }
 
     #[test]

@@ -177,7 +177,7 @@ fn numbered_messages_are_accepted_once() {
     rig.apply();
     assert_eq!((rig.queue.writer_sequence("w"), rig.queue.size().0), (Some(3), 3));
     assert!(matches!(rig.submit(1, Some(&run(9, 9))), ChunkSubmission::Accepted(_)));
-    // What never became durable counts for nobody, neither here nor after a restart.
+    // A message that never became durable counts for nobody, neither here nor after a restart.
     rig.queue.withdraw();
     assert!(matches!(rig.submit(1, Some(&run(4, 4))), ChunkSubmission::Accepted(_)));
     let state = rig.queue.checkpoint().state;

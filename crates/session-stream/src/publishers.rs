@@ -14,7 +14,7 @@ use super::session::Session;
 pub(crate) const REFERENCE_BYTES_MAX: usize = leveret_message::chunk::WRITER_NAME_BYTES_MAX;
 
 /// A publisher.
-pub(crate) struct Publisher {
+pub(crate) struct DeclaredPublisher {
     pub stream: Arc<str>,
     pub queue: QueueRef,
     /// Its name; without one its messages aren't numbered.
@@ -72,8 +72,17 @@ impl Session {
         let serial = self.serials;
         let filter_bytes = queue.effective().options(queue.info()).stream_filter_bytes;
         let (published, confirmed, errored) = (0, 0, 0);
-        let publisher =
-            Publisher { stream, queue, reference, serial, last: None, filter_bytes, published, confirmed, errored };
+        let publisher = DeclaredPublisher {
+            stream,
+            queue,
+            reference,
+            serial,
+            last: None,
+            filter_bytes,
+            published,
+            confirmed,
+            errored,
+        };
         self.publishers.insert(id, publisher);
         self.client.counters.publishers_opened.increment();
         Ok(())

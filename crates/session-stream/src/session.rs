@@ -61,7 +61,7 @@ pub(crate) struct Session {
     /// Publishing is blocked on the whole node.
     pub(crate) alarm: bool,
     /// Publishers by their ids.
-    pub(crate) publishers: BTreeMap<u8, Publisher>,
+    pub(crate) publishers: BTreeMap<u8, DeclaredPublisher>,
     /// Number of publishers so far.
     pub(crate) serials: u64,
     /// Subscriptions by their ids.

@@ -24,7 +24,7 @@ impl Session {
     }
 }
 
-fn publisher_view(id: u8, publisher: &Publisher) -> PublisherView {
+fn publisher_view(id: u8, publisher: &DeclaredPublisher) -> PublisherView {
     PublisherView {
         id,
         stream: publisher.stream.clone(),

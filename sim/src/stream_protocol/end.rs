@@ -1,6 +1,6 @@
 //! The client's end of a connection: a strict client, and the events it received, in a form that outlives its buffers.
 
-use leveret_strict_client::stream::{ChunkEntries, Client, Event, Options};
+use leveret_strict_client::stream::{ChunkEntries, Client, StreamEvent, StreamOptions};
 use leveret_strict_client::{Rule, Violation};
 
 /// An event that a client received.
@@ -14,19 +14,19 @@ pub enum Heard {
         messages: Vec<Vec<u8>>,
     },
     /// Any other event.
-    Event(Event),
+    Event(StreamEvent),
 }
 
 /// The client's end of a connection.
-pub struct End {
+pub struct StreamEnd {
     /// The client.
     pub client: Client,
     heard: Vec<Heard>,
 }
 
-impl Default for End {
+impl Default for StreamEnd {
     fn default() -> Self {
-        let options = Options {
+        let options = StreamOptions {
             user: "guest".into(),
             password: "guest".into(),
             virtual_host: "/".into(),
@@ -38,7 +38,7 @@ impl Default for End {
     }
 }
 
-impl End {
+impl StreamEnd {
     /// Publishes messages whose ids are consecutive, in one frame.
     pub fn publish(&mut self, publisher: u8, first: u64, messages: &[Vec<u8>]) {
         let message = |id: u64, out: &mut Vec<u8>| out.extend_from_slice(&messages[(id - first) as usize]);
@@ -53,7 +53,7 @@ impl End {
         let mut events = Vec::new();
         let used = self.client.receive(input, &mut events)?;
         for event in events {
-            let Event::Chunk { first, messages: count, entries, .. } = event else {
+            let StreamEvent::Chunk { first, messages: count, entries, .. } = event else {
                 self.heard.push(Heard::Event(event));
                 continue;
             };

@@ -3,4 +3,4 @@
 mod end;
 pub mod script;
 
-pub use end::{End, Heard};
+pub use end::{Heard, StreamEnd};

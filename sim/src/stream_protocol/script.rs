@@ -1,7 +1,7 @@
 //! A client of the stream protocol that makes one request at a time and waits for each answer: for traces whose order matters.
 
 use leveret_stream_protocol::{OffsetSpec, ResponseCode, key};
-use leveret_strict_client::stream::Event;
+use leveret_strict_client::stream::StreamEvent;
 
 use super::Heard;
 use crate::failure::{Check, Failure};
@@ -15,14 +15,14 @@ const STEPS_MAX: u32 = 200_000;
 const SUBSCRIPTION: u8 = 0;
 
 /// A scripted client.
-pub struct Script {
+pub struct StreamScript {
     /// Index of its link.
     pub link: usize,
     /// Events that came while another one was waited for.
     backlog: Vec<Heard>,
 }
 
-impl Script {
+impl StreamScript {
     /// Connects, and logs in.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Script {
     pub fn start(world: &mut World) -> Result<Self, Failure> {
         let link = world.connect(link::End::Stream(Box::default()));
         let mut script = Self { link, backlog: Vec::new() };
-        script.event(world, |event| matches!(event, Event::Connected).then_some(()))?;
+        script.event(world, |event| matches!(event, StreamEvent::Connected).then_some(()))?;
         Ok(script)
     }
 
@@ -42,7 +42,7 @@ impl Script {
         for _ in 0..STEPS_MAX {
             self.backlog.extend(world.links[self.link].stream().heard());
             for (at, heard) in self.backlog.iter().enumerate() {
-                if let Heard::Event(event @ (Event::Closed { .. } | Event::Refused { .. })) = heard {
+                if let Heard::Event(event @ (StreamEvent::Closed { .. } | StreamEvent::Refused { .. })) = heard {
                     return Err(Failure::new(Check::Protocol, format!("refused: {event:?}")));
                 }
                 if let Some(found) = wanted(heard) {
@@ -57,7 +57,7 @@ impl Script {
         Err(Failure::new(Check::Answered, "an answer never came"))
     }
 
-    fn event<T>(&mut self, world: &mut World, mut wanted: impl FnMut(&Event) -> Option<T>) -> Result<T, Failure> {
+    fn event<T>(&mut self, world: &mut World, mut wanted: impl FnMut(&StreamEvent) -> Option<T>) -> Result<T, Failure> {
         self.until(world, |heard| match heard {
             Heard::Event(event) => wanted(event),
             Heard::Chunk { .. } => None,
@@ -66,7 +66,7 @@ impl Script {
 
     fn answered(&mut self, world: &mut World, wanted: u16) -> Result<(), Failure> {
         let code = self.event(world, |event| match event {
-            Event::Answered { key, code } if *key == wanted => Some(*code),
+            StreamEvent::Answered { key, code } if *key == wanted => Some(*code),
             _ => None,
         })?;
         match code {
@@ -78,7 +78,7 @@ impl Script {
     /// Creates a stream.
     ///
     /// # Errors
-    /// It is refused, or like [`Script::until`].
+    /// It is refused, or like [`StreamScript::until`].
     pub fn create(&mut self, world: &mut World, stream: &str, arguments: &[(&str, &str)]) -> Result<(), Failure> {
         world.links[self.link].stream().client.create(stream, arguments.iter().copied());
         self.answered(world, key::CREATE)
@@ -87,7 +87,7 @@ impl Script {
     /// Declares a publisher, with a name unless that is empty.
     ///
     /// # Errors
-    /// It is refused, or like [`Script::until`].
+    /// It is refused, or like [`StreamScript::until`].
     pub fn publisher(&mut self, world: &mut World, id: u8, name: &str, stream: &str) -> Result<(), Failure> {
         world.links[self.link].stream().client.declare_publisher(id, name, stream);
         self.answered(world, key::DECLARE_PUBLISHER)
@@ -96,10 +96,10 @@ impl Script {
     /// Waits until a message of a publisher is confirmed, and so all before it.
     ///
     /// # Errors
-    /// One is refused, or like [`Script::until`].
+    /// One is refused, or like [`StreamScript::until`].
     pub fn confirmed(&mut self, world: &mut World, of: u8, id: u64) -> Result<(), Failure> {
         self.event(world, |event| match event {
-            Event::Confirmed { publisher, last, .. } if *publisher == of && *last >= id => Some(()),
+            StreamEvent::Confirmed { publisher, last, .. } if *publisher == of && *last >= id => Some(()),
             _ => None,
         })
     }
@@ -107,11 +107,11 @@ impl Script {
     /// The last id that a named publisher has in a stream.
     ///
     /// # Errors
-    /// It is refused, or like [`Script::until`].
+    /// It is refused, or like [`StreamScript::until`].
     pub fn sequence(&mut self, world: &mut World, name: &str, stream: &str) -> Result<u64, Failure> {
         world.links[self.link].stream().client.query_publisher(name, stream);
         let (code, sequence) = self.event(world, |event| match event {
-            Event::Sequence { code, sequence } => Some((*code, *sequence)),
+            StreamEvent::Sequence { code, sequence } => Some((*code, *sequence)),
             _ => None,
         })?;
         match code {
@@ -123,11 +123,11 @@ impl Script {
     /// The offset that is stored under a name.
     ///
     /// # Errors
-    /// Another refusal than that there is none, or like [`Script::until`].
+    /// Another refusal than that there is none, or like [`StreamScript::until`].
     pub fn stored_offset(&mut self, world: &mut World, name: &str, stream: &str) -> Result<Option<u64>, Failure> {
         world.links[self.link].stream().client.query_offset(name, stream);
         let (code, offset) = self.event(world, |event| match event {
-            Event::StoredOffset { code, offset } => Some((*code, *offset)),
+            StreamEvent::StoredOffset { code, offset } => Some((*code, *offset)),
             _ => None,
         })?;
         match code {
@@ -140,7 +140,7 @@ impl Script {
     /// Reads `count` messages from the beginning of a stream on, and at most the rest of the last one's chunk. Each with its offset.
     ///
     /// # Errors
-    /// It is refused, or like [`Script::until`].
+    /// It is refused, or like [`StreamScript::until`].
     pub fn read(&mut self, world: &mut World, stream: &str, count: usize) -> Result<Vec<(u64, Vec<u8>)>, Failure> {
         world.links[self.link].stream().client.subscribe(SUBSCRIPTION, stream, OffsetSpec::First, 3);
         self.answered(world, key::SUBSCRIBE)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leveret_stream_protocol::{OffsetSpec, ResponseCode};
 use leveret_strict_client::Violation;
-use leveret_strict_client::stream::{ChunkEntries, Client, Event, Options};
+use leveret_strict_client::stream::{ChunkEntries, Client, StreamEvent, StreamOptions};
 
 use crate::BenchError;
 use crate::connection::{self, Connection};
@@ -27,13 +27,13 @@ const LONG_DATA: [u8; 4] = [0, 0x53, 0x75, 0xb0];
 const FRAME_MESSAGES: u64 = 1000;
 
 impl connection::Client for Client {
-    type Event = Event;
+    type StreamEvent = StreamEvent;
 
     fn output(&mut self) -> &mut Vec<u8> {
         self.output()
     }
 
-    fn receive(&mut self, input: &[u8], events: &mut Vec<Event>) -> Result<usize, Violation> {
+    fn receive(&mut self, input: &[u8], events: &mut Vec<StreamEvent>) -> Result<usize, Violation> {
         self.receive(input, events)
     }
 
@@ -46,34 +46,36 @@ impl connection::Client for Client {
         (self.heartbeat() > 0).then(|| Duration::from_secs(self.heartbeat().into()) / 2)
     }
 
-    fn refusal(event: &Event) -> Option<String> {
+    fn refusal(event: &StreamEvent) -> Option<String> {
         match event {
-            Event::Closed { code, reason } => Some(format!("closed the connection: {code} {reason}")),
-            Event::Refused { id, code, .. } => Some(format!("refused publish {id} with code {code}")),
+            StreamEvent::Closed { code, reason } => Some(format!("closed the connection: {code} {reason}")),
+            StreamEvent::Refused { id, code, .. } => Some(format!("refused publish {id} with code {code}")),
             // A stream that is deleted before it is created again mostly doesn't exist.
-            Event::Answered { code, .. } if !matches!(code, ResponseCode::Ok | ResponseCode::StreamDoesNotExist) => {
+            StreamEvent::Answered { code, .. }
+                if !matches!(code, ResponseCode::Ok | ResponseCode::StreamDoesNotExist) =>
+            {
                 Some(format!("refused a command: {code}"))
             }
             _ => None,
         }
     }
 
-    fn broker_name(event: &Event) -> Option<String> {
-        let Event::Named { product } = event else { return None };
+    fn broker_name(event: &StreamEvent) -> Option<String> {
+        let StreamEvent::Named { product } = event else { return None };
         Some(product.clone())
     }
 }
 
 impl Connection<Client> {
     fn answer(&mut self, what: &str) -> Result<(), BenchError> {
-        self.wait(what, |_, event| matches!(event, Event::Answered { .. })).map(drop)
+        self.wait(what, |_, event| matches!(event, StreamEvent::Answered { .. })).map(drop)
     }
 }
 
 impl Load for Client {
     fn open(target: &TargetBroker, opening: &Opening<'_>) -> Result<Connection<Self>, BenchError> {
         let uri = &target.uri;
-        let options = Options {
+        let options = StreamOptions {
             user: uri.user.clone(),
             password: uri.password.clone(),
             virtual_host: uri.virtual_host.clone(),
@@ -84,7 +86,7 @@ impl Load for Client {
             ],
         };
         let mut connection = Connection::connect_to(target, target.stream_address(), opening, Self::new(options))?;
-        connection.wait("the answer to Open", |_, event| matches!(event, Event::Connected))?;
+        connection.wait("the answer to Open", |_, event| matches!(event, StreamEvent::Connected))?;
         Ok(connection)
     }
 
@@ -128,10 +130,10 @@ impl Load for Client {
         connection.client.unsubscribe(ID);
         let mut surplus = 0;
         connection.wait("the answer to Unsubscribe", |_, event| {
-            if let Event::Chunk { messages, .. } = event {
+            if let StreamEvent::Chunk { messages, .. } = event {
                 surplus += u64::from(*messages);
             }
-            matches!(event, Event::Answered { .. })
+            matches!(event, StreamEvent::Answered { .. })
         })?;
         Ok(surplus)
     }
@@ -147,7 +149,7 @@ impl Load for Client {
 
     fn close(mut connection: Connection<Self>) -> Result<(), BenchError> {
         connection.client.close("done");
-        connection.wait("the answer to Close", |_, event| matches!(event, Event::CloseAnswered)).map(drop)
+        connection.wait("the answer to Close", |_, event| matches!(event, StreamEvent::CloseAnswered)).map(drop)
     }
 }
 
@@ -212,7 +214,7 @@ fn publish(connection: &mut Connection<Client>, part: ConnectionPart<'_>) -> Res
         let (_, events) = connection.read().map_err(|error| unconfirmed(error, sent, confirmed))?;
         let now = part.now();
         for event in events {
-            if let Event::Confirmed { first, last, .. } = event {
+            if let StreamEvent::Confirmed { first, last, .. } = event {
                 confirmed += last - first + 1;
                 for message in *first..=*last {
                     let sent = part.sent_at(message).load(Ordering::Relaxed);
@@ -250,7 +252,7 @@ fn consume(connection: &mut Connection<Client>, part: ConnectionPart<'_>) -> Res
         let now = part.now();
         let mut chunks = 0;
         for event in events {
-            if let Event::Chunk { entries, .. } = event {
+            if let StreamEvent::Chunk { entries, .. } = event {
                 chunks += 1;
                 for message in ChunkEntries(client.bytes(*entries)) {
                     intake.take(message::read(body_of(message), settings.size), now);

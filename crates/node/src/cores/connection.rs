@@ -112,6 +112,8 @@ impl ConnectionTask {
         // Input may be unblocked at any moment, even by another thread while none is handled.
         let held_before = !self.connection.wants_read();
         let input = self.take_input(cx, now);
+        // Messages that were read are no older than this: a client that looks for them by the time at which it sent them finds them.
+        let now = self.core.clock.now();
         if input == Step::Gone {
             return self.end(cx, now);
         }
@@ -150,7 +152,7 @@ impl ConnectionTask {
         }
         let mut buffer = std::mem::take(&mut *self.core.buffer.lock());
         buffer.resize(HEAD_BYTES + READ_BYTES, 0);
-        let step = match self.read(cx, &mut buffer, now) {
+        let step = match self.read(cx, &mut buffer) {
             Poll::Pending => Step::Idle,
             Poll::Ready(Ok(true)) => Step::More,
             Poll::Ready(Ok(false)) => Step::Gone,
@@ -170,7 +172,7 @@ impl ConnectionTask {
     }
 
     /// Does one read and hands it to the connection; false at the end of the peer's stream.
-    fn read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8], now: Now) -> Poll<io::Result<bool>> {
+    fn read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<bool>> {
         let head = if self.kept.len() <= HEAD_BYTES { self.kept.len() } else { 0 };
         let mut into = ReadBuf::new(&mut buffer[head..head + READ_BYTES]);
         ready!(self.stream.poll_read(cx, &mut into))?;
@@ -178,6 +180,7 @@ impl ConnectionTask {
         if read == 0 {
             return Poll::Ready(Ok(false));
         }
+        let now = self.core.clock.now();
         self.connection.transferred(read, 0, now);
         self.core.load.add(now.monotonic, read);
         if head == self.kept.len() {

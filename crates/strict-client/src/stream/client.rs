@@ -10,9 +10,9 @@ use crate::violation::{Rule, Violation};
 /// Length of a chunk's header in bytes.
 const CHUNK_HEAD: usize = 48;
 
-/// What a client says of itself.
+/// The login of a client.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct StreamOptions {
     /// The user.
     pub user: String,
     /// The password.
@@ -34,7 +34,7 @@ pub struct Span {
 
 /// An event on the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum StreamEvent {
     /// The server's properties.
     Named {
         /// Product and version.
@@ -119,7 +119,7 @@ struct Subscription {
 
 /// A client without a socket of its own.
 pub struct Client {
-    options: Options,
+    options: StreamOptions,
     output: Vec<u8>,
     arena: Vec<u8>,
     frame_max: u32,
@@ -135,7 +135,7 @@ pub struct Client {
 impl Client {
     /// A client that begins its login.
     #[must_use]
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: StreamOptions) -> Self {
         let mut this = Self {
             output: Vec::new(),
             arena: Vec::new(),
@@ -265,7 +265,7 @@ impl Client {
     ///
     /// # Errors
     /// The server broke a rule.
-    pub fn receive(&mut self, input: &[u8], events: &mut Vec<Event>) -> Result<usize, Violation> {
+    pub fn receive(&mut self, input: &[u8], events: &mut Vec<StreamEvent>) -> Result<usize, Violation> {
         self.arena.clear();
         let mut used = 0;
         while let Some((frame, size)) = next_frame(&input[used..], 0).map_err(malformed)? {
@@ -281,18 +281,18 @@ impl Client {
         Ok(used)
     }
 
-    fn on_command(&mut self, command: &ServerCommand<'_>, events: &mut Vec<Event>) -> Result<(), Violation> {
+    fn on_command(&mut self, command: &ServerCommand<'_>, events: &mut Vec<StreamEvent>) -> Result<(), Violation> {
         match command {
             ServerCommand::Deliver { subscription, chunk, .. } => return self.on_chunk(*subscription, chunk, events),
             ServerCommand::Confirm { publisher, ids } => return self.on_confirm(*publisher, ids.iter(), events),
             ServerCommand::PublishError { publisher, errors } => {
                 for (id, code) in errors.iter() {
                     self.answered(*publisher, id)?;
-                    events.push(Event::Refused { publisher: *publisher, id, code });
+                    events.push(StreamEvent::Refused { publisher: *publisher, id, code });
                 }
             }
             ServerCommand::MetadataUpdate { code, stream } => {
-                events.push(Event::StreamGone { code: *code, stream: (*stream).to_owned() });
+                events.push(StreamEvent::StreamGone { code: *code, stream: (*stream).to_owned() });
             }
             ServerCommand::Tune { frame_max, heartbeat } => {
                 self.frame_max = *frame_max;
@@ -304,7 +304,7 @@ impl Client {
             ServerCommand::Heartbeat => {}
             ServerCommand::Close { correlation, code, reason } => {
                 request::closed(&mut self.output, *correlation, ResponseCode::Ok.into());
-                events.push(Event::Closed { code: *code, reason: (*reason).to_owned() });
+                events.push(StreamEvent::Closed { code: *code, reason: (*reason).to_owned() });
             }
             ServerCommand::ConsumerUpdate { .. } => {
                 return Err(Violation::new(Rule::ServerMethod, "an update of a consumer that is in no group"));
@@ -314,7 +314,7 @@ impl Client {
             }
             ServerCommand::PeerProperties { correlation, code, properties } => {
                 let of = |name| properties.get(name).unwrap_or_default();
-                events.push(Event::Named { product: format!("{} {}", of("product"), of("version")) });
+                events.push(StreamEvent::Named { product: format!("{} {}", of("product"), of("version")) });
                 self.on_answer(key::PEER_PROPERTIES, *correlation, *code, events)?;
                 let correlation = self.ask(key::SASL_HANDSHAKE);
                 request::sasl_handshake(&mut self.output, correlation);
@@ -330,16 +330,16 @@ impl Client {
             }
             ServerCommand::Sequence { correlation, code, sequence } => {
                 let code = self.note_answer(key::QUERY_PUBLISHER_SEQUENCE, *correlation, *code)?;
-                events.push(Event::Sequence { code, sequence: *sequence });
+                events.push(StreamEvent::Sequence { code, sequence: *sequence });
             }
             ServerCommand::StoredOffset { correlation, code, offset } => {
                 let code = self.note_answer(key::QUERY_OFFSET, *correlation, *code)?;
-                events.push(Event::StoredOffset { code, offset: *offset });
+                events.push(StreamEvent::StoredOffset { code, offset: *offset });
             }
             ServerCommand::Opened { correlation, code, .. } => {
                 self.on_answer(key::OPEN, *correlation, *code, events)?;
                 if *code == u16::from(ResponseCode::Ok) {
-                    events.push(Event::Connected);
+                    events.push(StreamEvent::Connected);
                 }
             }
             other => return Err(Violation::new(Rule::Reply, format!("an answer that nobody asked for: {other:?}"))),
@@ -347,11 +347,17 @@ impl Client {
         Ok(())
     }
 
-    fn on_answer(&mut self, key: u16, correlation: u32, code: u16, events: &mut Vec<Event>) -> Result<(), Violation> {
+    fn on_answer(
+        &mut self,
+        key: u16,
+        correlation: u32,
+        code: u16,
+        events: &mut Vec<StreamEvent>,
+    ) -> Result<(), Violation> {
         let code = self.note_answer(key, correlation, code)?;
         match key {
-            key::CLOSE => events.push(Event::CloseAnswered),
-            _ => events.push(Event::Answered { key, code }),
+            key::CLOSE => events.push(StreamEvent::CloseAnswered),
+            _ => events.push(StreamEvent::Answered { key, code }),
         }
         Ok(())
     }
@@ -387,7 +393,7 @@ impl Client {
         &mut self,
         publisher: u8,
         ids: impl Iterator<Item = u64>,
-        events: &mut Vec<Event>,
+        events: &mut Vec<StreamEvent>,
     ) -> Result<(), Violation> {
         let mut open: Option<(u64, u64)> = None;
         for id in ids {
@@ -395,17 +401,17 @@ impl Client {
             open = match open {
                 Some((first, last)) if last + 1 == id => Some((first, id)),
                 Some((first, last)) => {
-                    events.push(Event::Confirmed { publisher, first, last });
+                    events.push(StreamEvent::Confirmed { publisher, first, last });
                     Some((id, id))
                 }
                 None => Some((id, id)),
             };
         }
-        events.extend(open.map(|(first, last)| Event::Confirmed { publisher, first, last }));
+        events.extend(open.map(|(first, last)| StreamEvent::Confirmed { publisher, first, last }));
         Ok(())
     }
 
-    fn on_chunk(&mut self, id: u8, chunk: &[u8], events: &mut Vec<Event>) -> Result<(), Violation> {
+    fn on_chunk(&mut self, id: u8, chunk: &[u8], events: &mut Vec<StreamEvent>) -> Result<(), Violation> {
         let wrong = |rule, text: String| Err(Violation::new(rule, text));
         let Some(subscription) = self.subscriptions.get_mut(&id) else {
             return wrong(Rule::LiveConsumer, format!("a chunk for subscription {id}, which doesn't exist"));
@@ -433,7 +439,7 @@ impl Client {
         let start = self.arena.len() as u32;
         self.arena.extend_from_slice(entries);
         let entries = Span { start, length: entries.len() as u32 };
-        events.push(Event::Chunk { subscription: id, first, messages, entries });
+        events.push(StreamEvent::Chunk { subscription: id, first, messages, entries });
         Ok(())
     }
 }
