@@ -57,7 +57,8 @@ impl Session {
         self.client
             .authorize(Action::Write(Resource::Queue(stream)))
             .map_err(|refused| super::refusal::code_of(&refused))?;
-        let same = |known: &Publisher| &*known.stream == stream && known.reference.as_deref() == Some(reference);
+        let same =
+            |known: &DeclaredPublisher| &*known.stream == stream && known.reference.as_deref() == Some(reference);
         if reference.len() > REFERENCE_BYTES_MAX
             || self.publishers.contains_key(&id)
             || self.publishers.values().any(same)

@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use super::confirms::Confirming;
 use super::held::InputHold;
 use super::publish::Run;
-use super::publishers::Publisher;
+use super::publishers::DeclaredPublisher;
 use super::refused::RefusedCounts;
 use super::settings::StreamSettings;
 use super::subscriptions::{Subscribe, Subscription};

@@ -5,7 +5,7 @@ use leveret_broker::time::Now;
 use leveret_broker::views::{ConnectionView, PublisherView, SubscriptionView};
 use leveret_model::{Arguments, Value};
 
-use super::publishers::Publisher;
+use super::publishers::DeclaredPublisher;
 use super::session::Session;
 use super::subscriptions::Subscription;
 

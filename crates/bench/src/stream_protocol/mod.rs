@@ -27,7 +27,7 @@ const LONG_DATA: [u8; 4] = [0, 0x53, 0x75, 0xb0];
 const FRAME_MESSAGES: u64 = 1000;
 
 impl connection::Client for Client {
-    type StreamEvent = StreamEvent;
+    type Event = StreamEvent;
 
     fn output(&mut self) -> &mut Vec<u8> {
         self.output()
