@@ -485,10 +485,12 @@ fn listeners_are_listed_and_reached_where_they_are() {
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let (_, listed) = diagnose(&["-s", "listeners"]);
-    for part in ["Interface: 127.0.0.2, port: ", "Interface: [::1], port: ", "Interface: 127.0.0.3, port: "] {
-        assert_eq!(listed.matches(part).count(), 1, "{part} in {listed}");
+    let parts = ["Interface: 127.0.0.2, port: ", "Interface: [::1], port: ", "Interface: 127.0.0.3, port: "];
+    for (part, count) in parts.into_iter().zip([2, 1, 1]) {
+        assert_eq!(listed.matches(part).count(), count, "{part} in {listed}");
     }
-    assert_eq!(listed.lines().count(), 4, "{listed}");
+    assert!(listed.contains("protocol: stream, purpose: stream\n"), "{listed}");
+    assert_eq!(listed.lines().count(), 5, "{listed}");
     let (exit, said) = diagnose(&["check_port_connectivity"]);
     assert_eq!(exit, Some(0), "{said}");
     let (_, shown) = ctl(directory.path(), &["status", "--formatter", "json"]);

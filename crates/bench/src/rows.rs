@@ -174,7 +174,7 @@ struct Words {
 
 /// Number of rows.
 pub(crate) fn count() -> usize {
-    LINES.len() * 2
+    LINES.len() * 2 + STREAM_LINES.len()
 }
 
 /// All rows in the table's order, AMQP 0-9-1 before 1.0.

@@ -56,7 +56,8 @@ impl Found {
     }
 }
 
-fn purpose(protocol: &str) -> &'static str {
+/// Protocols that RabbitMQ has no words for are their own purpose, as there.
+fn purpose(protocol: &str) -> &str {
     match protocol {
         "amqp" => "AMQP 0-9-1 and AMQP 1.0",
         "amqp/ssl" => "AMQP 0-9-1 and AMQP 1.0 over TLS",
@@ -64,7 +65,7 @@ fn purpose(protocol: &str) -> &'static str {
         "https" => "HTTP API over TLS (HTTPS)",
         "http/prometheus" => "Prometheus exporter API over HTTP",
         "https/prometheus" => "Prometheus exporter API over TLS (HTTPS)",
-        _ => "unknown",
+        other => other,
     }
 }
 
