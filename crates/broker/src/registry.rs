@@ -137,6 +137,8 @@ struct Unpublished {
     is_large: bool,
     /// Whether policies changed.
     has_policies: bool,
+    /// Whether bindings changed, by which the broker's own exchanges may be read, or not any more.
+    is_bound_anew: bool,
 }
 
 struct Staged {
@@ -168,6 +170,7 @@ struct Next {
     converted: Vec<QueueRef>,
     is_large: bool,
     has_policies: bool,
+    is_bound_anew: bool,
 }
 
 /// Commands that were executed on a copy.
@@ -293,11 +296,11 @@ impl Registry {
     pub fn submit(&self, permit: Permit, command: Command, now: Nanos) -> Result<Submitted, Refused> {
         self.whole(|| {
             let mut staged = self.staged.lock();
-            let before = staged.model.topology().clone();
-            let told = changes::lines(&before, &command);
+            let told = changes::lines(staged.model.topology(), &command);
+            let before = self.notices.wants_events().then(|| staged.model.topology().clone());
             let actor = permit.actor().clone();
             let submitted = staged.model.submit(permit, command)?;
-            self.tell(&told, &before, &submitted.changes, &actor);
+            self.tell(&told, before.as_ref(), &submitted.changes, &actor);
             let ticket = self.log(&mut staged, submitted.record.as_deref());
             let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
             let deleted = self.stage(staged, next, ticket);
@@ -305,10 +308,12 @@ impl Registry {
         })
     }
 
-    /// Reports a change that is certain: in the log, and as events.
-    fn tell(&self, lines: &[String], before: &Topology, changes: &[Change], actor: &str) {
+    /// Reports a change that is certain: in the log, and as events if the topology before it is given.
+    fn tell(&self, lines: &[String], before: Option<&Topology>, changes: &[Change], actor: &str) {
         lines.iter().for_each(|line| tracing::info!("{line}"));
-        events::changed(&self.notices, before, changes, actor);
+        if let Some(before) = before {
+            events::changed(&self.notices, before, changes, actor);
+        }
     }
 
     /// Deletes a queue if `condition` holds; checking and closing it is one step. With `id`, only the queue with that id is
@@ -337,8 +342,7 @@ impl Registry {
             }
             let (vhost, name) = (command.vhost.clone(), command.name.clone());
             let command = Command::DeleteQueue(command);
-            let before = staged.model.topology().clone();
-            let told = changes::lines(&before, &command);
+            let told = changes::lines(staged.model.topology(), &command);
             let actor = permit.actor().clone();
             let mut model = staged.model.clone();
             let submitted = model.submit(permit, command)?;
@@ -353,8 +357,8 @@ impl Registry {
                     Refused::precondition(format!("queue '{name}' in vhost '{vhost}' {why}"))
                 })?,
             };
-            self.tell(&told, &before, &submitted.changes, &actor);
-            staged.model = model;
+            let before = std::mem::replace(&mut staged.model, model);
+            self.tell(&told, Some(before.topology()), &submitted.changes, &actor);
             let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
             let deleted = self.stage(staged, next, ticket);
             Ok(Submitted { outcome: submitted.outcome, ticket, deleted, mismatch: None })
@@ -412,6 +416,7 @@ impl Registry {
                 converted: vec![queue],
                 is_large: false,
                 has_policies: false,
+                is_bound_anew: false,
             };
             let deleted = self.stage(staged, Some(next), ticket);
             Ok(Some(Submitted { outcome, ticket, deleted, mismatch: None }))
@@ -433,7 +438,7 @@ impl Registry {
             let before = self.staged.lock().model.topology().clone();
             let tell = |tried: &Tried| {
                 let told: Vec<_> = commands.iter().flat_map(|command| changes::lines(&before, command)).collect();
-                self.tell(&told, &before, &tried.changes, permit.actor());
+                self.tell(&told, Some(&before), &tried.changes, permit.actor());
             };
             for _ in 0..TRIES {
                 let (version, model, latest) = {
@@ -544,16 +549,20 @@ impl Registry {
         let is_large = changes.iter().map(size).sum::<usize>() >= LARGE_FROM;
         let has_policies =
             changes.iter().any(|change| matches!(change, Change::PolicySet(_) | Change::PolicyCleared(_)));
+        let is_bound_anew = changes.iter().any(|change| {
+            matches!(change, Change::Bound(_) | Change::Unbound(_) | Change::SourceUnbound(_) | Change::VhostDeleted(_))
+        });
         if is_large {
             // The last owner of removed objects frees them.
             self.retired.lock().push(Box::new(changes));
         }
-        Some(Next { snapshot: Arc::new(next), declared, deleted, converted: Vec::new(), is_large, has_policies })
+        let (snapshot, converted) = (Arc::new(next), Vec::new());
+        Some(Next { snapshot, declared, deleted, converted, is_large, has_policies, is_bound_anew })
     }
 
     /// Makes a snapshot the newest one; it is published when `ticket` is durable. Returns the queues that it deletes.
     fn stage(&self, mut staged: MutexGuard<'_, Staged>, next: Option<Next>, ticket: Ticket) -> Vec<QueueRef> {
-        let Some(Next { snapshot, declared, deleted, converted, is_large, has_policies }) = next else {
+        let Some(Next { snapshot, declared, deleted, converted, is_large, has_policies, is_bound_anew }) = next else {
             return Vec::new();
         };
         staged.latest = snapshot.clone();
@@ -568,6 +577,7 @@ impl Registry {
             converted,
             is_large,
             has_policies,
+            is_bound_anew,
         });
         drop(staged);
         for queue in declared {
@@ -584,7 +594,7 @@ impl Registry {
         self.whole(|| {
             let reached = self.services.streams.local().watermarks();
             let (mut deleted, mut left, mut has_policies) = (Vec::new(), Vec::new(), false);
-            let mut converted = Vec::new();
+            let (mut converted, mut is_bound_anew) = (Vec::new(), false);
             {
                 let mut staged = self.staged.lock();
                 let mut newest = None;
@@ -598,13 +608,16 @@ impl Registry {
                     converted.extend(due.converted);
                     is_large |= due.is_large;
                     has_policies |= due.has_policies;
+                    is_bound_anew |= due.is_bound_anew;
                     staged.committed = due.model;
                     staged.committed_record = due.record;
                     self.retire(passed_over, is_large);
                 }
                 if let Some(snapshot) = newest {
                     let generation = snapshot.generation;
-                    self.notices.look_at(&snapshot.router);
+                    if is_bound_anew {
+                        self.notices.look_at(&snapshot.router);
+                    }
                     self.has_traced.store(!snapshot.traced.is_empty(), Ordering::Release);
                     let old = self.published.swap(snapshot);
                     self.generation.store(generation, Ordering::Release);
@@ -741,6 +754,7 @@ impl Registry {
                 converted: Vec::new(),
                 is_large: false,
                 has_policies: false,
+                is_bound_anew: false,
             };
             self.stage(staged, Some(next), ticket);
             ticket
