@@ -105,15 +105,13 @@ impl ConnectionTask {
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let now = self.core.clock.now();
+        let mut now = self.core.clock.now();
         if self.armed.is_some_and(|at| at <= now.monotonic) {
             self.armed = None;
         }
         // Input may be unblocked at any moment, even by another thread while none is handled.
         let held_before = !self.connection.wants_read();
-        let input = self.take_input(cx, now);
-        // Messages that were read are no older than this: a client that looks for them by the time at which it sent them finds them.
-        let now = self.core.clock.now();
+        let input = self.take_input(cx, &mut now);
         if input == Step::Gone {
             return self.end(cx, now);
         }
@@ -137,13 +135,13 @@ impl ConnectionTask {
         Poll::Pending
     }
 
-    /// Offers blocked input again, then reads once.
-    fn take_input(&mut self, cx: &mut Context<'_>, now: Now) -> Step {
+    /// Offers blocked input again, then reads once, after which it is later.
+    fn take_input(&mut self, cx: &mut Context<'_>, now: &mut Now) -> Step {
         if !self.connection.wants_read() {
             return Step::Idle;
         }
         if self.held_back {
-            let consumed = self.connection.receive(&self.kept, now);
+            let consumed = self.connection.receive(&self.kept, *now);
             forget(&mut self.kept, consumed);
             self.held_back = !self.connection.wants_read();
             if self.held_back {
@@ -152,7 +150,7 @@ impl ConnectionTask {
         }
         let mut buffer = std::mem::take(&mut *self.core.buffer.lock());
         buffer.resize(HEAD_BYTES + READ_BYTES, 0);
-        let step = match self.read(cx, &mut buffer) {
+        let step = match self.read(cx, &mut buffer, now) {
             Poll::Pending => Step::Idle,
             Poll::Ready(Ok(true)) => Step::More,
             Poll::Ready(Ok(false)) => Step::Gone,
@@ -172,7 +170,7 @@ impl ConnectionTask {
     }
 
     /// Does one read and hands it to the connection; false at the end of the peer's stream.
-    fn read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<bool>> {
+    fn read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8], now: &mut Now) -> Poll<io::Result<bool>> {
         let head = if self.kept.len() <= HEAD_BYTES { self.kept.len() } else { 0 };
         let mut into = ReadBuf::new(&mut buffer[head..head + READ_BYTES]);
         ready!(self.stream.poll_read(cx, &mut into))?;
@@ -180,7 +178,9 @@ impl ConnectionTask {
         if read == 0 {
             return Poll::Ready(Ok(false));
         }
-        let now = self.core.clock.now();
+        // A client that looks for its messages by the time at which it sent them finds them: they are no older than that.
+        *now = self.core.clock.now();
+        let now = *now;
         self.connection.transferred(read, 0, now);
         self.core.load.add(now.monotonic, read);
         if head == self.kept.len() {
