@@ -411,8 +411,8 @@ impl World {
         if self.bodies.is_due() {
             actions.push(Action::Body);
         }
-        let has_notices = !self.broker.notices.is_empty();
-        let has_work = |core: &usize| self.broker.deferred.has_work(*core, *core == 0 && has_notices, now);
+        let now = self.clock.now();
+        let has_work = |core: &usize| self.broker.has_deferred_work(*core, now);
         actions.extend((0..CORES).filter(has_work).map(Action::Deferred));
     }
 

@@ -79,7 +79,7 @@ impl Broker {
     }
 
     /// Whether a core has work. The notices are work of the first one.
-    fn has_deferred_work(&self, core: usize, now: Now) -> bool {
+    pub fn has_deferred_work(&self, core: usize, now: Now) -> bool {
         self.deferred.has_work(core, core == 0 && !self.notices.is_empty(), now.monotonic)
     }
 

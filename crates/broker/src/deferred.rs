@@ -173,7 +173,7 @@ impl Deferred {
     }
 
     /// Whether a core has work, this or `other`.
-    pub fn has_work(&self, core: usize, other: bool, now: Nanos) -> bool {
+    pub(crate) fn has_work(&self, core: usize, other: bool, now: Nanos) -> bool {
         let waiting = self.cores[core].waiting.lock();
         if waiting.blocked {
             return false;

@@ -190,7 +190,7 @@ fn the_queues_of_a_deleted_vhost_go_in_parts() {
     }
     assert!(left() > QUEUES / 2, "{} queues are left to their cores", left());
     let mut turns = 0;
-    while stage.broker.deferred.has_work(0, false, stage.now.monotonic) {
+    while stage.broker.has_deferred_work(0, stage.now) {
         let now = left();
         stage.broker.deferred_turn(0, stage.now);
         assert!(now - left() <= 256, "{} queues went in one turn", now - left());

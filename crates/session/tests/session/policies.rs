@@ -86,7 +86,7 @@ fn many_queues_get_a_policy_in_parts() {
         (parts, before) = (parts + 1, now);
     }
     stage.command(max_length("^q-", 8));
-    while stage.broker.deferred.has_work(0, false, stage.now.monotonic) {
+    while stage.broker.has_deferred_work(0, stage.now) {
         stage.broker.deferred_turn(0, stage.now);
         parts += 1;
     }

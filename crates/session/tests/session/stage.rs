@@ -261,8 +261,7 @@ impl Stage {
             self.reads += 1;
             worked = true;
         }
-        let has_notices = !self.broker.notices.is_empty();
-        if !self.holds_answers && self.broker.deferred.has_work(0, has_notices, self.now.monotonic) {
+        if !self.holds_answers && self.broker.has_deferred_work(0, self.now) {
             self.broker.deferred_turn(0, self.now);
             worked = true;
         }
