@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use leveret_broker::DeleteIf;
 use leveret_broker::registry::Snapshot;
-use leveret_model::super_stream::{self, PlannedSuperStream, is_super_stream, partition_order, partitions};
+use leveret_model::super_stream::{
+    self, PlannedSuperStream, STREAM_ARGUMENTS, is_super_stream, partition_order, partitions,
+};
 use leveret_model::{
     Action, Arguments, Binding, Command, DeleteExchange, DeleteQueue, Exchange, Permit, Topology, Value as Argument,
     without_line_ends,
@@ -21,16 +23,6 @@ use crate::list::{self, Rows};
 const LOCATOR: &str = "x-queue-leader-locator";
 /// Largest number of partitions.
 const PARTITIONS_MAX: u64 = super_stream::PARTITIONS_MAX as u64;
-
-/// Arguments of partitions by their names in a request, and whether they are numbers.
-const ARGUMENTS: [(&str, bool); 6] = [
-    ("max-length-bytes", true),
-    ("max-age", false),
-    ("stream-max-segment-size-bytes", true),
-    ("stream-filter-size-bytes", true),
-    ("initial-cluster-size", true),
-    ("queue-leader-locator", false),
-];
 
 /// GET: the super streams of all vhosts visible to the user.
 pub(crate) async fn all(call: Call) -> HandlerResult {
@@ -160,8 +152,8 @@ fn arguments(body: &Map<String, Value>) -> Result<Arguments, Error> {
         Some(_) => return Err(Error::BadRequest("arguments is no object".to_owned())),
     };
     for (name, value) in given {
-        let Some((known, is_number)) = ARGUMENTS.into_iter().find(|(known, _)| known == name) else {
-            let known = ARGUMENTS.map(|(known, _)| known).join(", ");
+        let Some((known, is_number)) = STREAM_ARGUMENTS.into_iter().find(|(known, _)| known == name) else {
+            let known = STREAM_ARGUMENTS.map(|(known, _)| known).join(", ");
             return Err(Error::BadRequest(format!(
                 "unknown argument '{name}' of a super stream, expected one of {known}"
             )));

@@ -18,6 +18,16 @@ const ORDER: &str = "x-stream-partition-order";
 /// Largest number of partitions.
 pub const PARTITIONS_MAX: usize = 1000;
 
+/// Arguments of streams by their names in commands and requests, which have no `x-` before them, and whether they are numbers.
+pub const STREAM_ARGUMENTS: [(&str, bool); 6] = [
+    ("max-length-bytes", true),
+    ("max-age", false),
+    ("stream-max-segment-size-bytes", true),
+    ("stream-filter-size-bytes", true),
+    ("initial-cluster-size", true),
+    ("queue-leader-locator", false),
+];
+
 /// Whether an exchange is the one of a super stream.
 pub fn is_super_stream(exchange: &Exchange) -> bool {
     exchange.arguments.get(SUPER_STREAM) == Some(&Value::Bool(true))

@@ -6,22 +6,13 @@ use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_broker::told::category;
+use leveret_model::super_stream::STREAM_ARGUMENTS;
 use leveret_model::{Action, Arguments, DeclareQueue, DeleteQueue, Value, without_line_ends};
 use leveret_queue::DeleteIf;
 use leveret_stream_protocol::{Pairs, ResponseCode, answers, key};
 
 use super::held::DurableAnswer;
 use super::session::Session;
-
-/// Arguments of a stream by their names in a command, and whether they are numbers.
-const ARGUMENTS: [(&str, bool); 6] = [
-    ("max-length-bytes", true),
-    ("max-age", false),
-    ("stream-max-segment-size-bytes", true),
-    ("stream-filter-size-bytes", true),
-    ("initial-cluster-size", true),
-    ("queue-leader-locator", false),
-];
 
 /// The arguments of a declaration, which a command has without the `x-` before their names, and the names of those that have no effect:
 /// RabbitMQ accepts any, and clients send what newer brokers know.
@@ -32,7 +23,7 @@ pub(crate) fn arguments_of(given: Pairs<'_>) -> Result<(Arguments, Vec<&str>), S
     let mut arguments = Arguments::from_iter([("x-queue-type", Value::from("stream"))]);
     let mut unknown = Vec::new();
     for (name, value) in given.iter() {
-        let Some((known, is_number)) = ARGUMENTS.into_iter().find(|(known, _)| *known == name) else {
+        let Some((known, is_number)) = STREAM_ARGUMENTS.into_iter().find(|(known, _)| *known == name) else {
             unknown.push(name);
             continue;
         };
@@ -93,7 +84,7 @@ impl Session {
         match arguments_of(given) {
             Ok((arguments, unknown)) => {
                 if !unknown.is_empty() {
-                    let known = ARGUMENTS.map(|(known, _)| known).join(", ");
+                    let known = STREAM_ARGUMENTS.map(|(known, _)| known).join(", ");
                     let unknown = unknown.join(", ");
                     let name = &self.client.name;
                     tracing::warn!(

@@ -166,7 +166,7 @@ impl Session {
         let submitted = registry.submit(permit, Command::DeleteExchange(command), now.monotonic);
         let mut ticket = submitted.map_err(refused)?.ticket;
         for stream in &streams {
-            // Somebody else may have deleted it meanwhile.
+            // Another client may have deleted it meanwhile.
             if let Ok(deleted_at) = self.delete_stream(stream, now) {
                 ticket = ticket.or_later(deleted_at);
             }
