@@ -1,6 +1,6 @@
 //! Shared state and measurements of the two sides of a round.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -40,6 +40,14 @@ impl<'r> ConnectionPart<'r> {
     /// Time at which a message of this publisher was sent.
     pub(crate) fn sent_at(&self, message: u64) -> &'r AtomicU64 {
         self.tally.sent_at(self.number, message)
+    }
+
+    /// Records how long these messages waited until they were confirmed, which is `now`.
+    pub(crate) fn confirmed(&self, messages: impl IntoIterator<Item = u64>, now: u64, latency: &mut Histogram<u64>) {
+        for message in messages {
+            let sent = self.sent_at(message).load(Ordering::Relaxed);
+            latency.saturating_record(now.saturating_sub(sent));
+        }
     }
 
     /// Number of messages of this publisher in all: those `sent` once its time is over.

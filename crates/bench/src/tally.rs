@@ -214,9 +214,12 @@ impl Tally {
         self.drops && self.is_published.load(Ordering::Acquire)
     }
 
-    /// The error for an early end: the missing messages are worth more than the cause.
+    /// The error for an early end: the missing messages are worth more than the cause, unless it was asked for.
     pub(crate) fn explain(&self, error: BenchError) -> BenchError {
-        self.verdict().map_or(error, BenchError::Void)
+        match error {
+            BenchError::Stopped => BenchError::Stopped,
+            error => self.verdict().map_or(error, BenchError::Void),
+        }
     }
 
     /// The faults; `None` if there are none.

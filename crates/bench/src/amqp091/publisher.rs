@@ -72,10 +72,7 @@ pub(crate) fn run(connection: &mut Connection<Client>, part: ConnectionPart<'_>)
         for event in events {
             if let Event::Confirmed { first, last, .. } = event {
                 confirmed += last - first + 1;
-                for message in first - 1..*last {
-                    let sent = part.sent_at(message).load(Ordering::Relaxed);
-                    confirm_latency.saturating_record(now.saturating_sub(sent));
-                }
+                part.confirmed(first - 1..*last, now, &mut confirm_latency);
             }
         }
     }

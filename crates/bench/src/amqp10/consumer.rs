@@ -106,11 +106,7 @@ pub(super) fn run(connection: &mut Connection<Client>, part: ConnectionPart<'_>)
             }
             continue;
         }
-        let (client, events) = match connection.read() {
-            Ok(read) => read,
-            Err(BenchError::Stopped) => return Err(BenchError::Stopped),
-            Err(error) => return Err(tally.explain(error)),
-        };
+        let (client, events) = connection.read().map_err(|error| tally.explain(error))?;
         let now = part.now();
         for event in events {
             if let Event::Delivered(delivery) = event {

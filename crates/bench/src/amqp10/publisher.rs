@@ -107,10 +107,7 @@ pub(super) fn run(connection: &mut Connection<Client>, part: ConnectionPart<'_>)
             if let Event::Disposition { role: Role::Receiver, first, last, .. } = event {
                 // Delivery-ids of a session begin at 0 here, like the numbers of a publisher's messages.
                 confirmed += u64::from(last.since(*first)) + 1;
-                for message in first.0..=last.0 {
-                    let sent = part.sent_at(message.into()).load(Ordering::Relaxed);
-                    confirm_latency.saturating_record(now.saturating_sub(sent));
-                }
+                part.confirmed((first.0..=last.0).map(u64::from), now, &mut confirm_latency);
             }
         }
     }

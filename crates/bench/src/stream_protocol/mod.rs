@@ -216,10 +216,7 @@ fn publish(connection: &mut Connection<Client>, part: ConnectionPart<'_>) -> Res
         for event in events {
             if let StreamEvent::Confirmed { first, last, .. } = event {
                 confirmed += last - first + 1;
-                for message in *first..=*last {
-                    let sent = part.sent_at(message).load(Ordering::Relaxed);
-                    confirm_latency.saturating_record(now.saturating_sub(sent));
-                }
+                part.confirmed(*first..=*last, now, &mut confirm_latency);
             }
         }
     }
@@ -244,11 +241,7 @@ fn consume(connection: &mut Connection<Client>, part: ConnectionPart<'_>) -> Res
             }
             continue;
         }
-        let (client, events) = match connection.read() {
-            Ok(read) => read,
-            Err(BenchError::Stopped) => return Err(BenchError::Stopped),
-            Err(error) => return Err(tally.explain(error)),
-        };
+        let (client, events) = connection.read().map_err(|error| tally.explain(error))?;
         let now = part.now();
         let mut chunks = 0;
         for event in events {
