@@ -11,10 +11,13 @@
 pub mod amqp091;
 pub mod amqp10;
 pub mod audit;
+mod backlog;
 pub mod body;
 pub mod clock;
 pub mod content;
 pub mod cores;
+#[cfg(feature = "planted-bugs")]
+pub mod cuts;
 pub mod disk;
 pub mod event_hash;
 pub mod failure;

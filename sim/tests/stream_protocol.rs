@@ -3,7 +3,6 @@
 //! confirmed message is there; readers of both protocols see the same.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use leveret_amqp10::message::{BodyRef, Sections};
@@ -16,11 +15,12 @@ use leveret_sim::amqp091;
 use leveret_sim::amqp091::script::CHANNEL;
 use leveret_sim::body::{self, body, properties};
 use leveret_sim::clock::Clock;
+use leveret_sim::cuts;
 use leveret_sim::disk::SimDisk;
 use leveret_sim::event_hash::EventHash;
 use leveret_sim::failure::{Check, Failure};
 use leveret_sim::life;
-use leveret_sim::planted::{Bug, plant};
+use leveret_sim::planted::Bug;
 use leveret_sim::random::Random;
 use leveret_sim::stream_protocol::script::StreamScript;
 use leveret_sim::streams::extent;
@@ -366,16 +366,7 @@ fn judge_offset(trace: &Trace, at: Stamp, world: &mut World) -> Result<(), Failu
 /// Cuts the power at every `every`th change of a trace; returns the number of cuts.
 fn cut(seed: u64, every: usize) -> Result<usize, Failure> {
     let trace = trace(seed)?;
-    let mut cuts = 0;
-    let moments = trace.disk.moments().enumerate().skip(trace.ready);
-    for (at, moment) in moments.filter(|(at, _)| at % every == 0) {
-        cuts += 1;
-        let survived = moment.crash(seed ^ at as u64);
-        judge(&trace, at, survived, seed).map_err(|failure| {
-            Failure::new(failure.check, format!("seed {seed}, power cut after change {at}: {}", failure.detail))
-        })?;
-    }
-    Ok(cuts)
+    cuts::cut(&trace.disk, trace.ready, (seed, every), |at, survived| judge(&trace, at, survived, seed))
 }
 
 #[test]
@@ -401,19 +392,5 @@ fn planted_bugs_of_the_stream_protocol_are_caught() {
         Bug::Queue(queue::Bug::ForgetWriters),
         Bug::Log(log::Bug::SkipSync),
     ];
-    let mut hidden = Vec::new();
-    for bug in bugs {
-        plant(Some(bug));
-        let found = (0..8).find_map(|seed| match catch_unwind(AssertUnwindSafe(|| cut(seed, 3))) {
-            Ok(Ok(_)) => None,
-            Ok(Err(failure)) => Some(failure.to_string()),
-            Err(_) => Some(String::from("an assertion")),
-        });
-        plant(None);
-        println!("{bug:?}: {found:?}");
-        if found.is_none() {
-            hidden.push(bug);
-        }
-    }
-    assert!(hidden.is_empty(), "hidden: {hidden:?}");
+    cuts::assert_caught(&bugs, 0..8, |seed| cut(seed, 3));
 }

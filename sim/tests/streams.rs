@@ -2,7 +2,6 @@
 //! at its offset for every reader of either protocol, unless retention removed it with all before it, and no offset is used again.
 
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use leveret_amqp10::performative::Attach;
@@ -16,9 +15,10 @@ use leveret_sim::amqp091::Heard;
 use leveret_sim::amqp091::script::{CHANNEL, Script};
 use leveret_sim::body::{self, body, properties};
 use leveret_sim::clock::Clock;
+use leveret_sim::cuts;
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::{Check, Failure};
-use leveret_sim::planted::{Bug, plant};
+use leveret_sim::planted::Bug;
 use leveret_sim::streams::extent;
 use leveret_sim::world::{World, small_log};
 use leveret_strict_client::amqp10::Send;
@@ -502,16 +502,7 @@ fn go_on(trace: &Trace, at: Stamp, world: &mut World, is_gone: bool) -> Result<(
 /// Cuts the power at every `every`th change of a trace; returns the number of cuts.
 fn cut(seed: u64, every: usize) -> Result<usize, Failure> {
     let trace = trace(seed)?;
-    let mut cuts = 0;
-    let moments = trace.disk.moments().enumerate().skip(trace.ready);
-    for (at, moment) in moments.filter(|(at, _)| at % every == 0) {
-        cuts += 1;
-        let survived = moment.crash(seed ^ at as u64);
-        judge(&trace, at, survived, seed).map_err(|failure| {
-            Failure::new(failure.check, format!("seed {seed}, power cut after change {at}: {}", failure.detail))
-        })?;
-    }
-    Ok(cuts)
+    cuts::cut(&trace.disk, trace.ready, (seed, every), |at, survived| judge(&trace, at, survived, seed))
 }
 
 #[test]
@@ -538,19 +529,5 @@ fn planted_bugs_of_streams_are_caught() {
         Bug::Broker(broker::Bug::ConfirmChunkEarly),
         Bug::Log(log::Bug::IgnoreGroupCommit),
     ];
-    let mut hidden = Vec::new();
-    for bug in bugs {
-        plant(Some(bug));
-        let found = (0..6).find_map(|seed| match catch_unwind(AssertUnwindSafe(|| cut(seed, 3))) {
-            Ok(Ok(_)) => None,
-            Ok(Err(failure)) => Some(failure.to_string()),
-            Err(_) => Some(String::from("an assertion")),
-        });
-        plant(None);
-        println!("{bug:?}: {found:?}");
-        if found.is_none() {
-            hidden.push(bug);
-        }
-    }
-    assert!(hidden.is_empty(), "hidden: {hidden:?}");
+    cuts::assert_caught(&bugs, 0..6, |seed| cut(seed, 3));
 }

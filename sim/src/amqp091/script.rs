@@ -4,15 +4,13 @@ use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp091::QueueDeclare;
 
 use super::{Heard, Received};
+use crate::backlog::STEPS_MAX;
 use crate::failure::{Check, Failure};
 use crate::link::End;
 use crate::world::World;
 
 /// The channel that a script uses.
 pub const CHANNEL: u16 = 1;
-
-/// Number of the world's steps after which an answer isn't expected any more.
-const STEPS_MAX: u32 = 200_000;
 
 /// A scripted client.
 pub struct Script {

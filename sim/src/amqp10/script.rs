@@ -7,15 +7,13 @@ use leveret_amqp10::{Role, Serial, Source, TargetArchetype};
 use leveret_strict_client::amqp10::{Event, Options, Send, SessionOptions, State};
 
 use super::{End, Heard, Received};
+use crate::backlog::{self, STEPS_MAX};
 use crate::failure::{Check, Failure};
 use crate::link;
 use crate::world::World;
 
 /// The channel that a script uses.
 pub const CHANNEL: u16 = 0;
-
-/// Number of the world's steps after which an answer isn't expected any more.
-const STEPS_MAX: u32 = 200_000;
 
 /// A scripted client.
 pub struct Script {
@@ -44,25 +42,14 @@ impl Script {
     /// # Errors
     /// It never comes, or the broker ends a link, the session or the connection.
     pub fn until<T>(&mut self, world: &mut World, mut wanted: impl FnMut(&Heard) -> Option<T>) -> Result<T, Failure> {
-        for _ in 0..STEPS_MAX {
-            self.backlog.extend(world.links[self.link].amqp10().heard());
-            for (at, heard) in self.backlog.iter().enumerate() {
-                if let Heard::Event(
-                    event @ (Event::Closed { .. } | Event::Ended { .. } | Event::Detached { by_peer: true, .. }),
-                ) = heard
-                {
-                    return Err(Failure::new(Check::Protocol, format!("ended: {event:?}")));
-                }
-                if let Some(found) = wanted(heard) {
-                    self.backlog.remove(at);
-                    return Ok(found);
-                }
-            }
-            if !world.step()? {
-                break;
-            }
-        }
-        Err(Failure::new(Check::Answered, "an answer never came"))
+        let link = self.link;
+        let heard = |world: &mut World| world.links[link].amqp10().heard();
+        backlog::until(world, &mut self.backlog, heard, |heard| match heard {
+            Heard::Event(
+                event @ (Event::Closed { .. } | Event::Ended { .. } | Event::Detached { by_peer: true, .. }),
+            ) => Err(Failure::new(Check::Protocol, format!("ended: {event:?}"))),
+            heard => Ok(wanted(heard)),
+        })
     }
 
     fn event<T>(&mut self, world: &mut World, mut wanted: impl FnMut(&Event) -> Option<T>) -> Result<T, Failure> {

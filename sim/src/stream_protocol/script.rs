@@ -4,12 +4,10 @@ use leveret_stream_protocol::{OffsetSpec, ResponseCode, key};
 use leveret_strict_client::stream::StreamEvent;
 
 use super::Heard;
+use crate::backlog;
 use crate::failure::{Check, Failure};
 use crate::link;
 use crate::world::World;
-
-/// Number of the world's steps after which an answer isn't expected any more.
-const STEPS_MAX: u32 = 200_000;
 
 /// Id of a script's subscription.
 const SUBSCRIPTION: u8 = 0;
@@ -39,22 +37,14 @@ impl StreamScript {
     /// # Errors
     /// It never comes, or the broker ends the connection.
     pub fn until<T>(&mut self, world: &mut World, mut wanted: impl FnMut(&Heard) -> Option<T>) -> Result<T, Failure> {
-        for _ in 0..STEPS_MAX {
-            self.backlog.extend(world.links[self.link].stream().heard());
-            for (at, heard) in self.backlog.iter().enumerate() {
-                if let Heard::Event(event @ (StreamEvent::Closed { .. } | StreamEvent::Refused { .. })) = heard {
-                    return Err(Failure::new(Check::Protocol, format!("refused: {event:?}")));
-                }
-                if let Some(found) = wanted(heard) {
-                    self.backlog.remove(at);
-                    return Ok(found);
-                }
+        let link = self.link;
+        let heard = |world: &mut World| world.links[link].stream().heard();
+        backlog::until(world, &mut self.backlog, heard, |heard| match heard {
+            Heard::Event(event @ (StreamEvent::Closed { .. } | StreamEvent::Refused { .. })) => {
+                Err(Failure::new(Check::Protocol, format!("refused: {event:?}")))
             }
-            if !world.step()? {
-                break;
-            }
-        }
-        Err(Failure::new(Check::Answered, "an answer never came"))
+            heard => Ok(wanted(heard)),
+        })
     }
 
     fn event<T>(&mut self, world: &mut World, mut wanted: impl FnMut(&StreamEvent) -> Option<T>) -> Result<T, Failure> {

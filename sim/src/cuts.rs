@@ -1,0 +1,50 @@
+//! Power cuts after the changes of the disk in one trace, and the hunt for planted bugs with them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::disk::SimDisk;
+use crate::failure::Failure;
+use crate::planted::{Bug, plant};
+
+/// Cuts the power at every `every`th change of the disk from change `ready` on. `judge` gets the number of the change and the disk that
+/// survived. Returns the number of cuts.
+///
+/// # Errors
+/// The first failure that `judge` reports, with the place of the cut.
+pub fn cut(
+    disk: &SimDisk,
+    ready: usize,
+    (seed, every): (u64, usize),
+    mut judge: impl FnMut(usize, SimDisk) -> Result<(), Failure>,
+) -> Result<usize, Failure> {
+    let mut cuts = 0;
+    for (at, moment) in disk.moments().enumerate().skip(ready).filter(|(at, _)| at % every == 0) {
+        cuts += 1;
+        judge(at, moment.crash(seed ^ at as u64)).map_err(|failure| {
+            Failure::new(failure.check, format!("seed {seed}, power cut after change {at}: {}", failure.detail))
+        })?;
+    }
+    Ok(cuts)
+}
+
+/// Plants each bug and runs `check` with these seeds until one reports it.
+///
+/// # Panics
+/// If a bug stays hidden.
+pub fn assert_caught(bugs: &[Bug], seeds: std::ops::Range<u64>, check: impl Fn(u64) -> Result<usize, Failure>) {
+    let mut hidden = Vec::new();
+    for &bug in bugs {
+        plant(Some(bug));
+        let found = seeds.clone().find_map(|seed| match catch_unwind(AssertUnwindSafe(|| check(seed))) {
+            Ok(Ok(_)) => None,
+            Ok(Err(failure)) => Some(failure.to_string()),
+            Err(_) => Some(String::from("an assertion")),
+        });
+        plant(None);
+        println!("{bug:?}: {found:?}");
+        if found.is_none() {
+            hidden.push(bug);
+        }
+    }
+    assert!(hidden.is_empty(), "hidden: {hidden:?}");
+}
