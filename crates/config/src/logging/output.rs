@@ -144,7 +144,7 @@ impl Logging {
                 }
             }
         }
-        // Nobody reads an exchange who doesn't ask for it, so it replaces no other output.
+        // An exchange replaces no other output: it has readers only if someone binds a queue to it.
         if self.exchange.is_on() {
             found.push(LogPlace::Exchange);
         }
