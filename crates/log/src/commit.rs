@@ -16,8 +16,10 @@ use crate::job::{Event, Job, JobId, Next, WriteJob};
 use crate::log::Log;
 use crate::names::{self, Name};
 use crate::options::Options;
+use crate::retire::Retirement;
 use crate::step::Step;
 use crate::types::{LogId, Nanos, Position, Wait};
+use crate::wal::WalFile;
 
 /// State of the commit lane.
 #[derive(Debug)]
@@ -262,7 +264,24 @@ impl Log {
     /// Whether the next batch needs a file that only the background lane can provide.
     fn is_blocked(&self) -> bool {
         let is_full = self.space.is_out && self.wal.spare.is_none();
-        self.wal.wanted.is_some() && (is_full || !self.may_open_file() || self.wal.is_preparing())
+        let needs_file = self.wal.wanted.is_some() && (is_full || !self.may_open_file() || self.wal.is_preparing());
+        needs_file || self.is_ahead_of_retirement()
+    }
+
+    /// Whether the next batch waits although the current file has room: no file can follow this one before the oldest is retired, and
+    /// if it were filled much faster than that one is copied, all publishers would then stop for as long as the rest takes. A quarter
+    /// of the file is free for bursts, and the last quarter for the end of the retirement.
+    fn is_ahead_of_retirement(&self) -> bool {
+        let Some(part) = self.retirement.as_ref().and_then(Retirement::part) else { return false };
+        let is_elsewhere =
+            self.closing || self.space.is_out || self.rewrite.as_ref().is_some_and(Retirement::is_ending);
+        if is_elsewhere || self.may_open_file() {
+            return false;
+        }
+        let WalFile { length, end, .. } = self.wal.current;
+        let batch = self.closed.front().unwrap_or(&self.active).padded_bytes();
+        let copied = u128::from(length / 2) * u128::from(part.copied) / u128::from(part.of);
+        u128::from(end + batch) > u128::from(length / 4) + copied
     }
 
     /// Whether the current file may be followed by another. While a retirement waits for its gate, one file more than

@@ -20,7 +20,7 @@ pub(crate) mod gate;
 mod lost;
 pub(crate) mod worker;
 
-use worker::{Copied, Limits, Origin, Progress, Worker};
+use worker::{Copied, Limits, Origin, Part, Progress, Worker};
 
 /// Most logs in one [`Job::Live`]: their owners' locks are taken one after the other in one go.
 pub(crate) const LIVE_LOGS_MAX: usize = 256;
@@ -45,6 +45,7 @@ pub(crate) struct Retirement {
     /// Deleted logs, each with the position up to which its records are void.
     removed: Vec<(LogId, Position)>,
     pub copied: Copied,
+    part: Part,
     old_checkpoint: Option<Arc<str>>,
     /// Every log was asked, because the checkpoint in force can't be read.
     asks_all: bool,
@@ -74,6 +75,7 @@ impl Retirement {
             worker: Arc::new(Mutex::new(worker)),
             removed: Vec::new(),
             copied: Copied::default(),
+            part: Part::default(),
             old_checkpoint: None,
             asks_all: false,
         }
@@ -82,6 +84,12 @@ impl Retirement {
     /// Whether its checkpoint is being written, or is; no other checkpoint may come before it.
     pub(crate) fn is_ending(&self) -> bool {
         self.asks_all || matches!(self.phase, Phase::Writing | Phase::Cleaning)
+    }
+
+    /// How much of the WAL file has been copied, while it is being copied.
+    pub(crate) fn part(&self) -> Option<Part> {
+        let is_of_file = matches!((&self.what, &self.phase), (MoveSource::File, Phase::Copying));
+        (is_of_file && self.part.of > 0).then_some(self.part)
     }
 
     fn worker(&self) -> MutexGuard<'_, Worker> {
@@ -347,7 +355,7 @@ impl Log {
             return;
         };
         match progress {
-            Progress::More => {}
+            Progress::More(part) => retirement.part = part,
             Progress::Copied(mut copied) => {
                 if slot == Slot::Retirement {
                     mem::take(&mut copied.segments).into_iter().for_each(|segment| self.store.add(segment));

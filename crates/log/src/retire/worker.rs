@@ -39,9 +39,16 @@ const BATCHES_BYTES: u64 = 4 << 20;
 /// The progress of a worker.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    More,
+    More(Part),
     Copied(Copied),
     Checkpoint(CheckpointFile),
+}
+
+/// How much of the first file to copy from has been copied, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Part {
+    pub copied: u64,
+    pub of: u64,
 }
 
 /// The result of copying.
@@ -183,16 +190,16 @@ impl Worker {
         }
         if let Some(checkpoint) = &mut self.checkpoint {
             let done = checkpoint.step(disk, &self.states)?;
-            return Ok(done.map_or(Progress::More, Progress::Checkpoint));
+            return Ok(done.map_or(Progress::More(self.part()), Progress::Checkpoint));
         }
         self.choose_own();
         if !self.copy(disk)? {
-            return Ok(Progress::More);
+            return Ok(Progress::More(self.part()));
         }
         if let Some((_, writer)) = self.writers.pop_first() {
             self.begun = Some(writer.name.clone());
             self.copied.segments.push(writer.finish(disk)?);
-            return Ok(Progress::More);
+            return Ok(Progress::More(self.part()));
         }
         if !self.copied.segments.is_empty() && !planted!(SkipSegmentDirectorySync) {
             disk::sync_directory(disk)?;
@@ -200,6 +207,10 @@ impl Worker {
         self.copied.segments.sort_by_key(|segment| segment.id);
         self.copied.damaged = std::mem::take(&mut self.losses).report(&self.touched, &self.states);
         Ok(Progress::Copied(std::mem::take(&mut self.copied)))
+    }
+
+    fn part(&self) -> Part {
+        self.origins.front().map_or(Part { copied: 1, of: 1 }, |origin| Part { copied: self.offset, of: origin.end })
     }
 
     /// Chooses the logs that get a segment of their own.
