@@ -330,6 +330,7 @@ fn stream_settings(config: &StreamConfig) -> StreamSettings {
         heartbeat_s: config.heartbeat_s,
         uncompressed_max: config.uncompressed_max,
         partitions_max: config.partitions_max as usize,
+        max_connections: config.max_connections.map(|limit| limit as usize),
         advertised: advertised(&config.advertised_host, config.advertised_port),
         advertised_tls: advertised(&config.advertised_tls_host, config.advertised_tls_port),
     }

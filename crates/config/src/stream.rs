@@ -16,6 +16,8 @@ pub struct StreamConfig {
     pub(crate) ssl_listeners: BTreeMap<String, Listener>,
     /// `stream.proxy_protocol`: whether connections begin with the header of a proxy.
     pub proxy_protocol: bool,
+    /// `stream.max_connections`; `None` for no limit.
+    pub max_connections: Option<u32>,
     /// `stream.frame_max` in bytes; 0 is no limit.
     pub frame_max: u32,
     /// `stream.initial_frame_max` in bytes.
@@ -42,6 +44,7 @@ impl Default for StreamConfig {
             tcp_listeners: None,
             ssl_listeners: BTreeMap::new(),
             proxy_protocol: false,
+            max_connections: None,
             frame_max: 1 << 20,
             initial_frame_max: 8192,
             heartbeat_s: 60,

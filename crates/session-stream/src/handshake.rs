@@ -155,9 +155,12 @@ impl Session {
             return Err(IN_MAINTENANCE.to_owned());
         }
         self.client.broker.check_connection_limit().map_err(|refused| refused.to_string())?;
+        let counted = self.open_connections.enter(self.settings.max_connections)?;
         let snapshot = self.client.broker.registry.snapshot_full();
         authorize(&snapshot.topology, &self.client.user, vhost, Action::Enter)
             .map_err(|refused| refused.to_string())?;
-        self.client.enter(&snapshot.topology, vhost.into()).map_err(|reached| reached.to_string())
+        self.client.enter(&snapshot.topology, vhost.into()).map_err(|reached| reached.to_string())?;
+        self.counted = Some(counted);
+        Ok(())
     }
 }

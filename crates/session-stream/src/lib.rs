@@ -10,6 +10,7 @@ mod handshake;
 mod held;
 mod metadata;
 mod offsets;
+mod open_connections;
 mod protocol;
 mod publish;
 mod publishers;

@@ -7,6 +7,7 @@ use leveret_broker::time::Now;
 use leveret_session::client_connection::ClientConnection;
 use leveret_session::driven::Driven;
 
+use super::open_connections::OpenConnections;
 use super::refused::RefusedCounts;
 use super::session::Session;
 use super::settings::StreamSettings;
@@ -16,6 +17,7 @@ use super::settings::StreamSettings;
 pub struct StreamProtocol {
     settings: Arc<StreamSettings>,
     refused: Arc<RefusedCounts>,
+    open: OpenConnections,
 }
 
 const INFO: ProtocolInfo = ProtocolInfo { label: "stream", name: "stream", has_channels: false };
@@ -46,7 +48,7 @@ impl Protocol for StreamProtocol {
 
     fn begin(&self, accepted: Accepted, now: Now) -> Box<dyn protocol::Session> {
         let client = ClientConnection::new(accepted, now);
-        Box::new(Driven(Session::new(client, self.settings.clone(), self.refused.clone())))
+        Box::new(Driven(Session::new(client, self.settings.clone(), self.refused.clone(), self.open.clone())))
     }
 
     fn refused(&self) -> Vec<RefusedCommands> {

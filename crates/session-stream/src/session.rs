@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 
 use super::confirms::Confirming;
 use super::held::InputHold;
+use super::open_connections::{Counted, OpenConnections};
 use super::publish::Run;
 use super::publishers::DeclaredPublisher;
 use super::refused::RefusedCounts;
@@ -49,6 +50,9 @@ pub(crate) struct Session {
     pub(crate) client: ClientConnection,
     pub(crate) settings: Arc<StreamSettings>,
     pub(crate) refused: Arc<RefusedCounts>,
+    pub(crate) open_connections: OpenConnections,
+    /// This one among them, once it is open.
+    pub(crate) counted: Option<Counted>,
     pub(crate) phase: StreamPhase,
     /// The client's properties.
     pub(crate) properties: Vec<(String, String)>,
@@ -87,13 +91,20 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(client: ClientConnection, settings: Arc<StreamSettings>, refused: Arc<RefusedCounts>) -> Self {
+    pub(crate) fn new(
+        client: ClientConnection,
+        settings: Arc<StreamSettings>,
+        refused: Arc<RefusedCounts>,
+        open_connections: OpenConnections,
+    ) -> Self {
         Self {
             alarm: client.broker.alarms.publishing_blocked(),
             frame_max: settings.initial_frame_max,
             client,
             settings,
             refused,
+            open_connections,
+            counted: None,
             phase: StreamPhase::Begin,
             properties: Vec::new(),
             heartbeat_s: 0,

@@ -5,6 +5,8 @@ use leveret_broker::peer::Peer;
 /// Limits, and the address that clients are told. Defaults are RabbitMQ's.
 #[derive(Debug, Clone)]
 pub struct StreamSettings {
+    /// Maximum number of open connections (`stream.max_connections`); `None` for no limit but the node's.
+    pub max_connections: Option<usize>,
     /// Largest frame in bytes that either side may send, but for chunks (`stream.frame_max`); 0 is no limit.
     pub frame_max: u32,
     /// Largest frame in bytes before the connection is open (`stream.initial_frame_max`).
@@ -24,6 +26,7 @@ pub struct StreamSettings {
 impl Default for StreamSettings {
     fn default() -> Self {
         Self {
+            max_connections: None,
             frame_max: 1 << 20,
             initial_frame_max: 8192,
             heartbeat_s: 60,

@@ -3,6 +3,7 @@
 use leveret_stream_protocol::client::{ServerCommand, request};
 use leveret_tests::node::Options;
 use leveret_tests::stream::{Login, OK, OffsetSpec, ResponseCode, StreamClient, number};
+use leveret_tests::wire::Wire;
 use serde_json::json;
 
 use super::{finish, node, node_with, numbered};
@@ -102,6 +103,18 @@ fn connections_count_for_the_limits_of_vhosts_and_users() {
         assert_eq!(http.delete(path).expect("an answer").status, 204);
         StreamClient::open(node.streams()).close();
     }
+    finish(&node);
+}
+
+#[test]
+fn stream_connections_have_a_limit_of_their_own() {
+    let Some(node) = node_with(Options::new().set("stream.max_connections", 2)) else { return };
+    let open = [(); 2].map(|()| StreamClient::open(node.streams()));
+    let mut third = StreamClient::connect(node.streams());
+    assert_eq!(third.log_in(&Login::default()), Err(number(ResponseCode::VhostAccessFailure)));
+    Wire::open(node.amqp()).close();
+    open.into_iter().for_each(StreamClient::close);
+    StreamClient::open(node.streams()).close();
     finish(&node);
 }
 

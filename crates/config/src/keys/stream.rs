@@ -1,7 +1,7 @@
 //! The keys of the stream protocol.
 
 use super::Key;
-use super::working::{in_bytes, key, listener, none, port};
+use super::working::{connections, in_bytes, key, listener, none, port};
 use crate::units::{boolean, integer};
 
 /// Every key that takes effect.
@@ -44,6 +44,16 @@ pub(super) const KEYS: &[Key] = &[
         "whether every stream connection begins with the header of a proxy, as proxy_protocol",
         |config, _, value| {
             config.stream.proxy_protocol = boolean(value)?;
+            Ok(())
+        },
+    ),
+    key(
+        "stream.max_connections",
+        "integer or infinity",
+        "infinity",
+        "connections of the stream protocol; max_connections counts them as well",
+        |config, _, value| {
+            config.stream.max_connections = connections(value)?;
             Ok(())
         },
     ),

@@ -586,7 +586,7 @@ fn socket_buffer(value: &str) -> Result<u32, String> {
     Ok(in_bytes(value, 1024, 1 << 30)? as u32)
 }
 
-fn connections(value: &str) -> Result<Option<u32>, String> {
+pub(super) fn connections(value: &str) -> Result<Option<u32>, String> {
     if value == "infinity" { Ok(None) } else { Ok(Some(integer(value, 0, u64::from(u32::MAX))? as u32)) }
 }
 
