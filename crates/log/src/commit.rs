@@ -269,10 +269,10 @@ impl Log {
     }
 
     /// Whether the next batch waits although the current file has room: no file can follow this one before the oldest is retired, and
-    /// if it were filled much faster than that one is copied, all publishers would then stop for as long as the rest takes. A quarter
-    /// of the file is free for bursts, and the last quarter for the end of the retirement.
+    /// if it were filled much faster than that one is copied, all publishers would then stop for as long as the rest takes. So it is
+    /// filled in step with the copy. A sixteenth of the file is free for bursts, and the last quarter for the end of the retirement.
     fn is_ahead_of_retirement(&self) -> bool {
-        let Some(part) = self.retirement.as_ref().and_then(Retirement::part) else { return false };
+        let Some((part, began_at)) = self.retirement.as_ref().and_then(Retirement::part) else { return false };
         let is_elsewhere =
             self.closing || self.space.is_out || self.rewrite.as_ref().is_some_and(Retirement::is_ending);
         if is_elsewhere || self.may_open_file() {
@@ -280,8 +280,9 @@ impl Log {
         }
         let WalFile { length, end, .. } = self.wal.current;
         let batch = self.closed.front().unwrap_or(&self.active).padded_bytes();
-        let copied = u128::from(length / 2) * u128::from(part.copied) / u128::from(part.of);
-        u128::from(end + batch) > u128::from(length / 4) + copied
+        let from = began_at + length / 16;
+        let in_step = u128::from((length / 4 * 3).saturating_sub(from)) * u128::from(part.copied) / u128::from(part.of);
+        u128::from(end + batch) > u128::from(from) + in_step
     }
 
     /// Whether the current file may be followed by another. While a retirement waits for its gate, one file more than

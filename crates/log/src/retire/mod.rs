@@ -45,7 +45,9 @@ pub(crate) struct Retirement {
     /// Deleted logs, each with the position up to which its records are void.
     removed: Vec<(LogId, Position)>,
     pub copied: Copied,
-    part: Part,
+    part: Option<Part>,
+    /// The end of the WAL's last file when copying began; 0 if another may follow it.
+    began_at: u64,
     old_checkpoint: Option<Arc<str>>,
     /// Every log was asked, because the checkpoint in force can't be read.
     asks_all: bool,
@@ -75,7 +77,8 @@ impl Retirement {
             worker: Arc::new(Mutex::new(worker)),
             removed: Vec::new(),
             copied: Copied::default(),
-            part: Part::default(),
+            part: None,
+            began_at: 0,
             old_checkpoint: None,
             asks_all: false,
         }
@@ -86,10 +89,10 @@ impl Retirement {
         self.asks_all || matches!(self.phase, Phase::Writing | Phase::Cleaning)
     }
 
-    /// How much of the WAL file has been copied, while it is being copied.
-    pub(crate) fn part(&self) -> Option<Part> {
+    /// How much of the WAL file has been copied, while it is being copied, and where the WAL ended when that began.
+    pub(crate) fn part(&self) -> Option<(Part, u64)> {
         let is_of_file = matches!((&self.what, &self.phase), (MoveSource::File, Phase::Copying));
-        (is_of_file && self.part.of > 0).then_some(self.part)
+        self.part.filter(|part| is_of_file && part.of > 0).map(|part| (part, self.began_at))
     }
 
     fn worker(&self) -> MutexGuard<'_, Worker> {
@@ -150,6 +153,7 @@ impl Log {
     }
 
     pub(crate) fn next_move_job(&mut self, slot: Slot, now: Nanos) -> Next {
+        let last_end = if self.may_open_file() { 0 } else { self.wal.current.end };
         loop {
             let Some(retirement) = self.slot(slot) else {
                 return Next::Idle;
@@ -164,6 +168,7 @@ impl Log {
                     return self.run_background(asked, Job::Live { logs });
                 }
                 Phase::Asking { .. } => {
+                    retirement.began_at = last_end;
                     retirement.phase = if retirement.asks_all { Phase::Gate } else { Phase::Copying };
                     // Logs deleted by now are left out of the checkpoint, once the deletion is durable.
                     let deleted = self.forgotten.values().copied().max().unwrap_or(0);
@@ -355,7 +360,7 @@ impl Log {
             return;
         };
         match progress {
-            Progress::More(part) => retirement.part = part,
+            Progress::More(part) => retirement.part = Some(part),
             Progress::Copied(mut copied) => {
                 if slot == Slot::Retirement {
                     mem::take(&mut copied.segments).into_iter().for_each(|segment| self.store.add(segment));

@@ -45,7 +45,7 @@ pub(crate) enum Progress {
 }
 
 /// How much of the first file to copy from has been copied, in bytes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub copied: u64,
     pub of: u64,
