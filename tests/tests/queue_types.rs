@@ -17,6 +17,28 @@ fn text(queue: &str, kind: &str) -> String {
     )
 }
 
+/// Answers of RabbitMQ 4.3.6 with `queue_types.quorum.enabled = false`: to a declaration over AMQP 0-9-1, over HTTP, and to a vhost
+/// with this type as its default.
+const RECORDED: [(u16, &str); 3] = [
+    (
+        541,
+        "INTERNAL_ERROR - Cannot declare a queue 'queue 'another' in vhost '/'' of type 'rabbit_quorum_queue' on node 'off@localhost': \
+         the corresponding feature flag is disabled",
+    ),
+    (
+        400,
+        "Cannot declare a queue 'queue 'another' in vhost '/'' of type 'rabbit_quorum_queue' on node 'off@localhost': the corresponding \
+         feature flag is disabled",
+    ),
+    (400, "queue type quorum is not enabled"),
+];
+
+/// RabbitMQ names a feature flag as the reason, where ours is the setting.
+fn without_reason((code, text): (u16, &str)) -> (u16, String) {
+    let text = text.split(" on node ").next().unwrap_or_default();
+    (code, text.split(": such queues").next().unwrap_or_default().to_owned())
+}
+
 fn put(node: &Node, path: &str, body: &Value) -> (u16, Value) {
     let answer = node.http().put(path, body).expect("an answer");
     (answer.status, if answer.body.is_empty() { Value::Null } else { answer.json() })
@@ -28,9 +50,13 @@ fn bad(reason: impl Into<String>) -> (u16, Value) {
 
 /// Declares a queue over AMQP 0-9-1 on a connection of its own. The reason if that ends.
 fn declare(node: &Node, queue: &str, exclusive: bool) -> Result<(), (u16, String)> {
+    declare_with(node, queue, if exclusive { 4 } else { 2 }, &[])
+}
+
+fn declare_with(node: &Node, queue: &str, flags: u8, table: &[(&str, &str)]) -> Result<(), (u16, String)> {
     let mut wire = Wire::open(node.amqp());
     let mut arguments = Writer::new();
-    arguments.put_short(0).put_short_string(queue).put_octet(if exclusive { 4 } else { 2 }).put_empty_table();
+    arguments.put_short(0).put_short_string(queue).put_octet(flags).put_string_table(table);
     wire.send(&method_frame(1, method::QUEUE_DECLARE, &arguments));
     wire.next_method(method::QUEUE_DECLARE_OK).map(drop).map_err(|frame| frame.reason().expect("a close"))
 }
@@ -112,4 +138,14 @@ fn new_queues_of_a_disabled_type_are_refused_everywhere() {
     node.restart_with("queue_types.quorum.enabled", false);
     assert_eq!(put(&node, "/api/queues/%2F/quorum", &queue("quorum")).0, 204, "it goes on");
     assert_eq!(put(&node, "/api/queues/%2F/another", &queue("quorum")), bad(text("another", "quorum")));
+    let closed = declare_with(&node, "another", 2, &[("x-queue-type", "quorum")]).expect_err("is refused");
+    let refused = |path: &str, body: &Value| {
+        let (status, answer) = put(&node, path, body);
+        (status, answer["reason"].as_str().expect("a reason").to_owned())
+    };
+    let vhost = refused("/api/vhosts/another", &json!({"default_queue_type": "quorum"}));
+    let ours = [closed, refused("/api/queues/%2F/another", &queue("quorum")), vhost];
+    for ((code, text), recorded) in ours.iter().zip(RECORDED) {
+        assert_eq!(without_reason((*code, text)), without_reason(recorded));
+    }
 }
