@@ -22,17 +22,19 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::events;
 use crate::exchange_counters::ExchangeCounters;
+use crate::history_copy::{HistoryCopy, HistoryEnd};
 use crate::notices::Notices;
 use crate::queue_handle::{QueueHandle, QueueRef, Successor};
 use crate::records::CONTROL_MODEL_COMMAND;
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
-use crate::streams::Record;
+use crate::streams::{Record, Waiter};
 use crate::ticket::Ticket;
 use crate::time::{Nanos, Now};
 use crate::told::changes;
 use crate::turn_budget::DELETED_QUEUES;
 use crate::unconverted::unconverted;
+use crate::wait_for::WaitFor;
 use crate::whole::whole;
 
 /// From this number of queues on, they aren't looked up one by one and, for a route, not looked at themselves: each look waits for
@@ -171,6 +173,8 @@ struct Next {
     is_large: bool,
     has_policies: bool,
     is_bound_anew: bool,
+    /// Last messages of exchanges that go to new bindings' destinations.
+    histories: Vec<HistoryCopy>,
 }
 
 /// Commands that were executed on a copy.
@@ -193,6 +197,20 @@ pub struct Submitted {
     pub deleted: Vec<QueueRef>,
     /// The difference between a declaration and the queue that exists, to be logged.
     pub mismatch: Option<Refused>,
+    /// The end of the copy of an exchange's last messages to a new binding's destination.
+    pub history: Option<Arc<HistoryEnd>>,
+}
+
+impl Submitted {
+    /// The condition that an answer waits for which follows everything that the command does. `waiter` is notified of what the
+    /// ticket doesn't tell.
+    pub fn wait(&self, waiter: impl FnOnce() -> Waiter) -> WaitFor {
+        let durable = WaitFor::from(self.ticket);
+        match &self.history {
+            None => durable,
+            Some(history) => WaitFor::all([durable, history.wait(waiter())]),
+        }
+    }
 }
 
 /// The control plane.
@@ -220,6 +238,13 @@ const LARGE_FROM: usize = 1000;
 const TRIES: u32 = 3;
 
 const NANOS_PER_MS: u64 = 1_000_000;
+
+/// The copy of an exchange's last messages that a change asks for.
+fn history_of(topology: &Topology, change: &Change) -> Option<HistoryCopy> {
+    let Change::Bound(binding) = change else { return None };
+    let queue = topology.exchange(&binding.vhost, &binding.source)?.history_queue?;
+    Some(HistoryCopy::new(binding.clone(), queue))
+}
 
 impl Registry {
     /// A registry over a recovered model; `recovered` returns the recovered state of each durable queue.
@@ -303,8 +328,9 @@ impl Registry {
             self.tell(&told, before.as_ref(), &submitted.changes, &actor);
             let ticket = self.log(&mut staged, submitted.record.as_deref());
             let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
+            let history = next.as_ref().and_then(|next| next.histories.first()).map(|copy| copy.end.clone());
             let deleted = self.stage(staged, next, ticket);
-            Ok(Submitted { outcome: submitted.outcome, ticket, deleted, mismatch: submitted.mismatch })
+            Ok(Submitted { outcome: submitted.outcome, ticket, deleted, mismatch: submitted.mismatch, history })
         })
     }
 
@@ -338,6 +364,7 @@ impl Registry {
                     ticket: Ticket::default(),
                     deleted: Vec::new(),
                     mismatch: None,
+                    history: None,
                 });
             }
             let (vhost, name) = (command.vhost.clone(), command.name.clone());
@@ -361,7 +388,7 @@ impl Registry {
             self.tell(&told, Some(before.topology()), &submitted.changes, &actor);
             let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
             let deleted = self.stage(staged, next, ticket);
-            Ok(Submitted { outcome: submitted.outcome, ticket, deleted, mismatch: None })
+            Ok(Submitted { outcome: submitted.outcome, ticket, deleted, mismatch: None, history: None })
         })
     }
 
@@ -399,7 +426,8 @@ impl Registry {
                 Ok(Some(converted)) => converted,
                 Ok(None) => {
                     let ticket = Ticket::default();
-                    return Ok(Some(Submitted { outcome, ticket, deleted: Vec::new(), mismatch: None }));
+                    let deleted = Vec::new();
+                    return Ok(Some(Submitted { outcome, ticket, deleted, mismatch: None, history: None }));
                 }
                 Err(reason) => return unconverted(&queue, reason).map_or(Ok(None), Err),
             };
@@ -417,9 +445,10 @@ impl Registry {
                 is_large: false,
                 has_policies: false,
                 is_bound_anew: false,
+                histories: Vec::new(),
             };
             let deleted = self.stage(staged, Some(next), ticket);
-            Ok(Some(Submitted { outcome, ticket, deleted, mismatch: None }))
+            Ok(Some(Submitted { outcome, ticket, deleted, mismatch: None, history: None }))
         })
     }
 
@@ -552,19 +581,19 @@ impl Registry {
         let is_bound_anew = changes.iter().any(|change| {
             matches!(change, Change::Bound(_) | Change::Unbound(_) | Change::SourceUnbound(_) | Change::VhostDeleted(_))
         });
+        let histories = changes.iter().filter_map(|change| history_of(&next.topology, change)).collect();
         if is_large {
             // The last owner of removed objects frees them.
             self.retired.lock().push(Box::new(changes));
         }
         let (snapshot, converted) = (Arc::new(next), Vec::new());
-        Some(Next { snapshot, declared, deleted, converted, is_large, has_policies, is_bound_anew })
+        Some(Next { snapshot, declared, deleted, converted, is_large, has_policies, is_bound_anew, histories })
     }
 
     /// Makes a snapshot the newest one; it is published when `ticket` is durable. Returns the queues that it deletes.
     fn stage(&self, mut staged: MutexGuard<'_, Staged>, next: Option<Next>, ticket: Ticket) -> Vec<QueueRef> {
-        let Some(Next { snapshot, declared, deleted, converted, is_large, has_policies, is_bound_anew }) = next else {
-            return Vec::new();
-        };
+        let Some(next) = next else { return Vec::new() };
+        let Next { snapshot, declared, deleted, converted, is_large, has_policies, is_bound_anew, histories } = next;
         staged.latest = snapshot.clone();
         let (model, record) = (staged.model.clone(), staged.last_record);
         staged.unpublished.push_back(Unpublished {
@@ -585,6 +614,10 @@ impl Registry {
         }
         self.services.streams.local().announce();
         self.publish();
+        for copy in histories {
+            let (deferred, copy) = (self.services.deferred.clone(), Box::new(copy));
+            self.services.streams.when_reached(ticket, Box::new(move || deferred.copy_history(copy)));
+        }
         deleted
     }
 
@@ -755,6 +788,7 @@ impl Registry {
                 is_large: false,
                 has_policies: false,
                 is_bound_anew: false,
+                histories: Vec::new(),
             };
             self.stage(staged, Some(next), ticket);
             ticket

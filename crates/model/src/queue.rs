@@ -37,6 +37,9 @@ pub struct Queue {
     /// The delayed exchange whose messages wait in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delays_for: Option<Arc<str>>,
+    /// The recent history exchange whose last messages it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_of: Option<Arc<str>>,
     /// The priorities of messages from before it was converted, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier_priorities: Vec<EarlierPriorities>,
@@ -119,14 +122,20 @@ impl Queue {
         }
     }
 
-    /// Refuses what would take messages of a delayed exchange out of its queue, or put others in.
+    /// The exchange that it comes and goes with. Only that exchange puts messages into it.
+    pub fn exchange(&self) -> Option<&Arc<str>> {
+        self.delays_for.as_ref().or(self.history_of.as_ref())
+    }
+
+    /// Refuses what would take messages of an exchange out of its queue, or put others in.
     ///
     /// # Errors
-    /// 403: it is the queue of a delayed exchange.
+    /// 403: it is the queue of an exchange.
     pub fn check_ordinary(&self) -> Result<(), Refused> {
-        let Some(exchange) = &self.delays_for else { return Ok(()) };
+        let Some(exchange) = self.exchange() else { return Ok(()) };
+        let which = if self.delays_for.is_some() { "delayed" } else { "last" };
         Err(Refused::access(format!(
-            "operation not permitted on queue '{}' in vhost '{}': it holds the delayed messages of exchange '{exchange}', and can \
+            "operation not permitted on queue '{}' in vhost '{}': it holds the {which} messages of exchange '{exchange}', and can \
              only be looked at and purged over HTTP",
             self.name, self.vhost
         )))
@@ -316,6 +325,8 @@ pub struct QueueOptions {
     pub dead_letter: Option<DeadLetterOptions>,
     /// Whether its messages leave for an exchange when they are due, instead of being ready: it is the queue of a delayed exchange.
     pub releases: bool,
+    /// Whether it has the last messages of a recent history exchange: no time and no priority of a message counts.
+    pub remembers: bool,
 }
 
 /// Failed deliveries of a message that a quorum queue without `x-delivery-limit` allows, as in RabbitMQ.
@@ -326,6 +337,11 @@ impl QueueOptions {
     pub(crate) fn delaying(exchange: &Arc<str>) -> Self {
         let dead_letter = DeadLetterOptions { exchange: exchange.clone(), ..DeadLetterOptions::default() };
         Self { queue_type: QueueType::Quorum, dead_letter: Some(dead_letter), releases: true, ..Self::default() }
+    }
+
+    /// Options of the queue with the last messages of a recent history exchange.
+    pub(crate) fn remembering(arguments: &Arguments) -> Self {
+        Self { remembers: true, ..Self::effective(arguments) }
     }
 
     /// Whether its dead letters wait until queues take them, instead of being dropped.

@@ -238,6 +238,7 @@ impl Model {
                 arguments: Arguments::default(),
                 declared_by: "".into(),
                 delay_queue: None,
+                history_queue: None,
             });
             self.topology.insert_exchange(exchange.clone());
             changes.push(Change::ExchangeDeclared(exchange));
@@ -389,9 +390,13 @@ impl Model {
         self.limits.check_exchange(&self.topology, &vhost, &name)?;
         let declared_by = permit.user().cloned().unwrap_or_default();
         let queue = match kind {
-            ExchangeType::Delayed => Some(self.delay_queue(&vhost, &name, &declared_by)?),
+            ExchangeType::Delayed | ExchangeType::RecentHistory => {
+                Some(self.exchange_queue(kind, &vhost, &name, &arguments, &declared_by)?)
+            }
             _ => None,
         };
+        let queue_of = |of: ExchangeType| queue.as_ref().filter(|_| kind == of).map(|queue| queue.id);
+        let (delay_queue, history_queue) = (queue_of(ExchangeType::Delayed), queue_of(ExchangeType::RecentHistory));
         let exchange = Arc::new(Exchange {
             id: self.exchange_id(durable),
             vhost,
@@ -402,7 +407,8 @@ impl Model {
             internal,
             arguments,
             declared_by,
-            delay_queue: queue.as_ref().map(|queue| queue.id),
+            delay_queue,
+            history_queue,
         });
         self.topology.insert_exchange(exchange.clone());
         let mut changes = vec![Change::ExchangeDeclared(exchange.clone())];
@@ -418,16 +424,27 @@ impl Model {
         Ok((CommandOutcome::Created, changes))
     }
 
-    /// The queue in which messages of a new delayed exchange will wait. It is durable even if the exchange isn't, because delayed
-    /// messages aren't held in memory; [`Topology::lost_delay_queues`] finds it after a restart.
-    fn delay_queue(&mut self, vhost: &Arc<str>, exchange: &Arc<str>, user: &Arc<str>) -> Result<Arc<Queue>, Refused> {
-        let name: Arc<str> = format!("{DELAY_QUEUE_PREFIX}{exchange}").into();
+    /// The queue of a new exchange: in which its messages will wait, or with the last ones. It is durable even if the exchange
+    /// isn't, because delayed messages aren't held in memory; [`Topology::lost_exchange_queues`] finds it after a restart.
+    fn exchange_queue(
+        &mut self,
+        kind: ExchangeType,
+        vhost: &Arc<str>,
+        exchange: &Arc<str>,
+        arguments: &Arguments,
+        user: &Arc<str>,
+    ) -> Result<Arc<Queue>, Refused> {
+        let (called, prefix) = match kind {
+            ExchangeType::RecentHistory => ("recent history", HISTORY_QUEUE_PREFIX),
+            _ => ("delayed", DELAY_QUEUE_PREFIX),
+        };
+        let name: Arc<str> = format!("{prefix}{exchange}").into();
         if name.len() > NAME_BYTES_MAX {
             return Err(Refused::precondition(format!(
-                "name of delayed exchange '{exchange}' has {} bytes, at most {} are allowed, because its queue is named \
-                 '{DELAY_QUEUE_PREFIX}' and so",
+                "name of {called} exchange '{exchange}' has {} bytes, at most {} are allowed, because its queue is named \
+                 '{prefix}' and so",
                 exchange.len(),
-                NAME_BYTES_MAX - DELAY_QUEUE_PREFIX.len()
+                NAME_BYTES_MAX - prefix.len()
             )));
         }
         if self.topology.queue(vhost, &name).is_some() {
@@ -435,7 +452,7 @@ impl Model {
         }
         self.limits.check_queue(&self.topology, vhost, &name, None)?;
         self.check_queue_limit(vhost, &name)?;
-        Ok(Arc::new(Queue {
+        let mut queue = Queue {
             id: self.queue_id(true),
             vhost: vhost.clone(),
             name,
@@ -447,9 +464,24 @@ impl Model {
             queue_type: QueueType::Quorum,
             home: Home::default(),
             earlier_priorities: Vec::new(),
-            options: QueueOptions::delaying(exchange),
-            delays_for: Some(exchange.clone()),
-        }))
+            options: QueueOptions::default(),
+            delays_for: None,
+            history_of: None,
+        };
+        match kind {
+            ExchangeType::RecentHistory => {
+                let length = exchange::history_length(arguments)?;
+                let arguments = queue.arguments.with("x-max-length", length.into());
+                queue.arguments = arguments.with("x-max-length-bytes", exchange::HISTORY_BYTES_MAX.into());
+                queue.options = QueueOptions::remembering(&queue.arguments);
+                queue.history_of = Some(exchange.clone());
+            }
+            _ => {
+                queue.options = QueueOptions::delaying(exchange);
+                queue.delays_for = Some(exchange.clone());
+            }
+        }
+        Ok(Arc::new(queue))
     }
 
     fn delete_exchange(&mut self, command: &DeleteExchange) -> Result<(CommandOutcome, Vec<Change>), Refused> {
@@ -528,6 +560,7 @@ impl Model {
             home: Home::default(),
             earlier_priorities: Vec::new(),
             delays_for: None,
+            history_of: None,
             arguments,
             declared_by: permit.user().cloned().unwrap_or_default(),
         });
@@ -572,6 +605,9 @@ fn take(counter: &mut u64) -> u64 {
 
 /// The name of a delayed exchange's queue is this and the name of the exchange.
 const DELAY_QUEUE_PREFIX: &str = "amq.delayed.";
+
+/// The name of a recent history exchange's queue is this and the name of the exchange.
+const HISTORY_QUEUE_PREFIX: &str = "amq.history.";
 
 /// Longest name in bytes: names are short strings of 0-9-1.
 const NAME_BYTES_MAX: usize = 255;

@@ -119,7 +119,7 @@ impl LedgerQueue {
         now: Nanos,
     ) -> Self {
         let Recovered { mut ledger, redelivered_below, expiry, references, mut attempts, .. } = recovered;
-        let Recovered { parked, mut delayed, annotations, dying, priorities, .. } = recovered;
+        let Recovered { parked, mut delayed, annotations, dying, mut priorities, .. } = recovered;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(&options);
         if !rules.delays {
@@ -130,6 +130,9 @@ impl LedgerQueue {
             // back is known only with priorities.
             attempts.forget_failures();
         }
+        if rules.remembers {
+            priorities.0.clear();
+        }
         let priorities = rules.priorities.map(|levels| (levels, priorities.0));
         let single_active = options.single_active_consumer.then(|| SingleActive::new(rules.replaces_active));
         let dying = dying.runs();
@@ -137,7 +140,7 @@ impl LedgerQueue {
             ledger.settle(run.first, run.last, run.bytes, Departure::DeadLettered);
         }
         ledger.start_counting();
-        let expiry = if rules.releases { Expiry::default() } else { expiry };
+        let expiry = if rules.releases || rules.remembers { Expiry::default() } else { expiry };
         let mut clock = Clock::new(&options, epoch_ms, expiry, now);
         if rules.releases {
             delay::delay_others(&ledger, &mut delayed);
@@ -314,7 +317,7 @@ impl LedgerQueue {
         }
         self.ledger.accept(first, u64::from(count), bytes);
         self.ready.grow(u64::from(count), bytes);
-        if batch.any_priority() && self.ready.has_priorities() {
+        if batch.any_priority() && self.ready.has_priorities() && !self.rules.remembers {
             for at in 0..count {
                 if let Some(priority) = batch.priority((index + at) as usize) {
                     self.ready.prioritize(first + u64::from(at), priority);
@@ -329,7 +332,7 @@ impl LedgerQueue {
                 }
             }
         }
-        if !self.rules.releases {
+        if !(self.rules.releases || self.rules.remembers) {
             self.clock.note(first, batch, (index, count), pending.is_awaited(), &self.ledger);
         }
         let parts = self.delay_new(&pending);
