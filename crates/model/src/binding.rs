@@ -93,7 +93,7 @@ pub(crate) fn check(
         | ExchangeType::ModulusHash
         | ExchangeType::Random
         | ExchangeType::RecentHistory => Ok(()),
-        ExchangeType::Delayed => unreachable!("it routes by another type"),
+        ExchangeType::Delayed | ExchangeType::Deduplication => unreachable!("it routes by another type"),
     }
 }
 

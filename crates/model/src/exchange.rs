@@ -4,7 +4,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::hash_on::HashOn;
-use crate::{Arguments, ExchangeId, QueueId, Refused, Value};
+use crate::{Arguments, Deduplication, ExchangeId, QueueId, Refused, Value};
 
 /// The argument of a delayed exchange that names the type by which it routes.
 pub(crate) const DELAYED_TYPE: &str = "x-delayed-type";
@@ -48,11 +48,14 @@ pub enum ExchangeType {
     /// All bindings; queues that are bound later get the last messages, too.
     #[serde(rename = "x-recent-history")]
     RecentHistory,
+    /// All bindings, for messages that aren't duplicates.
+    #[serde(rename = "x-message-deduplication")]
+    Deduplication,
 }
 
 impl ExchangeType {
     /// All types, in the order in which RabbitMQ lists them.
-    pub const ALL: [ExchangeType; 10] = [
+    pub const ALL: [ExchangeType; 11] = [
         ExchangeType::Direct,
         ExchangeType::Fanout,
         ExchangeType::Headers,
@@ -60,6 +63,7 @@ impl ExchangeType {
         ExchangeType::ConsistentHash,
         ExchangeType::Delayed,
         ExchangeType::LocalRandom,
+        ExchangeType::Deduplication,
         ExchangeType::ModulusHash,
         ExchangeType::Random,
         ExchangeType::RecentHistory,
@@ -78,6 +82,7 @@ impl ExchangeType {
             ExchangeType::LocalRandom => "x-local-random",
             ExchangeType::Delayed => "x-delayed-message",
             ExchangeType::RecentHistory => "x-recent-history",
+            ExchangeType::Deduplication => "x-message-deduplication",
         }
     }
 
@@ -101,6 +106,7 @@ impl ExchangeType {
             ExchangeType::Random => "Randomly picks a binding (queue) to route via (to).",
             ExchangeType::Delayed => "Delayed Message Exchange.",
             ExchangeType::RecentHistory => "Recent History Exchange.",
+            ExchangeType::Deduplication => "Message Deduplication Exchange.",
             ExchangeType::LocalRandom => "Picks one random local binding (queue) to route via (to).",
         }
     }
@@ -123,8 +129,10 @@ impl ExchangeType {
 /// # Errors
 /// A delayed exchange names no type by which it can route.
 pub(crate) fn routing_type(kind: ExchangeType, arguments: &Arguments) -> Result<ExchangeType, Refused> {
-    if kind != ExchangeType::Delayed {
-        return Ok(kind);
+    match kind {
+        ExchangeType::Delayed => {}
+        ExchangeType::Deduplication => return Ok(ExchangeType::Fanout),
+        _ => return Ok(kind),
     }
     let Some(named) = arguments.get(DELAYED_TYPE) else {
         let text = "Invalid argument, 'x-delayed-type' must be an existing exchange type; it is missing";
@@ -141,8 +149,8 @@ pub(crate) fn routing_type(kind: ExchangeType, arguments: &Arguments) -> Result<
             Err(Refused::precondition("Invalid argument, 'x-delayed-message' can't be used for 'x-delayed-type'"))
         }
         // It would have two queues of its own.
-        ExchangeType::RecentHistory => {
-            Err(Refused::precondition("Invalid argument, 'x-recent-history' can't be used for 'x-delayed-type'"))
+        other @ (ExchangeType::RecentHistory | ExchangeType::Deduplication) => {
+            Err(Refused::precondition(format!("Invalid argument, '{other}' can't be used for 'x-delayed-type'")))
         }
         routing => Ok(routing),
     }
@@ -252,7 +260,7 @@ pub struct Exchange {
     /// The user who declared it; empty for the broker itself.
     #[serde(default)]
     pub declared_by: Arc<str>,
-    /// The queue in which the messages of a delayed exchange wait.
+    /// The queue in which the messages of a delayed exchange wait, or those of one that drops duplicates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_queue: Option<QueueId>,
     /// The queue with the last messages of a recent history exchange.
@@ -269,6 +277,11 @@ impl Exchange {
     /// The queue that comes and goes with it.
     pub fn own_queue(&self) -> Option<QueueId> {
         self.delay_queue.or(self.history_queue)
+    }
+
+    /// How it drops duplicates, if it does.
+    pub fn deduplication(&self) -> Option<Arc<Deduplication>> {
+        Deduplication::of_exchange(self.kind, &self.arguments)
     }
 
     /// The type by which it routes: its own, or the one that the arguments of a delayed exchange name.

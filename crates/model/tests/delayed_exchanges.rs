@@ -135,7 +135,7 @@ fn an_exchange_names_the_type_by_which_it_routes() {
     let history = "Invalid argument, 'x-recent-history' can't be used for 'x-delayed-type'";
     assert_eq!(refused(&mut model, declare("x", "x-recent-history")), failed(history));
     assert_eq!(model.topology().queue_count(), 0, "nothing is left of them");
-    let with_queue = [ExchangeType::Delayed, ExchangeType::RecentHistory];
+    let with_queue = [ExchangeType::Delayed, ExchangeType::RecentHistory, ExchangeType::Deduplication];
     for kind in ExchangeType::ALL.into_iter().filter(|kind| !with_queue.contains(kind)) {
         submit(&mut model, declare(kind.name(), kind.name()));
     }

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use crate::deduplication;
 use crate::exchange::{self, PREDECLARED};
 use crate::id::TRANSIENT;
 use crate::queue_arguments::{self, Properties};
@@ -364,10 +365,13 @@ impl Model {
             let current_arguments = &current.arguments;
             let (current, received) = (current_arguments.get(ALTERNATE), arguments.get(ALTERNATE));
             queue_arguments::equivalent("exchange", &vhost, &name, ALTERNATE, current, received)?;
-            if kind == ExchangeType::Delayed {
-                let (current, received) =
-                    (current_arguments.get(exchange::DELAYED_TYPE), arguments.get(exchange::DELAYED_TYPE));
-                queue_arguments::equivalent("exchange", &vhost, &name, exchange::DELAYED_TYPE, current, received)?;
+            let compared: &[&str] = match kind {
+                ExchangeType::Delayed => &[exchange::DELAYED_TYPE],
+                _ => &deduplication::ARGUMENTS,
+            };
+            for key in compared {
+                let (current, received) = (current_arguments.get(key), arguments.get(key));
+                queue_arguments::equivalent("exchange", &vhost, &name, key, current, received)?;
             }
             return Ok((CommandOutcome::Exists, Vec::new()));
         }
@@ -387,16 +391,23 @@ impl Model {
         let routing_type = exchange::routing_type(kind, &arguments)?;
         self.limits.check_exchange_type(routing_type)?;
         exchange::check_arguments(routing_type, &arguments)?;
+        let deduplicates = deduplication::check_exchange(kind, &arguments)?;
         self.limits.check_exchange(&self.topology, &vhost, &name)?;
         let declared_by = permit.user().cloned().unwrap_or_default();
         let queue = match kind {
             ExchangeType::Delayed | ExchangeType::RecentHistory => {
                 Some(self.exchange_queue(kind, &vhost, &name, &arguments, &declared_by)?)
             }
+            _ if deduplicates => {
+                Some(self.exchange_queue(ExchangeType::Deduplication, &vhost, &name, &arguments, &declared_by)?)
+            }
             _ => None,
         };
-        let queue_of = |of: ExchangeType| queue.as_ref().filter(|_| kind == of).map(|queue| queue.id);
-        let (delay_queue, history_queue) = (queue_of(ExchangeType::Delayed), queue_of(ExchangeType::RecentHistory));
+        let id = queue.as_ref().map(|queue| queue.id);
+        let (delay_queue, history_queue) = match kind {
+            ExchangeType::RecentHistory => (None, id),
+            _ => (id, None),
+        };
         let exchange = Arc::new(Exchange {
             id: self.exchange_id(durable),
             vhost,
@@ -424,7 +435,8 @@ impl Model {
         Ok((CommandOutcome::Created, changes))
     }
 
-    /// The queue of a new exchange: in which its messages will wait, or with the last ones. It is durable even if the exchange
+    /// The queue that a new exchange has for its type, or because it drops duplicates (`Deduplication`): messages will wait in it, or
+    /// it will have the last ones. It is durable even if the exchange
     /// isn't, because delayed messages aren't held in memory; [`Topology::lost_exchange_queues`] finds it after a restart.
     fn exchange_queue(
         &mut self,
@@ -436,6 +448,7 @@ impl Model {
     ) -> Result<Arc<Queue>, Refused> {
         let (called, prefix) = match kind {
             ExchangeType::RecentHistory => ("recent history", HISTORY_QUEUE_PREFIX),
+            ExchangeType::Deduplication => ("deduplicating", DEDUPLICATION_QUEUE_PREFIX),
             _ => ("delayed", DELAY_QUEUE_PREFIX),
         };
         let name: Arc<str> = format!("{prefix}{exchange}").into();
@@ -477,7 +490,13 @@ impl Model {
                 queue.history_of = Some(exchange.clone());
             }
             _ => {
-                queue.options = QueueOptions::delaying(exchange);
+                if kind == ExchangeType::Deduplication {
+                    let rules =
+                        deduplication::ARGUMENTS.iter().filter_map(|key| Some((*key, arguments.get(key)?.clone())));
+                    let all = rules.fold(queue.arguments.clone(), |all, (key, value)| all.with(key, value));
+                    queue.arguments = all.with(deduplication::DEDUPLICATES, true.into());
+                }
+                queue.options = QueueOptions::delaying(exchange, &queue.arguments);
                 queue.delays_for = Some(exchange.clone());
             }
         }
@@ -608,6 +627,9 @@ const DELAY_QUEUE_PREFIX: &str = "amq.delayed.";
 
 /// The name of a recent history exchange's queue is this and the name of the exchange.
 const HISTORY_QUEUE_PREFIX: &str = "amq.history.";
+
+/// The name of the queue of an exchange that drops duplicates is this and the name of the exchange.
+const DEDUPLICATION_QUEUE_PREFIX: &str = "amq.unique.";
 
 /// Longest name in bytes: names are short strings of 0-9-1.
 const NAME_BYTES_MAX: usize = 255;

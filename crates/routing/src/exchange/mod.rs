@@ -43,7 +43,7 @@ impl Table {
         }
         let table = Self::of_type(exchange);
         match exchange.delay_queue {
-            Some(queue) => Table::Delayed(Box::new(Delayed::new(queue, table))),
+            Some(queue) => Table::Delayed(Box::new(Delayed::new(exchange, queue, table))),
             None => table,
         }
     }
@@ -60,7 +60,7 @@ impl Table {
             ExchangeType::Random | ExchangeType::LocalRandom => {
                 Table::Random(Pool::default(), Draws::new(&exchange.vhost, &exchange.name))
             }
-            ExchangeType::Delayed => unreachable!("it routes by another type"),
+            ExchangeType::Delayed | ExchangeType::Deduplication => unreachable!("it routes by another type"),
             ExchangeType::RecentHistory => unreachable!("it has a queue"),
         }
     }
