@@ -24,6 +24,7 @@ use crate::events;
 use crate::exchange_counters::ExchangeCounters;
 use crate::history_copy::{HistoryCopy, HistoryEnd};
 use crate::notices::Notices;
+use crate::policy_walk::PolicyNews;
 use crate::queue_handle::{QueueHandle, QueueRef, Successor};
 use crate::records::CONTROL_MODEL_COMMAND;
 use crate::reply_to::ReplyTargets;
@@ -137,8 +138,8 @@ struct Unpublished {
     converted: Vec<QueueRef>,
     /// Whether the snapshot before it takes long to be freed.
     is_large: bool,
-    /// Whether policies changed.
-    has_policies: bool,
+    /// The changes of policies.
+    policies: Vec<PolicyNews>,
     /// Whether bindings changed, by which the broker's own exchanges may be read, or not any more.
     is_bound_anew: bool,
 }
@@ -171,7 +172,7 @@ struct Next {
     deleted: Vec<QueueRef>,
     converted: Vec<QueueRef>,
     is_large: bool,
-    has_policies: bool,
+    policies: Vec<PolicyNews>,
     is_bound_anew: bool,
     /// Last messages of exchanges that go to new bindings' destinations.
     histories: Vec<HistoryCopy>,
@@ -327,7 +328,7 @@ impl Registry {
             let submitted = staged.model.submit(permit, command)?;
             self.tell(&told, before.as_ref(), &submitted.changes, &actor);
             let ticket = self.log(&mut staged, submitted.record.as_deref());
-            let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
+            let next = self.next(&staged.latest, &staged.model, submitted.changes, &actor, now);
             let history = next.as_ref().and_then(|next| next.histories.first()).map(|copy| copy.end.clone());
             let deleted = self.stage(staged, next, ticket);
             Ok(Submitted { outcome: submitted.outcome, ticket, deleted, mismatch: submitted.mismatch, history })
@@ -386,7 +387,7 @@ impl Registry {
             };
             let before = std::mem::replace(&mut staged.model, model);
             self.tell(&told, Some(before.topology()), &submitted.changes, &actor);
-            let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
+            let next = self.next(&staged.latest, &staged.model, submitted.changes, &actor, now);
             let deleted = self.stage(staged, next, ticket);
             Ok(Submitted { outcome: submitted.outcome, ticket, deleted, mismatch: None, history: None })
         })
@@ -443,7 +444,7 @@ impl Registry {
                 deleted: Vec::new(),
                 converted: vec![queue],
                 is_large: false,
-                has_policies: false,
+                policies: Vec::new(),
                 is_bound_anew: false,
                 histories: Vec::new(),
             };
@@ -505,7 +506,7 @@ impl Registry {
         }
         // Events are left when the change is certain.
         let told = if self.notices.wants_events() { changes.clone() } else { Vec::new() };
-        let next = self.next(latest, &model, changes, now);
+        let next = self.next(latest, &model, changes, permit.actor(), now);
         Ok(Tried { model, outcomes, record: record.finish(), next, changes: told })
     }
 
@@ -528,7 +529,14 @@ impl Registry {
     }
 
     /// The snapshot after `latest` with these changes; `None` if there are none.
-    fn next(&self, latest: &Snapshot, model: &Model, changes: Vec<Change>, now: Nanos) -> Option<Next> {
+    fn next(
+        &self,
+        latest: &Snapshot,
+        model: &Model,
+        changes: Vec<Change>,
+        actor: &Arc<str>,
+        now: Nanos,
+    ) -> Option<Next> {
         if changes.is_empty() {
             return None;
         }
@@ -576,8 +584,7 @@ impl Registry {
             _ => 1,
         };
         let is_large = changes.iter().map(size).sum::<usize>() >= LARGE_FROM;
-        let has_policies =
-            changes.iter().any(|change| matches!(change, Change::PolicySet(_) | Change::PolicyCleared(_)));
+        let policies = changes.iter().filter_map(|change| PolicyNews::of(change, actor)).collect();
         let is_bound_anew = changes.iter().any(|change| {
             matches!(change, Change::Bound(_) | Change::Unbound(_) | Change::SourceUnbound(_) | Change::VhostDeleted(_))
         });
@@ -587,13 +594,13 @@ impl Registry {
             self.retired.lock().push(Box::new(changes));
         }
         let (snapshot, converted) = (Arc::new(next), Vec::new());
-        Some(Next { snapshot, declared, deleted, converted, is_large, has_policies, is_bound_anew, histories })
+        Some(Next { snapshot, declared, deleted, converted, is_large, policies, is_bound_anew, histories })
     }
 
     /// Makes a snapshot the newest one; it is published when `ticket` is durable. Returns the queues that it deletes.
     fn stage(&self, mut staged: MutexGuard<'_, Staged>, next: Option<Next>, ticket: Ticket) -> Vec<QueueRef> {
         let Some(next) = next else { return Vec::new() };
-        let Next { snapshot, declared, deleted, converted, is_large, has_policies, is_bound_anew, histories } = next;
+        let Next { snapshot, declared, deleted, converted, is_large, policies, is_bound_anew, histories } = next;
         staged.latest = snapshot.clone();
         let (model, record) = (staged.model.clone(), staged.last_record);
         staged.unpublished.push_back(Unpublished {
@@ -605,7 +612,7 @@ impl Registry {
             deleted: deleted.clone(),
             converted,
             is_large,
-            has_policies,
+            policies,
             is_bound_anew,
         });
         drop(staged);
@@ -626,8 +633,9 @@ impl Registry {
     pub fn publish(&self) {
         self.whole(|| {
             let reached = self.services.streams.local().watermarks();
-            let (mut deleted, mut left, mut has_policies) = (Vec::new(), Vec::new(), false);
+            let (mut deleted, mut left, mut policies) = (Vec::new(), Vec::new(), Vec::new());
             let (mut converted, mut is_bound_anew) = (Vec::new(), false);
+            let has_policies;
             {
                 let mut staged = self.staged.lock();
                 let mut newest = None;
@@ -640,7 +648,7 @@ impl Registry {
                     deleted.extend(due.deleted);
                     converted.extend(due.converted);
                     is_large |= due.is_large;
-                    has_policies |= due.has_policies;
+                    policies.extend(due.policies);
                     is_bound_anew |= due.is_bound_anew;
                     staged.committed = due.model;
                     staged.committed_record = due.record;
@@ -656,9 +664,10 @@ impl Registry {
                     self.generation.store(generation, Ordering::Release);
                     self.retire(Some(old), is_large);
                 }
+                has_policies = !policies.is_empty();
                 if has_policies {
                     // Under the lock: whoever finds the change published finds that it has to take effect, too.
-                    self.services.deferred.policies().changed();
+                    self.services.deferred.policies().changed(policies);
                 }
             }
             if has_policies {
@@ -786,7 +795,7 @@ impl Registry {
                 deleted,
                 converted: Vec::new(),
                 is_large: false,
-                has_policies: false,
+                policies: Vec::new(),
                 is_bound_anew: false,
                 histories: Vec::new(),
             };

@@ -35,7 +35,7 @@ impl MatchedPolicies {
     }
 
     /// Whether both are the same policies, in the same version.
-    fn is_same(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         let same = |one: &Option<Arc<Policy>>, other: &Option<Arc<Policy>>| match (one, other) {
             (None, None) => true,
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
