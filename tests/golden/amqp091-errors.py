@@ -206,6 +206,12 @@ scenario(f"bind {LR} quorum queue", queue(**Q, arguments={"x-queue-type": "quoru
 scenario(f"bind {LR} stream", queue(**Q, arguments={"x-queue-type": "stream"}), typed(LR), call(QB, queue="q", exchange="x", routing_key=""))
 scenario(f"bind {LR} exchange", typed(LR), call(XB, destination="amq.direct", source="x", routing_key=""))
 scenario(f"bind {LR} exchange with a key", typed(LR), call(XB, destination="amq.direct", source="x", routing_key="k"))
+RH, LENGTH = "x-recent-history", "x-recent-history-length"
+for length in (0, -1, 5, "20", True):
+    scenario(f"exchange {RH} {compact(length)}", typed(RH, **{LENGTH: length}))
+scenario(f"exchange {RH}", queue(**Q), typed(RH), call(QB, queue="q", exchange="x", routing_key="k"), call(XB, destination="amq.direct", source="x", routing_key="k"), typed(RH))
+scenario(f"exchange {RH} redeclare other length", typed(RH, **{LENGTH: 5}), typed(RH, **{LENGTH: 6}), typed(RH))
+scenario(f"exchange {RH} redeclare other type", typed(RH), typed("x-random"))
 for maximum in (None, 5, 0):
     for other in (None, 5, 6):
         if maximum != other:

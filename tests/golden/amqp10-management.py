@@ -345,7 +345,7 @@ def own():
     # Nothing of this ends the session.
     for status, *given in (("404", "GET", "/nonsense", NULL), ("405", "PATCH", Q, NULL), ("405", "get", Q, NULL),
             ("405", "PUT", "/bindings", NULL), ("404", "GET", "/", NULL), ("400", "GET", "", NULL), ("400", "GET", "queues/q", NULL),
-            ("404", "DELETE", Q + "/other", NULL), ("501", "PUT", "/auth/tokens", ["binary", b"t"]), ("400", "GET", Q, M()),
+            ("404", "DELETE", Q + "/other", NULL), ("204", "PUT", "/auth/tokens", ["binary", b"t"]), ("400", "PUT", "/auth/tokens", S("t")), ("400", "GET", Q, M()),
             ("400", "PUT", Q, S("x")), ("400", "PUT", Q, M(arguments=S("x"))), ("400", "GET", "/bindings?src=x&dstq=q", NULL),
             ("400", "GET", "/bindings?dstq=q&key=", NULL), ("400", "POST", "/bindings", None), ("400", "GET", None, NULL),
             ("400", None, Q, NULL), ("400", "PUT", "/queues/" + "m" * 256, M()), ("400", "GET", "/queues/" + "m" * 9000, NULL),

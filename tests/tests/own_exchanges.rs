@@ -35,6 +35,11 @@ fn changes_by_administrators_are_events() {
 }
 
 #[test]
+fn queues_with_other_policies_are_events() {
+    pika("queue_policies");
+}
+
+#[test]
 fn an_alarm_and_its_end_are_events() {
     pika("alarms");
 }

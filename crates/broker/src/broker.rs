@@ -269,15 +269,15 @@ impl Broker {
             consumer_timeout_ms,
         });
         if report.damaged.is_empty() {
-            broker.delete_lost_delay_queues(now);
+            broker.delete_lost_exchange_queues(now);
         }
         Ok((broker, report))
     }
 
-    /// Deletes the queues of delayed exchanges that weren't durable.
-    fn delete_lost_delay_queues(self: &Arc<Self>, now: Now) {
+    /// Deletes the queues of exchanges that weren't durable.
+    fn delete_lost_exchange_queues(self: &Arc<Self>, now: Now) {
         let snapshot = self.registry.snapshot_full();
-        for queue in snapshot.topology.lost_delay_queues() {
+        for queue in snapshot.topology.lost_exchange_queues() {
             let command = DeleteQueue { vhost: queue.vhost.clone(), name: queue.name.clone(), connection: None };
             if let Err(refused) = self.bootstrap(vec![Command::DeleteQueue(command)], now) {
                 tracing::error!(queue = %queue.name, reason = %refused, "the queue of a lost exchange can't be deleted");

@@ -17,7 +17,7 @@ use imbl::OrdMap;
 use leveret_log::Wait;
 use leveret_message::headers::Headers;
 use leveret_message::{Batch, BatchBuilder, DeadLetter, MessageRef, Reason, StoredMessage, deaths};
-use leveret_model::{DeadLetterOptions, QueueId};
+use leveret_model::{DeadLetterOptions, Queue, QueueId};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{DeadRun, DeadTurn, QueueState};
 use leveret_routing::Routes;
@@ -25,7 +25,7 @@ use leveret_routing::Routes;
 use crate::broker::Broker;
 use crate::deferred::{LetterRun, Moving, Refused, Targets, Wide, Work, are_same};
 use crate::group::Group;
-use crate::headers::MessageHeaders;
+use crate::headers::{MessageHeaders, ReleasedHeaders};
 use crate::queue_handle::{Audience, LocalQueue, QueueRef};
 use crate::registry::Snapshot;
 use crate::streams::Waiter;
@@ -71,6 +71,7 @@ impl Broker {
             }
             Some(Work::Deleted(queues)) => queues.iter().for_each(|queue| queue.delete()),
             Some(Work::Asked(question)) => question(),
+            Some(Work::History(copy)) => self.copy_history(core, copy, now),
             Some(Work::Policies) => self.apply_policies(now),
             None => {}
         }
@@ -475,12 +476,18 @@ impl<'a> Letters<'a> {
     /// The queues that a dead letter is routed to.
     fn route(&self, letter: &MessageRef<'_>, exchange: &str) -> Routes {
         let letter = letter.view();
-        let headers = Headers::stored(&letter);
-        let vhost = &self.queue.info().vhost;
+        let headers = MessageHeaders(Headers::stored(&letter));
+        let Queue { id, vhost, options, .. } = &**self.queue.info();
         let mut routes = Routes::new();
         let keys: Vec<&[u8]> = letter.routing_keys().collect();
         // Without the exchange it is routed nowhere; the exchange may be declared later.
-        let _ = self.snapshot.router.route_by(vhost, exchange, &keys, &MessageHeaders(headers), &mut routes);
+        let _ = match options.releases {
+            true => {
+                let headers = ReleasedHeaders { headers, queue: *id };
+                self.snapshot.router.route_by(vhost, exchange, &keys, &headers, &mut routes)
+            }
+            false => self.snapshot.router.route_by(vhost, exchange, &keys, &headers, &mut routes),
+        };
         routes
     }
 

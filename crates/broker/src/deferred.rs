@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::group::Group;
+use crate::history_copy::HistoryCopy;
 use crate::outbox::Wake;
 use crate::policy_walk::PolicyWalk;
 use crate::queue_handle::{LocalQueue, QueueHandle, QueueRef};
@@ -98,6 +99,8 @@ pub(crate) enum Work {
     Deleted(Vec<QueueRef>),
     /// A call whose answer comes late.
     Asked(Question),
+    /// The last messages of an exchange have to be copied.
+    History(Box<HistoryCopy>),
     /// Queues have to be given policies.
     Policies,
 }
@@ -114,6 +117,7 @@ struct Waiting {
     ended: VecDeque<Ended>,
     deleted: Vec<QueueRef>,
     asked: VecDeque<Question>,
+    histories: VecDeque<Box<HistoryCopy>>,
     /// Whether no work can be done before the core is woken.
     blocked: bool,
     /// Whether the last turn was for policies: other work alternates with them, too.
@@ -125,7 +129,8 @@ struct Waiting {
 impl Waiting {
     fn has_any(&self) -> bool {
         let is_empty = self.queues.is_empty() && self.refused.is_empty() && self.ended.is_empty();
-        !(is_empty && self.deleted.is_empty() && self.moving.is_empty() && self.asked.is_empty())
+        let is_empty = is_empty && self.deleted.is_empty() && self.histories.is_empty();
+        !(is_empty && self.moving.is_empty() && self.asked.is_empty())
     }
 }
 
@@ -249,6 +254,18 @@ impl Deferred {
         let core = self.home(queue.info().id);
         self.cores[core].waiting.lock().asked.push_back(question);
         self.wake_if_able(core);
+    }
+
+    /// Has the last messages of an exchange copied by the home core of the queue that has them.
+    pub(crate) fn copy_history(&self, copy: Box<HistoryCopy>) {
+        let core = self.home(copy.queue);
+        self.copy_more(core, copy);
+        self.wake_if_able(core);
+    }
+
+    /// Leaves the rest of a copy for a core's next turn.
+    pub(crate) fn copy_more(&self, core: usize, copy: Box<HistoryCopy>) {
+        self.cores[core].waiting.lock().histories.push_back(copy);
     }
 
     /// Has messages dead-lettered that a queue refused.
@@ -379,6 +396,9 @@ impl Deferred {
         }
         if let Some(moving) = waiting.moving.pop_front() {
             return Some(Work::Moving(moving));
+        }
+        if let Some(copy) = waiting.histories.pop_front() {
+            return Some(Work::History(copy));
         }
         let others_first = waiting.timers_last && !(waiting.refused.is_empty() && waiting.queues.is_empty());
         waiting.timers_last = !others_first;

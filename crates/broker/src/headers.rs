@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leveret_message::field::Field;
 use leveret_message::headers::Header as MessageHeader;
 use leveret_message::lookup::Property;
-use leveret_model::{Arguments, HashProperty, Value};
+use leveret_model::{Arguments, HashProperty, QueueId, Value};
 pub use leveret_routing::NoHeaders;
 use leveret_routing::{Header, Headers};
 
@@ -28,6 +28,30 @@ impl Headers for MessageHeaders<'_> {
             HashProperty::Timestamp => Property::CreationTime,
         };
         self.0.property(property).and_then(routed)
+    }
+}
+
+/// The headers of a message that waited in the queue of an exchange, which routes it now.
+pub(crate) struct ReleasedHeaders<'a> {
+    pub headers: MessageHeaders<'a>,
+    pub queue: QueueId,
+}
+
+impl Headers for ReleasedHeaders<'_> {
+    fn lookup(&self, name: &str) -> Option<Header<'_>> {
+        self.headers.lookup(name)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.headers.is_empty()
+    }
+
+    fn released_from(&self) -> Option<QueueId> {
+        Some(self.queue)
+    }
+
+    fn property(&self, property: HashProperty) -> Option<Header<'_>> {
+        self.headers.property(property)
     }
 }
 

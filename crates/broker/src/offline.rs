@@ -288,6 +288,7 @@ impl Survivors for Offline {
                 stream: found.stream,
                 tracking: found.tracking,
                 writers: found.writers,
+                ids: found.ids,
             };
             self.messages += live.len();
             let state = kept.encode(next);

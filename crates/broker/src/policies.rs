@@ -3,6 +3,7 @@
 use leveret_model::{EffectiveQueue, Overflow};
 
 use crate::broker::Broker;
+use crate::events;
 use crate::queue_handle::QueueRef;
 use crate::time::Now;
 use crate::turn_budget::{DELETED_MESSAGE, POLICY, POLICY_CHANGE, QUEUE_LOOK, TurnBudget};
@@ -18,7 +19,10 @@ impl Broker {
         let mut budget = TurnBudget::new(self.settings.turn_work_max / SHARE);
         let mut changed: Vec<(QueueRef, EffectiveQueue)> = Vec::new();
         let mut next = None;
-        let from = self.deferred.policies().next();
+        let (from, news) = {
+            let walk = self.deferred.policies();
+            (walk.next(), self.notices.wants_events().then(|| walk.news()))
+        };
         for (id, queue) in snapshot.queues.range(from..) {
             if budget.is_spent() {
                 next = Some(*id);
@@ -47,6 +51,11 @@ impl Broker {
         }
         let mut changed = changed.into_iter();
         for (queue, effective) in changed.by_ref() {
+            if let Some(news) = news.as_ref().and_then(|news| news.get(&queue.info().vhost))
+                && !queue.effective().matched.is_same(&effective.matched)
+            {
+                events::queue_policy_changed(&self.notices, queue.info(), news);
+            }
             let before = queue.gauges().messages();
             queue.configure(effective, now.monotonic);
             let dropped = before.saturating_sub(queue.gauges().messages());

@@ -4,10 +4,36 @@
 //! make it begin again: it goes on behind the last queue until it is where it was when the change came. So no queue waits for more
 //! than one round, however often policies change, and changes that are faster than the walk are merged.
 
-use leveret_model::QueueId;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use leveret_model::{Change, Policy, QueueId};
 
 /// Called when all queues have the policies of a change.
 type Done = Box<dyn FnOnce() + Send>;
+
+/// A change of policies, for the events of queues.
+#[derive(Debug, Clone)]
+pub(crate) struct PolicyNews {
+    /// The vhost of the policy.
+    pub vhost: Arc<str>,
+    /// The policy as it is now; `None` if it was cleared.
+    pub policy: Option<Arc<Policy>>,
+    /// The user who changed it; empty for the broker itself.
+    pub actor: Arc<str>,
+}
+
+impl PolicyNews {
+    /// The news of a change, if it is one of policies.
+    pub(crate) fn of(change: &Change, actor: &Arc<str>) -> Option<Self> {
+        let (of, policy) = match change {
+            Change::PolicySet(policy) => (policy, Some(policy.clone())),
+            Change::PolicyCleared(policy) => (policy, None),
+            _ => return None,
+        };
+        Some(Self { vhost: of.vhost.clone(), policy, actor: actor.clone() })
+    }
+}
 
 /// The state of the walk.
 #[derive(Default)]
@@ -15,6 +41,8 @@ pub(crate) struct PolicyWalk {
     /// The lowest id of a queue that the next part looks at; 0 for the first queue.
     next: u64,
     rounds: Vec<Round>,
+    /// The last change in each vhost that not all queues know.
+    news: BTreeMap<Arc<str>, PolicyNews>,
 }
 
 /// The round of a change.
@@ -32,8 +60,14 @@ impl PolicyWalk {
         self.rounds.is_empty()
     }
 
+    /// The last change in each vhost.
+    pub(crate) fn news(&self) -> BTreeMap<Arc<str>, PolicyNews> {
+        self.news.clone()
+    }
+
     /// Policies changed.
-    pub(crate) fn changed(&mut self) {
+    pub(crate) fn changed(&mut self, news: Vec<PolicyNews>) {
+        self.news.extend(news.into_iter().map(|news| (news.vhost.clone(), news)));
         let is_same = |round: &Round| round.from == self.next && !round.has_wrapped && round.done.is_none();
         if !self.rounds.iter().any(is_same) {
             self.rounds.push(Round { from: self.next, has_wrapped: false, done: None });
@@ -66,6 +100,9 @@ impl PolicyWalk {
         self.next = next.map_or(0, |next| next.0);
         let at = self.next;
         over.extend(self.rounds.extract_if(.., |round| round.has_wrapped && at >= round.from));
+        if self.is_over() {
+            self.news.clear();
+        }
         over.into_iter().filter_map(|round| round.done).collect()
     }
 }
@@ -77,6 +114,10 @@ mod tests {
 
     use super::*;
 
+    fn news() -> Vec<PolicyNews> {
+        vec![PolicyNews { vhost: "/".into(), policy: None, actor: "".into() }]
+    }
+
     fn part_done(walk: &mut PolicyWalk, next: Option<u64>) {
         walk.part_done(next.map(QueueId)).into_iter().for_each(|done| done());
     }
@@ -85,9 +126,9 @@ mod tests {
     fn a_change_is_over_after_one_round_from_where_it_came() {
         let mut walk = PolicyWalk::default();
         assert!(walk.is_over());
-        walk.changed();
+        walk.changed(news());
         part_done(&mut walk, Some(10));
-        walk.changed();
+        walk.changed(news());
         part_done(&mut walk, None);
         assert!(!walk.is_over(), "the queues before the tenth have seen the first change only");
         part_done(&mut walk, Some(9));
@@ -100,13 +141,13 @@ mod tests {
     fn changes_that_never_end_hold_up_no_other() {
         let mut walk = PolicyWalk::default();
         let over = Arc::new(AtomicU32::new(0));
-        walk.changed();
+        walk.changed(news());
         part_done(&mut walk, Some(5));
-        walk.changed();
+        walk.changed(news());
         let counter = over.clone();
         assert!(walk.when_over(Box::new(move || _ = counter.fetch_add(1, Ordering::Relaxed))).is_none());
         for (next, expected) in [(Some(8), 0), (None, 0), (Some(4), 0), (Some(8), 1)] {
-            walk.changed();
+            walk.changed(news());
             part_done(&mut walk, next);
             assert_eq!(over.load(Ordering::Relaxed), expected, "{next:?}");
         }
@@ -116,9 +157,9 @@ mod tests {
     #[test]
     fn a_round_ends_if_the_queue_that_it_began_at_is_gone() {
         let mut walk = PolicyWalk::default();
-        walk.changed();
+        walk.changed(news());
         part_done(&mut walk, Some(90));
-        walk.changed();
+        walk.changed(news());
         part_done(&mut walk, None);
         part_done(&mut walk, None);
         assert!(walk.is_over());

@@ -26,6 +26,7 @@ pub struct QueueMetrics {
     pub kept_dead_letters: Deaths,
     /// Messages that died in queues without a dead-letter exchange.
     pub dropped: Deaths,
+    duplicates: AtomicU64,
 }
 
 /// Messages by the type of their queue and the reason of their death.
@@ -240,6 +241,15 @@ fn share(gauges: &QueueGauges, part: u64) -> u64 {
 }
 
 impl QueueMetrics {
+    /// Number of duplicates that queues and exchanges dropped.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_duplicates(&self, count: u64) {
+        self.duplicates.fetch_add(count, Ordering::Relaxed);
+    }
+
     pub(crate) fn place(self: &Arc<Self>, durability: Durability) -> OwnPlace {
         let mut free = self.free.lock();
         let mut chunks = self.chunks.write();

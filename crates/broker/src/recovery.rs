@@ -7,7 +7,7 @@ use leveret_model::{EarlierPriorities, Model, QueueId, QueueType};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
 use leveret_queue::{
     Annotated, Annotations, AttemptRun, Attempts, DelayRun, Delayed, Departure, Dying, DyingRun, Expiry, Kept,
-    KeptError, KeptOffset, Ledger, Parked, Priorities, References, Stretches, Tracking, Writers,
+    KeptError, KeptOffset, Ledger, Parked, Priorities, RecoveredIds, References, Stretches, Tracking, Writers,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -109,6 +109,7 @@ struct RecoveredLog {
     stream: Stretches,
     tracking: Tracking,
     writers: Writers,
+    ids: RecoveredIds,
 }
 
 /// The state that is built from the replay of the log.
@@ -163,6 +164,7 @@ impl Recovered {
             stream: log.stream,
             tracking: log.tracking,
             writers: log.writers,
+            ids: log.ids,
         }
     }
 
@@ -211,7 +213,7 @@ impl Replay for Recovered {
         match Kept::decode(&state.state) {
             Ok(kept) => {
                 let Kept { expiry, references, attempts, priorities, parked, delayed, annotations, dying, .. } = kept;
-                let Kept { stream, tracking, writers, .. } = kept;
+                let Kept { stream, tracking, writers, ids, .. } = kept;
                 let log = RecoveredLog {
                     ledger,
                     delivered_below: 0,
@@ -226,6 +228,7 @@ impl Replay for Recovered {
                     stream,
                     tracking,
                     writers,
+                    ids,
                 };
                 self.logs.insert(state.log, log);
             }
@@ -257,6 +260,9 @@ impl Replay for Recovered {
                     log.delayed.replay(number, due_ms, body as u64);
                 }
                 let (received_ms, expiry_ms) = stored::times(payload);
+                if let Some(id) = stored::deduplicated(payload) {
+                    log.ids.replay(number, id, received_ms);
+                }
                 log.expiry.arrived(number, 1, received_ms, log.ledger.low());
                 if expiry_ms != 0 {
                     log.expiry.expires(number, expiry_ms, body as u32);
@@ -320,6 +326,7 @@ impl Replay for Recovered {
             && let Some(log) = self.logs.get_mut(&log)
         {
             log.ledger.settle(number, number, body as u64, Departure::Dropped);
+            log.ids.withdraw(number);
         }
     }
 

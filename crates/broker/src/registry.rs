@@ -22,17 +22,20 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::events;
 use crate::exchange_counters::ExchangeCounters;
+use crate::history_copy::{HistoryCopy, HistoryEnd};
 use crate::notices::Notices;
+use crate::policy_walk::PolicyNews;
 use crate::queue_handle::{QueueHandle, QueueRef, Successor};
 use crate::records::CONTROL_MODEL_COMMAND;
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
-use crate::streams::Record;
+use crate::streams::{Record, Waiter};
 use crate::ticket::Ticket;
 use crate::time::{Nanos, Now};
 use crate::told::changes;
 use crate::turn_budget::DELETED_QUEUES;
 use crate::unconverted::unconverted;
+use crate::wait_for::WaitFor;
 use crate::whole::whole;
 
 /// From this number of queues on, they aren't looked up one by one and, for a route, not looked at themselves: each look waits for
@@ -135,8 +138,8 @@ struct Unpublished {
     converted: Vec<QueueRef>,
     /// Whether the snapshot before it takes long to be freed.
     is_large: bool,
-    /// Whether policies changed.
-    has_policies: bool,
+    /// The changes of policies.
+    policies: Vec<PolicyNews>,
     /// Whether bindings changed, by which the broker's own exchanges may be read, or not any more.
     is_bound_anew: bool,
 }
@@ -169,8 +172,10 @@ struct Next {
     deleted: Vec<QueueRef>,
     converted: Vec<QueueRef>,
     is_large: bool,
-    has_policies: bool,
+    policies: Vec<PolicyNews>,
     is_bound_anew: bool,
+    /// Last messages of exchanges that go to new bindings' destinations.
+    histories: Vec<HistoryCopy>,
 }
 
 /// Commands that were executed on a copy.
@@ -193,6 +198,20 @@ pub struct Submitted {
     pub deleted: Vec<QueueRef>,
     /// The difference between a declaration and the queue that exists, to be logged.
     pub mismatch: Option<Refused>,
+    /// The end of the copy of an exchange's last messages to a new binding's destination.
+    pub history: Option<Arc<HistoryEnd>>,
+}
+
+impl Submitted {
+    /// The condition that an answer waits for which follows everything that the command does. `waiter` is notified of what the
+    /// ticket doesn't tell.
+    pub fn wait(&self, waiter: impl FnOnce() -> Waiter) -> WaitFor {
+        let durable = WaitFor::from(self.ticket);
+        match &self.history {
+            None => durable,
+            Some(history) => WaitFor::all([durable, history.wait(waiter())]),
+        }
+    }
 }
 
 /// The control plane.
@@ -220,6 +239,13 @@ const LARGE_FROM: usize = 1000;
 const TRIES: u32 = 3;
 
 const NANOS_PER_MS: u64 = 1_000_000;
+
+/// The copy of an exchange's last messages that a change asks for.
+fn history_of(topology: &Topology, change: &Change) -> Option<HistoryCopy> {
+    let Change::Bound(binding) = change else { return None };
+    let queue = topology.exchange(&binding.vhost, &binding.source)?.history_queue?;
+    Some(HistoryCopy::new(binding.clone(), queue))
+}
 
 impl Registry {
     /// A registry over a recovered model; `recovered` returns the recovered state of each durable queue.
@@ -302,9 +328,10 @@ impl Registry {
             let submitted = staged.model.submit(permit, command)?;
             self.tell(&told, before.as_ref(), &submitted.changes, &actor);
             let ticket = self.log(&mut staged, submitted.record.as_deref());
-            let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
+            let next = self.next(&staged.latest, &staged.model, submitted.changes, &actor, now);
+            let history = next.as_ref().and_then(|next| next.histories.first()).map(|copy| copy.end.clone());
             let deleted = self.stage(staged, next, ticket);
-            Ok(Submitted { outcome: submitted.outcome, ticket, deleted, mismatch: submitted.mismatch })
+            Ok(Submitted { outcome: submitted.outcome, ticket, deleted, mismatch: submitted.mismatch, history })
         })
     }
 
@@ -338,6 +365,7 @@ impl Registry {
                     ticket: Ticket::default(),
                     deleted: Vec::new(),
                     mismatch: None,
+                    history: None,
                 });
             }
             let (vhost, name) = (command.vhost.clone(), command.name.clone());
@@ -359,9 +387,9 @@ impl Registry {
             };
             let before = std::mem::replace(&mut staged.model, model);
             self.tell(&told, Some(before.topology()), &submitted.changes, &actor);
-            let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
+            let next = self.next(&staged.latest, &staged.model, submitted.changes, &actor, now);
             let deleted = self.stage(staged, next, ticket);
-            Ok(Submitted { outcome: submitted.outcome, ticket, deleted, mismatch: None })
+            Ok(Submitted { outcome: submitted.outcome, ticket, deleted, mismatch: None, history: None })
         })
     }
 
@@ -399,7 +427,8 @@ impl Registry {
                 Ok(Some(converted)) => converted,
                 Ok(None) => {
                     let ticket = Ticket::default();
-                    return Ok(Some(Submitted { outcome, ticket, deleted: Vec::new(), mismatch: None }));
+                    let deleted = Vec::new();
+                    return Ok(Some(Submitted { outcome, ticket, deleted, mismatch: None, history: None }));
                 }
                 Err(reason) => return unconverted(&queue, reason).map_or(Ok(None), Err),
             };
@@ -415,11 +444,12 @@ impl Registry {
                 deleted: Vec::new(),
                 converted: vec![queue],
                 is_large: false,
-                has_policies: false,
+                policies: Vec::new(),
                 is_bound_anew: false,
+                histories: Vec::new(),
             };
             let deleted = self.stage(staged, Some(next), ticket);
-            Ok(Some(Submitted { outcome, ticket, deleted, mismatch: None }))
+            Ok(Some(Submitted { outcome, ticket, deleted, mismatch: None, history: None }))
         })
     }
 
@@ -476,7 +506,7 @@ impl Registry {
         }
         // Events are left when the change is certain.
         let told = if self.notices.wants_events() { changes.clone() } else { Vec::new() };
-        let next = self.next(latest, &model, changes, now);
+        let next = self.next(latest, &model, changes, permit.actor(), now);
         Ok(Tried { model, outcomes, record: record.finish(), next, changes: told })
     }
 
@@ -499,7 +529,14 @@ impl Registry {
     }
 
     /// The snapshot after `latest` with these changes; `None` if there are none.
-    fn next(&self, latest: &Snapshot, model: &Model, changes: Vec<Change>, now: Nanos) -> Option<Next> {
+    fn next(
+        &self,
+        latest: &Snapshot,
+        model: &Model,
+        changes: Vec<Change>,
+        actor: &Arc<str>,
+        now: Nanos,
+    ) -> Option<Next> {
         if changes.is_empty() {
             return None;
         }
@@ -547,24 +584,23 @@ impl Registry {
             _ => 1,
         };
         let is_large = changes.iter().map(size).sum::<usize>() >= LARGE_FROM;
-        let has_policies =
-            changes.iter().any(|change| matches!(change, Change::PolicySet(_) | Change::PolicyCleared(_)));
+        let policies = changes.iter().filter_map(|change| PolicyNews::of(change, actor)).collect();
         let is_bound_anew = changes.iter().any(|change| {
             matches!(change, Change::Bound(_) | Change::Unbound(_) | Change::SourceUnbound(_) | Change::VhostDeleted(_))
         });
+        let histories = changes.iter().filter_map(|change| history_of(&next.topology, change)).collect();
         if is_large {
             // The last owner of removed objects frees them.
             self.retired.lock().push(Box::new(changes));
         }
         let (snapshot, converted) = (Arc::new(next), Vec::new());
-        Some(Next { snapshot, declared, deleted, converted, is_large, has_policies, is_bound_anew })
+        Some(Next { snapshot, declared, deleted, converted, is_large, policies, is_bound_anew, histories })
     }
 
     /// Makes a snapshot the newest one; it is published when `ticket` is durable. Returns the queues that it deletes.
     fn stage(&self, mut staged: MutexGuard<'_, Staged>, next: Option<Next>, ticket: Ticket) -> Vec<QueueRef> {
-        let Some(Next { snapshot, declared, deleted, converted, is_large, has_policies, is_bound_anew }) = next else {
-            return Vec::new();
-        };
+        let Some(next) = next else { return Vec::new() };
+        let Next { snapshot, declared, deleted, converted, is_large, policies, is_bound_anew, histories } = next;
         staged.latest = snapshot.clone();
         let (model, record) = (staged.model.clone(), staged.last_record);
         staged.unpublished.push_back(Unpublished {
@@ -576,7 +612,7 @@ impl Registry {
             deleted: deleted.clone(),
             converted,
             is_large,
-            has_policies,
+            policies,
             is_bound_anew,
         });
         drop(staged);
@@ -585,6 +621,10 @@ impl Registry {
         }
         self.services.streams.local().announce();
         self.publish();
+        for copy in histories {
+            let (deferred, copy) = (self.services.deferred.clone(), Box::new(copy));
+            self.services.streams.when_reached(ticket, Box::new(move || deferred.copy_history(copy)));
+        }
         deleted
     }
 
@@ -593,8 +633,9 @@ impl Registry {
     pub fn publish(&self) {
         self.whole(|| {
             let reached = self.services.streams.local().watermarks();
-            let (mut deleted, mut left, mut has_policies) = (Vec::new(), Vec::new(), false);
+            let (mut deleted, mut left, mut policies) = (Vec::new(), Vec::new(), Vec::new());
             let (mut converted, mut is_bound_anew) = (Vec::new(), false);
+            let has_policies;
             {
                 let mut staged = self.staged.lock();
                 let mut newest = None;
@@ -607,7 +648,7 @@ impl Registry {
                     deleted.extend(due.deleted);
                     converted.extend(due.converted);
                     is_large |= due.is_large;
-                    has_policies |= due.has_policies;
+                    policies.extend(due.policies);
                     is_bound_anew |= due.is_bound_anew;
                     staged.committed = due.model;
                     staged.committed_record = due.record;
@@ -623,9 +664,10 @@ impl Registry {
                     self.generation.store(generation, Ordering::Release);
                     self.retire(Some(old), is_large);
                 }
+                has_policies = !policies.is_empty();
                 if has_policies {
                     // Under the lock: whoever finds the change published finds that it has to take effect, too.
-                    self.services.deferred.policies().changed();
+                    self.services.deferred.policies().changed(policies);
                 }
             }
             if has_policies {
@@ -753,8 +795,9 @@ impl Registry {
                 deleted,
                 converted: Vec::new(),
                 is_large: false,
-                has_policies: false,
+                policies: Vec::new(),
                 is_bound_anew: false,
+                histories: Vec::new(),
             };
             self.stage(staged, Some(next), ticket);
             ticket

@@ -155,12 +155,13 @@ mod tests {
     }
 
     /// The plugins that no file turns off.
-    const CORE: [&str; 6] = [
+    const CORE: [&str; 7] = [
         "rabbitmq_amqp1_0",
         "rabbitmq_auth_mechanism_ssl",
         "rabbitmq_consistent_hash_exchange",
         "rabbitmq_delayed_message_exchange",
         "rabbitmq_random_exchange",
+        "rabbitmq_recent_history_exchange",
         "rabbitmq_tracing",
     ];
 

@@ -2,6 +2,7 @@
 
 use leveret_broker::DeleteIf;
 use leveret_broker::queue_handle::QueueAnswer;
+use leveret_broker::streams::Waiter;
 use leveret_broker::wait_for::WaitFor;
 use leveret_model::{Command, CommandOutcome, DeleteQueue, Permit};
 use tokio::sync::oneshot;
@@ -24,6 +25,15 @@ impl Api {
         let created = declares && submitted.outcome == CommandOutcome::Created;
         self.broker().count_queues(u64::from(declares), u64::from(created), submitted.deleted.len() as u64);
         self.durable(submitted.ticket).await?;
+        if let Some(history) = &submitted.history {
+            let (done, reached) = oneshot::channel();
+            let wait = history.wait(Waiter::Call(Box::new(move || {
+                let _ = done.send(());
+            })));
+            if !self.broker().streams.have(&wait) {
+                reached.await.map_err(|_| Error::Unavailable("the node stops".to_owned()))?;
+            }
+        }
         Ok(submitted.outcome)
     }
 

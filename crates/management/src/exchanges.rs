@@ -117,6 +117,13 @@ pub(crate) fn view(api: &Api, snapshot: &Snapshot, exchange: &Exchange) -> Value
     };
     if let Some(queue) = exchange.delay_queue.and_then(|id| snapshot.queues.get(&id)) {
         body["messages_delayed"] = json!(queue.set_aside(SetAside::Delayed).0);
+        if let Some(duplicates) = queue.status().duplicates {
+            body["messages_deduplicated"] = json!(duplicates);
+        }
+    }
+    if let Some(queue) = exchange.history_queue.and_then(|id| snapshot.queues.get(&id)) {
+        let max = queue.info().options.max_length.unwrap_or(u64::MAX);
+        body["messages_kept"] = json!(queue.counts().0.min(max));
     }
     let matched = snapshot.topology.policies_of_exchange(exchange);
     if let Some(policy) = &matched.policy {

@@ -103,6 +103,11 @@ impl Added {
         Self::from_pairs(raw_pairs(map.as_map()))
     }
 
+    /// The annotations of a message that waits in an exchange's queue until `due_ms`, in milliseconds since the Unix epoch.
+    pub fn of_time(due_ms: u64) -> Self {
+        Self::from_pairs(raw_pairs(EncodedMap::new().with(X_OPT_DELIVERY_TIME, Value::Ulong(due_ms)).as_map()))
+    }
+
     /// These annotations without the time of delivery.
     #[must_use]
     pub(crate) fn without_delivery_time(&self) -> Self {

@@ -11,10 +11,12 @@ use bytes::Bytes;
 use crate::added::Added;
 use crate::deaths::DeadLetter;
 use crate::envelope::{Encoding, Envelope};
-use crate::overlay::{added_entry, entries_without_added, entries_without_failures};
+use crate::overlay::{
+    added_entry, deduplicated_entry, entries_without_added, entries_without_failures, entries_without_id,
+};
 use crate::stored::{
     StoredError, StoredMessage, delivery_ms, encode_head, encode_head_with, failures, has_delivery_time, has_failures,
-    lengths, priority, receive_at, set_body_length, times,
+    lengths, mark_deduplicated, priority, receive_at, set_body_length, times,
 };
 
 /// Bodies below this many bytes are copied into the batch.
@@ -345,6 +347,25 @@ impl BatchBuilder {
         }
     }
 
+    /// Adds a message of another batch that a queue compares with earlier ones by this id, with these annotations if there are any; a
+    /// large body is shared.
+    pub fn push_deduplicated(&mut self, message: &MessageRef<'_>, id: u128, added: Option<&Added>) {
+        let offset = self.begin();
+        let view = message.view();
+        let before = added.and_then(|_| Added::from_bytes(view.overlay.added_bytes()));
+        let merged = added.map(|added| before.map_or_else(|| added.clone(), |before| before.merged(added)));
+        encode_head_with(&mut self.batch.bytes, &view, message.body_length(), |out| {
+            entries_without_id(out, &view.overlay, merged.is_some());
+            merged.iter().for_each(|merged| added_entry(out, merged.as_bytes()));
+            deduplicated_entry(out, id);
+        });
+        mark_deduplicated(&mut self.batch.bytes[offset..]);
+        match message.beside() {
+            Some(large) => self.beside(offset, large),
+            None => self.inline(offset, view.body),
+        }
+    }
+
     /// Adds a message of another batch that waited in a delayed exchange, as one that is received at `now_ms`; a large body is shared.
     pub fn push_released(&mut self, message: &MessageRef<'_>, now_ms: u64) {
         let offset = self.begin();
@@ -352,8 +373,9 @@ impl BatchBuilder {
         let view = StoredMessage { envelope: waited.envelope.received_again(now_ms), ..waited };
         let added = Added::from_bytes(view.overlay.added_bytes());
         encode_head_with(&mut self.batch.bytes, &view, message.body_length(), |out| {
-            entries_without_added(out, &view.overlay);
-            added.iter().for_each(|added| added_entry(out, added.without_delivery_time().as_bytes()));
+            entries_without_id(out, &view.overlay, true);
+            let added = added.as_ref().map(Added::without_delivery_time).filter(|added| !added.map().is_empty());
+            added.iter().for_each(|added| added_entry(out, added.as_bytes()));
         });
         match message.beside() {
             Some(large) => self.beside(offset, large),

@@ -12,6 +12,7 @@
 //! | 5 | name of the node that received it |
 //! | 6 | annotations that consumers added, see [`added`](crate::added) |
 //! | 7 | how often its delivery failed in the quorum queues in which it died (4) |
+//! | 8 | the id by which a queue compared it with earlier messages (16) |
 //!
 //! Parsing stops at damage: publishers can't cause it, and the log's checksums guard against it.
 
@@ -27,6 +28,7 @@ const KIND_RECEIVED: u8 = 4;
 const KIND_ROUTED_BY: u8 = 5;
 const KIND_ADDED: u8 = 6;
 const KIND_FAILURES: u8 = 7;
+const KIND_DEDUPLICATED: u8 = 8;
 const RECEIVED_HEADER: u8 = 1;
 const RECEIVED_PROPERTY: u8 = 2;
 
@@ -91,6 +93,12 @@ impl<'a> Overlay<'a> {
     pub fn failures(&self) -> u32 {
         let bytes = self.entry(KIND_FAILURES).and_then(|bytes| bytes.first_chunk());
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
+    /// The id by which a queue compared it with earlier messages.
+    pub fn deduplicated(&self) -> Option<u128> {
+        let bytes = self.entry(KIND_DEDUPLICATED)?.first_chunk()?;
+        Some(u128::from_le_bytes(*bytes))
     }
 
     /// The annotations that consumers added, if there are any.
@@ -203,21 +211,33 @@ pub(crate) fn failures_entry(out: &mut Vec<u8>, failures: u32) {
     }
 }
 
+pub(crate) fn deduplicated_entry(out: &mut Vec<u8>, id: u128) {
+    let start = begin_entry(out, KIND_DEDUPLICATED);
+    out.extend_from_slice(&id.to_le_bytes());
+    end_entry(out, start);
+}
+
 /// Appends the entries of another overlay except the annotations that consumers added.
 pub(crate) fn entries_without_added(out: &mut Vec<u8>, from: &Overlay<'_>) {
-    entries_without(out, from, KIND_ADDED);
+    entries_without(out, from, |kind| kind == KIND_ADDED);
 }
 
 /// Appends the entries of another overlay except the failed deliveries.
 pub(crate) fn entries_without_failures(out: &mut Vec<u8>, from: &Overlay<'_>) {
-    entries_without(out, from, KIND_FAILURES);
+    entries_without(out, from, |kind| kind == KIND_FAILURES);
 }
 
-fn entries_without(out: &mut Vec<u8>, from: &Overlay<'_>, without: u8) {
+/// Appends the entries of another overlay except the id by which a queue compared the message, and if `without_added` the
+/// annotations.
+pub(crate) fn entries_without_id(out: &mut Vec<u8>, from: &Overlay<'_>, without_added: bool) {
+    entries_without(out, from, |kind| kind == KIND_DEDUPLICATED || without_added && kind == KIND_ADDED);
+}
+
+fn entries_without(out: &mut Vec<u8>, from: &Overlay<'_>, without: impl Fn(u8) -> bool) {
     let mut rest = from.bytes;
     while let Some((&[kind], after)) = rest.split_first_chunk() {
         let Some((content, next)) = take_sized(after) else { return };
-        if kind != without {
+        if !without(kind) {
             out.extend_from_slice(&rest[..5 + content.len()]);
         }
         rest = next;

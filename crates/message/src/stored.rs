@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | 0 | 1 | encoding: 1 = AMQP 0-9-1, 2 = AMQP 1.0 |
 //! | 1 | 1 | version of this form: 2 |
-//! | 2 | 1 | flags: bit 0 durable, bit 1 has a priority, bit 2 has an overlay, bit 3 has a time of delivery, bit 4 failed in quorum queues in which it died |
+//! | 2 | 1 | flags: bit 0 durable, bit 1 has a priority, bit 2 has an overlay, bit 3 has a time of delivery, bit 4 failed in quorum queues in which it died, bit 5 compared with earlier messages by an id |
 //! | 3 | 1 | priority |
 //! | 4 | 1 | length of the exchange name |
 //! | 5 | 1 | length of the routing key |
@@ -38,6 +38,8 @@ const FLAG_OVERLAY: u8 = 4;
 const FLAG_DELIVERY_TIME: u8 = 8;
 /// Its overlay says how often its delivery failed before.
 const FLAG_FAILURES: u8 = 16;
+/// Its overlay has the id by which its queue compared it with earlier messages.
+const FLAG_DEDUPLICATED: u8 = 32;
 
 /// A stored message, parsed in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -248,6 +250,19 @@ pub fn failures(bytes: &[u8]) -> u32 {
 /// Whether that happened. Its lengths were checked.
 pub(crate) fn has_failures(bytes: &[u8]) -> bool {
     bytes[2] & FLAG_FAILURES != 0
+}
+
+/// The id by which its queue compared a stored message with earlier ones, if it did. Its lengths were checked.
+pub fn deduplicated(bytes: &[u8]) -> Option<u128> {
+    if bytes[2] & FLAG_DEDUPLICATED == 0 {
+        return None;
+    }
+    StoredMessage::parse_head(bytes).ok()?.overlay.deduplicated()
+}
+
+/// Says in the head of a stored message that its overlay has such an id.
+pub(crate) fn mark_deduplicated(head: &mut [u8]) {
+    head[2] |= FLAG_DEDUPLICATED;
 }
 
 /// Whether a stored message has such a time. Its lengths were checked.

@@ -88,8 +88,12 @@ pub(crate) fn check(
         ExchangeType::Headers => HeadersMatch::of(arguments).map(drop),
         ExchangeType::ConsistentHash => hash_weight(key).map(drop),
         ExchangeType::LocalRandom => check_local(key, queue),
-        ExchangeType::Direct | ExchangeType::Fanout | ExchangeType::ModulusHash | ExchangeType::Random => Ok(()),
-        ExchangeType::Delayed => unreachable!("it routes by another type"),
+        ExchangeType::Direct
+        | ExchangeType::Fanout
+        | ExchangeType::ModulusHash
+        | ExchangeType::Random
+        | ExchangeType::RecentHistory => Ok(()),
+        ExchangeType::Delayed | ExchangeType::Deduplication => unreachable!("it routes by another type"),
     }
 }
 

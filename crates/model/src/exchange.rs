@@ -4,10 +4,19 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::hash_on::HashOn;
-use crate::{Arguments, ExchangeId, QueueId, Refused, Value};
+use crate::{Arguments, Deduplication, ExchangeId, QueueId, Refused, Value};
 
 /// The argument of a delayed exchange that names the type by which it routes.
 pub(crate) const DELAYED_TYPE: &str = "x-delayed-type";
+
+/// The argument of a recent history exchange with the number of messages that it keeps.
+const HISTORY_LENGTH: &str = "x-recent-history-length";
+/// That number if it isn't given.
+const HISTORY_LENGTH_DEFAULT: i64 = 20;
+/// The highest such number: a queue that is bound gets as many messages.
+const HISTORY_LENGTH_MAX: i64 = 100_000;
+/// Most bytes of bodies that a recent history exchange keeps.
+pub(crate) const HISTORY_BYTES_MAX: i64 = 64 << 20;
 
 /// The type of an exchange: how it picks destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,11 +45,17 @@ pub enum ExchangeType {
     /// As the type that its arguments name, after the delay that a message asks for.
     #[serde(rename = "x-delayed-message")]
     Delayed,
+    /// All bindings; queues that are bound later get the last messages, too.
+    #[serde(rename = "x-recent-history")]
+    RecentHistory,
+    /// All bindings, for messages that aren't duplicates.
+    #[serde(rename = "x-message-deduplication")]
+    Deduplication,
 }
 
 impl ExchangeType {
     /// All types, in the order in which RabbitMQ lists them.
-    pub const ALL: [ExchangeType; 9] = [
+    pub const ALL: [ExchangeType; 11] = [
         ExchangeType::Direct,
         ExchangeType::Fanout,
         ExchangeType::Headers,
@@ -48,8 +63,10 @@ impl ExchangeType {
         ExchangeType::ConsistentHash,
         ExchangeType::Delayed,
         ExchangeType::LocalRandom,
+        ExchangeType::Deduplication,
         ExchangeType::ModulusHash,
         ExchangeType::Random,
+        ExchangeType::RecentHistory,
     ];
 
     /// The name on the wire.
@@ -64,6 +81,8 @@ impl ExchangeType {
             ExchangeType::Random => "x-random",
             ExchangeType::LocalRandom => "x-local-random",
             ExchangeType::Delayed => "x-delayed-message",
+            ExchangeType::RecentHistory => "x-recent-history",
+            ExchangeType::Deduplication => "x-message-deduplication",
         }
     }
 
@@ -86,6 +105,8 @@ impl ExchangeType {
             ExchangeType::ModulusHash => "Modulus Hashing Exchange",
             ExchangeType::Random => "Randomly picks a binding (queue) to route via (to).",
             ExchangeType::Delayed => "Delayed Message Exchange.",
+            ExchangeType::RecentHistory => "Recent History Exchange.",
+            ExchangeType::Deduplication => "Message Deduplication Exchange.",
             ExchangeType::LocalRandom => "Picks one random local binding (queue) to route via (to).",
         }
     }
@@ -108,8 +129,10 @@ impl ExchangeType {
 /// # Errors
 /// A delayed exchange names no type by which it can route.
 pub(crate) fn routing_type(kind: ExchangeType, arguments: &Arguments) -> Result<ExchangeType, Refused> {
-    if kind != ExchangeType::Delayed {
-        return Ok(kind);
+    match kind {
+        ExchangeType::Delayed => {}
+        ExchangeType::Deduplication => return Ok(ExchangeType::Fanout),
+        _ => return Ok(kind),
     }
     let Some(named) = arguments.get(DELAYED_TYPE) else {
         let text = "Invalid argument, 'x-delayed-type' must be an existing exchange type; it is missing";
@@ -125,6 +148,10 @@ pub(crate) fn routing_type(kind: ExchangeType, arguments: &Arguments) -> Result<
         ExchangeType::Delayed => {
             Err(Refused::precondition("Invalid argument, 'x-delayed-message' can't be used for 'x-delayed-type'"))
         }
+        // It would have two queues of its own.
+        other @ (ExchangeType::RecentHistory | ExchangeType::Deduplication) => {
+            Err(Refused::precondition(format!("Invalid argument, '{other}' can't be used for 'x-delayed-type'")))
+        }
         routing => Ok(routing),
     }
 }
@@ -133,7 +160,35 @@ pub(crate) fn routing_type(kind: ExchangeType, arguments: &Arguments) -> Result<
 pub(crate) fn check_arguments(routing: ExchangeType, arguments: &Arguments) -> Result<(), Refused> {
     match routing {
         ExchangeType::ConsistentHash => HashOn::of(arguments).map(drop),
+        ExchangeType::RecentHistory => history_length(arguments).map(drop),
         _ => Ok(()),
+    }
+}
+
+/// The number of messages that a recent history exchange with these arguments keeps.
+///
+/// # Errors
+/// `x-recent-history-length` isn't a positive integer, or is higher than [`HISTORY_LENGTH_MAX`].
+pub(crate) fn history_length(arguments: &Arguments) -> Result<i64, Refused> {
+    let Some(value) = arguments.get(HISTORY_LENGTH) else { return Ok(HISTORY_LENGTH_DEFAULT) };
+    match value.as_int() {
+        Some(length @ 1..=HISTORY_LENGTH_MAX) => Ok(length),
+        Some(length) if length > 0 => Err(Refused::precondition(format!(
+            "Invalid argument {length}, '{HISTORY_LENGTH}' is at most {HISTORY_LENGTH_MAX}"
+        ))),
+        _ => Err(Refused::precondition(format!(
+            "Invalid argument {}, '{HISTORY_LENGTH}' must be a positive integer",
+            erlang_term(value)
+        ))),
+    }
+}
+
+/// A value as RabbitMQ shows it where it prints a term of Erlang.
+fn erlang_term(value: &Value) -> String {
+    match value {
+        Value::String(text) | Value::Bytes(text) => format!("<<\"{}\">>", String::from_utf8_lossy(text)),
+        Value::Void => "undefined".to_owned(),
+        other => other.to_string(),
     }
 }
 
@@ -205,15 +260,28 @@ pub struct Exchange {
     /// The user who declared it; empty for the broker itself.
     #[serde(default)]
     pub declared_by: Arc<str>,
-    /// The queue in which the messages of a delayed exchange wait.
+    /// The queue in which the messages of a delayed exchange wait, or those of one that drops duplicates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_queue: Option<QueueId>,
+    /// The queue with the last messages of a recent history exchange.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_queue: Option<QueueId>,
 }
 
 impl Exchange {
     /// Whether this is the default exchange, which routes to the queue named by the routing key.
     pub fn is_default(&self) -> bool {
         self.name.is_empty()
+    }
+
+    /// The queue that comes and goes with it.
+    pub fn own_queue(&self) -> Option<QueueId> {
+        self.delay_queue.or(self.history_queue)
+    }
+
+    /// How it drops duplicates, if it does.
+    pub fn deduplication(&self) -> Option<Arc<Deduplication>> {
+        Deduplication::of_exchange(self.kind, &self.arguments)
     }
 
     /// The type by which it routes: its own, or the one that the arguments of a delayed exchange name.

@@ -13,6 +13,7 @@ mod authorize;
 mod binding;
 mod change;
 mod command;
+mod deduplication;
 mod deprecated;
 mod earlier_priorities;
 mod exchange;
@@ -46,6 +47,7 @@ pub use command::{
     Bind, Command, ConvertQueue, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, DestinationName, PutUser,
     SetPermissions, SetTopicPermissions,
 };
+pub use deduplication::Deduplication;
 pub use deprecated::DeprecatedFeatures;
 pub use earlier_priorities::EarlierPriorities;
 pub use exchange::{Exchange, ExchangeType, HeadersMatch};

@@ -3,7 +3,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Arguments, ConnectionId, EarlierPriorities, Home, QueueId, QueueType, Refused, RefusedKind, Value, queue_arguments,
+    Arguments, ConnectionId, Deduplication, EarlierPriorities, Home, QueueId, QueueType, Refused, RefusedKind, Value,
+    queue_arguments,
 };
 
 /// A declared queue.
@@ -34,9 +35,12 @@ pub struct Queue {
     /// The place of its messages.
     #[serde(default, skip_serializing_if = "is_default")]
     pub home: Home,
-    /// The delayed exchange whose messages wait in it.
+    /// The exchange whose messages wait in it: a delayed one, or one that drops duplicates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delays_for: Option<Arc<str>>,
+    /// The recent history exchange whose last messages it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_of: Option<Arc<str>>,
     /// The priorities of messages from before it was converted, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier_priorities: Vec<EarlierPriorities>,
@@ -119,14 +123,24 @@ impl Queue {
         }
     }
 
-    /// Refuses what would take messages of a delayed exchange out of its queue, or put others in.
+    /// The exchange that it comes and goes with. Only that exchange puts messages into it.
+    pub fn exchange(&self) -> Option<&Arc<str>> {
+        self.delays_for.as_ref().or(self.history_of.as_ref())
+    }
+
+    /// Refuses what would take messages of an exchange out of its queue, or put others in.
     ///
     /// # Errors
-    /// 403: it is the queue of a delayed exchange.
+    /// 403: it is the queue of an exchange.
     pub fn check_ordinary(&self) -> Result<(), Refused> {
-        let Some(exchange) = &self.delays_for else { return Ok(()) };
+        let Some(exchange) = self.exchange() else { return Ok(()) };
+        let which = match (&self.history_of, &self.options.deduplication) {
+            (Some(_), _) => "last",
+            (None, Some(_)) => "new",
+            (None, None) => "delayed",
+        };
         Err(Refused::access(format!(
-            "operation not permitted on queue '{}' in vhost '{}': it holds the delayed messages of exchange '{exchange}', and can \
+            "operation not permitted on queue '{}' in vhost '{}': it holds the {which} messages of exchange '{exchange}', and can \
              only be looked at and purged over HTTP",
             self.name, self.vhost
         )))
@@ -314,18 +328,38 @@ pub struct QueueOptions {
     pub consumer_timeout_ms: Option<u64>,
     /// Dead-lettering of messages that are rejected, expire or exceed a limit; without it they are dropped.
     pub dead_letter: Option<DeadLetterOptions>,
-    /// Whether its messages leave for an exchange when they are due, instead of being ready: it is the queue of a delayed exchange.
+    /// Whether its messages leave for an exchange when they are due, instead of being ready: it is the queue of a delayed exchange, or
+    /// of one that drops duplicates.
     pub releases: bool,
+    /// Whether messages are changed before it takes them: they get times or ids.
+    pub changes_messages: bool,
+    /// How it drops duplicates, if it does.
+    pub deduplication: Option<Arc<Deduplication>>,
+    /// Whether it has the last messages of a recent history exchange: no time and no priority of a message counts.
+    pub remembers: bool,
 }
 
 /// Failed deliveries of a message that a quorum queue without `x-delivery-limit` allows, as in RabbitMQ.
 const DELIVERY_LIMIT_DEFAULT: u64 = 20;
 
 impl QueueOptions {
-    /// Options of the queue in which messages of this delayed exchange wait.
-    pub(crate) fn delaying(exchange: &Arc<str>) -> Self {
+    /// Options of the queue in which messages of this exchange wait: until they are due, or for a moment if its `arguments` ask for
+    /// the duplicates among them to be dropped.
+    pub(crate) fn delaying(exchange: &Arc<str>, arguments: &Arguments) -> Self {
         let dead_letter = DeadLetterOptions { exchange: exchange.clone(), ..DeadLetterOptions::default() };
-        Self { queue_type: QueueType::Quorum, dead_letter: Some(dead_letter), releases: true, ..Self::default() }
+        Self {
+            queue_type: QueueType::Quorum,
+            dead_letter: Some(dead_letter),
+            releases: true,
+            changes_messages: true,
+            deduplication: Deduplication::of(arguments),
+            ..Self::default()
+        }
+    }
+
+    /// Options of the queue with the last messages of a recent history exchange.
+    pub(crate) fn remembering(arguments: &Arguments) -> Self {
+        Self { remembers: true, ..Self::effective(arguments) }
     }
 
     /// Whether its dead letters wait until queues take them, instead of being dropped.
@@ -369,6 +403,10 @@ impl QueueOptions {
                 "x-dead-letter-routing-key" => routing_key = value.as_str().map(Into::into),
                 _ => {}
             }
+        }
+        if queue_type != QueueType::Stream {
+            options.deduplication = Deduplication::of(arguments);
+            options.changes_messages = options.deduplication.is_some();
         }
         if let Some(dead_letter) = &mut options.dead_letter {
             dead_letter.routing_key = routing_key;

@@ -248,7 +248,8 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         Effect::Queue(queue) => {
             let mut queue = Arc::unwrap_or_clone(queue);
             queue.options = match &queue.delays_for {
-                Some(exchange) => QueueOptions::delaying(exchange),
+                Some(exchange) => QueueOptions::delaying(exchange, &queue.arguments),
+                None if queue.history_of.is_some() => QueueOptions::remembering(&queue.arguments),
                 None => QueueOptions { queue_type: queue.queue_type, ..QueueOptions::effective(&queue.arguments) },
             };
             // Each record has its own copies of the names; thousands of queues share one.

@@ -76,7 +76,7 @@ fn an_exchange_has_a_queue_from_its_declaration_to_its_deletion() {
     for model in [&replayed, &Model::restore(&model.snapshot()).expect("it is a snapshot")] {
         assert_eq!(model.topology().exchange(VHOST, "x"), Some(&exchange));
         assert_eq!(delay_queue(model), Some(&queue), "also what follows from its exchange");
-        assert_eq!(model.topology().lost_delay_queues().count(), 0);
+        assert_eq!(model.topology().lost_exchange_queues().count(), 0);
     }
     let (_, changes, deleted) = submit(&mut model, delete("x"));
     assert!(changes.iter().any(|change| matches!(change, Change::QueueDeleted(gone) if gone.id == queue.id)));
@@ -109,13 +109,13 @@ fn the_queue_of_a_transient_exchange_is_lost_with_a_restart() {
     let mut model = Model::new();
     let arguments = Arguments::from_iter([("x-delayed-type", Value::from("direct"))]);
     submit(&mut model, Command::DeclareExchange(declare_with("x", false, arguments)));
-    assert_eq!(model.topology().lost_delay_queues().count(), 0);
+    assert_eq!(model.topology().lost_exchange_queues().count(), 0);
     let mut restored = Model::restore(&model.snapshot()).expect("it is a snapshot");
-    let lost: Vec<_> = restored.topology().lost_delay_queues().map(|queue| queue.name.clone()).collect();
+    let lost: Vec<_> = restored.topology().lost_exchange_queues().map(|queue| queue.name.clone()).collect();
     assert_eq!(lost, [QUEUE.into()]);
     submit(&mut restored, delete_queue(QUEUE));
     submit(&mut restored, declare("x", "direct"));
-    assert_eq!(restored.topology().lost_delay_queues().count(), 0);
+    assert_eq!(restored.topology().lost_exchange_queues().count(), 0);
 }
 
 #[test]
@@ -132,8 +132,11 @@ fn an_exchange_names_the_type_by_which_it_routes() {
     assert_eq!(refused(&mut model, declare("x", "x-nothing")), failed("unknown exchange type 'x-nothing'"));
     let itself = "Invalid argument, 'x-delayed-message' can't be used for 'x-delayed-type'";
     assert_eq!(refused(&mut model, declare("x", "x-delayed-message")), failed(itself));
+    let history = "Invalid argument, 'x-recent-history' can't be used for 'x-delayed-type'";
+    assert_eq!(refused(&mut model, declare("x", "x-recent-history")), failed(history));
     assert_eq!(model.topology().queue_count(), 0, "nothing is left of them");
-    for kind in ExchangeType::ALL.into_iter().filter(|kind| *kind != ExchangeType::Delayed) {
+    let with_queue = [ExchangeType::Delayed, ExchangeType::RecentHistory, ExchangeType::Deduplication];
+    for kind in ExchangeType::ALL.into_iter().filter(|kind| !with_queue.contains(kind)) {
         submit(&mut model, declare(kind.name(), kind.name()));
     }
     // The arguments are those of the named type, too.

@@ -8,6 +8,7 @@ use crate::attempts::Attempts;
 use crate::blocked_letters::Dying;
 use crate::contents::MemoryBudget;
 use crate::delayed::Delayed;
+use crate::duplicates::RecoveredIds;
 use crate::expiry::Expiry;
 use crate::ledger::Ledger;
 use crate::parked::Parked;
@@ -46,6 +47,8 @@ pub struct Recovered {
     pub tracking: Tracking,
     /// The named publishers of a stream.
     pub writers: Writers,
+    /// The ids of the last messages, if it drops duplicates.
+    pub ids: RecoveredIds,
 }
 
 /// The parts of its node that a queue works with.

@@ -10,7 +10,9 @@
 //! | 6 | as 4, with delayed messages, added annotations and dying messages behind the parked messages |
 //! | 7 | a stream: 1 byte version, 8 bytes offset of its last chunk, 4 bytes number of entries of its index, and 32 bytes for each: the offset of its first message, its bytes, and the times of its first and last chunk; then 4 bytes number of offsets kept for consumers, and for each 1 byte length of its name, the name, and 8 bytes offset |
 //! | 8 | as 7, then the named publishers of a stream: 4 bytes number of names, and for each 1 byte length of its name, the name, 8 bytes number of its last message, 8 bytes time of it |
+//! | 9 | 1 byte version, the ids of the last messages of a queue that drops duplicates, then the content of version 2 to 6, or nothing |
 //!
+//! Ids are 4 bytes number, and for each 16 bytes id, 8 bytes number of its message, and 8 bytes time at which that was received.
 //! A tally is 4 bytes length of a set, the set of messages counted once (portable 64-bit roaring), 4 bytes number of others, and
 //! 8 bytes number and 4 bytes count of each. Priorities are 1 byte number of priorities, and for each 1 byte priority, 4 bytes
 //! length of a set, and the set of messages. Parked messages are 4 bytes number of messages, and for each 8 bytes number and 4
@@ -27,6 +29,7 @@ use crate::annotations::Annotations;
 use crate::attempts::Attempts;
 use crate::blocked_letters::Dying;
 use crate::delayed::Delayed;
+use crate::duplicates::RecoveredIds;
 use crate::dying_run::DyingRun;
 use crate::expiry::{Expiry, ExpiryStateError};
 use crate::number_set::NumberSet;
@@ -42,6 +45,8 @@ use crate::writers::Writers;
 const STREAM: u8 = 7;
 /// Of a stream's state with named publishers.
 const STREAM_WITH_WRITERS: u8 = 8;
+/// Of a state that begins with the ids of messages.
+const IDS: u8 = 9;
 /// Of a state that begins with references.
 const REFERENCES: u8 = 2;
 /// Of a state that begins with attempts, priorities, parked and delayed messages, and annotations.
@@ -74,6 +79,8 @@ pub struct Kept {
     pub tracking: Tracking,
     /// The named publishers of a stream.
     pub writers: Writers,
+    /// The ids of the last messages.
+    pub ids: RecoveredIds,
 }
 
 /// State bytes that this version can't read.
@@ -91,6 +98,9 @@ pub enum KeptError {
     /// The counts of deliveries and priorities can't be read.
     #[error("the counts of deliveries and priorities in a queue's state of {0} bytes don't add up")]
     Quorum(usize),
+    /// The ids of messages can't be read.
+    #[error("the ids of messages in a queue's state of {0} bytes don't add up")]
+    Ids(usize),
 }
 
 impl Kept {
@@ -115,7 +125,10 @@ impl Kept {
         let (mut attempts, mut priorities) = <(Attempts, Priorities)>::default();
         let (mut parked, mut delayed) = <(Parked, Delayed)>::default();
         let (mut annotations, mut dying) = <(Annotations, Dying)>::default();
-        let (mut references, mut rest) = (References::default(), bytes);
+        let (mut references, mut ids, mut rest) = (References::default(), RecoveredIds::default(), bytes);
+        if let Some((&IDS, bytes)) = rest.split_first() {
+            (ids, rest) = RecoveredIds::decode(bytes).ok_or(KeptError::Ids(length))?;
+        }
         if let Some((&version @ (QUORUM | QUORUM_UNDELAYED), bytes)) = rest.split_first() {
             (attempts, rest) = Attempts::decode(bytes).ok_or(KeptError::Quorum(length))?;
             (priorities, rest) = Priorities::decode(rest).ok_or(KeptError::Quorum(length))?;
@@ -141,6 +154,7 @@ impl Kept {
             stream: Stretches::default(),
             tracking: Tracking::default(),
             writers: Writers::default(),
+            ids,
         })
     }
 }
@@ -160,8 +174,20 @@ impl Kept {
             (&self.parked, &self.delayed),
             (&self.annotations, &self.dying.runs()),
         );
-        encode(quorum, &self.references, next, self.expiry.encode(std::iter::empty()))
+        let rest = encode(quorum, &self.references, next, self.expiry.encode(std::iter::empty()));
+        with_ids(&self.ids, rest)
     }
+}
+
+/// Puts the ids of the last messages before the rest of a state, if there are any.
+pub(crate) fn with_ids(ids: &RecoveredIds, rest: Vec<u8>) -> Vec<u8> {
+    if ids.is_empty() {
+        return rest;
+    }
+    let mut out = vec![IDS];
+    ids.encode(&mut out);
+    out.extend_from_slice(&rest);
+    out
 }
 
 /// Encodes the state of a stream.
@@ -258,8 +284,8 @@ mod tests {
             assert_eq!(Kept::decode(&bytes[..end]).unwrap_err(), KeptError::References(end));
         }
         let mut newer = bytes;
-        newer[0] = 9;
-        assert!(matches!(Kept::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(9)))));
+        newer[0] = 10;
+        assert!(matches!(Kept::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(10)))));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::consumer::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::{DeadRun, DeadTurn};
+use crate::duplicates::OfferedId;
 use crate::effects::{Effects, Link, Run, Taken};
 use crate::gauges::QueueGauges;
 use crate::group::Placement;
@@ -86,6 +87,22 @@ impl Queue {
         match self {
             Self::Ledger(queue) => queue.submit(batch, index, count, now),
             Self::Stream(_) => unreachable!("{CHUNKS_ONLY}"),
+        }
+    }
+
+    /// The places of those offered messages that aren't duplicates; `None` if the queue drops none.
+    pub fn fresh(&mut self, offered: &[Option<OfferedId>]) -> Option<Vec<u32>> {
+        match self {
+            Self::Ledger(queue) => queue.fresh(offered),
+            Self::Stream(_) => None,
+        }
+    }
+
+    /// Notes the ids of messages that were submitted, from number `first` on.
+    pub fn note_ids(&mut self, first: u64, ids: impl Iterator<Item = Option<OfferedId>>, durable: bool) {
+        match self {
+            Self::Ledger(queue) => queue.note_ids(first, ids, durable),
+            Self::Stream(_) => {}
         }
     }
 

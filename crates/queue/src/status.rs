@@ -192,6 +192,8 @@ pub struct QueueStatus {
     pub consumers: Vec<ConsumerStatus>,
     /// Number of messages refused by a length limit so far.
     pub refused: u64,
+    /// Number of duplicates that it dropped; `None` if it drops none.
+    pub duplicates: Option<u64>,
     /// Its counts, with rates.
     pub counts: QueueCounts,
     /// Number of its messages that don't survive a restart.

@@ -1,4 +1,4 @@
-use leveret_model::{HashProperty, Value};
+use leveret_model::{HashProperty, QueueId, Value};
 
 /// A header of a message, borrowed from it if possible.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,11 @@ pub trait Headers {
 
     /// Whether it has no headers.
     fn is_empty(&self) -> bool;
+
+    /// The queue of an exchange in which the message waited for that exchange to route it, if it comes from there.
+    fn released_from(&self) -> Option<QueueId> {
+        None
+    }
 
     /// A property that an exchange may hash, if the message has it.
     fn property(&self, property: HashProperty) -> Option<Header<'_>>;

@@ -172,7 +172,7 @@ impl Router {
                 self.vhosts.remove(name);
             }
             // Messages get to the queue of a delayed exchange through that only.
-            Change::QueueDeclared(queue) if queue.delays_for.is_some() => {}
+            Change::QueueDeclared(queue) if queue.exchange().is_some() => {}
             Change::QueueDeclared(queue) => {
                 if let Some(vhost) = self.vhost_mut(&queue.vhost) {
                     vhost.queues.insert(queue.name.clone(), queue.id);
@@ -321,6 +321,10 @@ impl Vhost {
                 Table::ConsistentHash(table) => routed_by = routed_by.max(table.routed_by()),
                 Table::Random(..) => routed_by = RoutedBy::Message,
                 Table::Delayed(table) => routed_by = routed_by.max(table.routed_by()),
+                Table::History(table) => {
+                    out.extend(table.keeps(headers));
+                    routed_by = routed_by.max(RoutedBy::Headers);
+                }
             }
             let mut found = false;
             let is_tidy = node.leftovers.is_empty();

@@ -29,6 +29,7 @@ mod protocol;
 mod publish;
 mod queues;
 mod reply_to;
+mod secret;
 mod session;
 mod shared_prefetch;
 mod sources;

@@ -2,7 +2,7 @@
 
 use leveret_amqp091::{
     Frame, FrameKind, Method, ReplyCode, encode_method,
-    method::{access, channel, confirm, connection},
+    method::{access, channel, confirm},
 };
 
 use super::error::{ProtocolError, Result, not_allowed, not_implemented, precondition};
@@ -32,11 +32,7 @@ impl Session {
                 Ok(())
             }
             (Phase::Running, Method::ConnectionUpdateSecret(update)) => {
-                // Users of the node's own database have no token that could expire, so there is nothing to check: as in RabbitMQ,
-                // any secret is taken, and the permissions stay.
-                self.told().secret_updated(&update.reason.to_string());
-                encode_method(self.out(0), 0, &Method::ConnectionUpdateSecretOk(connection::UpdateSecretOk {}));
-                Ok(())
+                self.update_secret(&update.reason.to_string(), now)
             }
             (Phase::Running, _) => {
                 let text = format!("unexpected method in connection state running: {}", method.name());

@@ -13,6 +13,7 @@ use super::held::Answer;
 use super::reply_to::is_reply_name;
 use super::session::Session;
 use leveret_broker::queue_handle::QueueAnswer;
+use leveret_broker::streams::Waiter;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 
@@ -144,7 +145,9 @@ impl Session {
             self.authorize(Action::Bind { source: &bind.source, destination, routing_key: &bind.routing_key })?;
         let command = if add { Command::Bind(bind) } else { Command::Unbind(bind) };
         let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
-        self.answer_when_durable(submitted.ticket, answer);
+        let outbox = &self.client.outbox;
+        let wait = submitted.wait(|| Waiter::Connection(outbox.clone()));
+        self.answer_when_durable(wait, answer);
         Ok(())
     }
 

@@ -82,6 +82,8 @@ pub(crate) struct Connection {
     pub(crate) answers: Answers,
     /// Responses to management requests that wait.
     pub(crate) responses: VecDeque<Waiting>,
+    /// Whether the request that is being served renews the token.
+    pub(crate) renews_token: bool,
     pub(crate) transactions: Transactions,
     pub(crate) held: InputHold,
     /// The client maintains the node, and stays connected while it is in maintenance.
@@ -124,6 +126,7 @@ impl Connection {
             settlements: Settlements::default(),
             answers: Answers::default(),
             responses: VecDeque::new(),
+            renews_token: false,
             transactions: Transactions::default(),
             held: InputHold::No,
             ignores_maintenance: false,

@@ -128,6 +128,46 @@ def administration():
     after("user.deleted", "DELETE", "users/u", name="u")
 
 
+def queue_policies():
+    """Policies that come, change and go are events of the queues to which others apply then."""
+    channel = connect().channel()
+    events = bound(channel, EVENT, "queue.policy.*")
+    types = {kind: f"rabbit_{kind}_queue" for kind in ("classic", "quorum", "stream")}
+    for kind in types:
+        channel.queue_declare(f"{prefix}.p.{kind}", durable=True, arguments={"x-queue-type": kind})
+    channel.queue_declare(f"{prefix}.other", durable=True)
+    all_types = sorted((f"{prefix}.p.{kind}", type_) for kind, type_ in types.items())
+
+    def expect(key, queues, **expected):
+        found = [next_event(channel, events, key) for _ in queues]
+        for event in found:
+            has(event, vhost="/", user_who_performed_action="guest", **expected)
+        equal(sorted((event["name"], event["type"]) for event in found), queues, key)
+
+    low = {"pattern": f"^{prefix}.p", "definition": {"max-length-bytes": 7000}, "priority": 1, "apply-to": "queues"}
+    for _ in range(2):
+        # The second time, nothing changes.
+        http("PUT", f"policies/%2F/{prefix}.low", low)
+    expect("queue.policy.updated", all_types, **low)
+    low["definition"] = {"max-length-bytes": 8000}
+    http("PUT", f"policies/%2F/{prefix}.low", low)
+    expect("queue.policy.updated", all_types, **low)
+    high = {"pattern": f"^{prefix}.p", "definition": {"max-length": 8}, "priority": 2, "apply-to": "quorum_queues"}
+    quorum = [(f"{prefix}.p.quorum", "rabbit_quorum_queue")]
+    http("PUT", f"policies/%2F/{prefix}.high", high)
+    expect("queue.policy.updated", quorum, **high)
+    operator = {**high, "apply-to": "classic_queues"}
+    http("PUT", f"operator-policies/%2F/{prefix}.operator", operator)
+    expect("queue.policy.updated", [(f"{prefix}.p.classic", "rabbit_classic_queue")], **operator)
+    http("DELETE", f"operator-policies/%2F/{prefix}.operator")
+    expect("queue.policy.cleared", [(f"{prefix}.p.classic", "rabbit_classic_queue")])
+    http("DELETE", f"policies/%2F/{prefix}.high")
+    expect("queue.policy.cleared", quorum)
+    http("DELETE", f"policies/%2F/{prefix}.low")
+    expect("queue.policy.cleared", all_types)
+    equal(channel.queue_declare(events, passive=True).method.message_count, 0, "further events")
+
+
 def alarms():
     channel = connect().channel()
     events = bound(channel, EVENT, "alarm.*")

@@ -10,6 +10,7 @@ use leveret_model::{
 
 use super::{Event, process, wide, wide_table};
 use crate::notices::Notices;
+use crate::policy_walk::PolicyNews;
 
 /// Leaves the events of changes that `actor` made, nobody for the broker itself; `before` is the topology without them.
 pub(crate) fn changed(notices: &Notices, before: &Topology, changes: &[Change], actor: &str) {
@@ -17,6 +18,24 @@ pub(crate) fn changed(notices: &Notices, before: &Topology, changes: &[Change], 
         let told = Told { notices, before, changes, actor };
         changes.iter().for_each(|change| told.change(change));
     }
+}
+
+/// Leaves the event of a queue to which other policies apply after this change.
+pub(crate) fn queue_policy_changed(notices: &Notices, queue: &Queue, news: &PolicyNews) {
+    let event = || named(&queue.name, &queue.vhost).text("type", queue_type(queue)).by(&news.actor);
+    match &news.policy {
+        Some(policy) => notices.event("queue.policy.updated", || defined(event(), policy).table()),
+        None => notices.event("queue.policy.cleared", || event().table()),
+    }
+}
+
+/// Adds what a policy says.
+fn defined(event: Event, policy: &Policy) -> Event {
+    event
+        .text("pattern", policy.pattern.as_str())
+        .with("definition", HeaderValue::Table(wide_table(&policy.arguments())))
+        .number("priority", policy.priority)
+        .text("apply-to", policy.apply_to.name())
 }
 
 struct Told<'a> {
@@ -133,27 +152,11 @@ impl Told<'_> {
     }
 
     fn policy_set(&self, policy: &Policy) {
-        let definition = HeaderValue::Table(wide_table(&policy.arguments()));
-        let apply_to = policy.apply_to.name();
-        let event = || {
-            Event::new()
-                .text("name", &*policy.name)
-                .text("vhost", &*policy.vhost)
-                .text("pattern", policy.pattern.as_str())
-                .with("definition", definition.clone())
-                .number("priority", policy.priority)
-                .text("apply-to", apply_to)
-        };
         if policy.kind == PolicyKind::Operator {
-            let value = vec![
-                ("pattern".into(), HeaderValue::text(policy.pattern.as_str())),
-                ("definition".into(), definition.clone()),
-                ("priority".into(), HeaderValue::Long(policy.priority)),
-                ("apply-to".into(), HeaderValue::text(apply_to)),
-            ];
-            self.event("parameter.set", operator_policy(policy).with("value", HeaderValue::Table(value)));
+            let value = HeaderValue::Table(defined(Event::new(), policy).table());
+            self.event("parameter.set", operator_policy(policy).with("value", value));
         }
-        self.event("policy.set", event());
+        self.event("policy.set", defined(named(&policy.name, &policy.vhost), policy));
     }
 
     fn policy_cleared(&self, policy: &Policy) {

@@ -10,7 +10,7 @@ use core::net::{IpAddr, Ipv6Addr};
 use leveret_message::own::{HeaderTable, HeaderValue, erlang};
 use leveret_model::{Arguments, Value};
 
-pub(crate) use changes::changed;
+pub(crate) use changes::{changed, queue_policy_changed};
 pub use clients::{
     ConsumerEvent, alarm_changed, channel_closed, channel_opened, connection_closed, connection_opened, consumer_added,
     consumer_removed, logged_in, login_failed,

@@ -62,8 +62,12 @@ impl QueueHandle {
         let none = PublishedIn { accepted: 0, ticket: Ticket::default() };
         let offered = (batch, index);
         let held = crate::held_messages::held(&self.info, batch, index, count);
-        let (batch, index) = held.as_ref().map_or((batch, index), |held| (held, 0));
+        let (batch, index) = held.as_ref().map_or((batch, index), |held| (&held.batch, 0));
+        let ids = held.as_ref().and_then(|held| held.ids.as_deref());
         let published = self.with(|queue, effects| {
+            if let Some(ids) = ids {
+                return self.offer_once_in(queue, group, (batch, ids), persistent, now, effects);
+            }
             let submission = queue.submit(batch, index, count, now)?;
             if submission.accepted == 0 {
                 return Some(none);

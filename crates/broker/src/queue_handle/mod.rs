@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 use crate::bodies::BodyOwner;
 use crate::deferred::Deferred;
 use crate::gathering::ReadOwner;
+use crate::held_messages::Held;
 use crate::moves;
 use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
@@ -41,6 +42,7 @@ use crate::wait_for::WaitFor;
 mod checkpoint;
 mod chunks;
 mod convert;
+mod deduplicated;
 mod groups;
 mod logged;
 mod parked;
@@ -357,7 +359,10 @@ impl QueueHandle {
             Audience::Several(shared) | Audience::Unpaced(shared) => shared,
         };
         let held = crate::held_messages::held(&self.info, batch, index, count);
-        let (batch, index) = held.as_ref().map_or((batch, index), |held| (held, 0));
+        if let Some(Held { batch: once, ids: Some(ids) }) = &held {
+            return self.publish_once(offered, (once, ids), persistent_as_offered, audience, now);
+        }
+        let (batch, index) = held.as_ref().map_or((batch, index), |held| (&held.batch, 0));
         let is_shared = persistent && self.is_durable() && held.is_none();
         let shared = shared.filter(|_| is_shared).map(|first| first + u64::from(index));
         let mut referred = 0;

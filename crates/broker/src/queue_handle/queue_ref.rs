@@ -68,8 +68,8 @@ macro_rules! pass {
 
 impl From<LocalQueue> for QueueRef {
     fn from(queue: LocalQueue) -> Self {
-        // A stream has its messages in chunks, and those of a delayed exchange get times of their own: neither shares any.
-        let is_alone = queue.info().queue_type == QueueType::Stream || queue.info().options.releases;
+        // A stream has its messages in chunks, and other queues give them times or ids of their own: neither shares any.
+        let is_alone = queue.info().queue_type == QueueType::Stream || queue.info().options.changes_messages;
         let log_stream = (queue.is_durable() && !is_alone).then(|| queue.stream().id());
         let copies_refused = queue.copies_refused.load(Ordering::Relaxed);
         let kept = Kept { log_stream, bodies_in_memory: log_stream.is_none() || copies_refused };

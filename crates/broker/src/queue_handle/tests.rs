@@ -66,6 +66,7 @@ impl Fixture {
             home: Home::default(),
             earlier_priorities: Vec::new(),
             delays_for: None,
+            history_of: None,
             options,
         };
         let budget = Arc::new(MemoryBudget::new(1 << 20));

@@ -56,7 +56,7 @@ const APPLICATIONS: &[(&str, Application)] = &[
     ("rabbitmq_federation_prometheus", NOT_BUILT),
     ("rabbitmq_jms_topic_exchange", NOT_BUILT),
     ("rabbitmq_random_exchange", NO_SETTINGS),
-    ("rabbitmq_recent_history_exchange", NOT_BUILT),
+    ("rabbitmq_recent_history_exchange", NO_SETTINGS),
     ("rabbitmq_sharding", NOT_BUILT),
     ("rabbitmq_shovel_management", NOT_BUILT),
     ("rabbitmq_shovel_prometheus", NOT_BUILT),

@@ -85,7 +85,7 @@ fn head(api: &Api, format: &str, explanation: &str) -> Vec<(&'static str, Part)>
 
 /// Whether a definitions file names the queue. Those of delayed exchanges come with the exchanges.
 fn is_exported(queue: &Arc<Queue>) -> bool {
-    !queue.is_exclusive() && queue.delays_for.is_none()
+    !queue.is_exclusive() && queue.exchange().is_none()
 }
 
 /// Queues, exchanges and bindings, including transient ones, as RabbitMQ exports them. Exclusive queues belong to one

@@ -58,6 +58,12 @@ pub(super) const OWN: Group<()> = Group {
             "Messages of the broker itself, such as traces, dropped because publishing was blocked or too many waited",
             |node| (node.api.broker().own_dropped() + node.api.broker().notices.dropped()).into(),
         ),
+        Of::total(
+            "messages_deduplicated_total",
+            Counter,
+            "Messages dropped because their queue or exchange had one with the same id",
+            |node| node.api.broker().queue_metrics.duplicates().into(),
+        ),
     ],
 };
 

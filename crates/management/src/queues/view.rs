@@ -267,6 +267,9 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value
     if let Value::Object(further) = further {
         body.extend(further);
     }
+    if let Some(duplicates) = status.duplicates {
+        body.insert("messages_deduplicated".to_owned(), json!(duplicates));
+    }
     if queue.info().options.max_priority.is_some() {
         body.insert("messages_by_priority".to_owned(), json!(status.by_priority));
     }

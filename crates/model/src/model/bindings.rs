@@ -106,7 +106,7 @@ impl Model {
         let sources = sources_of(&to);
         changes.extend(from.map(Change::SourceUnbound));
         changes.extend(to.into_iter().map(Change::Unbound));
-        let queue = exchange.delay_queue.and_then(|id| self.topology.queue_by_id(id)).cloned();
+        let queue = exchange.own_queue().and_then(|id| self.topology.queue_by_id(id)).cloned();
         changes.push(Change::ExchangeDeleted(exchange));
         if let Some(queue) = queue {
             // Nothing is bound to it.

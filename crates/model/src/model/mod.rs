@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use crate::deduplication;
 use crate::exchange::{self, PREDECLARED};
 use crate::id::TRANSIENT;
 use crate::queue_arguments::{self, Properties};
@@ -238,6 +239,7 @@ impl Model {
                 arguments: Arguments::default(),
                 declared_by: "".into(),
                 delay_queue: None,
+                history_queue: None,
             });
             self.topology.insert_exchange(exchange.clone());
             changes.push(Change::ExchangeDeclared(exchange));
@@ -363,10 +365,13 @@ impl Model {
             let current_arguments = &current.arguments;
             let (current, received) = (current_arguments.get(ALTERNATE), arguments.get(ALTERNATE));
             queue_arguments::equivalent("exchange", &vhost, &name, ALTERNATE, current, received)?;
-            if kind == ExchangeType::Delayed {
-                let (current, received) =
-                    (current_arguments.get(exchange::DELAYED_TYPE), arguments.get(exchange::DELAYED_TYPE));
-                queue_arguments::equivalent("exchange", &vhost, &name, exchange::DELAYED_TYPE, current, received)?;
+            let compared: &[&str] = match kind {
+                ExchangeType::Delayed => &[exchange::DELAYED_TYPE],
+                _ => &deduplication::ARGUMENTS,
+            };
+            for key in compared {
+                let (current, received) = (current_arguments.get(key), arguments.get(key));
+                queue_arguments::equivalent("exchange", &vhost, &name, key, current, received)?;
             }
             return Ok((CommandOutcome::Exists, Vec::new()));
         }
@@ -386,11 +391,22 @@ impl Model {
         let routing_type = exchange::routing_type(kind, &arguments)?;
         self.limits.check_exchange_type(routing_type)?;
         exchange::check_arguments(routing_type, &arguments)?;
+        let deduplicates = deduplication::check_exchange(kind, &arguments)?;
         self.limits.check_exchange(&self.topology, &vhost, &name)?;
         let declared_by = permit.user().cloned().unwrap_or_default();
         let queue = match kind {
-            ExchangeType::Delayed => Some(self.delay_queue(&vhost, &name, &declared_by)?),
+            ExchangeType::Delayed | ExchangeType::RecentHistory => {
+                Some(self.exchange_queue(kind, &vhost, &name, &arguments, &declared_by)?)
+            }
+            _ if deduplicates => {
+                Some(self.exchange_queue(ExchangeType::Deduplication, &vhost, &name, &arguments, &declared_by)?)
+            }
             _ => None,
+        };
+        let id = queue.as_ref().map(|queue| queue.id);
+        let (delay_queue, history_queue) = match kind {
+            ExchangeType::RecentHistory => (None, id),
+            _ => (id, None),
         };
         let exchange = Arc::new(Exchange {
             id: self.exchange_id(durable),
@@ -402,7 +418,8 @@ impl Model {
             internal,
             arguments,
             declared_by,
-            delay_queue: queue.as_ref().map(|queue| queue.id),
+            delay_queue,
+            history_queue,
         });
         self.topology.insert_exchange(exchange.clone());
         let mut changes = vec![Change::ExchangeDeclared(exchange.clone())];
@@ -418,16 +435,29 @@ impl Model {
         Ok((CommandOutcome::Created, changes))
     }
 
-    /// The queue in which messages of a new delayed exchange will wait. It is durable even if the exchange isn't, because delayed
-    /// messages aren't held in memory; [`Topology::lost_delay_queues`] finds it after a restart.
-    fn delay_queue(&mut self, vhost: &Arc<str>, exchange: &Arc<str>, user: &Arc<str>) -> Result<Arc<Queue>, Refused> {
-        let name: Arc<str> = format!("{DELAY_QUEUE_PREFIX}{exchange}").into();
+    /// The queue that a new exchange has for its type, or because it drops duplicates (`Deduplication`): messages will wait in it, or
+    /// it will have the last ones. It is durable even if the exchange
+    /// isn't, because delayed messages aren't held in memory; [`Topology::lost_exchange_queues`] finds it after a restart.
+    fn exchange_queue(
+        &mut self,
+        kind: ExchangeType,
+        vhost: &Arc<str>,
+        exchange: &Arc<str>,
+        arguments: &Arguments,
+        user: &Arc<str>,
+    ) -> Result<Arc<Queue>, Refused> {
+        let (called, prefix) = match kind {
+            ExchangeType::RecentHistory => ("recent history", HISTORY_QUEUE_PREFIX),
+            ExchangeType::Deduplication => ("deduplicating", DEDUPLICATION_QUEUE_PREFIX),
+            _ => ("delayed", DELAY_QUEUE_PREFIX),
+        };
+        let name: Arc<str> = format!("{prefix}{exchange}").into();
         if name.len() > NAME_BYTES_MAX {
             return Err(Refused::precondition(format!(
-                "name of delayed exchange '{exchange}' has {} bytes, at most {} are allowed, because its queue is named \
-                 '{DELAY_QUEUE_PREFIX}' and so",
+                "name of {called} exchange '{exchange}' has {} bytes, at most {} are allowed, because its queue is named \
+                 '{prefix}' and so",
                 exchange.len(),
-                NAME_BYTES_MAX - DELAY_QUEUE_PREFIX.len()
+                NAME_BYTES_MAX - prefix.len()
             )));
         }
         if self.topology.queue(vhost, &name).is_some() {
@@ -435,7 +465,7 @@ impl Model {
         }
         self.limits.check_queue(&self.topology, vhost, &name, None)?;
         self.check_queue_limit(vhost, &name)?;
-        Ok(Arc::new(Queue {
+        let mut queue = Queue {
             id: self.queue_id(true),
             vhost: vhost.clone(),
             name,
@@ -447,9 +477,30 @@ impl Model {
             queue_type: QueueType::Quorum,
             home: Home::default(),
             earlier_priorities: Vec::new(),
-            options: QueueOptions::delaying(exchange),
-            delays_for: Some(exchange.clone()),
-        }))
+            options: QueueOptions::default(),
+            delays_for: None,
+            history_of: None,
+        };
+        match kind {
+            ExchangeType::RecentHistory => {
+                let length = exchange::history_length(arguments)?;
+                let arguments = queue.arguments.with("x-max-length", length.into());
+                queue.arguments = arguments.with("x-max-length-bytes", exchange::HISTORY_BYTES_MAX.into());
+                queue.options = QueueOptions::remembering(&queue.arguments);
+                queue.history_of = Some(exchange.clone());
+            }
+            _ => {
+                if kind == ExchangeType::Deduplication {
+                    let rules =
+                        deduplication::ARGUMENTS.iter().filter_map(|key| Some((*key, arguments.get(key)?.clone())));
+                    let all = rules.fold(queue.arguments.clone(), |all, (key, value)| all.with(key, value));
+                    queue.arguments = all.with(deduplication::DEDUPLICATES, true.into());
+                }
+                queue.options = QueueOptions::delaying(exchange, &queue.arguments);
+                queue.delays_for = Some(exchange.clone());
+            }
+        }
+        Ok(Arc::new(queue))
     }
 
     fn delete_exchange(&mut self, command: &DeleteExchange) -> Result<(CommandOutcome, Vec<Change>), Refused> {
@@ -528,6 +579,7 @@ impl Model {
             home: Home::default(),
             earlier_priorities: Vec::new(),
             delays_for: None,
+            history_of: None,
             arguments,
             declared_by: permit.user().cloned().unwrap_or_default(),
         });
@@ -572,6 +624,12 @@ fn take(counter: &mut u64) -> u64 {
 
 /// The name of a delayed exchange's queue is this and the name of the exchange.
 const DELAY_QUEUE_PREFIX: &str = "amq.delayed.";
+
+/// The name of a recent history exchange's queue is this and the name of the exchange.
+const HISTORY_QUEUE_PREFIX: &str = "amq.history.";
+
+/// The name of the queue of an exchange that drops duplicates is this and the name of the exchange.
+const DEDUPLICATION_QUEUE_PREFIX: &str = "amq.unique.";
 
 /// Longest name in bytes: names are short strings of 0-9-1.
 const NAME_BYTES_MAX: usize = 255;

@@ -7,8 +7,8 @@ use crate::{Arguments, Exchange, Queue, QueueOptions};
 
 impl Policy {
     pub(crate) fn applies_to_queue(&self, queue: &Queue) -> bool {
-        // Limits and times to live are none of the queue of a delayed exchange.
-        queue.delays_for.is_none()
+        // Limits and times to live are none of the queue of an exchange.
+        queue.exchange().is_none()
             && self.apply_to.has_queues(queue.queue_type)
             && definition::fits(&self.definition, queue.queue_type)
             && self.pattern.matches(&queue.name)
@@ -35,7 +35,7 @@ impl MatchedPolicies {
     }
 
     /// Whether both are the same policies, in the same version.
-    fn is_same(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         let same = |one: &Option<Arc<Policy>>, other: &Option<Arc<Policy>>| match (one, other) {
             (None, None) => true,
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),

@@ -6,13 +6,17 @@ use crate::QueueType;
 pub(super) const TABLE: Table = Table {
     queue_type: QueueType::Classic,
     arguments: &[
+        ("x-cache-size", State::Working),
+        ("x-cache-ttl", State::Working),
         ("x-dead-letter-exchange", State::Working),
         ("x-dead-letter-routing-key", State::Working),
+        ("x-deduplication-header", State::Working),
         ("x-durability", State::Working),
         ("x-expires", State::Working),
         ("x-max-length", State::Working),
         ("x-max-length-bytes", State::Working),
         ("x-max-priority", State::Working),
+        ("x-message-deduplication", State::Working),
         ("x-message-ttl", State::Working),
         ("x-overflow", State::Working),
         ("x-queue-leader-locator", State::Working),
@@ -42,5 +46,9 @@ pub(super) const TABLE: Table = Table {
         "x-queue-type",
         "x-queue-leader-locator",
         "x-durability",
+        "x-message-deduplication",
+        "x-cache-size",
+        "x-cache-ttl",
+        "x-deduplication-header",
     ],
 };

@@ -1,7 +1,7 @@
 //! Every argument that RabbitMQ 4.3 knows for queues of any type, and the checks of their values.
 
 use super::stream::duration_ms;
-use crate::{Durability, Overflow, QueueType, Refused, Value};
+use crate::{Deduplication, Durability, Overflow, QueueType, Refused, Value};
 
 /// An argument, and the check of its value for supported queue types that take it.
 pub(super) struct Known {
@@ -30,11 +30,14 @@ impl Wrong {
 /// All known arguments by name. A queue whose type doesn't take one of these refuses it; other arguments are accepted
 /// and ignored.
 pub(super) const KNOWN: &[Known] = &[
+    known("x-cache-size", cache_size),
+    known("x-cache-ttl", expires),
     known("x-consumer-disconnected-timeout", not_negative),
     known("x-consumer-timeout", not_negative),
     known("x-dead-letter-exchange", name),
     known("x-dead-letter-routing-key", routing_key),
     known("x-dead-letter-strategy", strategy),
+    known("x-deduplication-header", header),
     known("x-delayed-retry-max", any),
     known("x-delayed-retry-min", any),
     known("x-delayed-retry-type", any),
@@ -48,6 +51,7 @@ pub(super) const KNOWN: &[Known] = &[
     known("x-max-length", not_negative),
     known("x-max-length-bytes", not_negative),
     known("x-max-priority", priority),
+    known("x-message-deduplication", boolean),
     known("x-message-ttl", milliseconds),
     known("x-overflow", overflow),
     known("x-parked-max", not_negative),
@@ -134,6 +138,19 @@ pub(super) fn milliseconds(value: &Value) -> Result<(), Wrong> {
         Some(n) if n <= TIMER_MS_MAX => Ok(()),
         _ => Err(Wrong::Reason(format!("{{value_too_large,{value}}}"))),
     }
+}
+
+pub(super) fn cache_size(value: &Value) -> Result<(), Wrong> {
+    positive(value)?;
+    match value.as_int() {
+        Some(size) if size <= i64::from(Deduplication::SIZE_MAX) => Ok(()),
+        _ => Err(Wrong::Reason(format!("{{max_value_exceeded,{value}}}"))),
+    }
+}
+
+pub(super) fn header(value: &Value) -> Result<(), Wrong> {
+    string(value)?;
+    short(value)
 }
 
 pub(super) fn expires(value: &Value) -> Result<(), Wrong> {

@@ -8,11 +8,14 @@ use crate::{Arguments, Durability, QueueType, Value};
 pub(super) const TABLE: Table = Table {
     queue_type: QueueType::Quorum,
     arguments: &[
+        ("x-cache-size", State::Working),
+        ("x-cache-ttl", State::Working),
         ("x-consumer-disconnected-timeout", State::NotYet(|_| true)),
         ("x-consumer-timeout", State::Working),
         ("x-dead-letter-exchange", State::Working),
         ("x-dead-letter-routing-key", State::Working),
         ("x-dead-letter-strategy", State::Working),
+        ("x-deduplication-header", State::Working),
         ("x-delayed-retry-max", State::Working),
         ("x-delayed-retry-min", State::Working),
         ("x-delayed-retry-type", State::Working),
@@ -23,6 +26,7 @@ pub(super) const TABLE: Table = Table {
         ("x-max-in-memory-length", State::Working),
         ("x-max-length", State::Working),
         ("x-max-length-bytes", State::Working),
+        ("x-message-deduplication", State::Working),
         ("x-message-ttl", State::Working),
         ("x-overflow", State::Working),
         ("x-parked-max", State::Working),
@@ -56,6 +60,10 @@ pub(super) const TABLE: Table = Table {
         "x-durability",
         "x-parked-max",
         "x-return-order",
+        "x-message-deduplication",
+        "x-cache-size",
+        "x-cache-ttl",
+        "x-deduplication-header",
     ],
 };
 

@@ -101,7 +101,7 @@ impl Topology {
         self.bindings
     }
 
-    /// The queue, if it exists, doesn't belong to another connection, and isn't that of a delayed exchange. Passive queue.declare,
+    /// The queue, if it exists, doesn't belong to another connection, and isn't that of an exchange. Passive queue.declare,
     /// get, consume, purge, delete and bind begin with this check.
     ///
     /// # Errors
@@ -117,12 +117,12 @@ impl Topology {
         Ok(queue)
     }
 
-    /// The queues of delayed exchanges that are gone: they weren't durable, and the node was restarted.
-    pub fn lost_delay_queues(&self) -> impl Iterator<Item = &Arc<Queue>> {
+    /// The queues of exchanges that are gone: these weren't durable, and the node was restarted.
+    pub fn lost_exchange_queues(&self) -> impl Iterator<Item = &Arc<Queue>> {
         let all = self.vhosts().flat_map(|vhost| self.queues(vhost));
         all.filter(|queue| {
-            let exchange = queue.delays_for.as_ref().map(|exchange| self.exchange(&queue.vhost, exchange));
-            exchange.is_some_and(|exchange| exchange.is_none_or(|exchange| exchange.delay_queue != Some(queue.id)))
+            let exchange = queue.exchange().map(|exchange| self.exchange(&queue.vhost, exchange));
+            exchange.is_some_and(|exchange| exchange.is_none_or(|exchange| exchange.own_queue() != Some(queue.id)))
         })
     }
 

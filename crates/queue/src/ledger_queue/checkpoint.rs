@@ -94,6 +94,10 @@ impl LedgerQueue {
         };
         // The checkpoint still counts them as live.
         let due = self.dead.expired();
-        kept::encode(quorum, &self.references, self.ledger.next(), self.clock.encode(due))
+        let state = kept::encode(quorum, &self.references, self.ledger.next(), self.clock.encode(due));
+        match &self.duplicates {
+            None => state,
+            Some(duplicates) => kept::with_ids(&duplicates.durable(self.ledger.next()), state),
+        }
     }
 }

@@ -88,6 +88,7 @@ impl LedgerQueue {
             delayed: std::mem::take(&mut self.delayed),
             annotations: std::mem::take(&mut self.annotations),
             priorities: Priorities(priorities),
+            ids: self.duplicates.as_ref().map(|duplicates| duplicates.all()).unwrap_or_default(),
             ..Recovered::default()
         };
         let (mut attempts, epoch_ms) = (std::mem::take(&mut self.attempts), surroundings.epoch_ms);

@@ -41,7 +41,11 @@ impl LedgerQueue {
     /// Withdraws messages that were submitted and aren't applied, because they never will be: they are offered again. Returns
     /// their numbers, which are reused.
     pub fn withdraw(&mut self) -> Range<u64> {
-        self.pending.withdraw()
+        let withdrawn = self.pending.withdraw();
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.withdraw(withdrawn.start);
+        }
+        withdrawn
     }
 
     /// Volatile messages exist only in memory, which is freed: a checkpoint must not count them as live.

@@ -35,7 +35,7 @@ mod shown;
 use std::sync::Arc;
 
 use leveret_message::Batch;
-use leveret_model::QueueOptions;
+use leveret_model::{Deduplication, QueueOptions};
 
 use self::ready::ReadyMessages;
 use self::rules::Rules;
@@ -51,6 +51,7 @@ use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::DeadLetters;
 use crate::deferred::Deferred;
 use crate::delayed::Delayed;
+use crate::duplicates::{Duplicates, OfferedId};
 use crate::effects::Effects;
 use crate::expiry::Expiry;
 use crate::group::{Awaited, Placement};
@@ -90,6 +91,8 @@ pub struct LedgerQueue {
     attempts: Attempts,
     parked: Parked,
     delayed: Delayed,
+    /// The ids of the last messages, if it drops duplicates.
+    duplicates: Option<Box<Duplicates>>,
     /// The delayed ones that can be fetched by a token.
     deferred: Deferred,
     annotations: Annotations,
@@ -119,7 +122,7 @@ impl LedgerQueue {
         now: Nanos,
     ) -> Self {
         let Recovered { mut ledger, redelivered_below, expiry, references, mut attempts, .. } = recovered;
-        let Recovered { parked, mut delayed, annotations, dying, priorities, .. } = recovered;
+        let Recovered { parked, mut delayed, annotations, dying, mut priorities, ids, .. } = recovered;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(&options);
         if !rules.delays {
@@ -130,6 +133,11 @@ impl LedgerQueue {
             // back is known only with priorities.
             attempts.forget_failures();
         }
+        let known = |options: &Deduplication| Box::new(Duplicates::new(options, ids, ledger.next()));
+        let duplicates = options.deduplication.as_deref().map(known);
+        if rules.remembers {
+            priorities.0.clear();
+        }
         let priorities = rules.priorities.map(|levels| (levels, priorities.0));
         let single_active = options.single_active_consumer.then(|| SingleActive::new(rules.replaces_active));
         let dying = dying.runs();
@@ -137,7 +145,7 @@ impl LedgerQueue {
             ledger.settle(run.first, run.last, run.bytes, Departure::DeadLettered);
         }
         ledger.start_counting();
-        let expiry = if rules.releases { Expiry::default() } else { expiry };
+        let expiry = if rules.releases || rules.remembers { Expiry::default() } else { expiry };
         let mut clock = Clock::new(&options, epoch_ms, expiry, now);
         if rules.releases {
             delay::delay_others(&ledger, &mut delayed);
@@ -183,6 +191,7 @@ impl LedgerQueue {
             attempts,
             parked,
             delayed,
+            duplicates,
             deferred,
             annotations,
             references,
@@ -256,6 +265,19 @@ impl LedgerQueue {
         Some(Submission { first, accepted })
     }
 
+    /// The places of those offered messages that aren't duplicates; `None` if it drops none.
+    pub fn fresh(&mut self, offered: &[Option<OfferedId>]) -> Option<Vec<u32>> {
+        self.duplicates.as_mut().map(|duplicates| duplicates.fresh(offered, self.ledger.next()))
+    }
+
+    /// Notes the ids of messages that were submitted, from number `first` on.
+    pub fn note_ids(&mut self, first: u64, ids: impl Iterator<Item = Option<OfferedId>>, durable: bool) {
+        if let Some(duplicates) = &mut self.duplicates {
+            let ids = (first..).zip(ids).filter_map(|(number, id)| Some((number, id?)));
+            ids.for_each(|(number, id)| duplicates.note(number, id, durable, self.ledger.next()));
+        }
+    }
+
     /// Whether memory for volatile messages is used up: messages that can be logged have to be, and become durable.
     pub fn spills_volatile(&self) -> bool {
         self.contents.is_volatile_full()
@@ -314,7 +336,7 @@ impl LedgerQueue {
         }
         self.ledger.accept(first, u64::from(count), bytes);
         self.ready.grow(u64::from(count), bytes);
-        if batch.any_priority() && self.ready.has_priorities() {
+        if batch.any_priority() && self.ready.has_priorities() && !self.rules.remembers {
             for at in 0..count {
                 if let Some(priority) = batch.priority((index + at) as usize) {
                     self.ready.prioritize(first + u64::from(at), priority);
@@ -329,7 +351,7 @@ impl LedgerQueue {
                 }
             }
         }
-        if !self.rules.releases {
+        if !(self.rules.releases || self.rules.remembers) {
             self.clock.note(first, batch, (index, count), pending.is_awaited(), &self.ledger);
         }
         let parts = self.delay_new(&pending);

@@ -17,6 +17,8 @@ pub(crate) struct Rules {
     pub(crate) delays: bool,
     /// All messages have such a time, and leave for an exchange then. No other time applies to them.
     pub(crate) releases: bool,
+    /// It has the last messages of a recent history exchange: no time and no priority of a message counts.
+    pub(crate) remembers: bool,
     /// An exclusive consumer keeps others away. RabbitMQ ignores the flag for quorum queues.
     pub(crate) has_exclusive_consumers: bool,
     /// A consumer of a higher priority replaces the single active one, once that has settled its deliveries.
@@ -37,6 +39,7 @@ impl Rules {
                 returns_in_place: true,
                 delays: false,
                 releases: false,
+                remembers: false,
                 has_exclusive_consumers: true,
                 replaces_active: false,
                 tells_activity: false,
@@ -46,8 +49,9 @@ impl Rules {
                 logs_attempts: true,
                 priorities: Some(PriorityLevels::QUORUM),
                 returns_in_place: options.returns_in_place,
-                delays: true,
+                delays: !options.remembers,
                 releases: options.releases,
+                remembers: options.remembers,
                 has_exclusive_consumers: false,
                 replaces_active: true,
                 tells_activity: true,

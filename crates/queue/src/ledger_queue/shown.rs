@@ -38,6 +38,7 @@ impl LedgerQueue {
             waits: self.waits(),
             consumers,
             refused: self.refusals.messages(),
+            duplicates: self.duplicates.as_ref().map(|duplicates| duplicates.dropped()),
             counts: self.counted(),
             volatile,
             volatile_bytes,

@@ -40,6 +40,7 @@ impl StreamQueue {
             waits: self.waits(),
             consumers: readers.into_iter().map(|(id, reader)| self.status_of(*id, reader)).collect(),
             refused: 0,
+            duplicates: None,
             counts: self.counts.with_lengths(self.lengths()),
             volatile: 0,
             volatile_bytes: 0,

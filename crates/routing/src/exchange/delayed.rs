@@ -1,7 +1,9 @@
-//! `x-delayed-message`: a message that asks for a delay goes to the queue in which it waits; others are routed at once, by the type
-//! that the exchange names.
+//! Exchanges with a queue of their own in which messages wait before they are routed. `x-delayed-message`: those that ask for a delay.
+//! `x-message-deduplication`: those with an id, of which the queue drops duplicates. Others are routed at once.
 
-use leveret_model::{QueueId, Value};
+use std::sync::Arc;
+
+use leveret_model::{Exchange, ExchangeType, QueueId, Value};
 
 use super::Table;
 use crate::headers::{Header, Headers};
@@ -11,16 +13,33 @@ use crate::targets::RouteTarget;
 /// The header by which a message asks for a delay.
 const DELAY: &str = "x-delay";
 
-/// The queue for messages with a delay, and the bindings.
+/// The queue for messages that wait, and the bindings.
 #[derive(Clone, Debug)]
 pub(crate) struct Delayed {
-    pub(super) queue: RouteTarget,
+    queue: QueueId,
+    target: RouteTarget,
+    delays: bool,
+    /// The header with the id of a message.
+    id_header: Option<Arc<str>>,
     pub(super) routing: Table,
 }
 
 impl Delayed {
-    pub(super) fn new(queue: QueueId, routing: Table) -> Self {
-        Self { queue: RouteTarget::Queue(queue), routing }
+    pub(super) fn new(exchange: &Exchange, queue: QueueId, routing: Table) -> Self {
+        Self {
+            queue,
+            target: RouteTarget::Queue(queue),
+            delays: exchange.kind == ExchangeType::Delayed,
+            id_header: exchange.deduplication().map(|rules| rules.header.clone()),
+            routing,
+        }
+    }
+
+    /// Whether a message waits, unless it comes from there.
+    fn waits(&self, headers: &dyn Headers) -> bool {
+        let has_id = |header: &Arc<str>| headers.lookup(header).is_some();
+        let waits = self.delays && delay_ms(headers).is_some() || self.id_header.as_ref().is_some_and(has_id);
+        waits && headers.released_from() != Some(self.queue)
     }
 
     /// The parts of a message that determine its destinations.
@@ -48,14 +67,19 @@ impl Delayed {
         headers: &dyn Headers,
         visit: &mut dyn FnMut(&'a RouteTarget),
     ) {
-        match delay_ms(headers) {
-            Some(_) => visit(&self.queue),
-            None => self.routing.matches(routing_key, headers, visit),
+        match self.waits(headers) {
+            true => visit(&self.target),
+            false => self.routing.matches(routing_key, headers, visit),
         }
     }
 
     pub(super) fn emptied(&self) -> Self {
-        Self { queue: self.queue.clone(), routing: self.routing.emptied() }
+        Self {
+            target: self.target.clone(),
+            id_header: self.id_header.clone(),
+            routing: self.routing.emptied(),
+            ..*self
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod delayed;
 mod direct;
 mod fanout;
 mod headers;
+mod history;
 mod member;
 mod pool;
 mod topic;
@@ -15,6 +16,7 @@ use leveret_model::{Binding, Exchange, ExchangeType};
 use self::consistent_hash::ConsistentHash;
 use self::delayed::Delayed;
 pub use self::delayed::delay_ms;
+use self::history::History;
 use self::pool::{Draws, Pool};
 use self::{direct::Direct, fanout::Fanout, headers::HeadersTable, topic::Topic};
 use crate::headers::Headers;
@@ -31,13 +33,17 @@ pub(crate) enum Table {
     ModulusHash(Pool),
     Random(Pool, Draws),
     Delayed(Box<Delayed>),
+    History(Box<History>),
 }
 
 impl Table {
     pub(crate) fn new(exchange: &Exchange) -> Self {
+        if let Some(queue) = exchange.history_queue {
+            return Table::History(Box::new(History::new(queue)));
+        }
         let table = Self::of_type(exchange);
         match exchange.delay_queue {
-            Some(queue) => Table::Delayed(Box::new(Delayed::new(queue, table))),
+            Some(queue) => Table::Delayed(Box::new(Delayed::new(exchange, queue, table))),
             None => table,
         }
     }
@@ -54,7 +60,8 @@ impl Table {
             ExchangeType::Random | ExchangeType::LocalRandom => {
                 Table::Random(Pool::default(), Draws::new(&exchange.vhost, &exchange.name))
             }
-            ExchangeType::Delayed => unreachable!("it routes by another type"),
+            ExchangeType::Delayed | ExchangeType::Deduplication => unreachable!("it routes by another type"),
+            ExchangeType::RecentHistory => unreachable!("it has a queue"),
         }
     }
 
@@ -69,6 +76,7 @@ impl Table {
             Table::ModulusHash(_) => Table::ModulusHash(Pool::default()),
             Table::Random(_, draws) => Table::Random(Pool::default(), draws.clone()),
             Table::Delayed(table) => Table::Delayed(Box::new(table.emptied())),
+            Table::History(table) => Table::History(Box::new(table.emptied())),
         }
     }
 
@@ -82,6 +90,7 @@ impl Table {
             Table::ConsistentHash(table) => table.bind(binding),
             Table::ModulusHash(table) | Table::Random(table, _) => table.bind(binding),
             Table::Delayed(table) => table.routing.bind(binding),
+            Table::History(table) => table.bindings.bind(target()),
         }
     }
 
@@ -95,13 +104,16 @@ impl Table {
             Table::ConsistentHash(table) => table.unbind(binding),
             Table::ModulusHash(table) | Table::Random(table, _) => table.unbind(binding),
             Table::Delayed(table) => table.routing.unbind(binding),
+            Table::History(table) => table.bindings.unbind(&target()),
         }
     }
 
     /// Removes all bindings to the destination of this one, if that doesn't take a step for each. Returns whether it did.
     pub(crate) fn forget(&mut self, binding: &Binding) -> bool {
         match self {
-            Table::Direct(_) | Table::Fanout(_) | Table::Topic(_) | Table::Headers(_) => return false,
+            Table::Direct(_) | Table::Fanout(_) | Table::Topic(_) | Table::Headers(_) | Table::History(_) => {
+                return false;
+            }
             Table::ConsistentHash(table) => table.forget(binding),
             Table::ModulusHash(table) | Table::Random(table, _) => table.forget(binding),
             Table::Delayed(table) => return table.routing.forget(binding),
@@ -133,6 +145,7 @@ impl Table {
             Table::ModulusHash(table) => table.of_key(routing_key).into_iter().for_each(visit),
             Table::Random(table, draws) => table.pick(draws.next()).into_iter().for_each(visit),
             Table::Delayed(table) => table.matches(routing_key, headers, visit),
+            Table::History(table) => table.bindings.matches(visit),
         }
     }
 }

@@ -14,6 +14,7 @@ use super::refusal::{Refusal, Result, Status};
 use super::request;
 use super::response::{Body, Done};
 use crate::connection::Connection;
+use leveret_broker::streams::Waiter;
 use leveret_broker::time::Now;
 
 /// The body of POST.
@@ -86,7 +87,8 @@ impl Connection {
             .registry
             .submit(permit, Command::Bind(bind), now.monotonic)
             .map_err(Refusal::without_conflict)?;
-        Ok(Done::no_content(submitted.ticket))
+        let outbox = &self.client.outbox;
+        Ok(Done { wait: submitted.wait(|| Waiter::Connection(outbox.clone())), ..Done::no_content(submitted.ticket) })
     }
 
     /// DELETE of a binding. One that doesn't exist counts as deleted.

@@ -3,7 +3,7 @@
 //!
 //! A [`pair`] is two links of one name: [`requests`] come in on one, [`responses`] go out on the other, in order, each
 //! when the change it reports is durable. A [`request`] has a [`path`]; [`route`] finds the module that serves it:
-//! [`queues`], [`exchanges`] or [`bindings`], which take their [`fields`] and [`arguments`] out of its body.
+//! [`queues`], [`exchanges`], [`bindings`] or [`tokens`], which take their [`fields`] and [`arguments`] out of its body.
 
 mod arguments;
 mod bindings;
@@ -20,6 +20,7 @@ mod requests;
 mod response;
 mod responses;
 mod route;
+mod tokens;
 
 pub(super) use arguments::shown;
 pub(crate) use pair::ADDRESS;

@@ -86,7 +86,8 @@ impl Connection {
                 self.questions.ask(session.channel, transfer.handle, Question::Request);
                 asks = Some((session.channel, transfer.handle));
             }
-            self.responses.push_back(Waiting { key, asks, response });
+            let renews_token = std::mem::take(&mut self.renews_token);
+            self.responses.push_back(Waiting { key, asks, response, renews_token });
             requests.unanswered += 1;
         }
         requests.top_up();

@@ -38,6 +38,8 @@ pub(crate) struct Waiting {
     /// one asked.
     pub asks: Option<(u16, u32)>,
     pub response: Response,
+    /// Whether the links of the connection have to be checked when it has been sent.
+    pub renews_token: bool,
 }
 
 impl Waiting {
@@ -107,17 +109,21 @@ impl Connection {
     /// Sends the responses whose changes became durable.
     pub(crate) fn answer_requests(&mut self, now: Now) {
         let streams = self.client.broker.streams.clone();
-        let mut published = false;
+        let (mut published, mut renews_token) = (false, false);
         while let Some(waiting) = self.responses.pop_front_if(|waiting| waiting.is_due(&streams)) {
             if !waiting.response.wait.is_nothing() && !std::mem::replace(&mut published, true) {
                 self.client.broker.registry.publish();
             }
+            renews_token |= waiting.renews_token;
             let Some(&(channel, handle)) = self.links.get(&waiting.key) else { continue };
             let Some(mut session) = self.sessions.take(channel) else { continue };
             if !session.ending {
                 self.answer_request(&mut session, handle, waiting.response, now);
             }
             self.sessions.put(session);
+        }
+        if renews_token {
+            self.end_forbidden(now);
         }
     }
 

@@ -50,10 +50,7 @@ impl Connection {
                 return no_body(method, body).and_then(|()| self.remove_binding(segment, now));
             }
             (["bindings", _], _) => &["DELETE"],
-            (["auth", "tokens"], "PUT") => {
-                let text = "tokens can't be renewed: OAuth 2 is not supported yet";
-                return Err(Refusal::Answer(Status::NotImplemented, text.to_owned()));
-            }
+            (["auth", "tokens"], "PUT") => return self.renew_token(body),
             (["auth", "tokens"], _) => &["PUT"],
             _ => return Err(Refusal::Answer(Status::NotFound, format!("no resource '{target}'"))),
         };

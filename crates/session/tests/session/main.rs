@@ -33,6 +33,8 @@ mod publishing;
 mod publishing_amqp10;
 mod reads;
 mod receiving_amqp10;
+mod recent_history;
+mod renewal;
 mod reply_to;
 mod reply_to_amqp10;
 mod requeue_places;

@@ -245,7 +245,7 @@ fn binding_body() -> OwnedValue {
     OwnedValue::Map(map)
 }
 
-/// Links and management requests of AMQP 1.0. Every path of management requests is here but `/auth/tokens`, which isn't built.
+/// Links and management requests of AMQP 1.0. Every path of management requests is here but `/auth/tokens`, which takes no permission.
 const LINK_CASES: &[Case<Client10Machine>] = &[
     Case {
         name: "receiver",

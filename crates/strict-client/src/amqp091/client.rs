@@ -211,6 +211,12 @@ impl Client {
         Ok(())
     }
 
+    /// Renews the secret that it logged in with.
+    pub fn update_secret(&mut self, new_secret: &[u8]) {
+        let update = connection::UpdateSecret { new_secret, reason: ShortStr::literal("it expires") };
+        encode_method(&mut self.out, 0, &Method::ConnectionUpdateSecret(update));
+    }
+
     fn on_start(&mut self, start: &connection::Start<'_>, events: &mut Vec<Event>) -> Result<(), Violation> {
         if (start.version_major, start.version_minor) != (0, 9) {
             return Err(Violation::new(

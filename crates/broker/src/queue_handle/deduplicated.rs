@@ -1,0 +1,113 @@
+//! Publishing to a queue that drops duplicates.
+//!
+//! A duplicate counts as accepted, and is confirmed when everything that the queue was offered before is safe: so is the message that
+//! it is a duplicate of. Ids are compared and noted under the lock under which the record is appended.
+
+use std::sync::Arc;
+
+use leveret_log::Wait;
+use leveret_message::Batch;
+use leveret_model::Durability;
+use leveret_queue::{Effects, OfferedId, Placement, PublishSlot, Queue};
+
+use super::{Audience, Published, PublishedIn, QueueHandle};
+use crate::group::Group;
+use crate::held_messages::Fresh;
+use crate::streams::Record;
+use crate::ticket::Awaited;
+use crate::time::Nanos;
+
+impl QueueHandle {
+    fn count_duplicates(&self, fresh: &Fresh) {
+        if fresh.count() < fresh.offered() {
+            self.place.metrics().count_duplicates(u64::from(fresh.offered() - fresh.count()));
+        }
+    }
+
+    /// As [`QueueHandle::publish`], for messages that were offered in one batch, and are in another one with their ids.
+    #[cold]
+    pub(super) fn publish_once(
+        self: &Arc<Self>,
+        offered: (&Arc<Batch>, u32),
+        (batch, ids): (&Arc<Batch>, &[Option<OfferedId>]),
+        persistent: bool,
+        audience: Audience,
+        now: Nanos,
+    ) -> Published {
+        let count = ids.len() as u32;
+        let is_persistent = persistent || self.is_always_persistent();
+        let published = self.with(|queue, effects| {
+            let fresh = Fresh::of(queue, batch, ids);
+            self.count_duplicates(&fresh);
+            let Some(submission) = queue.submit(&fresh.batch, 0, fresh.count(), now) else {
+                let awaited = Awaited::durable(*self.closed_at.lock());
+                return Published { accepted: fresh.offered(), awaited, is_gone: true, ..Published::none() };
+            };
+            let (batch, first, taken) = (&fresh.batch, submission.first, submission.accepted);
+            let written = self.durability == Durability::Os && !queue.awaits_group();
+            if taken > 0 {
+                let is_logged = self.is_durable() && (is_persistent || self.spills(queue, batch, 0, taken));
+                let wait = if written { Wait::Written } else { Wait::Confirm };
+                let record = Record::Messages { log: self.log_id, first, batch, index: 0, count: taken, instead: None };
+                let place = is_logged.then(|| {
+                    let place = self.stream.append(record, wait).place();
+                    self.last_record.set(place);
+                    place
+                });
+                let placement = place.map_or(Placement::Volatile, Placement::At);
+                queue.submitted(submission, batch.clone(), 0, placement, now, effects);
+                queue.note_ids(first, fresh.ids(taken), is_logged);
+            }
+            let ticket = self.pending_ticket(queue);
+            let awaited = if written { Awaited::written(ticket) } else { Awaited::durable(ticket) };
+            let is_behind = queue.is_behind();
+            queue.arrived(taken, now);
+            let slot = match audience {
+                Audience::Alone | Audience::Several(_) => queue.slot(taken, now),
+                Audience::Unpaced(_) => PublishSlot::default(),
+            };
+            Published { accepted: fresh.accepted(taken), awaited, is_behind, is_gone: false, slot }
+        });
+        let published = published.unwrap_or_else(Published::none);
+        if published.is_gone
+            && let Some(successor) = self.successor()
+        {
+            let (batch, index) = offered;
+            return successor.publish(batch, index, count, persistent, audience, now);
+        }
+        self.dead_letter_refused(batch, published.accepted, count - published.accepted);
+        published
+    }
+
+    /// As [`QueueHandle::offer_in`], for all messages of a batch with their ids.
+    pub(super) fn offer_once_in(
+        &self,
+        queue: &mut Queue,
+        group: &mut Group,
+        (batch, ids): (&Arc<Batch>, &[Option<OfferedId>]),
+        persistent: bool,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> Option<PublishedIn> {
+        let fresh = Fresh::of(queue, batch, ids);
+        self.count_duplicates(&fresh);
+        let submission = queue.submit(&fresh.batch, 0, fresh.count(), now)?;
+        let (batch, first, taken) = (&fresh.batch, submission.first, submission.accepted);
+        if taken > 0 {
+            let is_logged = (persistent || self.is_always_persistent()) && self.is_durable();
+            let placement = match is_logged {
+                true => {
+                    let record =
+                        Record::Messages { log: self.log_id, first, batch, index: 0, count: taken, instead: None };
+                    self.last_record.set(group.append(record).place());
+                    Placement::In(group.place())
+                }
+                false => Placement::Volatile,
+            };
+            queue.submitted(submission, batch.clone(), 0, placement, now, effects);
+            queue.note_ids(first, fresh.ids(taken), is_logged);
+            queue.arrived(taken, now);
+        }
+        Some(PublishedIn { accepted: fresh.accepted(taken), ticket: self.pending_ticket(queue) })
+    }
+}

@@ -1,0 +1,41 @@
+//! `connection.update-secret`: what the user's permissions don't allow any more ends.
+
+use std::collections::BTreeSet;
+
+use leveret_amqp091::{Method, ReplyCode, encode_method, method::connection};
+use leveret_model::Action;
+
+use super::error::{ProtocolError, Result};
+use super::session::Session;
+use leveret_broker::time::Now;
+use leveret_broker::turn_budget::CONSUMER;
+
+impl Session {
+    /// The client renewed the secret that it logged in with. Users of the node's own database have no token that could expire, so
+    /// there is nothing to check: as in RabbitMQ, any secret is taken, and the consumers that the user may not have any more are
+    /// cancelled. Publishes are authorized one by one.
+    ///
+    /// # Errors
+    /// 530: the user may not enter the vhost any more.
+    pub(crate) fn update_secret(&mut self, reason: &str, now: Now) -> Result<()> {
+        self.told().secret_updated(reason);
+        if self.authorize(Action::Enter).is_err() {
+            let text = format!("access to vhost '{}' refused for user '{}'", self.client.vhost, self.client.user);
+            return Err(ProtocolError::new(ReplyCode::NotAllowed, text));
+        }
+        encode_method(self.out(0), 0, &Method::ConnectionUpdateSecretOk(connection::UpdateSecretOk {}));
+        let keys: BTreeSet<u64> = self.consumers.keys().copied().collect();
+        for key in keys {
+            let name = self.consumers.get(&key).map(|consumer| consumer.queue.info().name.clone());
+            let is_allowed = name.is_none_or(|name| self.authorize(Action::Consume(&name)).is_ok());
+            if !is_allowed && let Some(consumer) = self.forget_consumer(key) {
+                self.client.budget.spend(CONSUMER);
+                let left = consumer.queue.cancel(consumer.id, now.monotonic);
+                // Nobody waits for the end of a queue that goes with its last consumer.
+                let _gone_at = self.client.delete_if_unused(&consumer.queue, left, now);
+                self.send_cancel(&consumer);
+            }
+        }
+        Ok(())
+    }
+}
