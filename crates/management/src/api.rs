@@ -39,6 +39,7 @@ struct Inner {
     log: OnceLock<Log>,
     traces: Traces,
     trace_directory: OnceLock<PathBuf>,
+    path_prefix: OnceLock<String>,
 }
 
 /// The enabled plugins of RabbitMQ.
@@ -101,6 +102,7 @@ impl Api {
             log: OnceLock::new(),
             traces: Traces::default(),
             trace_directory: OnceLock::new(),
+            path_prefix: OnceLock::new(),
         };
         Api { inner: Arc::new(inner) }
     }
@@ -166,6 +168,16 @@ impl Api {
 
     pub(crate) fn log(&self) -> Option<&Log> {
         self.inner.log.get()
+    }
+
+    /// Sets the prefix of all paths. Only the first call counts.
+    pub(crate) fn set_path_prefix(&self, prefix: &str) {
+        let _ = self.inner.path_prefix.set(prefix.to_owned());
+    }
+
+    /// The prefix of all paths, such as `/rabbitmq`, or nothing.
+    pub(crate) fn path_prefix(&self) -> &str {
+        self.inner.path_prefix.get().map_or("", String::as_str)
     }
 
     pub(crate) fn node(&self) -> &NodeHandle {

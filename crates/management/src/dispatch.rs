@@ -16,6 +16,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::identity::Requester;
 use crate::local::LOCAL_ROUTES;
+use crate::page;
 use crate::percent::query_pairs;
 use crate::route::{Access, Method, Route};
 use crate::routes::ROUTES;
@@ -43,7 +44,7 @@ struct Door {
 
 /// The HTTP API.
 pub fn api(api: Api) -> Router {
-    Router::new().fallback(answer).with_state(Door { api, is_local: false })
+    api_under("", api)
 }
 
 /// The HTTP API for the node's local socket, and only for that: every client is an administrator.
@@ -51,12 +52,10 @@ pub fn local(api: Api) -> Router {
     Router::new().fallback(answer).with_state(Door { api, is_local: true })
 }
 
-/// As [`api`], with a prefix before every path, such as `/rabbitmq`; paths without it don't exist.
+/// As [`api`], with a prefix before every path, such as `/rabbitmq`. Paths without it don't exist, but for `/`, which leads there.
 pub fn api_under(prefix: &str, state: Api) -> Router {
-    if prefix.is_empty() {
-        return api(state);
-    }
-    Router::new().nest(prefix, api(state)).fallback(|| async { Error::NotFound })
+    state.set_path_prefix(prefix);
+    Router::new().fallback(answer).with_state(Door { api: state, is_local: false })
 }
 
 async fn answer(State(door): State<Door>, request: Request) -> Response {
@@ -81,7 +80,19 @@ async fn answer(State(door): State<Door>, request: Request) -> Response {
 }
 
 async fn find(door: Door, request: Request) -> Result<Response, Error> {
-    let path = request.uri().path();
+    let mut path = request.uri().path();
+    if !door.is_local {
+        let prefix = door.api.path_prefix();
+        path = match path.strip_prefix(prefix) {
+            Some("") => return Ok(moved_to(prefix)),
+            Some(below) if below.starts_with('/') => below,
+            _ if path == "/" => return Ok(moved_to(prefix)),
+            _ => return Err(Error::NotFound),
+        };
+        if let Some(response) = page::answer(request.method(), path, request.headers()) {
+            return Ok(response);
+        }
+    }
     // Clients append a slash to the paths of lists, which RabbitMQ ignores.
     let path = path.strip_suffix('/').unwrap_or(path).to_owned();
     let matching = routes(door.is_local).filter_map(|route| Some(route.matches(&path)?.map(|words| (route, words))));
@@ -200,6 +211,11 @@ fn check(route: &Route, words: &[String], identity: &Requester, topology: &Topol
         false if route.method == Method::Put => Err(Error::Missing("vhost_not_found".to_owned())),
         false => Err(Error::NotFound),
     }
+}
+
+/// Leads to the page, whose own addresses are relative to its folder.
+fn moved_to(prefix: &str) -> Response {
+    (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, format!("{prefix}/"))]).into_response()
 }
 
 fn allowed(status: StatusCode, found: &[(&Route, Vec<String>)]) -> Response {

@@ -3,6 +3,8 @@
 //! [`api`] and [`metrics`] are routers over a [`NodeHandle`](leveret_node::NodeHandle); [`serve`] runs one on a
 //! listener, on the runtime that it is awaited on, which must not be a core's.
 //!
+//! [`page`] is the web page, embedded; it uses nothing but the API.
+//!
 //! [`dispatch`] handles a request: its [`route`] is looked up in the one table of [`routes`], the requester's
 //! [`identity`] is checked against the route's access, and the handler, in one module per kind of object, gets a
 //! [`call`]. A [`change`] is answered once it is durable; a [`list`] is generated while it is sent.
@@ -39,6 +41,7 @@ mod missing;
 mod nodes;
 mod openapi;
 mod overview;
+mod page;
 mod parameters;
 mod password_rule;
 mod percent;
