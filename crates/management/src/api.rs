@@ -15,6 +15,8 @@ use crate::history::{Histories, Ranges, Subject};
 use crate::password_rule::PasswordRule;
 use crate::running_traces::Traces;
 use crate::sampling::Sampler;
+use crate::sessions::Sessions;
+use crate::streams_open::OpenStreams;
 
 /// The state of the HTTP API: the node, its names and settings. Cheap to clone.
 #[derive(Clone)]
@@ -39,6 +41,8 @@ struct Inner {
     log: OnceLock<Log>,
     traces: Traces,
     trace_directory: OnceLock<PathBuf>,
+    sessions: Sessions,
+    open_streams: OpenStreams,
     path_prefix: OnceLock<String>,
 }
 
@@ -102,6 +106,8 @@ impl Api {
             log: OnceLock::new(),
             traces: Traces::default(),
             trace_directory: OnceLock::new(),
+            sessions: Sessions::default(),
+            open_streams: OpenStreams::default(),
             path_prefix: OnceLock::new(),
         };
         Api { inner: Arc::new(inner) }
@@ -178,6 +184,14 @@ impl Api {
     /// The prefix of all paths, such as `/rabbitmq`, or nothing.
     pub(crate) fn path_prefix(&self) -> &str {
         self.inner.path_prefix.get().map_or("", String::as_str)
+    }
+
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.inner.sessions
+    }
+
+    pub(crate) fn open_streams(&self) -> &OpenStreams {
+        &self.inner.open_streams
     }
 
     pub(crate) fn node(&self) -> &NodeHandle {

@@ -8,7 +8,7 @@ use crate::route::{Route, route};
 use crate::{
     auth, bindings, connections, consumers, definitions, deprecated_features, exchanges, feature_flags, granted,
     health, limits, maintenance, missing, nodes, openapi, overview, parameters, permissions, policies, publish, queues,
-    stream_clients, super_streams, topic_permissions, traces, users, vhosts,
+    stream_clients, super_streams, topic_permissions, traces, users, vhosts, watch,
 };
 
 /// All routes.
@@ -16,6 +16,7 @@ use crate::{
 pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/openapi.json" Public document, "This description of the API"),
     route!(Get "/api/overview" Management overview::overview, "Totals and rates of the whole node"),
+    route!(Get "/api/watch" Management watch::watch, "Sends the answers of GET routes (path=/api/..., up to 16 times) as server-sent events, again when they have changed"),
     route!(Get "/api/whoami" Management overview::whoami, "The user of the request"),
     route!(Get "/api/version" Public overview::version, "The version of RabbitMQ that this node is compatible with"),
     route!(Get "/api/cluster-name" Management parameters::cluster_name, "The cluster's name"),
@@ -200,7 +201,8 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/auth/attempts/{node}/source" Monitor auth::attempts_by_source, "Logins by source"),
     route!(Delete "/api/auth/attempts/{node}/source" Administrator auth::forget_attempts, "Forgets logins by source"),
     route!(Get "/api/auth/hash_password/{password}" Administrator users::hash, "The hash of a password"),
-    route!(Post "/api/login" Public auth::login, "Not built: logs in with a form"),
+    route!(Post "/api/login" Public auth::login, "Begins a session of the page, whose cookie stands for username and password"),
+    route!(Post "/api/logout" Public auth::logout, "Ends the session of the page"),
 
     route!(Get "/api/aliveness-test/{vhost}" Vhost health::aliveness, "The old check of a virtual host, which does nothing"),
     route!(Get "/api/healthchecks/node" Management health::node, "The old check of a node, which does nothing"),
