@@ -45,6 +45,7 @@ mod overview;
 mod page;
 mod parameters;
 mod password_rule;
+mod payload;
 mod percent;
 mod permissions;
 mod policies;
