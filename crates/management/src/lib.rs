@@ -71,6 +71,7 @@ mod traces;
 mod users;
 mod vhosts;
 mod watch;
+mod why;
 
 pub use api::Api;
 pub use axum::Router;
