@@ -324,3 +324,20 @@ fn messages_are_shown_decoded_without_being_taken() {
     assert_eq!((&plain[0]["decoded"], &plain[0]["redelivered"]), (&Value::Null, &json!(false)));
     stage.ends();
 }
+
+#[test]
+fn the_line_of_time_survives_a_clean_restart() {
+    if is_given() {
+        return;
+    }
+    let mut node = Node::start(Options::new());
+    assert!(node.terminate().success());
+    node.restart();
+    let http = node.http();
+    let events = http.get("/api/events").expect("events").json();
+    let kinds: Vec<&str> =
+        events.as_array().expect("a list").iter().filter_map(|event| event["kind"].as_str()).collect();
+    assert_eq!(kinds, ["node_started", "node_stopped", "node_started"]);
+    let history = http.get("/api/history/node").expect("a history").json();
+    assert!(!history["samples"].as_array().expect("a list").is_empty(), "{history}");
+}

@@ -17,6 +17,7 @@ use crate::running_traces::Traces;
 use crate::sampling::Sampler;
 use crate::sessions::Sessions;
 use crate::streams_open::OpenStreams;
+use crate::timeline::{Timeline, TimelineEvent};
 
 /// The state of the HTTP API: the node, its names and settings. Cheap to clone.
 #[derive(Clone)]
@@ -44,6 +45,7 @@ struct Inner {
     sessions: Sessions,
     open_streams: OpenStreams,
     path_prefix: OnceLock<String>,
+    timeline: Timeline,
 }
 
 /// The enabled plugins of RabbitMQ.
@@ -109,6 +111,7 @@ impl Api {
             sessions: Sessions::default(),
             open_streams: OpenStreams::default(),
             path_prefix: OnceLock::new(),
+            timeline: Timeline::default(),
         };
         Api { inner: Arc::new(inner) }
     }
@@ -184,6 +187,35 @@ impl Api {
     /// The prefix of all paths, such as `/rabbitmq`, or nothing.
     pub(crate) fn path_prefix(&self) -> &str {
         self.inner.path_prefix.get().map_or("", String::as_str)
+    }
+
+    /// Reads the history that an earlier node left in the data directory.
+    pub fn read_timeline(&self) {
+        if let Err(error) = self.timeline().read(&self.timeline_file()) {
+            tracing::warn!("the history of the last hours in {} isn't used: {error}", self.timeline_file().display());
+        }
+        self.happened("node_started", self.name());
+    }
+
+    /// Leaves the history in the data directory for the next node, at a clean stop.
+    pub fn write_timeline(&self) {
+        self.happened("node_stopped", self.name());
+        if let Err(error) = self.timeline().write(&self.timeline_file()) {
+            tracing::warn!("the history of the last hours isn't kept: {error}");
+        }
+    }
+
+    fn timeline_file(&self) -> PathBuf {
+        self.data_directory().join("timeline")
+    }
+
+    /// Notes an event on the line of time.
+    pub(crate) fn happened(&self, kind: &str, what: &str) {
+        self.timeline().happened(TimelineEvent::new(self.node().clock().now().wall_ms, kind, what));
+    }
+
+    pub(crate) fn timeline(&self) -> &Timeline {
+        &self.inner.timeline
     }
 
     pub(crate) fn sessions(&self) -> &Sessions {

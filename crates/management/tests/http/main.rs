@@ -15,6 +15,7 @@ mod messages;
 mod metrics;
 mod page;
 mod parked;
+mod past;
 mod patterns;
 mod policies;
 mod queues;
