@@ -93,6 +93,20 @@ fn vendored_files_are_those_of_the_list() {
 }
 
 #[test]
+fn embedded_scripts_are_the_sources_but_for_lines_of_comments() {
+    let ui = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui");
+    for file in FILES.iter().filter(|file| file.path.ends_with(".js")) {
+        let source = fs::read_to_string(ui.join(file.path)).expect("a source");
+        let embedded = std::str::from_utf8(file.plain).expect("text");
+        assert_eq!(embedded.lines().count(), source.lines().count(), "{}", file.path);
+        for (number, (shown, line)) in embedded.lines().zip(source.lines()).enumerate() {
+            let is_left_out = shown.is_empty() && (is_comment(line) || line.trim().ends_with("*/"));
+            assert!(shown == line || is_left_out, "{}:{}: {line}", file.path, number + 1);
+        }
+    }
+}
+
+#[test]
 fn a_browser_gets_the_shortest_form_that_it_takes() {
     let index = FILES.iter().find(|file| file.path == INDEX).expect("the page");
     for (asked, encoding, bytes) in [
