@@ -204,6 +204,7 @@ impl Process<'_> {
             }
             node.finish_first_start()?;
         }
+        api.read_timeline();
         node.spawn(api.clone().sample());
         let others = listeners.ports();
         node.others_listen(listeners.others());
@@ -232,6 +233,7 @@ impl Process<'_> {
 
         let who = node.wait_for_signal();
         info!("{who}: closing connections and stopping");
+        api.write_timeline();
         if who == STOP_APP {
             return Ok(Ended::StopApp(node.stop(STOP_REASON)));
         }

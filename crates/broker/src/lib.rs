@@ -107,8 +107,9 @@ pub use unauthenticated::{Handshake, Unauthenticated};
 
 /// Types that listings of queues and consumers use.
 pub use leveret_queue::{
-    Activity, ConsumerStatus, Count as QueueCount, DeleteIf, GetOutcome, GroupStatus, KeptOffset, Peeked, QueueCounts,
-    QueueGauges, QueueRates, QueueState, QueueStatus, QueueWait, QuorumStatus, SetAside, StreamStatus, WaitReason,
+    Activity, ConsumerMode, ConsumerStatus, Count as QueueCount, DeleteIf, GetOutcome, GroupStatus, KeptOffset, Peeked,
+    QueueCounts, QueueGauges, QueueRates, QueueState, QueueStatus, QueueWait, QuorumStatus, SetAside, StreamStatus,
+    WaitReason,
 };
 
 /// The reason why a message died.

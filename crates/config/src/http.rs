@@ -43,8 +43,11 @@ pub struct ManagementApi {
     pub max_definitions_size: u64,
     /// `management.http.max_bodies_size`: limit of the bodies of all requests in progress, in bytes.
     pub max_bodies_size: u64,
-    /// `management.disable_basic_auth`: whether logins with name and password are refused.
+    /// `management.disable_basic_auth`: whether logins with name and password are refused, except for
+    /// sessions of the page.
     pub disable_basic_auth: bool,
+    /// `management.login_session_timeout`: time after which a session of the page ends, in minutes.
+    pub login_session_timeout_min: u64,
     /// `management.require_auth_for_api_reference`.
     pub require_auth_for_api_reference: bool,
     /// `management.http.hide_allow_header`: whether only responses with the status 405 list the methods of a path.
@@ -67,6 +70,7 @@ impl Default for ManagementApi {
             max_definitions_size: 64 << 20,
             max_bodies_size: 128 << 20,
             disable_basic_auth: false,
+            login_session_timeout_min: 480,
             require_auth_for_api_reference: false,
             hide_allow_header: false,
             require_json_extension: false,

@@ -15,6 +15,9 @@ use crate::history::{Histories, Ranges, Subject};
 use crate::password_rule::PasswordRule;
 use crate::running_traces::Traces;
 use crate::sampling::Sampler;
+use crate::sessions::Sessions;
+use crate::streams_open::OpenStreams;
+use crate::timeline::{Timeline, TimelineEvent};
 
 /// The state of the HTTP API: the node, its names and settings. Cheap to clone.
 #[derive(Clone)]
@@ -39,6 +42,10 @@ struct Inner {
     log: OnceLock<Log>,
     traces: Traces,
     trace_directory: OnceLock<PathBuf>,
+    sessions: Sessions,
+    open_streams: OpenStreams,
+    path_prefix: OnceLock<String>,
+    timeline: Timeline,
 }
 
 /// The enabled plugins of RabbitMQ.
@@ -101,6 +108,10 @@ impl Api {
             log: OnceLock::new(),
             traces: Traces::default(),
             trace_directory: OnceLock::new(),
+            sessions: Sessions::default(),
+            open_streams: OpenStreams::default(),
+            path_prefix: OnceLock::new(),
+            timeline: Timeline::default(),
         };
         Api { inner: Arc::new(inner) }
     }
@@ -166,6 +177,53 @@ impl Api {
 
     pub(crate) fn log(&self) -> Option<&Log> {
         self.inner.log.get()
+    }
+
+    /// Sets the prefix of all paths. Only the first call counts.
+    pub(crate) fn set_path_prefix(&self, prefix: &str) {
+        let _ = self.inner.path_prefix.set(prefix.to_owned());
+    }
+
+    /// The prefix of all paths, such as `/rabbitmq`, or nothing.
+    pub(crate) fn path_prefix(&self) -> &str {
+        self.inner.path_prefix.get().map_or("", String::as_str)
+    }
+
+    /// Reads the history that an earlier node left in the data directory.
+    pub fn read_timeline(&self) {
+        if let Err(error) = self.timeline().read(&self.timeline_file()) {
+            tracing::warn!("the history of the last hours in {} isn't used: {error}", self.timeline_file().display());
+        }
+        self.happened("node_started", self.name());
+    }
+
+    /// Leaves the history in the data directory for the next node, at a clean stop.
+    pub fn write_timeline(&self) {
+        self.happened("node_stopped", self.name());
+        if let Err(error) = self.timeline().write(&self.timeline_file()) {
+            tracing::warn!("the history of the last hours isn't kept: {error}");
+        }
+    }
+
+    fn timeline_file(&self) -> PathBuf {
+        self.data_directory().join("timeline")
+    }
+
+    /// Notes an event on the line of time.
+    pub(crate) fn happened(&self, kind: &str, what: &str) {
+        self.timeline().happened(TimelineEvent::new(self.node().clock().now().wall_ms, kind, what));
+    }
+
+    pub(crate) fn timeline(&self) -> &Timeline {
+        &self.inner.timeline
+    }
+
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.inner.sessions
+    }
+
+    pub(crate) fn open_streams(&self) -> &OpenStreams {
+        &self.inner.open_streams
     }
 
     pub(crate) fn node(&self) -> &NodeHandle {

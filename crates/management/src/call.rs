@@ -1,6 +1,7 @@
 //! A request, as passed to handlers.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 
 use axum::Json;
 use axum::body::Bytes;
@@ -17,6 +18,15 @@ use crate::json_walk::takes_too_much;
 /// The result of a handler.
 pub(crate) type HandlerResult = Result<Response, Error>;
 
+/// The connection that a request came over.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Arrival {
+    /// The client's address; `None` on the local socket.
+    pub(crate) peer: Option<SocketAddr>,
+    /// Whether it is one of TLS.
+    pub(crate) is_encrypted: bool,
+}
+
 /// A request, as passed to handlers.
 pub(crate) struct Call {
     pub(crate) api: Api,
@@ -24,6 +34,9 @@ pub(crate) struct Call {
     /// Values of the parameters in the route's path, in order.
     pub(crate) path: Vec<String>,
     pub(crate) query: HashMap<String, String>,
+    /// The query as it was sent, for parameters that it has several times.
+    pub(crate) query_text: String,
+    pub(crate) arrival: Arrival,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }

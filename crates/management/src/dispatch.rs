@@ -8,16 +8,17 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_lite::StreamExt;
-use leveret_model::Topology;
 
 use crate::api::Api;
 use crate::bodies::Share;
-use crate::call::Call;
+use crate::call::{Arrival, Call};
 use crate::error::Error;
-use crate::identity::Requester;
+use crate::identity::{OWN_REQUEST, Requester};
 use crate::local::LOCAL_ROUTES;
+use crate::lookup::{check, matching};
+use crate::page;
 use crate::percent::query_pairs;
-use crate::route::{Access, Method, Route};
+use crate::route::{Access, Route};
 use crate::routes::ROUTES;
 use crate::serve::HttpClient;
 
@@ -43,7 +44,7 @@ struct Door {
 
 /// The HTTP API.
 pub fn api(api: Api) -> Router {
-    Router::new().fallback(answer).with_state(Door { api, is_local: false })
+    api_under("", api)
 }
 
 /// The HTTP API for the node's local socket, and only for that: every client is an administrator.
@@ -51,16 +52,17 @@ pub fn local(api: Api) -> Router {
     Router::new().fallback(answer).with_state(Door { api, is_local: true })
 }
 
-/// As [`api`], with a prefix before every path, such as `/rabbitmq`; paths without it don't exist.
+/// As [`api`], with a prefix before every path, such as `/rabbitmq`. Paths without it don't exist, but for `/`, which leads there.
 pub fn api_under(prefix: &str, state: Api) -> Router {
-    if prefix.is_empty() {
-        return api(state);
-    }
-    Router::new().nest(prefix, api(state)).fallback(|| async { Error::NotFound })
+    state.set_path_prefix(prefix);
+    Router::new().fallback(answer).with_state(Door { api: state, is_local: false })
 }
 
 async fn answer(State(door): State<Door>, request: Request) -> Response {
     let without_body = request.method() == HttpMethod::HEAD;
+    // A browser's event stream can't have a header of its own.
+    let takes_events = request.headers().get(header::ACCEPT).is_some_and(|accepted| accepted == "text/event-stream");
+    let is_own = takes_events || request.headers().contains_key(OWN_REQUEST);
     let api = door.api.clone();
     let mut response = find(door, request).await.unwrap_or_else(Error::into_response);
     let status = response.status();
@@ -73,6 +75,10 @@ async fn answer(State(door): State<Door>, request: Request) -> Response {
     if api.rules().hide_allow_header && status != StatusCode::METHOD_NOT_ALLOWED {
         headers.remove(header::ALLOW);
     }
+    if is_own {
+        // With a challenge, browsers would open a dialogue of their own.
+        headers.remove(header::WWW_AUTHENTICATE);
+    }
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
     if without_body {
         *response.body_mut() = Body::empty();
@@ -81,14 +87,21 @@ async fn answer(State(door): State<Door>, request: Request) -> Response {
 }
 
 async fn find(door: Door, request: Request) -> Result<Response, Error> {
-    let path = request.uri().path();
-    // Clients append a slash to the paths of lists, which RabbitMQ ignores.
-    let path = path.strip_suffix('/').unwrap_or(path).to_owned();
-    let matching = routes(door.is_local).filter_map(|route| Some(route.matches(&path)?.map(|words| (route, words))));
-    let mut found = matching.collect::<Result<Vec<(&Route, Vec<String>)>, _>>()?;
-    // Without this, `/api/users/without-permissions` could be taken for a user.
-    let best = found.iter().map(|(route, _)| route.rank()).max().ok_or(Error::NotFound)?;
-    found.retain(|(route, _)| route.rank() == best);
+    let mut path = request.uri().path();
+    if !door.is_local {
+        let prefix = door.api.path_prefix();
+        path = match path.strip_prefix(prefix) {
+            Some("") => return Ok(moved_to(prefix)),
+            Some(below) if below.starts_with('/') => below,
+            _ if path == "/" => return Ok(moved_to(prefix)),
+            _ => return Err(Error::NotFound),
+        };
+        if let Some(response) = page::answer(request.method(), path, request.headers()) {
+            return Ok(response);
+        }
+    }
+    let path = path.to_owned();
+    let mut found = matching(routes(door.is_local), &path)?;
     let asked = match request.method() {
         method if method == HttpMethod::OPTIONS => return Ok(allowed(StatusCode::OK, &found)),
         method if method == HttpMethod::HEAD => "GET",
@@ -103,19 +116,25 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     let rules = api.rules();
     let is_public =
         route.access == Access::Public && !(rules.require_auth_for_api_reference && route.path == REFERENCE);
+    let client = parts.extensions.get::<HttpClient>();
+    let arrival = Arrival {
+        peer: parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer),
+        is_encrypted: client.is_some_and(HttpClient::is_encrypted),
+    };
     let identity = match is_public {
         _ if door.is_local => Requester::local_administrator(),
         true => Requester::nobody(),
         false => {
-            let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
-            Requester::of(&api, &parts.headers, peer)?
+            let only_reads = matches!(parts.method, HttpMethod::GET | HttpMethod::HEAD);
+            Requester::of(&api, &parts.headers, arrival.peer, only_reads)?
         }
     };
-    if !is_public && let Some(client) = parts.extensions.get::<HttpClient>() {
+    if !is_public && let Some(client) = client {
         client.let_in();
     }
     check(route, &words, &identity, &api.broker().registry.staged_topology())?;
-    let query = query_pairs(parts.uri.query().unwrap_or("")).collect::<Result<_, _>>()?;
+    let query_text = parts.uri.query().unwrap_or("").to_owned();
+    let query = query_pairs(&query_text).collect::<Result<_, _>>()?;
     let takes_definitions = path.starts_with("/api/definitions") || path.starts_with("/api/all-configuration");
     let most = match takes_definitions {
         _ if is_public && !door.is_local => PUBLIC_BODY_BYTES_MAX,
@@ -125,7 +144,7 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     let all = api.clone();
     let mut share = all.bodies().share(all.rules().max_bodies_size);
     let body = read(body, most, &mut share).await?;
-    (route.run)(Call { api, identity, path: words, query, headers: parts.headers, body }).await
+    (route.run)(Call { api, identity, path: words, query, query_text, arrival, headers: parts.headers, body }).await
 }
 
 /// Reads the body of a request into one buffer.
@@ -171,35 +190,9 @@ fn routes(is_local: bool) -> impl Iterator<Item = &'static Route> {
     ROUTES.iter().chain(more)
 }
 
-/// Checks whether this user may call the route with these parameters.
-///
-/// # Errors
-/// The user may not. A vhost that the user can't see doesn't exist for it.
-fn check(route: &Route, words: &[String], identity: &Requester, topology: &Topology) -> Result<(), Error> {
-    let unless = |allowed: bool, text: &str| if allowed { Ok(()) } else { Err(Error::Forbidden(text.to_owned())) };
-    const NOT_AUTHORISED: &str = "User not authorised to access object";
-    let itself = || route.parameter("user", words) == Some(identity.name());
-    match route.access {
-        Access::Public | Access::Management => {}
-        Access::Monitor => unless(identity.monitors(), "Not monitor user")?,
-        Access::Administrator => unless(identity.is_administrator(), "Not administrator user")?,
-        Access::Policymaker => unless(identity.makes_policies(), NOT_AUTHORISED)?,
-        Access::UserOrMonitor => unless(itself() || identity.monitors(), NOT_AUTHORISED)?,
-        Access::UserOrAdministrator => unless(itself() || identity.is_administrator(), NOT_AUTHORISED)?,
-        Access::Vhost | Access::VhostOrMonitor => {}
-    }
-    let Some(vhost) = route.parameter("vhost", words) else { return Ok(()) };
-    let sees = match route.access {
-        Access::Vhost => identity.sees(topology, vhost),
-        Access::VhostOrMonitor => identity.sees(topology, vhost) || identity.monitors(),
-        _ => return Ok(()),
-    };
-    match sees && topology.vhost(vhost).is_some() {
-        true => Ok(()),
-        // RabbitMQ's text if an object would be created in it.
-        false if route.method == Method::Put => Err(Error::Missing("vhost_not_found".to_owned())),
-        false => Err(Error::NotFound),
-    }
+/// Leads to the page, whose own addresses are relative to its folder.
+fn moved_to(prefix: &str) -> Response {
+    (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, format!("{prefix}/"))]).into_response()
 }
 
 fn allowed(status: StatusCode, found: &[(&Route, Vec<String>)]) -> Response {

@@ -1,7 +1,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use leveret_broker::category::USER;
@@ -9,6 +10,7 @@ use leveret_model::{Action, Permit, Refused, Topology, User, authorize, authoriz
 
 use crate::api::Api;
 use crate::error::Error;
+use crate::sessions::SessionId;
 
 /// Tags that give access to the API.
 const MANAGEMENT_TAGS: [&str; 4] = ["management", "policymaker", "monitoring", "administrator"];
@@ -16,16 +18,30 @@ const MANAGEMENT_TAGS: [&str; 4] = ["management", "policymaker", "monitoring", "
 /// The name of clients of the local socket in the log and in responses; RabbitMQ's name for its tools.
 const LOCAL: &str = "rmq-cli";
 
+/// The cookie of a session.
+pub(crate) const SESSION_COOKIE: &str = "leveret_session";
+
+/// The header of the page's own requests. A form of another page can't send it.
+pub(crate) const OWN_REQUEST: &str = "x-leveret-request";
+
 /// The authenticated requester: a user with one of these tags and the right password, or a client of the local
 /// socket.
+#[derive(Clone)]
 pub(crate) struct Requester {
     user: Arc<User>,
     /// Whether it is a client of the local socket and no user, whatever its name.
     is_local: bool,
+    /// The session of the page, if it is one.
+    session: Option<SessionId>,
 }
 
 impl Requester {
     pub(crate) fn name(&self) -> &str {
+        &self.user.name
+    }
+
+    /// The name, shared.
+    pub(crate) fn shared_name(&self) -> &Arc<str> {
         &self.user.name
     }
 
@@ -72,7 +88,7 @@ impl Requester {
     pub(crate) fn local_administrator() -> Self {
         let tags = vec!["administrator".into()];
         let user = User { name: LOCAL.into(), password_hash: None, hashing_algorithm: "".into(), tags };
-        Requester { user: Arc::new(user), is_local: true }
+        Requester { user: Arc::new(user), is_local: true, session: None }
     }
 
     /// Whether it is a client of the local socket rather than a user.
@@ -94,16 +110,25 @@ impl Requester {
     /// The requester of a route without authentication.
     pub(crate) fn nobody() -> Self {
         let user = User { name: "".into(), password_hash: None, hashing_algorithm: "".into(), tags: Vec::new() };
-        Requester { user: Arc::new(user), is_local: false }
+        Requester { user: Arc::new(user), is_local: false, session: None }
     }
 
-    /// Authenticates a request by its headers and the peer's address.
+    /// Authenticates a request by its headers and the peer's address. An `Authorization` header wins over the cookie of a session.
     ///
     /// # Errors
-    /// There are no credentials, the password is wrong, or the user has no tag that gives access.
-    pub(crate) fn of(api: &Api, headers: &HeaderMap, peer: Option<SocketAddr>) -> Result<Self, Error> {
+    /// There are no credentials, the password is wrong, the session has ended, or the user has no tag that gives access. A session
+    /// changes something only if the request has the header that no form of another page can send.
+    pub(crate) fn of(
+        api: &Api,
+        headers: &HeaderMap,
+        peer: Option<SocketAddr>,
+        only_reads: bool,
+    ) -> Result<Self, Error> {
+        let has_tried = headers.contains_key(header::AUTHORIZATION);
+        if !has_tried && let Some(id) = session_of(headers) {
+            return Self::of_session(api, id, only_reads || headers.contains_key(OWN_REQUEST));
+        }
         if api.rules().disable_basic_auth {
-            let has_tried = headers.contains_key(header::AUTHORIZATION);
             return Err(Error::BasicAuthIsOff(if has_tried { "basic auth disabled" } else { "no credentials" }));
         }
         let header = headers.get(header::AUTHORIZATION).ok_or(Error::Unauthenticated)?;
@@ -114,26 +139,88 @@ impl Requester {
         let malformed = || Error::BadRequest("the Authorization header is no basic authentication".to_owned());
         let decoded = STANDARD.decode(encoded.ok_or_else(malformed)?).map_err(|_| malformed())?;
         let colon = decoded.iter().position(|byte| *byte == b':').ok_or_else(malformed)?;
-        let (claimed, password) = (&decoded[..colon], &decoded[colon + 1..]);
-        if decoded.contains(&0) {
-            return Err(Error::WrongPassword);
-        }
-        let response = [&[0], claimed, &[0], password].concat();
-        let loopback = peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback());
-        let topology = api.topology();
-        let name = api.broker().authenticator.authenticate(&topology, "PLAIN", &response, loopback);
-        api.logins().count(name.is_ok());
-        let name = name.map_err(|reason| {
-            let claimed = String::from_utf8_lossy(claimed);
-            tracing::warn!(target: USER, "User '{claimed}' failed to authenticate over HTTP: {reason}");
-            Error::WrongPassword
-        })?;
-        // At a higher level, a dashboard would fill the log.
-        tracing::debug!(target: USER, "User '{name}' authenticated successfully over HTTP");
-        let user = topology.user(&name).cloned().ok_or(Error::WrongPassword)?;
-        if !MANAGEMENT_TAGS.iter().any(|tag| user.has_tag(tag)) {
-            return Err(Error::Forbidden("Not management user".to_owned()));
-        }
-        Ok(Requester { user, is_local: false })
+        let user = log_in(api, &decoded[..colon], &decoded[colon + 1..], peer)?;
+        Ok(Requester { user, is_local: false, session: None })
     }
+
+    fn of_session(api: &Api, id: SessionId, may_change: bool) -> Result<Self, Error> {
+        let no_session = || match api.rules().disable_basic_auth {
+            true => Error::BasicAuthIsOff("no credentials"),
+            false => Error::Unauthenticated,
+        };
+        let user = api.sessions().user(id, Instant::now()).ok_or_else(no_session)?;
+        let Some(user) = still(&api.topology(), &user) else {
+            api.sessions().end(id);
+            return Err(no_session());
+        };
+        check_tags(&user)?;
+        if !may_change {
+            let reason = format!("a session changes something only by requests with the header {OWN_REQUEST}: 1");
+            return Err(Error::Of(StatusCode::FORBIDDEN, "forbidden", reason));
+        }
+        Ok(Requester { user, is_local: false, session: Some(id) })
+    }
+
+    /// The requester as of now, for a response that goes on.
+    ///
+    /// # Errors
+    /// The session has ended, or the user is gone, has another password or no tag that gives access.
+    pub(crate) fn renewed(&self, api: &Api) -> Result<Self, Error> {
+        if self.is_local {
+            return Ok(self.clone());
+        }
+        let ended = || Error::Forbidden("the session has ended: log in again".to_owned());
+        if let Some(id) = self.session {
+            api.sessions().user(id, Instant::now()).ok_or_else(ended)?;
+        }
+        let user = still(&api.topology(), &self.user).ok_or_else(ended)?;
+        check_tags(&user)?;
+        Ok(Requester { user, ..self.clone() })
+    }
+}
+
+/// The user as it is now, if its password is still the same.
+fn still(topology: &Topology, user: &User) -> Option<Arc<User>> {
+    let now = topology.user(&user.name)?;
+    let same = now.password_hash == user.password_hash && now.hashing_algorithm == user.hashing_algorithm;
+    same.then(|| now.clone())
+}
+
+fn check_tags(user: &User) -> Result<(), Error> {
+    match MANAGEMENT_TAGS.iter().any(|tag| user.has_tag(tag)) {
+        true => Ok(()),
+        false => Err(Error::Forbidden("Not management user".to_owned())),
+    }
+}
+
+/// The session that a request's cookies name.
+pub(crate) fn session_of(headers: &HeaderMap) -> Option<SessionId> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut cookies = lines.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
+    cookies.find(|(name, _)| *name == SESSION_COOKIE).map(|(_, token)| SessionId::of(token))
+}
+
+/// Logs a user in with a password.
+///
+/// # Errors
+/// The password is wrong, or the user has no tag that gives access.
+pub(crate) fn log_in(api: &Api, claimed: &[u8], password: &[u8], peer: Option<SocketAddr>) -> Result<Arc<User>, Error> {
+    if claimed.contains(&0) || password.contains(&0) {
+        return Err(Error::WrongPassword);
+    }
+    let response = [&[0], claimed, &[0], password].concat();
+    let loopback = peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback());
+    let topology = api.topology();
+    let name = api.broker().authenticator.authenticate(&topology, "PLAIN", &response, loopback);
+    api.logins().count(name.is_ok());
+    let name = name.map_err(|reason| {
+        let claimed = String::from_utf8_lossy(claimed);
+        tracing::warn!(target: USER, "User '{claimed}' failed to authenticate over HTTP: {reason}");
+        Error::WrongPassword
+    })?;
+    // At a higher level, a dashboard would fill the log.
+    tracing::debug!(target: USER, "User '{name}' authenticated successfully over HTTP");
+    let user = topology.user(&name).cloned().ok_or(Error::WrongPassword)?;
+    check_tags(&user)?;
+    Ok(user)
 }

@@ -3,6 +3,8 @@
 //! [`api`] and [`metrics`] are routers over a [`NodeHandle`](leveret_node::NodeHandle); [`serve`] runs one on a
 //! listener, on the runtime that it is awaited on, which must not be a core's.
 //!
+//! [`page`] is the web page, embedded; it uses nothing but the API.
+//!
 //! [`dispatch`] handles a request: its [`route`] is looked up in the one table of [`routes`], the requester's
 //! [`identity`] is checked against the route's access, and the handler, in one module per kind of object, gets a
 //! [`call`]. A [`change`] is answered once it is durable; a [`list`] is generated while it is sent.
@@ -33,14 +35,18 @@ mod json_walk;
 mod limits;
 mod list;
 mod local;
+mod lookup;
 mod maintenance;
 mod metrics;
 mod missing;
 mod nodes;
 mod openapi;
 mod overview;
+mod page;
 mod parameters;
 mod password_rule;
+mod past;
+mod payload;
 mod percent;
 mod permissions;
 mod policies;
@@ -53,16 +59,21 @@ mod routes;
 mod running_traces;
 mod sampling;
 mod serve;
+mod sessions;
 mod statistics;
 mod stopped;
 mod stream;
 mod stream_clients;
+mod streams_open;
 mod super_streams;
 mod time;
+mod timeline;
 mod topic_permissions;
 mod traces;
 mod users;
 mod vhosts;
+mod watch;
+mod why;
 
 pub use api::Api;
 pub use axum::Router;

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::identity::SESSION_COOKIE;
 use crate::route::{Access, Method, Route};
 
 /// The document for these routes of a node with this version.
@@ -21,7 +22,10 @@ pub(crate) fn describe(routes: &[Route], version: &str) -> Value {
         },
         "paths": paths,
         "components": {
-            "securitySchemes": {"basic": {"type": "http", "scheme": "basic"}},
+            "securitySchemes": {
+                "basic": {"type": "http", "scheme": "basic"},
+                "session": {"type": "apiKey", "in": "cookie", "name": SESSION_COOKIE},
+            },
             "schemas": {
                 "Error": {
                     "type": "object",
@@ -55,7 +59,7 @@ fn operation(route: &Route) -> Value {
         "x-access": access(route.access),
     });
     if route.access != Access::Public {
-        operation["security"] = json!([{"basic": []}]);
+        operation["security"] = json!([{"basic": []}, {"session": []}]);
         operation["responses"]["401"] = refusal("No login, a wrong one, or not enough rights");
     }
     if matches!(route.method, Method::Put | Method::Post) {

@@ -7,8 +7,8 @@ use crate::call::{Call, HandlerResult, json};
 use crate::route::{Route, route};
 use crate::{
     auth, bindings, connections, consumers, definitions, deprecated_features, exchanges, feature_flags, granted,
-    health, limits, maintenance, missing, nodes, openapi, overview, parameters, permissions, policies, publish, queues,
-    stream_clients, super_streams, topic_permissions, traces, users, vhosts,
+    health, limits, maintenance, missing, nodes, openapi, overview, parameters, past, permissions, policies, publish,
+    queues, stream_clients, super_streams, topic_permissions, traces, users, vhosts, watch,
 };
 
 /// All routes.
@@ -16,6 +16,10 @@ use crate::{
 pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/openapi.json" Public document, "This description of the API"),
     route!(Get "/api/overview" Management overview::overview, "Totals and rates of the whole node"),
+    route!(Get "/api/watch" Management watch::watch, "Sends the answers of GET routes (path=/api/..., up to 16 times) as server-sent events, again when they have changed"),
+    route!(Get "/api/history/node" Monitor past::node, "Numbers of the node by the minute; from and to in milliseconds since 1970"),
+    route!(Get "/api/history/queues/{vhost}/{queue}" Vhost past::queue, "Numbers of a queue by the minute; from and to in milliseconds since 1970"),
+    route!(Get "/api/events" Monitor past::events, "What happened to the node: starts, alarms, policies, many disconnects; from and to in milliseconds since 1970"),
     route!(Get "/api/whoami" Management overview::whoami, "The user of the request"),
     route!(Get "/api/version" Public overview::version, "The version of RabbitMQ that this node is compatible with"),
     route!(Get "/api/cluster-name" Management parameters::cluster_name, "The cluster's name"),
@@ -65,11 +69,11 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Delete "/api/queues/{vhost}/{queue}" Vhost queues::delete, "Deletes a queue; if-unused=true, if-empty=true"),
     route!(Delete "/api/queues/{vhost}/{queue}/contents" Vhost queues::purge, "Removes all ready messages"),
     route!(Post "/api/queues/{vhost}/{queue}/get" Vhost queues::get, "Takes messages"),
-    route!(Get "/api/queues/{vhost}/{queue}/browse" Vhost queues::browse, "Reads messages without taking them; offset, count, encoding, truncate; of a stream, offset as for consumers, timestamp, filter, value"),
-    route!(Get "/api/queues/{vhost}/{queue}/parked" Vhost queues::set_aside::parked, "Messages of a quorum queue at their delivery limit; offset, count, encoding, truncate"),
+    route!(Get "/api/queues/{vhost}/{queue}/browse" Vhost queues::browse, "Reads messages without taking them; offset, count, encoding, truncate, decode; of a stream, offset as for consumers, timestamp, filter, value"),
+    route!(Get "/api/queues/{vhost}/{queue}/parked" Vhost queues::set_aside::parked, "Messages of a quorum queue at their delivery limit; offset, count, encoding, truncate, decode"),
     route!(Delete "/api/queues/{vhost}/{queue}/parked" Vhost queues::set_aside::delete_parked, "Deletes such messages: all, or those with numbers from first to last"),
     route!(Post "/api/queues/{vhost}/{queue}/parked/move" Vhost queues::move_parked, "Moves such messages to the end of their queue, to another one (to), or through an exchange (exchange, routing_key): all, or those with numbers from first to last"),
-    route!(Get "/api/queues/{vhost}/{queue}/delayed" Vhost queues::set_aside::delayed, "Messages of a quorum queue that wait for a time; offset, count, encoding, truncate"),
+    route!(Get "/api/queues/{vhost}/{queue}/delayed" Vhost queues::set_aside::delayed, "Messages of a quorum queue that wait for a time; offset, count, encoding, truncate, decode"),
     route!(Delete "/api/queues/{vhost}/{queue}/delayed" Vhost queues::set_aside::delete_delayed, "Deletes such messages: all, or those with numbers from first to last"),
     route!(Post "/api/queues/{vhost}/{queue}/convert" Vhost queues::convert, "Gives a queue another type and other arguments with the messages that it has; dry_run=true only checks"),
     route!(Post "/api/queues/{vhost}/{queue}/actions" Administrator queues::actions, "Actions on mirrors; there are none"),
@@ -200,7 +204,8 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/auth/attempts/{node}/source" Monitor auth::attempts_by_source, "Logins by source"),
     route!(Delete "/api/auth/attempts/{node}/source" Administrator auth::forget_attempts, "Forgets logins by source"),
     route!(Get "/api/auth/hash_password/{password}" Administrator users::hash, "The hash of a password"),
-    route!(Post "/api/login" Public auth::login, "Not built: logs in with a form"),
+    route!(Post "/api/login" Public auth::login, "Begins a session of the page, whose cookie stands for username and password"),
+    route!(Post "/api/logout" Public auth::logout, "Ends the session of the page"),
 
     route!(Get "/api/aliveness-test/{vhost}" Vhost health::aliveness, "The old check of a virtual host, which does nothing"),
     route!(Get "/api/healthchecks/node" Management health::node, "The old check of a node, which does nothing"),

@@ -1,5 +1,6 @@
 //! Messages and requests over TLS.
 
+use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use leveret_tests::amqp10::Amqp10;
@@ -64,6 +65,21 @@ fn http_and_metrics_answer_with_tls_and_are_listed() {
     assert_eq!(listed, expected.map(|name| (name, name.starts_with("https") || name == "amqp/ssl")));
     let metrics = Http::guest(metrics.address.to_string()).get("/metrics").expect("an answer");
     assert!(metrics.status == 200 && metrics.body.contains("rabbitmq_connections"), "{}", metrics.status);
+}
+
+#[test]
+fn a_session_that_begins_over_tls_stays_on_tls() {
+    let stage = TlsStage::new(|options, _| options);
+    let proxy = TlsProxy::start(stage.address("https"), stage.authority.client(None));
+    let mut socket = TcpStream::connect(proxy.address).expect("connects");
+    let form = "username=guest&password=guest";
+    let head = "POST /api/login HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 29\r\n\r\n";
+    socket.write_all(format!("{head}{form}").as_bytes()).expect("is sent");
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).expect("an answer");
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    assert!(answer.contains("HttpOnly; SameSite=Strict; Secure\r\n"), "{answer}");
 }
 
 #[test]

@@ -10,6 +10,9 @@ use crate::units::{boolean, integer, milliseconds};
 /// Longest timeout: ten days.
 const TIMEOUT_MS_MAX: u64 = 864_000_000;
 
+/// Longest session: a year.
+const SESSION_MINUTES_MAX: u64 = 525_600;
+
 fn time(value: &str) -> Result<u64, String> {
     match milliseconds(value, 1)? {
         0 => Err("0 would close every connection at once; expected milliseconds, or a time such as 10s".to_owned()),
@@ -189,12 +192,22 @@ pub(super) const API: &[Key] = &[
     flag_key!(
         "management.disable_basic_auth",
         disable_basic_auth,
-        "whether logins with name and password are refused by the HTTP API; the local socket of the command line stays open"
+        "whether the HTTP API refuses names and passwords in requests; a login with the form of the page begins a session, and the local socket of the command line stays open"
     ),
     flag_key!(
         "management.oauth_disable_basic_auth",
         disable_basic_auth,
         "the older name of management.disable_basic_auth"
+    ),
+    key(
+        "management.login_session_timeout",
+        "minutes",
+        "480",
+        "time after which a session of the page ends and asks for the password again",
+        |config, _, value| {
+            config.management_api.login_session_timeout_min = integer(value, 1, SESSION_MINUTES_MAX)?;
+            Ok(())
+        },
     ),
     flag_key!(
         "management.require_auth_for_api_reference",

@@ -74,8 +74,7 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("prometheus.ssl.shutdown_timeout", SHUTDOWN),
     obsolete("management.ssl.backlog", BACKLOG),
     obsolete("prometheus.ssl.backlog", BACKLOG),
-    obsolete("management.login_session_timeout", "there are no sessions: every request has its password"),
-    obsolete("management.credential_encryption_secret", "there are no sessions: every request has its password"),
+    obsolete("management.credential_encryption_secret", "a session keeps no password"),
     obsolete(
         "management.disable_stats",
         "counts are exact and cost nothing to collect; the tags of a user decide whether it may see them",

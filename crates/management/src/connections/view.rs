@@ -1,4 +1,4 @@
-//! Connections, channels, sessions and links as JSON. Keys are RabbitMQ's, except our own `wait`, `queued_bytes` and
+//! Connections, channels, sessions and links as JSON. Keys are RabbitMQ's, except our own `wait`, `why`, `queued_bytes` and
 //! `pending_frames`.
 
 use leveret_broker::PeerCertificate;
@@ -11,6 +11,7 @@ use crate::history::{Ranges, Subject};
 use crate::queues::waiting;
 use crate::statistics::{details, put};
 use crate::time::{idle_since, wall_ms};
+use crate::why;
 
 /// The label of the protocol whose connections have publishers and subscriptions.
 pub(crate) const STREAM: &str = "stream";
@@ -48,6 +49,7 @@ pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
         "auth_mechanism": &*view.mechanism,
         "state": view.status.state.name(),
         "wait": view.status.wait.map(|wait| waiting(wait, now)),
+        "why": why::of_connection(api, view.status.wait, now),
         "connected_at": wall_ms(now, view.connected),
         "channels": view.channel_count(),
         "channel_max": view.channel_max,

@@ -110,7 +110,7 @@ async fn answer(State(port): State<Port>, request: Request) -> Response {
 /// Checks that the requester's tags allow monitoring.
 fn check(api: &Api, request: &Request) -> Result<(), Error> {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
-    match Requester::of(api, request.headers(), peer)?.monitors() {
+    match Requester::of(api, request.headers(), peer, true)?.monitors() {
         true => Ok(()),
         false => Err(Error::Forbidden("Not monitor user".to_owned())),
     }

@@ -106,8 +106,16 @@ pub(crate) fn parse(kind: PolicyKind, vhost: &str, name: &str, body: &Map<String
 /// # Errors
 /// It is refused, or the node stops.
 pub(crate) async fn change(call: &Call, permit: Permit, command: Command) -> Result<CommandOutcome, Error> {
+    let event = match &command {
+        Command::SetPolicy(policy) => Some(("policy_set", policy.kind, policy.vhost.clone(), policy.name.clone())),
+        Command::ClearPolicy { kind, vhost, name } => Some(("policy_deleted", *kind, vhost.clone(), name.clone())),
+        _ => None,
+    };
     let outcome = call.api.submit(permit, command).await?;
     call.api.policies_apply().await?;
+    if let Some((event, kind, vhost, name)) = event {
+        call.api.happened(event, &format!("{} '{name}' in vhost '{vhost}'", component(kind)));
+    }
     Ok(outcome)
 }
 

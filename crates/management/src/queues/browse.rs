@@ -16,6 +16,7 @@ use super::{message_view, search};
 use crate::api::Api;
 use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
+use crate::payload::decode;
 
 /// Most messages in one response.
 const COUNT_MAX: usize = 1000;
@@ -30,6 +31,8 @@ pub(super) struct Page {
     /// Bytes of each payload, at most.
     pub(super) truncate: usize,
     pub(super) encoding: Encoding,
+    /// Whether payloads are shown decoded, too.
+    pub(super) decode: bool,
 }
 
 impl Page {
@@ -49,7 +52,28 @@ impl Page {
             count: number(call, "count", COUNT_DEFAULT)?.min(COUNT_MAX),
             truncate: number(call, "truncate", truncate)?,
             encoding: Encoding::of(call.query.get("encoding").map_or("auto", String::as_str))?,
+            decode: call.asks("decode"),
         })
+    }
+
+    /// A message as in lists of messages. `spent` counts what decoding has cost in this response.
+    pub(super) async fn show(&self, message: &PlainMessage, spent: &mut usize) -> Value {
+        let mut view = message_view(message, self.encoding, self.truncate);
+        if self.decode {
+            if *spent >= ANSWER_BYTES_MAX {
+                let error =
+                    format!("decoding has reached the {ANSWER_BYTES_MAX} bytes of a response; ask for fewer messages");
+                view["decoded"] = json!({"as": "hex", "through": [], "text": "", "truncated": true, "error": error});
+                return view;
+            }
+            let property = |name: &str| message.properties.get(name).and_then(|value| value.as_str());
+            let decoded = decode(&message.body, property("content_type"), property("content_encoding"));
+            *spent += decoded.cost();
+            view["decoded"] = decoded.view();
+            // Other requests come between.
+            tokio::task::yield_now().await;
+        }
+        view
     }
 }
 
@@ -64,7 +88,7 @@ pub(super) fn number<N: FromStr>(call: &Call, key: &str, default: N) -> Result<N
     }
 }
 
-/// GET with `offset`, `count`, `encoding` and `truncate`; of a stream, also with `timestamp`, `filter` and `value`.
+/// GET with `offset`, `count`, `encoding`, `truncate` and `decode`; of a stream, also with `timestamp`, `filter` and `value`.
 pub(crate) async fn browse(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
     let snapshot = call.api.broker().registry.snapshot_full();
@@ -77,12 +101,13 @@ pub(crate) async fn browse(call: Call) -> HandlerResult {
     let page = Page::of(&call, usize::MAX)?;
     let ready = queue.counts().0;
     let found = found(&call.api, queue, call.api.broker().peek(queue, page.offset, page.count)).await?;
-    let shown = found.iter().enumerate().map(|(at, (_, message))| {
-        let mut view = message_view(message, page.encoding, page.truncate);
+    let (mut shown, mut spent) = (Vec::with_capacity(found.len()), 0);
+    for (at, (_, message)) in found.iter().enumerate() {
+        let mut view = page.show(message, &mut spent).await;
         view["message_count"] = json!(ready.saturating_sub(page.offset + at as u64 + 1));
-        view
-    });
-    json(Value::Array(shown.collect()))
+        shown.push(view);
+    }
+    json(Value::Array(shown))
 }
 
 /// These messages with their numbers, as many as fit into one response. Messages that left the queue while they were read from

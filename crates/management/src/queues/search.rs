@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::browse::{ANSWER_BYTES_MAX, Page, number};
-use super::message_view;
 use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
 
@@ -31,7 +30,7 @@ pub(super) async fn browse(call: &Call, queue: &QueueRef) -> HandlerResult {
     };
     let search = Search::begin(queue, &terms, call.api.node().clock().now().wall_ms).map_err(Error::BadRequest)?;
     let mut search = search.ok_or(Error::NotFound)?;
-    let (mut views, mut bytes) = (Vec::new(), 0);
+    let (mut views, mut bytes, mut spent) = (Vec::new(), 0, 0);
     let mut next = search.next();
     'parts: for _ in 0..PARTS_MAX {
         let (sender, mut receiver) = mpsc::unbounded_channel();
@@ -50,7 +49,7 @@ pub(super) async fn browse(call: &Call, queue: &QueueRef) -> HandlerResult {
                     break 'parts;
                 }
                 let message = call.api.broker().plain(batch, index, false);
-                let mut view = message_view(&message, page.encoding, page.truncate);
+                let mut view = page.show(&message, &mut spent).await;
                 // A chunk is skipped if it can't have the value; all of its messages are found otherwise.
                 if terms.value.is_none_or(|value| view["properties"]["headers"][FILTER_VALUE] == value) {
                     bytes += message.body.len();

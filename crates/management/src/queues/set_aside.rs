@@ -3,10 +3,9 @@
 
 use leveret_broker::{Peeked, SetAside};
 use leveret_model::Action;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::browse::{Page, found};
-use super::message_view;
 use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
 
@@ -33,7 +32,7 @@ pub(crate) async fn delete_delayed(call: Call) -> HandlerResult {
     delete(call, SetAside::Delayed).await
 }
 
-/// GET with `offset`, `count`, `encoding` and `truncate`: the lowest number first.
+/// GET with `offset`, `count`, `encoding`, `truncate` and `decode`: the lowest number first.
 async fn list(call: Call, which: SetAside) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
     let page = Page::of(&call, TRUNCATE_DEFAULT)?;
@@ -46,8 +45,9 @@ async fn list(call: Call, which: SetAside) -> HandlerResult {
     let due = |Peeked { number, due_ms, token, .. }: &Peeked| Some((*number, (*due_ms)?, token.clone()));
     let times: Vec<(u64, u64, Option<Box<str>>)> = peeked.iter().filter_map(due).collect();
     let found = found(&call.api, queue, peeked).await?;
-    let shown = found.iter().map(|(number, message)| {
-        let mut view = message_view(message, page.encoding, page.truncate);
+    let (mut shown, mut spent) = (Vec::with_capacity(found.len()), 0);
+    for (number, message) in &found {
+        let mut view = page.show(message, &mut spent).await;
         view["number"] = json!(number);
         if let Ok(at) = times.binary_search_by_key(number, |(number, ..)| *number) {
             view["delivery_time"] = json!(times[at].1);
@@ -55,9 +55,9 @@ async fn list(call: Call, which: SetAside) -> HandlerResult {
                 view["deferral_token"] = json!(token);
             }
         }
-        view
-    });
-    json(json!({"total": total, "bytes": bytes, "messages": shown.collect::<Vec<Value>>()}))
+        shown.push(view);
+    }
+    json(json!({"total": total, "bytes": bytes, "messages": shown}))
 }
 
 /// DELETE, of all or of those with numbers from `first` to `last`.

@@ -1,4 +1,4 @@
-//! A queue as JSON. Keys are RabbitMQ's, except our own `durability`, `conservation`, `waits`, `wait`, `pending`,
+//! A queue as JSON. Keys are RabbitMQ's, except our own `durability`, `conservation`, `waits`, `wait`, `why`, `pending`,
 //! `effective_arguments`, `moving`, `parked`, `parked_bytes`, `delayed_bytes`, `chunk_bytes`, `first_offset`, `last_chunk_offset`,
 //! `next_offset`, `link_credit`, `priority`, `latency_us`, and `messages_by_priority` of classic queues with priorities.
 
@@ -13,6 +13,7 @@ use crate::api::Api;
 use crate::history::{Ranges, Subject};
 use crate::statistics::put;
 use crate::time::{idle_since, iso8601, wall_ms};
+use crate::why;
 
 /// The counters summed up in `deliver_get`.
 pub(super) const HANDED_OUT: [QueueCount; 4] =
@@ -263,6 +264,7 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value
         "moving": status.moving,
         "refused": status.refused,
         "waits": status.waits.iter().map(|wait| waiting(*wait, now)).collect::<Vec<_>>(),
+        "why": why::of_queue(api, queue, status, now),
     });
     if let Value::Object(further) = further {
         body.extend(further);
@@ -367,6 +369,7 @@ pub(crate) fn consumer_view(api: &Api, queue: &QueueRef, consumer: &ConsumerStat
         "unacknowledged": consumer.unacknowledged,
         "delivered": consumer.delivered,
         "wait": waiting(consumer.wait, now),
+        "why": why::of_consumer(queue, consumer, now),
         "latency_us": latency(&consumer.latency),
     })
 }

@@ -28,12 +28,20 @@ const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: clo
 
 /// The connection of a request, for the code that authenticates the request.
 #[derive(Clone)]
-pub(crate) struct HttpClient(pub(super) Arc<Progress>);
+pub(crate) struct HttpClient {
+    progress: Arc<Progress>,
+    is_encrypted: bool,
+}
 
 impl HttpClient {
     /// Notes that the client is authenticated, or needn't be.
     pub(crate) fn let_in(&self) {
-        self.0.let_in();
+        self.progress.let_in();
+    }
+
+    /// Whether the connection is one of TLS.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.is_encrypted
     }
 }
 
@@ -43,6 +51,7 @@ pub(super) struct House {
     pub(super) router: Router,
     pub(super) patience: Patience,
     pub(super) max_keepalive: u64,
+    pub(super) is_encrypted: bool,
 }
 
 /// Passes the requests of one connection to the router.
@@ -52,6 +61,7 @@ struct Requests {
     address: Option<SocketAddr>,
     progress: Arc<Progress>,
     max_keepalive: u64,
+    is_encrypted: bool,
 }
 
 impl Service<Request<Incoming>> for Requests {
@@ -68,7 +78,7 @@ impl Service<Request<Incoming>> for Requests {
             // The address decides whether loopback users may log in.
             request.extensions_mut().insert(ConnectInfo(address));
         }
-        request.extensions_mut().insert(HttpClient(progress.clone()));
+        request.extensions_mut().insert(HttpClient { progress: progress.clone(), is_encrypted: self.is_encrypted });
         let answer = self.router.call(request);
         Box::pin(async move {
             let mut response = answer.await?.map(|body| AnswerBody { body, _answering: answering });
@@ -85,9 +95,9 @@ pub(super) async fn serve<S>(stream: S, address: Option<SocketAddr>, progress: A
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let House { router, patience, max_keepalive } = house;
+    let House { router, patience, max_keepalive, is_encrypted } = house;
     let router = TowerToHyperService::new(router);
-    let requests = Requests { router, address, progress: progress.clone(), max_keepalive };
+    let requests = Requests { router, address, progress: progress.clone(), max_keepalive, is_encrypted };
     let socket = TokioIo::new(Socket { stream, progress: progress.clone() });
     // Timeouts are handled below, by state.
     let mut connection = http1::Builder::new().header_read_timeout(None).serve_connection(socket, requests);

@@ -88,7 +88,12 @@ async fn accept(
     let socket = tokio::net::TcpListener::from_std(socket)?;
     let HttpListener { prefix, limits, descriptors } = listener;
     let admission = Admission::new(prefix, &limits, descriptors);
-    let house = House { router, patience: Patience::from(&limits), max_keepalive: limits.max_keepalive };
+    let house = House {
+        router,
+        patience: Patience::from(&limits),
+        max_keepalive: limits.max_keepalive,
+        is_encrypted: tls.is_some(),
+    };
     let mut turned_away = TurnedAway { prefix, told: None, count: 0 };
     loop {
         let (stream, address) = next_connection(&socket).await;

@@ -1,0 +1,110 @@
+//! The page at `/`: the files of `ui/`, which the build script compressed and embedded.
+//!
+//! The page has an address that stays, and is asked for anew each time; all its files are below a hash and stay in a browser's
+//! cache. So a browser never mixes files of two versions.
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::error::Error;
+
+include!(concat!(env!("OUT_DIR"), "/page.rs"));
+
+const INDEX: &str = "index.html";
+
+/// The page loads its own files and talks to its own node, and nothing else: no inline script or style, no frame around it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      font-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// One file.
+pub(super) struct Embedded {
+    /// Relative to `ui/`.
+    path: &'static str,
+    content_type: &'static str,
+    plain: &'static [u8],
+    /// Empty if it isn't shorter.
+    gzip: &'static [u8],
+    /// Empty if it isn't shorter.
+    brotli: &'static [u8],
+}
+
+/// The answer to a request for the page or one of its files; `None` if the path is none of theirs.
+pub(crate) fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
+    let name = match path {
+        "/" => Some(INDEX),
+        _ => path
+            .strip_prefix("/ui/")
+            .map(|below| below.strip_prefix(HASH).and_then(|rest| rest.strip_prefix('/')).unwrap_or("")),
+    }?;
+    let Some(file) = FILES.iter().find(|file| file.path == name) else {
+        // Of an older version: the page is loaded anew.
+        return Some(Error::NotFound.into_response());
+    };
+    Some(match *method {
+        Method::GET | Method::HEAD => file.answer(headers, path != "/"),
+        Method::OPTIONS => (StatusCode::OK, [(header::ALLOW, "HEAD, GET, OPTIONS")]).into_response(),
+        _ => (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "HEAD, GET, OPTIONS")]).into_response(),
+    })
+}
+
+impl Embedded {
+    /// `is_kept`: whether browsers may keep it, because its address has the hash.
+    fn answer(&self, asked: &HeaderMap, is_kept: bool) -> Response {
+        let etag = format!("W/\"{HASH}\"");
+        let cache = if is_kept { "public, max-age=31536000, immutable" } else { "no-cache" };
+        let (encoding, bytes) = self.encoded(asked);
+        let known = asked.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
+        let is_known =
+            known.is_some_and(|tags| tags.split(',').any(|tag| matches!(tag.trim(), tag if tag == etag || tag == "*")));
+        let mut response = match is_known {
+            true => StatusCode::NOT_MODIFIED.into_response(),
+            false => Body::from(Bytes::from_static(bytes)).into_response(),
+        };
+        let headers = response.headers_mut();
+        let mut set = |name, value: &'static str| headers.insert(name, HeaderValue::from_static(value));
+        if !is_known {
+            set(header::CONTENT_TYPE, self.content_type);
+            if let Some(encoding) = encoding {
+                set(header::CONTENT_ENCODING, encoding);
+            }
+        }
+        set(header::CACHE_CONTROL, cache);
+        set(header::VARY, "Accept-Encoding");
+        set(header::CONTENT_SECURITY_POLICY, POLICY);
+        set(header::X_FRAME_OPTIONS, "DENY");
+        set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+        set(header::REFERRER_POLICY, "no-referrer");
+        if let Ok(etag) = HeaderValue::from_str(&etag) {
+            headers.insert(header::ETAG, etag);
+        }
+        if !is_known {
+            // Also of an answer to HEAD, which has no body.
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+        }
+        response
+    }
+
+    /// The shortest form that the client takes, with its name.
+    fn encoded(&self, asked: &HeaderMap) -> (Option<&'static str>, &'static [u8]) {
+        let takes = |name: &str| {
+            let lines = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
+            let qualities = lines.flat_map(|line| line.split(',')).filter_map(|item| {
+                let mut parts = item.split(';').map(str::trim);
+                let named = parts.next().is_some_and(|coding| coding.eq_ignore_ascii_case(name));
+                let quality =
+                    parts.find_map(|part| part.strip_prefix("q=")).map_or(Some(1.0), |text| text.parse().ok());
+                named.then(|| quality.unwrap_or(0.0_f32))
+            });
+            qualities.fold(0.0, f32::max) > 0.0
+        };
+        match () {
+            () if !self.brotli.is_empty() && takes("br") => (Some("br"), self.brotli),
+            () if !self.gzip.is_empty() && takes("gzip") => (Some("gzip"), self.gzip),
+            () => (None, self.plain),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
