@@ -1,0 +1,198 @@
+// The frame of every page: bar, navigation, banners, and keys that work everywhere.
+import { html, useEffect, useRef, useState } from '../lib.js';
+import { at, count, rate, bytes } from '../core/format.js';
+import { connection, tryAgain, useLive } from '../core/live.js';
+import { go, link, route, setQuery, to } from '../core/router.js';
+import { logout, may, me } from '../core/session.js';
+import { chooseVhost, chosenVhost, setTheme, theme } from '../core/settings.js';
+import { Choice, Name, Tag } from './basics.js';
+import { Dialog } from './dialog.js';
+import { Jump } from './jump.js';
+
+/** The hare. */
+export const Mark = () => html`<svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" fill="#0f6b5c"/><path d="M11.2 5c2 1.3 3.3 5 3.6 8.6.8-.2 1.6-.2 2.4 0C17.5 10 18.8 6.3 20.8 5c1.5 2.6 1 7.3-.4 10.4 2.1 1.5 3.3 3.7 3.3 6 0 3.9-3.4 6.1-7.7 6.100s-7.7-2.2-7.7-6.100c0-2.3 1.2-4.5 3.3-6C10.2 12.3 9.7 7.6 11.2 5z" fill="#f4f1e8"/><circle cx="13" cy="20" r="1.3" fill="#0f6b5c"/><circle cx="19" cy="20" r="1.3" fill="#0f6b5c"/></svg>`;
+
+const anybody = () => true;
+
+/** Groups of pages: first word of the address, title, who may see it, a count, and the key after `g`. */
+export const MENU = /** @type {[string, [string, string, () => boolean, string?, string?][]][]} */ ([
+  ['', [['', 'Overview', anybody, '', 'o']]],
+  ['Messages', [
+    ['queues', 'Queues', anybody, 'queues', 'q'],
+    ['exchanges', 'Exchanges', anybody, 'exchanges', 'e'],
+    ['bindings', 'Bindings', anybody, '', 'b'],
+    ['super-streams', 'Super streams', anybody],
+  ]],
+  ['Clients', [
+    ['connections', 'Connections', anybody, 'connections', 'c'],
+    ['channels', 'Channels', anybody, 'channels', 'h'],
+    ['consumers', 'Consumers', anybody, 'consumers', 's'],
+    ['stream-clients', 'Stream clients', anybody],
+  ]],
+  ['Rules', [
+    ['policies', 'Policies', anybody, '', 'p'],
+    ['limits', 'Limits', anybody],
+    ['vhosts', 'Virtual hosts', may.administer, '', 'v'],
+  ]],
+  ['Access', [
+    ['users', 'Users', may.administer, '', 'u'],
+    ['permissions', 'Permissions', may.administer],
+  ]],
+  ['Node', [
+    ['nodes', 'Node', may.monitor, '', 'n'],
+    ['definitions', 'Definitions', may.administer, '', 'd'],
+    ['traces', 'Traces', may.administer],
+    ['features', 'Features', anybody],
+  ]],
+  ['Help', [
+    ['api', 'HTTP API', anybody],
+    ['words', 'Words', anybody],
+  ]],
+]);
+
+function Nav({ open, totals, onGo }) {
+  const here = route.value.path[0] ?? '';
+  const own = { 'operator-policies': 'policies', 'deprecated-features': 'features', 'feature-flags': 'features' }[here] ?? here;
+  return html`<nav class=${'nav' + (open ? ' open' : '')} id="nav" aria-label="Pages">
+    ${MENU.map(([group, pages]) => {
+      const seen = pages.filter(([, , allowed]) => allowed());
+      if (!seen.length) return null;
+      return html`<div key=${group}>${group && html`<h2>${group}</h2>`}<ul>${seen.map(
+        ([word, title, , total]) => html`<li key=${word}><a href=${link(word ? [word] : [])} aria-current=${own === word ? 'page' : undefined} onClick=${onGo}>${title}
+          ${total && totals?.[total] ? html`<span class="nav-count">${count(totals[total])}</span>` : null}</a></li>`,
+      )}</ul></div>`;
+    })}
+  </nav>`;
+}
+
+function VhostChoice() {
+  const { body } = useLive('vhosts?columns=name&sort=name');
+  const names = (Array.isArray(body) ? body : []).map(({ name }) => name);
+  const chosen = chosenVhost.value;
+  useEffect(() => {
+    // A virtual host that is gone hides everything: all are shown again.
+    if (names.length && chosen && !names.includes(chosen)) chooseVhost('');
+  }, [names.join('\n'), chosen]);
+  if (names.length < 2 && !chosen) return null;
+  const choose = (event) => {
+    chooseVhost(event.currentTarget.value);
+    if (route.value.path.length === 1) setQuery({ vhost: event.currentTarget.value, page: '' });
+  };
+  return html`<select aria-label="Virtual host" value=${chosen} onChange=${choose}>
+    <option value="">All virtual hosts</option>${names.map((name) => html`<option value=${name}>${name}</option>`)}</select>`;
+}
+
+const STATES = { live: ['live', 'Live: changes arrive by themselves'], polled: ['every 2 s', 'The node has no event stream; lists are asked for every two seconds'], lost: ['no connection', 'The node cannot be reached; trying again'], starting: ['…', 'Connecting'], unauthorised: ['signed out', 'The session ended'] };
+
+function Pulse() {
+  const [text, title] = STATES[connection.value] ?? STATES.starting;
+  return html`<span class=${'pulse ' + connection.value} title=${title} role="status"><span>${text}</span></span>`;
+}
+
+function UserMenu({ onKeys }) {
+  const box = useRef(/** @type {HTMLDetailsElement | null} */ (null));
+  const leave = (event) => {
+    if (box.current && !box.current.contains(event.relatedTarget)) box.current.open = false;
+  };
+  const key = (event) => {
+    if (event.key !== 'Escape' || !box.current) return;
+    box.current.open = false;
+    box.current.querySelector('summary')?.focus();
+  };
+  const user = me.value;
+  if (!user) return null;
+  return html`<details class="menu" ref=${box} onFocusOut=${leave} onKeyDown=${key}>
+    <summary aria-label=${`User ${user.name}: theme, keys, sign out`}><span class="who"><${Name} of=${user.name} /></span></summary>
+    <div class="menu-body" tabindex="-1">
+      <div><b><${Name} of=${user.name} /></b><div class="tags">${user.tags.filter(Boolean).map((tag) => html`<${Tag}>${tag}<//>`)}</div></div>
+      <${Choice} label="Theme" options=${[['system', 'System'], ['light', 'Light'], ['dark', 'Dark']]} value=${theme.value} onChange=${setTheme} />
+      <button type="button" onClick=${onKeys}>Keys</button>
+      <button type="button" onClick=${logout}>Sign out</button>
+    </div>
+  </details>`;
+}
+
+/** Alarms, maintenance, and a connection that is lost. */
+function Banners() {
+  const { body } = useLive(may.monitor() && 'nodes?columns=name,running,being_drained,mem_alarm,disk_free_alarm,mem_used,mem_limit,disk_free,disk_free_limit');
+  const nodes = Array.isArray(body) ? body : [];
+  return html`${connection.value === 'lost' && html`<div class="banner bad" role="alert">The node cannot be reached. What you see is how it was. <button type="button" class="small" onClick=${tryAgain}>Try now</button></div>`}
+    ${nodes.map((node) => html`
+      ${node.mem_alarm && html`<div class="banner bad" role="alert" key="memory"><b>Memory alarm</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> uses ${bytes(node.mem_used)} of ${bytes(node.mem_limit)}: publishers are not read until it uses less.</span></div>`}
+      ${node.disk_free_alarm && html`<div class="banner bad" role="alert" key="disk"><b>Disk alarm</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> has ${bytes(node.disk_free)} free, below its limit of ${bytes(node.disk_free_limit)}: publishers are not read until there is more.</span></div>`}
+      ${node.being_drained && html`<div class="banner warn" key="maintenance"><b>Maintenance</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> takes no client connections.</span></div>`}`)}`;
+}
+
+const KEYS = [
+  ['/', 'Filter the list'],
+  ['Ctrl K', 'Go to a queue, exchange, connection or page by name'],
+  ['g, then a letter', 'Go to a page: o overview, q queues, e exchanges, b bindings, c connections, h channels, s consumers, p policies, v virtual hosts, u users, n node, d definitions'],
+  ['↑ ↓  or  k j', 'Row by row, within a list'],
+  ['Enter', 'Open the row'],
+  ['[  ]', 'Previous and next page'],
+  ['Esc', 'Close a dialog'],
+  ['?', 'These keys'],
+];
+
+/** @param {{children?: any}} properties */
+export function Shell({ children }) {
+  const [nav, setNav] = useState(false);
+  const [keys, setKeys] = useState(false);
+  const [jump, setJump] = useState(false);
+  const prefix = useRef(0);
+  const overview = useLive('overview').body;
+
+  useEffect(() => {
+    /** @param {KeyboardEvent} event */
+    const key = (event) => {
+      if ((event.ctrlKey || event.metaKey) && event.key === 'k') {
+        event.preventDefault();
+        setJump(true);
+        return;
+      }
+      const target = /** @type {HTMLElement} */ (event.target);
+      if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input:not([type=checkbox]), textarea, select, dialog')) return;
+      if (event.key === '/') {
+        const field = /** @type {HTMLInputElement | null} */ (document.querySelector('[data-filter]'));
+        if (field) {
+          event.preventDefault();
+          field.focus();
+          field.select();
+        }
+      } else if (event.key === '?') setKeys(true);
+      else if (event.key === '[' || event.key === ']') {
+        /** @type {HTMLElement | null} */ (document.querySelector(`[data-page="${event.key === '[' ? 'previous' : 'next'}"]`))?.click();
+      } else if (event.key === 'g') prefix.current = Date.now();
+      else if (Date.now() - prefix.current < 1200) {
+        prefix.current = 0;
+        for (const [, pages] of MENU) for (const [word, , allowed, , letter] of pages) if (letter === event.key && allowed()) go(link(word ? [word] : []));
+      }
+    };
+    addEventListener('keydown', key);
+    return () => removeEventListener('keydown', key);
+  }, []);
+
+  const rates = [at(overview, 'message_stats.publish_details.rate'), at(overview, 'message_stats.deliver_get_details.rate')];
+  return html`<div class="shell">
+    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById('main')?.focus(); }}>Skip to the page</a>
+    <header class="bar">
+      <button type="button" class="menu-button" aria-expanded=${String(nav)} aria-controls="nav" onClick=${() => setNav(!nav)}>Menu</button>
+      <a class="brand" href="#/"><${Mark} />Leveret</a>
+      ${overview && html`<span class="cluster" title="The cluster's name"><${Name} of=${overview.cluster_name} /></span>`}
+      <span class="spacer"></span>
+      ${overview?.message_stats && html`<span class="bar-rates" title="Messages per second of the whole node"><span>in <b>${rate(rates[0])}</b>/s</span><span>out <b>${rate(rates[1])}</b>/s</span></span>`}
+      <${Pulse} />
+      <button type="button" class="plain" onClick=${() => setJump(true)} title="Go to a queue, exchange, connection or page  Ctrl K">Go to…</button>
+      <${VhostChoice} />
+      <${UserMenu} onKeys=${() => setKeys(true)} />
+    </header>
+    <${Nav} open=${nav} totals=${overview?.object_totals} onGo=${() => setNav(false)} />
+    <main class="main" id="main" tabindex="-1"><${Banners} />${children}</main>
+    <${Dialog} open=${keys} onClose=${() => setKeys(false)} label="Keys">
+      <div class="dialog-body"><h2>Keys</h2><dl class="facts">${KEYS.map(([name, does]) => html`<div><dt><kbd>${name}</kbd></dt><dd>${does}</dd></div>`)}</dl>
+      <div class="dialog-end"><button type="button" onClick=${() => setKeys(false)} autofocus>Close</button></div></div>
+    <//>
+    <${Dialog} open=${jump} onClose=${() => setJump(false)} label="Go to"><${Jump} onGo=${() => setJump(false)} /><//>
+  </div>`;
+}
+
