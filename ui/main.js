@@ -1,46 +1,54 @@
 // Starts the page: who is here, which page the address means, and what goes wrong in it.
 import { html, render, useEffect, useRef, useState } from './lib.js';
+import { ask, me, trouble } from './core/api.js';
 import { connect, connection, forget } from './core/live.js';
-import { route } from './core/router.js';
-import { ask, me, trouble } from './core/session.js';
-import { chooseVhost } from './core/settings.js';
+import { chooseVhost, route } from './core/router.js';
 import { Problem } from './parts/basics.js';
-import { Shell } from './parts/shell.js';
-import { Login } from './pages/login.js';
+import { Login, Shell } from './parts/shell.js';
 
-/** The module of each page by the first word of its address, and by the number of words. */
-const PAGES = {
-  '': () => import('./pages/overview.js'),
+const load = {
+  node: () => import('./pages/node.js'),
   queues: () => import('./pages/queues.js'),
-  'queues/': () => import('./pages/queue.js'),
   exchanges: () => import('./pages/exchanges.js'),
-  'exchanges/': () => import('./pages/exchange.js'),
-  bindings: () => import('./pages/graph.js'),
-  'bindings/': () => import('./pages/graph.js'),
-  connections: () => import('./pages/connections.js'),
-  'connections/': () => import('./pages/connection.js'),
-  channels: () => import('./pages/channels.js'),
-  'channels/': () => import('./pages/channel.js'),
-  consumers: () => import('./pages/consumers.js'),
-  'stream-clients': () => import('./pages/streams.js'),
-  'super-streams': () => import('./pages/super-streams.js'),
-  users: () => import('./pages/users.js'),
-  'users/': () => import('./pages/user.js'),
-  vhosts: () => import('./pages/vhosts.js'),
-  'vhosts/': () => import('./pages/vhost.js'),
-  permissions: () => import('./pages/permissions.js'),
-  policies: () => import('./pages/policies.js'),
-  'policies/': () => import('./pages/policy.js'),
-  'operator-policies/': () => import('./pages/policy.js'),
-  limits: () => import('./pages/limits.js'),
-  nodes: () => import('./pages/node.js'),
-  'nodes/': () => import('./pages/node.js'),
-  definitions: () => import('./pages/definitions.js'),
-  traces: () => import('./pages/traces.js'),
-  features: () => import('./pages/features.js'),
-  api: () => import('./pages/api.js'),
-  words: () => import('./pages/words.js'),
+  clients: () => import('./pages/clients.js'),
+  access: () => import('./pages/access.js'),
+  rules: () => import('./pages/rules.js'),
+  help: () => import('./pages/help.js'),
 };
+
+/** The module and the component of each page, by the first word of its address; with a slash if more words follow. */
+const PAGES = /** @type {Record<string, [() => Promise<any>, string]>} */ ({
+  '': [load.node, 'Overview'],
+  queues: [load.queues, 'Queues'],
+  'queues/': [load.queues, 'Queue'],
+  exchanges: [load.exchanges, 'Exchanges'],
+  'exchanges/': [load.exchanges, 'Exchange'],
+  bindings: [load.exchanges, 'Bindings'],
+  'bindings/': [load.exchanges, 'Bindings'],
+  connections: [load.clients, 'Connections'],
+  'connections/': [load.clients, 'Connection'],
+  channels: [load.clients, 'Channels'],
+  'channels/': [load.clients, 'Channel'],
+  consumers: [load.clients, 'Consumers'],
+  'stream-clients': [load.clients, 'StreamClients'],
+  'super-streams': [load.clients, 'SuperStreams'],
+  users: [load.access, 'Users'],
+  'users/': [load.access, 'User'],
+  vhosts: [load.access, 'Vhosts'],
+  'vhosts/': [load.access, 'Vhost'],
+  permissions: [load.access, 'Permissions'],
+  limits: [load.access, 'Limits'],
+  policies: [load.rules, 'Policies'],
+  'policies/': [load.rules, 'Policy'],
+  'operator-policies/': [load.rules, 'Policy'],
+  definitions: [load.rules, 'Definitions'],
+  traces: [load.rules, 'Traces'],
+  features: [load.rules, 'Features'],
+  nodes: [load.node, 'Nodes'],
+  'nodes/': [load.node, 'Nodes'],
+  api: [load.help, 'Api'],
+  words: [load.help, 'Words'],
+});
 
 /** Addresses of RabbitMQ whose page has another one here. */
 const MOVED = { 'feature-flags': 'features', 'deprecated-features': 'features', operator_policies: 'operator-policies', 'cluster-name': 'nodes', stream: 'stream-clients' };
@@ -62,10 +70,10 @@ function Page() {
   const shown = useRef('');
   useEffect(() => {
     let gone = false;
-    const load = PAGES[id];
-    if (!load) return setLoaded({ id, page: null, error: null });
-    load().then(
-      (page) => !gone && setLoaded({ id, page: page.default, error: null }),
+    if (!PAGES[id]) return setLoaded({ id, page: null, error: null });
+    const [module, name] = PAGES[id];
+    module().then(
+      (pages) => !gone && setLoaded({ id, page: pages[name], error: null }),
       (error) => !gone && setLoaded({ id, page: null, error }),
     );
     return () => {
@@ -113,4 +121,3 @@ function App() {
 const root = document.getElementById('app');
 if (root) render(html`<${App} />`, root);
 ask();
-

@@ -1,30 +1,87 @@
-// The node: load, memory by use, listeners, logins, maintenance, configuration.
+// The whole node at a glance.
 import { html, useState } from '../lib.js';
-import { get, path as encode, put, remove } from '../core/api.js';
-import { at, bytes, count, percent, rate } from '../core/format.js';
+import { get, may, path as encode, put, remove } from '../core/api.js';
+import { at, bytes, count, percent, rate, span } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
-import { to } from '../core/router.js';
-import { may } from '../core/session.js';
-import { Await, Empty, Facts, Head, Name, Outcome, Problem, Section, Tag, useAction } from '../parts/basics.js';
-import { Chart, Period } from '../parts/chart.js';
-import { Ask } from '../parts/dialog.js';
-import { Text } from '../parts/form.js';
-import { NodeFacts } from './overview.js';
+import { link, route, to } from '../core/router.js';
+import { ofQueue } from '../core/why.js';
+import { Await, Empty, Facts, Figures, Head, Name, NameLink, Outcome, Problem, Section, Tag, useAction, Why } from '../parts/basics.js';
+import { Chart, Period, flow, lengths, level, rates } from '../parts/chart.js';
+import { Ask, Text } from '../parts/forms.js';
 
-/** @typedef {import('../parts/chart.js').Series} Series */
-/** @type {Series[]} */
-const MEMORY = [{ key: 'mem_used', label: 'Memory', colour: '--unacked', kind: 'level', format: bytes }];
-/** @type {Series[]} */
-const DISK = [{ key: 'disk_free', label: 'Free disk', colour: '--acks', kind: 'level', format: bytes }];
-/** @type {Series[]} */
-const WRITES = [{ key: 'io_write_bytes', label: 'Written', colour: '--in', kind: 'rate', format: bytes }];
-/** @type {Series[]} */
-const SYNCS = [{ key: 'io_sync_count', label: 'Syncs', colour: '--ready', kind: 'rate', format: rate }];
-/** @type {Series[]} */
-const SOCKETS = [
-  { key: 'sockets_used', label: 'Connections', colour: '--out', kind: 'level', format: count },
-  { key: 'fd_used', label: 'File descriptors', colour: '--total', kind: 'level', format: count },
-];
+const churn = (what, gone = 'closed') => [flow(`churn_rates.${what}_created`, 'Opened', '--in'), flow(`churn_rates.${what}_${gone}`, 'Closed', '--again')];
+
+/** Queues that somebody should look at, the longest first. */
+function Attention() {
+  const { body } = useLive('queues?page=1&page_size=25&pagination=true&sort=messages&sort_reverse=true&columns=name,vhost,node,why,waits,messages_ready,messages_unacknowledged,parked,failure,state');
+  const rows = (body?.items ?? []).flatMap((queue) => ofQueue(queue).filter((finding) => finding.level !== 'note').slice(0, 1).map((finding) => ({ queue, finding })));
+  if (!rows.length) return null;
+  return html`<${Section} title="What waits, and why" aside=${html`<span class="muted">of the 25 longest queues</span>`}>
+    <${Why} findings=${rows.slice(0, 8).map(({ queue, finding }) => ({ ...finding, code: `${queue.vhost}\n${queue.name}`, parts: [{ name: queue.name, href: to.queue(queue.vhost, queue.name) }, ': ', ...finding.parts] }))} />
+    ${rows.length > 8 && html`<p><a href=${link(['queues'], { sort: 'messages', reverse: 1 })}>and ${rows.length - 8} more</a></p>`}<//>`;
+}
+
+/** Used and most, with a warning near the end. */
+function Share({ used, most, format = count }) {
+  if (!most || most > 1e18) return format(used);
+  return html`${format(used)} <span class="muted">of ${format(most)} (${percent(used / most)})</span>`;
+}
+
+export const NodeFacts = ({ node }) => html`<${Facts} rows=${[
+  ['Name', html`<${NameLink} href=${to.node(node.name)} of=${node.name} />`],
+  ['Running for', span(node.uptime / 1000)],
+  ['Version', `Leveret ${node.leveret_version ?? ''}, compatible with RabbitMQ ${node.rabbitmq_version ?? ''}`],
+  ['Memory', html`<${Share} used=${node.mem_used} most=${node.mem_limit} format=${bytes} /> ${node.mem_alarm && html`<${Tag} kind="bad">alarm<//>`}`],
+  ['Disk', html`${bytes(node.disk_free)} free <span class="muted">limit ${bytes(node.disk_free_limit)}</span> ${node.disk_free_alarm && html`<${Tag} kind="bad">alarm<//>`}`],
+  ['File descriptors', html`<${Share} used=${node.fd_used} most=${node.fd_total} />`],
+  ['Connections', count(node.sockets_used)],
+  ['Cores', count(node.processors)],
+  ['Disk syncs', `${count(node.io_sync_count)}, ${node.io_sync_avg_time < 1 ? 'under 1 ms' : `${count(node.io_sync_avg_time)} ms`} on average`],
+]} />`;
+
+export function Overview() {
+  const live = useLive('overview');
+  const nodes = useLive(may.monitor() && 'nodes').body;
+  const shown = route.value.query.charts ?? 'messages';
+  return html`<div class="page">
+    <${Head} title="Overview" tags=${live.body && html`<${Tag} title="When publishes of durable messages are confirmed">${{ synced: 'confirms are on the disk', os: 'confirms are written, not flushed', memory: 'confirms are in memory' }[live.body.durability] ?? live.body.durability}<//>`} aside=${may.monitor() && html`<${Period} long />`} />
+    <${Await} live=${live}>${(body) => {
+      const totals = body.object_totals ?? {};
+      const stats = (key) => rate(at(body, `message_stats.${key}_details.rate`) ?? 0);
+      const base = 'overview';
+      return html`
+        <${Figures} label="Totals" items=${[
+          { label: 'Ready', value: count(at(body, 'queue_totals.messages_ready') ?? 0), dot: '--ready' },
+          { label: 'Unacked', value: count(at(body, 'queue_totals.messages_unacknowledged') ?? 0), dot: '--unacked' },
+          { label: 'In', value: stats('publish'), unit: '/s', dot: '--in' },
+          { label: 'Out', value: stats('deliver_get'), unit: '/s', dot: '--out' },
+          { label: 'Acks', value: stats('ack'), unit: '/s', dot: '--acks' },
+          { label: 'Queues', value: count(totals.queues), href: link(['queues']) },
+          { label: 'Exchanges', value: count(totals.exchanges), href: link(['exchanges']) },
+          { label: 'Connections', value: count(totals.connections), href: link(['connections']) },
+          { label: 'Channels', value: count(totals.channels), href: link(['channels']) },
+          totals.consumers !== undefined && { label: 'Consumers', value: count(totals.consumers), href: link(['consumers']) },
+        ]} />
+        <${Attention} />
+        ${may.monitor() && html`
+          <div class="section-head"><nav class="tabs" aria-label="Charts">${[['messages', 'Messages'], ['churn', 'Churn']].map(([id, title]) => html`<a href=${link([], { charts: id === 'messages' ? '' : id })} aria-current=${id === shown ? 'page' : undefined}>${title}</a>`)}</nav></div>
+          <div class="columns" key=${shown}>${shown === 'churn'
+            ? html`<div class="panel"><${Chart} title="Connections" path=${base} body=${body} series=${churn('connection')} long /></div>
+                <div class="panel"><${Chart} title="Channels and sessions" path=${base} body=${body} series=${churn('channel')} long /></div>
+                <div class="panel"><${Chart} title="Queues" path=${base} body=${body} series=${churn('queue', 'deleted')} long /></div>
+                <div class="panel"><${Chart} title="Messages that no queue took" path=${base} body=${body} series=${rates('return_unroutable', 'drop_unroutable')} long /></div>`
+            : html`<div class="panel"><${Chart} title="Messages in queues" path=${base} body=${body} series=${lengths('queue_totals.')} long /></div>
+                <div class="panel"><${Chart} title="Messages per second" path=${base} body=${body} series=${rates('publish', 'confirm', 'deliver_get', 'ack', 'redeliver')} long /></div>`}</div>
+          <div class="columns">
+            ${(Array.isArray(nodes) ? nodes : []).map((node) => html`<${Section} title="Node" key=${node.name}><div class="panel"><${NodeFacts} node=${node} /></div><//>`)}
+            <${Section} title="Listeners"><div class="table-box plain-table"><table><thead><tr><th scope="col">Protocol</th><th scope="col">Address</th><th scope="col" class="num">Port</th><th scope="col">TLS</th></tr></thead>
+              <tbody>${(body.listeners ?? []).map((one) => html`<tr key=${`${one.protocol}${one.ip_address}${one.port}`}><td>${one.protocol}</td><td><${Name} of=${one.ip_address} /></td><td class="num">${one.port}</td><td>${one.tls ? 'yes' : 'no'}</td></tr>`)}</tbody></table></div><//>
+          </div>`}`;
+    }}<//>
+  </div>`;
+}
+
+// The node: load, memory by use, listeners, logins, maintenance, configuration.
 
 /** Names of RabbitMQ's kinds of memory that this node tells apart. */
 const KINDS = { binary: 'bodies of messages', connection_readers: 'connections before login', other_system: 'everything else', queue_procs: 'queues', connection_channels: 'channels', metrics: 'metrics', mgmt_db: 'histories', metadata_store: 'objects' };
@@ -79,7 +136,6 @@ function ClusterName() {
     <div class="form-end"><button type="submit" disabled=${!draft || action.busy}>Change name</button></div></form>`;
 }
 
-/** @param {{name: string}} properties */
 function Node({ name }) {
   const base = encode`nodes/${name}`;
   const live = useLive(base);
@@ -91,11 +147,11 @@ function Node({ name }) {
         : html`<${Ask} verb="Maintenance" danger title="Put the node into maintenance?" work=${async () => { await put(`${base}/maintenance`); poke('nodes'); }}><p>Listeners for clients close, and all ${count(node.sockets_used)} client connections are ended. Queues and messages stay. This page goes on.</p><//>`)}`} />
     <${Await} live=${live} gone="There is no such node.">${() => html`
       <div class="columns">
-        <div class="panel"><${Chart} title="Memory" path=${base} body=${node} series=${MEMORY} long /></div>
-        <div class="panel"><${Chart} title="Free disk" path=${base} body=${node} series=${DISK} long /></div>
-        <div class="panel"><${Chart} title="Bytes written per second" path=${base} body=${node} series=${WRITES} long /></div>
-        <div class="panel"><${Chart} title="Disk syncs per second" path=${base} body=${node} series=${SYNCS} long /></div>
-        <div class="panel"><${Chart} title="Connections and descriptors" path=${base} body=${node} series=${SOCKETS} long /></div>
+        <div class="panel"><${Chart} title="Memory" path=${base} body=${node} series=${[level('mem_used', 'Memory', '--unacked', bytes)]} long /></div>
+        <div class="panel"><${Chart} title="Free disk" path=${base} body=${node} series=${[level('disk_free', 'Free disk', '--acks', bytes)]} long /></div>
+        <div class="panel"><${Chart} title="Bytes written per second" path=${base} body=${node} series=${[flow('io_write_bytes', 'Written', '--in', bytes)]} long /></div>
+        <div class="panel"><${Chart} title="Disk syncs per second" path=${base} body=${node} series=${[flow('io_sync_count', 'Syncs', '--ready')]} long /></div>
+        <div class="panel"><${Chart} title="Connections and descriptors" path=${base} body=${node} series=${[level('sockets_used', 'Connections', '--out'), level('fd_used', 'File descriptors', '--total')]} long /></div>
         <${Section} title="Now"><div class="panel"><${NodeFacts} node=${node} /></div><//>
       </div>
       <div class="columns">
@@ -114,12 +170,10 @@ function Node({ name }) {
   </div>`;
 }
 
-/** @param {{path: string[]}} properties */
-export default function Nodes({ path }) {
+export function Nodes({ path }) {
   const names = useLive(path[1] === undefined && 'nodes?columns=name').body;
   if (path[1] !== undefined) return html`<${Node} name=${path[1]} />`;
   if (!Array.isArray(names)) return html`<div class="page"><${Head} title="Node" /><div class="loading" aria-busy="true"></div></div>`;
   if (names.length === 1) return html`<${Node} name=${names[0].name} />`;
   return html`<div class="page"><${Head} title="Nodes" /><ul class="panel">${names.map(({ name }) => html`<li key=${name}><a href=${to.node(name)}><${Name} of=${name} /></a></li>`)}</ul></div>`;
 }
-

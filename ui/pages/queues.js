@@ -1,18 +1,19 @@
 // The list of queues and streams, and the form that declares one.
 import { html, useState } from '../lib.js';
-import { path, put } from '../core/api.js';
-import { percent } from '../core/format.js';
+import { path, path as encode, post, put, query, remove } from '../core/api.js';
+import { at, bytes, count, percent, plain, rate, several, span, time } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
-import { go, link, route, to } from '../core/router.js';
-import { chosenVhost } from '../core/settings.js';
-import { ofQueue } from '../core/why.js';
-import { Head, NameLink, Problem, Tag, WhyTag, useAction } from '../parts/basics.js';
-import { number, perSecond, size, vhostColumn } from '../parts/columns.js';
-import { Check, Pairs, Select, Text, objectOf } from '../parts/form.js';
-import { QUEUE_ARGUMENTS } from '../parts/known.js';
-import { Table, Tools, useList } from '../parts/table.js';
+import { chosenVhost, go, link, route, to } from '../core/router.js';
+import { median, ofConsumer, ofQueue } from '../core/why.js';
+import { Bind, BindingTable, GraphLink } from './exchanges.js';
+import { Aside, Messages } from './messages.js';
+import { Arguments, Await, Empty, Facts, Figures, Head, Name, NameLink, number, Outcome, perSecond, Problem, quiet, Section, size, Tabs, Tag, useAction, UserName, vhostColumn, VhostName, Why, WhyTag } from '../parts/basics.js';
+import { consumerColumns } from './clients.js';
+import { Chart, Period, lengths, rates } from '../parts/chart.js';
+import { Check, Destroy, objectOf, Pairs, pairsOf, QUEUE_ARGUMENTS, Select, Text } from '../parts/forms.js';
+import { Table, Tools, useList, useLocal } from '../parts/table.js';
 
-/** Labels of a queue's features. @param {{queue: any}} properties */
+/** Labels of a queue's features. */
 export function Features({ queue }) {
   const given = queue.arguments ?? {};
   return html`<span class="tags">
@@ -27,7 +28,7 @@ export function Features({ queue }) {
   </span>`;
 }
 
-/** The most important finding of a row. @param {{queue: any}} properties */
+/** The most important finding of a row. */
 function Waits({ queue }) {
   const findings = ofQueue(queue);
   if (queue.state === 'crashed' && !findings.length) return html`<span class="why-tag bad">stopped</span>`;
@@ -61,7 +62,7 @@ const columns = () => [
   { id: 'durability', title: 'Durability', need: ['durability'], off: true, hint: 'When publishes are confirmed', cell: (row) => row.durability },
 ];
 
-/** The form that declares a queue. @param {{vhosts: string[]}} properties */
+/** The form that declares a queue. */
 function Declare({ vhosts }) {
   const [vhost, setVhost] = useState(chosenVhost.value || vhosts[0] || '/');
   const [type, setType] = useState('classic');
@@ -93,7 +94,7 @@ function Declare({ vhosts }) {
   </form>`;
 }
 
-export default function Queues() {
+export function Queues() {
   const vhost = chosenVhost.value;
   const list = useList({ id: 'queues', path: vhost ? path`queues/${vhost}` : 'queues', columns: columns(), always: ['name', 'vhost'], sort: 'name' });
   const vhosts = useLive('vhosts?columns=name&sort=name').body;
@@ -108,3 +109,188 @@ export default function Queues() {
   </div>`;
 }
 
+// One queue or stream.
+
+function Consumers({ queue }) {
+  const list = useLocal('consumers', queue.consumer_details ?? [], consumerColumns());
+  return html`<${Section} title="Consumers" aside=${html`<span class="muted">${count(queue.consumers)}</span>`}>
+    ${queue.consumers > 0 ? html`<${Table} list=${list} label="Consumers" short rowKey=${(row) => `${row.channel_details?.name}\n${row.consumer_tag}`} />` : html`<p class="empty">No client consumes from it.</p>`}
+  <//>`;
+}
+
+function Details({ queue }) {
+  const kept = queue.conservation;
+  return html`<div class="columns">
+    <${Section} title="Details"><div class="panel"><${Facts} rows=${[
+      ['Virtual host', html`<${VhostName} name=${queue.vhost} />`],
+      ['Type', queue.type],
+      ['State', queue.state],
+      ['Confirmed when', { synced: 'flushed to the disk', os: 'written to the operating system', memory: 'in memory' }[queue.durability] ?? queue.durability],
+      ['Policy', queue.policy && html`<a href=${to.policy(queue.vhost, queue.policy)}><${Name} of=${queue.policy} /></a>`],
+      ['Operator policy', queue.operator_policy && html`<a href=${to.operatorPolicy(queue.vhost, queue.operator_policy)}><${Name} of=${queue.operator_policy} /></a>`],
+      ['Consumer capacity', queue.consumers > 0 && queue.consumer_capacity !== undefined && percent(queue.consumer_capacity)],
+      ['Single active consumer', queue.single_active_consumer_tag && html`<${Name} of=${queue.single_active_consumer_tag} />`],
+      ['Exclusive consumer', queue.exclusive_consumer_tag && html`<${Name} of=${queue.exclusive_consumer_tag} />`],
+      ['Delivery limit', queue.delivery_limit !== undefined && String(queue.delivery_limit)],
+      ['Delayed retry', queue.delayed_retry],
+      ['Idle since', queue.idle_since && time(queue.idle_since)],
+      ['Oldest message', queue.head_message_timestamp ? time(queue.head_message_timestamp * 1000) : queue.first_timestamp ? time(queue.first_timestamp) : null],
+      ['Offsets', queue.next_offset !== undefined && `${count(queue.first_offset)} to ${count(queue.next_offset - 1)}`],
+      ['Segments', queue.segments !== undefined && count(queue.segments)],
+      ['Refused publishes', queue.refused > 0 && count(queue.refused)],
+    ]} /></div><//>
+    <${Section} title="Size"><div class="panel"><${Facts} rows=${[
+      ['Bodies', queue.message_bytes !== undefined && bytes(queue.message_bytes)],
+      ['of them ready', queue.message_bytes_ready !== undefined && bytes(queue.message_bytes_ready)],
+      ['of them unacknowledged', queue.message_bytes_unacknowledged !== undefined && bytes(queue.message_bytes_unacknowledged)],
+      ['Chunks', queue.chunk_bytes !== undefined && bytes(queue.chunk_bytes)],
+      ['Persistent messages', queue.messages_persistent !== undefined && count(queue.messages_persistent)],
+      ['Bodies in memory', queue.messages_ram !== undefined && count(queue.messages_ram)],
+      ['Memory', bytes(queue.memory)],
+      ['By priority', queue.messages_by_priority && Object.entries(queue.messages_by_priority).map(([level, n]) => `${level}: ${typeof n === 'object' ? JSON.stringify(n) : count(n)}`).join(', ')],
+    ]} /></div><//>
+    ${kept && queue.type !== 'stream' && html`<${Section} title="Where its messages went"><div class="panel"><${Facts} rows=${[
+      ['Accepted', count(kept.accepted)],
+      ['Acknowledged', count(kept.settled)],
+      ['Dead-lettered', count(kept.dead_lettered)],
+      ['Expired', count(kept.expired)],
+      ['Dropped at the limit', count(kept.dropped)],
+      ['Purged', count(kept.purged)],
+      ['Kept aside', count(kept.parked)],
+      ['Here now', count(kept.remaining)],
+    ]} /></div><//>`}
+  </div>`;
+}
+
+function Overview({ queue, base }) {
+  const isStream = queue.type === 'stream';
+  return html`
+    <${Figures} label="Messages" items=${[
+      { label: 'Ready', value: count(queue.messages_ready), dot: '--ready' },
+      !isStream && { label: 'Unacked', value: count(queue.messages_unacknowledged), dot: '--unacked' },
+      { label: 'Total', value: count(queue.messages), dot: '--total' },
+      { label: 'In', value: rate(at(queue, 'message_stats.publish_details.rate') ?? 0), unit: '/s', dot: '--in' },
+      { label: 'Out', value: rate(at(queue, 'message_stats.deliver_get_details.rate') ?? 0), unit: '/s', dot: '--out' },
+      { label: 'Acks', value: rate(at(queue, 'message_stats.ack_details.rate') ?? 0), unit: '/s', dot: '--acks' },
+      { label: 'Consumers', value: count(queue.consumers) },
+      queue.parked > 0 && { label: 'Parked', value: count(queue.parked), warn: true, href: to.queue(queue.vhost, queue.name, { tab: 'parked' }) },
+      queue.messages_delayed > 0 && { label: 'Delayed', value: count(queue.messages_delayed), href: to.queue(queue.vhost, queue.name, { tab: 'delayed' }) },
+    ]} />
+    <div class="columns">
+      <div class="panel"><${Chart} title="Messages" path=${base} body=${queue} series=${isStream ? lengths().slice(0, 1) : lengths()} /></div>
+      <div class="panel"><${Chart} title="Messages per second" path=${base} body=${queue} series=${rates('publish', 'deliver_get', 'ack', 'redeliver')} /></div>
+    </div>
+    <${Consumers} queue=${queue} />
+    <${Details} queue=${queue} />`;
+}
+
+function Actions({ queue, base }) {
+  const counts = html`<${Facts} rows=${[
+    ['Ready messages', count(queue.messages_ready)],
+    ['Unacknowledged', count(queue.messages_unacknowledged)],
+    ['Kept aside', queue.parked > 0 && count(queue.parked)],
+    ['Delayed', queue.messages_delayed > 0 && count(queue.messages_delayed)],
+    ['Consumers', count(queue.consumers)],
+  ]} />`;
+  return html`${queue.type !== 'stream' && html`<${Destroy} verb="Purge" kind="queue" name=${queue.name} small work=${async () => { await remove(`${base}/contents`); poke('queues'); }}>${counts}<p>All ready messages are deleted. Those that consumers hold stay with them.</p><//>`}
+    <${Destroy} verb="Delete" kind=${queue.type === 'stream' ? 'stream' : 'queue'} name=${queue.name} small work=${async () => { await remove(base); poke('queues'); }} then=${() => go(link(['queues']))}>${counts}<p>The queue, its messages and its bindings are deleted. ${queue.consumers > 0 ? `${several(queue.consumers, 'consumer')} will be cancelled.` : ''}</p><//>`;
+}
+
+export function Queue({ path }) {
+  const [, vhost, name] = path;
+  const base = encode`queues/${vhost}/${name}`;
+  const live = useLive(base);
+  const queue = live.body;
+  const bindings = useLive(`${base}/bindings${query({ page: 1, page_size: 1, pagination: 'true', columns: 'source' })}`).body;
+  const tab = route.value.query.tab ?? 'overview';
+  const href = (id) => to.queue(vhost, name, id === 'overview' ? {} : { tab: id });
+  const type = queue?.type;
+  const tabs = /** @type {[string, any, any?][]} */ ([
+    ['overview', 'Overview'],
+    ['messages', 'Messages'],
+    ...(queue?.parked > 0 || tab === 'parked' ? [['parked', 'Parked', count(queue?.parked)]] : []),
+    ...(queue?.messages_delayed > 0 || tab === 'delayed' ? [['delayed', 'Delayed', count(queue?.messages_delayed)]] : []),
+    ['bindings', 'Bindings', bindings?.total_count],
+    ...(type === 'stream' ? [['tracking', 'Offsets']] : []),
+    ['settings', 'Arguments and policies'],
+  ]);
+  return html`<div class="page">
+    <${Head} title=${html`<${Name} of=${name} />`} above=${html`<a href=${link(['queues'])}>Queues</a> in <${VhostName} name=${vhost} />`}
+      tags=${queue && html`<${Tag} kind="accent">${type}<//><${Features} queue=${queue} />`} aside=${queue && html`<${Actions} queue=${queue} base=${base} />`} />
+    <${Await} live=${live} gone=${html`There is no such queue${vhost ? html` in <b><${Name} of=${vhost} /></b>` : ''}. It may have been deleted. <a href=${link(['queues'], { name })}>Look for queues with a similar name</a>`}>${() => html`
+      <${Why} findings=${ofQueue(queue)} />
+      <div class="section-head"><${Tabs} tabs=${tabs} now=${tab} href=${href} label="Parts of this queue" /><span class="spacer"></span>${tab === 'overview' && html`<${Period} />`}</div>
+      ${tab === 'messages' ? html`<${Messages} queue=${queue} base=${base} />`
+        : tab === 'parked' || tab === 'delayed' ? html`<${Aside} queue=${queue} base=${base} which=${tab} key=${tab} />`
+        : tab === 'bindings' ? html`<${Section} title="Bindings to this queue" aside=${html`<${GraphLink} vhost=${vhost} kind="q" name=${name} />`}><${BindingTable} where=${`${base}/bindings`} side="source" vhost=${vhost} none="No exchange leads to it." /><//>
+            <${Section} title="Bind it to an exchange"><div class="panel"><${Bind} vhost=${vhost} destination=${name} kind="q" /></div><//>`
+        : tab === 'tracking' && type === 'stream' ? html`<${Tracking} queue=${queue} />`
+        : tab === 'settings' ? html`<${Settings} queue=${queue} base=${base} />`
+        : html`<${Overview} queue=${queue} base=${base} />`}`}<//>
+  </div>`;
+}
+
+// Arguments that take effect and where each comes from, the policies that match, and conversion.
+
+const SOURCES = { argument: 'declaration', declaration: 'declaration', policy: 'policy', operator_policy: 'operator policy' };
+
+function Effective({ queue }) {
+  const rows = Object.entries(queue.effective_arguments ?? {});
+  if (!rows.length) return html`<${Empty}>Neither its declaration nor a policy sets anything.<//>`;
+  const source = (name) => (name === 'policy' && queue.policy ? html`<a href=${to.policy(queue.vhost, queue.policy)}>policy <${Name} of=${queue.policy} /></a>` : name === 'operator_policy' && queue.operator_policy ? html`<a href=${to.operatorPolicy(queue.vhost, queue.operator_policy)}>operator policy <${Name} of=${queue.operator_policy} /></a>` : SOURCES[name] ?? name);
+  return html`<div class="table-box plain-table"><table><thead><tr><th scope="col">Key</th><th scope="col">Value</th><th scope="col">Comes from</th></tr></thead>
+    <tbody>${rows.map(([key, { value, source: from }]) => html`<tr key=${key}><td><code>${key}</code></td><td><${Name} of=${plain(value)} /></td><td>${source(from)}</td></tr>`)}</tbody></table></div>`;
+}
+
+function Matching({ queue }) {
+  const user = useLive(path`policies/${queue.vhost}` + query({ queue: queue.name })).body;
+  const operator = useLive(path`operator-policies/${queue.vhost}` + query({ queue: queue.name })).body;
+  const list = (policies, href) => (Array.isArray(policies) && policies.length ? html`<ol>${policies.map((policy, at) => html`<li key=${policy.name}><${NameLink} href=${href(policy.vhost, policy.name)} of=${policy.name} /> <span class="muted">priority ${count(policy.priority)}, pattern <code><${Name} of=${policy.pattern} empty="(every name)" /></code></span> ${at === 0 ? html`<${Tag} kind="accent">applies<//>` : html`<span class="faint">a policy above it wins</span>`}</li>`)}</ol>` : html`<p class="faint">None matches.</p>`);
+  return html`<div class="panel stack"><div><h3>Policies</h3>${list(user, to.policy)}</div><div><h3>Operator policies</h3>${list(operator, to.operatorPolicy)}</div></div>`;
+}
+
+function Convert({ queue, base }) {
+  const [type, setType] = useState(queue.type === 'quorum' ? 'quorum' : queue.type);
+  const [pairs, setPairs] = useState(() => pairsOf(queue.arguments).filter(({ key }) => key !== 'x-queue-type'));
+  const action = useAction();
+  const ask = (dry) => {
+    action.run(
+      async () => {
+        const answer = await post(`${base}/convert${dry ? '?dry_run=true' : ''}`, { type, arguments: { ...objectOf(pairs), 'x-queue-type': type } });
+        poke('queues');
+        return answer;
+      },
+      () => (dry ? `It can be converted. Its ${count(queue.consumers)} consumers will be cancelled; messages and bindings stay.` : 'Converted.'),
+    );
+  };
+  return html`<details class="fold"><summary>Convert to another type or other arguments</summary><form class="fold-body form" onSubmit=${(event) => { event.preventDefault(); ask(false); }}>
+    <p class="muted">Its name, bindings and messages stay, in one step on the disk. Its consumers are cancelled.</p>
+    <${Select} label="Type" value=${type} onInput=${setType} options=${[['classic', 'Classic'], ['quorum', 'Quorum']]} />
+    <${Pairs} label="Arguments" pairs=${pairs} onChange=${setPairs} known=${QUEUE_ARGUMENTS[type]} />
+    <${Outcome} of=${action} />
+    <div class="form-end"><button type="button" disabled=${action.busy} onClick=${() => ask(true)}>Check only</button><button type="submit" class="primary" disabled=${action.busy}>Convert queue</button></div>
+  </form></details>`;
+}
+
+export const Settings = ({ queue, base }) => html`
+  <div class="columns">
+    <${Section} title="What takes effect"><${Effective} queue=${queue} /><//>
+    <${Section} title="Policies that match"><${Matching} queue=${queue} /><//>
+  </div>
+  <${Section} title="Declared arguments"><div class="panel"><${Arguments} of=${queue.arguments} none="none" /></div><//>
+  ${queue.type !== 'stream' && !queue.exclusive && html`<${Convert} queue=${queue} base=${base} />`}`;
+
+// Offsets of consumers and sequences of publishers that a stream keeps.
+
+export function Tracking({ queue }) {
+  const live = useLive(path`stream/${queue.vhost}/${queue.name}/tracking`);
+  const table = (rows, head) => html`<div class="table-box plain-table"><table><thead><tr>${head.map(([title, kind]) => html`<th scope="col" class=${kind}>${title}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
+  return html`<${Await} live=${live}>${(body) => {
+    const offsets = Object.entries(body.offsets ?? {});
+    const writers = Object.entries(body.writers ?? {});
+    return html`<div class="columns">
+      <${Section} title="Stored offsets">${offsets.length ? table(offsets.map(([name, offset]) => html`<tr key=${name}><td><${Name} of=${name} /></td><td class="num">${count(offset)}</td><td class="num">${count(Math.max(0, queue.next_offset - 1 - Number(offset)))}</td></tr>`), [['Name'], ['Offset', 'num'], ['Behind', 'num']]) : html`<${Empty}>No consumer has stored an offset here.<//>`}<//>
+      <${Section} title="Publishers by reference">${writers.length ? table(writers.map(([name, sequence]) => html`<tr key=${name}><td><${Name} of=${name} /></td><td class="num">${count(sequence)}</td></tr>`), [['Reference'], ['Last sequence', 'num']]) : html`<${Empty}>No publisher with a reference: nothing is deduplicated.<//>`}<//>
+    </div>`;
+  }}<//>`;
+}

@@ -1,9 +1,9 @@
 // Small components that every page uses.
 import { html, useEffect, useRef, useState } from '../lib.js';
-import { may } from '../core/session.js';
+import { may } from '../core/api.js';
+import { at, bytes, count, plain, rate, span, time } from '../core/format.js';
 import { now } from '../core/live.js';
-import { plain, span, time } from '../core/format.js';
-import { to } from '../core/router.js';
+import { chosenVhost, to } from '../core/router.js';
 
 /** Characters that aren't seen, or that reorder or hide others. */
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
@@ -186,3 +186,35 @@ export const Tabs = ({ tabs, now: current, href, label }) => html`<nav class="ta
 export const Choice = ({ options, value, onChange, label }) => html`<div class="choice" role="group" aria-label=${label}>${options.map(
   ([key, title]) => html`<button type="button" aria-pressed=${String(key === value)} onClick=${() => onChange(key)}>${title}</button>`,
 )}</div>`;
+
+// Columns that several lists have.
+
+/** A count; zeros are faint, so that the others stand out. @param {any} value @param {(value: any) => string} [format] */
+export const quiet = (value, format = count) => html`<span class=${value ? '' : 'zero'}>${format(value)}</span>`;
+
+/**
+ * A number at a path of the row.
+ * @param {string} id @param {string} title @param {string} path
+ * @param {{format?: (value: any) => string, off?: boolean, hint?: string}} [of]
+ * @returns {import('./table.js').Column}
+ */
+export const number = (id, title, path, { format = count, off, hint } = {}) => ({ id, title, num: true, sort: path, need: [path], off, hint, cell: (row) => quiet(at(row, path), format) });
+
+/** A rate. @param {string} id @param {string} title @param {string} path @param {{off?: boolean, hint?: string}} [of] */
+export const perSecond = (id, title, path, of = {}) => number(id, title, `${path}_details.rate`, { format: (value) => rate(value ?? 0), hint: 'per second', ...of });
+
+/** @param {string} id @param {string} title @param {string} path @param {{off?: boolean, hint?: string}} [of] */
+export const size = (id, title, path, of = {}) => number(id, title, path, { format: bytes, ...of });
+
+/** The virtual host, unless the list is limited to one. @returns {import('./table.js').Column[]} */
+export const vhostColumn = () => (chosenVhost.value ? [] : [{ id: 'vhost', title: 'Virtual host', sort: 'vhost', need: ['vhost'], cell: (row) => html`<${VhostName} name=${row.vhost} />` }]);
+
+// Rows of large numbers.
+
+/**
+ * @param {{items: {label: string, value: any, unit?: string, dot?: string, href?: string, title?: string, warn?: boolean}[], label: string}} properties
+ */
+export const Figures = ({ items, label }) => html`<div class="figures" role="group" aria-label=${label}>${items.filter(Boolean).map(({ label: name, value, unit, dot, href, title, warn }) => {
+  const inner = html`<span class=${'figure-label' + (dot ? ' dotted' : '')} style=${dot ? { '--dot': `var(${dot})` } : undefined}>${name}</span><span class=${'figure-value' + (warn ? ' warn' : '')}>${value}${unit && html`<span class="figure-unit">${unit}</span>`}</span>`;
+  return href ? html`<a href=${href} title=${title} key=${name}>${inner}</a>` : html`<div title=${title} key=${name}>${inner}</div>`;
+})}</div>`;

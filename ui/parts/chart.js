@@ -1,9 +1,10 @@
-// Charts of what was and is: history from the API, then one point a second from the answers that arrive anyway.
+// Charts of what was and is: history from the API, then one point a second from the answers that arrive anyway. Lines, two axes and
+// a pointer on a canvas: a chart library would be a fifth of all that the page weighs.
 import { html, signal, useEffect, useRef, useState } from '../lib.js';
 import { get, query } from '../core/api.js';
-import { at, clockTime, short } from '../core/format.js';
+import { at, clockTime, count, rate, short } from '../core/format.js';
 import { now } from '../core/live.js';
-import { period, setPeriod, theme } from '../core/settings.js';
+import { period, setPeriod, theme } from '../core/router.js';
 import { Choice } from './basics.js';
 
 /**
@@ -11,28 +12,39 @@ import { Choice } from './basics.js';
  *   `key`: path in the answer; a rate is read from `KEY_details`
  */
 
+/** @param {string} key @param {string} label @param {string} colour @param {(value: any) => string} [format] @returns {Series} */
+export const level = (key, label, colour, format = count) => ({ key, label, colour, kind: 'level', format });
+/** @param {string} key @param {string} label @param {string} colour @param {(value: any) => string} [format] @returns {Series} */
+export const flow = (key, label, colour, format = rate) => ({ key, label, colour, kind: 'rate', format });
+
+/** Lengths of queues. @param {string} [prefix] */
+export const lengths = (prefix = '') => [level(`${prefix}messages`, 'Total', '--total'), level(`${prefix}messages_ready`, 'Ready', '--ready'), level(`${prefix}messages_unacknowledged`, 'Unacked', '--unacked')];
+
+const RATES = {
+  publish: ['In', '--in'], publish_in: ['In', '--in'], confirm: ['Confirms', '--total'], deliver_get: ['Out', '--out'], publish_out: ['Out', '--out'],
+  ack: ['Acks', '--acks'], redeliver: ['Redelivered', '--again'], return_unroutable: ['Returned', '--ready'], drop_unroutable: ['Dropped', '--again'],
+};
+/** Rates of messages. @param {...string} keys */
+export const rates = (...keys) => keys.map((key) => flow(`message_stats.${key}`, RATES[key][0], RATES[key][1]));
+
 /** Age and step of histories, in seconds. */
 const STEPS = { 600: 5, 3600: 60, 28800: 600, 86400: 1800 };
 const PERIODS = /** @type {[number, string][]} */ ([[600, '10 min'], [3600, '1 h'], [28800, '8 h'], [86400, '24 h']]);
+/** Distances between times that are marked, in seconds. */
+const TICKS = [15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600];
+/** Room for the axes, in pixels. */
+const [LEFT, BOTTOM, TOP] = [46, 20, 8];
 
 /** Changes with the system's theme. */
 const scheme = signal(matchMedia('(prefers-color-scheme: dark)').matches);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => {
   scheme.value = event.matches;
 });
+/** The time that the pointer is at in any chart: all show the same moment. */
+const pointed = signal(/** @type {number | null} */ (null));
 
 /** The choice of the period. @param {{long?: boolean}} properties `long`: whether the node keeps more than an hour of it */
 export const Period = ({ long }) => html`<${Choice} label="Period of the charts" options=${long ? PERIODS : PERIODS.slice(0, 2)} value=${long ? period.value : Math.min(period.value, 3600)} onChange=${setPeriod} />`;
-
-/** Resolves a colour of the style sheet for a canvas. @param {Element} near @param {string} name */
-function colour(near, name) {
-  const probe = document.createElement('i');
-  probe.style.color = `var(${name})`;
-  near.append(probe);
-  const found = getComputedStyle(probe).color;
-  probe.remove();
-  return found;
-}
 
 /** Times in seconds, and the values of each series. @param {any} body @param {Series[]} series */
 function columnsOf(body, series) {
@@ -41,15 +53,11 @@ function columnsOf(body, series) {
   series.forEach(({ key, kind }, index) => {
     const samples = [...(at(body, `${key}_details`)?.samples ?? [])].reverse();
     samples.forEach(({ sample, timestamp }, place) => {
-      let value = sample;
-      if (kind === 'rate') {
-        const before = samples[place - 1];
-        if (!before) return;
-        value = Math.max(0, ((sample - before.sample) * 1000) / Math.max(1, timestamp - before.timestamp));
-      }
+      const before = samples[place - 1];
+      if (kind === 'rate' && !before) return;
       const second = Math.round(timestamp / 1000);
       const row = rows.get(second) ?? series.map(() => null);
-      row[index] = value;
+      row[index] = kind === 'rate' ? Math.max(0, ((sample - before.sample) * 1000) / Math.max(1, timestamp - before.timestamp)) : sample;
       rows.set(second, row);
     });
   });
@@ -57,103 +65,166 @@ function columnsOf(body, series) {
   return [times, ...series.map((_, index) => times.map((time) => rows.get(time)?.[index] ?? null))];
 }
 
+/** The last point that isn't after a time. @param {number[]} times @param {number} time */
+function before(times, time) {
+  let [low, high] = [-1, times.length - 1];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (times[middle] <= time) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+/** A round number not below a value, and how many steps lead to it. @param {number} value */
+function roundUp(value) {
+  const size = 10 ** Math.floor(Math.log10(value || 1));
+  const [top, steps] = [[1, 2], [2, 4], [2.5, 5], [3, 3], [4, 4], [5, 5], [6, 3], [8, 4], [10, 2]].find(([times]) => times * size >= value) ?? [10, 2];
+  return [top * size, steps];
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas @param {any[]} data @param {Series[]} series @param {number} seconds @param {number | null} mark
+ */
+function draw(canvas, data, series, seconds, mark) {
+  const { clientWidth: width, clientHeight: height } = canvas;
+  if (!width) return;
+  const ratio = devicePixelRatio || 1;
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+  }
+  const pen = canvas.getContext('2d');
+  if (!pen) return;
+  const colour = (name) => {
+    canvas.style.color = `var(${name})`;
+    return getComputedStyle(canvas).color;
+  };
+  const [line, text] = [colour('--line'), colour('--faint')];
+  const end = Date.now() / 1000;
+  const [times, ...columns] = data;
+  let high = 0;
+  for (const values of columns) for (const value of values) if (value > high) high = value;
+  const [top, steps] = roundUp(high);
+  const x = (time) => LEFT + ((time - end + seconds) / seconds) * (width - LEFT - 4);
+  const y = (value) => height - BOTTOM - (value / top) * (height - BOTTOM - TOP);
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  pen.font = '11px system-ui, sans-serif';
+  pen.lineWidth = 1;
+  pen.strokeStyle = line;
+  pen.fillStyle = text;
+  pen.textAlign = 'right';
+  pen.textBaseline = 'middle';
+  pen.beginPath();
+  for (let step = 0; step <= steps; step += 1) {
+    const value = (top * step) / steps;
+    const level = Math.round(y(value)) + 0.5;
+    pen.moveTo(LEFT, level);
+    pen.lineTo(width - 4, level);
+    if (top >= 1 || step === 0 || step === steps) pen.fillText(series[0].format === count || series[0].format === rate ? short(value) : series[0].format(value), LEFT - 6, level);
+  }
+  const gap = TICKS.find((size) => (size / seconds) * (width - LEFT) > 80) ?? 21600;
+  // Marks stand at whole minutes and hours of the local clock.
+  const shift = new Date().getTimezoneOffset() * 60;
+  pen.textAlign = 'center';
+  for (let time = Math.ceil((end - seconds - shift) / gap) * gap + shift; time < end; time += gap) {
+    const place = Math.round(x(time)) + 0.5;
+    pen.moveTo(place, TOP);
+    pen.lineTo(place, height - BOTTOM);
+    if (place > LEFT + 18 && place < width - 22) pen.fillText(clockTime(time * 1000).slice(0, gap < 60 ? 8 : 5), place, height - BOTTOM / 2);
+  }
+  pen.stroke();
+  pen.save();
+  pen.beginPath();
+  pen.rect(LEFT, 0, width, height);
+  pen.clip();
+  pen.lineJoin = 'round';
+  pen.lineWidth = 1.6;
+  series.forEach((one, index) => {
+    pen.strokeStyle = colour(one.colour);
+    pen.beginPath();
+    let down = false;
+    columns[index].forEach((value, place) => {
+      if (value === null) return;
+      if (down) pen.lineTo(x(times[place]), y(value));
+      else pen.moveTo(x(times[place]), y(value));
+      down = true;
+    });
+    pen.stroke();
+  });
+  if (mark !== null && mark > end - seconds) {
+    pen.strokeStyle = text;
+    pen.lineWidth = 1;
+    pen.beginPath();
+    pen.moveTo(x(mark), TOP);
+    pen.lineTo(x(mark), height - BOTTOM);
+    pen.stroke();
+  }
+  pen.restore();
+}
+
 /**
  * @param {{title: string, path: string, body: any, series: Series[], long?: boolean}} properties
  *   `path`: the GET with the history; `body`: its present answer
  */
 export function Chart({ title, path, body, series, long = false }) {
-  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const plot = useRef(/** @type {any} */ (null));
+  const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const data = useRef(/** @type {any[]} */ ([[], ...series.map(() => [])]));
-  const latest = useRef(body);
-  const [hovered, setHovered] = useState(/** @type {number | null} */ (null));
-  latest.current = body;
+  const [loads, setLoads] = useState(0);
   const seconds = long ? period.value : Math.min(period.value, 3600);
-  const [colours] = [`${theme.value}${scheme.value}`];
+  const second = Math.floor(now.value / 1000);
+  const mark = pointed.value;
 
   /** @param {Series} one */
-  const present = (one) => (one.kind === 'rate' ? at(latest.current, `${one.key}_details.rate`) : at(latest.current, one.key)) ?? null;
-  const draw = () => {
-    if (!plot.current) return;
-    const end = Date.now() / 1000;
-    plot.current.setData(data.current, false);
-    let high = 0;
-    for (const values of data.current.slice(1)) for (const value of values) if (value > high) high = value;
-    plot.current.batch(() => {
-      plot.current.setScale('x', { min: end - seconds, max: end });
-      plot.current.setScale('y', { min: 0, max: high > 0 ? high * 1.08 : 1 });
-    });
-  };
+  const present = (one) => at(body, one.kind === 'rate' ? `${one.key}_details.rate` : one.key) ?? null;
 
   useEffect(() => {
     const stop = new AbortController();
-    const step = STEPS[seconds] ?? 5;
-    const ranges = Object.fromEntries(['lengths', 'msg_rates', 'data_rates', 'node_stats'].flatMap((kind) => [[`${kind}_age`, seconds], [`${kind}_incr`, step]]));
-    const fields = series.map(({ key }) => `${key}_details.samples`).join(',');
-    get(path + query({ ...ranges, columns: fields }), stop.signal).then(
+    const ranges = Object.fromEntries(['lengths', 'msg_rates', 'data_rates', 'node_stats'].flatMap((kind) => [[`${kind}_age`, seconds], [`${kind}_incr`, STEPS[seconds] ?? 5]]));
+    get(path + query({ ...ranges, columns: series.map(({ key }) => `${key}_details.samples`).join(',') }), stop.signal).then(
       (answer) => {
         data.current = columnsOf(answer, series);
-        draw();
+        setLoads((count) => count + 1);
       },
-      () => {},
+      () => {
+        // Without a history the chart begins now.
+      },
     );
     return () => stop.abort();
   }, [path, seconds]);
 
   useEffect(() => {
-    let gone = false;
-    let watched;
-    import('../vendor/uplot.js').then(({ default: uPlot }) => {
-      const target = box.current;
-      if (gone || !target) return;
-      const [line, text] = [colour(target, '--line'), colour(target, '--faint')];
-      const font = '11px system-ui, sans-serif';
-      const axis = { stroke: text, font, grid: { stroke: line, width: 1 }, ticks: { show: false } };
-      plot.current = new uPlot(
-        {
-          width: target.clientWidth, height: target.clientHeight, padding: [8, 4, 0, 0],
-          legend: { show: false },
-          cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false }, sync: { key: 'charts', setSeries: false } },
-          scales: { x: { time: true, auto: false }, y: { auto: false } },
-          axes: [
-            { ...axis, size: 24, values: (_, ticks) => ticks.map((tick) => clockTime(tick * 1000).slice(0, seconds > 600 ? 5 : 8)), space: 90 },
-            { ...axis, size: 46, values: (_, ticks) => ticks.map(short), space: 34 },
-          ],
-          series: [{}, ...series.map((one) => ({ label: one.label, stroke: colour(target, one.colour), width: 1.6, spanGaps: true, points: { show: false } }))],
-          hooks: { setCursor: [(of) => setHovered(of.cursor.idx ?? null)] },
-        },
-        data.current,
-        target,
-      );
-      draw();
-      watched = new ResizeObserver(() => plot.current?.setSize({ width: target.clientWidth, height: target.clientHeight }));
-      watched.observe(target);
-    });
-    return () => {
-      gone = true;
-      watched?.disconnect();
-      plot.current?.destroy();
-      plot.current = null;
-    };
-  }, [colours, seconds, series.map((one) => one.label).join()]);
-
-  const second = Math.floor(now.value / 1000);
-  useEffect(() => {
-    if (latest.current === undefined) return;
     const [times] = data.current;
     // Long periods get a point a minute, so that they don't grow without end.
     const least = seconds > 3600 ? 60 : seconds > 600 ? 5 : 1;
-    if (times.length && second - times[times.length - 1] < least) return;
+    if (body === undefined || (times.length && second - times[times.length - 1] < least)) return;
     times.push(second);
     series.forEach((one, index) => data.current[index + 1].push(present(one)));
     while (times.length && times[0] < second - seconds - 60) for (const values of data.current) values.shift();
-    draw();
   }, [second]);
 
-  const shown = series.map((one, index) => (hovered === null ? present(one) : data.current[index + 1]?.[hovered]));
+  useEffect(() => {
+    if (canvas.current) draw(canvas.current, data.current, series, seconds, mark);
+  }, [second, loads, seconds, mark, theme.value, scheme.value]);
+  useEffect(() => {
+    if (!canvas.current) return undefined;
+    const watched = new ResizeObserver(() => setLoads((count) => count + 1));
+    watched.observe(canvas.current);
+    return () => watched.disconnect();
+  }, []);
+
+  const point = (event) => {
+    const { clientWidth: width } = event.currentTarget;
+    const share = (event.offsetX - LEFT) / (width - LEFT - 4);
+    pointed.value = share < 0 || share > 1 ? null : Date.now() / 1000 - seconds * (1 - share);
+  };
+  const [times] = data.current;
+  const place = mark === null ? -1 : before(times, mark);
+  const shown = series.map((one, index) => (place < 0 ? present(one) : data.current[index + 1][place]));
   return html`<div class="chart">
     <div class="chart-head"><h3>${title}</h3><div class="legend">${series.map((one, index) => html`<span class="legend-entry" style=${{ '--dot': `var(${one.colour})` }}>${one.label}<b>${one.format(shown[index])}</b></span>`)}
-      ${hovered !== null && data.current[0][hovered] ? html`<span>${clockTime(data.current[0][hovered] * 1000)}</span>` : null}</div></div>
-    <div class="chart-box" ref=${box} role="img" aria-label=${`${title}: ${series.map((one) => `${one.label} ${one.format(present(one))}`).join(', ')}`}></div>
+      ${place >= 0 && html`<span>${clockTime(times[place] * 1000)}</span>`}</div></div>
+    <canvas class="chart-box" ref=${canvas} role="img" aria-label=${`${title}: ${series.map((one) => `${one.label} ${one.format(present(one))}`).join(', ')}`} onPointerMove=${point} onPointerLeave=${() => { pointed.value = null; }}></canvas>
   </div>`;
 }

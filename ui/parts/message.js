@@ -1,12 +1,88 @@
-// A message: where it came from, its properties and headers, its way through dead letters, and its body.
+// Bodies of messages as people read them.
 import { html, useState } from '../lib.js';
 import { get, path, post } from '../core/api.js';
 import { bytes, count, time } from '../core/format.js';
 import { poke } from '../core/live.js';
-import { Arguments, Copy, Done, ExchangeLink, Name, Problem, QueueLink, Tag, download, useAction } from './basics.js';
-import { Dialog } from './dialog.js';
-import { Text } from './form.js';
-import { bytesOf, shownBody } from './payload.js';
+import { Arguments, Copy, Done, download, ExchangeLink, Name, Outcome, Problem, QueueLink, Tag, useAction } from './basics.js';
+import { Area, Check, Dialog, objectOf, Pairs, PROPERTIES, Select, Text } from './forms.js';
+
+/** A JSON text with line breaks. The text itself isn't parsed: large numbers keep every digit. @param {string} text */
+export function indented(text) {
+  let [out, depth, inString] = ['', 0, false];
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at];
+    if (inString) {
+      out += character;
+      if (character === '\\') out += text[(at += 1)] ?? '';
+      else if (character === '"') inString = false;
+    } else if (character === '"') {
+      inString = true;
+      out += character;
+    } else if (character === '{' || character === '[') {
+      const rest = /^\s*[}\]]/.exec(text.slice(at + 1, at + 40));
+      if (rest) {
+        out += character + rest[0].trim();
+        at += rest[0].length;
+      } else {
+        depth += 1;
+        out += `${character}\n${'  '.repeat(depth)}`;
+      }
+    } else if (character === '}' || character === ']') {
+      depth = Math.max(0, depth - 1);
+      out += `\n${'  '.repeat(depth)}${character}`;
+    } else if (character === ',') out += `,\n${'  '.repeat(depth)}`;
+    else if (character === ':') out += ': ';
+    else if (!/\s/.test(character)) out += character;
+  }
+  return out;
+}
+
+/** Bytes in rows of sixteen, with their characters. @param {Uint8Array} bytes @param {number} [most] */
+export function hexDump(bytes, most = 4096) {
+  const rows = [];
+  for (let at = 0; at < Math.min(bytes.length, most); at += 16) {
+    const row = bytes.subarray(at, Math.min(at + 16, most));
+    const hex = [...row].map((byte) => byte.toString(16).padStart(2, '0'));
+    const text = [...row].map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : '·')).join('');
+    rows.push(`${at.toString(16).padStart(6, '0')}  ${hex.slice(0, 8).join(' ').padEnd(23)}  ${hex.slice(8).join(' ').padEnd(23)}  ${text}`);
+  }
+  if (bytes.length > most) rows.push(`… ${bytes.length - most} further bytes`);
+  return rows.join('\n');
+}
+
+/** @param {string} hex */
+export const fromHex = (hex) => Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+/** @param {string} text */
+export const fromBase64 = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+
+/** The body of a message, as bytes. @param {any} message */
+export const bytesOf = (message) => (message.payload_encoding === 'base64' ? fromBase64(message.payload) : new TextEncoder().encode(message.payload));
+
+/**
+ * What is shown of a body, and what it is.
+ * @param {any} message
+ * @returns {{as: string, through: string[], text: string, truncated: boolean, error?: string}}
+ */
+export function shownBody(message) {
+  const decoded = message.decoded;
+  if (decoded) {
+    const text = decoded.as === 'hex' ? hexDump(fromHex(decoded.text)) : ['json', 'msgpack', 'cbor'].includes(decoded.as) ? indented(decoded.text) : decoded.text;
+    return { as: decoded.as, through: decoded.through ?? [], text, truncated: decoded.truncated, error: decoded.error };
+  }
+  if (message.payload_encoding === 'base64') return { as: 'hex', through: [], text: hexDump(fromBase64(message.payload)), truncated: false };
+  const trimmed = message.payload.trim();
+  if (/^[[{]/.test(trimmed)) {
+    try {
+      JSON.parse(trimmed);
+      return { as: 'json', through: [], text: indented(trimmed), truncated: false };
+    } catch {
+      // Text that only begins like JSON.
+    }
+  }
+  return { as: 'text', through: [], text: message.payload, truncated: false };
+}
+
+// A message: where it came from, its properties and headers, its way through dead letters, and its body.
 
 /** The queues that a message died in, the first one first. @param {{deaths: any[], vhost: string, queue?: string}} properties */
 function Deaths({ deaths, vhost, queue }) {
@@ -89,3 +165,41 @@ export function Message({ message, vhost, queue, label, refetch, children }) {
   </article>`;
 }
 
+// The form that publishes a message.
+
+/** @param {{vhost: string, exchange: string, routingKey?: string}} properties */
+export function Publish({ vhost, exchange, routingKey }) {
+  const [key, setKey] = useState(routingKey ?? '');
+  const [persistent, setPersistent] = useState(true);
+  const [headers, setHeaders] = useState(/** @type {any[]} */ ([]));
+  const [properties, setProperties] = useState(/** @type {any[]} */ ([]));
+  const [payload, setPayload] = useState('');
+  const [encoding, setEncoding] = useState('string');
+  const action = useAction();
+  const submit = (event) => {
+    event.preventDefault();
+    action.run(
+      async () => {
+        const given = objectOf(headers);
+        const answer = await post(path`exchanges/${vhost}/${exchange || 'amq.default'}/publish`, {
+          properties: { delivery_mode: persistent ? 2 : 1, ...objectOf(properties), ...(Object.keys(given).length ? { headers: given } : {}) },
+          routing_key: key, payload, payload_encoding: encoding,
+        });
+        poke('queues');
+        poke('exchanges');
+        return answer;
+      },
+      (answer) => (answer.routed ? 'Published and on the disk, where it has to be.' : 'Published, but not routed: no binding matches, and the message is gone.'),
+    );
+  };
+  return html`<form class="form" onSubmit=${submit}>
+    ${routingKey === undefined && html`<${Text} label="Routing key" value=${key} onInput=${setKey} />`}
+    <${Check} label="Persistent" value=${persistent} onInput=${setPersistent} />
+    <${Pairs} label="Properties" pairs=${properties} onChange=${setProperties} known=${PROPERTIES} what="property" />
+    <${Pairs} label="Headers" pairs=${headers} onChange=${setHeaders} what="header" />
+    <${Area} label="Body" value=${payload} onInput=${setPayload} />
+    <${Select} label="The body is" value=${encoding} onInput=${setEncoding} options=${[['string', 'text'], ['base64', 'base64']]} />
+    <${Outcome} of=${action} />
+    <div class="form-end"><button type="submit" class="primary" disabled=${action.busy}>Publish message</button></div>
+  </form>`;
+}

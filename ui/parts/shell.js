@@ -1,13 +1,11 @@
 // The frame of every page: bar, navigation, banners, and keys that work everywhere.
 import { html, useEffect, useRef, useState } from '../lib.js';
-import { at, count, rate, bytes } from '../core/format.js';
+import { ended, get, login, logout, may, me, path, query } from '../core/api.js';
+import { at, bytes, count, rate } from '../core/format.js';
 import { connection, tryAgain, useLive } from '../core/live.js';
-import { go, link, route, setQuery, to } from '../core/router.js';
-import { logout, may, me } from '../core/session.js';
-import { chooseVhost, chosenVhost, setTheme, theme } from '../core/settings.js';
-import { Choice, Name, Tag } from './basics.js';
-import { Dialog } from './dialog.js';
-import { Jump } from './jump.js';
+import { chooseVhost, chosenVhost, go, link, route, setQuery, setTheme, theme, to } from '../core/router.js';
+import { Choice, Name, Problem, Tag, useAction } from './basics.js';
+import { Dialog } from './forms.js';
 
 /** The hare. */
 export const Mark = () => html`<svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" fill="#0f6b5c"/><path d="M11.2 5c2 1.3 3.3 5 3.6 8.6.8-.2 1.6-.2 2.4 0C17.5 10 18.8 6.3 20.8 5c1.5 2.6 1 7.3-.4 10.4 2.1 1.5 3.3 3.7 3.3 6 0 3.9-3.4 6.1-7.7 6.100s-7.7-2.2-7.7-6.100c0-2.3 1.2-4.5 3.3-6C10.2 12.3 9.7 7.6 11.2 5z" fill="#f4f1e8"/><circle cx="13" cy="20" r="1.3" fill="#0f6b5c"/><circle cx="19" cy="20" r="1.3" fill="#0f6b5c"/></svg>`;
@@ -196,3 +194,85 @@ export function Shell({ children }) {
   </div>`;
 }
 
+// "Go to": finds pages and objects by a part of their name.
+
+const SHOWN = 6;
+
+/** @param {string} name */
+async function find(name) {
+  const vhost = chosenVhost.value;
+  const of = { name, page: 1, page_size: SHOWN, pagination: 'true' };
+  const ask = (where, columns) => get(where + query({ ...of, columns })).then((answer) => answer.items ?? [], () => []);
+  const [queues, exchanges, connections] = await Promise.all([
+    ask(vhost ? path`queues/${vhost}` : 'queues', 'name,vhost,type'),
+    ask(vhost ? path`exchanges/${vhost}` : 'exchanges', 'name,vhost'),
+    ask(vhost ? path`vhosts/${vhost}/connections` : 'connections', 'name,user'),
+  ]);
+  return [
+    ...queues.map((queue) => ({ name: queue.name, kind: `${queue.type === 'stream' ? 'stream' : 'queue'} in ${queue.vhost}`, href: to.queue(queue.vhost, queue.name) })),
+    ...exchanges.filter((exchange) => exchange.name).map((exchange) => ({ name: exchange.name, kind: `exchange in ${exchange.vhost}`, href: to.exchange(exchange.vhost, exchange.name) })),
+    ...connections.map((connection) => ({ name: connection.name, kind: `connection of ${connection.user}`, href: to.connection(connection.name) })),
+  ];
+}
+
+/** @param {{onGo: () => void}} properties */
+export function Jump({ onGo }) {
+  const [text, setText] = useState('');
+  const [found, setFound] = useState(/** @type {any[]} */ ([]));
+  const [at, setAt] = useState(0);
+  const asked = useRef(0);
+  useEffect(() => {
+    setAt(0);
+    if (!text) return setFound([]);
+    const number = (asked.current += 1);
+    const timer = setTimeout(async () => {
+      const results = await find(text);
+      if (asked.current === number) setFound(results);
+    }, 120);
+    return () => clearTimeout(timer);
+  }, [text]);
+  const low = text.toLowerCase();
+  const pages = MENU.flatMap(([, group]) => group).filter(([, title, allowed]) => allowed() && title.toLowerCase().includes(low)).map(([word, title]) => ({ name: title, kind: 'page', href: link(word ? [word] : []) }));
+  const rows = [...(text ? pages.slice(0, 4) : pages), ...found];
+  const key = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      event.preventDefault();
+      const next = Math.max(0, Math.min(rows.length - 1, at + step));
+      setAt(next);
+      document.getElementById(`jump-${next}`)?.scrollIntoView({ block: 'nearest' });
+    } else if (event.key === 'Enter' && rows[at]) {
+      event.preventDefault();
+      onGo();
+      go(rows[at].href);
+    }
+  };
+  return html`<div class="jump">
+    <input type="text" aria-label="Name of a page, queue, exchange or connection" placeholder="Page, queue, exchange or connection" value=${text} onInput=${(event) => setText(event.currentTarget.value)} onKeyDown=${key}
+      role="combobox" aria-expanded="true" aria-controls="jump-list" aria-activedescendant=${rows[at] ? `jump-${at}` : undefined} autocomplete="off" spellcheck=${false} autofocus />
+    <ul id="jump-list" role="listbox" aria-label="Results">${rows.map((row, index) => html`<li role="presentation" key=${row.href}><a id=${`jump-${index}`} role="option" aria-selected=${String(index === at)} tabindex="-1" href=${row.href} onClick=${onGo}><${Name} of=${row.name} /><span class="kind"><${Name} of=${row.kind} /></span></a></li>`)}</ul>
+    ${text && !rows.length && html`<p class="empty">Nothing has such a name.</p>`}
+  </div>`;
+}
+
+// The form that stands before everything else.
+
+export function Login() {
+  const [name, setName] = useState('');
+  const [password, setPassword] = useState('');
+  const action = useAction();
+  const submit = (event) => {
+    event.preventDefault();
+    action.run(() => login(name, password));
+  };
+  const refused = action.error?.status === 401;
+  return html`<main class="login"><form onSubmit=${submit}>
+    <h1 class="brand"><${Mark} />Leveret</h1>
+    ${ended.value && !action.error && html`<p class="muted" role="status">Your session ended. Sign in to go on where you were.</p>`}
+    <label>User<input type="text" name="username" value=${name} onInput=${(event) => setName(event.currentTarget.value)} autocomplete="username" autocapitalize="none" spellcheck=${false} required autofocus /></label>
+    <label>Password<input type="password" name="password" value=${password} onInput=${(event) => setPassword(event.currentTarget.value)} autocomplete="current-password" /></label>
+    <${Problem} of=${action.error} what=${refused ? 'Not signed in' : undefined} />
+    ${refused && html`<p class="muted">The name or the password is wrong, or the user has no tag that lets it use this page (management, policymaker, monitoring, administrator). <b>guest</b> may sign in from the node's own machine only.</p>`}
+    <button type="submit" class="primary" disabled=${action.busy}>Sign in</button>
+  </form></main>`;
+}

@@ -3,8 +3,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from '../lib.js';
 import { query } from '../core/api.js';
 import { count } from '../core/format.js';
 import { useLive } from '../core/live.js';
-import { route, setQuery } from '../core/router.js';
-import { columnsOf, keepColumns } from '../core/settings.js';
+import { columnsOf, keepColumns, route, setQuery } from '../core/router.js';
 import { Problem } from './basics.js';
 
 /** Height of a row in pixels, as in the style sheet. */
