@@ -1,0 +1,30 @@
+// Before all tests: a node with traffic, and the page in front of it.
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { Node, freePort, until } from './node.mjs';
+import { declare, hostile, run } from './traffic.mjs';
+
+export default async function start() {
+  const node = await Node.start();
+  await declare(node.url);
+  await hostile(node.url);
+  const stop = await run({ amqp: node.amqp, http: node.http });
+  let url = `${node.url}/`;
+  let server;
+  if (!(await fetch(url)).headers.get('content-type')?.includes('html')) {
+    // A node that doesn't serve the page.
+    const port = await freePort();
+    server = spawn(process.execPath, [path.join(import.meta.dirname, 'serve.mjs'), '--fake', '--node', node.url, '--port', String(port)], { stdio: 'inherit' });
+    url = `http://127.0.0.1:${port}/`;
+    await until(() => fetch(url).then((answer) => answer.ok));
+  }
+  process.env.PAGE = url;
+  process.env.NODE_API = node.url;
+  process.env.NODE_AMQP = String(node.amqp);
+  await new Promise((done) => setTimeout(done, 4000));
+  return async () => {
+    await stop();
+    server?.kill('SIGTERM');
+    await node.end();
+  };
+}
