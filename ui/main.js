@@ -2,7 +2,7 @@
 import { html, render, useEffect, useRef, useState } from './lib.js';
 import { ask, me, trouble } from './core/api.js';
 import { connect, connection, forget } from './core/live.js';
-import { chooseVhost, route } from './core/router.js';
+import { chooseVhost, chosenVhost, route, setQuery } from './core/router.js';
 import { Problem } from './parts/basics.js';
 import { Login, Shell } from './parts/shell.js';
 
@@ -50,6 +50,9 @@ const PAGES = /** @type {Record<string, [() => Promise<any>, string]>} */ ({
   words: [load.help, 'Words'],
 });
 
+/** Lists that a virtual host limits. */
+const OF_VHOSTS = new Set(['queues', 'exchanges', 'bindings', 'connections', 'channels', 'consumers', 'stream-clients', 'super-streams', 'policies']);
+
 /** Addresses of RabbitMQ whose page has another one here. */
 const MOVED = { 'feature-flags': 'features', 'deprecated-features': 'features', operator_policies: 'operator-policies', 'cluster-name': 'nodes', stream: 'stream-clients' };
 
@@ -92,8 +95,11 @@ function Page() {
   });
   const { vhost } = route.value.query;
   useEffect(() => {
-    if (vhost !== undefined && path.length === 1) chooseVhost(vhost);
-  }, [vhost, path.length]);
+    if (path.length !== 1 || !OF_VHOSTS.has(id)) return;
+    if (vhost !== undefined) chooseVhost(vhost);
+    // A list that is limited to a virtual host says so in its address.
+    else if (chosenVhost.value) setQuery({ vhost: chosenVhost.value }, true);
+  }, [vhost, key]);
   if (loaded.error) return html`<div class="page"><${Problem} of=${loaded.error} what="This page could not be loaded" /></div>`;
   if (loaded.id !== id) return html`<div class="page"><div class="loading" aria-busy="true"></div></div>`;
   if (!loaded.page) return html`<div class="page"><header class="head"><h1 tabindex="-1">No such page</h1></header><p>Nothing has the address <code>${location.hash}</code>. <a href="#/">Overview</a></p></div>`;

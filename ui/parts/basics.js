@@ -146,7 +146,17 @@ export function Copy({ text, label = 'Copy' }) {
     return () => clearTimeout(timer);
   }, [copied]);
   const copy = async () => {
-    await navigator.clipboard.writeText(text);
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      // Browsers offer the clipboard to https and localhost only.
+      const area = document.createElement('textarea');
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand('copy');
+      area.remove();
+    }
     set(true);
   };
   return html`<button type="button" class="small" onClick=${copy}>${copied ? 'Copied' : label}</button>`;
