@@ -4,7 +4,7 @@ import { may, me, path, path as encode, post, put, query, remove } from '../core
 import { at, count, rate } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { go, link, to } from '../core/router.js';
-import { Await, Empty, Facts, Figures, Head, Name, NameLink, number, Outcome, perSecond, Problem, Section, Tag, useAction } from '../parts/basics.js';
+import { Await, Empty, Facts, Figures, Head, Name, NameLink, number, Outcome, perSecond, Problem, Section, Tag, useAction, useVhosts } from '../parts/basics.js';
 import { Chart, Period, lengths, rates } from '../parts/chart.js';
 import { Ask, Check, Destroy, Row, Select, Text } from '../parts/forms.js';
 import { Table, Tools, useList, useLocal } from '../parts/table.js';
@@ -175,7 +175,7 @@ export const Tester = ({ vhost, patterns }) => html`<div class="panel"><h3>What 
 
 /** @param {{user?: string, vhost?: string}} properties the end that is known */
 export function PermissionEditor({ user: ofUser, vhost: ofVhost }) {
-  const vhosts = useLive('vhosts?columns=name&sort=name').body;
+  const vhosts = useVhosts();
   const users = useLive(ofUser === undefined && 'users?columns=name&sort=name').body;
   const [user, setUser] = useState(ofUser ?? '');
   const [vhost, setVhost] = useState(ofVhost ?? '/');
@@ -191,7 +191,7 @@ export function PermissionEditor({ user: ofUser, vhost: ofVhost }) {
   const names = (list) => (Array.isArray(list) ? list : []).map(({ name }) => [name, name]);
   return html`<details class="fold"><summary>Set permissions, and test patterns</summary><div class="fold-body columns"><form class="form" onSubmit=${submit}>
     ${ofUser === undefined && html`<${Select} label="User" value=${user} onInput=${setUser} options=${[['', 'Choose a user'], ...names(users)]} />`}
-    ${ofVhost === undefined && html`<${Select} label="Virtual host" value=${vhost} onInput=${setVhost} options=${names(vhosts)} />`}
+    ${ofVhost === undefined && html`<${Select} label="Virtual host" value=${vhost} onInput=${setVhost} options=${(vhosts ?? []).map((name) => [name, name])} />`}
     ${WAYS.map(([way, means]) => html`<${Text} key=${way} label=${way} hint=${`A pattern of names: ${means}.`} value=${patterns[way]} onInput=${(text) => setPatterns({ ...patterns, [way]: text })} />`)}
     <p class="hint">A pattern matches anywhere in a name unless it has ^ and $. Matching is in linear time; look-around is refused.</p>
     <${Outcome} of=${action} />
@@ -200,7 +200,7 @@ export function PermissionEditor({ user: ofUser, vhost: ofVhost }) {
 }
 
 export function TopicEditor({ user: ofUser, vhost: ofVhost }) {
-  const vhosts = useLive('vhosts?columns=name&sort=name').body;
+  const vhosts = useVhosts();
   const users = useLive(ofUser === undefined && 'users?columns=name&sort=name').body;
   const [user, setUser] = useState(ofUser ?? '');
   const [vhost, setVhost] = useState(ofVhost ?? '/');
@@ -219,7 +219,7 @@ export function TopicEditor({ user: ofUser, vhost: ofVhost }) {
   const names = (list) => (Array.isArray(list) ? list : []).map(({ name }) => [name, name]);
   return html`<details class="fold"><summary>Limit routing keys at a topic exchange</summary><form class="fold-body form" onSubmit=${submit}>
     ${ofUser === undefined && html`<${Select} label="User" value=${user} onInput=${setUser} options=${[['', 'Choose a user'], ...names(users)]} />`}
-    ${ofVhost === undefined && html`<${Select} label="Virtual host" value=${vhost} onInput=${setVhost} options=${names(vhosts)} />`}
+    ${ofVhost === undefined && html`<${Select} label="Virtual host" value=${vhost} onInput=${setVhost} options=${(vhosts ?? []).map((name) => [name, name])} />`}
     <${Text} label="Exchange" value=${exchange} onInput=${setExchange} list=${(exchanges?.items ?? []).filter(({ type }) => type === 'topic').map(({ name }) => name)} required />
     <${Text} label="write" value=${write} onInput=${setWrite} hint="A pattern of routing keys that the user may publish with. {username}, {vhost} and {client_id} are replaced." />
     <${Text} label="read" value=${read} onInput=${setRead} hint="A pattern of routing keys that the user may bind with." />

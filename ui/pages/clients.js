@@ -5,7 +5,7 @@ import { at, bytes, count, rate, several, time } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, route, to } from '../core/router.js';
 import { level, ofConnection, SHORT } from '../core/why.js';
-import { Arguments, Await, Empty, ExchangeLink, Facts, Figures, Head, Name, NameLink, number, Outcome, perSecond, QueueLink, quiet, Section, size, Tabs, Tag, useAction, UserName, vhostColumn, VhostName, When, Why, WhyTag } from '../parts/basics.js';
+import { Arguments, Await, Empty, ExchangeLink, Facts, Figures, Head, Name, NameLink, number, Outcome, perSecond, QueueLink, quiet, Section, size, Tabs, Tag, useAction, UserName, useVhosts, vhostColumn, VhostName, When, Why, WhyTag } from '../parts/basics.js';
 import { Chart, Period, flow, rates } from '../parts/chart.js';
 import { Ask, Destroy, objectOf, Pairs, QUEUE_ARGUMENTS, Select, Text } from '../parts/forms.js';
 import { Table, Tools, useList, useLocal } from '../parts/table.js';
@@ -262,7 +262,7 @@ export function Consumers() {
   const list = useList({ id: 'consumers', path: vhost ? path`consumers/${vhost}` : 'consumers', columns: consumerColumns(true), always: ['consumer_tag', 'channel_details', 'queue'], sort: 'consumer_tag' });
   return html`<div class="page fill">
     <${Head} title="Consumers" />
-    <${Tools} list=${list} what="consumers" />
+    <${Tools} list=${list} what="consumers" by="tag" />
     <${Table} list=${list} label="Consumers" rowKey=${(row) => `${row.channel_details?.name || row.channel_details?.connection_name}\n${row.queue.vhost}\n${row.queue.name}\n${row.consumer_tag}`} empty="No client consumes." />
   </div>`;
 }
@@ -304,7 +304,7 @@ const COLUMNS = {
 function List({ kind }) {
   const vhost = chosenVhost.value;
   const list = useList({ id: `stream-${kind}`, path: vhost ? path`stream/${kind}/${vhost}` : `stream/${kind}`, columns: COLUMNS[kind](), always: ['name', 'connection_details', 'publisher_id', 'subscription_id'], sort: kind === 'connections' ? 'name' : kind === 'consumers' ? 'offset_lag' : 'connection_details.name', reverse: kind === 'consumers' });
-  return html`<${Tools} list=${list} what=${kind} /><${Table} list=${list} label=${`Stream ${kind}`} rowKey=${(row) => row.name ?? `${row.connection_details?.name}\n${row.publisher_id ?? row.subscription_id}`} empty="No client uses the stream protocol." />`;
+  return html`<${Tools} list=${list} what=${kind} by=${kind === 'connections' ? 'name' : ''} /><${Table} list=${list} label=${`Stream ${kind}`} rowKey=${(row) => row.name ?? `${row.connection_details?.name}\n${row.publisher_id ?? row.subscription_id}`} empty="No client uses the stream protocol." />`;
 }
 
 export function StreamClients() {
@@ -357,11 +357,11 @@ const superColumns = () => [
 export function SuperStreams() {
   const vhost = chosenVhost.value;
   const list = useList({ id: 'super-streams', path: vhost ? path`stream/super-streams/${vhost}` : 'stream/super-streams', columns: superColumns(), whole: true, sort: 'name' });
-  const vhosts = useLive('vhosts?columns=name&sort=name').body;
+  const vhosts = useVhosts();
   return html`<div class="page">
     <${Head} title="Super streams" />
     <${Tools} list=${list} what="super streams" />
     <${Table} list=${list} label="Super streams" short rowKey=${(row) => `${row.vhost}\n${row.name}`} empty="There is none." />
-    ${Array.isArray(vhosts) && html`<${Section} title="New"><${Add} vhosts=${vhosts.map(({ name }) => name)} /><//>`}
+    ${vhosts && html`<${Section} title="New"><${Add} vhosts=${vhosts} /><//>`}
   </div>`;
 }

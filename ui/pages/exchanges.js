@@ -4,10 +4,10 @@ import { get, path, path as encode, post, put, query, remove } from '../core/api
 import { at, count, rate } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, route, to } from '../core/router.js';
-import { Arguments, Await, Empty, ExchangeLink, Facts, Figures, Head, Name, number, Outcome, perSecond, Problem, QueueLink, Section, Tabs, Tag, useAction, vhostColumn, VhostName, visible } from '../parts/basics.js';
+import { Arguments, Await, Empty, ExchangeLink, Facts, Figures, Head, Name, number, Outcome, perSecond, Problem, QueueLink, Section, Tabs, Tag, useAction, useVhosts, vhostColumn, VhostName, visible } from '../parts/basics.js';
 import { Chart, Period, rates } from '../parts/chart.js';
 import { Ask, Check, Destroy, EXCHANGE_ARGUMENTS, objectOf, Pairs, Select, Text } from '../parts/forms.js';
-import { Publish } from '../parts/message.js';
+import { Publish } from './messages.js';
 import { Table, Tools, useList, useLocal } from '../parts/table.js';
 
 /** Most bindings that are listed here; the graph and the API have all. */
@@ -128,10 +128,10 @@ function Declare({ vhosts, types }) {
 export function Exchanges() {
   const vhost = chosenVhost.value;
   const list = useList({ id: 'exchanges', path: vhost ? path`exchanges/${vhost}` : 'exchanges', columns: columns(), always: ['name', 'vhost'], sort: 'name' });
-  const vhosts = useLive('vhosts?columns=name&sort=name').body;
+  const vhosts = useVhosts();
   const overview = useLive('overview').body;
   if (route.value.query.new) {
-    return html`<div class="page"><${Head} title="Declare an exchange" above=${html`<a href=${link(['exchanges'])}>Exchanges</a>`} /><div class="panel">${Array.isArray(vhosts) && overview ? html`<${Declare} vhosts=${vhosts.map(({ name }) => name)} types=${overview.exchange_types ?? []} />` : null}</div></div>`;
+    return html`<div class="page"><${Head} title="Declare an exchange" above=${html`<a href=${link(['exchanges'])}>Exchanges</a>`} /><div class="panel">${vhosts && overview ? html`<${Declare} vhosts=${vhosts} types=${overview.exchange_types ?? []} />` : null}</div></div>`;
   }
   return html`<div class="page fill">
     <${Head} title="Exchanges" aside=${html`<a href=${link(['exchanges'], { new: 1 })}>Declare an exchange</a>`} />
@@ -346,7 +346,7 @@ function All() {
   const list = useList({ id: 'bindings', path: vhost ? encode`bindings/${vhost}` : 'bindings', columns: bindingColumns(), always: ['source', 'vhost', 'destination', 'destination_type', 'properties_key'], sort: 'source', reverse: true });
   return html`<div class="page fill">
     <${Head} title="Bindings" />
-    <${Tools} list=${list} what="bindings" />
+    <${Tools} list=${list} what="bindings" by="destination" />
     <${Table} list=${list} label="Bindings" rowKey=${(row) => `${row.vhost}\n${row.source}\n${row.destination_type}\n${row.destination}\n${row.properties_key}`} empty="Nothing is bound." />
   </div>`;
 }

@@ -7,7 +7,7 @@ import { chosenVhost, go, link, route, to } from '../core/router.js';
 import { median, ofConsumer, ofQueue } from '../core/why.js';
 import { Bind, BindingTable, GraphLink } from './exchanges.js';
 import { Aside, Messages } from './messages.js';
-import { Arguments, Await, Empty, Facts, Figures, Head, Name, NameLink, number, Outcome, perSecond, Problem, quiet, Section, size, Tabs, Tag, useAction, UserName, vhostColumn, VhostName, Why, WhyTag } from '../parts/basics.js';
+import { Arguments, Await, Empty, Facts, Figures, Head, Name, NameLink, number, Outcome, perSecond, Problem, quiet, Section, size, Tabs, Tag, useAction, UserName, useVhosts, vhostColumn, VhostName, Why, WhyTag } from '../parts/basics.js';
 import { consumerColumns } from './clients.js';
 import { Chart, Period, lengths, rates } from '../parts/chart.js';
 import { Check, Destroy, objectOf, Pairs, pairsOf, QUEUE_ARGUMENTS, Select, Text } from '../parts/forms.js';
@@ -97,10 +97,9 @@ function Declare({ vhosts }) {
 export function Queues() {
   const vhost = chosenVhost.value;
   const list = useList({ id: 'queues', path: vhost ? path`queues/${vhost}` : 'queues', columns: columns(), always: ['name', 'vhost'], sort: 'name' });
-  const vhosts = useLive('vhosts?columns=name&sort=name').body;
-  const names = Array.isArray(vhosts) ? vhosts.map(({ name }) => name) : [];
+  const vhosts = useVhosts();
   if (route.value.query.new) {
-    return html`<div class="page"><${Head} title="Declare a queue" above=${html`<a href=${link(['queues'])}>Queues</a>`} /><div class="panel">${names.length ? html`<${Declare} vhosts=${names} />` : null}</div></div>`;
+    return html`<div class="page"><${Head} title="Declare a queue" above=${html`<a href=${link(['queues'])}>Queues</a>`} /><div class="panel">${vhosts && html`<${Declare} vhosts=${vhosts} />`}</div></div>`;
   }
   return html`<div class="page fill">
     <${Head} title="Queues and streams" aside=${html`<a href=${link(['queues'], { new: 1 })}>Declare a queue</a>`} />

@@ -4,7 +4,7 @@ import { BASE, may, path, path as encode, put, query, remove, request } from '..
 import { bytes, count, plain, several } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, route, to } from '../core/router.js';
-import { Arguments, Await, Empty, ExchangeLink, Facts, Head, Name, NameLink, Outcome, QueueLink, Section, Tabs, Tag, useAction, VhostName } from '../parts/basics.js';
+import { Arguments, Await, Empty, ExchangeLink, Facts, Head, Name, NameLink, Outcome, QueueLink, Section, Tabs, Tag, useAction, useVhosts, VhostName } from '../parts/basics.js';
 import { Ask, Check, Destroy, objectOf, OPERATOR_KEYS, Pairs, pairsOf, POLICY_KEYS, Row, Select, Text } from '../parts/forms.js';
 import { Table, Tools, useList, useLocal } from '../parts/table.js';
 
@@ -81,9 +81,9 @@ export function Policies() {
   const kind = operator ? 'operator-policies' : 'policies';
   const vhost = chosenVhost.value;
   const list = useList({ id: kind, path: vhost ? path`${kind}/${vhost}` : kind, columns: columns(operator ? to.operatorPolicy : to.policy), whole: true, sort: 'priority', reverse: true });
-  const vhosts = useLive('vhosts?columns=name&sort=name').body;
+  const vhosts = useVhosts();
   const overview = useLive('overview').body;
-  const names = Array.isArray(vhosts) ? vhosts.map(({ name }) => name) : [];
+  const names = vhosts ?? [];
   const mayChange = operator ? may.administer() && overview?.is_op_policy_updating_enabled !== false : may.setPolicies();
   return html`<div class="page">
     <${Head} title=${operator ? 'Operator policies' : 'Policies'} />
@@ -178,8 +178,8 @@ function Import({ vhosts }) {
 }
 
 export function Definitions() {
-  const vhosts = useLive('vhosts?columns=name&sort=name').body;
-  const names = Array.isArray(vhosts) ? vhosts.map(({ name }) => name) : [];
+  const vhosts = useVhosts();
+  const names = vhosts ?? [];
   return html`<div class="page">
     <${Head} title="Definitions" />
     <p class="muted">Users, virtual hosts, permissions, policies, queues, exchanges and bindings as JSON, in RabbitMQ's format. Messages are not in it.</p>
@@ -218,7 +218,7 @@ function Start({ vhosts }) {
 export function Traces() {
   const traces = useLive('traces');
   const files = useLive('trace-files');
-  const vhosts = useLive('vhosts?columns=name&sort=name').body;
+  const vhosts = useVhosts();
   const running = useLocal('traces', Array.isArray(traces.body) ? traces.body : [], [
     { id: 'name', title: 'Name', sort: 'name', cell: (row) => html`<${Name} of=${row.name} />` },
     { id: 'vhost', title: 'Virtual host', sort: 'vhost', cell: (row) => html`<${Name} of=${row.vhost} />` },
@@ -237,7 +237,7 @@ export function Traces() {
     <p class="muted">Copies of messages that are published to a virtual host and delivered from it, in a file. While a trace runs, each message costs more.</p>
     <${Section} title="Running"><${Await} live=${traces}>${(rows) => (rows.length ? html`<${Table} list=${running} label="Traces" short rowKey=${(row) => `${row.vhost}\n${row.name}`} />` : html`<${Empty}>No trace runs.<//>`)}<//><//>
     <${Section} title="Files"><${Await} live=${files}>${(rows) => (rows.length ? html`<${Table} list=${kept} label="Trace files" short rowKey=${(row) => row.name} />` : html`<${Empty}>There is no file.<//>`)}<//><//>
-    <${Section} title="New">${Array.isArray(vhosts) && html`<${Start} vhosts=${vhosts.map(({ name }) => name)} />`}<//>
+    <${Section} title="New">${vhosts && html`<${Start} vhosts=${vhosts} />`}<//>
   </div>`;
 }
 

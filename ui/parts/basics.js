@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from '../lib.js';
 import { may } from '../core/api.js';
 import { at, bytes, count, plain, rate, span, time } from '../core/format.js';
-import { now } from '../core/live.js';
+import { now, useLive } from '../core/live.js';
 import { chosenVhost, to } from '../core/router.js';
 
 /** Characters that aren't seen, or that reorder or hide others. */
@@ -41,6 +41,12 @@ export const ExchangeLink = ({ vhost, name }) => html`<${NameLink} href=${to.exc
 export const UserName = ({ name }) => (may.administer() && name && name !== 'none' ? html`<${NameLink} href=${to.user(name)} of=${name} />` : html`<${Name} of=${name} />`);
 /** @param {{name: string}} properties */
 export const VhostName = ({ name }) => (may.administer() ? html`<${NameLink} href=${to.vhost(name)} of=${name} />` : html`<${Name} of=${name} />`);
+
+/** Names of the virtual hosts that the user sees; undefined until they are known. @returns {string[] | undefined} */
+export function useVhosts() {
+  const { body } = useLive('vhosts?columns=name&sort=name');
+  return Array.isArray(body) ? body.map(({ name }) => name) : undefined;
+}
 
 /** A small label. @param {{kind?: string, title?: string, children?: any}} properties */
 export const Tag = ({ kind = '', title, children }) => html`<span class=${'tag ' + kind} title=${title}>${children}</span>`;

@@ -223,7 +223,7 @@ export function Chart({ title, path, body, series, long = false }) {
   const place = mark === null ? -1 : before(times, mark);
   const shown = series.map((one, index) => (place < 0 ? present(one) : data.current[index + 1][place]));
   return html`<div class="chart">
-    <div class="chart-head"><h3>${title}</h3><div class="legend">${series.map((one, index) => html`<span class="legend-entry" style=${{ '--dot': `var(${one.colour})` }}>${one.label}<b>${one.format(shown[index])}</b></span>`)}
+    <div class="chart-head"><h2>${title}</h2><div class="legend">${series.map((one, index) => html`<span class="legend-entry" style=${{ '--dot': `var(${one.colour})` }}>${one.label}<b>${one.format(shown[index])}</b></span>`)}
       ${place >= 0 && html`<span>${clockTime(times[place] * 1000)}</span>`}</div></div>
     <canvas class="chart-box" ref=${canvas} role="img" aria-label=${`${title}: ${series.map((one) => `${one.label} ${one.format(present(one))}`).join(', ')}`} onPointerMove=${point} onPointerLeave=${() => { pointed.value = null; }}></canvas>
   </div>`;

@@ -4,11 +4,11 @@ import { ended, get, login, logout, may, me, path, query } from '../core/api.js'
 import { at, bytes, count, rate } from '../core/format.js';
 import { connection, tryAgain, useLive } from '../core/live.js';
 import { chooseVhost, chosenVhost, go, link, route, setQuery, setTheme, theme, to } from '../core/router.js';
-import { Choice, Name, Problem, Tag, useAction } from './basics.js';
+import { Choice, Name, Problem, Tag, useAction, useVhosts } from './basics.js';
 import { Dialog } from './forms.js';
 
 /** The hare. */
-export const Mark = () => html`<svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" fill="#0f6b5c"/><path d="M11.2 5c2 1.3 3.3 5 3.6 8.6.8-.2 1.6-.2 2.4 0C17.5 10 18.8 6.3 20.8 5c1.5 2.6 1 7.3-.4 10.4 2.1 1.5 3.3 3.7 3.3 6 0 3.9-3.4 6.1-7.7 6.100s-7.7-2.2-7.7-6.100c0-2.3 1.2-4.5 3.3-6C10.2 12.3 9.7 7.6 11.2 5z" fill="#f4f1e8"/><circle cx="13" cy="20" r="1.3" fill="#0f6b5c"/><circle cx="19" cy="20" r="1.3" fill="#0f6b5c"/></svg>`;
+export const Mark = () => html`<img class="mark" src=${new URL('../icon.svg', import.meta.url).href} alt="" />`;
 
 const anybody = () => true;
 
@@ -64,8 +64,7 @@ function Nav({ open, totals, onGo }) {
 }
 
 function VhostChoice() {
-  const { body } = useLive('vhosts?columns=name&sort=name');
-  const names = (Array.isArray(body) ? body : []).map(({ name }) => name);
+  const names = useVhosts() ?? [];
   const chosen = chosenVhost.value;
   useEffect(() => {
     // A virtual host that is gone hides everything: all are shown again.

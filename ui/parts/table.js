@@ -126,8 +126,8 @@ export function useLocal(id, rows, columns) {
   };
 }
 
-/** Filter, pages and columns of a list. @param {{list: any, what: string, children?: any}} properties */
-export function Tools({ list, what, children }) {
+/** Filter, pages and columns of a list. @param {{list: any, what: string, by?: string}} properties `by`: what the filter looks at; empty if nothing */
+export function Tools({ list, what, by = 'name' }) {
   const [text, setText] = useState(list.name);
   const timer = useRef(/** @type {any} */ (null));
   useEffect(() => setText(list.name), [list.name]);
@@ -139,10 +139,9 @@ export function Tools({ list, what, children }) {
   };
   const result = list.name && list.filtered !== list.total ? `${count(list.filtered)} of ${count(list.total)}` : count(list.total);
   return html`<div class="table-tools">
-    <input type="search" data-filter aria-label=${`Filter ${what} by name`} placeholder="Filter by name  /" value=${text} onInput=${typed} spellcheck=${false} />
-    <label class="check"><input type="checkbox" checked=${list.regex} onChange=${(event) => setQuery({ regex: event.currentTarget.checked ? '1' : '', page: '' }, true)} />Regex</label>
+    ${by && html`<input type="search" data-filter aria-label=${`Filter ${what} by ${by}`} placeholder=${`Filter by ${by}  /`} value=${text} onInput=${typed} spellcheck=${false} />
+    <label class="check"><input type="checkbox" checked=${list.regex} onChange=${(event) => setQuery({ regex: event.currentTarget.checked ? '1' : '', page: '' }, true)} />Regex</label>`}
     <span class="result" role="status">${list.live.body === undefined ? '' : `${result} ${what}`}</span>
-    ${children}
     <span class="spacer"></span>
     ${list.pages > 1 || list.size !== SIZE_DEFAULT ? html`<${Pager} list=${list} />` : null}
     <${Chooser} chosen=${list.chosen} />
@@ -260,7 +259,7 @@ export function Table({ list, label, rowKey = (_, at) => String(at), empty = 'No
     return html`<th scope="col" key=${column.id} data-column=${column.id} class=${(column.num ? 'num' : '') + (at === 0 ? ' first' : '')} title=${column.hint}
       style=${{ minWidth: widths.current.of[column.id] ? `${widths.current.of[column.id]}px` : '' }}
       aria-sort=${sorted ? (list.reverse ? 'descending' : 'ascending') : undefined}>
-      ${column.sort ? html`<button type="button" onClick=${() => list.sortBy(column)}>${column.title}</button>` : column.title}</th>`;
+      ${column.sort ? html`<button type="button" onClick=${() => list.sortBy(column)}>${column.title}</button>` : column.title || html`<span class="sr">Actions</span>`}</th>`;
   };
   return html`<div class=${'table-box' + (short ? ' short' : '') + (live.stale ? ' stale' : '')} ref=${box} onScroll=${look} onKeyDown=${key} role="region" aria-label=${label} tabindex="0">
     <table aria-rowcount=${rows.length + 1}>

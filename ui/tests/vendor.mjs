@@ -28,7 +28,7 @@ const rows = FILES.map(([file, name, from]) => {
   return `| ${file} | ${name} | ${version} | ${license} | ${createHash('sha256').update(text).digest('hex')} |`;
 });
 
-const readme = path.join(TO, 'README.md');
+const readme = path.join(TO, 'README');
 const before = fs.readFileSync(readme, 'utf8');
 fs.writeFileSync(readme, before.replace(/(\| --- .*\n)(\|.*\n?)*/, (_, line) => `${line}${rows.join('\n')}\n`));
 console.log(rows.join('\n'));
