@@ -4,7 +4,7 @@ import { may, me, path, path as encode, post, put, query, remove } from '../core
 import { at, count, rate } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { go, link, to } from '../core/router.js';
-import { Await, Empty, Facts, Figures, Head, Name, NameLink, number, Outcome, perSecond, Problem, Section, Tag, useAction, useVhosts } from '../parts/basics.js';
+import { Await, Empty, Facts, Figures, Fold, Head, Name, NameLink, number, Outcome, perSecond, Problem, Section, Tag, useAction, useVhosts } from '../parts/basics.js';
 import { Chart, Period, lengths, rates } from '../parts/chart.js';
 import { Ask, Check, Destroy, Row, Select, Text } from '../parts/forms.js';
 import { Table, Tools, useList, useLocal } from '../parts/table.js';
@@ -47,7 +47,7 @@ function AddUser() {
     });
     if (added) go(to.user(name));
   };
-  return html`<details class="fold"><summary>Add a user</summary><form class="fold-body form" onSubmit=${submit}>
+  return html`<${Fold} title="Add a user"><form class="form" onSubmit=${submit}>
     <${Text} label="Name" value=${name} onInput=${setName} required />
     <${Select} label="Signs in with" value=${way} onInput=${setWay} options=${SECRETS} />
     ${way === 'password' && html`<${Text} label="Password" type="password" autocomplete="new-password" value=${secret} onInput=${setSecret} required /><${Text} label="The same again" type="password" autocomplete="new-password" value=${again} onInput=${setAgain} required />`}
@@ -56,7 +56,7 @@ function AddUser() {
     <${TagChoice} tags=${tags} onChange=${setTags} />
     <${Problem} of=${action.error} />
     <div class="form-end"><button type="submit" class="primary" disabled=${action.busy}>Add user</button></div>
-  </form></details>`;
+  </form><//>`;
 }
 
 const userColumns = /** @type {import('../parts/table.js').Column[]} */ ([
@@ -173,8 +173,7 @@ function Matched({ vhost, kind, pattern: text }) {
 export const Tester = ({ vhost, patterns }) => html`<div class="panel"><h3>What these patterns match now in <${Name} of=${vhost} /></h3>
   <dl class="facts">${WAYS.map(([way]) => html`<div key=${way}><dt>${way}</dt><dd>${patterns[way] === '' ? html`<span class="faint">nothing: an empty pattern matches no name</span>` : html`<${Matched} vhost=${vhost} kind="queues" pattern=${patterns[way]} /><br /><${Matched} vhost=${vhost} kind="exchanges" pattern=${patterns[way]} />`}</dd></div>`)}</dl></div>`;
 
-/** @param {{user?: string, vhost?: string}} properties the end that is known */
-export function PermissionEditor({ user: ofUser, vhost: ofVhost }) {
+function PermissionForm({ user: ofUser, vhost: ofVhost }) {
   const vhosts = useVhosts();
   const users = useLive(ofUser === undefined && 'users?columns=name&sort=name').body;
   const [user, setUser] = useState(ofUser ?? '');
@@ -189,17 +188,20 @@ export function PermissionEditor({ user: ofUser, vhost: ofVhost }) {
     }, 'Set.');
   };
   const names = (list) => (Array.isArray(list) ? list : []).map(({ name }) => [name, name]);
-  return html`<details class="fold"><summary>Set permissions, and test patterns</summary><div class="fold-body columns"><form class="form" onSubmit=${submit}>
+  return html`<div class="columns"><form class="form" onSubmit=${submit}>
     ${ofUser === undefined && html`<${Select} label="User" value=${user} onInput=${setUser} options=${[['', 'Choose a user'], ...names(users)]} />`}
     ${ofVhost === undefined && html`<${Select} label="Virtual host" value=${vhost} onInput=${setVhost} options=${(vhosts ?? []).map((name) => [name, name])} />`}
     ${WAYS.map(([way, means]) => html`<${Text} key=${way} label=${way} hint=${`A pattern of names: ${means}.`} value=${patterns[way]} onInput=${(text) => setPatterns({ ...patterns, [way]: text })} />`)}
     <p class="hint">A pattern matches anywhere in a name unless it has ^ and $. Matching is in linear time; look-around is refused.</p>
     <${Outcome} of=${action} />
     <div class="form-end"><button type="submit" class="primary" disabled=${action.busy || !user}>Set permissions</button></div>
-  </form><${Tester} vhost=${vhost} patterns=${patterns} /></div></details>`;
+  </form><${Tester} vhost=${vhost} patterns=${patterns} /></div>`;
 }
 
-export function TopicEditor({ user: ofUser, vhost: ofVhost }) {
+/** @param {{user?: string, vhost?: string}} properties the end that is known */
+export const PermissionEditor = (known) => html`<${Fold} title="Set permissions, and test patterns"><${PermissionForm} ...${known} /><//>`;
+
+function TopicForm({ user: ofUser, vhost: ofVhost }) {
   const vhosts = useVhosts();
   const users = useLive(ofUser === undefined && 'users?columns=name&sort=name').body;
   const [user, setUser] = useState(ofUser ?? '');
@@ -217,7 +219,7 @@ export function TopicEditor({ user: ofUser, vhost: ofVhost }) {
     }, 'Set.');
   };
   const names = (list) => (Array.isArray(list) ? list : []).map(({ name }) => [name, name]);
-  return html`<details class="fold"><summary>Limit routing keys at a topic exchange</summary><form class="fold-body form" onSubmit=${submit}>
+  return html`<form class="form" onSubmit=${submit}>
     ${ofUser === undefined && html`<${Select} label="User" value=${user} onInput=${setUser} options=${[['', 'Choose a user'], ...names(users)]} />`}
     ${ofVhost === undefined && html`<${Select} label="Virtual host" value=${vhost} onInput=${setVhost} options=${(vhosts ?? []).map((name) => [name, name])} />`}
     <${Text} label="Exchange" value=${exchange} onInput=${setExchange} list=${(exchanges?.items ?? []).filter(({ type }) => type === 'topic').map(({ name }) => name)} required />
@@ -225,8 +227,11 @@ export function TopicEditor({ user: ofUser, vhost: ofVhost }) {
     <${Text} label="read" value=${read} onInput=${setRead} hint="A pattern of routing keys that the user may bind with." />
     <${Outcome} of=${action} />
     <div class="form-end"><button type="submit" class="primary" disabled=${action.busy || !user}>Set topic permissions</button></div>
-  </form></details>`;
+  </form>`;
 }
+
+/** @param {{user?: string, vhost?: string}} properties the end that is known */
+export const TopicEditor = (known) => html`<${Fold} title="Limit routing keys at a topic exchange"><${TopicForm} ...${known} /><//>`;
 
 export function Permissions() {
   const rows = useLive('permissions').body;
@@ -316,12 +321,12 @@ function AddVhost() {
     event.preventDefault();
     if (await action.run(async () => { await put(path`vhosts/${name}`, vhostBody(value)); poke('vhosts'); })) go(to.vhost(name));
   };
-  return html`<details class="fold"><summary>Add a virtual host</summary><form class="fold-body form" onSubmit=${submit}>
+  return html`<${Fold} title="Add a virtual host"><form class="form" onSubmit=${submit}>
     <${Text} label="Name" value=${name} onInput=${setName} required hint="You get all permissions in it." />
     <${VhostFields} value=${value} onChange=${setValue} />
     <${Problem} of=${action.error} />
     <div class="form-end"><button type="submit" class="primary" disabled=${action.busy}>Add virtual host</button></div>
-  </form></details>`;
+  </form><//>`;
 }
 
 const vhostColumns = /** @type {import('../parts/table.js').Column[]} */ ([

@@ -5,7 +5,7 @@ import { at, bytes, count, rate, several, time } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, route, to } from '../core/router.js';
 import { level, ofConnection, SHORT } from '../core/why.js';
-import { Arguments, Await, Empty, ExchangeLink, Facts, Figures, Head, Name, NameLink, number, Outcome, perSecond, QueueLink, quiet, Section, size, Tabs, Tag, useAction, UserName, useVhosts, vhostColumn, VhostName, When, Why, WhyTag } from '../parts/basics.js';
+import { Arguments, Await, Empty, ExchangeLink, Facts, Figures, Fold, Head, Name, NameLink, number, Outcome, perSecond, QueueLink, quiet, Section, size, Tabs, Tag, useAction, UserName, useVhosts, vhostColumn, VhostName, When, Why, WhyTag } from '../parts/basics.js';
 import { Chart, Period, flow, rates } from '../parts/chart.js';
 import { Ask, Destroy, objectOf, Pairs, QUEUE_ARGUMENTS, Select, Text } from '../parts/forms.js';
 import { Table, Tools, useList, useLocal } from '../parts/table.js';
@@ -333,7 +333,7 @@ function Add({ vhosts }) {
       poke('stream/super-streams');
     }, 'Created.');
   };
-  return html`<details class="fold"><summary>Add a super stream</summary><form class="fold-body form" onSubmit=${submit}>
+  return html`<${Fold} title="Add a super stream"><form class="form" onSubmit=${submit}>
     ${vhosts.length > 1 && html`<${Select} label="Virtual host" value=${vhost} onInput=${setVhost} options=${vhosts.map((one) => [one, one])} />`}
     <${Text} label="Name" value=${name} onInput=${setName} required />
     <${Select} label="Partitions" value=${way} onInput=${setWay} options=${[['count', 'numbered from 0'], ['keys', 'by binding keys']]} />
@@ -341,7 +341,7 @@ function Add({ vhosts }) {
     <${Pairs} label="Arguments" pairs=${pairs} onChange=${setPairs} known=${QUEUE_ARGUMENTS.stream.slice(0, 4).map(([key, ...rest]) => [key.slice(2), ...rest])} />
     <${Outcome} of=${action} />
     <div class="form-end"><button type="submit" class="primary" disabled=${action.busy}>Add super stream</button></div>
-  </form></details>`;
+  </form><//>`;
 }
 
 /** @returns {import('../parts/table.js').Column[]} */

@@ -4,7 +4,7 @@ import { get, path, post, query, remove, request } from '../core/api.js';
 import { bytes, count, several, time } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { route, setQuery } from '../core/router.js';
-import { Arguments, Await, Copy, Done, download, Empty, ExchangeLink, Name, Outcome, Problem, QueueLink, Section, Tag, useAction } from '../parts/basics.js';
+import { Arguments, Await, Copy, Done, download, Empty, ExchangeLink, Fold, Name, Outcome, Problem, QueueLink, Section, Tag, useAction } from '../parts/basics.js';
 import { Area, Ask, Check, Dialog, objectOf, Pairs, PROPERTIES, Select, Text } from '../parts/forms.js';
 
 /** A JSON text with line breaks. The text itself isn't parsed: large numbers keep every digit. @param {string} text */
@@ -326,7 +326,7 @@ function Take({ queue, base }) {
     return messages;
   };
   const destroys = mode.endsWith('false');
-  return html`<details class="fold"><summary>Take messages</summary><div class="fold-body form">
+  return html`<${Fold} title="Take messages"><div class="form">
     <p class="muted">As a client with <code>basic.get</code> does. To see messages, look at them above instead: that changes nothing.</p>
     <${Select} label="And then" value=${mode} onInput=${setMode} options=${[
       ['ack_requeue_false', 'acknowledge them: they are gone'],
@@ -340,12 +340,12 @@ function Take({ queue, base }) {
       ? html`<${Ask} verb="Take messages" danger title=${`Take ${several(Number(number), 'message')}?`} work=${async () => { const messages = await take(); action.run(async () => messages, `${several(messages.length, 'message')} taken.`); }}><p>${count(queue.messages_ready)} are ready. Those that are taken leave the queue.</p><//>`
       : html`<button type="button" class="primary" disabled=${action.busy} onClick=${() => action.run(take, (messages) => `${several(messages.length, 'message')} taken and put back.`)}>Take messages</button>`}</div>
     <div class="messages">${taken.map((message, at) => html`<${Message} key=${at} message=${message} vhost=${queue.vhost} queue=${queue.name} label=${`${at + 1}`} />`)}</div>
-  </div></details>`;
+  </div><//>`;
 }
 
 export const Messages = ({ queue, base }) => html`
   <${Look} queue=${queue} base=${base} />
-  <details class="fold"><summary>Publish a message to this queue</summary><div class="fold-body"><${Publish} vhost=${queue.vhost} exchange="" routingKey=${queue.name} /></div></details>
+  <${Fold} title="Publish a message to this queue"><div class="stack"><${Publish} vhost=${queue.vhost} exchange="" routingKey=${queue.name} /></div><//>
   ${queue.type !== 'stream' && html`<${Take} queue=${queue} base=${base} />`}`;
 
 // Messages of a quorum queue that are kept aside at their delivery limit, or that wait for a time.
@@ -369,13 +369,13 @@ function Move({ base, total }) {
       (answer) => `${several(answer.moved, 'message')} moved, ${count(answer.parked)} still kept aside.${answer.reason ? ` Stopped at number ${answer.stopped_at}: ${answer.reason}` : ''}`,
     );
   };
-  return html`<details class="fold"><summary>Move all ${count(total)} on</summary><form class="fold-body form" onSubmit=${submit}>
+  return html`<${Fold} title=${html`Move all ${count(total)} on`}><form class="form" onSubmit=${submit}>
     <${Select} label="To" value=${where} onInput=${setWhere} options=${[['back', 'the end of this queue'], ['queue', 'another queue'], ['exchange', 'an exchange']]} hint="Each gets all its deliveries again. Each leaves here and arrives there in one step on the disk." />
     ${where === 'queue' && html`<${Text} label="Queue" value=${queue} onInput=${setQueue} required />`}
     ${where === 'exchange' && html`<${Text} label="Exchange" value=${exchange} onInput=${setExchange} required /><${Text} label="Routing key" value=${key} onInput=${setKey} />`}
     <${Outcome} of=${action} />
     <div class="form-end"><button type="submit" class="primary" disabled=${action.busy}>Move messages</button></div>
-  </form></details>`;
+  </form><//>`;
 }
 
 export function Aside({ queue, base, which }) {

@@ -7,7 +7,7 @@ import { chosenVhost, go, link, route, to } from '../core/router.js';
 import { median, ofConsumer, ofQueue } from '../core/why.js';
 import { Bind, BindingTable, GraphLink } from './exchanges.js';
 import { Aside, Messages } from './messages.js';
-import { Arguments, Await, Empty, Facts, Figures, Head, Name, NameLink, number, Outcome, perSecond, Problem, quiet, Section, size, Tabs, Tag, useAction, UserName, useVhosts, vhostColumn, VhostName, Why, WhyTag } from '../parts/basics.js';
+import { Arguments, Await, Empty, Facts, Figures, Fold, Head, Name, NameLink, number, Outcome, perSecond, Problem, quiet, Section, size, Tabs, Tag, useAction, UserName, useVhosts, vhostColumn, VhostName, Why, WhyTag } from '../parts/basics.js';
 import { consumerColumns } from './clients.js';
 import { Chart, Period, lengths, rates } from '../parts/chart.js';
 import { Check, Destroy, objectOf, Pairs, pairsOf, QUEUE_ARGUMENTS, Select, Text } from '../parts/forms.js';
@@ -262,13 +262,13 @@ function Convert({ queue, base }) {
       () => (dry ? `It can be converted. Its ${count(queue.consumers)} consumers will be cancelled; messages and bindings stay.` : 'Converted.'),
     );
   };
-  return html`<details class="fold"><summary>Convert to another type or other arguments</summary><form class="fold-body form" onSubmit=${(event) => { event.preventDefault(); ask(false); }}>
+  return html`<${Fold} title="Convert to another type or other arguments"><form class="form" onSubmit=${(event) => { event.preventDefault(); ask(false); }}>
     <p class="muted">Its name, bindings and messages stay, in one step on the disk. Its consumers are cancelled.</p>
     <${Select} label="Type" value=${type} onInput=${setType} options=${[['classic', 'Classic'], ['quorum', 'Quorum']]} />
     <${Pairs} label="Arguments" pairs=${pairs} onChange=${setPairs} known=${QUEUE_ARGUMENTS[type]} />
     <${Outcome} of=${action} />
     <div class="form-end"><button type="button" disabled=${action.busy} onClick=${() => ask(true)}>Check only</button><button type="submit" class="primary" disabled=${action.busy}>Convert queue</button></div>
-  </form></details>`;
+  </form><//>`;
 }
 
 export const Settings = ({ queue, base }) => html`

@@ -4,7 +4,7 @@ import { BASE, may, path, path as encode, put, query, remove, request } from '..
 import { bytes, count, plain, several } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, route, to } from '../core/router.js';
-import { Arguments, Await, Empty, ExchangeLink, Facts, Head, Name, NameLink, Outcome, QueueLink, Section, Tabs, Tag, useAction, useVhosts, VhostName } from '../parts/basics.js';
+import { Arguments, Await, Empty, ExchangeLink, Facts, Fold, Head, Name, NameLink, Outcome, QueueLink, Section, Tabs, Tag, useAction, useVhosts, VhostName } from '../parts/basics.js';
 import { Ask, Check, Destroy, objectOf, OPERATOR_KEYS, Pairs, pairsOf, POLICY_KEYS, Row, Select, Text } from '../parts/forms.js';
 import { Table, Tools, useList, useLocal } from '../parts/table.js';
 
@@ -91,7 +91,7 @@ export function Policies() {
     <p class="muted">${operator ? 'Limits that hold whatever policies and declarations say.' : 'Arguments for all queues and exchanges whose names match a pattern.'} One of each kind applies to an object.</p>
     <${Tools} list=${list} what=${operator ? 'operator policies' : 'policies'} />
     <${Table} list=${list} label="Policies" rowKey=${(row) => `${row.vhost}\n${row.name}`} short />
-    ${mayChange && names.length > 0 && html`<${Section} title="New"><details class="fold" key=${kind}><summary>Add ${operator ? 'an operator policy' : 'a policy'}</summary><div class="fold-body"><${PolicyForm} kind=${kind} vhosts=${vhost ? [vhost] : names} onSaved=${(of, name) => go((operator ? to.operatorPolicy : to.policy)(of, name))} /></div></details><//>`}
+    ${mayChange && names.length > 0 && html`<${Section} title="New"><${Fold} key=${kind} title=${html`Add ${operator ? 'an operator policy' : 'a policy'}`}><div class="stack"><${PolicyForm} kind=${kind} vhosts=${vhost ? [vhost] : names} onSaved=${(of, name) => go((operator ? to.operatorPolicy : to.policy)(of, name))} /></div><//><//>`}
   </div>`;
 }
 

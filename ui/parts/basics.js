@@ -93,6 +93,15 @@ export function Arguments({ of, none = '–' }) {
 export const Section = ({ title, id, aside, children }) => html`<section class="section" id=${id}>
   <div class="section-head"><h2>${title}</h2>${aside}</div>${children}</section>`;
 
+/**
+ * Something that is shown on demand. What is within isn't there, and asks for nothing, before it was opened once.
+ * @param {{title: any, children?: any}} properties
+ */
+export function Fold({ title, children }) {
+  const [opened, setOpened] = useState(false);
+  return html`<details class="fold" onToggle=${(event) => event.currentTarget.open && setOpened(true)}><summary>${title}</summary>${opened && html`<div class="fold-body">${children}</div>`}</details>`;
+}
+
 /** The head of a page; its heading takes the focus after a change of pages. @param {{title: any, above?: any, tags?: any, aside?: any}} properties */
 export const Head = ({ title, above, tags, aside }) => html`<header class="head">
   ${above && html`<p class="above">${above}</p>`}
