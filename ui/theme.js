@@ -1,6 +1,6 @@
 // Runs before the first paint, so that a chosen theme never flashes in the other one's colours.
 (() => {
-  let theme = null;
+  let theme;
   try {
     theme = localStorage.getItem('leveret.theme');
   } catch {

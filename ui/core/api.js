@@ -175,5 +175,3 @@ export async function logout() {
   }
   me.value = null;
 }
-
-export { BASE };

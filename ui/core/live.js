@@ -9,7 +9,7 @@ const ALIVE_MS = 45_000;
 
 /**
  * @typedef {{body: any, error: import('./api.js').ApiError | null, at: number}} Answer
- * @typedef {{answer: import('../lib.js').Signal<Answer>, users: number, timer: any}} Entry
+ * @typedef {{answer: import('@preact/signals').Signal<Answer>, users: number, timer: any}} Entry
  */
 
 /** Nothing yet. @type {Answer} */

@@ -198,7 +198,7 @@ function PermissionForm({ user: ofUser, vhost: ofVhost }) {
   </form><${Tester} vhost=${vhost} patterns=${patterns} /></div>`;
 }
 
-/** @param {{user?: string, vhost?: string}} properties the end that is known */
+/** @param {{user?: string, vhost?: string}} known */
 export const PermissionEditor = (known) => html`<${Fold} title="Set permissions, and test patterns"><${PermissionForm} ...${known} /><//>`;
 
 function TopicForm({ user: ofUser, vhost: ofVhost }) {
@@ -230,7 +230,7 @@ function TopicForm({ user: ofUser, vhost: ofVhost }) {
   </form>`;
 }
 
-/** @param {{user?: string, vhost?: string}} properties the end that is known */
+/** @param {{user?: string, vhost?: string}} known */
 export const TopicEditor = (known) => html`<${Fold} title="Limit routing keys at a topic exchange"><${TopicForm} ...${known} /><//>`;
 
 export function Permissions() {

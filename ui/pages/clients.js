@@ -1,10 +1,10 @@
 // The list of client connections.
 import { html, useState } from '../lib.js';
 import { may, me, path, path as encode, put, remove } from '../core/api.js';
-import { at, bytes, count, rate, several, time } from '../core/format.js';
+import { at, bytes, count, rate, several, span, time } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, route, to } from '../core/router.js';
-import { level, ofConnection, SHORT } from '../core/why.js';
+import { level, median, ofConnection, ofConsumer, SHORT } from '../core/why.js';
 import { Arguments, Await, Empty, ExchangeLink, Facts, Figures, Fold, Head, Name, NameLink, number, Outcome, perSecond, QueueLink, quiet, Section, size, Tabs, Tag, useAction, UserName, useVhosts, vhostColumn, VhostName, When, Why, WhyTag } from '../parts/basics.js';
 import { Chart, Period, flow, rates } from '../parts/chart.js';
 import { Ask, Destroy, objectOf, Pairs, QUEUE_ARGUMENTS, Select, Text } from '../parts/forms.js';

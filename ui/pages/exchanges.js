@@ -233,7 +233,7 @@ async function explore(vhost, kind, name, signal) {
   const edges = new Map();
   const tie = (from, target, key, kindOf = '') => {
     const id = `${from}\n${target}\n${kindOf}`;
-    const edge = edges.get(id) ?? { from, to: target, keys: [], kind: /** @type {Edge['kind']} */ (kindOf) };
+    const edge = edges.get(id) ?? /** @type {Edge} */ ({ from, to: target, keys: [], kind: kindOf });
     if (!edge.keys.includes(key)) edge.keys.push(key);
     edges.set(id, edge);
   };

@@ -1,13 +1,13 @@
 // The list of queues and streams, and the form that declares one.
 import { html, useState } from '../lib.js';
 import { path, path as encode, post, put, query, remove } from '../core/api.js';
-import { at, bytes, count, percent, plain, rate, several, span, time } from '../core/format.js';
+import { at, bytes, count, percent, plain, rate, several, time } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, route, to } from '../core/router.js';
-import { median, ofConsumer, ofQueue } from '../core/why.js';
+import { ofQueue } from '../core/why.js';
 import { Bind, BindingTable, GraphLink } from './exchanges.js';
 import { Aside, Messages } from './messages.js';
-import { Arguments, Await, Empty, Facts, Figures, Fold, Head, Name, NameLink, number, Outcome, perSecond, Problem, quiet, Section, size, Tabs, Tag, useAction, UserName, useVhosts, vhostColumn, VhostName, Why, WhyTag } from '../parts/basics.js';
+import { Arguments, Await, Empty, Facts, Figures, Fold, Head, Name, NameLink, number, Outcome, perSecond, Problem, Section, size, Tabs, Tag, useAction, useVhosts, vhostColumn, VhostName, Why, WhyTag } from '../parts/basics.js';
 import { consumerColumns } from './clients.js';
 import { Chart, Period, lengths, rates } from '../parts/chart.js';
 import { Check, Destroy, objectOf, Pairs, pairsOf, QUEUE_ARGUMENTS, Select, Text } from '../parts/forms.js';

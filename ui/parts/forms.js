@@ -194,8 +194,6 @@ export function Ask({ verb, title, children, work, then, danger, small, disabled
 
 // Arguments that queues and exchanges take, keys of policies, and properties of messages: offered in forms with a word of help.
 
-/** @typedef {import('./forms.js').Known} Known */
-
 /** @type {Record<string, Known>} */
 const A = {
   ttl: ['x-message-ttl', 'number', 'Milliseconds that a message lives in the queue'],
