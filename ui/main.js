@@ -1,6 +1,6 @@
 // Starts the page: who is here, which page the address means, and what goes wrong in it.
 import { html, render, useEffect, useRef, useState } from './lib.js';
-import { ask, me, trouble } from './core/api.js';
+import { ask, begin, me, trouble } from './core/api.js';
 import { connect, connection, forget } from './core/live.js';
 import { chooseVhost, chosenVhost, route, setQuery } from './core/router.js';
 import { Problem } from './parts/basics.js';
@@ -126,4 +126,4 @@ function App() {
 
 const root = document.getElementById('app');
 if (root) render(html`<${App} />`, root);
-ask();
+begin();

@@ -132,7 +132,32 @@ export const may = {
   setPolicies: () => has('administrator', 'policymaker'),
 };
 
+/** Whether somebody signed in here before: a first visit asks nothing, and gets no refusal in its console. */
+const HINT = 'leveret.signed-in';
+const remembered = () => {
+  try {
+    return localStorage.getItem(HINT) !== null;
+  } catch {
+    return true;
+  }
+};
+/** @param {boolean} is */
+const remember = (is) => {
+  try {
+    if (is) localStorage.setItem(HINT, '1');
+    else localStorage.removeItem(HINT);
+  } catch {
+    // Then each visit asks.
+  }
+};
+
 let asking = false;
+
+/** Finds out at the start who is signed in. */
+export async function begin() {
+  if (remembered()) await ask();
+  else me.value = null;
+}
 
 /** Asks the node who we are. */
 export async function ask() {
@@ -144,10 +169,12 @@ export async function ask() {
     trouble.value = null;
     if (me.value?.name !== body.name || String(me.value?.tags) !== String(tags)) me.value = { name: body.name, tags };
     ended.value = false;
+    remember(true);
   } catch (reason) {
     if (reason.status === 401) {
       ended.value = !!me.value;
       me.value = null;
+      remember(false);
     } else if (!me.value) trouble.value = reason;
   } finally {
     asking = false;
@@ -174,4 +201,5 @@ export async function logout() {
     // It ended already, or the node is away: then the cookie is worth nothing there.
   }
   me.value = null;
+  remember(false);
 }

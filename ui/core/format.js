@@ -37,12 +37,13 @@ export function bytes(value) {
   return '';
 }
 
-/** A length of time. @param {any} seconds */
-export function span(seconds) {
+/** A length of time. @param {any} seconds @param {boolean} [brief] in its largest unit only */
+export function span(seconds, brief = false) {
   if (!isNumber(seconds)) return '–';
   const s = Math.max(0, seconds);
   if (s < 1) return s === 0 ? '0 s' : `${Math.round(s * 1000)} ms`;
   if (s < 60) return `${Math.floor(s)} s`;
+  if (brief) return s < 3600 ? `${Math.floor(s / 60)} min` : s < 86400 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
   if (s < 3600) return `${Math.floor(s / 60)} min ${Math.floor(s % 60)} s`;
   if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
   return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;

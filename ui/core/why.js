@@ -42,7 +42,7 @@ export const SHORT = /** @type {Record<string, string>} */ ({
 /** Reasons that need nobody's attention. */
 const CALM = new Set(['empty', 'inactive', 'turn', 'pacing', 'replaced']);
 /** Reasons that are ordinary as long as they don't last. */
-const BRIEF = new Set(['sync', 'disk', 'body_file', 'log_full', 'consumers_busy', 'credit', 'room', 'window']);
+const BRIEF = new Set(['sync', 'disk', 'body_file', 'log_full', 'consumers_busy', 'credit', 'room', 'window', 'unacknowledged', 'no_consumers']);
 const BAD = new Set(['failed', 'alarm', 'disk_full', 'full', 'dropping', 'redelivery_loop']);
 
 /** @param {string} code @param {number | null | undefined} seconds @returns {Finding['level']} */
@@ -180,7 +180,7 @@ export function ofConsumer(row) {
   if (!wait) return null;
   const reason = { code: wait.reason, since: wait.since, seconds: wait.seconds };
   const half = median(row.latency_us);
-  const speed = half === null ? '' : ` Half of its acknowledgements come within ${span(half)}.`;
+  const speed = half === null ? '' : ` Half of its messages waited up to ${span(half)} for it.`;
   switch (wait.reason) {
     case 'empty':
       return finding(reason, ['It waits for a message.']);

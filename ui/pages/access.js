@@ -11,17 +11,17 @@ import { Table, Tools, useList, useLocal } from '../parts/table.js';
 
 /** Tags, and what each allows. */
 export const TAGS = /** @type {[string, string][]} */ ([
-  ['administrator', 'everything'],
-  ['monitoring', 'see all connections and the node'],
-  ['policymaker', 'set policies of own virtual hosts'],
-  ['management', 'use this page for own virtual hosts'],
+  ['administrator', 'may do everything'],
+  ['monitoring', 'sees all connections and the node'],
+  ['policymaker', 'sets policies of its virtual hosts'],
+  ['management', 'uses this page for its virtual hosts'],
 ]);
 
 /** Choice of tags. */
 export const TagChoice = ({ tags, onChange }) => {
   const known = TAGS.map(([tag]) => tag);
   const other = tags.filter((tag) => !known.includes(tag));
-  return html`${TAGS.map(([tag, allows]) => html`<${Check} key=${tag} label=${tag} hint=${`May ${allows}.`} value=${tags.includes(tag)} onInput=${(on) => onChange(on ? [...tags, tag] : tags.filter((one) => one !== tag))} />`)}
+  return html`${TAGS.map(([tag, allows]) => html`<${Check} key=${tag} label=${tag} hint=${allows} value=${tags.includes(tag)} onInput=${(on) => onChange(on ? [...tags, tag] : tags.filter((one) => one !== tag))} />`)}
     <${Text} label="Other tags" value=${other.join(', ')} onInput=${(text) => onChange([...tags.filter((tag) => known.includes(tag)), ...text.split(',').map((tag) => tag.trim()).filter(Boolean)])} hint="Separated by commas." />`;
 };
 

@@ -24,7 +24,7 @@ const connectionColumns = () => [
   { id: 'peer', title: 'Client', sort: 'peer_host', need: ['peer_host', 'peer_port'], cell: (row) => `${row.peer_host}:${row.peer_port}` },
   ...vhostColumn(),
   { id: 'user', title: 'User', sort: 'user', need: ['user'], cell: (row) => html`<${UserName} name=${row.user} />` },
-  { id: 'state', title: 'State', sort: 'state', need: ['state'], cell: (row) => (row.state === 'running' ? html`<span class="zero">running</span>` : html`<span class="warn">${row.state}</span>`) },
+  { id: 'state', title: 'State', sort: 'state', need: ['state'], off: true, cell: (row) => (row.state === 'running' ? html`<span class="zero">running</span>` : html`<span class="warn">${row.state}</span>`) },
   { id: 'waits', title: 'Waits for', need: ['wait', 'why', 'node'], cell: (row) => html`<${WhyTag} finding=${ofConnection(row)[0]} />` },
   { id: 'protocol', title: 'Protocol', sort: 'protocol', need: ['protocol', 'ssl'], cell: (row) => html`${row.protocol} ${row.ssl && html`<${Tag}>TLS<//>`}` },
   number('channels', 'Channels', 'channels', { hint: 'Channels, or sessions of AMQP 1.0' }),
@@ -252,7 +252,7 @@ export const consumerColumns = (withQueue = false) => [
   { id: 'held', title: 'Unacked', num: true, sort: 'unacknowledged', need: ['unacknowledged'], cell: (row) => quiet(row.unacknowledged) },
   { id: 'prefetch', title: 'Prefetch', num: true, sort: 'prefetch_count', need: ['prefetch_count'], hint: '0: no limit', cell: (row) => quiet(row.prefetch_count) },
   { id: 'credit', title: 'Credit', num: true, sort: 'link_credit', need: ['link_credit'], hint: 'Link credit, of AMQP 1.0', cell: (row) => (row.link_credit === null || row.link_credit === undefined ? html`<span class="zero">–</span>` : quiet(row.link_credit)) },
-  { id: 'latency', title: 'Ack after', num: true, need: ['latency_us'], hint: 'Half of its acknowledgements come within this time', cell: (row) => { const half = median(row.latency_us); return half === null ? html`<span class="zero">–</span>` : span(half); } },
+  { id: 'latency', title: 'Wait', num: true, need: ['latency_us'], hint: 'Half of its messages waited at most this long in the queue before they were delivered', cell: (row) => { const half = median(row.latency_us); return half === null ? html`<span class="zero">–</span>` : span(half); } },
   { id: 'delivered', title: 'Delivered', num: true, sort: 'delivered', need: ['delivered'], cell: (row) => quiet(row.delivered) },
   { id: 'mode', title: 'Mode', need: ['ack_required', 'exclusive', 'activity_status', 'priority'], cell: (row) => html`<span class="tags">${!row.ack_required && html`<${Tag} title="Messages count as acknowledged when they are sent">no ack<//>`}${row.exclusive && html`<${Tag}>exclusive<//>`}${row.activity_status === 'single_active' && html`<${Tag} kind="accent">active<//>`}${row.activity_status === 'waiting' && html`<${Tag}>stands by<//>`}${row.priority ? html`<${Tag}>priority ${row.priority}<//>` : null}</span>` },
 ];

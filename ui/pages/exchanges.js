@@ -160,7 +160,7 @@ export function Exchange({ path }) {
       aside=${exchange && !isOwn && html`<${Destroy} verb="Delete" kind="exchange" name=${name} small work=${async () => { await remove(base); poke('exchanges'); }} then=${() => go(link(['exchanges']))}>
         <${Facts} rows=${[['Bindings that lead out', count(from?.total_count)], ['Bindings that lead in', count(into?.total_count)], ['Messages in per second', rate(at(exchange, 'message_stats.publish_in_details.rate') ?? 0)]]} /><p>The exchange and these bindings are deleted. Queues stay. Clients that publish to it lose their channel.</p><//>`} />
     <${Await} live=${live} gone="There is no such exchange. It may have been deleted.">${() => html`
-      <div class="section-head"><${Tabs} label="Parts of this exchange" now=${tab} href=${(id) => to.exchange(vhost, name, id === 'overview' ? {} : { tab: id })} tabs=${[['overview', 'Overview'], ['bindings', 'Bindings', from && into ? count(from.total_count + into.total_count) : undefined], ['publish', 'Publish']]} /><span class="spacer"></span>${tab === 'overview' && html`<${Period} />`}</div>
+      <div class="section-head"><${Tabs} label="Parts of this exchange" now=${tab} href=${(id) => to.exchange(vhost, name, id === 'overview' ? {} : { tab: id })} tabs=${[['overview', 'Overview'], ['bindings', 'Bindings', from && into ? count(from.total_count + into.total_count) : undefined], ['publish', 'Publish']]} />${tab === 'overview' && html`<${Period} />`}</div>
       ${tab === 'publish' ? (exchange.internal ? html`<p class="empty">It is internal: only other exchanges lead to it.</p>` : html`<${Section} title="Publish a message"><div class="panel"><${Publish} vhost=${vhost} exchange=${name} /></div><//>`)
         : tab === 'bindings' ? html`
           <${Section} title="From this exchange" aside=${html`<${GraphLink} vhost=${vhost} kind="e" name=${name} />`}><${BindingTable} where=${`${base}/bindings/source`} side="destination" vhost=${vhost} none="Nothing is bound to it: what is published to it is returned or dropped." /><//>
@@ -191,7 +191,7 @@ export function Exchange({ path }) {
 
 /** Objects of a graph, neighbours asked for each, and steps to each side. */
 const [NODES_MAX, NEIGHBOURS_MAX, STEPS] = [70, 40, 3];
-const [WIDTH, HEIGHT, GAP_X, GAP_Y] = [190, 40, 130, 12];
+const [WIDTH, HEIGHT, GAP_X, GAP_Y] = [172, 40, 112, 12];
 
 /**
  * @typedef {{id: string, kind: 'e' | 'q', name: string, column: number, type?: string, more?: number, x?: number, y?: number}} Node
@@ -306,7 +306,7 @@ function Picture({ vhost, focus, graph }) {
     ${graph.nodes.map((node) => html`<a key=${node.id} href=${node.id === focus ? (node.kind === 'q' ? to.queue(vhost, node.name) : to.exchange(vhost, node.name)) : link(['bindings', vhost, node.kind, node.name || 'amq.default'])} aria-label=${`${node.kind === 'q' ? 'Queue' : 'Exchange'} ${visible(node.name) || '(AMQP default)'}`}>
       <g class=${`node ${node.kind === 'e' ? 'exchange' : 'queue'}${node.id === focus ? ' focus' : ''}`}><title>${visible(node.name)}</title>
         <rect x=${node.x} y=${node.y} width=${WIDTH} height=${HEIGHT} rx=${node.kind === 'e' ? 20 : 6} />
-        <text x=${node.x + 14} y=${node.y + 18}>${cut(visible(node.name) || '(AMQP default)', 25)}</text>
+        <text x=${node.x + 14} y=${node.y + 18}>${cut(visible(node.name) || '(AMQP default)', 22)}</text>
         <text class="kind" x=${node.x + 14} y=${node.y + 32}>${node.kind === 'q' ? node.type ?? 'queue' : `${node.type ?? ''} exchange`}${node.more ? `, ${count(node.more)} more bindings` : ''}</text></g></a>`)}
   </svg></div>`;
 }
@@ -338,7 +338,7 @@ const bindingColumns = () => [
   { id: 'destination', title: 'To', sort: 'destination', need: ['destination', 'destination_type'], cell: (row) => (row.destination_type === 'exchange' ? html`<span class="muted">exchange </span><${ExchangeLink} vhost=${row.vhost} name=${row.destination} />` : html`<${QueueLink} vhost=${row.vhost} name=${row.destination} />`) },
   ...vhostColumn(),
   { id: 'arguments', title: 'Arguments', need: ['arguments'], cell: (row) => html`<${Arguments} of=${row.arguments} />` },
-  { id: 'graph', title: 'Graph', need: [], cell: (row) => html`<a href=${link(['bindings', row.vhost, row.source === '' ? 'q' : 'e', row.source === '' ? row.destination : row.source])} aria-label=${`Graph around ${visible(row.source || row.destination)}`}>follow</a>` },
+  { id: 'graph', title: 'Graph', need: [], cell: (row) => html`<a href=${link(['bindings', row.vhost, row.source === '' ? 'q' : 'e', row.source === '' ? row.destination : row.source])} aria-label=${`follow from ${visible(row.source || row.destination)}`}>follow</a>` },
 ];
 
 function All() {

@@ -156,11 +156,11 @@ export function Message({ message, vhost, queue, label, refetch, children }) {
     <div class="message-body">
       <div><p class="muted">${body.through.length ? `${body.through.join(', then ')}, then ` : ''}${body.as}${body.truncated || (isPart && !message.decoded) ? ', the beginning' : ''}</p>
         ${body.error && html`<${Problem} of=${body.error} what="Not decoded further" />`}
-        <pre class="payload" tabindex="0" role="region" aria-label="Body">${body.text || html`<span class="faint">(empty)</span>`}</pre></div>
+        <pre class="payload" tabindex="0" role="region" aria-label=${`Body of ${(label ?? 'the message').toLowerCase()}`}>${body.text || html`<span class="faint">(empty)</span>`}</pre></div>
       <div class="stack">
         ${deaths?.length > 0 && html`<div><p class="muted">Died</p><${Deaths} deaths=${deaths} vhost=${vhost} queue=${queue} /></div>`}
         <div><p class="muted">Properties</p><${Arguments} of=${properties} none="none" /></div>
-        ${headers && html`<div><p class="muted">Headers</p><${Arguments} of=${others} none="none" /></div>`}
+        ${Object.keys(others).length > 0 && html`<div><p class="muted">Headers</p><${Arguments} of=${others} /></div>`}
       </div>
     </div>
   </article>`;

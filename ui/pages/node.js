@@ -6,7 +6,7 @@ import { poke, useLive } from '../core/live.js';
 import { link, route, to } from '../core/router.js';
 import { ofQueue } from '../core/why.js';
 import { Await, Empty, Facts, Figures, Head, Name, NameLink, Outcome, Problem, Section, Tag, useAction, Why } from '../parts/basics.js';
-import { Chart, Period, flow, lengths, level, rates } from '../parts/chart.js';
+import { Chart, Period, counter, flow, lengths, level, rates } from '../parts/chart.js';
 import { Ask, Text } from '../parts/forms.js';
 
 const churn = (what, gone = 'closed') => [flow(`churn_rates.${what}_created`, 'Opened', '--in'), flow(`churn_rates.${what}_${gone}`, 'Closed', '--again')];
@@ -17,8 +17,8 @@ function Attention() {
   const rows = (body?.items ?? []).flatMap((queue) => ofQueue(queue).filter((finding) => finding.level !== 'note').slice(0, 1).map((finding) => ({ queue, finding })));
   if (!rows.length) return null;
   return html`<${Section} title="What waits, and why" aside=${html`<span class="muted">of the 25 longest queues</span>`}>
-    <${Why} findings=${rows.slice(0, 8).map(({ queue, finding }) => ({ ...finding, code: `${queue.vhost}\n${queue.name}`, parts: [{ name: queue.name, href: to.queue(queue.vhost, queue.name) }, ': ', ...finding.parts] }))} />
-    ${rows.length > 8 && html`<p><a href=${link(['queues'], { sort: 'messages', reverse: 1 })}>and ${rows.length - 8} more</a></p>`}<//>`;
+    <${Why} findings=${rows.slice(0, 5).map(({ queue, finding }) => ({ ...finding, code: `${queue.vhost}\n${queue.name}`, parts: [{ name: queue.name, href: to.queue(queue.vhost, queue.name) }, ': ', ...finding.parts] }))} />
+    ${rows.length > 5 && html`<p><a href=${link(['queues'], { sort: 'messages', reverse: 1 })}>and ${rows.length - 5} more</a></p>`}<//>`;
 }
 
 /** Used and most, with a warning near the end. */
@@ -44,7 +44,7 @@ export function Overview() {
   const nodes = useLive(may.monitor() && 'nodes').body;
   const shown = route.value.query.charts ?? 'messages';
   return html`<div class="page">
-    <${Head} title="Overview" tags=${live.body && html`<${Tag} title="When publishes of durable messages are confirmed">${{ synced: 'confirms are on the disk', os: 'confirms are written, not flushed', memory: 'confirms are in memory' }[live.body.durability] ?? live.body.durability}<//>`} aside=${may.monitor() && html`<${Period} long />`} />
+    <${Head} title="Overview" tags=${live.body?.durability && html`<${Tag} title=${`Confirmed messages are ${live.body.durability}`}>confirms: ${live.body.durability.replace(/\s*\(.*/, '')}<//>`} aside=${may.monitor() && html`<${Period} long />`} />
     <${Await} live=${live}>${(body) => {
       const totals = body.object_totals ?? {};
       const stats = (key) => rate(at(body, `message_stats.${key}_details.rate`) ?? 0);
@@ -149,8 +149,8 @@ function Node({ name }) {
       <div class="columns">
         <div class="panel"><${Chart} title="Memory" path=${base} body=${node} series=${[level('mem_used', 'Memory', '--unacked', bytes)]} long /></div>
         <div class="panel"><${Chart} title="Free disk" path=${base} body=${node} series=${[level('disk_free', 'Free disk', '--acks', bytes)]} long /></div>
-        <div class="panel"><${Chart} title="Bytes written per second" path=${base} body=${node} series=${[flow('io_write_bytes', 'Written', '--in', bytes)]} long /></div>
-        <div class="panel"><${Chart} title="Disk syncs per second" path=${base} body=${node} series=${[flow('io_sync_count', 'Syncs', '--ready')]} long /></div>
+        <div class="panel"><${Chart} title="Bytes written per second" path=${base} body=${node} series=${[counter('io_write_bytes', 'Written', '--in', bytes)]} long /></div>
+        <div class="panel"><${Chart} title="Disk syncs per second" path=${base} body=${node} series=${[counter('io_sync_count', 'Syncs', '--ready')]} long /></div>
         <div class="panel"><${Chart} title="Connections and descriptors" path=${base} body=${node} series=${[level('sockets_used', 'Connections', '--out'), level('fd_used', 'File descriptors', '--total')]} long /></div>
         <${Section} title="Now"><div class="panel"><${NodeFacts} node=${node} /></div><//>
       </div>

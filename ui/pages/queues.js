@@ -218,7 +218,7 @@ export function Queue({ path }) {
       tags=${queue && html`<${Tag} kind="accent">${type}<//><${Features} queue=${queue} />`} aside=${queue && html`<${Actions} queue=${queue} base=${base} />`} />
     <${Await} live=${live} gone=${html`There is no such queue${vhost ? html` in <b><${Name} of=${vhost} /></b>` : ''}. It may have been deleted. <a href=${link(['queues'], { name })}>Look for queues with a similar name</a>`}>${() => html`
       <${Why} findings=${ofQueue(queue)} />
-      <div class="section-head"><${Tabs} tabs=${tabs} now=${tab} href=${href} label="Parts of this queue" /><span class="spacer"></span>${tab === 'overview' && html`<${Period} />`}</div>
+      <div class="section-head"><${Tabs} tabs=${tabs} now=${tab} href=${href} label="Parts of this queue" />${tab === 'overview' && html`<${Period} />`}</div>
       ${tab === 'messages' ? html`<${Messages} queue=${queue} base=${base} />`
         : tab === 'parked' || tab === 'delayed' ? html`<${Aside} queue=${queue} base=${base} which=${tab} key=${tab} />`
         : tab === 'bindings' ? html`<${Section} title="Bindings to this queue" aside=${html`<${GraphLink} vhost=${vhost} kind="q" name=${name} />`}><${BindingTable} where=${`${base}/bindings`} side="source" vhost=${vhost} none="No exchange leads to it." /><//>

@@ -18,11 +18,11 @@ export const visible = (text) => text.replace(HIDDEN, (character) => `\\u{${char
 export function Name({ of, empty = '(empty)' }) {
   const text = String(of ?? '');
   if (text === '') return html`<span class="faint">${empty}</span>`;
-  HIDDEN.lastIndex = 0;
-  if (!HIDDEN.test(text)) return html`<bdi class="name">${text}</bdi>`;
+  const hidden = [...text.matchAll(HIDDEN)];
+  if (!hidden.length) return html`<bdi class="name">${text}</bdi>`;
   const pieces = [];
   let from = 0;
-  for (const match of text.matchAll(HIDDEN)) {
+  for (const match of hidden) {
     pieces.push(text.slice(from, match.index), html`<span class="hidden-char">${visible(match[0])}</span>`);
     from = (match.index ?? 0) + match[0].length;
   }
@@ -55,7 +55,7 @@ export const Tag = ({ kind = '', title, children }) => html`<span class=${'tag '
 export function When({ at }) {
   const then = new Date(at).getTime();
   if (!at || Number.isNaN(then)) return '–';
-  return html`<time datetime=${new Date(then).toISOString()} title=${time(then)}>${span((now.value - then) / 1000)} ago</time>`;
+  return html`<time datetime=${new Date(then).toISOString()} title=${time(then)}>${span((now.value - then) / 1000, true)} ago</time>`;
 }
 
 /**
@@ -194,7 +194,7 @@ export function Why({ findings }) {
       <span class="finding-label">${finding.short}</span>
       <span class="finding-text">${finding.parts.map((part) => (typeof part === 'string' ? part : part.href ? html`<${NameLink} href=${part.href} of=${part.name} />` : html`<${Name} of=${part.name} />`))}
       ${finding.todo && html` <span class="todo">${finding.todo}</span>`}</span>
-      ${finding.since && html`<span class="finding-since" title=${`Since ${time(finding.since)}`}>for ${span((now.value - new Date(finding.since).getTime()) / 1000)}</span>`}
+      ${finding.since && now.value - new Date(finding.since).getTime() > 1000 && html`<span class="finding-since" title=${`Since ${time(finding.since)}`}>for ${span((now.value - new Date(finding.since).getTime()) / 1000)}</span>`}
     </li>`,
   )}</ul>`;
 }

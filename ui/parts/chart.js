@@ -2,20 +2,23 @@
 // a pointer on a canvas: a chart library would be a fifth of all that the page weighs.
 import { html, signal, useEffect, useRef, useState } from '../lib.js';
 import { get, query } from '../core/api.js';
-import { at, clockTime, count, rate, short } from '../core/format.js';
+import { at, bytes, clockTime, count, rate, short } from '../core/format.js';
 import { now } from '../core/live.js';
 import { period, setPeriod, theme } from '../core/router.js';
 import { Choice } from './basics.js';
 
 /**
- * @typedef {{key: string, label: string, colour: string, kind: 'rate' | 'level', format: (value: any) => string}} Series
- *   `key`: path in the answer; a rate is read from `KEY_details`
+ * @typedef {{key: string, label: string, colour: string, kind: 'rate' | 'level' | 'counter', format: (value: any) => string}} Series
+ *   `key`: path in the answer; a rate is read from `KEY_details`, and of a counter it is what was added since the last answer
  */
 
 /** @param {string} key @param {string} label @param {string} colour @param {(value: any) => string} [format] @returns {Series} */
 export const level = (key, label, colour, format = count) => ({ key, label, colour, kind: 'level', format });
 /** @param {string} key @param {string} label @param {string} colour @param {(value: any) => string} [format] @returns {Series} */
 export const flow = (key, label, colour, format = rate) => ({ key, label, colour, kind: 'rate', format });
+
+/** @param {string} key @param {string} label @param {string} colour @param {(value: any) => string} [format] @returns {Series} */
+export const counter = (key, label, colour, format = rate) => ({ key, label, colour, kind: 'counter', format });
 
 /** Lengths of queues. @param {string} [prefix] */
 export const lengths = (prefix = '') => [level(`${prefix}messages`, 'Total', '--total'), level(`${prefix}messages_ready`, 'Ready', '--ready'), level(`${prefix}messages_unacknowledged`, 'Unacked', '--unacked')];
@@ -33,7 +36,7 @@ const PERIODS = /** @type {[number, string][]} */ ([[600, '10 min'], [3600, '1 h
 /** Distances between times that are marked, in seconds. */
 const TICKS = [15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600];
 /** Room for the axes, in pixels. */
-const [LEFT, BOTTOM, TOP] = [46, 20, 8];
+const [LEFT, BOTTOM, TOP] = [58, 20, 8];
 
 /** Changes with the system's theme. */
 const scheme = signal(matchMedia('(prefers-color-scheme: dark)').matches);
@@ -54,14 +57,19 @@ function columnsOf(body, series) {
     const samples = [...(at(body, `${key}_details`)?.samples ?? [])].reverse();
     samples.forEach(({ sample, timestamp }, place) => {
       const before = samples[place - 1];
-      if (kind === 'rate' && !before) return;
+      // The newest sample may be the one before, repeated.
+      if (kind !== 'level' && (!before || place === samples.length - 1)) return;
       const second = Math.round(timestamp / 1000);
       const row = rows.get(second) ?? series.map(() => null);
-      row[index] = kind === 'rate' ? Math.max(0, ((sample - before.sample) * 1000) / Math.max(1, timestamp - before.timestamp)) : sample;
+      row[index] = kind !== 'level' ? Math.max(0, ((sample - before.sample) * 1000) / Math.max(1, timestamp - before.timestamp)) : sample;
       rows.set(second, row);
     });
   });
-  const times = [...rows.keys()].sort((a, b) => a - b);
+  const all = [...rows.keys()].sort((a, b) => a - b);
+  // Times before anything was sampled repeat the first sample: the line begins where something changes.
+  const same = (time) => String(rows.get(time)) === String(rows.get(all[0]));
+  const first = all.findIndex((time) => !same(time));
+  const times = all.slice(Math.max(0, first - 1));
   return [times, ...series.map((_, index) => times.map((time) => rows.get(time)?.[index] ?? null))];
 }
 
@@ -105,7 +113,10 @@ function draw(canvas, data, series, seconds, mark) {
   const [times, ...columns] = data;
   let high = 0;
   for (const values of columns) for (const value of values) if (value > high) high = value;
-  const [top, steps] = roundUp(high);
+  // Sizes are round in their own unit.
+  const unit = series[0].format === bytes && high > 0 ? 1024 ** Math.floor(Math.log2(high) / 10) : 1;
+  const [round, steps] = roundUp(high / unit);
+  const top = round * unit;
   const x = (time) => LEFT + ((time - end + seconds) / seconds) * (width - LEFT - 4);
   const y = (value) => height - BOTTOM - (value / top) * (height - BOTTOM - TOP);
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -122,7 +133,7 @@ function draw(canvas, data, series, seconds, mark) {
     const level = Math.round(y(value)) + 0.5;
     pen.moveTo(LEFT, level);
     pen.lineTo(width - 4, level);
-    if (top >= 1 || step === 0 || step === steps) pen.fillText(series[0].format === count || series[0].format === rate ? short(value) : series[0].format(value), LEFT - 6, level);
+    if (top >= 1 || step === 0 || step === steps) pen.fillText(unit > 1 || series[0].format === bytes ? bytes(value).replace(/\.0+ /, ' ') : short(value), LEFT - 6, level);
   }
   const gap = TICKS.find((size) => (size / seconds) * (width - LEFT) > 80) ?? 21600;
   // Marks stand at whole minutes and hours of the local clock.
@@ -171,13 +182,20 @@ function draw(canvas, data, series, seconds, mark) {
 export function Chart({ title, path, body, series, long = false }) {
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const data = useRef(/** @type {any[]} */ ([[], ...series.map(() => [])]));
+  const counted = useRef(/** @type {Record<string, {value: number, at: number, rate?: number}>} */ ({}));
   const [loads, setLoads] = useState(0);
   const seconds = long ? period.value : Math.min(period.value, 3600);
   const second = Math.floor(now.value / 1000);
   const mark = pointed.value;
 
   /** @param {Series} one */
-  const present = (one) => at(body, one.kind === 'rate' ? `${one.key}_details.rate` : one.key) ?? null;
+  const present = (one) => (one.kind === 'counter' ? counted.current[one.key]?.rate : at(body, one.kind === 'rate' ? `${one.key}_details.rate` : one.key)) ?? null;
+  for (const { key, kind } of body ? series : []) {
+    const value = kind === 'counter' ? at(body, key) : undefined;
+    const last = counted.current[key];
+    if (value === undefined || last?.value === value) continue;
+    counted.current[key] = { value, at: Date.now(), rate: last && ((value - last.value) * 1000) / Math.max(500, Date.now() - last.at) };
+  }
 
   useEffect(() => {
     const stop = new AbortController();

@@ -214,7 +214,9 @@ export function Table({ list, label, rowKey = (_, at) => String(at), empty = 'No
   }, []);
   useLayoutEffect(() => {
     // Columns only grow while the view stays the same, so that nothing jumps with each second's numbers.
-    for (const head of box.current?.querySelectorAll('th[data-column]') ?? []) {
+    // A table that fits is stretched: its widths say nothing.
+    const isWide = box.current && box.current.scrollWidth > box.current.clientWidth;
+    for (const head of (isWide && box.current?.querySelectorAll('th[data-column]')) || []) {
       const id = /** @type {HTMLElement} */ (head).dataset.column ?? '';
       widths.current.of[id] = Math.max(widths.current.of[id] ?? 0, /** @type {HTMLElement} */ (head).offsetWidth);
     }

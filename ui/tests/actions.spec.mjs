@@ -100,15 +100,15 @@ test('a binding is made and removed', async ({ page }) => {
 });
 
 test('parked messages are moved to another queue', async ({ page }) => {
-  const parked = (await get('queues/%2F/orders.failed')).parked;
+  const parked = (await get('queues/%2F/payments.failed')).parked;
   expect(parked).toBeGreaterThan(0);
-  await signIn(page, 'guest', '#/queues/%2F/orders.failed?tab=parked');
+  await signIn(page, 'guest', '#/queues/%2F/payments.failed?tab=parked');
   await page.getByText(/^Move all/).click();
   await page.getByLabel('To', { exact: true }).selectOption('queue');
   await page.getByLabel('Queue', { exact: true }).fill('idle');
   await page.getByRole('button', { name: 'Move messages' }).click();
   await expect(page.getByText(`${parked} messages moved`)).toBeVisible();
-  expect((await get('queues/%2F/orders.failed')).parked).toBe(0);
+  expect((await get('queues/%2F/payments.failed')).parked).toBe(0);
 });
 
 test('a user and a virtual host are made, limited and deleted', async ({ page }) => {

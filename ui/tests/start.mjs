@@ -14,7 +14,7 @@ export default async function start() {
   if (!(await fetch(url)).headers.get('content-type')?.includes('html')) {
     // A node that doesn't serve the page.
     const port = await freePort();
-    server = spawn(process.execPath, [path.join(import.meta.dirname, 'serve.mjs'), '--fake', '--node', node.url, '--port', String(port)], { stdio: 'inherit' });
+    server = spawn(process.execPath, [path.join(import.meta.dirname, 'serve.mjs'), '--fake', '--node', node.url, '--port', String(port)], { stdio: 'ignore' });
     url = `http://127.0.0.1:${port}/`;
     await until(() => fetch(url).then((answer) => answer.ok));
   }
@@ -23,7 +23,8 @@ export default async function start() {
   process.env.NODE_AMQP = String(node.amqp);
   await new Promise((done) => setTimeout(done, 4000));
   return async () => {
-    await stop();
+    // A client that waits for an answer must not keep the node from being ended.
+    await Promise.race([stop(), new Promise((done) => setTimeout(done, 3000))]);
     server?.kill('SIGTERM');
     await node.end();
   };

@@ -37,14 +37,14 @@ export async function declare(url) {
   await put('operator-policies/%2F/ceiling', { pattern: '^orders', 'apply-to': 'queues', priority: 0, definition: { 'max-length': 50000 } });
   for (const [name, type] of [['orders', 'topic'], ['dead', 'fanout'], ['events', 'fanout'], ['audit', 'headers']]) await put(`exchanges/%2F/${name}`, { type, durable: true });
   for (const name of ['orders.new', 'orders.paid', 'orders.shipped', 'invoices', 'mail', 'idle']) await put(`queues/%2F/${name}`, { durable: true, arguments: {} });
-  await put('queues/%2F/orders.failed', { durable: true, arguments: { 'x-queue-type': 'quorum', 'x-delivery-limit': 2 } });
+  await put('queues/%2F/payments.failed', { durable: true, arguments: { 'x-queue-type': 'quorum', 'x-delivery-limit': 2 } });
   await put('queues/%2F/work', { durable: true, arguments: { 'x-queue-type': 'quorum' } });
   await put('queues/%2F/log', { durable: true, arguments: { 'x-queue-type': 'stream', 'x-max-length-bytes': 50000000 } });
   await put('queues/shop/basket', { durable: true, arguments: {} });
   await put('stream/super-streams/%2F/clicks', { partitions: 3, arguments: {} });
   const bind = (source, kind, destination, key, args = {}) => ask(url, 'POST', `bindings/%2F/e/${source}/${kind}/${destination}`, { routing_key: key, arguments: args });
   for (const [key, queue] of [['order.new', 'orders.new'], ['order.paid', 'orders.paid'], ['order.paid', 'invoices'], ['order.shipped', 'orders.shipped'], ['order.#', 'log'], ['order.*.vip', 'mail']]) await bind('orders', 'q', queue, key);
-  await bind('dead', 'q', 'orders.failed', '');
+  await bind('dead', 'q', 'payments.failed', '');
   await bind('orders', 'e', 'events', 'order.#');
   await bind('events', 'q', 'work', '');
   await bind('audit', 'q', 'idle', '', { 'x-match': 'all', kind: 'audit' });
@@ -100,10 +100,10 @@ export async function run(ports) {
   await failingly.consume('invoices', (message) => message && failingly.ack(message), { consumerTag: 'mailer' });
   // Messages that no consumer takes, and some that come to their delivery limit.
   for (let at = 0; at < 300; at += 1) channel.sendToQueue('mail', Buffer.from(`mail number ${at}`), { persistent: true });
-  for (let at = 0; at < 12; at += 1) channel.sendToQueue('orders.failed', Buffer.from(JSON.stringify({ broken: at })), { persistent: true, contentType: 'application/json' });
+  for (let at = 0; at < 12; at += 1) channel.sendToQueue('payments.failed', Buffer.from(JSON.stringify({ broken: at })), { persistent: true, contentType: 'application/json' });
   await channel.waitForConfirms();
   const rejecting = await failing.createChannel();
-  const { consumerTag } = await rejecting.consume('orders.failed', (message) => message && rejecting.reject(message, true));
+  const { consumerTag } = await rejecting.consume('payments.failed', (message) => message && rejecting.reject(message, true));
   setTimeout(() => rejecting.cancel(consumerTag).catch(() => {}), 2000);
   const container = rhea.create_container({ id: 'reports' });
   container.on('connection_error', () => {});
