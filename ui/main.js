@@ -70,7 +70,7 @@ function Page() {
   const id = pageOf(path);
   const key = [id, ...path].join('\n');
   const [loaded, setLoaded] = useState({ id: '', page: /** @type {any} */ (null), error: /** @type {any} */ (null) });
-  const shown = useRef('');
+  const shown = useRef(/** @type {string | null} */ (null));
   useEffect(() => {
     let gone = false;
     if (!PAGES[id]) return setLoaded({ id, page: null, error: null });
@@ -85,7 +85,7 @@ function Page() {
   }, [id]);
   useEffect(() => {
     if (loaded.id !== id || shown.current === key) return;
-    const first = shown.current === '';
+    const first = shown.current === null;
     shown.current = key;
     const main = document.getElementById('main');
     if (main) main.scrollTop = 0;

@@ -5,7 +5,7 @@ import { at, bytes, count, rate, several, span, time } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, route, to } from '../core/router.js';
 import { level, median, ofConnection, ofConsumer, SHORT } from '../core/why.js';
-import { Arguments, Await, Empty, ExchangeLink, Facts, Figures, Fold, Head, Name, NameLink, number, Outcome, perSecond, QueueLink, quiet, Section, size, Tabs, Tag, useAction, UserName, useVhosts, vhostColumn, VhostName, When, Why, WhyTag } from '../parts/basics.js';
+import { Arguments, Await, Empty, ExchangeLink, Facts, Figures, Fold, Head, Name, NameLink, number, Outcome, perSecond, QueueLink, quiet, Section, size, Tabs, Tag, useAction, UserName, useVhosts, usualVhost, vhostColumn, VhostName, When, Why, WhyTag } from '../parts/basics.js';
 import { Chart, Period, flow, rates } from '../parts/chart.js';
 import { Ask, Destroy, objectOf, Pairs, QUEUE_ARGUMENTS, Select, Text } from '../parts/forms.js';
 import { Table, Tools, useList, useLocal } from '../parts/table.js';
@@ -81,10 +81,10 @@ function Session({ session, vhost }) {
   return html`<div class="panel stack">
     <h3>Session ${session.channel_number}</h3>
     <${Figures} label="Windows" items=${[
-      { label: 'Incoming window', value: count(session.incoming_window) },
-      { label: 'Client\'s window', value: count(session.remote_incoming_window), warn: session.remote_incoming_window === 0, title: 'Transfers that the client accepts now' },
+      { label: 'Our window', value: count(session.incoming_window) },
+      { label: 'Its window', value: count(session.remote_incoming_window), warn: session.remote_incoming_window === 0, title: 'Transfers that the client accepts now' },
       { label: 'Unsettled', value: count(session.outgoing_unsettled_deliveries) },
-      { label: 'Waiting to be sent', value: count(session.pending_deliveries) },
+      { label: 'Unsent', value: count(session.pending_deliveries) },
     ]} />
     ${incoming.rows.length > 0 && html`<${Table} list=${incoming} label="Links on which the client publishes" short rowKey=${(row) => String(row.handle)} />`}
     ${outgoing.rows.length > 0 && html`<${Table} list=${outgoing} label="Links on which the client consumes" short rowKey=${(row) => String(row.handle)} />`}
@@ -319,7 +319,7 @@ export function StreamClients() {
 // Super streams with their partitions.
 
 function Add({ vhosts }) {
-  const [vhost, setVhost] = useState(chosenVhost.value || vhosts[0] || '/');
+  const [vhost, setVhost] = useState(usualVhost(vhosts));
   const [name, setName] = useState('');
   const [way, setWay] = useState('count');
   const [partitions, setPartitions] = useState('3');

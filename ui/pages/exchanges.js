@@ -4,7 +4,7 @@ import { get, path, path as encode, post, put, query, remove } from '../core/api
 import { at, count, rate } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, route, to } from '../core/router.js';
-import { Arguments, Await, Empty, ExchangeLink, Facts, Figures, Head, Name, number, Outcome, perSecond, Problem, QueueLink, Section, Tabs, Tag, useAction, useVhosts, vhostColumn, VhostName, visible } from '../parts/basics.js';
+import { Arguments, Await, Empty, ExchangeLink, Facts, Figures, Head, Name, number, Outcome, perSecond, Problem, QueueLink, Section, Tabs, Tag, useAction, useVhosts, usualVhost, vhostColumn, VhostName, visible } from '../parts/basics.js';
 import { Chart, Period, rates } from '../parts/chart.js';
 import { Ask, Check, Destroy, EXCHANGE_ARGUMENTS, objectOf, Pairs, Select, Text } from '../parts/forms.js';
 import { Publish } from './messages.js';
@@ -96,7 +96,7 @@ const columns = () => [
 ];
 
 function Declare({ vhosts, types }) {
-  const [vhost, setVhost] = useState(chosenVhost.value || vhosts[0] || '/');
+  const [vhost, setVhost] = useState(usualVhost(vhosts));
   const [type, setType] = useState('direct');
   const [name, setName] = useState('');
   const [durable, setDurable] = useState(true);
@@ -303,7 +303,7 @@ function Picture({ vhost, focus, graph }) {
       return html`<g key=${`${edge.from}${edge.to}${edge.kind}`}><path class=${`edge ${edge.kind}`} d=${back ? `M${x1} ${y1}C${x1} ${low} ${x2} ${low} ${x2} ${y2}` : `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`} marker-end=${`url(#arrow-${edge.kind})`}><title>${visible(`${from.name || '(AMQP default)'} → ${target.name}: ${edge.keys.join(', ')}`)}</title></path>
         ${label && html`<text class="edge-label" x=${back ? (x1 + x2) / 2 : x2 - 8} y=${back ? low - 6 : y2 - 5} text-anchor=${back ? 'middle' : 'end'}>${cut(label, 22)}</text>`}</g>`;
     })}
-    ${graph.nodes.map((node) => html`<a key=${node.id} href=${node.id === focus ? (node.kind === 'q' ? to.queue(vhost, node.name) : to.exchange(vhost, node.name)) : link(['bindings', vhost, node.kind, node.name || 'amq.default'])} aria-label=${`${node.kind === 'q' ? 'Queue' : 'Exchange'} ${visible(node.name) || '(AMQP default)'}`}>
+    ${graph.nodes.map((node) => html`<a key=${node.id} href=${node.id === focus ? (node.kind === 'q' ? to.queue(vhost, node.name) : to.exchange(vhost, node.name)) : link(['bindings', vhost, node.kind, node.name || 'amq.default'])}>
       <g class=${`node ${node.kind === 'e' ? 'exchange' : 'queue'}${node.id === focus ? ' focus' : ''}`}><title>${visible(node.name)}</title>
         <rect x=${node.x} y=${node.y} width=${WIDTH} height=${HEIGHT} rx=${node.kind === 'e' ? 20 : 6} />
         <text x=${node.x + 14} y=${node.y + 18}>${cut(visible(node.name) || '(AMQP default)', 22)}</text>

@@ -38,8 +38,8 @@ function Entry({ entry }) {
   const [open, setOpen] = useState(false);
   const { method, path, operation } = entry;
   const access = operation['x-access'] ?? (operation.description ?? '').replace(/^Access: /, '');
-  return html`<details class="fold" onToggle=${(event) => setOpen(event.currentTarget.open)}><summary><span class=${`method ${method}`}>${method}</span> <code>${path}</code></summary>
-    ${open && html`<div class="fold-body stack"><p>${operation.summary}</p>${access && html`<p class="muted">For: ${access}</p>`}${method === 'GET' && html`<${Try} path=${path} />`}</div>`}</details>`;
+  return html`<details class="fold" onToggle=${(event) => setOpen(event.currentTarget.open)}><summary><span class=${`method ${method}`}>${method}</span> <code>${path}</code> <span class="muted">${operation.summary}</span></summary>
+    ${open && html`<div class="fold-body stack">${access && html`<p class="muted">For: ${access}</p>`}${method === 'GET' && html`<${Try} path=${path} />`}</div>`}</details>`;
 }
 
 export function Api() {

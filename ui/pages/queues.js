@@ -7,7 +7,7 @@ import { chosenVhost, go, link, route, to } from '../core/router.js';
 import { ofQueue } from '../core/why.js';
 import { Bind, BindingTable, GraphLink } from './exchanges.js';
 import { Aside, Messages } from './messages.js';
-import { Arguments, Await, Empty, Facts, Figures, Fold, Head, Name, NameLink, number, Outcome, perSecond, Problem, Section, size, Tabs, Tag, useAction, useVhosts, vhostColumn, VhostName, Why, WhyTag } from '../parts/basics.js';
+import { Arguments, Await, Empty, Facts, Figures, Fold, Head, Name, NameLink, number, Outcome, perSecond, Problem, Section, size, Tabs, Tag, useAction, useVhosts, usualVhost, vhostColumn, VhostName, Why, WhyTag } from '../parts/basics.js';
 import { consumerColumns } from './clients.js';
 import { Chart, Period, lengths, rates } from '../parts/chart.js';
 import { Check, Destroy, objectOf, Pairs, pairsOf, QUEUE_ARGUMENTS, Select, Text } from '../parts/forms.js';
@@ -64,7 +64,7 @@ const columns = () => [
 
 /** The form that declares a queue. */
 function Declare({ vhosts }) {
-  const [vhost, setVhost] = useState(chosenVhost.value || vhosts[0] || '/');
+  const [vhost, setVhost] = useState(usualVhost(vhosts));
   const [type, setType] = useState('classic');
   const [name, setName] = useState('');
   const [durable, setDurable] = useState(true);

@@ -4,7 +4,7 @@ import { BASE, may, path, path as encode, put, query, remove, request } from '..
 import { bytes, count, plain, several } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, route, to } from '../core/router.js';
-import { Arguments, Await, Empty, ExchangeLink, Facts, Fold, Head, Name, NameLink, Outcome, QueueLink, Section, Tabs, Tag, useAction, useVhosts, VhostName } from '../parts/basics.js';
+import { Arguments, Await, Empty, ExchangeLink, Facts, Fold, Head, Name, NameLink, Outcome, QueueLink, Section, Tabs, Tag, useAction, useVhosts, usualVhost, VhostName } from '../parts/basics.js';
 import { Ask, Check, Destroy, objectOf, OPERATOR_KEYS, Pairs, pairsOf, POLICY_KEYS, Row, Select, Text } from '../parts/forms.js';
 import { Table, Tools, useList, useLocal } from '../parts/table.js';
 
@@ -31,7 +31,7 @@ export function Preview({ of, vhost }) {
  */
 export function PolicyForm({ kind, vhosts, policy, onSaved }) {
   const operator = kind === 'operator-policies';
-  const [vhost, setVhost] = useState(policy?.vhost ?? vhosts[0] ?? '/');
+  const [vhost, setVhost] = useState(policy?.vhost ?? usualVhost(vhosts));
   const [name, setName] = useState(policy?.name ?? '');
   const [pattern, setPattern] = useState(policy?.pattern ?? '');
   const [apply, setApply] = useState(policy?.['apply-to'] ?? 'queues');
@@ -190,7 +190,7 @@ export function Definitions() {
 // Traces of messages that are written to files of the node.
 
 function Start({ vhosts }) {
-  const [vhost, setVhost] = useState(vhosts[0] ?? '/');
+  const [vhost, setVhost] = useState(usualVhost(vhosts));
   const [name, setName] = useState('');
   const [format, setFormat] = useState('text');
   const [pattern, setPattern] = useState('#');

@@ -48,6 +48,9 @@ export function useVhosts() {
   return Array.isArray(body) ? body.map(({ name }) => name) : undefined;
 }
 
+/** The virtual host that a form begins with. @param {string[]} vhosts */
+export const usualVhost = (vhosts) => chosenVhost.value || (vhosts.includes('/') ? '/' : vhosts[0] ?? '/');
+
 /** A small label. @param {{kind?: string, title?: string, children?: any}} properties */
 export const Tag = ({ kind = '', title, children }) => html`<span class=${'tag ' + kind} title=${title}>${children}</span>`;
 

@@ -133,7 +133,7 @@ function draw(canvas, data, series, seconds, mark) {
     const level = Math.round(y(value)) + 0.5;
     pen.moveTo(LEFT, level);
     pen.lineTo(width - 4, level);
-    if (top >= 1 || step === 0 || step === steps) pen.fillText(unit > 1 || series[0].format === bytes ? bytes(value).replace(/\.0+ /, ' ') : short(value), LEFT - 6, level);
+    if (top >= steps || step === 0 || step === steps) pen.fillText(unit > 1 || series[0].format === bytes ? bytes(value).replace(/\.0+ /, ' ') : short(value), LEFT - 6, level);
   }
   const gap = TICKS.find((size) => (size / seconds) * (width - LEFT) > 80) ?? 21600;
   // Marks stand at whole minutes and hours of the local clock.

@@ -162,6 +162,7 @@ function Pager({ list }) {
 
 function Chooser({ chosen }) {
   const box = useRef(/** @type {HTMLDetailsElement | null} */ (null));
+  const [open, setOpen] = useState(false);
   const leave = (event) => {
     if (box.current && !box.current.contains(event.relatedTarget)) box.current.open = false;
   };
@@ -172,13 +173,13 @@ function Chooser({ chosen }) {
       event.stopPropagation();
     }
   };
-  return html`<details class="chooser" ref=${box} onFocusOut=${leave} onKeyDown=${key}>
+  return html`<details class="chooser" ref=${box} onFocusOut=${leave} onKeyDown=${key} onToggle=${(event) => setOpen(event.currentTarget.open)}>
     <summary>Columns</summary>
-    <div class="chooser-body" tabindex="-1">
+    ${open && html`<div class="chooser-body" tabindex="-1">
       ${chosen.all.filter((column) => !column.fixed).map((column) => html`<label class="check" title=${column.hint}>
         <input type="checkbox" checked=${chosen.shown.includes(column)} onChange=${(event) => chosen.choose(column.id, event.currentTarget.checked)} />${column.title}</label>`)}
       <button type="button" class="small" onClick=${chosen.reset}>Usual columns</button>
-    </div>
+    </div>`}
   </details>`;
 }
 

@@ -73,7 +73,7 @@ test('a user without a tag, and a wrong password, are refused in words', async (
 test('a view is a link, and columns are kept', async ({ page, context }) => {
   await signIn(page, 'guest', '#/queues?name=order&sort=messages&reverse=1');
   await page.getByText('Columns', { exact: true }).click();
-  await page.getByLabel('Memory').check();
+  await page.getByLabel('Memory', { exact: true }).check();
   await expect(page).toHaveURL(/cols=[^&]*memory/);
   await expect(page.getByRole('columnheader', { name: 'Memory' })).toBeVisible();
   const other = await context.newPage();
