@@ -21,7 +21,7 @@ const octets = (id, title, field) => ({ id, title, num: true, sort: `${field}_de
 /** @returns {import('../parts/table.js').Column[]} */
 const connectionColumns = () => [
   { id: 'name', title: 'Name', fixed: true, sort: 'name', need: ['name', 'user_provided_name'], cell: (row) => html`<${NameLink} href=${to.connection(row.name)} of=${row.user_provided_name ?? row.name} />` },
-  { id: 'peer', title: 'Client', sort: 'peer_host', need: ['peer_host', 'peer_port'], cell: (row) => `${row.peer_host}:${row.peer_port}` },
+  { id: 'peer', title: 'Client', slack: true, sort: 'peer_host', need: ['peer_host', 'peer_port'], cell: (row) => `${row.peer_host}:${row.peer_port}` },
   ...vhostColumn(),
   { id: 'user', title: 'User', sort: 'user', need: ['user'], cell: (row) => html`<${UserName} name=${row.user} />` },
   { id: 'state', title: 'State', sort: 'state', need: ['state'], off: true, cell: (row) => (row.state === 'running' ? html`<span class="zero">running</span>` : html`<span class="warn">${row.state}</span>`) },
@@ -30,7 +30,7 @@ const connectionColumns = () => [
   number('channels', 'Channels', 'channels', { hint: 'Channels, or sessions of AMQP 1.0' }),
   octets('received', 'From client /s', 'recv_oct'),
   octets('sent', 'To client /s', 'send_oct'),
-  { id: 'library', title: 'Library', need: ['client_properties'], cell: (row) => html`<${Client} of=${row} />` },
+  { id: 'library', title: 'Library', slack: true, need: ['client_properties'], cell: (row) => html`<${Client} of=${row} />` },
   { id: 'since', title: 'Connected', num: true, sort: 'connected_at', need: ['connected_at'], cell: (row) => html`<${When} at=${row.connected_at} />` },
   size('received-all', 'Received', 'recv_oct', { off: true }),
   size('sent-all', 'Sent', 'send_oct', { off: true }),
@@ -283,7 +283,7 @@ const COLUMNS = {
     number('subscriptions', 'Consumers', 'subscriptions'),
     size('received', 'Received', 'recv_oct'),
     size('sent', 'Sent', 'send_oct'),
-    { id: 'library', title: 'Library', need: ['client_properties'], cell: (row) => html`<${Client} of=${row} />` },
+    { id: 'library', title: 'Library', slack: true, need: ['client_properties'], cell: (row) => html`<${Client} of=${row} />` },
     { id: 'since', title: 'Connected', num: true, sort: 'connected_at', need: ['connected_at'], cell: (row) => html`<${When} at=${row.connected_at} />` },
   ],
   publishers: () => [

@@ -86,7 +86,7 @@ const columns = () => [
   { id: 'name', title: 'Name', fixed: true, sort: 'name', need: ['name', 'vhost'], cell: (row) => html`<${ExchangeLink} vhost=${row.vhost} name=${row.name} />` },
   ...vhostColumn(),
   { id: 'type', title: 'Type', sort: 'type', need: ['type'], cell: (row) => row.type },
-  { id: 'features', title: 'Features', need: ['durable', 'auto_delete', 'internal', 'arguments', 'policy'], cell: (row) => html`<${ExchangeFeatures} exchange=${row} />` },
+  { id: 'features', title: 'Features', slack: true, need: ['durable', 'auto_delete', 'internal', 'arguments', 'policy'], cell: (row) => html`<${ExchangeFeatures} exchange=${row} />` },
   perSecond('in', 'In /s', 'message_stats.publish_in'),
   perSecond('out', 'Out /s', 'message_stats.publish_out', { hint: 'Copies that reached queues, per second' }),
   number('in-all', 'In', 'message_stats.publish_in', { off: true }),

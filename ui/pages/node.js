@@ -5,8 +5,8 @@ import { at, bytes, count, percent, rate, span } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { link, route, to } from '../core/router.js';
 import { ofQueue } from '../core/why.js';
-import { Await, Empty, Facts, Figures, Head, Name, NameLink, Outcome, Problem, Section, Tag, useAction, Why } from '../parts/basics.js';
-import { Chart, Period, counter, flow, lengths, level, rates } from '../parts/chart.js';
+import { Await, Empty, Facts, Figures, Head, Name, NameLink, Outcome, Problem, Section, Tag, useAction, When, Why } from '../parts/basics.js';
+import { Chart, Period, WORST, counter, flow, lengths, level, rates } from '../parts/chart.js';
 import { Ask, Text } from '../parts/forms.js';
 
 const churn = (what, gone = 'closed') => [flow(`churn_rates.${what}_created`, 'Opened', '--in'), flow(`churn_rates.${what}_${gone}`, 'Closed', '--again')];
@@ -19,6 +19,13 @@ function Attention() {
   return html`<${Section} title="What waits, and why" aside=${html`<span class="muted">of the 25 longest queues</span>`}>
     <${Why} findings=${rows.slice(0, 5).map(({ queue, finding }) => ({ ...finding, code: `${queue.vhost}\n${queue.name}`, parts: [{ name: queue.name, href: to.queue(queue.vhost, queue.name) }, ': ', ...finding.parts] }))} />
     ${rows.length > 5 && html`<p><a href=${link(['queues'], { sort: 'messages', reverse: 1 })}>and ${rows.length - 5} more</a></p>`}<//>`;
+}
+
+/** What happened to the node. */
+function Events() {
+  const rows = useLive('events').body;
+  if (!Array.isArray(rows) || !rows.length) return null;
+  return html`<${Section} title="What happened"><ul class="panel">${rows.slice(-12).reverse().map((event) => html`<li key=${event.at + event.what}><span class="muted"><${When} at=${event.at} /></span> <span class=${WORST.test(event.kind) ? 'bad' : ''}>${event.kind.replaceAll('_', ' ')}</span>: <${Name} of=${event.what} /></li>`)}</ul><//>`;
 }
 
 /** Used and most, with a warning near the end. */
@@ -44,7 +51,7 @@ export function Overview() {
   const nodes = useLive(may.monitor() && 'nodes').body;
   const shown = route.value.query.charts ?? 'messages';
   return html`<div class="page">
-    <${Head} title="Overview" tags=${live.body?.durability && html`<${Tag} title=${`Confirmed messages are ${live.body.durability}`}>confirms: ${live.body.durability.replace(/\s*\(.*/, '')}<//>`} aside=${may.monitor() && html`<${Period} long />`} />
+    <${Head} title="Overview" tags=${live.body?.durability && html`<${Tag} title=${`Confirmed messages are ${live.body.durability}`}>confirms: ${live.body.durability.replace(/\s*\(.*/, '')}<//>`} aside=${may.monitor() && html`<${Period} of="node" />`} />
     <${Await} live=${live}>${(body) => {
       const totals = body.object_totals ?? {};
       const stats = (key) => rate(at(body, `message_stats.${key}_details.rate`) ?? 0);
@@ -66,16 +73,17 @@ export function Overview() {
         ${may.monitor() && html`
           <div class="section-head"><nav class="tabs" aria-label="Charts">${[['messages', 'Messages'], ['churn', 'Churn']].map(([id, title]) => html`<a href=${link([], { charts: id === 'messages' ? '' : id })} aria-current=${id === shown ? 'page' : undefined}>${title}</a>`)}</nav></div>
           <div class="columns" key=${shown}>${shown === 'churn'
-            ? html`<div class="panel"><${Chart} title="Connections" path=${base} body=${body} series=${churn('connection')} long /></div>
-                <div class="panel"><${Chart} title="Channels and sessions" path=${base} body=${body} series=${churn('channel')} long /></div>
-                <div class="panel"><${Chart} title="Queues" path=${base} body=${body} series=${churn('queue', 'deleted')} long /></div>
-                <div class="panel"><${Chart} title="Messages that no queue took" path=${base} body=${body} series=${rates('return_unroutable', 'drop_unroutable')} long /></div>`
-            : html`<div class="panel"><${Chart} title="Messages in queues" path=${base} body=${body} series=${lengths('queue_totals.')} long /></div>
-                <div class="panel"><${Chart} title="Messages per second" path=${base} body=${body} series=${rates('publish', 'confirm', 'deliver_get', 'ack', 'redeliver')} long /></div>`}</div>
+            ? html`<div class="panel"><${Chart} title="Connections" path=${base} body=${body} series=${churn('connection')} of="node" /></div>
+                <div class="panel"><${Chart} title="Channels and sessions" path=${base} body=${body} series=${churn('channel')} of="node" /></div>
+                <div class="panel"><${Chart} title="Queues" path=${base} body=${body} series=${churn('queue', 'deleted')} of="node" /></div>
+                <div class="panel"><${Chart} title="Messages that no queue took" path=${base} body=${body} series=${rates('return_unroutable', 'drop_unroutable')} of="node" /></div>`
+            : html`<div class="panel"><${Chart} title="Messages in queues" path=${base} body=${body} series=${lengths('queue_totals.')} of="node" past="history/node" /></div>
+                <div class="panel"><${Chart} title="Messages per second" path=${base} body=${body} series=${rates('publish', 'confirm', 'deliver_get', 'ack', 'redeliver')} of="node" /></div>`}</div>
           <div class="columns">
             ${(Array.isArray(nodes) ? nodes : []).map((node) => html`<${Section} title="Node" key=${node.name}><div class="panel"><${NodeFacts} node=${node} /></div><//>`)}
             <${Section} title="Listeners"><div class="table-box plain-table"><table><thead><tr><th scope="col">Protocol</th><th scope="col">Address</th><th scope="col" class="num">Port</th><th scope="col">TLS</th></tr></thead>
               <tbody>${(body.listeners ?? []).map((one) => html`<tr key=${`${one.protocol}${one.ip_address}${one.port}`}><td>${one.protocol}</td><td><${Name} of=${one.ip_address} /></td><td class="num">${one.port}</td><td>${one.tls ? 'yes' : 'no'}</td></tr>`)}</tbody></table></div><//>
+            <${Events} />
           </div>`}`;
     }}<//>
   </div>`;
@@ -142,16 +150,16 @@ function Node({ name }) {
   const node = live.body;
   return html`<div class="page">
     <${Head} title=${html`<${Name} of=${name} />`} tags=${node && html`${node.being_drained && html`<${Tag} kind="warn">maintenance<//>`}${(node.mem_alarm || node.disk_free_alarm) && html`<${Tag} kind="bad">alarm<//>`}`}
-      aside=${html`<${Period} long />${node && may.administer() && (node.being_drained
+      aside=${html`<${Period} of="node" />${node && may.administer() && (node.being_drained
         ? html`<${Ask} verb="End maintenance" title="End maintenance?" work=${async () => { await remove(`${base}/maintenance`); poke('nodes'); }}><p>Listeners for clients open again.</p><//>`
         : html`<${Ask} verb="Maintenance" danger title="Put the node into maintenance?" work=${async () => { await put(`${base}/maintenance`); poke('nodes'); }}><p>Listeners for clients close, and all ${count(node.sockets_used)} client connections are ended. Queues and messages stay. This page goes on.</p><//>`)}`} />
     <${Await} live=${live} gone="There is no such node.">${() => html`
       <div class="columns">
-        <div class="panel"><${Chart} title="Memory" path=${base} body=${node} series=${[level('mem_used', 'Memory', '--unacked', bytes)]} long /></div>
-        <div class="panel"><${Chart} title="Free disk" path=${base} body=${node} series=${[level('disk_free', 'Free disk', '--acks', bytes)]} long /></div>
-        <div class="panel"><${Chart} title="Bytes written per second" path=${base} body=${node} series=${[counter('io_write_bytes', 'Written', '--in', bytes)]} long /></div>
-        <div class="panel"><${Chart} title="Disk syncs per second" path=${base} body=${node} series=${[counter('io_sync_count', 'Syncs', '--ready')]} long /></div>
-        <div class="panel"><${Chart} title="Connections and descriptors" path=${base} body=${node} series=${[level('sockets_used', 'Connections', '--out'), level('fd_used', 'File descriptors', '--total')]} long /></div>
+        <div class="panel"><${Chart} title="Memory" path=${base} body=${node} series=${[level('mem_used', 'Memory', '--unacked', bytes)]} of="node" past="history/node" /></div>
+        <div class="panel"><${Chart} title="Free disk" path=${base} body=${node} series=${[level('disk_free', 'Free disk', '--acks', bytes)]} of="node" past="history/node" /></div>
+        <div class="panel"><${Chart} title="Bytes written per second" path=${base} body=${node} series=${[counter('io_write_bytes', 'Written', '--in', bytes)]} of="node" /></div>
+        <div class="panel"><${Chart} title="Disk syncs per second" path=${base} body=${node} series=${[counter('io_sync_count', 'Syncs', '--ready')]} of="node" /></div>
+        <div class="panel"><${Chart} title="Connections and descriptors" path=${base} body=${node} series=${[level('sockets_used', 'Connections', '--out'), level('fd_used', 'File descriptors', '--total')]} of="node" /></div>
         <${Section} title="Now"><div class="panel"><${NodeFacts} node=${node} /></div><//>
       </div>
       <div class="columns">

@@ -40,8 +40,8 @@ function Waits({ queue }) {
 const columns = () => [
   { id: 'name', title: 'Name', fixed: true, sort: 'name', need: ['name', 'vhost'], cell: (row) => html`<${NameLink} href=${to.queue(row.vhost, row.name)} of=${row.name} />` },
   ...vhostColumn(),
-  { id: 'type', title: 'Type', sort: 'type', need: ['type'], cell: (row) => row.type },
-  { id: 'features', title: 'Features', need: ['durable', 'auto_delete', 'exclusive', 'arguments', 'policy', 'operator_policy'], cell: (row) => html`<${Features} queue=${row} />` },
+  { id: 'type', title: 'Type', slack: true, sort: 'type', need: ['type'], cell: (row) => row.type },
+  { id: 'features', title: 'Features', slack: true, need: ['durable', 'auto_delete', 'exclusive', 'arguments', 'policy', 'operator_policy'], cell: (row) => html`<${Features} queue=${row} />` },
   { id: 'waits', title: 'Waits for', need: ['why', 'waits', 'state', 'messages_ready', 'messages_unacknowledged', 'parked', 'node'], hint: 'The most important reason; open the queue for the sentence', cell: (row) => html`<${Waits} queue=${row} />` },
   number('ready', 'Ready', 'messages_ready'),
   number('unacked', 'Unacked', 'messages_unacknowledged', { hint: 'Delivered and not acknowledged yet' }),
@@ -163,6 +163,7 @@ function Details({ queue }) {
 
 function Overview({ queue, base }) {
   const isStream = queue.type === 'stream';
+  const past = encode`history/queues/${queue.vhost}/${queue.name}`;
   return html`
     <${Figures} label="Messages" items=${[
       { label: 'Ready', value: count(queue.messages_ready), dot: '--ready' },
@@ -176,8 +177,8 @@ function Overview({ queue, base }) {
       queue.messages_delayed > 0 && { label: 'Delayed', value: count(queue.messages_delayed), href: to.queue(queue.vhost, queue.name, { tab: 'delayed' }) },
     ]} />
     <div class="columns">
-      <div class="panel"><${Chart} title="Messages" path=${base} body=${queue} series=${isStream ? lengths().slice(0, 1) : lengths()} /></div>
-      <div class="panel"><${Chart} title="Messages per second" path=${base} body=${queue} series=${rates('publish', 'deliver_get', 'ack', 'redeliver')} /></div>
+      <div class="panel"><${Chart} title="Messages" path=${base} past=${past} of="queue" body=${queue} series=${isStream ? lengths().slice(0, 1) : lengths()} /></div>
+      <div class="panel"><${Chart} title="Messages per second" path=${base} past=${past} of="queue" body=${queue} series=${rates('publish', 'deliver_get', 'ack', 'redeliver')} /></div>
     </div>
     <${Consumers} queue=${queue} />
     <${Details} queue=${queue} />`;
@@ -218,7 +219,7 @@ export function Queue({ path }) {
       tags=${queue && html`<${Tag} kind="accent">${type}<//><${Features} queue=${queue} />`} aside=${queue && html`<${Actions} queue=${queue} base=${base} />`} />
     <${Await} live=${live} gone=${html`There is no such queue${vhost ? html` in <b><${Name} of=${vhost} /></b>` : ''}. It may have been deleted. <a href=${link(['queues'], { name })}>Look for queues with a similar name</a>`}>${() => html`
       <${Why} findings=${ofQueue(queue)} />
-      <div class="section-head"><${Tabs} tabs=${tabs} now=${tab} href=${href} label="Parts of this queue" />${tab === 'overview' && html`<${Period} />`}</div>
+      <div class="section-head"><${Tabs} tabs=${tabs} now=${tab} href=${href} label="Parts of this queue" />${tab === 'overview' && html`<${Period} of="queue" />`}</div>
       ${tab === 'messages' ? html`<${Messages} queue=${queue} base=${base} />`
         : tab === 'parked' || tab === 'delayed' ? html`<${Aside} queue=${queue} base=${base} which=${tab} key=${tab} />`
         : tab === 'bindings' ? html`<${Section} title="Bindings to this queue" aside=${html`<${GraphLink} vhost=${vhost} kind="q" name=${name} />`}><${BindingTable} where=${`${base}/bindings`} side="source" vhost=${vhost} none="No exchange leads to it." /><//>

@@ -235,7 +235,7 @@ export const perSecond = (id, title, path, of = {}) => number(id, title, `${path
 export const size = (id, title, path, of = {}) => number(id, title, path, { format: bytes, ...of });
 
 /** The virtual host, unless the list is limited to one. @returns {import('./table.js').Column[]} */
-export const vhostColumn = () => (chosenVhost.value ? [] : [{ id: 'vhost', title: 'Virtual host', sort: 'vhost', need: ['vhost'], cell: (row) => html`<${VhostName} name=${row.vhost} />` }]);
+export const vhostColumn = () => (chosenVhost.value ? [] : [{ id: 'vhost', title: 'Virtual host', slack: true, sort: 'vhost', need: ['vhost'], cell: (row) => html`<${VhostName} name=${row.vhost} />` }]);
 
 // Rows of large numbers.
 

@@ -1,11 +1,11 @@
 // Charts of what was and is: history from the API, then one point a second from the answers that arrive anyway. Lines, two axes and
 // a pointer on a canvas: a chart library would be a fifth of all that the page weighs.
 import { html, signal, useEffect, useRef, useState } from '../lib.js';
-import { get, query } from '../core/api.js';
+import { get, may, query } from '../core/api.js';
 import { at, bytes, clockTime, count, rate, short } from '../core/format.js';
-import { now } from '../core/live.js';
+import { now, useLive } from '../core/live.js';
 import { period, setPeriod, theme } from '../core/router.js';
-import { Choice } from './basics.js';
+import { Choice, visible } from './basics.js';
 
 /**
  * @typedef {{key: string, label: string, colour: string, kind: 'rate' | 'level' | 'counter', format: (value: any) => string}} Series
@@ -32,9 +32,16 @@ export const rates = (...keys) => keys.map((key) => flow(`message_stats.${key}`,
 
 /** Age and step of histories, in seconds. */
 const STEPS = { 600: 5, 3600: 60, 28800: 600, 86400: 1800 };
-const PERIODS = /** @type {[number, string][]} */ ([[600, '10 min'], [3600, '1 h'], [28800, '8 h'], [86400, '24 h']]);
+const PERIODS = { 600: '10 min', 3600: '1 h', 21600: '6 h', 28800: '8 h', 86400: '24 h' };
+/** Periods that are kept of the node, of a queue, and of everything else. */
+const OF = { node: [600, 3600, 28800, 86400], queue: [600, 3600, 21600], other: [600, 3600] };
+/** @typedef {keyof typeof OF} Kind */
+/** The chosen period, or the longest below that is kept. @param {Kind} kind */
+const chosen = (kind) => OF[kind].filter((seconds) => seconds <= period.value).at(-1) ?? 600;
 /** Distances between times that are marked, in seconds. */
 const TICKS = [15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600];
+/** Events that are bad news. */
+export const WORST = /stopped|raised|disconnect/;
 /** Room for the axes, in pixels. */
 const [LEFT, BOTTOM, TOP] = [58, 20, 8];
 
@@ -46,8 +53,8 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) =>
 /** The time that the pointer is at in any chart: all show the same moment. */
 const pointed = signal(/** @type {number | null} */ (null));
 
-/** The choice of the period. @param {{long?: boolean}} properties `long`: whether the node keeps more than an hour of it */
-export const Period = ({ long }) => html`<${Choice} label="Period of the charts" options=${long ? PERIODS : PERIODS.slice(0, 2)} value=${long ? period.value : Math.min(period.value, 3600)} onChange=${setPeriod} />`;
+/** The choice of the period. @param {{of?: Kind}} properties */
+export const Period = ({ of = 'other' }) => html`<${Choice} label="Period of the charts" options=${OF[of].map((seconds) => [seconds, PERIODS[seconds]])} value=${chosen(of)} onChange=${setPeriod} />`;
 
 /** Times in seconds, and the values of each series. @param {any} body @param {Series[]} series */
 function columnsOf(body, series) {
@@ -73,6 +80,25 @@ function columnsOf(body, series) {
   return [times, ...series.map((_, index) => times.map((time) => rows.get(time)?.[index] ?? null))];
 }
 
+/**
+ * The same from the history by the minute, in which a minute without a sample has the lengths of the one before and no rates.
+ * @param {any} body @param {Series[]} series @param {number} from in seconds
+ */
+function minutesOf({ columns, samples }, series, from) {
+  const places = series.map(({ key }) => columns.indexOf(key.replace(/^.*\./, '')) + 1);
+  const out = /** @type {any[]} */ ([[], ...series.map(() => [])]);
+  const value = (sample, index) => (places[index] ? sample[places[index]] : series[index].key.endsWith('messages') ? sample[1] + sample[2] : null);
+  samples.forEach((sample, at) => {
+    const until = Math.min(samples[at + 1]?.[0] ?? Date.now(), Date.now()) / 1000;
+    for (let time = sample[0] / 1000; time < until; time += 60) {
+      if (time < from) continue;
+      out[0].push(time);
+      series.forEach((one, index) => out[index + 1].push(one.kind === 'level' || time === sample[0] / 1000 ? value(sample, index) : 0));
+    }
+  });
+  return out;
+}
+
 /** The last point that isn't after a time. @param {number[]} times @param {number} time */
 function before(times, time) {
   let [low, high] = [-1, times.length - 1];
@@ -92,9 +118,9 @@ function roundUp(value) {
 }
 
 /**
- * @param {HTMLCanvasElement} canvas @param {any[]} data @param {Series[]} series @param {number} seconds @param {number | null} mark
+ * @param {HTMLCanvasElement} canvas @param {any[]} data @param {Series[]} series @param {number} seconds @param {number | null} mark @param {any[]} events
  */
-function draw(canvas, data, series, seconds, mark) {
+function draw(canvas, data, series, seconds, mark, events) {
   const { clientWidth: width, clientHeight: height } = canvas;
   if (!width) return;
   const ratio = devicePixelRatio || 1;
@@ -164,6 +190,10 @@ function draw(canvas, data, series, seconds, mark) {
     });
     pen.stroke();
   });
+  for (const event of events) {
+    pen.fillStyle = colour(WORST.test(event.kind) ? '--bad' : '--note');
+    pen.fillRect(x(event.at / 1000) - 1, TOP, 2, 7);
+  }
   if (mark !== null && mark > end - seconds) {
     pen.strokeStyle = text;
     pen.lineWidth = 1;
@@ -176,15 +206,16 @@ function draw(canvas, data, series, seconds, mark) {
 }
 
 /**
- * @param {{title: string, path: string, body: any, series: Series[], long?: boolean}} properties
- *   `path`: the GET with the history; `body`: its present answer
+ * @param {{title: string, path: string, body: any, series: Series[], of?: Kind, past?: string}} properties
+ *   `path`: the GET with the history; `body`: its present answer; `past`: the GET with the history by the minute
  */
-export function Chart({ title, path, body, series, long = false }) {
+export function Chart({ title, path, body, series, of = 'other', past }) {
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const data = useRef(/** @type {any[]} */ ([[], ...series.map(() => [])]));
   const counted = useRef(/** @type {Record<string, {value: number, at: number, rate?: number}>} */ ({}));
   const [loads, setLoads] = useState(0);
-  const seconds = long ? period.value : Math.min(period.value, 3600);
+  const seconds = chosen(of);
+  const events = useLive(may.monitor() && 'events').body ?? [];
   const second = Math.floor(now.value / 1000);
   const mark = pointed.value;
 
@@ -200,17 +231,23 @@ export function Chart({ title, path, body, series, long = false }) {
   useEffect(() => {
     const stop = new AbortController();
     const ranges = Object.fromEntries(['lengths', 'msg_rates', 'data_rates', 'node_stats'].flatMap((kind) => [[`${kind}_age`, seconds], [`${kind}_incr`, STEPS[seconds] ?? 5]]));
-    get(path + query({ ...ranges, columns: series.map(({ key }) => `${key}_details.samples`).join(',') }), stop.signal).then(
-      (answer) => {
-        data.current = columnsOf(answer, series);
-        setLoads((count) => count + 1);
-      },
-      () => {
-        // Without a history the chart begins now.
-      },
-    );
+    // Without a history the chart begins now.
+    const ask = (where) => get(where, stop.signal).catch(() => null);
+    Promise.all([
+      (!past || seconds <= 3600) && ask(path + query({ ...ranges, columns: series.map(({ key }) => `${key}_details.samples`).join(',') })),
+      past && ask(past + query({ from: Date.now() - seconds * 1000 })),
+    ]).then(([recent, minutes]) => {
+      if (stop.signal.aborted) return;
+      const near = columnsOf(recent, series);
+      // What was sampled since the first request is finer than the minutes before.
+      const begin = near[0][0] ?? Infinity;
+      const far = minutes ? minutesOf(minutes, series, Date.now() / 1000 - seconds) : [];
+      const older = far[0]?.filter((time) => Number(time) < Number(begin)).length;
+      data.current = near.map((values, index) => [...(far[index]?.slice(0, older) ?? []), ...values]);
+      setLoads((count) => count + 1);
+    });
     return () => stop.abort();
-  }, [path, seconds]);
+  }, [path, past, seconds]);
 
   useEffect(() => {
     const [times] = data.current;
@@ -223,8 +260,8 @@ export function Chart({ title, path, body, series, long = false }) {
   }, [second]);
 
   useEffect(() => {
-    if (canvas.current) draw(canvas.current, data.current, series, seconds, mark);
-  }, [second, loads, seconds, mark, theme.value, scheme.value]);
+    if (canvas.current) draw(canvas.current, data.current, series, seconds, mark, events);
+  }, [second, loads, seconds, mark, events, theme.value, scheme.value]);
   useEffect(() => {
     if (!canvas.current) return undefined;
     const watched = new ResizeObserver(() => setLoads((count) => count + 1));
@@ -239,10 +276,11 @@ export function Chart({ title, path, body, series, long = false }) {
   };
   const [times] = data.current;
   const place = mark === null ? -1 : before(times, mark);
+  const near = mark !== null && events.find((event) => Math.abs(event.at / 1000 - Number(mark)) < seconds / 80);
   const shown = series.map((one, index) => (place < 0 ? present(one) : data.current[index + 1][place]));
   return html`<div class="chart">
     <div class="chart-head"><h2>${title}</h2><div class="legend">${series.map((one, index) => html`<span class="legend-entry" style=${{ '--dot': `var(${one.colour})` }}>${one.label}<b>${one.format(shown[index])}</b></span>`)}
-      ${place >= 0 && html`<span>${clockTime(times[place] * 1000)}</span>`}</div></div>
+      ${place >= 0 && html`<span>${clockTime(times[place] * 1000)}</span>`}${near && html`<span class=${WORST.test(near.kind) ? 'bad' : ''}>${near.kind.replaceAll('_', ' ')}: ${visible(near.what)}</span>`}</div></div>
     <canvas class="chart-box" ref=${canvas} role="img" aria-label=${`${title}: ${series.map((one) => `${one.label} ${one.format(present(one))}`).join(', ')}`} onPointerMove=${point} onPointerLeave=${() => { pointed.value = null; }}></canvas>
   </div>`;
 }

@@ -26,6 +26,7 @@ const SIZE_DEFAULT = 100;
  * @property {string} [hint]
  * @property {boolean} [off] not shown unless chosen
  * @property {boolean} [fixed] can't be left out
+ * @property {boolean} [slack] left out on a phone
  */
 
 /**
@@ -125,6 +126,9 @@ export function useLocal(id, rows, columns) {
     },
   };
 }
+
+/** @param {Column} column @param {number} at */
+const classOf = ({ num, slack }, at) => `${num ? 'num ' : ''}${slack ? 'slack ' : ''}${at === 0 ? 'first' : ''}`;
 
 /** Filter, pages and columns of a list. @param {{list: any, what: string, by?: string}} properties `by`: what the filter looks at; empty if nothing */
 export function Tools({ list, what, by = 'name' }) {
@@ -259,7 +263,7 @@ export function Table({ list, label, rowKey = (_, at) => String(at), empty = 'No
   const last = isVirtual ? Math.min(rows.length, first + seen.rows) : rows.length;
   const heading = (column, at) => {
     const sorted = column.sort && list.sort === column.sort;
-    return html`<th scope="col" key=${column.id} data-column=${column.id} class=${(column.num ? 'num' : '') + (at === 0 ? ' first' : '')} title=${column.hint}
+    return html`<th scope="col" key=${column.id} data-column=${column.id} class=${classOf(column, at)} title=${column.hint}
       style=${{ minWidth: widths.current.of[column.id] ? `${widths.current.of[column.id]}px` : '' }}
       aria-sort=${sorted ? (list.reverse ? 'descending' : 'ascending') : undefined}>
       ${column.sort ? html`<button type="button" onClick=${() => list.sortBy(column)}>${column.title}</button>` : column.title || html`<span class="sr">Actions</span>`}</th>`;
@@ -270,7 +274,7 @@ export function Table({ list, label, rowKey = (_, at) => String(at), empty = 'No
       <tbody>
         ${first > 0 && html`<tr class="gap" aria-hidden="true" key="above"><td colspan=${columns.length} style=${{ height: `${first * ROW}px` }}></td></tr>`}
         ${rows.slice(first, last).map((row, offset) => html`<tr key=${rowKey(row, first + offset)} data-row=${first + offset} aria-rowindex=${first + offset + 2}>
-          ${columns.map((column, at) => html`<td key=${column.id} class=${(column.num ? 'num' : '') + (at === 0 ? ' first' : '')}>${column.cell(row)}</td>`)}
+          ${columns.map((column, at) => html`<td key=${column.id} class=${classOf(column, at)}>${column.cell(row)}</td>`)}
         </tr>`)}
         ${last < rows.length && html`<tr class="gap" aria-hidden="true" key="below"><td colspan=${columns.length} style=${{ height: `${(rows.length - last) * ROW}px` }}></td></tr>`}
       </tbody>

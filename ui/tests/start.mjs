@@ -11,10 +11,11 @@ export default async function start() {
   const stop = await run({ amqp: node.amqp, http: node.http });
   let url = `${node.url}/`;
   let server;
-  if (!(await fetch(url)).headers.get('content-type')?.includes('html')) {
-    // A node that doesn't serve the page.
+  const serves = (await fetch(url)).headers.get('content-type')?.includes('html');
+  if (!serves || process.env.PAGE_FROM === 'disk') {
+    // A node that doesn't serve the page, or another state of it.
     const port = await freePort();
-    server = spawn(process.execPath, [path.join(import.meta.dirname, 'serve.mjs'), '--fake', '--node', node.url, '--port', String(port)], { stdio: 'ignore' });
+    server = spawn(process.execPath, [path.join(import.meta.dirname, 'serve.mjs'), ...(serves ? [] : ['--fake']), '--node', node.url, '--port', String(port)], { stdio: 'ignore' });
     url = `http://127.0.0.1:${port}/`;
     await until(() => fetch(url).then((answer) => answer.ok));
   }
