@@ -133,6 +133,8 @@ export class Hub {
         this.stream = null;
         this.streamed = '';
         if (response.status === 401) return this.become('unauthorised');
+        // A proxy in front of a node that is away.
+        if (response.status >= 502 && !type.includes('json')) return this.retry();
         this.streamsFrom = Date.now() + STREAM_AGAIN_MS;
         return this.follow();
       }
@@ -147,6 +149,10 @@ export class Hub {
     this.stream = null;
     this.streamed = '';
     if (this.state === 'unauthorised') return;
+    this.retry();
+  }
+
+  retry() {
     this.become('lost');
     const wait = RETRY_MS[Math.min(this.failures++, RETRY_MS.length - 1)];
     this.settling = setTimeout(() => this.follow(), wait);
@@ -189,7 +195,7 @@ export class Hub {
   /** @param {string[]} paths */
   async poll(paths) {
     const reached = await Promise.all(paths.map((path) => this.fetch(path)));
-    if (!this.stream) this.become(reached.some((status) => status === 401) ? 'unauthorised' : reached.some(Boolean) ? 'polled' : 'lost');
+    if (!this.stream) this.become(reached.some((status) => status === 401) ? 'unauthorised' : reached.some((status) => status > 0 && status < 502) ? 'polled' : 'lost');
     clearTimeout(this.polling);
     this.polling = setTimeout(() => this.follow(), POLL_MS);
   }

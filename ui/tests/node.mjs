@@ -62,6 +62,20 @@ export class Node {
 }
 
 /**
+ * The page in front of a node: its own, or that of the disk (`PAGE_FROM=disk`, and if the node has none).
+ * @param {Node} node
+ */
+export async function pageOf(node) {
+  const own = (await fetch(`${node.url}/`)).headers.get('content-type')?.includes('html');
+  if (own && process.env.PAGE_FROM !== 'disk') return { url: `${node.url}/`, end: () => {} };
+  const port = await freePort();
+  const server = spawn(process.execPath, [path.join(import.meta.dirname, 'serve.mjs'), ...(own ? [] : ['--fake']), '--node', node.url, '--port', String(port)], { stdio: 'ignore' });
+  const url = `http://127.0.0.1:${port}/`;
+  await until(() => fetch(url).then((answer) => answer.ok));
+  return { url, end: () => void server.kill('SIGTERM') };
+}
+
+/**
  * Asks a node over HTTP.
  * @param {string} url @param {string} method @param {string} where below /api/ @param {unknown} [body] @param {string} [user]
  */
