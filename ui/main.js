@@ -110,8 +110,11 @@ function App() {
   const user = me.value;
   const name = user?.name;
   useEffect(() => {
-    if (name !== undefined) connect();
-    else if (user === null) forget();
+    if (name !== undefined) {
+      connect();
+      // The other pages are there when somebody goes to them.
+      setTimeout(() => Object.values(load).forEach((module) => module().catch(() => {})), 1500);
+    } else if (user === null) forget();
   }, [name]);
   const state = connection.value;
   useEffect(() => {

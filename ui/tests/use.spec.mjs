@@ -152,7 +152,12 @@ test('a list of many queues is quick and scrolls smoothly', async ({ page }) => 
     requestAnimationFrame(step);
   }));
   const rows = await page.locator('tbody tr[data-row]').count();
-  console.log(`first rows after ${Math.round(Number(milliseconds))} ms, ${frames} frames per second, ${rows} rows drawn`);
+  const tools = await page.context().newCDPSession(page);
+  await tools.send('HeapProfiler.enable');
+  await tools.send('HeapProfiler.collectGarbage');
+  const { usedSize } = /** @type {any} */ (await tools.send('Runtime.getHeapUsage'));
+  console.log(`first rows after ${Math.round(Number(milliseconds))} ms, ${frames} frames per second, ${rows} rows drawn, ${(usedSize / 2 ** 20).toFixed(1)} MiB of heap`);
   expect(rows).toBeLessThan(120);
+  expect(usedSize).toBeLessThan(30 * 2 ** 20);
   expect(Number(milliseconds)).toBeLessThan(1500);
 });
