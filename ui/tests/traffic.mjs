@@ -3,6 +3,18 @@ import amqp from 'amqplib';
 import rhea from 'rhea';
 import { ask } from './node.mjs';
 
+/**
+ * Acknowledges a message after a while, if its channel is still open then.
+ * @param {any} channel @param {any} message @param {number} milliseconds
+ */
+export const acknowledge = (channel, message, milliseconds) => setTimeout(() => {
+  try {
+    channel.ack(message);
+  } catch {
+    // The test is over.
+  }
+}, milliseconds);
+
 /** Names that must never become markup or disturb what is around them. */
 export const HOSTILE = [
   '<img src=x onerror=window.broken=1>',
@@ -93,7 +105,7 @@ export async function run(ports) {
   const slow = await connect('warehouse');
   const slowly = await slow.createChannel();
   await slowly.prefetch(1);
-  await slowly.consume('orders.shipped', (message) => message && setTimeout(() => slowly.ack(message), 400), { consumerTag: 'packer' });
+  await slowly.consume('orders.shipped', (message) => message && acknowledge(slowly, message, 400), { consumerTag: 'packer' });
   const failing = await connect('mailer');
   const failingly = await failing.createChannel();
   await failingly.prefetch(5);

@@ -5,6 +5,7 @@ import path from 'node:path';
 import amqp from 'amqplib';
 import rhea from 'rhea';
 import { Node, ask, pageOf } from './node.mjs';
+import { acknowledge } from './traffic.mjs';
 import { expect, test } from './page.mjs';
 
 /** @param {import('@playwright/test').Page} page @param {string} url @param {string} queue */
@@ -61,9 +62,9 @@ test('eight cases of queues and consumers are named right', async ({ page }) => 
   try {
     await queue('abandoned', {}, 50);
     await queue('slow', {}, 500);
-    await consume(20, 'slow', (message, own) => setTimeout(() => own.ack(message), 3000));
+    await consume(20, 'slow', (message, own) => acknowledge(own, message, 3000));
     await queue('single', {}, 3000);
-    await consume(1, 'single', (message, own) => setTimeout(() => own.ack(message), 20));
+    await consume(1, 'single', (message, own) => acknowledge(own, message, 20));
     await queue('pile', {}, 1500);
     await consume(0, 'pile', () => {});
     await queue('loop', {}, 20);
