@@ -109,7 +109,7 @@ export const post = async (where, body = {}) => (await request('POST', where, { 
 /** @param {string} where @param {Record<string, string>} [headers] */
 export const remove = (where, headers) => request('DELETE', where, { headers });
 
-// Who is logged in, and what the tags allow. The server decides; the page only leaves out what would be refused.
+// The session: who is logged in, and what the tags allow. The server decides; the page only leaves out what would be refused.
 
 /** @typedef {{name: string, tags: string[]}} User */
 

@@ -81,7 +81,7 @@ export const to = {
   node: (name, query) => link(['nodes', name], query),
 };
 
-// What a user chose, kept in the browser.
+// Choices of the user, kept in the browser.
 
 /** @param {string} key @returns {string | null} */
 function read(key) {

@@ -1,4 +1,4 @@
-// Why something waits or goes wrong: the node names the reason and who causes it; this makes a sentence of it, with a link to the
+// Reasons why something waits or goes wrong: the node names the reason and who causes it; this makes a sentence of it, with a link to the
 // cause and what to do.
 import { bytes, count, several, span } from './format.js';
 import { to } from './router.js';
@@ -88,7 +88,7 @@ export function median(buckets) {
   return null;
 }
 
-/** What a busy consumer waits for. @param {any} cause @returns {[Part[], string?]} */
+/** The wait of a busy consumer in words. @param {any} cause @returns {[Part[], string?]} */
 function busy(cause) {
   const held = several(cause.unacknowledged, 'message');
   switch (cause.reason) {
@@ -106,7 +106,7 @@ function busy(cause) {
 }
 
 /**
- * What a queue waits for and what goes wrong in it, the most important first.
+ * Waits of a queue and whatever goes wrong in it, the most important first.
  * @param {any} queue `/api/queues/VHOST/NAME`, or a row of the list
  * @returns {Finding[]}
  */
@@ -171,7 +171,7 @@ export function ofQueue(queue) {
 }
 
 /**
- * Why a consumer gets nothing at the moment.
+ * The reason that a consumer gets nothing at the moment.
  * @param {any} row of `/api/consumers`
  * @returns {Finding | null}
  */
@@ -204,7 +204,7 @@ export function ofConsumer(row) {
 }
 
 /**
- * Why a connection isn't read at the moment.
+ * The reasons that a connection isn't read at the moment.
  * @param {any} connection a row of `/api/connections`
  * @returns {Finding[]}
  */

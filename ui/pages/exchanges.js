@@ -203,7 +203,7 @@ const idOf = (kind, name) => `${kind}:${name}`;
 const items = (answer) => (Array.isArray(answer) ? answer : answer?.items ?? []);
 
 /**
- * What leads to and from an object.
+ * The bindings that lead to and from an object.
  * @param {string} vhost @param {Node} node @param {AbortSignal} signal
  */
 async function around(vhost, node, signal) {

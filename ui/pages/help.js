@@ -64,7 +64,7 @@ export function Api() {
   </div>`;
 }
 
-// What the words on this page mean.
+// Words on this page, and their meaning.
 
 /** @type {[string, [string, string][]][]} */
 const WORDS = [

@@ -60,7 +60,7 @@ export const fromBase64 = (text) => Uint8Array.from(atob(text), (character) => c
 export const bytesOf = (message) => (message.payload_encoding === 'base64' ? fromBase64(message.payload) : new TextEncoder().encode(message.payload));
 
 /**
- * What is shown of a body, and what it is.
+ * The shown part of a body, and its form.
  * @param {any} message
  * @returns {{as: string, through: string[], text: string, truncated: boolean, error?: string}}
  */

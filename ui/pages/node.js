@@ -21,7 +21,7 @@ function Attention() {
     ${rows.length > 5 && html`<p><a href=${link(['queues'], { sort: 'messages', reverse: 1 })}>and ${rows.length - 5} more</a></p>`}<//>`;
 }
 
-/** What happened to the node. */
+/** The last events of the node. */
 function Events() {
   const rows = useLive('events').body;
   if (!Array.isArray(rows) || !rows.length) return null;

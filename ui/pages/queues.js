@@ -7,7 +7,7 @@ import { chosenVhost, go, link, route, to } from '../core/router.js';
 import { ofQueue } from '../core/why.js';
 import { Bind, BindingTable, GraphLink } from './exchanges.js';
 import { Aside, Messages } from './messages.js';
-import { Arguments, Await, Empty, Facts, Figures, Fold, Head, Name, NameLink, number, Outcome, perSecond, Problem, Section, size, Tabs, Tag, useAction, useVhosts, usualVhost, vhostColumn, VhostName, Why, WhyTag } from '../parts/basics.js';
+import { Arguments, Await, Empty, Facts, Figures, Fold, Head, Help, Name, NameLink, number, Outcome, perSecond, Problem, Section, size, Tabs, Tag, useAction, useVhosts, usualVhost, vhostColumn, VhostName, Why, WhyTag } from '../parts/basics.js';
 import { consumerColumns } from './clients.js';
 import { Chart, Period, lengths, rates } from '../parts/chart.js';
 import { Check, Destroy, objectOf, Pairs, pairsOf, QUEUE_ARGUMENTS, Select, Text } from '../parts/forms.js';
@@ -124,11 +124,11 @@ function Details({ queue }) {
       ['Virtual host', html`<${VhostName} name=${queue.vhost} />`],
       ['Type', queue.type],
       ['State', queue.state],
-      ['Confirmed when', { synced: 'flushed to the disk', os: 'written to the operating system', memory: 'in memory' }[queue.durability] ?? queue.durability],
+      [html`Confirmed when<${Help} word="Confirm" />`, { synced: 'flushed to the disk', os: 'written to the operating system', memory: 'in memory' }[queue.durability] ?? queue.durability],
       ['Policy', queue.policy && html`<a href=${to.policy(queue.vhost, queue.policy)}><${Name} of=${queue.policy} /></a>`],
       ['Operator policy', queue.operator_policy && html`<a href=${to.operatorPolicy(queue.vhost, queue.operator_policy)}><${Name} of=${queue.operator_policy} /></a>`],
-      ['Consumer capacity', queue.consumers > 0 && queue.consumer_capacity !== undefined && percent(queue.consumer_capacity)],
-      ['Single active consumer', queue.single_active_consumer_tag && html`<${Name} of=${queue.single_active_consumer_tag} />`],
+      [html`Consumer capacity<${Help} word="Capacity" />`, queue.consumers > 0 && queue.consumer_capacity !== undefined && percent(queue.consumer_capacity)],
+      [html`Single active consumer<${Help} word="Single active consumer" />`, queue.single_active_consumer_tag && html`<${Name} of=${queue.single_active_consumer_tag} />`],
       ['Exclusive consumer', queue.exclusive_consumer_tag && html`<${Name} of=${queue.exclusive_consumer_tag} />`],
       ['Delivery limit', queue.delivery_limit !== undefined && String(queue.delivery_limit)],
       ['Delayed retry', queue.delayed_retry],
@@ -151,11 +151,11 @@ function Details({ queue }) {
     ${kept && queue.type !== 'stream' && html`<${Section} title="Where its messages went"><div class="panel"><${Facts} rows=${[
       ['Accepted', count(kept.accepted)],
       ['Acknowledged', count(kept.settled)],
-      ['Dead-lettered', count(kept.dead_lettered)],
+      [html`Dead-lettered<${Help} word="Dead letter" />`, count(kept.dead_lettered)],
       ['Expired', count(kept.expired)],
       ['Dropped at the limit', count(kept.dropped)],
       ['Purged', count(kept.purged)],
-      ['Kept aside', count(kept.parked)],
+      [html`Kept aside<${Help} word="Parked" />`, count(kept.parked)],
       ['Here now', count(kept.remaining)],
     ]} /></div><//>`}
   </div>`;

@@ -97,7 +97,7 @@ export function Policies() {
 
 // One policy or operator policy.
 
-/** What its deletion would change. */
+/** Changes that its deletion would make. */
 function Loss({ base, vhost }) {
   const [preview, setPreview] = useState(/** @type {any} */ (null));
   useEffect(() => {

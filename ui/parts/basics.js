@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from '../lib.js';
 import { may } from '../core/api.js';
 import { at, bytes, count, plain, rate, span, time } from '../core/format.js';
 import { now, useLive } from '../core/live.js';
-import { chosenVhost, to } from '../core/router.js';
+import { chosenVhost, link, to } from '../core/router.js';
 
 /** Characters that aren't seen, or that reorder or hide others. */
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
@@ -105,6 +105,9 @@ export function Fold({ title, children }) {
   return html`<details class="fold" onToggle=${(event) => event.currentTarget.open && setOpened(true)}><summary>${title}</summary>${opened && html`<div class="fold-body">${children}</div>`}</details>`;
 }
 
+/** A question mark that leads to what a word means. @param {{word: string}} properties */
+export const Help = ({ word }) => html` <a class="help" href=${link(['words'], { name: word })} title=${`What is ${word}?`}><span class="sr">What is ${word}</span>?</a>`;
+
 /** The head of a page; its heading takes the focus after a change of pages. @param {{title: any, above?: any, tags?: any, aside?: any}} properties */
 export const Head = ({ title, above, tags, aside }) => html`<header class="head">
   ${above && html`<p class="above">${above}</p>`}
@@ -112,7 +115,7 @@ export const Head = ({ title, above, tags, aside }) => html`<header class="head"
 </header>`;
 
 /**
- * What an answer shows: the error instead of the body if there is one, nothing yet, or the page.
+ * An answer's body, or its error, or nothing yet.
  * @param {{live: {body: any, error: any}, gone?: any, children: (body: any) => any}} properties
  */
 export function Await({ live, gone, children }) {

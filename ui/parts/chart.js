@@ -4,7 +4,7 @@ import { html, signal, useEffect, useRef, useState } from '../lib.js';
 import { get, may, query } from '../core/api.js';
 import { at, bytes, clockTime, count, rate, short } from '../core/format.js';
 import { now, useLive } from '../core/live.js';
-import { period, setPeriod, theme } from '../core/router.js';
+import { period, route, setPeriod, setQuery, theme } from '../core/router.js';
 import { Choice, visible } from './basics.js';
 
 /**
@@ -37,7 +37,7 @@ const PERIODS = { 600: '10 min', 3600: '1 h', 21600: '6 h', 28800: '8 h', 86400:
 const OF = { node: [600, 3600, 28800, 86400], queue: [600, 3600, 21600], other: [600, 3600] };
 /** @typedef {keyof typeof OF} Kind */
 /** The chosen period, or the longest below that is kept. @param {Kind} kind */
-const chosen = (kind) => OF[kind].filter((seconds) => seconds <= period.value).at(-1) ?? 600;
+const chosen = (kind) => OF[kind].filter((seconds) => seconds <= (Number(route.value.query.range) || period.value)).at(-1) ?? 600;
 /** Distances between times that are marked, in seconds. */
 const TICKS = [15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600];
 /** Events that are bad news. */
@@ -54,7 +54,7 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) =>
 const pointed = signal(/** @type {number | null} */ (null));
 
 /** The choice of the period. @param {{of?: Kind}} properties */
-export const Period = ({ of = 'other' }) => html`<${Choice} label="Period of the charts" options=${OF[of].map((seconds) => [seconds, PERIODS[seconds]])} value=${chosen(of)} onChange=${setPeriod} />`;
+export const Period = ({ of = 'other' }) => html`<${Choice} label="Period of the charts" options=${OF[of].map((seconds) => [seconds, PERIODS[seconds]])} value=${chosen(of)} onChange=${(seconds) => { setPeriod(seconds); setQuery({ range: seconds }, true); }} />`;
 
 /** Times in seconds, and the values of each series. @param {any} body @param {Series[]} series */
 function columnsOf(body, series) {
@@ -239,7 +239,7 @@ export function Chart({ title, path, body, series, of = 'other', past }) {
     ]).then(([recent, minutes]) => {
       if (stop.signal.aborted) return;
       const near = columnsOf(recent, series);
-      // What was sampled since the first request is finer than the minutes before.
+      // Samples since the first request are finer than the minutes before.
       const begin = near[0][0] ?? Infinity;
       const far = minutes ? minutesOf(minutes, series, Date.now() / 1000 - seconds) : [];
       const older = far[0]?.filter((time) => Number(time) < Number(begin)).length;

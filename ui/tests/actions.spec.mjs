@@ -1,4 +1,4 @@
-// What the page changes is asserted over HTTP, not on the page.
+// Changes that the page makes, asserted over HTTP.
 import { ask } from './node.mjs';
 import { API, expect, open, signIn, test } from './page.mjs';
 

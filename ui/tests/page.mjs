@@ -1,4 +1,4 @@
-// What the tests share: sign in, go to a view, and fail at anything that the console complains of.
+// Steps that the tests share: sign in, go to a view, and fail at anything that the console complains of.
 import { expect, test as base } from '@playwright/test';
 import AxeBuilder from '@axe-core/playwright';
 
@@ -47,7 +47,7 @@ export const setTheme = (page, theme) => page.evaluate((name) => {
   document.documentElement.dataset.theme = name;
 }, theme);
 
-/** What axe finds. @param {import('@playwright/test').Page} page */
+/** Findings of axe. @param {import('@playwright/test').Page} page */
 export async function problems(page) {
   const { violations } = await new AxeBuilder({ page }).analyze();
   return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)} ${node.failureSummary?.slice(0, 240)}`));

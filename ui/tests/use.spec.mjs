@@ -70,6 +70,24 @@ test('a user without a tag, and a wrong password, are refused in words', async (
   }
 });
 
+test('a session that ends elsewhere leads back to the same view', async ({ page }) => {
+  await signIn(page, 'guest', '#/queues/%2F/mail');
+  await expect(page.locator('.pulse')).toHaveClass(/live/);
+  await page.evaluate(() => fetch('api/logout', { method: 'POST', headers: { 'X-Leveret-Request': '1' } }));
+  await expect(page.getByText('Your session ended.')).toBeVisible({ timeout: 30_000 });
+  await page.getByLabel('User', { exact: true }).fill('guest');
+  await page.getByLabel('Password').fill('guest');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await expect(page.locator('h1')).toHaveText('mail');
+});
+
+test('a slow network shows a page all the same', async ({ page }) => {
+  const tools = await page.context().newCDPSession(page);
+  await tools.send('Network.emulateNetworkConditions', { offline: false, latency: 300, downloadThroughput: 50_000, uploadThroughput: 50_000 });
+  await signIn(page, 'guest', '#/queues');
+  await expect(page.locator('tbody tr[data-row]').first()).toBeVisible({ timeout: 20_000 });
+});
+
 test('a view is a link, and columns are kept', async ({ page, context }) => {
   await signIn(page, 'guest', '#/queues?name=order&sort=messages&reverse=1');
   await page.getByText('Columns', { exact: true }).click();

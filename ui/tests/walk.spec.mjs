@@ -33,7 +33,7 @@ test('every link leads to a view, and every button to something', async ({ page 
       const button = page.locator('main button:visible, main summary:visible').nth(at);
       if (!(await button.isVisible().catch(() => false)) || !(await button.isEnabled().catch(() => false))) continue;
       const text = (await button.textContent())?.trim() ?? '';
-      // What changes something is pressed by the tests of actions; here its dialog is opened and left.
+      // Buttons that change something are pressed by the tests of actions; here dialogs are opened and left.
       if (/^(Publish message|Take messages$|Convert queue|Save policy|Set permissions|Set topic|Change|Bind$|Declare|Add |Start trace|Move messages|Download$|Set$|Lift)/.test(text)) continue;
       await button.click({ timeout: 3000 }).catch((reason) => broken.push(`${hash}: ${text}: ${String(reason).slice(0, 200)}`));
       if (await page.locator('dialog[open]').count()) {
