@@ -50,6 +50,18 @@ function take({ path, status, body }) {
   else entry.answer.value = { body: undefined, error: refusal(status, body), at };
 }
 
+/** A hub of this tab's own, where the browser has no worker that tabs share. */
+function followAlone() {
+  const hub = new Hub(BASE);
+  const tab = { wants: new Set(), update: take, state: (state) => (connection.value = state) };
+  hub.add(tab);
+  send = (message) => {
+    if (message.wants) hub.want(tab, message.wants);
+    if (message.again) hub.settle();
+  };
+  tellWants();
+}
+
 let connected = false;
 
 /** Begins to follow. Called whenever somebody has logged in. */
@@ -59,8 +71,9 @@ export function connect() {
     return tryAgain();
   }
   connected = true;
-  if (typeof SharedWorker === 'function') {
+  try {
     const worker = new SharedWorker(new URL('../worker.js', import.meta.url), { type: 'module', name: 'leveret' });
+    worker.onerror = followAlone;
     worker.port.onmessage = ({ data }) => {
       if (data.update) take(data.update);
       if (data.state) connection.value = data.state;
@@ -70,14 +83,8 @@ export function connect() {
     setInterval(() => send({ alive: true }), ALIVE_MS);
     addEventListener('pagehide', () => send({ bye: true }));
     addEventListener('pageshow', (event) => event.persisted && tellWants());
-  } else {
-    const hub = new Hub(BASE);
-    const tab = { wants: new Set(), update: take, state: (state) => (connection.value = state) };
-    hub.add(tab);
-    send = (message) => {
-      if (message.wants) hub.want(tab, message.wants);
-      if (message.again) hub.settle();
-    };
+  } catch {
+    followAlone();
   }
   document.addEventListener('visibilitychange', tellWants);
   tellWants();

@@ -121,7 +121,7 @@ export function User({ path }) {
       <${Section} title="Topic permissions"><${Await} live=${topics}>${(rows) => (rows.length ? html`<${TopicTable} rows=${rows} of="user" />` : html`<p class="muted">Routing keys are not limited.</p>`)}<//><${TopicEditor} user=${name} /><//>
       <div class="columns">
         <${Section} title="Limits"><${LimitEditor} kind="user" name=${name} /><//>
-        <${Section} title="Connections">${connections?.length ? html`<ul class="panel">${connections.slice(0, 20).map((one) => html`<li key=${one.name}><${NameLink} href=${to.connection(one.name)} of=${one.name} /></li>`)}${connections.length > 20 && html`<li>and ${connections.length - 20} more</li>`}</ul>` : html`<${Empty}>It is not connected.<//>`}<//>
+        <${Section} title="Connections" aside=${connections?.length > 0 && html`<${Ask} verb="Close all" danger small title=${`Close ${connections.length} connections?`} work=${async () => { await remove(encode`connections/username/${name}`); poke('connections'); }}><p>Most clients connect again by themselves.</p><//>`}>${connections?.length ? html`<ul class="panel">${connections.slice(0, 20).map((one) => html`<li key=${one.name}><${NameLink} href=${to.connection(one.name)} of=${one.name} /></li>`)}${connections.length > 20 && html`<li>and ${connections.length - 20} more</li>`}</ul>` : html`<${Empty}>It is not connected.<//>`}<//>
       </div>
       <${Section} title="Password and tags"><${ChangeUser} user=${user} key=${`${user.name}${user.tags}`} /><//>`}<//>
   </div>`;

@@ -13,7 +13,7 @@ const churn = (what, gone = 'closed') => [flow(`churn_rates.${what}_created`, 'O
 
 /** Queues that somebody should look at, the longest first. */
 function Attention() {
-  const { body } = useLive('queues?page=1&page_size=25&pagination=true&sort=messages&sort_reverse=true&columns=name,vhost,node,why,waits,messages_ready,messages_unacknowledged,parked,failure,state');
+  const { body } = useLive('queues?page=1&page_size=25&pagination=true&sort=messages&sort_reverse=true&columns=name,vhost,node,type,why,waits,messages_ready,messages_unacknowledged,parked,failure,state');
   const rows = (body?.items ?? []).flatMap((queue) => ofQueue(queue).filter((finding) => finding.level !== 'note').slice(0, 1).map((finding) => ({ queue, finding })));
   if (!rows.length) return null;
   return html`<${Section} title="What waits, and why" aside=${html`<span class="muted">of the 25 longest queues</span>`}>
