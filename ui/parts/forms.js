@@ -1,5 +1,5 @@
 // Forms: rows with a label, pairs of arguments with types, and text areas of JSON.
-import { html, useEffect, useRef, useState } from '../lib.js';
+import { html, useLayoutEffect, useRef, useState } from '../lib.js';
 import { Problem, useAction, visible } from './basics.js';
 
 let ids = 0;
@@ -113,7 +113,7 @@ export function Pairs({ label, pairs, onChange, known = [], what = 'argument' })
 /** @param {{open: boolean, onClose: () => void, label: string, children?: any, class?: string}} properties */
 export function Dialog({ open, onClose, label, children, class: kind = '' }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = element.current;
     if (!dialog) return;
     if (open && !dialog.open) dialog.showModal();
@@ -122,7 +122,12 @@ export function Dialog({ open, onClose, label, children, class: kind = '' }) {
   const outside = (event) => {
     if (event.target === element.current) onClose();
   };
-  return html`<dialog ref=${element} class=${kind} aria-label=${label} onClose=${onClose} onMouseDown=${outside}>${open && children}</dialog>`;
+  const cancel = (event) => {
+    // The browser's own closing is told of later, when the dialog may be wanted again.
+    event.preventDefault();
+    onClose();
+  };
+  return html`<dialog ref=${element} class=${kind} aria-label=${label} onCancel=${cancel} onClose=${onClose} onMouseDown=${outside}>${open && children}</dialog>`;
 }
 
 /**

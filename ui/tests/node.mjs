@@ -50,6 +50,7 @@ export class Node {
   }
 
   async stop() {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
     const ended = new Promise((done) => this.process.once('exit', done));
     this.process.kill('SIGTERM');
     await ended;

@@ -68,6 +68,8 @@ async function pass(request, response) {
   const passed = http.request(new URL(request.url ?? '', node), { method: request.method, headers }, (answer) => {
     response.writeHead(answer.statusCode ?? 500, answer.headers);
     answer.pipe(response);
+    // A node that ends takes its streams along.
+    answer.on('close', () => answer.complete || response.destroy());
   });
   passed.on('error', () => {
     if (!response.headersSent) response.writeHead(503);
