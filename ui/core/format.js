@@ -15,6 +15,7 @@ export const count = (value) => (isNumber(value) ? whole.format(value) : '–');
 export function rate(value) {
   if (!isNumber(value)) return '–';
   if (value === 0) return '0';
+  if (value > 0 && value < 0.1) return '< 0.1';
   return Math.abs(value) < 10 ? tenth.format(value) : whole.format(value);
 }
 
