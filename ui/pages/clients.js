@@ -31,7 +31,7 @@ const connectionColumns = () => [
   octets('received', 'From client /s', 'recv_oct'),
   octets('sent', 'To client /s', 'send_oct'),
   { id: 'library', title: 'Library', slack: true, need: ['client_properties'], cell: (row) => html`<${Client} of=${row} />` },
-  { id: 'since', title: 'Connected', num: true, sort: 'connected_at', need: ['connected_at'], cell: (row) => html`<${When} at=${row.connected_at} />` },
+  { id: 'since', title: 'Open for', num: true, sort: 'connected_at', need: ['connected_at'], cell: (row) => html`<${When} at=${row.connected_at} word="" />` },
   size('received-all', 'Received', 'recv_oct', { off: true }),
   size('sent-all', 'Sent', 'send_oct', { off: true }),
   size('queued', 'Unsent', 'queued_bytes', { off: true, hint: 'Bytes that wait for the client to read' }),
@@ -284,7 +284,7 @@ const COLUMNS = {
     size('received', 'Received', 'recv_oct'),
     size('sent', 'Sent', 'send_oct'),
     { id: 'library', title: 'Library', slack: true, need: ['client_properties'], cell: (row) => html`<${Client} of=${row} />` },
-    { id: 'since', title: 'Connected', num: true, sort: 'connected_at', need: ['connected_at'], cell: (row) => html`<${When} at=${row.connected_at} />` },
+    { id: 'since', title: 'Open for', num: true, sort: 'connected_at', need: ['connected_at'], cell: (row) => html`<${When} at=${row.connected_at} word="" />` },
   ],
   publishers: () => [
     connection, { id: 'id', title: 'Id', num: true, sort: 'publisher_id', need: ['publisher_id'], cell: (row) => row.publisher_id }, stream,

@@ -334,11 +334,11 @@ function Graph({ vhost, kind, name }) {
 /** @returns {import('../parts/table.js').Column[]} */
 const bindingColumns = () => [
   { id: 'source', title: 'From exchange', fixed: true, sort: 'source', need: ['source', 'vhost'], cell: (row) => html`<${ExchangeLink} vhost=${row.vhost} name=${row.source} />` },
+  { id: 'graph', title: 'Graph', need: [], cell: (row) => html`<a href=${link(['bindings', row.vhost, row.source === '' ? 'q' : 'e', row.source === '' ? row.destination : row.source])} aria-label=${`follow from ${visible(row.source || row.destination)}`}>follow</a>` },
   { id: 'key', title: 'Routing key', sort: 'routing_key', need: ['routing_key'], cell: (row) => html`<code><${Name} of=${row.routing_key} empty="(none)" /></code>` },
   { id: 'destination', title: 'To', sort: 'destination', need: ['destination', 'destination_type'], cell: (row) => (row.destination_type === 'exchange' ? html`<span class="muted">exchange </span><${ExchangeLink} vhost=${row.vhost} name=${row.destination} />` : html`<${QueueLink} vhost=${row.vhost} name=${row.destination} />`) },
   ...vhostColumn(),
   { id: 'arguments', title: 'Arguments', need: ['arguments'], cell: (row) => html`<${Arguments} of=${row.arguments} />` },
-  { id: 'graph', title: 'Graph', need: [], cell: (row) => html`<a href=${link(['bindings', row.vhost, row.source === '' ? 'q' : 'e', row.source === '' ? row.destination : row.source])} aria-label=${`follow from ${visible(row.source || row.destination)}`}>follow</a>` },
 ];
 
 function All() {

@@ -54,11 +54,11 @@ export const usualVhost = (vhosts) => chosenVhost.value || (vhosts.includes('/')
 /** A small label. @param {{kind?: string, title?: string, children?: any}} properties */
 export const Tag = ({ kind = '', title, children }) => html`<span class=${'tag ' + kind} title=${title}>${children}</span>`;
 
-/** A moment, with the time since. @param {{at: any}} properties */
-export function When({ at }) {
+/** The time since a moment. @param {{at: any, word?: string}} properties */
+export function When({ at, word = ' ago' }) {
   const then = new Date(at).getTime();
   if (!at || Number.isNaN(then)) return '–';
-  return html`<time datetime=${new Date(then).toISOString()} title=${time(then)}>${span((now.value - then) / 1000, true)} ago</time>`;
+  return html`<time datetime=${new Date(then).toISOString()} title=${time(then)}>${span((now.value - then) / 1000, true)}${word}</time>`;
 }
 
 /**
