@@ -43,7 +43,8 @@ const connectionColumns = () => [
 
 export function Connections() {
   const vhost = chosenVhost.value;
-  const list = useList({ id: 'connections', path: vhost ? path`vhosts/${vhost}/connections` : 'connections', columns: connectionColumns(), always: ['name', 'vhost'], sort: 'name' });
+  // In the order in which they came: for any other one the node asks every connection, ten times as long with 18,000 of them.
+  const list = useList({ id: 'connections', path: vhost ? path`vhosts/${vhost}/connections` : 'connections', columns: connectionColumns(), always: ['name', 'vhost'] });
   return html`<div class="page fill">
     <${Head} title="Connections" />
     <${Tools} list=${list} what="connections" />

@@ -76,7 +76,7 @@ function columnsOf(body, series) {
   // Times before anything was sampled repeat the first sample: the line begins where something changes.
   const same = (time) => String(rows.get(time)) === String(rows.get(all[0]));
   const first = all.findIndex((time) => !same(time));
-  const times = first < 0 ? all.slice(-1) : all.slice(Math.max(0, first - 1));
+  const times = all.slice(first < 0 ? -1 : first);
   return [times, ...series.map((_, index) => times.map((time) => rows.get(time)?.[index] ?? null))];
 }
 
