@@ -64,8 +64,8 @@ function columnsOf(body, series) {
     const samples = [...(at(body, `${key}_details`)?.samples ?? [])].reverse();
     samples.forEach(({ sample, timestamp }, place) => {
       const before = samples[place - 1];
-      // The newest sample may be the one before, repeated.
-      if (kind !== 'level' && (!before || place === samples.length - 1)) return;
+      // Of the newest two samples one may repeat the other, or a part of it.
+      if (kind !== 'level' && (!before || place >= samples.length - 2)) return;
       const second = Math.round(timestamp / 1000);
       const row = rows.get(second) ?? series.map(() => null);
       row[index] = kind !== 'level' ? Math.max(0, ((sample - before.sample) * 1000) / Math.max(1, timestamp - before.timestamp)) : sample;
@@ -76,7 +76,7 @@ function columnsOf(body, series) {
   // Times before anything was sampled repeat the first sample: the line begins where something changes.
   const same = (time) => String(rows.get(time)) === String(rows.get(all[0]));
   const first = all.findIndex((time) => !same(time));
-  const times = all.slice(first < 0 ? -1 : first);
+  const times = all.slice(first >= 0 ? first : series[0]?.kind === 'level' ? -1 : all.length);
   return [times, ...series.map((_, index) => times.map((time) => rows.get(time)?.[index] ?? null))];
 }
 
@@ -89,7 +89,8 @@ function minutesOf({ columns, samples }, series, from) {
   const out = /** @type {any[]} */ ([[], ...series.map(() => [])]);
   const value = (sample, index) => (places[index] ? sample[places[index]] : series[index].key.endsWith('messages') ? sample[1] + sample[2] : null);
   samples.forEach((sample, at) => {
-    const until = Math.min(samples[at + 1]?.[0] ?? Date.now(), Date.now()) / 1000;
+    // The minute that hasn't ended has no sample yet.
+    const until = (samples[at + 1]?.[0] ?? Math.max(sample[0] + 1, Date.now() - 90_000)) / 1000;
     for (let time = sample[0] / 1000; time < until; time += 60) {
       if (time < from) continue;
       out[0].push(time);
