@@ -76,7 +76,8 @@ function columnsOf(body, series) {
   // Times before anything was sampled repeat the first sample: the line begins where something changes.
   const same = (time) => String(rows.get(time)) === String(rows.get(all[0]));
   const first = all.findIndex((time) => !same(time));
-  const times = all.slice(first >= 0 ? first : series[0]?.kind === 'level' ? -1 : all.length);
+  const isLevel = series[0]?.kind === 'level';
+  const times = all.slice(first >= 0 ? first + (isLevel ? 0 : 1) : isLevel ? -1 : all.length);
   return [times, ...series.map((_, index) => times.map((time) => rows.get(time)?.[index] ?? null))];
 }
 
