@@ -9,5 +9,9 @@ const { h, render: draw } = /** @type {typeof import('preact')} */ (/** @type {u
 /** Templates. Interpolated values become text or properties, never markup. @type {(texts: TemplateStringsArray, ...values: any[]) => any} */
 export const html = htm.bind(h);
 export const render = draw;
-export const { useEffect, useLayoutEffect, useMemo, useRef, useState } = /** @type {typeof import('preact/hooks')} */ (/** @type {unknown} */ (hooks));
-export const { batch, computed, effect, signal } = /** @type {typeof import('@preact/signals')} */ (/** @type {unknown} */ (signals));
+export const { useEffect, useLayoutEffect, useMemo, useRef, useState } = /** @type {typeof import('preact/hooks')} */ (
+  /** @type {unknown} */ (hooks)
+);
+export const { batch, computed, effect, signal } = /** @type {typeof import('@preact/signals')} */ (
+  /** @type {unknown} */ (signals)
+);

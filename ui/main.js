@@ -11,7 +11,9 @@ const load = {
   queues: () => import('./pages/queues.js'),
   exchanges: () => import('./pages/exchanges.js'),
   clients: () => import('./pages/clients.js'),
+  streams: () => import('./pages/streams.js'),
   access: () => import('./pages/access.js'),
+  vhosts: () => import('./pages/vhosts.js'),
   rules: () => import('./pages/rules.js'),
   help: () => import('./pages/help.js'),
 };
@@ -30,12 +32,12 @@ const PAGES = /** @type {Record<string, [() => Promise<any>, string]>} */ ({
   channels: [load.clients, 'Channels'],
   'channels/': [load.clients, 'Channel'],
   consumers: [load.clients, 'Consumers'],
-  'stream-clients': [load.clients, 'StreamClients'],
-  'super-streams': [load.clients, 'SuperStreams'],
+  'stream-clients': [load.streams, 'StreamClients'],
+  'super-streams': [load.streams, 'SuperStreams'],
   users: [load.access, 'Users'],
   'users/': [load.access, 'User'],
-  vhosts: [load.access, 'Vhosts'],
-  'vhosts/': [load.access, 'Vhost'],
+  vhosts: [load.vhosts, 'Vhosts'],
+  'vhosts/': [load.vhosts, 'Vhost'],
   permissions: [load.access, 'Permissions'],
   limits: [load.access, 'Limits'],
   policies: [load.rules, 'Policies'],
@@ -51,10 +53,26 @@ const PAGES = /** @type {Record<string, [() => Promise<any>, string]>} */ ({
 });
 
 /** Lists that a virtual host limits. */
-const OF_VHOSTS = new Set(['queues', 'exchanges', 'bindings', 'connections', 'channels', 'consumers', 'stream-clients', 'super-streams', 'policies']);
+const OF_VHOSTS = new Set([
+  'queues',
+  'exchanges',
+  'bindings',
+  'connections',
+  'channels',
+  'consumers',
+  'stream-clients',
+  'super-streams',
+  'policies',
+]);
 
 /** Addresses of RabbitMQ whose page has another one here. */
-const MOVED = { 'feature-flags': 'features', 'deprecated-features': 'features', operator_policies: 'operator-policies', 'cluster-name': 'nodes', stream: 'stream-clients' };
+const MOVED = {
+  'feature-flags': 'features',
+  'deprecated-features': 'features',
+  operator_policies: 'operator-policies',
+  'cluster-name': 'nodes',
+  stream: 'stream-clients',
+};
 
 /** @param {string[]} path */
 function pageOf(path) {
@@ -102,7 +120,8 @@ function Page() {
   }, [vhost, key]);
   if (loaded.error) return html`<div class="page"><${Problem} of=${loaded.error} what="This page could not be loaded" /></div>`;
   if (loaded.id !== id) return html`<div class="page"><div class="loading" aria-busy="true"></div></div>`;
-  if (!loaded.page) return html`<div class="page"><header class="head"><h1 tabindex="-1">No such page</h1></header><p>Nothing has the address <code>${location.hash}</code>. <a href="#/">Overview</a></p></div>`;
+  if (!loaded.page)
+    return html`<div class="page"><header class="head"><h1 tabindex="-1">No such page</h1></header><p>Nothing has the address <code>${location.hash}</code>. <a href="#/">Overview</a></p></div>`;
   return html`<${loaded.page} key=${key} path=${path} />`;
 }
 
@@ -121,7 +140,9 @@ function App() {
     if (state === 'unauthorised' && me.value) ask();
   }, [state]);
   if (user === undefined) {
-    return trouble.value ? html`<div class="page"><${Problem} of=${trouble.value} /><p><button type="button" onClick=${ask}>Try again</button></p></div>` : null;
+    return trouble.value
+      ? html`<div class="page"><${Problem} of=${trouble.value} /><p><button type="button" onClick=${ask}>Try again</button></p></div>`
+      : null;
   }
   if (user === null) return html`<${Login} />`;
   return html`<${Shell}><${Page} /><//>`;

@@ -33,8 +33,12 @@ export function path(texts, ...values) {
  * @param {Record<string, unknown>} pairs
  */
 export function query(pairs) {
-  const given = Object.entries(pairs).filter(([, value]) => value !== undefined && value !== null && value !== '' && value !== false);
-  return given.length ? '?' + given.map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`).join('&') : '';
+  const given = Object.entries(pairs).filter(
+    ([, value]) => value !== undefined && value !== null && value !== '' && value !== false,
+  );
+  return given.length
+    ? '?' + given.map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`).join('&')
+    : '';
 }
 
 /** Called when an answer is 401, which may mean that the session ended. */
@@ -56,7 +60,11 @@ function words(reason) {
  */
 export function refusal(status, body) {
   if (body && typeof body === 'object') return new ApiError(status, words(body.error ?? 'error'), words(body.reason ?? body));
-  return new ApiError(status, 'error', typeof body === 'string' && body ? body.slice(0, 500) : `The node answered with status ${status}.`);
+  return new ApiError(
+    status,
+    'error',
+    typeof body === 'string' && body ? body.slice(0, 500) : `The node answered with status ${status}.`,
+  );
 }
 
 /** @param {Response} response */

@@ -21,7 +21,11 @@ export function rate(value) {
 
 /** A number for an axis or a narrow place: 12k, 3.4M. @param {number} value */
 export function short(value) {
-  for (const [size, unit] of /** @type {[number, string][]} */ ([[1e9, 'G'], [1e6, 'M'], [1e3, 'k']])) {
+  for (const [size, unit] of /** @type {[number, string][]} */ ([
+    [1e9, 'G'],
+    [1e6, 'M'],
+    [1e3, 'k'],
+  ])) {
     if (Math.abs(value) >= size) return `${+(value / size).toFixed(Math.abs(value) < size * 10 ? 1 : 0)}${unit}`;
   }
   return String(+value.toFixed(2));
@@ -32,7 +36,10 @@ export function bytes(value) {
   if (!isNumber(value)) return '–';
   let size = value;
   for (const unit of ['B', 'KiB', 'MiB', 'GiB', 'TiB']) {
-    if (Math.abs(size) < 1024 || unit === 'TiB') return unit === 'B' ? `${whole.format(size)} B` : `${size < 10 ? size.toFixed(2) : size < 100 ? size.toFixed(1) : whole.format(size)} ${unit}`;
+    if (Math.abs(size) < 1024 || unit === 'TiB')
+      return unit === 'B'
+        ? `${whole.format(size)} B`
+        : `${size < 10 ? size.toFixed(2) : size < 100 ? size.toFixed(1) : whole.format(size)} ${unit}`;
     size /= 1024;
   }
   return '';
@@ -44,7 +51,8 @@ export function span(seconds, brief = false) {
   const s = Math.max(0, seconds);
   if (s < 1) return s === 0 ? '0 s' : `${Math.round(s * 1000)} ms`;
   if (s < 60) return `${Math.floor(s)} s`;
-  if (brief) return s < 3600 ? `${Math.floor(s / 60)} min` : s < 86400 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
+  if (brief)
+    return s < 3600 ? `${Math.floor(s / 60)} min` : s < 86400 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
   if (s < 3600) return `${Math.floor(s / 60)} min ${Math.floor(s % 60)} s`;
   if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
   return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;

@@ -195,7 +195,14 @@ export class Hub {
   /** @param {string[]} paths */
   async poll(paths) {
     const reached = await Promise.all(paths.map((path) => this.fetch(path)));
-    if (!this.stream) this.become(reached.some((status) => status === 401) ? 'unauthorised' : reached.some((status) => status > 0 && status < 502) ? 'polled' : 'lost');
+    if (!this.stream)
+      this.become(
+        reached.some((status) => status === 401)
+          ? 'unauthorised'
+          : reached.some((status) => status > 0 && status < 502)
+            ? 'polled'
+            : 'lost',
+      );
     clearTimeout(this.polling);
     this.polling = setTimeout(() => this.follow(), POLL_MS);
   }

@@ -31,7 +31,9 @@ export function parse(hash) {
  * @param {Record<string, any>} [query] empty values are left out
  */
 export function link(path, query = {}) {
-  const pairs = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '' && value !== false);
+  const pairs = Object.entries(query).filter(
+    ([, value]) => value !== undefined && value !== null && value !== '' && value !== false,
+  );
   const text = pairs.map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`).join('&');
   return `#/${path.map(encodeURIComponent).join('/')}${text ? '?' + text : ''}`;
 }

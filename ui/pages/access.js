@@ -1,11 +1,10 @@
-// The list of users, and the form that adds one.
+// Users, permissions and limits.
 import { html, useState } from '../lib.js';
-import { may, me, path, path as encode, post, put, query, remove } from '../core/api.js';
-import { at, count, rate } from '../core/format.js';
+import { may, me, path, path as encode, put, query, remove } from '../core/api.js';
+import { count } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { go, link, to } from '../core/router.js';
-import { Await, Empty, Facts, Figures, Fold, Head, Name, NameLink, number, Outcome, perSecond, Problem, Section, Tag, useAction, useVhosts } from '../parts/basics.js';
-import { Chart, Period, lengths, rates } from '../parts/chart.js';
+import { Await, Empty, Facts, Fold, Head, Name, NameLink, Outcome, Problem, Section, Tag, useAction, useVhosts } from '../parts/basics.js';
 import { Ask, Check, Destroy, Row, Select, Text } from '../parts/forms.js';
 import { Table, Tools, useList, useLocal } from '../parts/table.js';
 
@@ -22,14 +21,26 @@ export const TagChoice = ({ tags, onChange }) => {
   const known = TAGS.map(([tag]) => tag);
   const other = tags.filter((tag) => !known.includes(tag));
   return html`${TAGS.map(([tag, allows]) => html`<${Check} key=${tag} label=${tag} hint=${allows} value=${tags.includes(tag)} onInput=${(on) => onChange(on ? [...tags, tag] : tags.filter((one) => one !== tag))} />`)}
-    <${Text} label="Other tags" value=${other.join(', ')} onInput=${(text) => onChange([...tags.filter((tag) => known.includes(tag)), ...text.split(',').map((tag) => tag.trim()).filter(Boolean)])} hint="Separated by commas." />`;
+    <${Text} label="Other tags" value=${other.join(', ')} onInput=${(text) =>
+      onChange([
+        ...tags.filter((tag) => known.includes(tag)),
+        ...text
+          .split(',')
+          .map((tag) => tag.trim())
+          .filter(Boolean),
+      ])} hint="Separated by commas." />`;
 };
 
 /** Ways to give a user a password. @type {[string, string][]} */
-const SECRETS = [['password', 'a password'], ['hash', 'the hash of a password'], ['none', 'no password: certificates or nothing']];
+const SECRETS = [
+  ['password', 'a password'],
+  ['hash', 'the hash of a password'],
+  ['none', 'no password: certificates or nothing'],
+];
 
 /** The part of a user's body that is its password. @param {string} way @param {string} secret */
-export const secretOf = (way, secret) => (way === 'password' ? { password: secret } : way === 'hash' ? { password_hash: secret } : { password_hash: '' });
+export const secretOf = (way, secret) =>
+  way === 'password' ? { password: secret } : way === 'hash' ? { password_hash: secret } : { password_hash: '' };
 
 function AddUser() {
   const [name, setName] = useState('');
@@ -60,10 +71,37 @@ function AddUser() {
 }
 
 const userColumns = /** @type {import('../parts/table.js').Column[]} */ ([
-  { id: 'name', title: 'Name', fixed: true, sort: 'name', need: ['name'], cell: (row) => html`<${NameLink} href=${to.user(row.name)} of=${row.name} />` },
-  { id: 'tags', title: 'Tags', sort: 'tags', need: ['tags'], cell: (row) => html`<span class="tags">${(Array.isArray(row.tags) ? row.tags : []).map((tag) => html`<${Tag} kind=${tag === 'administrator' ? 'accent' : ''}>${tag}<//>`)}</span>` },
-  { id: 'password', title: 'Password', need: ['password_hash'], cell: (row) => (row.password_hash ? 'yes' : html`<span class="zero">none</span>`) },
-  { id: 'limits', title: 'Limits', need: ['limits'], cell: (row) => Object.entries(Array.isArray(row.limits) ? {} : row.limits ?? {}).map(([key, value]) => `${key} ${value}`).join(', ') || html`<span class="zero">–</span>` },
+  {
+    id: 'name',
+    title: 'Name',
+    fixed: true,
+    sort: 'name',
+    need: ['name'],
+    cell: (row) => html`<${NameLink} href=${to.user(row.name)} of=${row.name} />`,
+  },
+  {
+    id: 'tags',
+    title: 'Tags',
+    sort: 'tags',
+    need: ['tags'],
+    cell: (row) =>
+      html`<span class="tags">${(Array.isArray(row.tags) ? row.tags : []).map((tag) => html`<${Tag} kind=${tag === 'administrator' ? 'accent' : ''}>${tag}<//>`)}</span>`,
+  },
+  {
+    id: 'password',
+    title: 'Password',
+    need: ['password_hash'],
+    cell: (row) => (row.password_hash ? 'yes' : html`<span class="zero">none</span>`),
+  },
+  {
+    id: 'limits',
+    title: 'Limits',
+    need: ['limits'],
+    cell: (row) =>
+      Object.entries(Array.isArray(row.limits) ? {} : (row.limits ?? {}))
+        .map(([key, value]) => `${key} ${value}`)
+        .join(', ') || html`<span class="zero">–</span>`,
+  },
 ]);
 
 export function Users() {
@@ -113,15 +151,30 @@ export function User({ path }) {
   const user = live.body;
   return html`<div class="page">
     <${Head} title=${html`<${Name} of=${name} />`} above=${html`<a href=${link(['users'])}>Users</a>`} tags=${user && Array.isArray(user.tags) && user.tags.map((tag) => html`<${Tag}>${tag}<//>`)}
-      aside=${user && html`<${Destroy} verb="Delete" kind="user" name=${name} small disabled=${name === me.value?.name} work=${async () => { await remove(base); poke('users'); }} then=${() => go(link(['users']))}>
-        <${Facts} rows=${[['Open connections', String(connections?.length ?? 0)], ['Permissions', String(permissions.body?.length ?? 0)]]} /><p>Its connections are closed. What it declared stays.</p><//>`} />
+      aside=${
+        user &&
+        html`<${Destroy} verb="Delete" kind="user" name=${name} small disabled=${name === me.value?.name} work=${async () => {
+          await remove(base);
+          poke('users');
+        }} then=${() => go(link(['users']))}>
+        <${Facts} rows=${[
+          ['Open connections', String(connections?.length ?? 0)],
+          ['Permissions', String(permissions.body?.length ?? 0)],
+        ]} /><p>Its connections are closed. What it declared stays.</p><//>`
+      } />
     <${Await} live=${live} gone="There is no such user.">${() => html`
       <${Section} title="Permissions"><${Await} live=${permissions}>${(rows) => (rows.length ? html`<${PermissionTable} rows=${rows} of="user" />` : html`<${Empty}>It may enter no virtual host.<//>`)}<//>
         <${PermissionEditor} user=${name} /><//>
       <${Section} title="Topic permissions"><${Await} live=${topics}>${(rows) => (rows.length ? html`<${TopicTable} rows=${rows} of="user" />` : html`<p class="muted">Routing keys are not limited.</p>`)}<//><${TopicEditor} user=${name} /><//>
       <div class="columns">
         <${Section} title="Limits"><${LimitEditor} kind="user" name=${name} /><//>
-        <${Section} title="Connections" aside=${connections?.length > 0 && html`<${Ask} verb="Close all" danger small title=${`Close ${connections.length} connections?`} work=${async () => { await remove(encode`connections/username/${name}`); poke('connections'); }}><p>Most clients connect again by themselves.</p><//>`}>${connections?.length ? html`<ul class="panel">${connections.slice(0, 20).map((one) => html`<li key=${one.name}><${NameLink} href=${to.connection(one.name)} of=${one.name} /></li>`)}${connections.length > 20 && html`<li>and ${connections.length - 20} more</li>`}</ul>` : html`<${Empty}>It is not connected.<//>`}<//>
+        <${Section} title="Connections" aside=${
+          connections?.length > 0 &&
+          html`<${Ask} verb="Close all" danger small title=${`Close ${connections.length} connections?`} work=${async () => {
+            await remove(encode`connections/username/${name}`);
+            poke('connections');
+          }}><p>Most clients connect again by themselves.</p><//>`
+        }>${connections?.length ? html`<ul class="panel">${connections.slice(0, 20).map((one) => html`<li key=${one.name}><${NameLink} href=${to.connection(one.name)} of=${one.name} /></li>`)}${connections.length > 20 && html`<li>and ${connections.length - 20} more</li>`}</ul>` : html`<${Empty}>It is not connected.<//>`}<//>
       </div>
       <${Section} title="Password and tags"><${ChangeUser} user=${user} key=${`${user.name}${user.tags}`} /><//>`}<//>
   </div>`;
@@ -139,22 +192,79 @@ const pattern = (text) => html`<code><${Name} of=${text} empty="(nothing)" /></c
 
 export function PermissionTable({ rows, of }) {
   const list = useLocal('permissions', rows, [
-    ...(of === 'user' ? [] : [{ id: 'user', title: 'User', sort: 'user', cell: (row) => html`<${NameLink} href=${to.user(row.user)} of=${row.user} />` }]),
-    ...(of === 'vhost' ? [] : [{ id: 'vhost', title: 'Virtual host', sort: 'vhost', cell: (row) => html`<${NameLink} href=${to.vhost(row.vhost)} of=${row.vhost} />` }]),
+    ...(of === 'user'
+      ? []
+      : [
+          {
+            id: 'user',
+            title: 'User',
+            sort: 'user',
+            cell: (row) => html`<${NameLink} href=${to.user(row.user)} of=${row.user} />`,
+          },
+        ]),
+    ...(of === 'vhost'
+      ? []
+      : [
+          {
+            id: 'vhost',
+            title: 'Virtual host',
+            sort: 'vhost',
+            cell: (row) => html`<${NameLink} href=${to.vhost(row.vhost)} of=${row.vhost} />`,
+          },
+        ]),
     ...WAYS.map(([id]) => ({ id, title: id, sort: id, cell: (row) => pattern(row[id]) })),
-    { id: 'remove', title: '', cell: (row) => html`<${Ask} verb="Remove" danger small title=${`Remove the permissions of ${row.user} in ${row.vhost}?`} work=${async () => { await remove(path`permissions/${row.vhost}/${row.user}`); ['permissions', 'users', 'vhosts'].forEach(poke); }}><p>The user can't enter this virtual host any more.</p><//>` },
+    {
+      id: 'remove',
+      title: '',
+      cell: (row) =>
+        html`<${Ask} verb="Remove" danger small title=${`Remove the permissions of ${row.user} in ${row.vhost}?`} work=${async () => {
+          await remove(path`permissions/${row.vhost}/${row.user}`);
+          ['permissions', 'users', 'vhosts'].forEach(poke);
+        }}><p>The user can't enter this virtual host any more.</p><//>`,
+    },
   ]);
   return html`<${Table} list=${list} label="Permissions" short rowKey=${(row) => `${row.vhost}\n${row.user}`} />`;
 }
 
 export function TopicTable({ rows, of }) {
   const list = useLocal('topic-permissions', rows, [
-    ...(of === 'user' ? [] : [{ id: 'user', title: 'User', sort: 'user', cell: (row) => html`<${NameLink} href=${to.user(row.user)} of=${row.user} />` }]),
-    ...(of === 'vhost' ? [] : [{ id: 'vhost', title: 'Virtual host', sort: 'vhost', cell: (row) => html`<${NameLink} href=${to.vhost(row.vhost)} of=${row.vhost} />` }]),
-    { id: 'exchange', title: 'Exchange', sort: 'exchange', cell: (row) => html`<${NameLink} href=${to.exchange(row.vhost, row.exchange)} of=${row.exchange} empty="(AMQP default)" />` },
+    ...(of === 'user'
+      ? []
+      : [
+          {
+            id: 'user',
+            title: 'User',
+            sort: 'user',
+            cell: (row) => html`<${NameLink} href=${to.user(row.user)} of=${row.user} />`,
+          },
+        ]),
+    ...(of === 'vhost'
+      ? []
+      : [
+          {
+            id: 'vhost',
+            title: 'Virtual host',
+            sort: 'vhost',
+            cell: (row) => html`<${NameLink} href=${to.vhost(row.vhost)} of=${row.vhost} />`,
+          },
+        ]),
+    {
+      id: 'exchange',
+      title: 'Exchange',
+      sort: 'exchange',
+      cell: (row) => html`<${NameLink} href=${to.exchange(row.vhost, row.exchange)} of=${row.exchange} empty="(AMQP default)" />`,
+    },
     { id: 'write', title: 'write', cell: (row) => pattern(row.write) },
     { id: 'read', title: 'read', cell: (row) => pattern(row.read) },
-    { id: 'remove', title: '', cell: (row) => html`<${Ask} verb="Remove" danger small title=${`Lift the limits of ${row.user} at ${row.exchange || 'the default exchange'}?`} work=${async () => { await remove(path`topic-permissions/${row.vhost}/${row.user}/${row.exchange || 'amq.default'}`); ['topic-permissions', 'users', 'vhosts'].forEach(poke); }}><p>Any routing key is allowed then.</p><//>` },
+    {
+      id: 'remove',
+      title: '',
+      cell: (row) =>
+        html`<${Ask} verb="Remove" danger small title=${`Lift the limits of ${row.user} at ${row.exchange || 'the default exchange'}?`} work=${async () => {
+          await remove(path`topic-permissions/${row.vhost}/${row.user}/${row.exchange || 'amq.default'}`);
+          ['topic-permissions', 'users', 'vhosts'].forEach(poke);
+        }}><p>Any routing key is allowed then.</p><//>`,
+    },
   ]);
   return html`<${Table} list=${list} label="Topic permissions" short rowKey=${(row) => `${row.vhost}\n${row.user}\n${row.exchange}`} />`;
 }
@@ -164,13 +274,21 @@ const MATCHES = 8;
 /** The names that a pattern matches, as the node matches them. */
 function Matched({ vhost, kind, pattern: text }) {
   // The list's filter ignores case, permissions don't.
-  const found = useLive(text === '' ? null : path`${kind}/${vhost}` + query({ page: 1, page_size: MATCHES, pagination: 'true', columns: 'name', use_regex: 'true', name: `(?-i:${text})` })).body;
-  const total = text === '' ? 0 : found?.filtered_count ?? 0;
+  const found = useLive(
+    text === ''
+      ? null
+      : path`${kind}/${vhost}` +
+          query({ page: 1, page_size: MATCHES, pagination: 'true', columns: 'name', use_regex: 'true', name: `(?-i:${text})` }),
+  ).body;
+  const total = text === '' ? 0 : (found?.filtered_count ?? 0);
   const names = text === '' ? [] : (found?.items ?? []).map(({ name }) => name).filter(Boolean);
   return html`<span><b>${count(total)}</b> ${kind}${names.length > 0 && html`: ${names.map((name, at) => html`${at > 0 && ', '}<${Name} of=${name} />`)}${total > names.length ? ' …' : ''}`}</span>`;
 }
 
-export const Tester = ({ vhost, patterns }) => html`<div class="panel"><h3>What these patterns match now in <${Name} of=${vhost} /></h3>
+export const Tester = ({
+  vhost,
+  patterns,
+}) => html`<div class="panel"><h3>What these patterns match now in <${Name} of=${vhost} /></h3>
   <dl class="facts">${WAYS.map(([way]) => html`<div key=${way}><dt>${way}</dt><dd>${patterns[way] === '' ? html`<span class="faint">nothing: an empty pattern matches no name</span>` : html`<${Matched} vhost=${vhost} kind="queues" pattern=${patterns[way]} /><br /><${Matched} vhost=${vhost} kind="exchanges" pattern=${patterns[way]} />`}</dd></div>`)}</dl></div>`;
 
 function PermissionForm({ user: ofUser, vhost: ofVhost }) {
@@ -199,7 +317,8 @@ function PermissionForm({ user: ofUser, vhost: ofVhost }) {
 }
 
 /** @param {{user?: string, vhost?: string}} known */
-export const PermissionEditor = (known) => html`<${Fold} title="Set permissions, and test patterns"><${PermissionForm} ...${known} /><//>`;
+export const PermissionEditor = (known) =>
+  html`<${Fold} title="Set permissions, and test patterns"><${PermissionForm} ...${known} /><//>`;
 
 function TopicForm({ user: ofUser, vhost: ofVhost }) {
   const vhosts = useVhosts();
@@ -231,7 +350,8 @@ function TopicForm({ user: ofUser, vhost: ofVhost }) {
 }
 
 /** @param {{user?: string, vhost?: string}} known */
-export const TopicEditor = (known) => html`<${Fold} title="Limit routing keys at a topic exchange"><${TopicForm} ...${known} /><//>`;
+export const TopicEditor = (known) =>
+  html`<${Fold} title="Limit routing keys at a topic exchange"><${TopicForm} ...${known} /><//>`;
 
 export function Permissions() {
   const rows = useLive('permissions').body;
@@ -249,8 +369,20 @@ export function Permissions() {
 // Limits of virtual hosts and users.
 
 const KINDS = {
-  vhost: { list: 'vhost-limits', names: [['max-connections', 'Connections'], ['max-queues', 'Queues']] },
-  user: { list: 'user-limits', names: [['max-connections', 'Connections'], ['max-channels', 'Channels']] },
+  vhost: {
+    list: 'vhost-limits',
+    names: [
+      ['max-connections', 'Connections'],
+      ['max-queues', 'Queues'],
+    ],
+  },
+  user: {
+    list: 'user-limits',
+    names: [
+      ['max-connections', 'Connections'],
+      ['max-channels', 'Channels'],
+    ],
+  },
 };
 
 export function LimitEditor({ kind, name }) {
@@ -261,19 +393,27 @@ export function LimitEditor({ kind, name }) {
   const action = useAction();
   /** @param {string} limit @param {string | null} value */
   const set = (limit, value) =>
-    action.run(async () => {
-      const where = path`${list}/${name}/${limit}`;
-      if (value === null) await remove(where);
-      else await put(where, { value: Number(value) });
-      setDrafts({ ...drafts, [limit]: '' });
-      poke(list);
-      poke('users');
-    }, value === null ? 'Lifted.' : 'Set.');
-  return html`<div class="panel form">${names.map(([limit, title]) => html`<form class="form-row" key=${limit} onSubmit=${(event) => { event.preventDefault(); set(limit, drafts[limit]); }}>
+    action.run(
+      async () => {
+        const where = path`${list}/${name}/${limit}`;
+        if (value === null) await remove(where);
+        else await put(where, { value: Number(value) });
+        setDrafts({ ...drafts, [limit]: '' });
+        poke(list);
+        poke('users');
+      },
+      value === null ? 'Lifted.' : 'Set.',
+    );
+  return html`<div class="panel form">${names.map(
+    ([limit, title]) => html`<form class="form-row" key=${limit} onSubmit=${(event) => {
+      event.preventDefault();
+      set(limit, drafts[limit]);
+    }}>
       <label for=${`limit-${limit}`}>${title}</label><div class="field">
       <input id=${`limit-${limit}`} type="number" min="-1" required value=${drafts[limit] ?? ''} placeholder=${values[limit] ?? 'no limit'} onInput=${(event) => setDrafts({ ...drafts, [limit]: event.currentTarget.value })} />
       <button type="submit" disabled=${action.busy || !drafts[limit]}>Set</button>
-      ${values[limit] !== undefined && html`<button type="button" onClick=${() => set(limit, null)}>Lift the limit of ${count(values[limit])}</button>`}</div></form>`)}
+      ${values[limit] !== undefined && html`<button type="button" onClick=${() => set(limit, null)}>Lift the limit of ${count(values[limit])}</button>`}</div></form>`,
+  )}
     <${Outcome} of=${action} /></div>`;
 }
 
@@ -285,8 +425,12 @@ function LimitsOf({ kind }) {
   const shown = (Array.isArray(rows) ? rows : []).filter((row) => Object.keys(row.value ?? {}).length);
   const href = kind === 'vhost' ? to.vhost : to.user;
   return html`<${Section} title=${kind === 'vhost' ? 'Of virtual hosts' : 'Of users'}>
-    ${shown.length ? html`<div class="table-box plain-table"><table><thead><tr><th scope="col">${kind === 'vhost' ? 'Virtual host' : 'User'}</th>${names.map(([, title]) => html`<th scope="col" class="num">${title}</th>`)}</tr></thead>
-      <tbody>${shown.map((row) => html`<tr key=${row[kind]}><td>${may.administer() ? html`<${NameLink} href=${href(row[kind])} of=${row[kind]} />` : html`<${Name} of=${row[kind]} />`}</td>${names.map(([limit]) => html`<td class="num">${row.value[limit] === undefined ? html`<span class="zero">–</span>` : count(row.value[limit])}</td>`)}</tr>`)}</tbody></table></div>` : html`<${Empty}>None has a limit of its own.<//>`}
+    ${
+      shown.length
+        ? html`<div class="table-box plain-table"><table><thead><tr><th scope="col">${kind === 'vhost' ? 'Virtual host' : 'User'}</th>${names.map(([, title]) => html`<th scope="col" class="num">${title}</th>`)}</tr></thead>
+      <tbody>${shown.map((row) => html`<tr key=${row[kind]}><td>${may.administer() ? html`<${NameLink} href=${href(row[kind])} of=${row[kind]} />` : html`<${Name} of=${row[kind]} />`}</td>${names.map(([limit]) => html`<td class="num">${row.value[limit] === undefined ? html`<span class="zero">–</span>` : count(row.value[limit])}</td>`)}</tr>`)}</tbody></table></div>`
+        : html`<${Empty}>None has a limit of its own.<//>`
+    }
     ${may.administer() && html`<div class="panel form"><${Select} label="Set a limit of" value=${chosen} onInput=${setChosen} options=${[['', kind === 'vhost' ? 'Choose a virtual host' : 'Choose a user'], ...(Array.isArray(all) ? all : []).map(({ name }) => [name, name])]} />${chosen && html`<${LimitEditor} kind=${kind} name=${chosen} key=${chosen} />`}</div>`}
   <//>`;
 }
@@ -296,108 +440,3 @@ export function Limits() {
 }
 
 // The list of virtual hosts, and the form that adds one.
-
-const TYPES = /** @type {[string, string][]} */ ([['classic', 'classic'], ['quorum', 'quorum'], ['stream', 'stream']]);
-
-/**
- * Fields of a virtual host.
- * @param {{value: any, onChange: (value: any) => void}} properties
- */
-export const VhostFields = ({ value, onChange }) => html`
-  <${Text} label="Description" value=${value.description} onInput=${(description) => onChange({ ...value, description })} />
-  <${Text} label="Tags" value=${value.tags} onInput=${(tags) => onChange({ ...value, tags })} hint="Separated by commas." />
-  <${Select} label="Default queue type" value=${value.default_queue_type} onInput=${(type) => onChange({ ...value, default_queue_type: type })} options=${TYPES} hint="Of durable queues that are declared without a type." />
-  <${Check} label="Protected" value=${value.protected_from_deletion} onInput=${(on) => onChange({ ...value, protected_from_deletion: on })} hint="It can't be deleted until this is taken back." />
-  <${Check} label="Tracing" value=${value.tracing} onInput=${(on) => onChange({ ...value, tracing: on })} hint="A copy of each message goes to the exchange amq.rabbitmq.trace. It costs throughput." />`;
-
-/** @param {any} value */
-export const vhostBody = (value) => ({ ...value, tags: value.tags.split(',').map((tag) => tag.trim()).filter(Boolean).join(',') });
-
-function AddVhost() {
-  const [name, setName] = useState('');
-  const [value, setValue] = useState({ description: '', tags: '', default_queue_type: 'classic', protected_from_deletion: false, tracing: false });
-  const action = useAction();
-  const submit = async (event) => {
-    event.preventDefault();
-    if (await action.run(async () => { await put(path`vhosts/${name}`, vhostBody(value)); poke('vhosts'); })) go(to.vhost(name));
-  };
-  return html`<${Fold} title="Add a virtual host"><form class="form" onSubmit=${submit}>
-    <${Text} label="Name" value=${name} onInput=${setName} required hint="You get all permissions in it." />
-    <${VhostFields} value=${value} onChange=${setValue} />
-    <${Problem} of=${action.error} />
-    <div class="form-end"><button type="submit" class="primary" disabled=${action.busy}>Add virtual host</button></div>
-  </form><//>`;
-}
-
-const vhostColumns = /** @type {import('../parts/table.js').Column[]} */ ([
-  { id: 'name', title: 'Name', fixed: true, sort: 'name', need: ['name'], cell: (row) => html`<${NameLink} href=${to.vhost(row.name)} of=${row.name} />` },
-  { id: 'description', title: 'Description', sort: 'description', need: ['description'], cell: (row) => html`<${Name} of=${row.description} empty="–" />` },
-  { id: 'tags', title: 'Tags', need: ['tags', 'protected_from_deletion', 'tracing'], cell: (row) => html`<span class="tags">${row.protected_from_deletion && html`<${Tag} kind="accent">protected<//>`}${row.tracing && html`<${Tag} kind="warn">tracing<//>`}${(row.tags ?? []).map((tag) => html`<${Tag}>${tag}<//>`)}</span>` },
-  { id: 'type', title: 'Default type', sort: 'default_queue_type', need: ['default_queue_type'], cell: (row) => row.default_queue_type },
-  number('ready', 'Ready', 'messages_ready', { format: (value) => count(value ?? 0) }),
-  number('unacked', 'Unacked', 'messages_unacknowledged', { format: (value) => count(value ?? 0) }),
-  perSecond('in', 'In /s', 'message_stats.publish'),
-  perSecond('out', 'Out /s', 'message_stats.deliver_get'),
-]);
-
-export function Vhosts() {
-  const list = useList({ id: 'vhosts', path: 'vhosts', columns: vhostColumns, always: ['name'], sort: 'name' });
-  return html`<div class="page">
-    <${Head} title="Virtual hosts" />
-    <${Tools} list=${list} what="virtual hosts" />
-    <${Table} list=${list} label="Virtual hosts" rowKey=${(row) => row.name} short />
-    <${Section} title="New"><${AddVhost} /><//>
-  </div>`;
-}
-
-// One virtual host.
-
-function ChangeVhost({ vhost, base }) {
-  const [value, setValue] = useState({ description: vhost.description ?? '', tags: (vhost.tags ?? []).join(', '), default_queue_type: vhost.default_queue_type, protected_from_deletion: vhost.protected_from_deletion, tracing: vhost.tracing });
-  const action = useAction();
-  const submit = (event) => {
-    event.preventDefault();
-    action.run(async () => {
-      const { protected_from_deletion: protect, ...body } = vhostBody(value);
-      await put(base, body);
-      if (protect !== vhost.protected_from_deletion) await (protect ? post(`${base}/deletion/protection`) : remove(`${base}/deletion/protection`));
-      poke('vhosts');
-    }, 'Changed.');
-  };
-  return html`<form class="panel form" onSubmit=${submit}><${VhostFields} value=${value} onChange=${setValue} /><${Outcome} of=${action} />
-    <div class="form-end"><button type="submit" class="primary" disabled=${action.busy}>Change virtual host</button></div></form>`;
-}
-
-export function Vhost({ path }) {
-  const name = path[1];
-  const base = encode`vhosts/${name}`;
-  const live = useLive(base);
-  const vhost = live.body;
-  const permissions = useLive(`${base}/permissions`).body;
-  const topics = useLive(`${base}/topic-permissions`).body;
-  const one = query({ page: 1, page_size: 1, pagination: 'true', columns: 'name' });
-  const queues = useLive(encode`queues/${name}` + one).body;
-  const exchanges = useLive(encode`exchanges/${name}` + one).body;
-  const connections = useLive(`${base}/connections${one}`).body;
-  return html`<div class="page">
-    <${Head} title=${html`<${Name} of=${name} />`} above=${html`<a href=${link(['vhosts'])}>Virtual hosts</a>`}
-      tags=${vhost && html`${vhost.protected_from_deletion && html`<${Tag} kind="accent">protected<//>`}${vhost.tracing && html`<${Tag} kind="warn">tracing<//>`}${(vhost.tags ?? []).map((tag) => html`<${Tag}>${tag}<//>`)}`}
-      aside=${vhost && html`<${Period} /><${Destroy} verb="Delete" kind="virtual host" name=${name} small work=${async () => { await remove(base); poke('vhosts'); }} then=${() => go(link(['vhosts']))}>
-        <${Facts} rows=${[['Queues', count(queues?.total_count)], ['Messages', count(vhost.messages ?? 0)], ['Exchanges', count(exchanges?.total_count)], ['Connections', count(connections?.total_count)]]} /><p>All of that is deleted with it, and its connections are closed.</p><//>`} />
-    <${Await} live=${live} gone="There is no such virtual host.">${() => html`
-      ${vhost.description && html`<p><${Name} of=${vhost.description} /></p>`}
-      <${Figures} label="Totals" items=${[
-        { label: 'Ready', value: count(vhost.messages_ready ?? 0), dot: '--ready' },
-        { label: 'Unacked', value: count(vhost.messages_unacknowledged ?? 0), dot: '--unacked' },
-        { label: 'In', value: rate(at(vhost, 'message_stats.publish_details.rate') ?? 0), unit: '/s', dot: '--in' },
-        { label: 'Out', value: rate(at(vhost, 'message_stats.deliver_get_details.rate') ?? 0), unit: '/s', dot: '--out' },
-        { label: 'Queues', value: count(queues?.total_count), href: link(['queues'], { vhost: name }) },
-        { label: 'Exchanges', value: count(exchanges?.total_count), href: link(['exchanges'], { vhost: name }) },
-        { label: 'Connections', value: count(connections?.total_count), href: link(['connections'], { vhost: name }) },
-      ]} />
-      <div class="columns"><div class="panel"><${Chart} title="Messages" path=${base} body=${vhost} series=${lengths()} /></div><div class="panel"><${Chart} title="Messages per second" path=${base} body=${vhost} series=${rates('publish', 'deliver_get', 'ack')} /></div></div>
-      <${Section} title="Permissions">${Array.isArray(permissions) && permissions.length ? html`<${PermissionTable} rows=${permissions} of="vhost" />` : html`<${Empty}>No user may enter it.<//>`}<${PermissionEditor} vhost=${name} /><//>
-      <${Section} title="Topic permissions">${Array.isArray(topics) && topics.length ? html`<${TopicTable} rows=${topics} of="vhost" />` : html`<p class="muted">No user's routing keys are limited.</p>`}<${TopicEditor} vhost=${name} /><//>
-      <div class="columns"><${Section} title="Limits"><${LimitEditor} kind="vhost" name=${name} /><//><${Section} title="Settings"><${ChangeVhost} vhost=${vhost} base=${base} /><//></div>`}<//>
-  </div>`;
-}

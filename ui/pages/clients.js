@@ -1,50 +1,140 @@
-// The list of client connections.
+// Connections, channels and consumers.
 import { html, useState } from '../lib.js';
-import { may, me, path, path as encode, put, remove } from '../core/api.js';
-import { at, bytes, count, rate, several, span, time } from '../core/format.js';
+import { may, me, path, path as encode, remove } from '../core/api.js';
+import { at, bytes, count, rate, span, time } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
-import { chosenVhost, go, link, route, to } from '../core/router.js';
+import { chosenVhost, go, link, to } from '../core/router.js';
 import { level, median, ofConnection, ofConsumer, SHORT } from '../core/why.js';
-import { Arguments, Await, Empty, ExchangeLink, Facts, Figures, Fold, Head, Name, NameLink, number, Outcome, perSecond, QueueLink, quiet, Section, size, Tabs, Tag, useAction, UserName, useVhosts, usualVhost, vhostColumn, VhostName, When, Why, WhyTag } from '../parts/basics.js';
+import {
+  Arguments,
+  Await,
+  Empty,
+  Facts,
+  Figures,
+  Head,
+  Name,
+  NameLink,
+  number,
+  perSecond,
+  QueueLink,
+  quiet,
+  Section,
+  size,
+  Tag,
+  UserName,
+  vhostColumn,
+  VhostName,
+  When,
+  Why,
+  WhyTag,
+} from '../parts/basics.js';
 import { Chart, Period, flow, rates } from '../parts/chart.js';
-import { Ask, Destroy, objectOf, Pairs, QUEUE_ARGUMENTS, Select, Text } from '../parts/forms.js';
+import { Ask, Text } from '../parts/forms.js';
 import { Table, Tools, useList, useLocal } from '../parts/table.js';
 
 export const Client = ({ of }) => {
   const { product, version, platform } = of?.client_properties ?? of ?? {};
   const text = [product, version].filter((part) => typeof part === 'string').join(' ');
-  return text ? html`<span title=${typeof platform === 'string' ? platform : ''}><${Name} of=${text} /></span>` : html`<span class="zero">–</span>`;
+  return text
+    ? html`<span title=${typeof platform === 'string' ? platform : ''}><${Name} of=${text} /></span>`
+    : html`<span class="zero">–</span>`;
 };
 
-const octets = (id, title, field) => ({ id, title, num: true, sort: `${field}_details.rate`, need: [`${field}_details.rate`], cell: (row) => quiet(row[`${field}_details`]?.rate ?? 0, (value) => (value ? bytes(value) : rate(value))) });
+const octets = (id, title, field) => ({
+  id,
+  title,
+  num: true,
+  sort: `${field}_details.rate`,
+  need: [`${field}_details.rate`],
+  cell: (row) => quiet(row[`${field}_details`]?.rate ?? 0, (value) => (value ? bytes(value) : rate(value))),
+});
 
 /** @returns {import('../parts/table.js').Column[]} */
 const connectionColumns = () => [
-  { id: 'name', title: 'Name', fixed: true, sort: 'name', need: ['name', 'user_provided_name'], cell: (row) => html`<${NameLink} href=${to.connection(row.name)} of=${row.user_provided_name ?? row.name} />` },
-  { id: 'peer', title: 'Client', slack: true, sort: 'peer_host', need: ['peer_host', 'peer_port'], cell: (row) => `${row.peer_host}:${row.peer_port}` },
+  {
+    id: 'name',
+    title: 'Name',
+    fixed: true,
+    sort: 'name',
+    need: ['name', 'user_provided_name'],
+    cell: (row) => html`<${NameLink} href=${to.connection(row.name)} of=${row.user_provided_name ?? row.name} />`,
+  },
+  {
+    id: 'peer',
+    title: 'Client',
+    slack: true,
+    sort: 'peer_host',
+    need: ['peer_host', 'peer_port'],
+    cell: (row) => `${row.peer_host}:${row.peer_port}`,
+  },
   ...vhostColumn(),
   { id: 'user', title: 'User', sort: 'user', need: ['user'], cell: (row) => html`<${UserName} name=${row.user} />` },
-  { id: 'state', title: 'State', sort: 'state', need: ['state'], off: true, cell: (row) => (row.state === 'running' ? html`<span class="zero">running</span>` : html`<span class="warn">${row.state}</span>`) },
-  { id: 'waits', title: 'Waits for', need: ['wait', 'why', 'node'], cell: (row) => html`<${WhyTag} finding=${ofConnection(row)[0]} />` },
-  { id: 'protocol', title: 'Protocol', sort: 'protocol', need: ['protocol', 'ssl'], cell: (row) => html`${row.protocol} ${row.ssl && html`<${Tag}>TLS<//>`}` },
+  {
+    id: 'state',
+    title: 'State',
+    sort: 'state',
+    need: ['state'],
+    off: true,
+    cell: (row) =>
+      row.state === 'running' ? html`<span class="zero">running</span>` : html`<span class="warn">${row.state}</span>`,
+  },
+  {
+    id: 'waits',
+    title: 'Waits for',
+    need: ['wait', 'why', 'node'],
+    cell: (row) => html`<${WhyTag} finding=${ofConnection(row)[0]} />`,
+  },
+  {
+    id: 'protocol',
+    title: 'Protocol',
+    sort: 'protocol',
+    need: ['protocol', 'ssl'],
+    cell: (row) => html`${row.protocol} ${row.ssl && html`<${Tag}>TLS<//>`}`,
+  },
   number('channels', 'Channels', 'channels', { hint: 'Channels, or sessions of AMQP 1.0' }),
   octets('received', 'From client /s', 'recv_oct'),
   octets('sent', 'To client /s', 'send_oct'),
   { id: 'library', title: 'Library', slack: true, need: ['client_properties'], cell: (row) => html`<${Client} of=${row} />` },
-  { id: 'since', title: 'Open for', num: true, sort: 'connected_at', need: ['connected_at'], cell: (row) => html`<${When} at=${row.connected_at} word="" />` },
+  {
+    id: 'since',
+    title: 'Open for',
+    num: true,
+    sort: 'connected_at',
+    need: ['connected_at'],
+    cell: (row) => html`<${When} at=${row.connected_at} word="" />`,
+  },
   size('received-all', 'Received', 'recv_oct', { off: true }),
   size('sent-all', 'Sent', 'send_oct', { off: true }),
   size('queued', 'Unsent', 'queued_bytes', { off: true, hint: 'Bytes that wait for the client to read' }),
   number('timeout', 'Heartbeat', 'timeout', { off: true, format: (value) => (value ? `${count(value)} s` : 'none') }),
-  { id: 'mechanism', title: 'Mechanism', sort: 'auth_mechanism', need: ['auth_mechanism'], off: true, cell: (row) => row.auth_mechanism },
+  {
+    id: 'mechanism',
+    title: 'Mechanism',
+    sort: 'auth_mechanism',
+    need: ['auth_mechanism'],
+    off: true,
+    cell: (row) => row.auth_mechanism,
+  },
   { id: 'address', title: 'Address', need: ['name'], off: true, cell: (row) => html`<${Name} of=${row.name} />` },
-  { id: 'at', title: 'Connected at', sort: 'connected_at', need: ['connected_at'], off: true, cell: (row) => time(row.connected_at) },
+  {
+    id: 'at',
+    title: 'Connected at',
+    sort: 'connected_at',
+    need: ['connected_at'],
+    off: true,
+    cell: (row) => time(row.connected_at),
+  },
 ];
 
 export function Connections() {
   const vhost = chosenVhost.value;
   // In the order in which they came: for any other one the node asks every connection, ten times as long with 18,000 of them.
-  const list = useList({ id: 'connections', path: vhost ? path`vhosts/${vhost}/connections` : 'connections', columns: connectionColumns(), always: ['name', 'vhost'] });
+  const list = useList({
+    id: 'connections',
+    path: vhost ? path`vhosts/${vhost}/connections` : 'connections',
+    columns: connectionColumns(),
+    always: ['name', 'vhost'],
+  });
   return html`<div class="page fill">
     <${Head} title="Connections" />
     <${Tools} list=${list} what="connections" />
@@ -54,26 +144,47 @@ export function Connections() {
 
 // One connection with its channels, or its sessions and links.
 
-
 function OwnChannels({ name }) {
   const live = useLive(encode`connections/${name}/channels`);
   const list = useLocal('channels', Array.isArray(live.body) ? live.body : [], channelColumns(false));
   return html`<${Section} title="Channels"><${Await} live=${live}>${(rows) => (rows.length ? html`<${Table} list=${list} label="Channels" short rowKey=${(row) => row.name} />` : html`<${Empty}>It has opened no channel.<//>`)}<//><//>`;
 }
 
-const Wait = ({ wait }) => (wait ? html`<span class=${`why-tag ${level(wait.reason, wait.seconds)}`} title=${`Since ${time(wait.since)}`}>${SHORT[wait.reason] ?? wait.reason}</span>` : html`<span class="zero">–</span>`);
+const Wait = ({ wait }) =>
+  wait
+    ? html`<span class=${`why-tag ${level(wait.reason, wait.seconds)}`} title=${`Since ${time(wait.since)}`}>${SHORT[wait.reason] ?? wait.reason}</span>`
+    : html`<span class="zero">–</span>`;
 
 function Session({ session, vhost }) {
   const incoming = useLocal('incoming', session.incoming_links ?? [], [
     { id: 'name', title: 'Link', sort: 'link_name', cell: (row) => html`<${Name} of=${row.link_name} />` },
-    { id: 'target', title: 'Publishes to', sort: 'target_address', cell: (row) => html`<${Name} of=${row.target_address} empty="(each message names it)" />` },
+    {
+      id: 'target',
+      title: 'Publishes to',
+      sort: 'target_address',
+      cell: (row) => html`<${Name} of=${row.target_address} empty="(each message names it)" />`,
+    },
     { id: 'credit', title: 'Credit', num: true, sort: 'credit', cell: (row) => quiet(row.credit) },
-    { id: 'unconfirmed', title: 'Unconfirmed', num: true, sort: 'unconfirmed_messages', cell: (row) => quiet(row.unconfirmed_messages) },
+    {
+      id: 'unconfirmed',
+      title: 'Unconfirmed',
+      num: true,
+      sort: 'unconfirmed_messages',
+      cell: (row) => quiet(row.unconfirmed_messages),
+    },
     { id: 'count', title: 'Deliveries', num: true, sort: 'delivery_count', cell: (row) => quiet(row.delivery_count) },
   ]);
   const outgoing = useLocal('outgoing', session.outgoing_links ?? [], [
     { id: 'name', title: 'Link', sort: 'link_name', cell: (row) => html`<${Name} of=${row.link_name} />` },
-    { id: 'queue', title: 'Consumes from', sort: 'queue_name', cell: (row) => (row.queue_name ? html`<${QueueLink} vhost=${vhost} name=${row.queue_name} />` : html`<${Name} of=${row.source_address} />`) },
+    {
+      id: 'queue',
+      title: 'Consumes from',
+      sort: 'queue_name',
+      cell: (row) =>
+        row.queue_name
+          ? html`<${QueueLink} vhost=${vhost} name=${row.queue_name} />`
+          : html`<${Name} of=${row.source_address} />`,
+    },
     { id: 'wait', title: 'Waits for', sort: 'wait.reason', cell: (row) => html`<${Wait} wait=${row.wait} />` },
     { id: 'credit', title: 'Credit', num: true, sort: 'credit', cell: (row) => quiet(row.credit) },
     { id: 'count', title: 'Deliveries', num: true, sort: 'delivery_count', cell: (row) => quiet(row.delivery_count) },
@@ -83,7 +194,12 @@ function Session({ session, vhost }) {
     <h3>Session ${session.channel_number}</h3>
     <${Figures} label="Windows" items=${[
       { label: 'Our window', value: count(session.incoming_window) },
-      { label: 'Its window', value: count(session.remote_incoming_window), warn: session.remote_incoming_window === 0, title: 'Transfers that the client accepts now' },
+      {
+        label: 'Its window',
+        value: count(session.remote_incoming_window),
+        warn: session.remote_incoming_window === 0,
+        title: 'Transfers that the client accepts now',
+      },
       { label: 'Unsettled', value: count(session.outgoing_unsettled_deliveries) },
       { label: 'Unsent', value: count(session.pending_deliveries) },
     ]} />
@@ -103,7 +219,12 @@ function StreamParts({ name, vhost }) {
   const consumers = useLive(encode`stream/connections/${vhost}/${name}/consumers`).body ?? [];
   const one = useLocal('publishers', publishers, [
     { id: 'id', title: 'Publisher', sort: 'publisher_id', cell: (row) => row.publisher_id },
-    { id: 'stream', title: 'Stream', sort: 'queue.name', cell: (row) => html`<${QueueLink} vhost=${vhost} name=${row.queue.name} />` },
+    {
+      id: 'stream',
+      title: 'Stream',
+      sort: 'queue.name',
+      cell: (row) => html`<${QueueLink} vhost=${vhost} name=${row.queue.name} />`,
+    },
     { id: 'reference', title: 'Reference', sort: 'reference', cell: (row) => html`<${Name} of=${row.reference} empty="–" />` },
     { id: 'published', title: 'Published', num: true, sort: 'published', cell: (row) => quiet(row.published) },
     { id: 'confirmed', title: 'Confirmed', num: true, sort: 'confirmed', cell: (row) => quiet(row.confirmed) },
@@ -111,7 +232,12 @@ function StreamParts({ name, vhost }) {
   ]);
   const two = useLocal('subscriptions', consumers, [
     { id: 'id', title: 'Consumer', sort: 'subscription_id', cell: (row) => row.subscription_id },
-    { id: 'stream', title: 'Stream', sort: 'queue.name', cell: (row) => html`<${QueueLink} vhost=${vhost} name=${row.queue.name} />` },
+    {
+      id: 'stream',
+      title: 'Stream',
+      sort: 'queue.name',
+      cell: (row) => html`<${QueueLink} vhost=${vhost} name=${row.queue.name} />`,
+    },
     { id: 'offset', title: 'Offset', num: true, sort: 'offset', cell: (row) => count(row.offset) },
     { id: 'lag', title: 'Behind', num: true, sort: 'offset_lag', cell: (row) => quiet(row.offset_lag) },
     { id: 'credits', title: 'Credits', num: true, sort: 'credits', cell: (row) => quiet(row.credits) },
@@ -127,7 +253,10 @@ function Close({ connection }) {
   const [reason, setReason] = useState('');
   // Header values are Latin-1: other characters are left out.
   const header = () => reason.replace(/[^\x20-\x7e]/g, '?');
-  return html`<${Ask} verb="Close" danger small title="Close this connection?" work=${async () => { await remove(encode`connections/${connection.name}`, reason ? { 'X-Reason': header() } : {}); poke('connections'); }} then=${() => go(link(['connections']))}>
+  return html`<${Ask} verb="Close" danger small title="Close this connection?" work=${async () => {
+    await remove(encode`connections/${connection.name}`, reason ? { 'X-Reason': header() } : {});
+    poke('connections');
+  }} then=${() => go(link(['connections']))}>
     <p>${count(connection.channels)} channels or sessions end with it. What its consumers hold goes back to the queues. Most clients connect again by themselves.</p>
     <div class="form"><${Text} label="Reason" value=${reason} onInput=${setReason} hint="The client is told, and so is the log." /></div><//>`;
 }
@@ -168,7 +297,17 @@ export function Connection({ path }) {
         ]} /></div><//>
       </div>
       ${isStream ? html`<${StreamParts} name=${name} vhost=${connection.vhost} />` : isOne ? html`<${Sessions} name=${name} vhost=${connection.vhost} />` : html`<${OwnChannels} name=${name} />`}
-      ${isOne && connection.message_stats && html`<${Section} title="Messages since it connected"><div class="panel"><${Facts} rows=${[['Published', count(connection.message_stats.publish)], ['Confirmed', count(connection.message_stats.confirm)], ['Delivered', count(connection.message_stats.deliver)], ['Acknowledged', count(connection.message_stats.ack)], ['Redelivered', count(connection.message_stats.redeliver)]]} /></div><//>`}
+      ${
+        isOne &&
+        connection.message_stats &&
+        html`<${Section} title="Messages since it connected"><div class="panel"><${Facts} rows=${[
+          ['Published', count(connection.message_stats.publish)],
+          ['Confirmed', count(connection.message_stats.confirm)],
+          ['Delivered', count(connection.message_stats.deliver)],
+          ['Acknowledged', count(connection.message_stats.ack)],
+          ['Redelivered', count(connection.message_stats.redeliver)],
+        ]} /></div><//>`
+      }
       <${Section} title="What the client says of itself"><div class="panel"><${Arguments} of=${connection.client_properties} none="nothing" /></div><//>`}<//>
   </div>`;
 }
@@ -177,10 +316,33 @@ export function Connection({ path }) {
 
 /** @param {boolean} [ofAll] @returns {import('../parts/table.js').Column[]} */
 export const channelColumns = (ofAll = true) => [
-  { id: 'name', title: 'Channel', fixed: true, sort: ofAll ? 'name' : 'number', need: ['name', 'number'], cell: (row) => html`<${NameLink} href=${to.channel(row.name)} of=${ofAll ? row.name : `Channel ${row.number}`} />` },
-  ...(ofAll ? [...vhostColumn(), { id: 'user', title: 'User', sort: 'user', need: ['user'], cell: (row) => html`<${UserName} name=${row.user} />` }] : []),
-  { id: 'mode', title: 'Mode', need: ['confirm', 'transactional'], cell: (row) => html`<span class="tags">${row.confirm && html`<${Tag}>confirms<//>`}${row.transactional && html`<${Tag}>transactions<//>`}</span>` },
-  { id: 'waits', title: 'Waits for', need: ['wait', 'why', 'node', 'state'], cell: (row) => html`<${WhyTag} finding=${ofConnection(row)[0]} />` },
+  {
+    id: 'name',
+    title: 'Channel',
+    fixed: true,
+    sort: ofAll ? 'name' : 'number',
+    need: ['name', 'number'],
+    cell: (row) => html`<${NameLink} href=${to.channel(row.name)} of=${ofAll ? row.name : `Channel ${row.number}`} />`,
+  },
+  ...(ofAll
+    ? [
+        ...vhostColumn(),
+        { id: 'user', title: 'User', sort: 'user', need: ['user'], cell: (row) => html`<${UserName} name=${row.user} />` },
+      ]
+    : []),
+  {
+    id: 'mode',
+    title: 'Mode',
+    need: ['confirm', 'transactional'],
+    cell: (row) =>
+      html`<span class="tags">${row.confirm && html`<${Tag}>confirms<//>`}${row.transactional && html`<${Tag}>transactions<//>`}</span>`,
+  },
+  {
+    id: 'waits',
+    title: 'Waits for',
+    need: ['wait', 'why', 'node', 'state'],
+    cell: (row) => html`<${WhyTag} finding=${ofConnection(row)[0]} />`,
+  },
   number('consumers', 'Consumers', 'consumer_count'),
   number('prefetch', 'Prefetch', 'prefetch_count'),
   number('unacked', 'Unacked', 'messages_unacknowledged'),
@@ -195,7 +357,13 @@ export const channelColumns = (ofAll = true) => [
 
 export function Channels() {
   const vhost = chosenVhost.value;
-  const list = useList({ id: 'channels', path: vhost ? path`vhosts/${vhost}/channels` : 'channels', columns: channelColumns(), always: ['name', 'vhost'], sort: 'name' });
+  const list = useList({
+    id: 'channels',
+    path: vhost ? path`vhosts/${vhost}/channels` : 'channels',
+    columns: channelColumns(),
+    always: ['name', 'vhost'],
+    sort: 'name',
+  });
   return html`<div class="page fill">
     <${Head} title="Channels" />
     <${Tools} list=${list} what="channels" />
@@ -205,7 +373,6 @@ export function Channels() {
 
 // One channel.
 
-
 export function Channel({ path }) {
   const name = path[1];
   const base = encode`channels/${name}`;
@@ -214,7 +381,9 @@ export function Channel({ path }) {
   return html`<div class="page">
     <${Head} title=${html`<${Name} of=${name} />`} above=${html`<a href=${link(['channels'])}>Channels</a>`} aside=${html`<${Period} />`}
       tags=${live.body && html`${live.body.confirm && html`<${Tag}>confirms<//>`}${live.body.transactional && html`<${Tag}>transactions<//>`}`} />
-    <${Await} live=${live} gone=${html`This channel is closed. <a href=${link(['channels'])}>See those that are open</a>`}>${(channel) => html`
+    <${Await} live=${live} gone=${html`This channel is closed. <a href=${link(['channels'])}>See those that are open</a>`}>${(
+      channel,
+    ) => html`
       <${Why} findings=${ofConnection(channel)} />
       <${Figures} label="Messages" items=${[
         { label: 'Unacked', value: count(channel.messages_unacknowledged), dot: '--unacked' },
@@ -227,7 +396,10 @@ export function Channel({ path }) {
       <div class="columns">
         <div class="panel"><${Chart} title="Messages per second" path=${base} body=${channel} series=${rates('publish', 'confirm', 'deliver_get', 'ack', 'redeliver')} /></div>
         <${Section} title="Details"><div class="panel"><${Facts} rows=${[
-          ['Connection', html`<${NameLink} href=${to.connection(channel.connection_details.name)} of=${channel.connection_details.name} />`],
+          [
+            'Connection',
+            html`<${NameLink} href=${to.connection(channel.connection_details.name)} of=${channel.connection_details.name} />`,
+          ],
           ['User', html`<${UserName} name=${channel.user} />`],
           ['Virtual host', html`<${VhostName} name=${channel.vhost} />`],
           ['State', channel.state],
@@ -245,22 +417,106 @@ export function Channel({ path }) {
 
 /** Columns of consumers, also on other pages. @param {boolean} [withQueue] @returns {import('../parts/table.js').Column[]} */
 export const consumerColumns = (withQueue = false) => [
-  { id: 'tag', title: 'Consumer', fixed: true, sort: 'consumer_tag', need: ['consumer_tag', 'channel_details'], cell: (row) => (row.channel_details?.connection_name ? html`<${NameLink} href=${to.connection(row.channel_details.connection_name)} of=${row.consumer_tag || '(no tag)'} />` : html`<${Name} of=${row.consumer_tag} />`) },
-  ...(withQueue ? [{ id: 'queue', title: 'Queue', sort: 'queue.name', need: ['queue'], cell: (row) => html`<${NameLink} href=${to.queue(row.queue.vhost, row.queue.name)} of=${row.queue.name} />` }] : []),
-  { id: 'user', title: 'User', sort: 'channel_details.user', need: ['channel_details'], cell: (row) => html`<${UserName} name=${row.channel_details?.user} />` },
-  { id: 'peer', title: 'Client', sort: 'channel_details.peer_host', need: ['channel_details'], cell: (row) => (row.channel_details?.peer_host ? `${row.channel_details.peer_host}:${row.channel_details.peer_port}` : '–') },
-  { id: 'wait', title: 'Waits for', sort: 'wait.reason', need: ['wait', 'queue', 'latency_us', 'prefetch_count', 'unacknowledged'], cell: (row) => html`<${WhyTag} finding=${ofConsumer(row)} />` },
-  { id: 'held', title: 'Unacked', num: true, sort: 'unacknowledged', need: ['unacknowledged'], cell: (row) => quiet(row.unacknowledged) },
-  { id: 'prefetch', title: 'Prefetch', num: true, sort: 'prefetch_count', need: ['prefetch_count'], hint: '0: no limit', cell: (row) => quiet(row.prefetch_count) },
-  { id: 'credit', title: 'Credit', num: true, sort: 'link_credit', need: ['link_credit'], hint: 'Link credit, of AMQP 1.0', cell: (row) => (row.link_credit === null || row.link_credit === undefined ? html`<span class="zero">–</span>` : quiet(row.link_credit)) },
-  { id: 'latency', title: 'Wait', num: true, need: ['latency_us'], hint: 'Half of its messages waited at most this long in the queue before they were delivered', cell: (row) => { const half = median(row.latency_us); return half === null ? html`<span class="zero">–</span>` : span(half); } },
+  {
+    id: 'tag',
+    title: 'Consumer',
+    fixed: true,
+    sort: 'consumer_tag',
+    need: ['consumer_tag', 'channel_details'],
+    cell: (row) =>
+      row.channel_details?.connection_name
+        ? html`<${NameLink} href=${to.connection(row.channel_details.connection_name)} of=${row.consumer_tag || '(no tag)'} />`
+        : html`<${Name} of=${row.consumer_tag} />`,
+  },
+  ...(withQueue
+    ? [
+        {
+          id: 'queue',
+          title: 'Queue',
+          sort: 'queue.name',
+          need: ['queue'],
+          cell: (row) => html`<${NameLink} href=${to.queue(row.queue.vhost, row.queue.name)} of=${row.queue.name} />`,
+        },
+      ]
+    : []),
+  {
+    id: 'user',
+    title: 'User',
+    sort: 'channel_details.user',
+    need: ['channel_details'],
+    cell: (row) => html`<${UserName} name=${row.channel_details?.user} />`,
+  },
+  {
+    id: 'peer',
+    title: 'Client',
+    sort: 'channel_details.peer_host',
+    need: ['channel_details'],
+    cell: (row) => (row.channel_details?.peer_host ? `${row.channel_details.peer_host}:${row.channel_details.peer_port}` : '–'),
+  },
+  {
+    id: 'wait',
+    title: 'Waits for',
+    sort: 'wait.reason',
+    need: ['wait', 'queue', 'latency_us', 'prefetch_count', 'unacknowledged'],
+    cell: (row) => html`<${WhyTag} finding=${ofConsumer(row)} />`,
+  },
+  {
+    id: 'held',
+    title: 'Unacked',
+    num: true,
+    sort: 'unacknowledged',
+    need: ['unacknowledged'],
+    cell: (row) => quiet(row.unacknowledged),
+  },
+  {
+    id: 'prefetch',
+    title: 'Prefetch',
+    num: true,
+    sort: 'prefetch_count',
+    need: ['prefetch_count'],
+    hint: '0: no limit',
+    cell: (row) => quiet(row.prefetch_count),
+  },
+  {
+    id: 'credit',
+    title: 'Credit',
+    num: true,
+    sort: 'link_credit',
+    need: ['link_credit'],
+    hint: 'Link credit, of AMQP 1.0',
+    cell: (row) =>
+      row.link_credit === null || row.link_credit === undefined ? html`<span class="zero">–</span>` : quiet(row.link_credit),
+  },
+  {
+    id: 'latency',
+    title: 'Wait',
+    num: true,
+    need: ['latency_us'],
+    hint: 'Half of its messages waited at most this long in the queue before they were delivered',
+    cell: (row) => {
+      const half = median(row.latency_us);
+      return half === null ? html`<span class="zero">–</span>` : span(half);
+    },
+  },
   { id: 'delivered', title: 'Delivered', num: true, sort: 'delivered', need: ['delivered'], cell: (row) => quiet(row.delivered) },
-  { id: 'mode', title: 'Mode', need: ['ack_required', 'exclusive', 'activity_status', 'priority'], cell: (row) => html`<span class="tags">${!row.ack_required && html`<${Tag} title="Messages count as acknowledged when they are sent">no ack<//>`}${row.exclusive && html`<${Tag}>exclusive<//>`}${row.activity_status === 'single_active' && html`<${Tag} kind="accent">active<//>`}${row.activity_status === 'waiting' && html`<${Tag}>stands by<//>`}${row.priority ? html`<${Tag}>priority ${row.priority}<//>` : null}</span>` },
+  {
+    id: 'mode',
+    title: 'Mode',
+    need: ['ack_required', 'exclusive', 'activity_status', 'priority'],
+    cell: (row) =>
+      html`<span class="tags">${!row.ack_required && html`<${Tag} title="Messages count as acknowledged when they are sent">no ack<//>`}${row.exclusive && html`<${Tag}>exclusive<//>`}${row.activity_status === 'single_active' && html`<${Tag} kind="accent">active<//>`}${row.activity_status === 'waiting' && html`<${Tag}>stands by<//>`}${row.priority ? html`<${Tag}>priority ${row.priority}<//>` : null}</span>`,
+  },
 ];
 
 export function Consumers() {
   const vhost = chosenVhost.value;
-  const list = useList({ id: 'consumers', path: vhost ? path`consumers/${vhost}` : 'consumers', columns: consumerColumns(true), always: ['consumer_tag', 'channel_details', 'queue'], sort: 'consumer_tag' });
+  const list = useList({
+    id: 'consumers',
+    path: vhost ? path`consumers/${vhost}` : 'consumers',
+    columns: consumerColumns(true),
+    always: ['consumer_tag', 'channel_details', 'queue'],
+    sort: 'consumer_tag',
+  });
   return html`<div class="page fill">
     <${Head} title="Consumers" />
     <${Tools} list=${list} what="consumers" by="tag" />
@@ -269,100 +525,3 @@ export function Consumers() {
 }
 
 // Clients of the stream protocol: connections, publishers, and consumers with what they are behind.
-
-const connection = { id: 'connection', title: 'Connection', fixed: true, sort: 'connection_details.name', need: ['connection_details'], cell: (row) => html`<${NameLink} href=${to.connection(row.connection_details.name)} of=${row.connection_details.name} />` };
-const stream = { id: 'stream', title: 'Stream', sort: 'queue.name', need: ['queue'], cell: (row) => html`<${QueueLink} vhost=${row.queue.vhost} name=${row.queue.name} />` };
-
-/** @type {Record<string, () => import('../parts/table.js').Column[]>} */
-const COLUMNS = {
-  connections: () => [
-    { id: 'name', title: 'Name', fixed: true, sort: 'name', need: ['name', 'user_provided_name'], cell: (row) => html`<${NameLink} href=${to.connection(row.name)} of=${row.user_provided_name ?? row.name} />` },
-    ...vhostColumn(),
-    { id: 'user', title: 'User', sort: 'user', need: ['user'], cell: (row) => html`<${UserName} name=${row.user} />` },
-    { id: 'state', title: 'State', sort: 'state', need: ['state'], cell: (row) => row.state },
-    number('publishers', 'Publishers', 'publishers'),
-    number('subscriptions', 'Consumers', 'subscriptions'),
-    size('received', 'Received', 'recv_oct'),
-    size('sent', 'Sent', 'send_oct'),
-    { id: 'library', title: 'Library', slack: true, need: ['client_properties'], cell: (row) => html`<${Client} of=${row} />` },
-    { id: 'since', title: 'Open for', num: true, sort: 'connected_at', need: ['connected_at'], cell: (row) => html`<${When} at=${row.connected_at} word="" />` },
-  ],
-  publishers: () => [
-    connection, { id: 'id', title: 'Id', num: true, sort: 'publisher_id', need: ['publisher_id'], cell: (row) => row.publisher_id }, stream,
-    { id: 'reference', title: 'Reference', sort: 'reference', need: ['reference'], cell: (row) => html`<${Name} of=${row.reference} empty="–" />` },
-    number('published', 'Published', 'published'), number('confirmed', 'Confirmed', 'confirmed'), number('errored', 'Errors', 'errored'),
-  ],
-  consumers: () => [
-    connection, { id: 'id', title: 'Id', num: true, sort: 'subscription_id', need: ['subscription_id'], cell: (row) => row.subscription_id }, stream,
-    { id: 'lag', title: 'Behind', num: true, sort: 'offset_lag', need: ['offset_lag'], hint: 'Messages between what it has read and the end of the stream', cell: (row) => quiet(row.offset_lag) },
-    { id: 'offset', title: 'Offset', num: true, sort: 'offset', need: ['offset'], cell: (row) => count(row.offset) },
-    number('consumed', 'Consumed', 'consumed'), number('credits', 'Credits', 'credits'),
-    { id: 'activity', title: 'Activity', sort: 'activity_status', need: ['activity_status'], cell: (row) => html`<${Tag} kind=${row.activity_status === 'waiting' ? '' : 'accent'}>${row.activity_status.replace('_', ' ')}<//>` },
-    { id: 'name', title: 'Name', need: ['properties'], cell: (row) => html`<${Name} of=${row.properties?.name} empty="–" />` },
-  ],
-};
-
-function List({ kind }) {
-  const vhost = chosenVhost.value;
-  const list = useList({ id: `stream-${kind}`, path: vhost ? path`stream/${kind}/${vhost}` : `stream/${kind}`, columns: COLUMNS[kind](), always: ['name', 'connection_details', 'publisher_id', 'subscription_id'], sort: kind === 'connections' ? 'name' : kind === 'consumers' ? 'offset_lag' : 'connection_details.name', reverse: kind === 'consumers' });
-  return html`<${Tools} list=${list} what=${kind} by=${kind === 'connections' ? 'name' : ''} /><${Table} list=${list} label=${`Stream ${kind}`} rowKey=${(row) => row.name ?? `${row.connection_details?.name}\n${row.publisher_id ?? row.subscription_id}`} empty="No client uses the stream protocol." />`;
-}
-
-export function StreamClients() {
-  const kind = ['publishers', 'consumers'].includes(route.value.query.of) ? route.value.query.of : 'connections';
-  return html`<div class="page fill">
-    <${Head} title="Stream clients" />
-    <${Tabs} label="Kinds" now=${kind} href=${(id) => link(['stream-clients'], { of: id === 'connections' ? '' : id })} tabs=${[['connections', 'Connections'], ['publishers', 'Publishers'], ['consumers', 'Consumers']]} />
-    <${List} kind=${kind} key=${kind} />
-  </div>`;
-}
-
-// Super streams with their partitions.
-
-function Add({ vhosts }) {
-  const [vhost, setVhost] = useState(usualVhost(vhosts));
-  const [name, setName] = useState('');
-  const [way, setWay] = useState('count');
-  const [partitions, setPartitions] = useState('3');
-  const [keys, setKeys] = useState('');
-  const [pairs, setPairs] = useState(/** @type {any[]} */ ([]));
-  const action = useAction();
-  const submit = (event) => {
-    event.preventDefault();
-    action.run(async () => {
-      await put(path`stream/super-streams/${vhost}/${name}`, { ...(way === 'count' ? { partitions: Number(partitions) } : { 'binding-keys': keys }), arguments: objectOf(pairs) });
-      poke('stream/super-streams');
-    }, 'Created.');
-  };
-  return html`<${Fold} title="Add a super stream"><form class="form" onSubmit=${submit}>
-    ${vhosts.length > 1 && html`<${Select} label="Virtual host" value=${vhost} onInput=${setVhost} options=${vhosts.map((one) => [one, one])} />`}
-    <${Text} label="Name" value=${name} onInput=${setName} required />
-    <${Select} label="Partitions" value=${way} onInput=${setWay} options=${[['count', 'numbered from 0'], ['keys', 'by binding keys']]} />
-    ${way === 'count' ? html`<${Text} label="How many" type="number" min=${1} value=${partitions} onInput=${setPartitions} required />` : html`<${Text} label="Binding keys" value=${keys} onInput=${setKeys} required hint="Separated by commas; each is one partition." />`}
-    <${Pairs} label="Arguments" pairs=${pairs} onChange=${setPairs} known=${QUEUE_ARGUMENTS.stream.slice(0, 4).map(([key, ...rest]) => [key.slice(2), ...rest])} />
-    <${Outcome} of=${action} />
-    <div class="form-end"><button type="submit" class="primary" disabled=${action.busy}>Add super stream</button></div>
-  </form><//>`;
-}
-
-/** @returns {import('../parts/table.js').Column[]} */
-const superColumns = () => [
-  { id: 'name', title: 'Name', fixed: true, sort: 'name', cell: (row) => html`<${ExchangeLink} vhost=${row.vhost} name=${row.name} />` },
-  ...vhostColumn(),
-  { id: 'count', title: 'Partitions', num: true, sort: 'partition_count', cell: (row) => count(row.partition_count) },
-  { id: 'partitions', title: 'Streams', cell: (row) => row.partitions.map((partition, at) => html`${at > 0 && ', '}<${QueueLink} vhost=${row.vhost} name=${partition.name} />`) },
-  { id: 'arguments', title: 'Arguments', off: true, cell: (row) => html`<span class="mono"><${Name} of=${JSON.stringify(row.arguments)} /></span>` },
-  { id: 'delete', title: '', cell: (row) => html`<${Destroy} verb="Delete" kind="super stream" name=${row.name} small work=${async () => { await remove(path`stream/super-streams/${row.vhost}/${row.name}`); poke('stream/super-streams'); poke('queues'); }}><${Facts} rows=${[['Partitions', count(row.partition_count)]]} /><p>${several(row.partition_count, 'stream')} with all messages are deleted.</p><//>` },
-];
-
-export function SuperStreams() {
-  const vhost = chosenVhost.value;
-  const list = useList({ id: 'super-streams', path: vhost ? path`stream/super-streams/${vhost}` : 'stream/super-streams', columns: superColumns(), whole: true, sort: 'name' });
-  const vhosts = useVhosts();
-  return html`<div class="page">
-    <${Head} title="Super streams" />
-    <${Tools} list=${list} what="super streams" />
-    <${Table} list=${list} label="Super streams" short rowKey=${(row) => `${row.vhost}\n${row.name}`} empty="There is none." />
-    ${vhosts && html`<${Section} title="New"><${Add} vhosts=${vhosts} /><//>`}
-  </div>`;
-}

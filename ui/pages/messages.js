@@ -4,7 +4,23 @@ import { get, path, post, query, remove, request } from '../core/api.js';
 import { bytes, count, several, time } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { route, setQuery } from '../core/router.js';
-import { Arguments, Await, Copy, Done, download, Empty, ExchangeLink, Fold, Name, Outcome, Problem, QueueLink, Section, Tag, useAction } from '../parts/basics.js';
+import {
+  Arguments,
+  Await,
+  Copy,
+  Done,
+  download,
+  Empty,
+  ExchangeLink,
+  Fold,
+  Name,
+  Outcome,
+  Problem,
+  QueueLink,
+  Section,
+  Tag,
+  useAction,
+} from '../parts/basics.js';
 import { Area, Ask, Check, Dialog, objectOf, Pairs, PROPERTIES, Select, Text } from '../parts/forms.js';
 
 /** A JSON text with line breaks. The text itself isn't parsed: large numbers keep every digit. @param {string} text */
@@ -45,7 +61,9 @@ export function hexDump(bytes, most = 4096) {
     const row = bytes.subarray(at, Math.min(at + 16, most));
     const hex = [...row].map((byte) => byte.toString(16).padStart(2, '0'));
     const text = [...row].map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : '·')).join('');
-    rows.push(`${at.toString(16).padStart(6, '0')}  ${hex.slice(0, 8).join(' ').padEnd(23)}  ${hex.slice(8).join(' ').padEnd(23)}  ${text}`);
+    rows.push(
+      `${at.toString(16).padStart(6, '0')}  ${hex.slice(0, 8).join(' ').padEnd(23)}  ${hex.slice(8).join(' ').padEnd(23)}  ${text}`,
+    );
   }
   if (bytes.length > most) rows.push(`… ${bytes.length - most} further bytes`);
   return rows.join('\n');
@@ -57,7 +75,8 @@ export const fromHex = (hex) => Uint8Array.from(hex.match(/../g) ?? [], (pair) =
 export const fromBase64 = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
 /** The body of a message, as bytes. @param {any} message */
-export const bytesOf = (message) => (message.payload_encoding === 'base64' ? fromBase64(message.payload) : new TextEncoder().encode(message.payload));
+export const bytesOf = (message) =>
+  message.payload_encoding === 'base64' ? fromBase64(message.payload) : new TextEncoder().encode(message.payload);
 
 /**
  * The shown part of a body, and its form.
@@ -67,10 +86,16 @@ export const bytesOf = (message) => (message.payload_encoding === 'base64' ? fro
 export function shownBody(message) {
   const decoded = message.decoded;
   if (decoded) {
-    const text = decoded.as === 'hex' ? hexDump(fromHex(decoded.text)) : ['json', 'msgpack', 'cbor'].includes(decoded.as) ? indented(decoded.text) : decoded.text;
+    const text =
+      decoded.as === 'hex'
+        ? hexDump(fromHex(decoded.text))
+        : ['json', 'msgpack', 'cbor'].includes(decoded.as)
+          ? indented(decoded.text)
+          : decoded.text;
     return { as: decoded.as, through: decoded.through ?? [], text, truncated: decoded.truncated, error: decoded.error };
   }
-  if (message.payload_encoding === 'base64') return { as: 'hex', through: [], text: hexDump(fromBase64(message.payload)), truncated: false };
+  if (message.payload_encoding === 'base64')
+    return { as: 'hex', through: [], text: hexDump(fromBase64(message.payload)), truncated: false };
   const trimmed = message.payload.trim();
   if (/^[[{]/.test(trimmed)) {
     try {
@@ -87,9 +112,12 @@ export function shownBody(message) {
 
 /** The queues that a message died in, the first one first. @param {{deaths: any[], vhost: string, queue?: string}} properties */
 function Deaths({ deaths, vhost, queue }) {
-  return html`<ol class="path" aria-label="Its way through dead letters">${[...deaths].reverse().map(
-    (death) => html`<li><${QueueLink} vhost=${vhost} name=${death.queue} /> <span class="muted" title=${death.time ? `First on ${time(typeof death.time === 'number' ? death.time * 1000 : death.time)}` : ''}>${death.reason}${death.count > 1 ? ` × ${count(death.count)}` : ''}</span></li>`,
-  )}${queue && html`<li><${Name} of=${queue} /></li>`}</ol>`;
+  return html`<ol class="path" aria-label="Its way through dead letters">${[...deaths]
+    .reverse()
+    .map(
+      (death) =>
+        html`<li><${QueueLink} vhost=${vhost} name=${death.queue} /> <span class="muted" title=${death.time ? `First on ${time(typeof death.time === 'number' ? death.time * 1000 : death.time)}` : ''}>${death.reason}${death.count > 1 ? ` × ${count(death.count)}` : ''}</span></li>`,
+    )}${queue && html`<li><${Name} of=${queue} /></li>`}</ol>`;
 }
 
 /** Publishes a copy. @param {{message: any, vhost: string, whole: () => Promise<any>}} properties */
@@ -103,14 +131,22 @@ function Again({ message, vhost, whole }) {
     action.run(
       async () => {
         const all = await whole();
-        const answer = await post(path`exchanges/${vhost}/${exchange || 'amq.default'}/publish`, { properties: Array.isArray(all.properties) ? {} : all.properties, routing_key: key, payload: all.payload, payload_encoding: all.payload_encoding });
+        const answer = await post(path`exchanges/${vhost}/${exchange || 'amq.default'}/publish`, {
+          properties: Array.isArray(all.properties) ? {} : all.properties,
+          routing_key: key,
+          payload: all.payload,
+          payload_encoding: all.payload_encoding,
+        });
         poke('queues');
         return answer;
       },
       (answer) => (answer.routed ? 'Published: it reached a queue.' : 'Published, but no binding matched: it reached no queue.'),
     );
   };
-  return html`<button type="button" class="small" onClick=${() => { action.clear(); setOpen(true); }}>Publish again…</button>
+  return html`<button type="button" class="small" onClick=${() => {
+    action.clear();
+    setOpen(true);
+  }}>Publish again…</button>
     <${Dialog} open=${open} onClose=${() => setOpen(false)} label="Publish a copy"><form class="dialog-body" onSubmit=${submit}>
       <h2>Publish a copy</h2>
       <p class="muted">The message that you see stays where it is. The copy has its properties, headers and body.</p>
@@ -133,12 +169,17 @@ export function Message({ message, vhost, queue, label, refetch, children }) {
   const whole = async () => {
     if (!isPart || !refetch) return message;
     const [found] = await get(refetch);
-    if (!found || found.payload_bytes !== message.payload_bytes || found.routing_key !== message.routing_key) throw new Error('The message has moved on in the queue. Look again.');
+    if (!found || found.payload_bytes !== message.payload_bytes || found.routing_key !== message.routing_key)
+      throw new Error('The message has moved on in the queue. Look again.');
     return found;
   };
   const save = async () => {
     const all = await whole();
-    download(`${(queue ?? 'message').replace(/[^\w.-]+/g, '_')}-${label ?? ''}.${body.as === 'json' && !body.through.length ? 'json' : body.as === 'text' && !body.through.length ? 'txt' : 'bin'}`, bytesOf(all), 'application/octet-stream');
+    download(
+      `${(queue ?? 'message').replace(/[^\w.-]+/g, '_')}-${label ?? ''}.${body.as === 'json' && !body.through.length ? 'json' : body.as === 'text' && !body.through.length ? 'txt' : 'bin'}`,
+      bytesOf(all),
+      'application/octet-stream',
+    );
   };
   return html`<article class="message">
     <header class="message-head">
@@ -183,14 +224,23 @@ export function Publish({ vhost, exchange, routingKey }) {
       async () => {
         const given = objectOf(headers);
         const answer = await post(path`exchanges/${vhost}/${exchange || 'amq.default'}/publish`, {
-          properties: { delivery_mode: persistent ? 2 : 1, ...objectOf(properties), ...(Object.keys(given).length ? { headers: given } : {}) },
-          routing_key: key, payload, payload_encoding: encoding,
+          properties: {
+            delivery_mode: persistent ? 2 : 1,
+            ...objectOf(properties),
+            ...(Object.keys(given).length ? { headers: given } : {}),
+          },
+          routing_key: key,
+          payload,
+          payload_encoding: encoding,
         });
         poke('queues');
         poke('exchanges');
         return answer;
       },
-      (answer) => (answer.routed ? 'Published and on the disk, where it has to be.' : 'Published, but not routed: no binding matches, and the message is gone.'),
+      (answer) =>
+        answer.routed
+          ? 'Published and on the disk, where it has to be.'
+          : 'Published, but not routed: no binding matches, and the message is gone.',
     );
   };
   return html`<form class="form" onSubmit=${submit}>
@@ -199,7 +249,10 @@ export function Publish({ vhost, exchange, routingKey }) {
     <${Pairs} label="Properties" pairs=${properties} onChange=${setProperties} known=${PROPERTIES} what="property" />
     <${Pairs} label="Headers" pairs=${headers} onChange=${setHeaders} what="header" />
     <${Area} label="Body" value=${payload} onInput=${setPayload} />
-    <${Select} label="The body is" value=${encoding} onInput=${setEncoding} options=${[['string', 'text'], ['base64', 'base64']]} />
+    <${Select} label="The body is" value=${encoding} onInput=${setEncoding} options=${[
+      ['string', 'text'],
+      ['base64', 'base64'],
+    ]} />
     <${Outcome} of=${action} />
     <div class="form-end"><button type="submit" class="primary" disabled=${action.busy}>Publish message</button></div>
   </form>`;
@@ -233,7 +286,8 @@ function contains(message, text) {
 async function look(queue, base, { from, size, text, time, filter }, onSearched, signal) {
   const isStream = queue.type === 'stream';
   const needle = text.toLowerCase();
-  let place = from === 'last' ? Math.max(0, (isStream ? queue.next_offset : queue.messages_ready) - size) : Math.max(0, Number(from) || 0);
+  let place =
+    from === 'last' ? Math.max(0, (isStream ? queue.next_offset : queue.messages_ready) - size) : Math.max(0, Number(from) || 0);
   if (isStream && from !== 'last') place = Math.max(place, queue.first_offset ?? 0);
   /** @type {Found['messages']} */
   const found = [];
@@ -242,7 +296,11 @@ async function look(queue, base, { from, size, text, time, filter }, onSearched,
   for (;;) {
     const batch = needle ? BATCH : size;
     const start = isStream && first && time ? { timestamp: new Date(time).getTime() } : { offset: place };
-    const { body, headers } = await request('GET', `${base}/browse${query({ ...start, count: batch, truncate: TRUNCATE, decode: 'true', ...(isStream ? { filter } : {}) })}`, { signal });
+    const { body, headers } = await request(
+      'GET',
+      `${base}/browse${query({ ...start, count: batch, truncate: TRUNCATE, decode: 'true', ...(isStream ? { filter } : {}) })}`,
+      { signal },
+    );
     first = false;
     const numbered = body.map((message, index) => ({ at: message.offset ?? place + index, message }));
     for (const one of numbered) {
@@ -262,7 +320,13 @@ async function look(queue, base, { from, size, text, time, filter }, onSearched,
 function Look({ queue, base }) {
   const asked = route.value.query;
   const isStream = queue.type === 'stream';
-  const view = { from: asked.from ?? '', size: COUNTS.includes(Number(asked.n)) ? Number(asked.n) : 20, text: asked.text ?? '', time: asked.time ?? '', filter: asked.filter ?? '' };
+  const view = {
+    from: asked.from ?? '',
+    size: COUNTS.includes(Number(asked.n)) ? Number(asked.n) : 20,
+    text: asked.text ?? '',
+    time: asked.time ?? '',
+    filter: asked.filter ?? '',
+  };
   const [draft, setDraft] = useState(view);
   const [found, setFound] = useState(/** @type {Found | null} */ (null));
   const [error, setError] = useState(/** @type {any} */ (null));
@@ -292,9 +356,12 @@ function Look({ queue, base }) {
   };
   const messages = found?.messages ?? [];
   const firstAt = messages[0]?.at ?? Number(view.from) ?? 0;
-  const start = isStream ? queue.first_offset ?? 0 : 0;
+  const start = isStream ? (queue.first_offset ?? 0) : 0;
   return html`<${Section} title="Look at messages" aside=${html`<span class="muted">They stay where they are, in their order, and are not marked as redelivered.</span>`}>
-    <form class="table-tools" onSubmit=${(event) => { event.preventDefault(); show({}); }}>
+    <form class="table-tools" onSubmit=${(event) => {
+      event.preventDefault();
+      show({});
+    }}>
       <button type="button" onClick=${() => show({ from: '', time: '' })}>First</button>
       <button type="button" disabled=${firstAt <= start} onClick=${() => show({ from: Math.max(start, firstAt - view.size) || '', time: '' })}>‹ Earlier</button>
       <button type="button" disabled=${!found || found.end} onClick=${() => show({ from: found?.next ?? '', time: '' })}>Later ›</button>
@@ -336,9 +403,14 @@ function Take({ queue, base }) {
     ]} />
     <${Text} label="Number" type="number" min=${1} max=${1000} value=${number} onInput=${setNumber} />
     <${Outcome} of=${action} />
-    <div class="form-end">${destroys
-      ? html`<${Ask} verb="Take messages" danger title=${`Take ${several(Number(number), 'message')}?`} work=${async () => { const messages = await take(); action.run(async () => messages, `${several(messages.length, 'message')} taken.`); }}><p>${count(queue.messages_ready)} are ready. Those that are taken leave the queue.</p><//>`
-      : html`<button type="button" class="primary" disabled=${action.busy} onClick=${() => action.run(take, (messages) => `${several(messages.length, 'message')} taken and put back.`)}>Take messages</button>`}</div>
+    <div class="form-end">${
+      destroys
+        ? html`<${Ask} verb="Take messages" danger title=${`Take ${several(Number(number), 'message')}?`} work=${async () => {
+            const messages = await take();
+            action.run(async () => messages, `${several(messages.length, 'message')} taken.`);
+          }}><p>${count(queue.messages_ready)} are ready. Those that are taken leave the queue.</p><//>`
+        : html`<button type="button" class="primary" disabled=${action.busy} onClick=${() => action.run(take, (messages) => `${several(messages.length, 'message')} taken and put back.`)}>Take messages</button>`
+    }</div>
     <div class="messages">${taken.map((message, at) => html`<${Message} key=${at} message=${message} vhost=${queue.vhost} queue=${queue.name} label=${`${at + 1}`} />`)}</div>
   </div><//>`;
 }
@@ -362,15 +434,23 @@ function Move({ base, total }) {
     event.preventDefault();
     action.run(
       async () => {
-        const answer = await post(`${base}/parked/move`, where === 'back' ? {} : where === 'queue' ? { to: queue } : { exchange, routing_key: key });
+        const answer = await post(
+          `${base}/parked/move`,
+          where === 'back' ? {} : where === 'queue' ? { to: queue } : { exchange, routing_key: key },
+        );
         poke('queues');
         return answer;
       },
-      (answer) => `${several(answer.moved, 'message')} moved, ${count(answer.parked)} still kept aside.${answer.reason ? ` Stopped at number ${answer.stopped_at}: ${answer.reason}` : ''}`,
+      (answer) =>
+        `${several(answer.moved, 'message')} moved, ${count(answer.parked)} still kept aside.${answer.reason ? ` Stopped at number ${answer.stopped_at}: ${answer.reason}` : ''}`,
     );
   };
   return html`<${Fold} title=${html`Move all ${count(total)} on`}><form class="form" onSubmit=${submit}>
-    <${Select} label="To" value=${where} onInput=${setWhere} options=${[['back', 'the end of this queue'], ['queue', 'another queue'], ['exchange', 'an exchange']]} hint="Each gets all its deliveries again. Each leaves here and arrives there in one step on the disk." />
+    <${Select} label="To" value=${where} onInput=${setWhere} options=${[
+      ['back', 'the end of this queue'],
+      ['queue', 'another queue'],
+      ['exchange', 'an exchange'],
+    ]} hint="Each gets all its deliveries again. Each leaves here and arrives there in one step on the disk." />
     ${where === 'queue' && html`<${Text} label="Queue" value=${queue} onInput=${setQueue} required />`}
     ${where === 'exchange' && html`<${Text} label="Exchange" value=${exchange} onInput=${setExchange} required /><${Text} label="Routing key" value=${key} onInput=${setKey} />`}
     <${Outcome} of=${action} />
@@ -386,14 +466,23 @@ export function Aside({ queue, base, which }) {
     await remove(`${base}/${which}${query(range)}`);
     poke('queues');
   };
-  return html`<${Section} title=${which === 'parked' ? 'Kept aside at the delivery limit' : 'Waiting for their time'} aside=${body?.total > 0 && html`<span class="muted">${several(body.total, 'message')}, ${bytes(body.bytes)}</span><span class="spacer"></span>
-      <${Ask} verb="Delete all" danger small title=${`Delete all ${count(body.total)} messages?`} work=${drop({})}><p>They are gone for good.</p><//>`}>
+  return html`<${Section} title=${which === 'parked' ? 'Kept aside at the delivery limit' : 'Waiting for their time'} aside=${
+    body?.total > 0 &&
+    html`<span class="muted">${several(body.total, 'message')}, ${bytes(body.bytes)}</span><span class="spacer"></span>
+      <${Ask} verb="Delete all" danger small title=${`Delete all ${count(body.total)} messages?`} work=${drop({})}><p>They are gone for good.</p><//>`
+  }>
     ${which === 'parked' && body?.total > 0 && html`<${Move} base=${base} total=${body.total} />`}
-    <${Await} live=${live}>${() => (body.messages.length ? html`
-      <div class="messages">${body.messages.map((message) => html`<${Message} key=${message.number} message=${message} vhost=${queue.vhost} queue=${queue.name} label=${`Number ${count(message.number)}`}>
-        <${Ask} verb="Delete" danger small title=${`Delete message ${message.number}?`} work=${drop({ first: message.number, last: message.number })}><p>It is gone for good.</p><//><//>`)}</div>
+    <${Await} live=${live}>${() =>
+      body.messages.length
+        ? html`
+      <div class="messages">${body.messages.map(
+        (
+          message,
+        ) => html`<${Message} key=${message.number} message=${message} vhost=${queue.vhost} queue=${queue.name} label=${`Number ${count(message.number)}`}>
+        <${Ask} verb="Delete" danger small title=${`Delete message ${message.number}?`} work=${drop({ first: message.number, last: message.number })}><p>It is gone for good.</p><//><//>`,
+      )}</div>
       <div class="form-end"><button type="button" disabled=${offset === 0} onClick=${() => setQuery({ offset: Math.max(0, offset - COUNT) || '' })}>Earlier</button>
         <button type="button" disabled=${offset + body.messages.length >= body.total} onClick=${() => setQuery({ offset: offset + COUNT })}>Later</button></div>`
-      : html`<${Empty}>None.<//>`)}<//>
+        : html`<${Empty}>None.<//>`}<//>
   <//>`;
 }

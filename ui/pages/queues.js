@@ -1,4 +1,4 @@
-// The list of queues and streams, and the form that declares one.
+// Queues and streams: the list, the form that declares one, and the page of one.
 import { html, useState } from '../lib.js';
 import { path, path as encode, post, put, query, remove } from '../core/api.js';
 import { at, bytes, count, percent, plain, rate, several, time } from '../core/format.js';
@@ -7,7 +7,33 @@ import { chosenVhost, go, link, route, to } from '../core/router.js';
 import { ofQueue } from '../core/why.js';
 import { Bind, BindingTable, GraphLink } from './exchanges.js';
 import { Aside, Messages } from './messages.js';
-import { Arguments, Await, Empty, Facts, Figures, Fold, Head, Help, Name, NameLink, number, Outcome, perSecond, Problem, Section, size, Tabs, Tag, useAction, useVhosts, usualVhost, vhostColumn, VhostName, Why, WhyTag } from '../parts/basics.js';
+import {
+  Arguments,
+  Await,
+  Empty,
+  Facts,
+  Figures,
+  Fold,
+  Head,
+  Help,
+  Name,
+  NameLink,
+  number,
+  Outcome,
+  perSecond,
+  Problem,
+  Section,
+  size,
+  Tabs,
+  Tag,
+  useAction,
+  useVhosts,
+  usualVhost,
+  vhostColumn,
+  VhostName,
+  Why,
+  WhyTag,
+} from '../parts/basics.js';
 import { consumerColumns } from './clients.js';
 import { Chart, Period, lengths, rates } from '../parts/chart.js';
 import { Check, Destroy, objectOf, Pairs, pairsOf, QUEUE_ARGUMENTS, Select, Text } from '../parts/forms.js';
@@ -38,11 +64,30 @@ function Waits({ queue }) {
 
 /** @returns {import('../parts/table.js').Column[]} */
 const columns = () => [
-  { id: 'name', title: 'Name', fixed: true, sort: 'name', need: ['name', 'vhost'], cell: (row) => html`<${NameLink} href=${to.queue(row.vhost, row.name)} of=${row.name} />` },
+  {
+    id: 'name',
+    title: 'Name',
+    fixed: true,
+    sort: 'name',
+    need: ['name', 'vhost'],
+    cell: (row) => html`<${NameLink} href=${to.queue(row.vhost, row.name)} of=${row.name} />`,
+  },
   ...vhostColumn(),
   { id: 'type', title: 'Type', slack: true, sort: 'type', need: ['type'], cell: (row) => row.type },
-  { id: 'features', title: 'Features', slack: true, need: ['durable', 'auto_delete', 'exclusive', 'arguments', 'policy', 'operator_policy'], cell: (row) => html`<${Features} queue=${row} />` },
-  { id: 'waits', title: 'Waits for', need: ['why', 'type', 'waits', 'state', 'messages_ready', 'messages_unacknowledged', 'parked', 'node'], hint: 'The most important reason; open the queue for the sentence', cell: (row) => html`<${Waits} queue=${row} />` },
+  {
+    id: 'features',
+    title: 'Features',
+    slack: true,
+    need: ['durable', 'auto_delete', 'exclusive', 'arguments', 'policy', 'operator_policy'],
+    cell: (row) => html`<${Features} queue=${row} />`,
+  },
+  {
+    id: 'waits',
+    title: 'Waits for',
+    need: ['why', 'type', 'waits', 'state', 'messages_ready', 'messages_unacknowledged', 'parked', 'node'],
+    hint: 'The most important reason; open the queue for the sentence',
+    cell: (row) => html`<${Waits} queue=${row} />`,
+  },
   number('ready', 'Ready', 'messages_ready'),
   number('unacked', 'Unacked', 'messages_unacknowledged', { hint: 'Delivered and not acknowledged yet' }),
   number('total', 'Total', 'messages'),
@@ -51,7 +96,11 @@ const columns = () => [
   perSecond('ack', 'Ack /s', 'message_stats.ack'),
   number('consumers', 'Consumers', 'consumers'),
   perSecond('redeliver', 'Redelivered /s', 'message_stats.redeliver', { off: true }),
-  number('capacity', 'Capacity', 'consumer_capacity', { format: percent, off: true, hint: 'The share of consumers that could take a message now' }),
+  number('capacity', 'Capacity', 'consumer_capacity', {
+    format: percent,
+    off: true,
+    hint: 'The share of consumers that could take a message now',
+  }),
   size('bytes', 'Bytes', 'message_bytes', { off: true }),
   size('memory', 'Memory', 'memory', { off: true }),
   number('persistent', 'Persistent', 'messages_persistent', { off: true }),
@@ -59,7 +108,14 @@ const columns = () => [
   number('parked', 'Parked', 'parked', { off: true, hint: 'Kept aside at their delivery limit' }),
   number('delayed', 'Delayed', 'messages_delayed', { off: true }),
   { id: 'state', title: 'State', sort: 'state', need: ['state'], off: true, cell: (row) => row.state },
-  { id: 'durability', title: 'Durability', need: ['durability'], off: true, hint: 'When publishes are confirmed', cell: (row) => row.durability },
+  {
+    id: 'durability',
+    title: 'Durability',
+    need: ['durability'],
+    off: true,
+    hint: 'When publishes are confirmed',
+    cell: (row) => row.durability,
+  },
 ];
 
 /** The form that declares a queue. */
@@ -74,7 +130,11 @@ function Declare({ vhosts }) {
   const submit = async (event) => {
     event.preventDefault();
     const declared = await action.run(() =>
-      put(path`queues/${vhost}/${name}`, { durable: type !== 'classic' || durable, auto_delete: type === 'classic' && autoDelete, arguments: { ...objectOf(pairs), 'x-queue-type': type } }),
+      put(path`queues/${vhost}/${name}`, {
+        durable: type !== 'classic' || durable,
+        auto_delete: type === 'classic' && autoDelete,
+        arguments: { ...objectOf(pairs), 'x-queue-type': type },
+      }),
     );
     if (declared) {
       poke('queues');
@@ -83,11 +143,18 @@ function Declare({ vhosts }) {
   };
   return html`<form class="form" onSubmit=${submit}>
     ${vhosts.length > 1 && html`<${Select} label="Virtual host" value=${vhost} onInput=${setVhost} options=${vhosts.map((one) => [one, one])} />`}
-    <${Select} label="Type" value=${type} onInput=${setType} options=${[['classic', 'Classic'], ['quorum', 'Quorum'], ['stream', 'Stream']]}
+    <${Select} label="Type" value=${type} onInput=${setType} options=${[
+      ['classic', 'Classic'],
+      ['quorum', 'Quorum'],
+      ['stream', 'Stream'],
+    ]}
       hint=${{ classic: 'A queue of one node. What is confirmed is on the disk.', quorum: 'Counts deliveries on disk, keeps messages at their delivery limit aside, and can delay them.', stream: 'Keeps its messages; consumers read it from where they want, as often as they want.' }[type]} />
     <${Text} label="Name" value=${name} onInput=${setName} required />
-    ${type === 'classic' && html`<${Check} label="Durable" value=${durable} onInput=${setDurable} hint="It survives a restart." />
-    <${Check} label="Auto-delete" value=${autoDelete} onInput=${setAutoDelete} hint="It is deleted when its last consumer ends." />`}
+    ${
+      type === 'classic' &&
+      html`<${Check} label="Durable" value=${durable} onInput=${setDurable} hint="It survives a restart." />
+    <${Check} label="Auto-delete" value=${autoDelete} onInput=${setAutoDelete} hint="It is deleted when its last consumer ends." />`
+    }
     <${Pairs} label="Arguments" pairs=${pairs} onChange=${setPairs} known=${QUEUE_ARGUMENTS[type]} />
     <${Problem} of=${action.error} />
     <div class="form-end"><button type="submit" class="primary" disabled=${action.busy}>Declare queue</button></div>
@@ -96,7 +163,13 @@ function Declare({ vhosts }) {
 
 export function Queues() {
   const vhost = chosenVhost.value;
-  const list = useList({ id: 'queues', path: vhost ? path`queues/${vhost}` : 'queues', columns: columns(), always: ['name', 'vhost'], sort: 'name' });
+  const list = useList({
+    id: 'queues',
+    path: vhost ? path`queues/${vhost}` : 'queues',
+    columns: columns(),
+    always: ['name', 'vhost'],
+    sort: 'name',
+  });
   const vhosts = useVhosts();
   if (route.value.query.new) {
     return html`<div class="page"><${Head} title="Declare a queue" above=${html`<a href=${link(['queues'])}>Queues</a>`} /><div class="panel">${vhosts && html`<${Declare} vhosts=${vhosts} />`}</div></div>`;
@@ -124,17 +197,38 @@ function Details({ queue }) {
       ['Virtual host', html`<${VhostName} name=${queue.vhost} />`],
       ['Type', queue.type],
       ['State', queue.state],
-      [html`Confirmed when<${Help} word="Confirm" />`, { synced: 'flushed to the disk', os: 'written to the operating system', memory: 'in memory' }[queue.durability] ?? queue.durability],
+      [
+        html`Confirmed when<${Help} word="Confirm" />`,
+        { synced: 'flushed to the disk', os: 'written to the operating system', memory: 'in memory' }[queue.durability] ??
+          queue.durability,
+      ],
       ['Members', queue.members?.length > 0 && queue.members.join(', ')],
       ['Policy', queue.policy && html`<a href=${to.policy(queue.vhost, queue.policy)}><${Name} of=${queue.policy} /></a>`],
-      ['Operator policy', queue.operator_policy && html`<a href=${to.operatorPolicy(queue.vhost, queue.operator_policy)}><${Name} of=${queue.operator_policy} /></a>`],
-      [html`Consumer capacity<${Help} word="Capacity" />`, queue.consumers > 0 && queue.consumer_capacity !== undefined && percent(queue.consumer_capacity)],
-      [html`Single active consumer<${Help} word="Single active consumer" />`, queue.single_active_consumer_tag && html`<${Name} of=${queue.single_active_consumer_tag} />`],
+      [
+        'Operator policy',
+        queue.operator_policy &&
+          html`<a href=${to.operatorPolicy(queue.vhost, queue.operator_policy)}><${Name} of=${queue.operator_policy} /></a>`,
+      ],
+      [
+        html`Consumer capacity<${Help} word="Capacity" />`,
+        queue.consumers > 0 && queue.consumer_capacity !== undefined && percent(queue.consumer_capacity),
+      ],
+      [
+        html`Single active consumer<${Help} word="Single active consumer" />`,
+        queue.single_active_consumer_tag && html`<${Name} of=${queue.single_active_consumer_tag} />`,
+      ],
       ['Exclusive consumer', queue.exclusive_consumer_tag && html`<${Name} of=${queue.exclusive_consumer_tag} />`],
       ['Delivery limit', queue.delivery_limit !== undefined && String(queue.delivery_limit)],
       ['Delayed retry', queue.delayed_retry],
       ['Idle since', queue.idle_since && time(queue.idle_since)],
-      ['Oldest message', queue.head_message_timestamp ? time(queue.head_message_timestamp * 1000) : queue.first_timestamp ? time(queue.first_timestamp) : null],
+      [
+        'Oldest message',
+        queue.head_message_timestamp
+          ? time(queue.head_message_timestamp * 1000)
+          : queue.first_timestamp
+            ? time(queue.first_timestamp)
+            : null,
+      ],
       ['Offsets', queue.next_offset !== undefined && `${count(queue.first_offset)} to ${count(queue.next_offset - 1)}`],
       ['Segments', queue.segments !== undefined && count(queue.segments)],
       ['Refused publishes', queue.refused > 0 && count(queue.refused)],
@@ -147,18 +241,28 @@ function Details({ queue }) {
       ['Persistent messages', queue.messages_persistent !== undefined && count(queue.messages_persistent)],
       ['Bodies in memory', queue.messages_ram !== undefined && count(queue.messages_ram)],
       ['Memory', bytes(queue.memory)],
-      ['By priority', queue.messages_by_priority && Object.entries(queue.messages_by_priority).map(([level, n]) => `${level}: ${typeof n === 'object' ? JSON.stringify(n) : count(n)}`).join(', ')],
+      [
+        'By priority',
+        queue.messages_by_priority &&
+          Object.entries(queue.messages_by_priority)
+            .map(([level, n]) => `${level}: ${typeof n === 'object' ? JSON.stringify(n) : count(n)}`)
+            .join(', '),
+      ],
     ]} /></div><//>
-    ${kept && queue.type !== 'stream' && html`<${Section} title="Where its messages went"><div class="panel"><${Facts} rows=${[
-      ['Accepted', count(kept.accepted)],
-      ['Acknowledged', count(kept.settled)],
-      [html`Dead-lettered<${Help} word="Dead letter" />`, count(kept.dead_lettered)],
-      ['Expired', count(kept.expired)],
-      ['Dropped at the limit', count(kept.dropped)],
-      ['Purged', count(kept.purged)],
-      [html`Kept aside<${Help} word="Parked" />`, count(kept.parked)],
-      ['Here now', count(kept.remaining)],
-    ]} /></div><//>`}
+    ${
+      kept &&
+      queue.type !== 'stream' &&
+      html`<${Section} title="Where its messages went"><div class="panel"><${Facts} rows=${[
+        ['Accepted', count(kept.accepted)],
+        ['Acknowledged', count(kept.settled)],
+        [html`Dead-lettered<${Help} word="Dead letter" />`, count(kept.dead_lettered)],
+        ['Expired', count(kept.expired)],
+        ['Dropped at the limit', count(kept.dropped)],
+        ['Purged', count(kept.purged)],
+        [html`Kept aside<${Help} word="Parked" />`, count(kept.parked)],
+        ['Here now', count(kept.remaining)],
+      ]} /></div><//>`
+    }
   </div>`;
 }
 
@@ -174,8 +278,17 @@ function Overview({ queue, base }) {
       { label: 'Out', value: rate(at(queue, 'message_stats.deliver_get_details.rate') ?? 0), unit: '/s', dot: '--out' },
       { label: 'Acks', value: rate(at(queue, 'message_stats.ack_details.rate') ?? 0), unit: '/s', dot: '--acks' },
       { label: 'Consumers', value: count(queue.consumers) },
-      queue.parked > 0 && { label: 'Parked', value: count(queue.parked), warn: true, href: to.queue(queue.vhost, queue.name, { tab: 'parked' }) },
-      queue.messages_delayed > 0 && { label: 'Delayed', value: count(queue.messages_delayed), href: to.queue(queue.vhost, queue.name, { tab: 'delayed' }) },
+      queue.parked > 0 && {
+        label: 'Parked',
+        value: count(queue.parked),
+        warn: true,
+        href: to.queue(queue.vhost, queue.name, { tab: 'parked' }),
+      },
+      queue.messages_delayed > 0 && {
+        label: 'Delayed',
+        value: count(queue.messages_delayed),
+        href: to.queue(queue.vhost, queue.name, { tab: 'delayed' }),
+      },
     ]} />
     <div class="columns">
       <div class="panel"><${Chart} title="Messages" path=${base} past=${past} of="queue" body=${queue} series=${isStream ? lengths().slice(0, 1) : lengths()} /></div>
@@ -193,8 +306,17 @@ function Actions({ queue, base }) {
     ['Delayed', queue.messages_delayed > 0 && count(queue.messages_delayed)],
     ['Consumers', count(queue.consumers)],
   ]} />`;
-  return html`${queue.type !== 'stream' && html`<${Destroy} verb="Purge" kind="queue" name=${queue.name} small work=${async () => { await remove(`${base}/contents`); poke('queues'); }}>${counts}<p>All ready messages are deleted. Those that consumers hold stay with them.</p><//>`}
-    <${Destroy} verb="Delete" kind=${queue.type === 'stream' ? 'stream' : 'queue'} name=${queue.name} small work=${async () => { await remove(base); poke('queues'); }} then=${() => go(link(['queues']))}>${counts}<p>The queue, its messages and its bindings are deleted. ${queue.consumers > 0 ? `${several(queue.consumers, 'consumer')} will be cancelled.` : ''}</p><//>`;
+  return html`${
+    queue.type !== 'stream' &&
+    html`<${Destroy} verb="Purge" kind="queue" name=${queue.name} small work=${async () => {
+      await remove(`${base}/contents`);
+      poke('queues');
+    }}>${counts}<p>All ready messages are deleted. Those that consumers hold stay with them.</p><//>`
+  }
+    <${Destroy} verb="Delete" kind=${queue.type === 'stream' ? 'stream' : 'queue'} name=${queue.name} small work=${async () => {
+      await remove(base);
+      poke('queues');
+    }} then=${() => go(link(['queues']))}>${counts}<p>The queue, its messages and its bindings are deleted. ${queue.consumers > 0 ? `${several(queue.consumers, 'consumer')} will be cancelled.` : ''}</p><//>`;
 }
 
 export function Queue({ path }) {
@@ -221,13 +343,20 @@ export function Queue({ path }) {
     <${Await} live=${live} gone=${html`There is no such queue${vhost ? html` in <b><${Name} of=${vhost} /></b>` : ''}. It may have been deleted. <a href=${link(['queues'], { name })}>Look for queues with a similar name</a>`}>${() => html`
       <${Why} findings=${ofQueue(queue)} />
       <div class="section-head"><${Tabs} tabs=${tabs} now=${tab} href=${href} label="Parts of this queue" />${tab === 'overview' && html`<${Period} of="queue" />`}</div>
-      ${tab === 'messages' ? html`<${Messages} queue=${queue} base=${base} />`
-        : tab === 'parked' || tab === 'delayed' ? html`<${Aside} queue=${queue} base=${base} which=${tab} key=${tab} />`
-        : tab === 'bindings' ? html`<${Section} title="Bindings to this queue" aside=${html`<${GraphLink} vhost=${vhost} kind="q" name=${name} />`}><${BindingTable} where=${`${base}/bindings`} side="source" vhost=${vhost} none="No exchange leads to it." /><//>
+      ${
+        tab === 'messages'
+          ? html`<${Messages} queue=${queue} base=${base} />`
+          : tab === 'parked' || tab === 'delayed'
+            ? html`<${Aside} queue=${queue} base=${base} which=${tab} key=${tab} />`
+            : tab === 'bindings'
+              ? html`<${Section} title="Bindings to this queue" aside=${html`<${GraphLink} vhost=${vhost} kind="q" name=${name} />`}><${BindingTable} where=${`${base}/bindings`} side="source" vhost=${vhost} none="No exchange leads to it." /><//>
             <${Section} title="Bind it to an exchange"><div class="panel"><${Bind} vhost=${vhost} destination=${name} kind="q" /></div><//>`
-        : tab === 'tracking' && type === 'stream' ? html`<${Tracking} queue=${queue} />`
-        : tab === 'settings' ? html`<${Settings} queue=${queue} base=${base} />`
-        : html`<${Overview} queue=${queue} base=${base} />`}`}<//>
+              : tab === 'tracking' && type === 'stream'
+                ? html`<${Tracking} queue=${queue} />`
+                : tab === 'settings'
+                  ? html`<${Settings} queue=${queue} base=${base} />`
+                  : html`<${Overview} queue=${queue} base=${base} />`
+      }`}<//>
   </div>`;
 }
 
@@ -238,7 +367,12 @@ const SOURCES = { argument: 'declaration', declaration: 'declaration', policy: '
 function Effective({ queue }) {
   const rows = Object.entries(queue.effective_arguments ?? {});
   if (!rows.length) return html`<${Empty}>Neither its declaration nor a policy sets anything.<//>`;
-  const source = (name) => (name === 'policy' && queue.policy ? html`<a href=${to.policy(queue.vhost, queue.policy)}>policy <${Name} of=${queue.policy} /></a>` : name === 'operator_policy' && queue.operator_policy ? html`<a href=${to.operatorPolicy(queue.vhost, queue.operator_policy)}>operator policy <${Name} of=${queue.operator_policy} /></a>` : SOURCES[name] ?? name);
+  const source = (name) =>
+    name === 'policy' && queue.policy
+      ? html`<a href=${to.policy(queue.vhost, queue.policy)}>policy <${Name} of=${queue.policy} /></a>`
+      : name === 'operator_policy' && queue.operator_policy
+        ? html`<a href=${to.operatorPolicy(queue.vhost, queue.operator_policy)}>operator policy <${Name} of=${queue.operator_policy} /></a>`
+        : (SOURCES[name] ?? name);
   return html`<div class="table-box plain-table"><table><thead><tr><th scope="col">Key</th><th scope="col">Value</th><th scope="col">Comes from</th></tr></thead>
     <tbody>${rows.map(([key, { value, source: from }]) => html`<tr key=${key}><td><code>${key}</code></td><td><${Name} of=${plain(value)} /></td><td>${source(from)}</td></tr>`)}</tbody></table></div>`;
 }
@@ -246,7 +380,10 @@ function Effective({ queue }) {
 function Matching({ queue }) {
   const user = useLive(path`policies/${queue.vhost}` + query({ queue: queue.name })).body;
   const operator = useLive(path`operator-policies/${queue.vhost}` + query({ queue: queue.name })).body;
-  const list = (policies, href) => (Array.isArray(policies) && policies.length ? html`<ol>${policies.map((policy, at) => html`<li key=${policy.name}><${NameLink} href=${href(policy.vhost, policy.name)} of=${policy.name} /> <span class="muted">priority ${count(policy.priority)}, pattern <code><${Name} of=${policy.pattern} empty="(every name)" /></code></span> ${at === 0 ? html`<${Tag} kind="accent">applies<//>` : html`<span class="faint">a policy above it wins</span>`}</li>`)}</ol>` : html`<p class="faint">None matches.</p>`);
+  const list = (policies, href) =>
+    Array.isArray(policies) && policies.length
+      ? html`<ol>${policies.map((policy, at) => html`<li key=${policy.name}><${NameLink} href=${href(policy.vhost, policy.name)} of=${policy.name} /> <span class="muted">priority ${count(policy.priority)}, pattern <code><${Name} of=${policy.pattern} empty="(every name)" /></code></span> ${at === 0 ? html`<${Tag} kind="accent">applies<//>` : html`<span class="faint">a policy above it wins</span>`}</li>`)}</ol>`
+      : html`<p class="faint">None matches.</p>`;
   return html`<div class="panel stack"><div><h3>Policies</h3>${list(user, to.policy)}</div><div><h3>Operator policies</h3>${list(operator, to.operatorPolicy)}</div></div>`;
 }
 
@@ -257,16 +394,28 @@ function Convert({ queue, base }) {
   const ask = (dry) => {
     action.run(
       async () => {
-        const answer = await post(`${base}/convert${dry ? '?dry_run=true' : ''}`, { type, arguments: { ...objectOf(pairs), 'x-queue-type': type } });
+        const answer = await post(`${base}/convert${dry ? '?dry_run=true' : ''}`, {
+          type,
+          arguments: { ...objectOf(pairs), 'x-queue-type': type },
+        });
         poke('queues');
         return answer;
       },
-      () => (dry ? `It can be converted. Its ${count(queue.consumers)} consumers will be cancelled; messages and bindings stay.` : 'Converted.'),
+      () =>
+        dry
+          ? `It can be converted. Its ${count(queue.consumers)} consumers will be cancelled; messages and bindings stay.`
+          : 'Converted.',
     );
   };
-  return html`<${Fold} title="Convert to another type or other arguments"><form class="form" onSubmit=${(event) => { event.preventDefault(); ask(false); }}>
+  return html`<${Fold} title="Convert to another type or other arguments"><form class="form" onSubmit=${(event) => {
+    event.preventDefault();
+    ask(false);
+  }}>
     <p class="muted">Its name, bindings and messages stay, in one step on the disk. Its consumers are cancelled.</p>
-    <${Select} label="Type" value=${type} onInput=${setType} options=${[['classic', 'Classic'], ['quorum', 'Quorum']]} />
+    <${Select} label="Type" value=${type} onInput=${setType} options=${[
+      ['classic', 'Classic'],
+      ['quorum', 'Quorum'],
+    ]} />
     <${Pairs} label="Arguments" pairs=${pairs} onChange=${setPairs} known=${QUEUE_ARGUMENTS[type]} />
     <${Outcome} of=${action} />
     <div class="form-end"><button type="button" disabled=${action.busy} onClick=${() => ask(true)}>Check only</button><button type="submit" class="primary" disabled=${action.busy}>Convert queue</button></div>
@@ -285,13 +434,34 @@ export const Settings = ({ queue, base }) => html`
 
 export function Tracking({ queue }) {
   const live = useLive(path`stream/${queue.vhost}/${queue.name}/tracking`);
-  const table = (rows, head) => html`<div class="table-box plain-table"><table><thead><tr>${head.map(([title, kind]) => html`<th scope="col" class=${kind}>${title}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
+  const table = (rows, head) =>
+    html`<div class="table-box plain-table"><table><thead><tr>${head.map(([title, kind]) => html`<th scope="col" class=${kind}>${title}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
   return html`<${Await} live=${live}>${(body) => {
     const offsets = Object.entries(body.offsets ?? {});
     const writers = Object.entries(body.writers ?? {});
     return html`<div class="columns">
-      <${Section} title="Stored offsets">${offsets.length ? table(offsets.map(([name, offset]) => html`<tr key=${name}><td><${Name} of=${name} /></td><td class="num">${count(offset)}</td><td class="num">${count(Math.max(0, queue.next_offset - 1 - Number(offset)))}</td></tr>`), [['Name'], ['Offset', 'num'], ['Behind', 'num']]) : html`<${Empty}>No consumer has stored an offset here.<//>`}<//>
-      <${Section} title="Publishers by reference">${writers.length ? table(writers.map(([name, sequence]) => html`<tr key=${name}><td><${Name} of=${name} /></td><td class="num">${count(sequence)}</td></tr>`), [['Reference'], ['Last sequence', 'num']]) : html`<${Empty}>No publisher with a reference: nothing is deduplicated.<//>`}<//>
+      <${Section} title="Stored offsets">${
+        offsets.length
+          ? table(
+              offsets.map(
+                ([name, offset]) =>
+                  html`<tr key=${name}><td><${Name} of=${name} /></td><td class="num">${count(offset)}</td><td class="num">${count(Math.max(0, queue.next_offset - 1 - Number(offset)))}</td></tr>`,
+              ),
+              [['Name'], ['Offset', 'num'], ['Behind', 'num']],
+            )
+          : html`<${Empty}>No consumer has stored an offset here.<//>`
+      }<//>
+      <${Section} title="Publishers by reference">${
+        writers.length
+          ? table(
+              writers.map(
+                ([name, sequence]) =>
+                  html`<tr key=${name}><td><${Name} of=${name} /></td><td class="num">${count(sequence)}</td></tr>`,
+              ),
+              [['Reference'], ['Last sequence', 'num']],
+            )
+          : html`<${Empty}>No publisher with a reference: nothing is deduplicated.<//>`
+      }<//>
     </div>`;
   }}<//>`;
 }

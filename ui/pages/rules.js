@@ -1,27 +1,62 @@
-// The form of a policy, with what it would change before it is saved.
+// Policies with a preview of what they change, definitions, traces, and feature flags.
 import { html, useEffect, useState } from '../lib.js';
 import { BASE, may, path, path as encode, put, query, remove, request } from '../core/api.js';
 import { bytes, count, plain, several } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, route, to } from '../core/router.js';
-import { Arguments, Await, Empty, ExchangeLink, Facts, Fold, Head, Name, NameLink, Outcome, QueueLink, Section, Tabs, Tag, useAction, useVhosts, usualVhost, VhostName } from '../parts/basics.js';
+import {
+  Arguments,
+  Await,
+  Empty,
+  ExchangeLink,
+  Facts,
+  Fold,
+  Head,
+  Name,
+  NameLink,
+  Outcome,
+  QueueLink,
+  Section,
+  Tabs,
+  Tag,
+  useAction,
+  useVhosts,
+  usualVhost,
+  VhostName,
+} from '../parts/basics.js';
 import { Ask, Check, Destroy, objectOf, OPERATOR_KEYS, Pairs, pairsOf, POLICY_KEYS, Row, Select, Text } from '../parts/forms.js';
 import { Table, Tools, useList, useLocal } from '../parts/table.js';
 
-const APPLY = /** @type {[string, string][]} */ ([['all', 'queues and exchanges'], ['queues', 'queues'], ['classic_queues', 'classic queues'], ['quorum_queues', 'quorum queues'], ['streams', 'streams'], ['exchanges', 'exchanges']]);
+const APPLY = /** @type {[string, string][]} */ ([
+  ['all', 'queues and exchanges'],
+  ['queues', 'queues'],
+  ['classic_queues', 'classic queues'],
+  ['quorum_queues', 'quorum queues'],
+  ['streams', 'streams'],
+  ['exchanges', 'exchanges'],
+]);
 
 /** A change of a value. */
-const Change = ({ of }) => html`${of.before === null ? html`<span class="faint">none</span>` : html`<${Name} of=${plain(of.before)} />`} → ${of.after === null ? html`<span class="faint">none</span>` : html`<b><${Name} of=${plain(of.after)} /></b>`}`;
+const Change = ({ of }) =>
+  html`${of.before === null ? html`<span class="faint">none</span>` : html`<${Name} of=${plain(of.before)} />`} → ${of.after === null ? html`<span class="faint">none</span>` : html`<b><${Name} of=${plain(of.after)} /></b>`}`;
 
 /** The answer of a dry run. */
 export function Preview({ of, vhost }) {
   const total = of.queues.matched + of.exchanges.matched;
   return html`<div class="panel stack"><p>It would apply to <b>${several(of.queues.matched, 'queue')}</b> and <b>${several(of.exchanges.matched, 'exchange')}</b>, and change ${several(of.queues.changed, 'queue')} and ${several(of.exchanges.changed, 'exchange')}.${total === 0 ? ' Nothing has such a name now, or a policy with a higher priority wins.' : ''}</p>
-    ${of.changes.length > 0 && html`<div class="table-box plain-table short" tabindex="0" role="region" aria-label="Changes"><table><thead><tr><th scope="col">Object</th><th scope="col">Policy</th><th scope="col">Operator policy</th><th scope="col">What changes</th></tr></thead>
-      <tbody>${of.changes.map((change, at) => html`<tr key=${at}><td>${change.queue !== undefined ? html`<${QueueLink} vhost=${vhost} name=${change.queue} />` : html`<span class="muted">exchange </span><${ExchangeLink} vhost=${vhost} name=${change.exchange} />`}</td>
+    ${
+      of.changes.length > 0 &&
+      html`<div class="table-box plain-table short" tabindex="0" role="region" aria-label="Changes"><table><thead><tr><th scope="col">Object</th><th scope="col">Policy</th><th scope="col">Operator policy</th><th scope="col">What changes</th></tr></thead>
+      <tbody>${of.changes.map(
+        (
+          change,
+          at,
+        ) => html`<tr key=${at}><td>${change.queue !== undefined ? html`<${QueueLink} vhost=${vhost} name=${change.queue} />` : html`<span class="muted">exchange </span><${ExchangeLink} vhost=${vhost} name=${change.exchange} />`}</td>
         <td>${change.policy.before === change.policy.after ? html`<span class="faint">${change.policy.after ?? 'none'}</span>` : html`<${Change} of=${change.policy} />`}</td>
         <td>${change.operator_policy.before === change.operator_policy.after ? html`<span class="faint">${change.operator_policy.after ?? 'none'}</span>` : html`<${Change} of=${change.operator_policy} />`}</td>
-        <td>${Object.entries(change.arguments).map(([key, of]) => html`<div key=${key}><code>${key}</code> <${Change} of=${of} /></div>`)}</td></tr>`)}</tbody></table></div>`}
+        <td>${Object.entries(change.arguments).map(([key, of]) => html`<div key=${key}><code>${key}</code> <${Change} of=${of} /></div>`)}</td></tr>`,
+      )}</tbody></table></div>`
+    }
     ${of.changes_left_out > 0 && html`<p class="muted">and ${count(of.changes_left_out)} more.</p>`}</div>`;
 }
 
@@ -40,7 +75,10 @@ export function PolicyForm({ kind, vhosts, policy, onSaved }) {
   const [preview, setPreview] = useState(/** @type {any} */ (null));
   const action = useAction();
   /** @param {boolean} dry */
-  const send = (dry) => request('PUT', path`${kind}/${vhost}/${name}` + (dry ? '?dry_run=true' : ''), { body: { pattern, 'apply-to': apply, priority: Number(priority), definition: objectOf(pairs) } });
+  const send = (dry) =>
+    request('PUT', path`${kind}/${vhost}/${name}` + (dry ? '?dry_run=true' : ''), {
+      body: { pattern, 'apply-to': apply, priority: Number(priority), definition: objectOf(pairs) },
+    });
   const look = () => action.run(async () => setPreview((await send(true)).body));
   const submit = async (event) => {
     event.preventDefault();
@@ -52,8 +90,11 @@ export function PolicyForm({ kind, vhosts, policy, onSaved }) {
     if (saved) onSaved?.(vhost, name);
   };
   return html`<form class="form" onSubmit=${submit}>
-    ${!policy && html`${vhosts.length > 1 && html`<${Select} label="Virtual host" value=${vhost} onInput=${setVhost} options=${vhosts.map((one) => [one, one])} />`}
-    <${Text} label="Name" value=${name} onInput=${setName} required />`}
+    ${
+      !policy &&
+      html`${vhosts.length > 1 && html`<${Select} label="Virtual host" value=${vhost} onInput=${setVhost} options=${vhosts.map((one) => [one, one])} />`}
+    <${Text} label="Name" value=${name} onInput=${setName} required />`
+    }
     <${Text} label="Pattern" value=${pattern} onInput=${setPattern} hint="Names that it matches; anywhere in the name unless it has ^ and $. Empty: every name." />
     <${Select} label="Applies to" value=${apply} onInput=${setApply} options=${operator ? APPLY.filter(([key]) => key !== 'all' && key !== 'exchanges') : APPLY} />
     <${Text} label="Priority" type="number" value=${priority} onInput=${setPriority} hint="Of several that match, the one with the highest priority applies; of equals, the first by name." />
@@ -68,26 +109,54 @@ export function PolicyForm({ kind, vhosts, policy, onSaved }) {
 
 /** @param {(vhost: string, name: string) => string} href @returns {import('../parts/table.js').Column[]} */
 const columns = (href) => [
-  { id: 'name', title: 'Name', fixed: true, sort: 'name', cell: (row) => html`<${NameLink} href=${href(row.vhost, row.name)} of=${row.name} />` },
-  ...(chosenVhost.value ? [] : [{ id: 'vhost', title: 'Virtual host', sort: 'vhost', cell: (row) => html`<${VhostName} name=${row.vhost} />` }]),
-  { id: 'pattern', title: 'Pattern', sort: 'pattern', cell: (row) => html`<code><${Name} of=${row.pattern} empty="(every name)" /></code>` },
+  {
+    id: 'name',
+    title: 'Name',
+    fixed: true,
+    sort: 'name',
+    cell: (row) => html`<${NameLink} href=${href(row.vhost, row.name)} of=${row.name} />`,
+  },
+  ...(chosenVhost.value
+    ? []
+    : [{ id: 'vhost', title: 'Virtual host', sort: 'vhost', cell: (row) => html`<${VhostName} name=${row.vhost} />` }]),
+  {
+    id: 'pattern',
+    title: 'Pattern',
+    sort: 'pattern',
+    cell: (row) => html`<code><${Name} of=${row.pattern} empty="(every name)" /></code>`,
+  },
   { id: 'apply', title: 'Applies to', sort: 'apply-to', cell: (row) => row['apply-to'].replace('_', ' ') },
   { id: 'priority', title: 'Priority', num: true, sort: 'priority', cell: (row) => count(row.priority) },
-  { id: 'definition', title: 'Definition', cell: (row) => html`<span class="mono">${Object.entries(row.definition).map(([key, value], at) => html`${at > 0 && ', '}${key}: <${Name} of=${typeof value === 'string' ? value : JSON.stringify(value)} />`)}</span>` },
+  {
+    id: 'definition',
+    title: 'Definition',
+    cell: (row) =>
+      html`<span class="mono">${Object.entries(row.definition).map(([key, value], at) => html`${at > 0 && ', '}${key}: <${Name} of=${typeof value === 'string' ? value : JSON.stringify(value)} />`)}</span>`,
+  },
 ];
 
 export function Policies() {
   const operator = route.value.query.kind === 'operator';
   const kind = operator ? 'operator-policies' : 'policies';
   const vhost = chosenVhost.value;
-  const list = useList({ id: kind, path: vhost ? path`${kind}/${vhost}` : kind, columns: columns(operator ? to.operatorPolicy : to.policy), whole: true, sort: 'priority', reverse: true });
+  const list = useList({
+    id: kind,
+    path: vhost ? path`${kind}/${vhost}` : kind,
+    columns: columns(operator ? to.operatorPolicy : to.policy),
+    whole: true,
+    sort: 'priority',
+    reverse: true,
+  });
   const vhosts = useVhosts();
   const overview = useLive('overview').body;
   const names = vhosts ?? [];
   const mayChange = operator ? may.administer() && overview?.is_op_policy_updating_enabled !== false : may.setPolicies();
   return html`<div class="page">
     <${Head} title=${operator ? 'Operator policies' : 'Policies'} />
-    <${Tabs} label="Kinds of policies" now=${operator ? 'operator' : 'user'} href=${(id) => link(['policies'], { kind: id === 'user' ? '' : id })} tabs=${[['user', 'Policies'], ['operator', 'Operator policies']]} />
+    <${Tabs} label="Kinds of policies" now=${operator ? 'operator' : 'user'} href=${(id) => link(['policies'], { kind: id === 'user' ? '' : id })} tabs=${[
+      ['user', 'Policies'],
+      ['operator', 'Operator policies'],
+    ]} />
     <p class="muted">${operator ? 'Limits that hold whatever policies and declarations say.' : 'Arguments for all queues and exchanges whose names match a pattern.'} One of each kind applies to an object.</p>
     <${Tools} list=${list} what=${operator ? 'operator policies' : 'policies'} />
     <${Table} list=${list} label="Policies" rowKey=${(row) => `${row.vhost}\n${row.name}`} short />
@@ -101,7 +170,10 @@ export function Policies() {
 function Loss({ base, vhost }) {
   const [preview, setPreview] = useState(/** @type {any} */ (null));
   useEffect(() => {
-    request('DELETE', `${base}?dry_run=true`).then(({ body }) => setPreview(body), () => {});
+    request('DELETE', `${base}?dry_run=true`).then(
+      ({ body }) => setPreview(body),
+      () => {},
+    );
   }, [base]);
   return preview && html`<${Preview} of=${preview} vhost=${vhost} />`;
 }
@@ -118,7 +190,14 @@ export function Policy({ path }) {
   const found = mayChange ? one : { ...all, body: all.body?.find?.((policy) => policy.name === name) };
   return html`<div class="page">
     <${Head} title=${html`<${Name} of=${name} />`} above=${html`<a href=${link(['policies'], { kind: operator && 'operator' })}>${operator ? 'Operator policies' : 'Policies'}</a> of <${VhostName} name=${vhost} />`}
-      aside=${found.body && mayChange && html`<${Destroy} verb="Delete" kind=${operator ? 'operator policy' : 'policy'} name=${name} small work=${async () => { await remove(base); [kind, 'queues', 'exchanges'].forEach(poke); }} then=${() => go(link(['policies'], { kind: operator && 'operator' }))}><${Loss} base=${base} vhost=${vhost} /><//>`} />
+      aside=${
+        found.body &&
+        mayChange &&
+        html`<${Destroy} verb="Delete" kind=${operator ? 'operator policy' : 'policy'} name=${name} small work=${async () => {
+          await remove(base);
+          [kind, 'queues', 'exchanges'].forEach(poke);
+        }} then=${() => go(link(['policies'], { kind: operator && 'operator' }))}><${Loss} base=${base} vhost=${vhost} /><//>`
+      } />
     <${Await} live=${found} gone="There is no such policy. It may have been deleted.">${(policy) => html`
       <div class="panel"><${Facts} rows=${[
         ['Pattern', html`<code><${Name} of=${policy.pattern} empty="(every name)" /></code>`],
@@ -132,7 +211,18 @@ export function Policy({ path }) {
 
 // Everything that is declared, as one file: out and in.
 
-const PARTS = ['users', 'vhosts', 'permissions', 'topic_permissions', 'policies', 'parameters', 'global_parameters', 'queues', 'exchanges', 'bindings'];
+const PARTS = [
+  'users',
+  'vhosts',
+  'permissions',
+  'topic_permissions',
+  'policies',
+  'parameters',
+  'global_parameters',
+  'queues',
+  'exchanges',
+  'bindings',
+];
 
 function Export({ vhosts }) {
   const [vhost, setVhost] = useState('');
@@ -146,7 +236,9 @@ function Export({ vhosts }) {
 
 function Import({ vhosts }) {
   const [vhost, setVhost] = useState('');
-  const [file, setFile] = useState(/** @type {{name: string, text: string, counts: Record<string, number>, error: string} | null} */ (null));
+  const [file, setFile] = useState(
+    /** @type {{name: string, text: string, counts: Record<string, number>, error: string} | null} */ (null),
+  );
   const [skip, setSkip] = useState(false);
   const action = useAction();
   const choose = async (event) => {
@@ -156,13 +248,22 @@ function Import({ vhosts }) {
     const text = await chosen.text();
     try {
       const body = JSON.parse(text);
-      setFile({ name: chosen.name, text, error: '', counts: Object.fromEntries(PARTS.filter((part) => Array.isArray(body[part])).map((part) => [part, body[part].length])) });
+      setFile({
+        name: chosen.name,
+        text,
+        error: '',
+        counts: Object.fromEntries(PARTS.filter((part) => Array.isArray(body[part])).map((part) => [part, body[part].length])),
+      });
     } catch (reason) {
       setFile({ name: chosen.name, text, error: String(reason.message), counts: {} });
     }
   };
   const send = async () => {
-    const answer = await request('POST', (vhost ? path`definitions/${vhost}` : 'definitions') + query({ skip_unsupported: skip && 'true' }), { body: file?.text });
+    const answer = await request(
+      'POST',
+      (vhost ? path`definitions/${vhost}` : 'definitions') + query({ skip_unsupported: skip && 'true' }),
+      { body: file?.text },
+    );
     ['queues', 'exchanges', 'vhosts', 'users', 'policies', 'overview'].forEach(poke);
     return answer;
   };
@@ -207,7 +308,10 @@ function Start({ vhosts }) {
   return html`<form class="panel form" onSubmit=${submit}>
     ${vhosts.length > 1 && html`<${Select} label="Virtual host" value=${vhost} onInput=${setVhost} options=${vhosts.map((one) => [one, one])} />`}
     <${Text} label="Name" value=${name} onInput=${setName} required hint="Also the name of the file." />
-    <${Select} label="Format" value=${format} onInput=${setFormat} options=${[['text', 'text'], ['json', 'JSON, one object a line']]} />
+    <${Select} label="Format" value=${format} onInput=${setFormat} options=${[
+      ['text', 'text'],
+      ['json', 'JSON, one object a line'],
+    ]} />
     <${Text} label="Pattern" value=${pattern} onInput=${setPattern} required hint="# is everything, publish.EXCHANGE what is published there, deliver.QUEUE what leaves a queue." />
     <${Text} label="Bytes of each body" type="number" min=${0} value=${most} onInput=${setMost} hint="Longer bodies are cut." />
     <${Outcome} of=${action} />
@@ -224,13 +328,40 @@ export function Traces() {
     { id: 'vhost', title: 'Virtual host', sort: 'vhost', cell: (row) => html`<${Name} of=${row.vhost} />` },
     { id: 'pattern', title: 'Pattern', cell: (row) => html`<code><${Name} of=${row.pattern} /></code>` },
     { id: 'format', title: 'Format', cell: (row) => row.format },
-    { id: 'most', title: 'Bytes of each body', num: true, cell: (row) => (row.max_payload_bytes === undefined ? 'all' : count(row.max_payload_bytes)) },
-    { id: 'stop', title: '', cell: (row) => html`<${Ask} verb="Stop" small title=${`Stop the trace ${row.name}?`} work=${async () => { await remove(path`traces/${row.vhost}/${row.name}`); poke('traces'); }}><p>Its file stays.</p><//>` },
+    {
+      id: 'most',
+      title: 'Bytes of each body',
+      num: true,
+      cell: (row) => (row.max_payload_bytes === undefined ? 'all' : count(row.max_payload_bytes)),
+    },
+    {
+      id: 'stop',
+      title: '',
+      cell: (row) =>
+        html`<${Ask} verb="Stop" small title=${`Stop the trace ${row.name}?`} work=${async () => {
+          await remove(path`traces/${row.vhost}/${row.name}`);
+          poke('traces');
+        }}><p>Its file stays.</p><//>`,
+    },
   ]);
   const kept = useLocal('trace-files', Array.isArray(files.body) ? files.body : [], [
-    { id: 'name', title: 'File', sort: 'name', cell: (row) => html`<a href=${BASE + path`trace-files/${row.name}`} target="_blank" rel="noopener"><${Name} of=${row.name} /></a>` },
+    {
+      id: 'name',
+      title: 'File',
+      sort: 'name',
+      cell: (row) =>
+        html`<a href=${BASE + path`trace-files/${row.name}`} target="_blank" rel="noopener"><${Name} of=${row.name} /></a>`,
+    },
     { id: 'size', title: 'Size', num: true, sort: 'size', cell: (row) => bytes(row.size) },
-    { id: 'delete', title: '', cell: (row) => html`<${Destroy} verb="Delete" kind="trace file" name=${row.name} small work=${async () => { await remove(path`trace-files/${row.name}`); poke('trace-files'); }}><p>${bytes(row.size)} are deleted.</p><//>` },
+    {
+      id: 'delete',
+      title: '',
+      cell: (row) =>
+        html`<${Destroy} verb="Delete" kind="trace file" name=${row.name} small work=${async () => {
+          await remove(path`trace-files/${row.name}`);
+          poke('trace-files');
+        }}><p>${bytes(row.size)} are deleted.</p><//>`,
+    },
   ]);
   return html`<div class="page">
     <${Head} title="Traces" />
@@ -243,7 +374,12 @@ export function Traces() {
 
 // Feature flags, and deprecated features that are in use.
 
-const PHASES = { permitted_by_default: 'permitted by default', denied_by_default: 'denied by default', disconnected: 'unavailable', removed: 'removed' };
+const PHASES = {
+  permitted_by_default: 'permitted by default',
+  denied_by_default: 'denied by default',
+  disconnected: 'unavailable',
+  removed: 'removed',
+};
 
 export function Features() {
   const flags = useLive('feature-flags');
@@ -252,14 +388,38 @@ export function Features() {
   const names = new Set((Array.isArray(used.body) ? used.body : []).map(({ name }) => name));
   const one = useLocal('flags', Array.isArray(flags.body) ? flags.body : [], [
     { id: 'name', title: 'Flag', sort: 'name', cell: (row) => html`<code><${Name} of=${row.name} /></code>` },
-    { id: 'state', title: 'State', sort: 'state', cell: (row) => html`<span class=${row.state === 'enabled' ? 'good' : ''}>${row.state}</span>` },
+    {
+      id: 'state',
+      title: 'State',
+      sort: 'state',
+      cell: (row) => html`<span class=${row.state === 'enabled' ? 'good' : ''}>${row.state}</span>`,
+    },
     { id: 'desc', title: 'Means', cell: (row) => html`<span title=${row.desc}>${row.desc}</span>` },
   ]);
-  const two = useLocal('deprecated', (Array.isArray(deprecated.body) ? deprecated.body : []).map((row) => ({ ...row, used: names.has(row.name) })), [
-    { id: 'name', title: 'Feature', sort: 'name', cell: (row) => html`<code><${Name} of=${row.name} /></code> ${row.used && html`<${Tag} kind="warn">in use<//>`}` },
-    { id: 'phase', title: 'In RabbitMQ', sort: 'deprecation_phase', cell: (row) => PHASES[row.deprecation_phase] ?? row.deprecation_phase },
-    { id: 'state', title: 'Here', sort: 'state', cell: (row) => html`<span class=${row.state === 'denied' ? 'muted' : ''}>${row.state}</span>` },
-  ]);
+  const two = useLocal(
+    'deprecated',
+    (Array.isArray(deprecated.body) ? deprecated.body : []).map((row) => ({ ...row, used: names.has(row.name) })),
+    [
+      {
+        id: 'name',
+        title: 'Feature',
+        sort: 'name',
+        cell: (row) => html`<code><${Name} of=${row.name} /></code> ${row.used && html`<${Tag} kind="warn">in use<//>`}`,
+      },
+      {
+        id: 'phase',
+        title: 'In RabbitMQ',
+        sort: 'deprecation_phase',
+        cell: (row) => PHASES[row.deprecation_phase] ?? row.deprecation_phase,
+      },
+      {
+        id: 'state',
+        title: 'Here',
+        sort: 'state',
+        cell: (row) => html`<span class=${row.state === 'denied' ? 'muted' : ''}>${row.state}</span>`,
+      },
+    ],
+  );
   return html`<div class="page">
     <${Head} title="Features" />
     <div class="columns">

@@ -1,4 +1,4 @@
-// Small components that every page uses.
+// Small components that every page uses, and columns that several lists have.
 import { html, useEffect, useRef, useState } from '../lib.js';
 import { may } from '../core/api.js';
 import { at, bytes, count, plain, rate, span, time } from '../core/format.js';
@@ -31,16 +31,22 @@ export function Name({ of, empty = '(empty)' }) {
 }
 
 /** A name with a link. @param {{href: string, of: any, empty?: string, title?: string}} properties */
-export const NameLink = ({ href, of, empty }) => html`<a href=${href} title=${visible(String(of ?? ''))}><${Name} of=${of} empty=${empty} /></a>`;
+export const NameLink = ({ href, of, empty }) =>
+  html`<a href=${href} title=${visible(String(of ?? ''))}><${Name} of=${of} empty=${empty} /></a>`;
 
 /** @param {{vhost: string, name: string}} properties */
 export const QueueLink = ({ vhost, name }) => html`<${NameLink} href=${to.queue(vhost, name)} of=${name} />`;
 /** @param {{vhost: string, name: string}} properties */
-export const ExchangeLink = ({ vhost, name }) => html`<${NameLink} href=${to.exchange(vhost, name)} of=${name} empty="(AMQP default)" />`;
+export const ExchangeLink = ({ vhost, name }) =>
+  html`<${NameLink} href=${to.exchange(vhost, name)} of=${name} empty="(AMQP default)" />`;
 /** @param {{name: string}} properties */
-export const UserName = ({ name }) => (may.administer() && name && name !== 'none' ? html`<${NameLink} href=${to.user(name)} of=${name} />` : html`<${Name} of=${name} />`);
+export const UserName = ({ name }) =>
+  may.administer() && name && name !== 'none'
+    ? html`<${NameLink} href=${to.user(name)} of=${name} />`
+    : html`<${Name} of=${name} />`;
 /** @param {{name: string}} properties */
-export const VhostName = ({ name }) => (may.administer() ? html`<${NameLink} href=${to.vhost(name)} of=${name} />` : html`<${Name} of=${name} />`);
+export const VhostName = ({ name }) =>
+  may.administer() ? html`<${NameLink} href=${to.vhost(name)} of=${name} />` : html`<${Name} of=${name} />`;
 
 /** Names of the virtual hosts that the user sees; undefined until they are known. @returns {string[] | undefined} */
 export function useVhosts() {
@@ -49,7 +55,7 @@ export function useVhosts() {
 }
 
 /** The virtual host that a form begins with. @param {string[]} vhosts */
-export const usualVhost = (vhosts) => chosenVhost.value || (vhosts.includes('/') ? '/' : vhosts[0] ?? '/');
+export const usualVhost = (vhosts) => chosenVhost.value || (vhosts.includes('/') ? '/' : (vhosts[0] ?? '/'));
 
 /** A small label. @param {{kind?: string, title?: string, children?: any}} properties */
 export const Tag = ({ kind = '', title, children }) => html`<span class=${'tag ' + kind} title=${title}>${children}</span>`;
@@ -69,7 +75,7 @@ export function Problem({ of, what }) {
   if (!of) return null;
   const reason = String(of.reason ?? of.message ?? of);
   return html`<div class="problem" role="alert">
-    <strong>${what ?? (of.status ? `${of.status} ${of.error}` : of.error ?? 'Error')}</strong>
+    <strong>${what ?? (of.status ? `${of.status} ${of.error}` : (of.error ?? 'Error'))}</strong>
     <span class="pre">${visible(reason.trim()).replaceAll('\\u{a}', '\n')}</span>
   </div>`;
 }
@@ -88,7 +94,8 @@ export function Arguments({ of, none = '–' }) {
   const pairs = Object.entries(of && !Array.isArray(of) ? of : {});
   if (!pairs.length) return html`<span class="faint">${none}</span>`;
   return html`<dl class="arguments">${pairs.map(
-    ([key, value]) => html`<div><dt><${Name} of=${key} /></dt><dd>${value !== null && typeof value === 'object' && !Array.isArray(value) ? html`<${Arguments} of=${value} none="{}" />` : html`<${Name} of=${plain(value)} />`}</dd></div>`,
+    ([key, value]) =>
+      html`<div><dt><${Name} of=${key} /></dt><dd>${value !== null && typeof value === 'object' && !Array.isArray(value) ? html`<${Arguments} of=${value} none="{}" />` : html`<${Name} of=${plain(value)} />`}</dd></div>`,
   )}</dl>`;
 }
 
@@ -106,7 +113,8 @@ export function Fold({ title, children }) {
 }
 
 /** A question mark that leads to what a word means. @param {{word: string}} properties */
-export const Help = ({ word }) => html` <a class="help" href=${link(['words'], { name: word })} title=${`What is ${word}?`}><span class="sr">What is ${word}</span>?</a>`;
+export const Help = ({ word }) =>
+  html` <a class="help" href=${link(['words'], { name: word })} title=${`What is ${word}?`}><span class="sr">What is ${word}</span>?</a>`;
 
 /** The head of a page; its heading takes the focus after a change of pages. @param {{title: any, above?: any, tags?: any, aside?: any}} properties */
 export const Head = ({ title, above, tags, aside }) => html`<header class="head">
@@ -145,7 +153,7 @@ export function useAction() {
     set({ busy: true, error: null, done: null });
     try {
       const answer = await work();
-      if (alive.current) set({ busy: false, error: null, done: typeof said === 'function' ? said(answer) : said ?? null });
+      if (alive.current) set({ busy: false, error: null, done: typeof said === 'function' ? said(answer) : (said ?? null) });
       return true;
     } catch (error) {
       if (alive.current) set({ busy: false, error, done: null });
@@ -206,17 +214,24 @@ export function Why({ findings }) {
 }
 
 /** The short form in a table. @param {{finding: import('../core/why.js').Finding | null | undefined}} properties */
-export const WhyTag = ({ finding }) => (finding ? html`<span class=${'why-tag ' + finding.level} title=${finding.parts.map((part) => (typeof part === 'string' ? part : part.name)).join('')}>${finding.short}</span>` : null);
+export const WhyTag = ({ finding }) =>
+  finding
+    ? html`<span class=${'why-tag ' + finding.level} title=${finding.parts.map((part) => (typeof part === 'string' ? part : part.name)).join('')}>${finding.short}</span>`
+    : null;
 
 /** Tabs that are links. @param {{tabs: [string, any, any?][], now: string, href: (id: string) => string, label: string}} properties */
-export const Tabs = ({ tabs, now: current, href, label }) => html`<nav class="tabs" aria-label=${label}>${tabs.map(
-  ([id, title, number]) => html`<a href=${href(id)} aria-current=${id === current ? 'page' : undefined}>${title}${number !== undefined && html`<span class="tab-count">${number}</span>`}</a>`,
-)}</nav>`;
+export const Tabs = ({ tabs, now: current, href, label }) =>
+  html`<nav class="tabs" aria-label=${label}>${tabs.map(
+    ([id, title, number]) =>
+      html`<a href=${href(id)} aria-current=${id === current ? 'page' : undefined}>${title}${number !== undefined && html`<span class="tab-count">${number}</span>`}</a>`,
+  )}</nav>`;
 
 /** A row of buttons of which one is pressed. @param {{options: [any, string][], value: any, onChange: (value: any) => void, label: string}} properties */
-export const Choice = ({ options, value, onChange, label }) => html`<div class="choice" role="group" aria-label=${label}>${options.map(
-  ([key, title]) => html`<button type="button" aria-pressed=${String(key === value)} onClick=${() => onChange(key)}>${title}</button>`,
-)}</div>`;
+export const Choice = ({ options, value, onChange, label }) =>
+  html`<div class="choice" role="group" aria-label=${label}>${options.map(
+    ([key, title]) =>
+      html`<button type="button" aria-pressed=${String(key === value)} onClick=${() => onChange(key)}>${title}</button>`,
+  )}</div>`;
 
 // Columns that several lists have.
 
@@ -229,23 +244,50 @@ export const quiet = (value, format = count) => html`<span class=${value ? '' : 
  * @param {{format?: (value: any) => string, off?: boolean, hint?: string}} [of]
  * @returns {import('./table.js').Column}
  */
-export const number = (id, title, path, { format = count, off, hint } = {}) => ({ id, title, num: true, sort: path, need: [path], off, hint, cell: (row) => quiet(at(row, path), format) });
+export const number = (id, title, path, { format = count, off, hint } = {}) => ({
+  id,
+  title,
+  num: true,
+  sort: path,
+  need: [path],
+  off,
+  hint,
+  cell: (row) => quiet(at(row, path), format),
+});
 
 /** A rate. @param {string} id @param {string} title @param {string} path @param {{off?: boolean, hint?: string}} [of] */
-export const perSecond = (id, title, path, of = {}) => number(id, title, `${path}_details.rate`, { format: (value) => rate(value ?? 0), hint: 'per second', ...of });
+export const perSecond = (id, title, path, of = {}) =>
+  number(id, title, `${path}_details.rate`, { format: (value) => rate(value ?? 0), hint: 'per second', ...of });
 
 /** @param {string} id @param {string} title @param {string} path @param {{off?: boolean, hint?: string}} [of] */
 export const size = (id, title, path, of = {}) => number(id, title, path, { format: bytes, ...of });
 
 /** The virtual host, unless the list is limited to one. @returns {import('./table.js').Column[]} */
-export const vhostColumn = () => (chosenVhost.value ? [] : [{ id: 'vhost', title: 'Virtual host', slack: true, sort: 'vhost', need: ['vhost'], cell: (row) => html`<${VhostName} name=${row.vhost} />` }]);
+export const vhostColumn = () =>
+  chosenVhost.value
+    ? []
+    : [
+        {
+          id: 'vhost',
+          title: 'Virtual host',
+          slack: true,
+          sort: 'vhost',
+          need: ['vhost'],
+          cell: (row) => html`<${VhostName} name=${row.vhost} />`,
+        },
+      ];
 
 // Rows of large numbers.
 
 /**
  * @param {{items: {label: string, value: any, unit?: string, dot?: string, href?: string, title?: string, warn?: boolean}[], label: string}} properties
  */
-export const Figures = ({ items, label }) => html`<div class="figures" role="group" aria-label=${label}>${items.filter(Boolean).map(({ label: name, value, unit, dot, href, title, warn }) => {
-  const inner = html`<span class=${'figure-label' + (dot ? ' dotted' : '')} style=${dot ? { '--dot': `var(${dot})` } : undefined}>${name}</span><span class=${'figure-value' + (warn ? ' warn' : '')}>${value}${unit && html`<span class="figure-unit">${unit}</span>`}</span>`;
-  return href ? html`<a href=${href} title=${title} key=${name}>${inner}</a>` : html`<div title=${title} key=${name}>${inner}</div>`;
-})}</div>`;
+export const Figures = ({ items, label }) =>
+  html`<div class="figures" role="group" aria-label=${label}>${items
+    .filter(Boolean)
+    .map(({ label: name, value, unit, dot, href, title, warn }) => {
+      const inner = html`<span class=${'figure-label' + (dot ? ' dotted' : '')} style=${dot ? { '--dot': `var(${dot})` } : undefined}>${name}</span><span class=${'figure-value' + (warn ? ' warn' : '')}>${value}${unit && html`<span class="figure-unit">${unit}</span>`}</span>`;
+      return href
+        ? html`<a href=${href} title=${title} key=${name}>${inner}</a>`
+        : html`<div title=${title} key=${name}>${inner}</div>`;
+    })}</div>`;

@@ -21,11 +21,22 @@ export const flow = (key, label, colour, format = rate) => ({ key, label, colour
 export const counter = (key, label, colour, format = rate) => ({ key, label, colour, kind: 'counter', format });
 
 /** Lengths of queues. @param {string} [prefix] */
-export const lengths = (prefix = '') => [level(`${prefix}messages`, 'Total', '--total'), level(`${prefix}messages_ready`, 'Ready', '--ready'), level(`${prefix}messages_unacknowledged`, 'Unacked', '--unacked')];
+export const lengths = (prefix = '') => [
+  level(`${prefix}messages`, 'Total', '--total'),
+  level(`${prefix}messages_ready`, 'Ready', '--ready'),
+  level(`${prefix}messages_unacknowledged`, 'Unacked', '--unacked'),
+];
 
 const RATES = {
-  publish: ['In', '--in'], publish_in: ['In', '--in'], confirm: ['Confirms', '--total'], deliver_get: ['Out', '--out'], publish_out: ['Out', '--out'],
-  ack: ['Acks', '--acks'], redeliver: ['Redelivered', '--again'], return_unroutable: ['Returned', '--ready'], drop_unroutable: ['Dropped', '--again'],
+  publish: ['In', '--in'],
+  publish_in: ['In', '--in'],
+  confirm: ['Confirms', '--total'],
+  deliver_get: ['Out', '--out'],
+  publish_out: ['Out', '--out'],
+  ack: ['Acks', '--acks'],
+  redeliver: ['Redelivered', '--again'],
+  return_unroutable: ['Returned', '--ready'],
+  drop_unroutable: ['Dropped', '--again'],
 };
 /** Rates of messages. @param {...string} keys */
 export const rates = (...keys) => keys.map((key) => flow(`message_stats.${key}`, RATES[key][0], RATES[key][1]));
@@ -54,7 +65,13 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) =>
 const pointed = signal(/** @type {number | null} */ (null));
 
 /** The choice of the period. @param {{of?: Kind}} properties */
-export const Period = ({ of = 'other' }) => html`<${Choice} label="Period of the charts" options=${OF[of].map((seconds) => [seconds, PERIODS[seconds]])} value=${chosen(of)} onChange=${(seconds) => { setPeriod(seconds); setQuery({ range: seconds }, true); }} />`;
+export const Period = ({ of = 'other' }) =>
+  html`<${Choice} label="Period of the charts" options=${OF[of].map((seconds) => [seconds, PERIODS[seconds]])} value=${chosen(of)} onChange=${(
+    seconds,
+  ) => {
+    setPeriod(seconds);
+    setQuery({ range: seconds }, true);
+  }} />`;
 
 /** Times in seconds, and the values of each series. @param {any} body @param {Series[]} series */
 function columnsOf(body, series) {
@@ -68,7 +85,8 @@ function columnsOf(body, series) {
       if (kind !== 'level' && (!before || place >= samples.length - 2)) return;
       const second = Math.round(timestamp / 1000);
       const row = rows.get(second) ?? series.map(() => null);
-      row[index] = kind !== 'level' ? Math.max(0, ((sample - before.sample) * 1000) / Math.max(1, timestamp - before.timestamp)) : sample;
+      row[index] =
+        kind !== 'level' ? Math.max(0, ((sample - before.sample) * 1000) / Math.max(1, timestamp - before.timestamp)) : sample;
       rows.set(second, row);
     });
   });
@@ -88,14 +106,17 @@ function columnsOf(body, series) {
 function minutesOf({ columns, samples }, series, from) {
   const places = series.map(({ key }) => columns.indexOf(key.replace(/^.*\./, '')) + 1);
   const out = /** @type {any[]} */ ([[], ...series.map(() => [])]);
-  const value = (sample, index) => (places[index] ? sample[places[index]] : series[index].key.endsWith('messages') ? sample[1] + sample[2] : null);
+  const value = (sample, index) =>
+    places[index] ? sample[places[index]] : series[index].key.endsWith('messages') ? sample[1] + sample[2] : null;
   samples.forEach((sample, at) => {
     // The minute that hasn't ended has no sample yet.
     const until = (samples[at + 1]?.[0] ?? Math.max(sample[0] + 1, Date.now() - 90_000)) / 1000;
     for (let time = sample[0] / 1000; time < until; time += 60) {
       if (time < from) continue;
       out[0].push(time);
-      series.forEach((one, index) => out[index + 1].push(one.kind === 'level' || time === sample[0] / 1000 ? value(sample, index) : 0));
+      series.forEach((one, index) =>
+        out[index + 1].push(one.kind === 'level' || time === sample[0] / 1000 ? value(sample, index) : 0),
+      );
     }
   });
   return out;
@@ -115,7 +136,17 @@ function before(times, time) {
 /** A round number not below a value, and how many steps lead to it. @param {number} value */
 function roundUp(value) {
   const size = 10 ** Math.floor(Math.log10(value || 1));
-  const [top, steps] = [[1, 2], [2, 4], [2.5, 5], [3, 3], [4, 4], [5, 5], [6, 3], [8, 4], [10, 2]].find(([times]) => times * size >= value) ?? [10, 2];
+  const [top, steps] = [
+    [1, 2],
+    [2, 4],
+    [2.5, 5],
+    [3, 3],
+    [4, 4],
+    [5, 5],
+    [6, 3],
+    [8, 4],
+    [10, 2],
+  ].find(([times]) => times * size >= value) ?? [10, 2];
   return [top * size, steps];
 }
 
@@ -161,7 +192,8 @@ function draw(canvas, data, series, seconds, mark, events) {
     const level = Math.round(y(value)) + 0.5;
     pen.moveTo(LEFT, level);
     pen.lineTo(width - 4, level);
-    if (top >= steps || step === 0 || step === steps) pen.fillText(unit > 1 || series[0].format === bytes ? bytes(value).replace(/\.0+ /, ' ') : short(value), LEFT - 6, level);
+    if (top >= steps || step === 0 || step === steps)
+      pen.fillText(unit > 1 || series[0].format === bytes ? bytes(value).replace(/\.0+ /, ' ') : short(value), LEFT - 6, level);
   }
   const gap = TICKS.find((size) => (size / seconds) * (width - LEFT) > 80) ?? 21600;
   // Marks stand at whole minutes and hours of the local clock.
@@ -171,7 +203,8 @@ function draw(canvas, data, series, seconds, mark, events) {
     const place = Math.round(x(time)) + 0.5;
     pen.moveTo(place, TOP);
     pen.lineTo(place, height - BOTTOM);
-    if (place > LEFT + 18 && place < width - 22) pen.fillText(clockTime(time * 1000).slice(0, gap < 60 ? 8 : 5), place, height - BOTTOM / 2);
+    if (place > LEFT + 18 && place < width - 22)
+      pen.fillText(clockTime(time * 1000).slice(0, gap < 60 ? 8 : 5), place, height - BOTTOM / 2);
   }
   pen.stroke();
   pen.save();
@@ -222,21 +255,34 @@ export function Chart({ title, path, body, series, of = 'other', past }) {
   const mark = pointed.value;
 
   /** @param {Series} one */
-  const present = (one) => (one.kind === 'counter' ? counted.current[one.key]?.rate : at(body, one.kind === 'rate' ? `${one.key}_details.rate` : one.key)) ?? null;
+  const present = (one) =>
+    (one.kind === 'counter'
+      ? counted.current[one.key]?.rate
+      : at(body, one.kind === 'rate' ? `${one.key}_details.rate` : one.key)) ?? null;
   for (const { key, kind } of body ? series : []) {
     const value = kind === 'counter' ? at(body, key) : undefined;
     const last = counted.current[key];
     if (value === undefined || last?.value === value) continue;
-    counted.current[key] = { value, at: Date.now(), rate: last && ((value - last.value) * 1000) / Math.max(500, Date.now() - last.at) };
+    counted.current[key] = {
+      value,
+      at: Date.now(),
+      rate: last && ((value - last.value) * 1000) / Math.max(500, Date.now() - last.at),
+    };
   }
 
   useEffect(() => {
     const stop = new AbortController();
-    const ranges = Object.fromEntries(['lengths', 'msg_rates', 'data_rates', 'node_stats'].flatMap((kind) => [[`${kind}_age`, seconds], [`${kind}_incr`, STEPS[seconds] ?? 5]]));
+    const ranges = Object.fromEntries(
+      ['lengths', 'msg_rates', 'data_rates', 'node_stats'].flatMap((kind) => [
+        [`${kind}_age`, seconds],
+        [`${kind}_incr`, STEPS[seconds] ?? 5],
+      ]),
+    );
     // Without a history the chart begins now.
     const ask = (where) => get(where, stop.signal).catch(() => null);
     Promise.all([
-      (!past || seconds <= 3600) && ask(path + query({ ...ranges, columns: series.map(({ key }) => `${key}_details.samples`).join(',') })),
+      (!past || seconds <= 3600) &&
+        ask(path + query({ ...ranges, columns: series.map(({ key }) => `${key}_details.samples`).join(',') })),
       past && ask(past + query({ from: Date.now() - seconds * 1000 })),
     ]).then(([recent, minutes]) => {
       if (stop.signal.aborted) return;
@@ -283,6 +329,8 @@ export function Chart({ title, path, body, series, of = 'other', past }) {
   return html`<div class="chart">
     <div class="chart-head"><h2>${title}</h2><div class="legend">${series.map((one, index) => html`<span class="legend-entry" style=${{ '--dot': `var(${one.colour})` }}>${one.label}<b>${one.format(shown[index])}</b></span>`)}
       ${place >= 0 && html`<span>${clockTime(times[place] * 1000)}</span>`}${near && html`<span class=${WORST.test(near.kind) ? 'bad' : ''}>${near.kind.replaceAll('_', ' ')}: ${visible(near.what)}</span>`}</div></div>
-    <canvas class="chart-box" ref=${canvas} role="img" aria-label=${`${title}: ${series.map((one) => `${one.label} ${one.format(present(one))}`).join(', ')}`} onPointerMove=${point} onPointerLeave=${() => { pointed.value = null; }}></canvas>
+    <canvas class="chart-box" ref=${canvas} role="img" aria-label=${`${title}: ${series.map((one) => `${one.label} ${one.format(present(one))}`).join(', ')}`} onPointerMove=${point} onPointerLeave=${() => {
+      pointed.value = null;
+    }}></canvas>
   </div>`;
 }

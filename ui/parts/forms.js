@@ -1,4 +1,4 @@
-// Forms: rows with a label, pairs of arguments with types, and text areas of JSON.
+// Forms: rows with a label, pairs of arguments with types, dialogs, and the arguments that are known.
 import { html, useLayoutEffect, useRef, useState } from '../lib.js';
 import { Problem, useAction, visible } from './basics.js';
 
@@ -13,7 +13,8 @@ export function useId() {
  * A row of a form.
  * @param {{label: any, hint?: any, id?: string, children?: any}} properties
  */
-export const Row = ({ label, hint, id, children }) => html`<div class="form-row">${id ? html`<label for=${id}>${label}</label>` : html`<span class="label">${label}</span>`}<div class="field">${children}${hint && html`<p class="hint">${hint}</p>`}</div></div>`;
+export const Row = ({ label, hint, id, children }) =>
+  html`<div class="form-row">${id ? html`<label for=${id}>${label}</label>` : html`<span class="label">${label}</span>`}<div class="field">${children}${hint && html`<p class="hint">${hint}</p>`}</div></div>`;
 
 /**
  * A text or number field.
@@ -54,7 +55,13 @@ export function Area({ label, value, onInput, rows = 5, hint }) {
 /** An object as pairs to be edited. @param {any} object @returns {Pair[]} */
 export const pairsOf = (object) =>
   Object.entries(object ?? {}).map(([key, value]) =>
-    typeof value === 'string' ? { key, value, type: 'text' } : typeof value === 'number' ? { key, value: String(value), type: 'number' } : typeof value === 'boolean' ? { key, value: String(value), type: 'yes/no' } : { key, value: JSON.stringify(value), type: 'JSON' },
+    typeof value === 'string'
+      ? { key, value, type: 'text' }
+      : typeof value === 'number'
+        ? { key, value: String(value), type: 'number' }
+        : typeof value === 'boolean'
+          ? { key, value: String(value), type: 'yes/no' }
+          : { key, value: JSON.stringify(value), type: 'JSON' },
   );
 
 /**
@@ -94,14 +101,18 @@ export function Pairs({ label, pairs, onChange, known = [], what = 'argument' })
   const left = known.filter(([name]) => !pairs.some(({ key }) => key === name));
   return html`<${Row} label=${label}>
     <div class="pairs">
-      ${pairs.map((pair, at) => html`<div key=${at}><div class="pair">
+      ${pairs.map(
+        (pair, at) => html`<div key=${at}><div class="pair">
         <input type="text" aria-label=${`Name of ${what} ${at + 1}`} value=${pair.key} onInput=${(event) => change(at, { key: event.currentTarget.value })} spellcheck=${false} />
-        ${pair.type === 'yes/no'
-          ? html`<select aria-label=${`Value of ${what} ${at + 1}`} value=${pair.value === 'true' ? 'true' : 'false'} onChange=${(event) => change(at, { value: event.currentTarget.value })}><option value="true">true</option><option value="false">false</option></select>`
-          : html`<input type="text" aria-label=${`Value of ${what} ${at + 1}`} value=${pair.value} onInput=${(event) => change(at, { value: event.currentTarget.value })} spellcheck=${false} />`}
+        ${
+          pair.type === 'yes/no'
+            ? html`<select aria-label=${`Value of ${what} ${at + 1}`} value=${pair.value === 'true' ? 'true' : 'false'} onChange=${(event) => change(at, { value: event.currentTarget.value })}><option value="true">true</option><option value="false">false</option></select>`
+            : html`<input type="text" aria-label=${`Value of ${what} ${at + 1}`} value=${pair.value} onInput=${(event) => change(at, { value: event.currentTarget.value })} spellcheck=${false} />`
+        }
         <select aria-label=${`Type of ${what} ${at + 1}`} value=${pair.type} onChange=${(event) => change(at, { type: event.currentTarget.value })}>${['text', 'number', 'yes/no', 'JSON'].map((type) => html`<option value=${type}>${type}</option>`)}</select>
         <button type="button" class="plain" aria-label=${`Remove ${what} ${at + 1}`} onClick=${() => onChange(pairs.filter((_, index) => index !== at))}>×</button>
-      </div>${hints[at] && html`<p class="hint">${hints[at]}</p>`}</div>`)}
+      </div>${hints[at] && html`<p class="hint">${hints[at]}</p>`}</div>`,
+      )}
       <div class="chips"><button type="button" onClick=${() => add()}>+ ${what}</button>
         ${left.map(([name, type, hint, example]) => html`<button type="button" title=${hint} onClick=${() => add(name, type, example ?? (type === 'yes/no' ? 'true' : ''))}>${name}</button>`)}</div>
     </div>
@@ -185,7 +196,10 @@ export function Ask({ verb, title, children, work, then, danger, small, disabled
       then?.();
     }
   };
-  return html`<button type="button" class=${(danger ? 'danger' : '') + (small ? ' small' : '')} disabled=${disabled} onClick=${() => { action.clear(); setOpen(true); }}>${verb}…</button>
+  return html`<button type="button" class=${(danger ? 'danger' : '') + (small ? ' small' : '')} disabled=${disabled} onClick=${() => {
+    action.clear();
+    setOpen(true);
+  }}>${verb}…</button>
   <${Dialog} open=${open} onClose=${() => setOpen(false)} label=${title}>
     <form class="dialog-body" onSubmit=${submit}>
       <h2>${title}</h2>
@@ -205,7 +219,12 @@ const A = {
   expires: ['x-expires', 'number', 'Milliseconds without use after which the queue is deleted'],
   length: ['x-max-length', 'number', 'Most ready messages'],
   bytes: ['x-max-length-bytes', 'number', 'Most bytes of ready messages'],
-  overflow: ['x-overflow', 'text', 'What happens at the limit: drop-head, reject-publish or reject-publish-dlx', 'reject-publish'],
+  overflow: [
+    'x-overflow',
+    'text',
+    'What happens at the limit: drop-head, reject-publish or reject-publish-dlx',
+    'reject-publish',
+  ],
   dlx: ['x-dead-letter-exchange', 'text', 'Exchange that rejected, expired and dropped messages go to'],
   dlk: ['x-dead-letter-routing-key', 'text', 'Routing key of dead letters, instead of their own'],
   single: ['x-single-active-consumer', 'yes/no', 'One consumer at a time gets all messages'],
@@ -213,7 +232,12 @@ const A = {
   durability: ['x-durability', 'text', 'When publishes are confirmed: synced (flushed to disk), os or memory', 'synced'],
   limit: ['x-delivery-limit', 'number', 'Failed deliveries after which a message is dead-lettered or parked'],
   parked: ['x-parked-max', 'number', 'Most messages that are kept aside at their delivery limit'],
-  retry: ['x-delayed-retry-type', 'text', 'Returned messages that wait before they are delivered again: all, failed or returned', 'failed'],
+  retry: [
+    'x-delayed-retry-type',
+    'text',
+    'Returned messages that wait before they are delivered again: all, failed or returned',
+    'failed',
+  ],
   retryMin: ['x-delayed-retry-min', 'number', 'Milliseconds that a message waits after its first failure'],
   retryMax: ['x-delayed-retry-max', 'number', 'Longest wait in milliseconds'],
   strategy: ['x-dead-letter-strategy', 'text', 'at-most-once, or at-least-once: kept until a queue takes them', 'at-least-once'],
@@ -226,7 +250,23 @@ const A = {
 /** @type {Record<string, Known[]>} */
 export const QUEUE_ARGUMENTS = {
   classic: [A.ttl, A.expires, A.length, A.bytes, A.overflow, A.dlx, A.dlk, A.single, A.priority, A.durability],
-  quorum: [A.ttl, A.expires, A.length, A.bytes, A.overflow, A.dlx, A.dlk, A.strategy, A.limit, A.parked, A.single, A.timeout, A.retry, A.retryMin, A.retryMax],
+  quorum: [
+    A.ttl,
+    A.expires,
+    A.length,
+    A.bytes,
+    A.overflow,
+    A.dlx,
+    A.dlk,
+    A.strategy,
+    A.limit,
+    A.parked,
+    A.single,
+    A.timeout,
+    A.retry,
+    A.retryMin,
+    A.retryMax,
+  ],
   stream: [A.bytes, A.age, A.filter, A.segment, A.durability],
 };
 
@@ -240,12 +280,30 @@ const without = (known) => /** @type {Known} */ ([known[0].slice(2), ...known.sl
 
 /** @type {Known[]} */
 export const POLICY_KEYS = [
-  ...[A.length, A.bytes, A.ttl, A.expires, A.overflow, A.dlx, A.dlk, A.strategy, A.limit, A.timeout, A.retry, A.retryMin, A.retryMax, A.age, A.filter].map(without),
+  ...[
+    A.length,
+    A.bytes,
+    A.ttl,
+    A.expires,
+    A.overflow,
+    A.dlx,
+    A.dlk,
+    A.strategy,
+    A.limit,
+    A.timeout,
+    A.retry,
+    A.retryMin,
+    A.retryMax,
+    A.age,
+    A.filter,
+  ].map(without),
   ['alternate-exchange', 'text', 'Of exchanges: gets messages which no binding matches'],
 ];
 
 /** @type {Known[]} */
-export const OPERATOR_KEYS = [A.length, A.bytes, A.ttl, A.expires, A.overflow, A.limit, A.retry, A.retryMin, A.retryMax].map(without);
+export const OPERATOR_KEYS = [A.length, A.bytes, A.ttl, A.expires, A.overflow, A.limit, A.retry, A.retryMin, A.retryMax].map(
+  without,
+);
 
 /** @type {Known[]} */
 export const PROPERTIES = [
@@ -255,7 +313,7 @@ export const PROPERTIES = [
   ['correlation_id', 'text', 'Which request this answers'],
   ['reply_to', 'text', 'Where answers go'],
   ['expiration', 'text', 'Milliseconds to live, as text', '60000'],
-  ['message_id', 'text', 'The message\'s own name'],
+  ['message_id', 'text', "The message's own name"],
   ['timestamp', 'number', 'Seconds since 1970'],
   ['type', 'text', 'What kind of message it is'],
   ['user_id', 'text', 'The user that publishes; checked by the node'],

@@ -1,4 +1,4 @@
-// The frame of every page: bar, navigation, banners, and keys that work everywhere.
+// The frame of every page: bar, navigation, banners, keys that work everywhere, "Go to", and the login.
 import { html, useEffect, useRef, useState } from '../lib.js';
 import { ended, get, login, logout, may, me, path, query } from '../core/api.js';
 import { at, bytes, count, rate } from '../core/format.js';
@@ -15,37 +15,55 @@ const anybody = () => true;
 /** Groups of pages: first word of the address, title, who may see it, a count, and the key after `g`. */
 export const MENU = /** @type {[string, [string, string, () => boolean, string?, string?][]][]} */ ([
   ['', [['', 'Overview', anybody, '', 'o']]],
-  ['Messages', [
-    ['queues', 'Queues', anybody, 'queues', 'q'],
-    ['exchanges', 'Exchanges', anybody, 'exchanges', 'e'],
-    ['bindings', 'Bindings', anybody, '', 'b'],
-    ['super-streams', 'Super streams', anybody],
-  ]],
-  ['Clients', [
-    ['connections', 'Connections', anybody, 'connections', 'c'],
-    ['channels', 'Channels', anybody, 'channels', 'h'],
-    ['consumers', 'Consumers', anybody, 'consumers', 's'],
-    ['stream-clients', 'Stream clients', anybody],
-  ]],
-  ['Rules', [
-    ['policies', 'Policies', anybody, '', 'p'],
-    ['limits', 'Limits', anybody],
-    ['vhosts', 'Virtual hosts', may.administer, '', 'v'],
-  ]],
-  ['Access', [
-    ['users', 'Users', may.administer, '', 'u'],
-    ['permissions', 'Permissions', may.administer],
-  ]],
-  ['Node', [
-    ['nodes', 'Node', may.monitor, '', 'n'],
-    ['definitions', 'Definitions', may.administer, '', 'd'],
-    ['traces', 'Traces', may.administer],
-    ['features', 'Features', anybody],
-  ]],
-  ['Help', [
-    ['api', 'HTTP API', anybody],
-    ['words', 'Words', anybody],
-  ]],
+  [
+    'Messages',
+    [
+      ['queues', 'Queues', anybody, 'queues', 'q'],
+      ['exchanges', 'Exchanges', anybody, 'exchanges', 'e'],
+      ['bindings', 'Bindings', anybody, '', 'b'],
+      ['super-streams', 'Super streams', anybody],
+    ],
+  ],
+  [
+    'Clients',
+    [
+      ['connections', 'Connections', anybody, 'connections', 'c'],
+      ['channels', 'Channels', anybody, 'channels', 'h'],
+      ['consumers', 'Consumers', anybody, 'consumers', 's'],
+      ['stream-clients', 'Stream clients', anybody],
+    ],
+  ],
+  [
+    'Rules',
+    [
+      ['policies', 'Policies', anybody, '', 'p'],
+      ['limits', 'Limits', anybody],
+      ['vhosts', 'Virtual hosts', may.administer, '', 'v'],
+    ],
+  ],
+  [
+    'Access',
+    [
+      ['users', 'Users', may.administer, '', 'u'],
+      ['permissions', 'Permissions', may.administer],
+    ],
+  ],
+  [
+    'Node',
+    [
+      ['nodes', 'Node', may.monitor, '', 'n'],
+      ['definitions', 'Definitions', may.administer, '', 'd'],
+      ['traces', 'Traces', may.administer],
+      ['features', 'Features', anybody],
+    ],
+  ],
+  [
+    'Help',
+    [
+      ['api', 'HTTP API', anybody],
+      ['words', 'Words', anybody],
+    ],
+  ],
 ]);
 
 function Nav({ open, totals, onGo }) {
@@ -56,7 +74,12 @@ function Nav({ open, totals, onGo }) {
       const seen = pages.filter(([, , allowed]) => allowed());
       if (!seen.length) return null;
       return html`<div key=${group}>${group && html`<h2>${group}</h2>`}<ul>${seen.map(
-        ([word, title, , total]) => html`<li key=${word}><a href=${link(word ? [word] : [])} aria-current=${own === word ? 'page' : undefined} onClick=${onGo}>${title}
+        ([
+          word,
+          title,
+          ,
+          total,
+        ]) => html`<li key=${word}><a href=${link(word ? [word] : [])} aria-current=${own === word ? 'page' : undefined} onClick=${onGo}>${title}
           ${total && totals?.[total] ? html`<span class="nav-count">${count(totals[total])}</span>` : null}</a></li>`,
       )}</ul></div>`;
     })}
@@ -79,7 +102,13 @@ function VhostChoice() {
     <option value="">All virtual hosts</option>${names.map((name) => html`<option value=${name}>${name}</option>`)}</select>`;
 }
 
-const STATES = { live: ['live', 'Live: changes arrive by themselves'], polled: ['every 2 s', 'The node has no event stream; lists are asked for every two seconds'], lost: ['no connection', 'The node cannot be reached; trying again'], starting: ['…', 'Connecting'], unauthorised: ['signed out', 'The session ended'] };
+const STATES = {
+  live: ['live', 'Live: changes arrive by themselves'],
+  polled: ['every 2 s', 'The node has no event stream; lists are asked for every two seconds'],
+  lost: ['no connection', 'The node cannot be reached; trying again'],
+  starting: ['…', 'Connecting'],
+  unauthorised: ['signed out', 'The session ended'],
+};
 
 function Pulse() {
   const [text, title] = STATES[connection.value] ?? STATES.starting;
@@ -102,7 +131,11 @@ function UserMenu({ onKeys }) {
     <summary aria-label=${`User ${user.name}: theme, keys, sign out`}><span class="who"><${Name} of=${user.name} /></span></summary>
     <div class="menu-body" tabindex="-1">
       <div><b><${Name} of=${user.name} /></b><div class="tags">${user.tags.filter(Boolean).map((tag) => html`<${Tag}>${tag}<//>`)}</div></div>
-      <${Choice} label="Theme" options=${[['system', 'System'], ['light', 'Light'], ['dark', 'Dark']]} value=${theme.value} onChange=${setTheme} />
+      <${Choice} label="Theme" options=${[
+        ['system', 'System'],
+        ['light', 'Light'],
+        ['dark', 'Dark'],
+      ]} value=${theme.value} onChange=${setTheme} />
       <button type="button" onClick=${onKeys}>Keys</button>
       <button type="button" onClick=${logout}>Sign out</button>
     </div>
@@ -111,19 +144,27 @@ function UserMenu({ onKeys }) {
 
 /** Alarms, maintenance, and a connection that is lost. */
 function Banners() {
-  const { body } = useLive(may.monitor() && 'nodes?columns=name,running,being_drained,mem_alarm,disk_free_alarm,mem_used,mem_limit,disk_free,disk_free_limit');
+  const { body } = useLive(
+    may.monitor() &&
+      'nodes?columns=name,running,being_drained,mem_alarm,disk_free_alarm,mem_used,mem_limit,disk_free,disk_free_limit',
+  );
   const nodes = Array.isArray(body) ? body : [];
   return html`${connection.value === 'lost' && html`<div class="banner bad" role="alert">The node cannot be reached. What you see is how it was. <button type="button" class="small" onClick=${tryAgain}>Try now</button></div>`}
-    ${nodes.map((node) => html`
+    ${nodes.map(
+      (node) => html`
       ${node.mem_alarm && html`<div class="banner bad" role="alert" key="memory"><b>Memory alarm</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> uses ${bytes(node.mem_used)} of ${bytes(node.mem_limit)}: publishers are not read until it uses less.</span></div>`}
       ${node.disk_free_alarm && html`<div class="banner bad" role="alert" key="disk"><b>Disk alarm</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> has ${bytes(node.disk_free)} free, below its limit of ${bytes(node.disk_free_limit)}: publishers are not read until there is more.</span></div>`}
-      ${node.being_drained && html`<div class="banner warn" key="maintenance"><b>Maintenance</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> takes no client connections.</span></div>`}`)}`;
+      ${node.being_drained && html`<div class="banner warn" key="maintenance"><b>Maintenance</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> takes no client connections.</span></div>`}`,
+    )}`;
 }
 
 const KEYS = [
   ['/', 'Filter the list'],
   ['Ctrl K', 'Go to a queue, exchange, connection or page by name'],
-  ['g, then a letter', 'Go to a page: o overview, q queues, e exchanges, b bindings, c connections, h channels, s consumers, p policies, v virtual hosts, u users, n node, d definitions'],
+  [
+    'g, then a letter',
+    'Go to a page: o overview, q queues, e exchanges, b bindings, c connections, h channels, s consumers, p policies, v virtual hosts, u users, n node, d definitions',
+  ],
   ['↑ ↓  or  k j', 'Row by row, within a list'],
   ['Enter', 'Open the row'],
   ['[  ]', 'Previous and next page'],
@@ -148,7 +189,13 @@ export function Shell({ children }) {
         return;
       }
       const target = /** @type {HTMLElement} */ (event.target);
-      if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input:not([type=checkbox]), textarea, select, dialog')) return;
+      if (
+        event.ctrlKey ||
+        event.metaKey ||
+        event.altKey ||
+        target.closest('input:not([type=checkbox]), textarea, select, dialog')
+      )
+        return;
       if (event.key === '/') {
         const field = /** @type {HTMLInputElement | null} */ (document.querySelector('[data-filter]'));
         if (field) {
@@ -158,11 +205,14 @@ export function Shell({ children }) {
         }
       } else if (event.key === '?') setKeys(true);
       else if (event.key === '[' || event.key === ']') {
-        /** @type {HTMLElement | null} */ (document.querySelector(`[data-page="${event.key === '[' ? 'previous' : 'next'}"]`))?.click();
+        /** @type {HTMLElement | null} */ (
+          document.querySelector(`[data-page="${event.key === '[' ? 'previous' : 'next'}"]`)
+        )?.click();
       } else if (event.key === 'g') prefix.current = Date.now();
       else if (Date.now() - prefix.current < 1200) {
         prefix.current = 0;
-        for (const [, pages] of MENU) for (const [word, , allowed, , letter] of pages) if (letter === event.key && allowed()) go(link(word ? [word] : []));
+        for (const [, pages] of MENU)
+          for (const [word, , allowed, , letter] of pages) if (letter === event.key && allowed()) go(link(word ? [word] : []));
       }
     };
     addEventListener('keydown', key);
@@ -171,7 +221,10 @@ export function Shell({ children }) {
 
   const rates = [at(overview, 'message_stats.publish_details.rate'), at(overview, 'message_stats.deliver_get_details.rate')];
   return html`<div class="shell">
-    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById('main')?.focus(); }}>Skip to the page</a>
+    <a class="skip" href="#main" onClick=${(event) => {
+      event.preventDefault();
+      document.getElementById('main')?.focus();
+    }}>Skip to the page</a>
     <header class="bar">
       <button type="button" class="menu-button" aria-expanded=${String(nav)} aria-controls="nav" onClick=${() => setNav(!nav)}>Menu</button>
       <a class="brand" href="#/"><${Mark} />Leveret</a>
@@ -201,16 +254,34 @@ const SHOWN = 6;
 async function find(name) {
   const vhost = chosenVhost.value;
   const of = { name, page: 1, page_size: SHOWN, pagination: 'true' };
-  const ask = (where, columns) => get(where + query({ ...of, columns })).then((answer) => answer.items ?? [], () => []);
+  const ask = (where, columns) =>
+    get(where + query({ ...of, columns })).then(
+      (answer) => answer.items ?? [],
+      () => [],
+    );
   const [queues, exchanges, connections] = await Promise.all([
     ask(vhost ? path`queues/${vhost}` : 'queues', 'name,vhost,type'),
     ask(vhost ? path`exchanges/${vhost}` : 'exchanges', 'name,vhost'),
     ask(vhost ? path`vhosts/${vhost}/connections` : 'connections', 'name,user'),
   ]);
   return [
-    ...queues.map((queue) => ({ name: queue.name, kind: `${queue.type === 'stream' ? 'stream' : 'queue'} in ${queue.vhost}`, href: to.queue(queue.vhost, queue.name) })),
-    ...exchanges.filter((exchange) => exchange.name).map((exchange) => ({ name: exchange.name, kind: `exchange in ${exchange.vhost}`, href: to.exchange(exchange.vhost, exchange.name) })),
-    ...connections.map((connection) => ({ name: connection.name, kind: `connection of ${connection.user}`, href: to.connection(connection.name) })),
+    ...queues.map((queue) => ({
+      name: queue.name,
+      kind: `${queue.type === 'stream' ? 'stream' : 'queue'} in ${queue.vhost}`,
+      href: to.queue(queue.vhost, queue.name),
+    })),
+    ...exchanges
+      .filter((exchange) => exchange.name)
+      .map((exchange) => ({
+        name: exchange.name,
+        kind: `exchange in ${exchange.vhost}`,
+        href: to.exchange(exchange.vhost, exchange.name),
+      })),
+    ...connections.map((connection) => ({
+      name: connection.name,
+      kind: `connection of ${connection.user}`,
+      href: to.connection(connection.name),
+    })),
   ];
 }
 
@@ -231,7 +302,9 @@ export function Jump({ onGo }) {
     return () => clearTimeout(timer);
   }, [text]);
   const low = text.toLowerCase();
-  const pages = MENU.flatMap(([, group]) => group).filter(([, title, allowed]) => allowed() && title.toLowerCase().includes(low)).map(([word, title]) => ({ name: title, kind: 'page', href: link(word ? [word] : []) }));
+  const pages = MENU.flatMap(([, group]) => group)
+    .filter(([, title, allowed]) => allowed() && title.toLowerCase().includes(low))
+    .map(([word, title]) => ({ name: title, kind: 'page', href: link(word ? [word] : []) }));
   const rows = [...(text ? pages.slice(0, 4) : pages), ...found];
   const key = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

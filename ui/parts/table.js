@@ -63,7 +63,16 @@ function useColumns(id, columns) {
  * @param {{id: string, path: string | null, columns: Column[], always?: string[], sort?: string, reverse?: boolean, extra?: Record<string, any>, whole?: boolean}} of
  *   `always`: fields that every row needs; `whole`: rows with all their fields
  */
-export function useList({ id, path, columns, always = [], sort: usualSort = '', reverse: usualReverse = false, extra = {}, whole = false }) {
+export function useList({
+  id,
+  path,
+  columns,
+  always = [],
+  sort: usualSort = '',
+  reverse: usualReverse = false,
+  extra = {},
+  whole = false,
+}) {
   const chosen = useColumns(id, columns);
   const asked = route.value.query;
   const page = Math.max(1, Number.parseInt(asked.page, 10) || 1);
@@ -71,18 +80,38 @@ export function useList({ id, path, columns, always = [], sort: usualSort = '', 
   const sort = asked.sort ?? usualSort;
   const reverse = asked.sort === undefined ? usualReverse : asked.reverse === '1';
   const fields = whole ? '' : [...new Set([...always, ...chosen.shown.flatMap((column) => column.need ?? [])])].join(',');
-  const where = path && path + query({ page, page_size: size, name: asked.name, use_regex: asked.name && asked.regex === '1' ? 'true' : '', sort, sort_reverse: sort && reverse ? 'true' : '', columns: fields, pagination: 'true', ...extra });
+  const where =
+    path &&
+    path +
+      query({
+        page,
+        page_size: size,
+        name: asked.name,
+        use_regex: asked.name && asked.regex === '1' ? 'true' : '',
+        sort,
+        sort_reverse: sort && reverse ? 'true' : '',
+        columns: fields,
+        pagination: 'true',
+        ...extra,
+      });
   const live = useLive(where);
   const body = live.body;
   const isPage = body && !Array.isArray(body);
-  const rows = isPage ? body.items ?? [] : body ?? [];
+  const rows = isPage ? (body.items ?? []) : (body ?? []);
   // Behind the last page, which rows that went have shortened, the last one is shown.
   const beyond = live.error?.status === 400 && page > 1;
   useEffect(() => {
     if (beyond) setQuery({ page: '' }, true);
   }, [beyond]);
   return {
-    id, chosen, live, rows, page, size, sort, reverse,
+    id,
+    chosen,
+    live,
+    rows,
+    page,
+    size,
+    sort,
+    reverse,
     name: asked.name ?? '',
     regex: asked.regex === '1',
     pages: isPage ? Math.max(1, body.page_count) : 1,
@@ -110,19 +139,30 @@ export function useLocal(id, rows, columns) {
   const sorted = order.sort
     ? [...rows].sort((a, b) => {
         const [x, y] = [value(a) ?? '', value(b) ?? ''];
-        const by = typeof x === 'number' && typeof y === 'number' ? x - y : String(x) < String(y) ? -1 : String(x) > String(y) ? 1 : 0;
+        const by =
+          typeof x === 'number' && typeof y === 'number' ? x - y : String(x) < String(y) ? -1 : String(x) > String(y) ? 1 : 0;
         return order.reverse ? -by : by;
       })
     : rows;
   return {
-    id, rows: sorted, sort: order.sort, reverse: order.reverse, key: id,
+    id,
+    rows: sorted,
+    sort: order.sort,
+    reverse: order.reverse,
+    key: id,
     chosen: { all: columns, shown: columns.filter((column) => !column.off), choose: () => {}, reset: () => {} },
     live: { body: rows, error: null, stale: false },
     /** @param {Column} column */
     sortBy: (column) => {
       if (!column.sort) return;
       const first = !!column.num;
-      setOrder(order.sort !== column.sort ? { sort: column.sort, reverse: first } : order.reverse === first ? { sort: column.sort, reverse: !first } : { sort: '', reverse: false });
+      setOrder(
+        order.sort !== column.sort
+          ? { sort: column.sort, reverse: first }
+          : order.reverse === first
+            ? { sort: column.sort, reverse: !first }
+            : { sort: '', reverse: false },
+      );
     },
   };
 }
@@ -141,10 +181,14 @@ export function Tools({ list, what, by = 'name' }) {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => setQuery({ name: value, page: '' }, true), 180);
   };
-  const result = list.name && list.filtered !== list.total ? `${count(list.filtered)} of ${count(list.total)}` : count(list.total);
+  const result =
+    list.name && list.filtered !== list.total ? `${count(list.filtered)} of ${count(list.total)}` : count(list.total);
   return html`<div class="table-tools">
-    ${by && html`<input type="search" data-filter aria-label=${`Filter ${what} by ${by}`} placeholder=${`Filter by ${by}  /`} value=${text} onInput=${typed} spellcheck=${false} />
-    <label class="check"><input type="checkbox" checked=${list.regex} onChange=${(event) => setQuery({ regex: event.currentTarget.checked ? '1' : '', page: '' }, true)} />Regex</label>`}
+    ${
+      by &&
+      html`<input type="search" data-filter aria-label=${`Filter ${what} by ${by}`} placeholder=${`Filter by ${by}  /`} value=${text} onInput=${typed} spellcheck=${false} />
+    <label class="check"><input type="checkbox" checked=${list.regex} onChange=${(event) => setQuery({ regex: event.currentTarget.checked ? '1' : '', page: '' }, true)} />Regex</label>`
+    }
     <span class="result" role="status">${list.live.body === undefined ? '' : `${result} ${what}`}</span>
     <span class="spacer"></span>
     ${list.pages > 1 || list.size !== SIZE_DEFAULT ? html`<${Pager} list=${list} />` : null}
@@ -179,11 +223,18 @@ function Chooser({ chosen }) {
   };
   return html`<details class="chooser" ref=${box} onFocusOut=${leave} onKeyDown=${key} onToggle=${(event) => setOpen(event.currentTarget.open)}>
     <summary>Columns</summary>
-    ${open && html`<div class="chooser-body" tabindex="-1">
-      ${chosen.all.filter((column) => !column.fixed).map((column) => html`<label class="check" title=${column.hint}>
-        <input type="checkbox" checked=${chosen.shown.includes(column)} onChange=${(event) => chosen.choose(column.id, event.currentTarget.checked)} />${column.title}</label>`)}
+    ${
+      open &&
+      html`<div class="chooser-body" tabindex="-1">
+      ${chosen.all
+        .filter((column) => !column.fixed)
+        .map(
+          (column) => html`<label class="check" title=${column.hint}>
+        <input type="checkbox" checked=${chosen.shown.includes(column)} onChange=${(event) => chosen.choose(column.id, event.currentTarget.checked)} />${column.title}</label>`,
+        )}
       <button type="button" class="small" onClick=${chosen.reset}>Usual columns</button>
-    </div>`}
+    </div>`
+    }
   </details>`;
 }
 
@@ -205,7 +256,9 @@ export function Table({ list, label, rowKey = (_, at) => String(at), empty = 'No
     if (!at) return;
     const first = Math.max(0, Math.floor(at.scrollTop / ROW) - MARGIN);
     const visible = Math.ceil(at.clientHeight / ROW) + 2 * MARGIN;
-    setSeen((before) => (Math.abs(before.first - first) < MARGIN / 2 && before.rows === visible && first !== 0 ? before : { first, rows: visible }));
+    setSeen((before) =>
+      Math.abs(before.first - first) < MARGIN / 2 && before.rows === visible && first !== 0 ? before : { first, rows: visible },
+    );
   };
   useLayoutEffect(look, [rows.length]);
   useEffect(() => {
@@ -251,7 +304,14 @@ export function Table({ list, label, rowKey = (_, at) => String(at), empty = 'No
     if (event.ctrlKey || event.metaKey || event.altKey || ['INPUT', 'SELECT', 'TEXTAREA'].includes(target.tagName)) return;
     const row = target.closest('tr[data-row]');
     const at = row ? Number(/** @type {HTMLElement} */ (row).dataset.row) : -1;
-    const next = event.key === 'Home' ? 0 : event.key === 'End' ? rows.length - 1 : event.key in steps ? Math.max(0, Math.min(rows.length - 1, at + steps[event.key])) : -1;
+    const next =
+      event.key === 'Home'
+        ? 0
+        : event.key === 'End'
+          ? rows.length - 1
+          : event.key in steps
+            ? Math.max(0, Math.min(rows.length - 1, at + steps[event.key]))
+            : -1;
     if (next < 0) return;
     event.preventDefault();
     focusRow(next);
@@ -273,9 +333,14 @@ export function Table({ list, label, rowKey = (_, at) => String(at), empty = 'No
       <thead><tr>${columns.map(heading)}</tr></thead>
       <tbody>
         ${first > 0 && html`<tr class="gap" aria-hidden="true" key="above"><td colspan=${columns.length} style=${{ height: `${first * ROW}px` }}></td></tr>`}
-        ${rows.slice(first, last).map((row, offset) => html`<tr key=${rowKey(row, first + offset)} data-row=${first + offset} aria-rowindex=${first + offset + 2}>
+        ${rows.slice(first, last).map(
+          (
+            row,
+            offset,
+          ) => html`<tr key=${rowKey(row, first + offset)} data-row=${first + offset} aria-rowindex=${first + offset + 2}>
           ${columns.map((column, at) => html`<td key=${column.id} class=${classOf(column, at)}>${column.cell(row)}</td>`)}
-        </tr>`)}
+        </tr>`,
+        )}
         ${last < rows.length && html`<tr class="gap" aria-hidden="true" key="below"><td colspan=${columns.length} style=${{ height: `${(rows.length - last) * ROW}px` }}></td></tr>`}
       </tbody>
     </table>

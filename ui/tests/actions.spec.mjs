@@ -82,7 +82,9 @@ test('permissions are tested as the node matches them, and set', async ({ page }
   await page.getByLabel('configure').fill('^ORDERS');
   await expect(page.getByText('0 queues').first()).toBeVisible();
   await page.getByLabel('configure').fill('^orders\\.(new|paid)$');
-  await expect(page.locator('.facts').filter({ hasText: 'configure' }).first()).toContainText('2 queues: orders.new, orders.paid');
+  await expect(page.locator('.facts').filter({ hasText: 'configure' }).first()).toContainText(
+    '2 queues: orders.new, orders.paid',
+  );
   await page.getByRole('button', { name: 'Set permissions' }).click();
   await expect.poll(async () => (await get('permissions/%2F/plain')).configure).toBe('^orders\\.(new|paid)$');
 });
@@ -150,9 +152,20 @@ test('a connection is closed with a reason', async ({ page }) => {
 
 test('definitions go out and in', async ({ page }) => {
   await signIn(page, 'guest', '#/definitions');
-  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download definitions' }).click()]);
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('link', { name: 'Download definitions' }).click(),
+  ]);
   expect(file.suggestedFilename()).toMatch(/^definitions-.*\.json$/);
-  await page.getByLabel('File').setInputFiles({ name: 'more.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify({ queues: [{ name: 'imported', vhost: '/', durable: true, auto_delete: false, arguments: {} }] })) });
+  await page
+    .getByLabel('File')
+    .setInputFiles({
+      name: 'more.json',
+      mimeType: 'application/json',
+      buffer: Buffer.from(
+        JSON.stringify({ queues: [{ name: 'imported', vhost: '/', durable: true, auto_delete: false, arguments: {} }] }),
+      ),
+    });
   await page.getByRole('button', { name: 'Import definitions…' }).click();
   await page.getByRole('button', { name: 'Import definitions', exact: true }).click();
   await expect(page.getByText('Imported.')).toBeVisible();

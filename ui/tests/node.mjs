@@ -9,12 +9,13 @@ const ROOT = path.resolve(import.meta.dirname, '../..');
 export const BINARY = process.env.LEVERET_BIN ?? path.join(ROOT, 'target/release/leveret');
 
 /** @returns {Promise<number>} */
-export const freePort = () => new Promise((done) => {
-  const server = net.createServer().listen(0, '127.0.0.1', () => {
-    const { port } = /** @type {net.AddressInfo} */ (server.address());
-    server.close(() => done(port));
+export const freePort = () =>
+  new Promise((done) => {
+    const server = net.createServer().listen(0, '127.0.0.1', () => {
+      const { port } = /** @type {net.AddressInfo} */ (server.address());
+      server.close(() => done(port));
+    });
   });
-});
 
 /** @param {() => Promise<boolean>} ready @param {number} [milliseconds] */
 export async function until(ready, milliseconds = 15_000) {
@@ -37,8 +38,21 @@ export class Node {
   }
 
   async run() {
-    const set = { 'listeners.tcp.1': `127.0.0.1:${this.amqp}`, 'management.tcp.ip': '127.0.0.1', 'management.tcp.port': String(this.http), 'stream.listeners.tcp.1': `127.0.0.1:${this.stream}`, 'prometheus.tcp.ip': '127.0.0.1', 'prometheus.tcp.port': String(this.metrics), 'disk_free_limit.absolute': '50MB', ...this.settings };
-    this.process = spawn(BINARY, ['server', '--data-dir', this.data, ...Object.entries(set).flatMap(([key, value]) => ['--set', `${key}=${value}`])], { stdio: ['ignore', fs.openSync(path.join(this.data, 'out.log'), 'a'), fs.openSync(path.join(this.data, 'out.log'), 'a')] });
+    const set = {
+      'listeners.tcp.1': `127.0.0.1:${this.amqp}`,
+      'management.tcp.ip': '127.0.0.1',
+      'management.tcp.port': String(this.http),
+      'stream.listeners.tcp.1': `127.0.0.1:${this.stream}`,
+      'prometheus.tcp.ip': '127.0.0.1',
+      'prometheus.tcp.port': String(this.metrics),
+      'disk_free_limit.absolute': '50MB',
+      ...this.settings,
+    };
+    this.process = spawn(
+      BINARY,
+      ['server', '--data-dir', this.data, ...Object.entries(set).flatMap(([key, value]) => ['--set', `${key}=${value}`])],
+      { stdio: ['ignore', fs.openSync(path.join(this.data, 'out.log'), 'a'), fs.openSync(path.join(this.data, 'out.log'), 'a')] },
+    );
     const log = () => fs.readFileSync(path.join(this.data, 'out.log'), 'utf8').slice(-2000);
     await until(() => fetch(`${this.url}/api/version`).then((answer) => answer.ok)).catch(() => {
       throw new Error(`the node doesn't start:\n${log()}`);
@@ -70,7 +84,11 @@ export async function pageOf(node) {
   const own = (await fetch(`${node.url}/`)).headers.get('content-type')?.includes('html');
   if (own && process.env.PAGE_FROM !== 'disk') return { url: `${node.url}/`, end: () => {} };
   const port = await freePort();
-  const server = spawn(process.execPath, [path.join(import.meta.dirname, 'serve.mjs'), ...(own ? [] : ['--fake']), '--node', node.url, '--port', String(port)], { stdio: 'ignore' });
+  const server = spawn(
+    process.execPath,
+    [path.join(import.meta.dirname, 'serve.mjs'), ...(own ? [] : ['--fake']), '--node', node.url, '--port', String(port)],
+    { stdio: 'ignore' },
+  );
   const url = `http://127.0.0.1:${port}/`;
   await until(() => fetch(url).then((answer) => answer.ok));
   return { url, end: () => void server.kill('SIGTERM') };
@@ -81,7 +99,11 @@ export async function pageOf(node) {
  * @param {string} url @param {string} method @param {string} where below /api/ @param {unknown} [body] @param {string} [user]
  */
 export async function ask(url, method, where, body, user = 'guest:guest') {
-  const answer = await fetch(`${url}/api/${where}`, { method, headers: { authorization: `Basic ${Buffer.from(user).toString('base64')}`, 'content-type': 'application/json' }, body: body === undefined ? undefined : JSON.stringify(body) });
+  const answer = await fetch(`${url}/api/${where}`, {
+    method,
+    headers: { authorization: `Basic ${Buffer.from(user).toString('base64')}`, 'content-type': 'application/json' },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
   const text = await answer.text();
   return { status: answer.status, body: text && /json/.test(answer.headers.get('content-type') ?? '') ? JSON.parse(text) : text };
 }

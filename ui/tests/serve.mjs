@@ -6,8 +6,16 @@ import path from 'node:path';
 import { randomUUID } from 'node:crypto';
 
 const ROOT = path.resolve(import.meta.dirname, '..');
-const TYPES = { html: 'text/html; charset=utf-8', css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml', png: 'image/png', json: 'application/json' };
-const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+const TYPES = {
+  html: 'text/html; charset=utf-8',
+  css: 'text/css',
+  js: 'text/javascript',
+  svg: 'image/svg+xml',
+  png: 'image/png',
+  json: 'application/json',
+};
+const CSP =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /** @param {string} name @param {string} [fallback] */
 const option = (name, fallback) => (process.argv.includes(name) ? process.argv[process.argv.indexOf(name) + 1] : fallback);
@@ -23,17 +31,23 @@ const authorization = (request) => sessions.get(/leveret_session=([^;]+)/.exec(r
 /** @param {string} where @param {string | undefined} auth @returns {Promise<{status: number, text: string}>} */
 const ask = (where, auth) =>
   new Promise((done) => {
-    http.get(new URL(where, node), { headers: auth ? { authorization: auth } : {} }, (answer) => {
-      let text = '';
-      answer.setEncoding('utf8').on('data', (part) => (text += part)).on('end', () => done({ status: answer.statusCode ?? 0, text }));
-    }).on('error', () => done({ status: 503, text: '{"error":"unavailable","reason":"the node is away"}' }));
+    http
+      .get(new URL(where, node), { headers: auth ? { authorization: auth } : {} }, (answer) => {
+        let text = '';
+        answer
+          .setEncoding('utf8')
+          .on('data', (part) => (text += part))
+          .on('end', () => done({ status: answer.statusCode ?? 0, text }));
+      })
+      .on('error', () => done({ status: 503, text: '{"error":"unavailable","reason":"the node is away"}' }));
   });
 
 /** @param {http.IncomingMessage} request @returns {Promise<string>} */
-const bodyOf = (request) => new Promise((done) => {
-  let text = '';
-  request.on('data', (part) => (text += part)).on('end', () => done(text));
-});
+const bodyOf = (request) =>
+  new Promise((done) => {
+    let text = '';
+    request.on('data', (part) => (text += part)).on('end', () => done(text));
+  });
 
 /** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
 async function watch(request, response) {
@@ -63,7 +77,10 @@ async function pass(request, response) {
   const auth = authorization(request);
   if (fake) {
     if (auth) headers.authorization = auth;
-    else if (!headers.authorization) return response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"not_authorized","reason":"Not_Authorized"}');
+    else if (!headers.authorization)
+      return response
+        .writeHead(401, { 'content-type': 'application/json' })
+        .end('{"error":"not_authorized","reason":"Not_Authorized"}');
   }
   const passed = http.request(new URL(request.url ?? '', node), { method: request.method, headers }, (answer) => {
     response.writeHead(answer.statusCode ?? 500, answer.headers);
@@ -85,7 +102,10 @@ const server = http.createServer(async (request, response) => {
     const form = new URLSearchParams(await bodyOf(request));
     const auth = `Basic ${Buffer.from(`${form.get('username')}:${form.get('password')}`).toString('base64')}`;
     const { status, text } = await ask('/api/whoami', auth);
-    if (status !== 200) return response.writeHead(401, { 'content-type': 'application/json' }).end(text || '{"error":"not_authorized","reason":"Not_Authorized"}');
+    if (status !== 200)
+      return response
+        .writeHead(401, { 'content-type': 'application/json' })
+        .end(text || '{"error":"not_authorized","reason":"Not_Authorized"}');
     const id = randomUUID();
     sessions.set(id, auth);
     return response.writeHead(204, { 'set-cookie': `leveret_session=${id}; HttpOnly; SameSite=Strict; Path=/` }).end();
@@ -100,7 +120,12 @@ const server = http.createServer(async (request, response) => {
   if (!file.startsWith(ROOT) || !fs.existsSync(file) || !fs.statSync(file).isFile()) return response.writeHead(404).end();
   const type = TYPES[/** @type {keyof typeof TYPES} */ (path.extname(file).slice(1))] ?? 'application/octet-stream';
   const content = fs.readFileSync(file);
-  response.writeHead(200, { 'content-type': type, 'content-security-policy': CSP, 'x-content-type-options': 'nosniff', 'cache-control': 'no-cache' });
+  response.writeHead(200, {
+    'content-type': type,
+    'content-security-policy': CSP,
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-cache',
+  });
   response.end(file.endsWith('index.html') ? content.toString().replaceAll('HASH', 'dev') : content);
 });
 server.listen(port, '127.0.0.1', () => console.log(`http://127.0.0.1:${port}/`));

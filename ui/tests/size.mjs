@@ -16,7 +16,10 @@ function files(folder) {
 }
 
 /** @param {Buffer} content */
-const weight = (content) => zlib.brotliCompressSync(content, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 11, [zlib.constants.BROTLI_PARAM_SIZE_HINT]: content.length } }).length;
+const weight = (content) =>
+  zlib.brotliCompressSync(content, {
+    params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 11, [zlib.constants.BROTLI_PARAM_SIZE_HINT]: content.length },
+  }).length;
 
 /**
  * A file as the node embeds it: lines of our own scripts that are comments are empty.
@@ -26,17 +29,22 @@ function embedded(file) {
   const content = fs.readFileSync(file);
   if (!file.endsWith('.js') || file.includes('/vendor/')) return content;
   let inside = false;
-  const lines = content.toString().split('\n').map((line) => {
-    const begins = inside || /^\s*(\/\/|\/\*)/.test(line);
-    const ends = line.includes('*/');
-    const isComment = begins && (!ends || line.trimEnd().endsWith('*/'));
-    inside = begins && !line.trimStart().startsWith('//') && !ends;
-    return isComment ? '' : line;
-  });
+  const lines = content
+    .toString()
+    .split('\n')
+    .map((line) => {
+      const begins = inside || /^\s*(\/\/|\/\*)/.test(line);
+      const ends = line.includes('*/');
+      const isComment = begins && (!ends || line.trimEnd().endsWith('*/'));
+      inside = begins && !line.trimStart().startsWith('//') && !ends;
+      return isComment ? '' : line;
+    });
   return Buffer.from(lines.join('\n'));
 }
 
-const rows = files(ROOT).map((file) => ({ file: path.relative(ROOT, file), brotli: weight(embedded(file)) })).sort((a, b) => b.brotli - a.brotli);
+const rows = files(ROOT)
+  .map((file) => ({ file: path.relative(ROOT, file), brotli: weight(embedded(file)) }))
+  .sort((a, b) => b.brotli - a.brotli);
 if (process.argv.includes('--all')) console.table(rows);
 const all = rows.reduce((sum, { brotli }) => sum + brotli, 0);
 const vendored = rows.filter(({ file }) => file.startsWith('vendor/')).reduce((sum, { brotli }) => sum + brotli, 0);

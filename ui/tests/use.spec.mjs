@@ -38,7 +38,8 @@ test('everything is reached by keyboard', async ({ page }) => {
 test('users are offered what they may do', async ({ page }) => {
   const pages = () => page.getByRole('navigation', { name: 'Pages' });
   await signIn(page, 'plain');
-  for (const title of ['Users', 'Permissions', 'Virtual hosts', 'Node', 'Definitions', 'Traces']) await expect(pages().getByRole('link', { name: title, exact: true })).toHaveCount(0);
+  for (const title of ['Users', 'Permissions', 'Virtual hosts', 'Node', 'Definitions', 'Traces'])
+    await expect(pages().getByRole('link', { name: title, exact: true })).toHaveCount(0);
   await open(page, '#/policies');
   await expect(page.getByText('Add a policy')).toHaveCount(0);
   await open(page, '#/queues/%2F/mail');
@@ -60,7 +61,10 @@ test('users are offered what they may do', async ({ page }) => {
 });
 
 test('a user without a tag, and a wrong password, are refused in words', async ({ page }) => {
-  for (const [user, password] of [['untagged', 'untagged'], ['guest', 'wrong']]) {
+  for (const [user, password] of [
+    ['untagged', 'untagged'],
+    ['guest', 'wrong'],
+  ]) {
     await page.goto(PAGE());
     await page.getByLabel('User', { exact: true }).fill(user);
     await page.getByLabel('Password').fill(password);
@@ -83,7 +87,12 @@ test('a session that ends elsewhere leads back to the same view', async ({ page 
 
 test('a slow network shows a page all the same', async ({ page }) => {
   const tools = await page.context().newCDPSession(page);
-  await tools.send('Network.emulateNetworkConditions', { offline: false, latency: 300, downloadThroughput: 50_000, uploadThroughput: 50_000 });
+  await tools.send('Network.emulateNetworkConditions', {
+    offline: false,
+    latency: 300,
+    downloadThroughput: 50_000,
+    uploadThroughput: 50_000,
+  });
   await signIn(page, 'guest', '#/queues');
   await expect(page.locator('tbody tr[data-row]').first()).toBeVisible({ timeout: 20_000 });
 });
@@ -116,7 +125,12 @@ test('numbers move within two seconds, in every one of seven tabs', async ({ con
   await last.bringToFront();
   await expect(last.locator('.pulse')).toHaveClass(/live/);
   const before = await last.locator('.figure-value').first().textContent();
-  await ask(API(), 'POST', 'exchanges/%2F/amq.default/publish', { properties: {}, routing_key: 'mail', payload: 'one more', payload_encoding: 'string' });
+  await ask(API(), 'POST', 'exchanges/%2F/amq.default/publish', {
+    properties: {},
+    routing_key: 'mail',
+    payload: 'one more',
+    payload_encoding: 'string',
+  });
   await expect(last.locator('.figure-value').first()).not.toHaveText(before ?? '', { timeout: 2500 });
 });
 
@@ -144,7 +158,13 @@ test('the page outlives a restart of its node, and says when the session is over
 
 test('a list of many queues is quick and scrolls smoothly', async ({ page }) => {
   test.setTimeout(180_000);
-  const queues = Array.from({ length: Number(process.env.QUEUES ?? 5000) }, (_, n) => ({ name: `many-${String(n).padStart(6, '0')}`, vhost: 'shop', durable: true, auto_delete: false, arguments: { 'x-queue-type': 'classic' } }));
+  const queues = Array.from({ length: Number(process.env.QUEUES ?? 5000) }, (_, n) => ({
+    name: `many-${String(n).padStart(6, '0')}`,
+    vhost: 'shop',
+    durable: true,
+    auto_delete: false,
+    arguments: { 'x-queue-type': 'classic' },
+  }));
   await ask(API(), 'DELETE', 'vhost-limits/shop/max-queues');
   const { status, body } = await ask(API(), 'POST', 'definitions', { queues });
   expect(status, JSON.stringify(body)).toBe(204);
@@ -153,28 +173,39 @@ test('a list of many queues is quick and scrolls smoothly', async ({ page }) => 
     /** @type {any} */ (window).begun = performance.now();
     location.hash = '#/queues?vhost=shop&size=500&sort=name';
   });
-  const milliseconds = await page.evaluate(() => new Promise((done) => {
-    const look = () => (document.querySelectorAll('tbody tr[data-row]').length > 20 ? done(performance.now() - /** @type {any} */ (window).begun) : requestAnimationFrame(look));
-    look();
-  }));
-  const frames = await page.evaluate(() => new Promise((done) => {
-    const box = /** @type {Element} */ (document.querySelector('.table-box'));
-    const begun = performance.now();
-    let count = 0;
-    const step = () => {
-      count += 1;
-      box.scrollTop += 90;
-      if (performance.now() - begun < 2000) requestAnimationFrame(step);
-      else done(count / 2);
-    };
-    requestAnimationFrame(step);
-  }));
+  const milliseconds = await page.evaluate(
+    () =>
+      new Promise((done) => {
+        const look = () =>
+          document.querySelectorAll('tbody tr[data-row]').length > 20
+            ? done(performance.now() - /** @type {any} */ (window).begun)
+            : requestAnimationFrame(look);
+        look();
+      }),
+  );
+  const frames = await page.evaluate(
+    () =>
+      new Promise((done) => {
+        const box = /** @type {Element} */ (document.querySelector('.table-box'));
+        const begun = performance.now();
+        let count = 0;
+        const step = () => {
+          count += 1;
+          box.scrollTop += 90;
+          if (performance.now() - begun < 2000) requestAnimationFrame(step);
+          else done(count / 2);
+        };
+        requestAnimationFrame(step);
+      }),
+  );
   const rows = await page.locator('tbody tr[data-row]').count();
   const tools = await page.context().newCDPSession(page);
   await tools.send('HeapProfiler.enable');
   await tools.send('HeapProfiler.collectGarbage');
   const { usedSize } = /** @type {any} */ (await tools.send('Runtime.getHeapUsage'));
-  console.log(`first rows after ${Math.round(Number(milliseconds))} ms, ${frames} frames per second, ${rows} rows drawn, ${(usedSize / 2 ** 20).toFixed(1)} MiB of heap`);
+  console.log(
+    `first rows after ${Math.round(Number(milliseconds))} ms, ${frames} frames per second, ${rows} rows drawn, ${(usedSize / 2 ** 20).toFixed(1)} MiB of heap`,
+  );
   expect(rows).toBeLessThan(120);
   expect(usedSize).toBeLessThan(30 * 2 ** 20);
   expect(Number(milliseconds)).toBeLessThan(1500);

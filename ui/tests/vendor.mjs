@@ -30,5 +30,8 @@ const rows = FILES.map(([file, name, from]) => {
 
 const readme = path.join(TO, 'README');
 const before = fs.readFileSync(readme, 'utf8');
-fs.writeFileSync(readme, before.replace(/(\| --- .*\n)(\|.*\n?)*/, (_, line) => `${line}${rows.join('\n')}\n`));
+fs.writeFileSync(
+  readme,
+  before.replace(/(\| --- .*\n)(\|.*\n?)*/, (_, line) => `${line}${rows.join('\n')}\n`),
+);
 console.log(rows.join('\n'));

@@ -7,7 +7,9 @@ import { API, expect, open, problems, setTheme, signIn, test, views } from './pa
 const SHOTS = path.join(import.meta.dirname, 'shots');
 
 async function all() {
-  const [{ body: nodes }, { body: connections }, { body: channels }] = await Promise.all(['nodes', 'connections', 'channels'].map((where) => ask(API(), 'GET', where)));
+  const [{ body: nodes }, { body: connections }, { body: channels }] = await Promise.all(
+    ['nodes', 'connections', 'channels'].map((where) => ask(API(), 'GET', where)),
+  );
   const one = Object.values(Object.fromEntries(connections.map((connection) => [connection.protocol, connection])));
   return views({ node: nodes[0].name, connections: one, channel: channels[0].name });
 }
@@ -52,7 +54,9 @@ test('nothing is cut off or wider than a phone', async ({ page }) => {
     await open(page, view);
     await page.waitForTimeout(250);
     await page.screenshot({ path: path.join(SHOTS, 'phone', `${name}.png`) });
-    const width = await page.evaluate(() => Math.max(document.documentElement.scrollWidth, document.querySelector('main')?.scrollWidth ?? 0));
+    const width = await page.evaluate(() =>
+      Math.max(document.documentElement.scrollWidth, document.querySelector('main')?.scrollWidth ?? 0),
+    );
     if (width > 390) wide.push(`${name}: ${width}`);
   }
   expect(wide).toEqual([]);

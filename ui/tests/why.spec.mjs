@@ -72,7 +72,9 @@ test('eight cases of queues and consumers are named right', async ({ page }) => 
     await queue('drops', { 'x-max-length': 10 });
     timers.push(setInterval(() => channel.sendToQueue('drops', Buffer.from('one more')), 20));
     await queue('thirsty', {}, 100);
-    const one = rhea.create_container().connect({ host: '127.0.0.1', port: node.amqp, username: 'guest', password: 'guest', reconnect: false });
+    const one = rhea
+      .create_container()
+      .connect({ host: '127.0.0.1', port: node.amqp, username: 'guest', password: 'guest', reconnect: false });
     one.open_receiver({ source: '/queues/thirsty', credit_window: 0 }).add_credit(10);
 
     await look(page, served.url, 'abandoned');
