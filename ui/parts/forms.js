@@ -133,12 +133,15 @@ export function Dialog({ open, onClose, label, children, class: kind = '' }) {
   const outside = (event) => {
     if (event.target === element.current) onClose();
   };
+  // The browser tells of it later, when the dialog may be open again.
+  const closed = () => {
+    if (!element.current?.open) onClose();
+  };
   const cancel = (event) => {
-    // The browser's own closing is told of later, when the dialog may be wanted again.
     event.preventDefault();
     onClose();
   };
-  return html`<dialog ref=${element} class=${kind} aria-label=${label} onCancel=${cancel} onClose=${onClose} onMouseDown=${outside}>${open && children}</dialog>`;
+  return html`<dialog ref=${element} class=${kind} aria-label=${label} onCancel=${cancel} onClose=${closed} onMouseDown=${outside}>${open && children}</dialog>`;
 }
 
 /**
