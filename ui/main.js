@@ -87,7 +87,7 @@ function Page() {
   const { path } = route.value;
   const id = pageOf(path);
   const key = [id, ...path].join('\n');
-  const [loaded, setLoaded] = useState({ id: '', page: /** @type {any} */ (null), error: /** @type {any} */ (null) });
+  const [loaded, setLoaded] = useState({ id: 'none', page: /** @type {any} */ (null), error: /** @type {any} */ (null) });
   const shown = useRef(/** @type {string | null} */ (null));
   useEffect(() => {
     let gone = false;

@@ -9,6 +9,7 @@ test('everything is reached by keyboard', async ({ page }) => {
   await page.keyboard.type('guest');
   await page.keyboard.press('Enter');
   await page.locator('.shell').waitFor();
+  await expect(page).toHaveTitle('Overview · Leveret');
   await page.keyboard.press('g');
   await page.keyboard.press('q');
   await expect(page.locator('h1')).toHaveText('Queues and streams');
