@@ -101,6 +101,8 @@ test('eight cases of queues and consumers are named right', async ({ page }) => 
     await expect(page.getByText('Memory alarm')).toBeVisible();
   } finally {
     timers.forEach(clearInterval);
+    // The page leaves before its node does.
+    await page.goto('about:blank');
     served.end();
     await node.end();
   }
@@ -120,6 +122,8 @@ test('slow disk syncs are named right', async ({ page }) => {
     await named(page, 'slow disk syncs', /waits for the disk of the node, where a sync takes (8|9|1\d)\d ms/);
   } finally {
     stopped = true;
+    // The page leaves before its node does.
+    await page.goto('about:blank');
     served.end();
     await node.end();
   }
@@ -139,6 +143,8 @@ test('a shut window is named right', async ({ page }) => {
     await look(page, served.url, 'window');
     await named(page, 'window shut', /leaves the incoming window of its session shut/);
   } finally {
+    // The page leaves before its node does.
+    await page.goto('about:blank');
     served.end();
     await node.end();
   }
