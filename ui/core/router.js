@@ -1,0 +1,143 @@
+// Addresses. Each view is a link: its place stands behind `#/` as in RabbitMQ, its filters in a query behind that.
+import { signal } from '../lib.js';
+
+/**
+ * @typedef {{path: string[], query: Record<string, string>}} Route
+ */
+
+/** @param {string} text */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** @param {string} hash @returns {Route} */
+export function parse(hash) {
+  const [path, query = ''] = hash.replace(/^#?\/?/, '').split('?', 2);
+  /** @type {Record<string, string>} */
+  const pairs = {};
+  for (const pair of query.split('&').filter(Boolean)) {
+    const [key, ...value] = pair.split('=');
+    pairs[decoded(key)] = decoded(value.join('='));
+  }
+  return { path: path.split('/').filter(Boolean).map(decoded), query: pairs };
+}
+
+/**
+ * @param {string[]} path
+ * @param {Record<string, any>} [query] empty values are left out
+ */
+export function link(path, query = {}) {
+  const pairs = Object.entries(query).filter(
+    ([, value]) => value !== undefined && value !== null && value !== '' && value !== false,
+  );
+  const text = pairs.map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`).join('&');
+  return `#/${path.map(encodeURIComponent).join('/')}${text ? '?' + text : ''}`;
+}
+
+export const route = signal(parse(location.hash));
+addEventListener('hashchange', () => {
+  route.value = parse(location.hash);
+});
+
+/** @param {string} hash */
+export function go(hash) {
+  location.hash = hash;
+}
+
+/**
+ * Changes the query of the current address.
+ * @param {Record<string, any>} changes
+ * @param {boolean} [replace] whether Back skips the present one, as for a filter that is being typed
+ */
+export function setQuery(changes, replace = false) {
+  const hash = link(route.value.path, { ...route.value.query, ...changes });
+  if (hash === location.hash) return;
+  if (!replace) return go(hash);
+  history.replaceState(null, '', hash);
+  route.value = parse(hash);
+}
+
+/** Where objects are shown. */
+export const to = {
+  /** @param {string} vhost @param {string} name @param {Record<string, any>} [query] */
+  queue: (vhost, name, query) => link(['queues', vhost, name], query),
+  /** @param {string} vhost @param {string} name @param {Record<string, any>} [query] */
+  exchange: (vhost, name, query) => link(['exchanges', vhost, name || 'amq.default'], query),
+  /** @param {string} name @param {Record<string, any>} [query] */
+  connection: (name, query) => link(['connections', name], query),
+  /** @param {string} name */
+  channel: (name) => link(['channels', name]),
+  /** @param {string} name */
+  user: (name) => link(['users', name]),
+  /** @param {string} name */
+  vhost: (name) => link(['vhosts', name]),
+  /** @param {string} vhost @param {string} name */
+  policy: (vhost, name) => link(['policies', vhost, name]),
+  /** @param {string} vhost @param {string} name */
+  operatorPolicy: (vhost, name) => link(['operator-policies', vhost, name]),
+  /** @param {string} name @param {Record<string, any>} [query] */
+  node: (name, query) => link(['nodes', name], query),
+};
+
+// Choices of the user, kept in the browser.
+
+/** @param {string} key @returns {string | null} */
+function read(key) {
+  try {
+    return localStorage.getItem('leveret.' + key);
+  } catch {
+    return null;
+  }
+}
+
+/** @param {string} key @param {string | null} value */
+function write(key, value) {
+  try {
+    if (value === null) localStorage.removeItem('leveret.' + key);
+    else localStorage.setItem('leveret.' + key, value);
+  } catch {
+    // Without storage a choice holds until the tab is closed.
+  }
+}
+
+/** `system`, `light` or `dark`. */
+export const theme = signal(read('theme') ?? 'system');
+
+/** @param {string} name */
+export function setTheme(name) {
+  theme.value = name;
+  write('theme', name === 'system' ? null : name);
+  const root = document.documentElement;
+  if (name === 'system') delete root.dataset.theme;
+  else root.dataset.theme = name;
+}
+
+/** The virtual host that lists are limited to; empty for all. */
+export const chosenVhost = signal(read('vhost') ?? '');
+
+/** @param {string} name */
+export function chooseVhost(name) {
+  chosenVhost.value = name;
+  write('vhost', name || null);
+}
+
+/** @param {string} table @returns {string | null} the ids of columns, separated by commas */
+export const columnsOf = (table) => read('columns.' + table);
+/** @param {string} table @param {string | null} ids */
+export const keepColumns = (table, ids) => write('columns.' + table, ids);
+
+/** The period of charts, in seconds. */
+export const period = signal(Number(read('period')) || 600);
+/** @param {number} seconds */
+export function setPeriod(seconds) {
+  period.value = seconds;
+  write('period', String(seconds));
+}
+
+addEventListener('storage', (event) => {
+  if (event.key === 'leveret.theme') setTheme(event.newValue ?? 'system');
+});

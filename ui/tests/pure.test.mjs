@@ -1,0 +1,112 @@
+// Functions without a browser: addresses, numbers, bodies, sentences.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+
+Object.assign(globalThis, {
+  location: new URL('http://localhost:15672/x/#/'),
+  addEventListener: () => {},
+  document: { hidden: false, documentElement: { dataset: {} } },
+});
+const { link, parse, to } = await import('../core/router.js');
+const { BASE, path, query } = await import('../core/api.js');
+const { bytes, rate, short, several, span } = await import('../core/format.js');
+const { bytesOf, hexDump, indented, shownBody } = await import('../pages/messages.js');
+const { level, median, ofConnection, ofQueue } = await import('../core/why.js');
+
+/** @param {any} finding */
+const said = (finding) => finding.parts.map((part) => (typeof part === 'string' ? part : part.name)).join('');
+
+test('an address is read as it is written, whatever the names', () => {
+  for (const name of ['/', 'a/b', 'a?b=c', '100%', 'a&b', 'ö', '#', ' ', '\'"<']) {
+    assert.deepEqual(parse(link(['queues', name, name], { name, page: 2, none: '' })), {
+      path: ['queues', name, name],
+      query: { name, page: '2' },
+    });
+  }
+  assert.deepEqual(parse('#/queues/%'), { path: ['queues', '%'], query: {} });
+  assert.equal(to.exchange('/', ''), '#/exchanges/%2F/amq.default');
+});
+
+test('requests go below the folder of the page', () => {
+  assert.equal(BASE, 'http://localhost:15672/x/api/');
+  assert.equal(path`queues/${'/'}/${'a/b?'}`, 'queues/%2F/a%2Fb%3F');
+  assert.equal(query({ a: '', b: 0, c: 'x y', d: undefined }), '?b=0&c=x%20y');
+});
+
+test('numbers are short and honest', () => {
+  assert.deepEqual([rate(0), rate(0.04), rate(12.6), rate(undefined)], ['0', '< 0.1', '13', '–']);
+  assert.deepEqual([short(1500), short(250000), short(2e6), short(0.5)], ['1.5k', '250k', '2M', '0.5']);
+  assert.deepEqual([bytes(1023), bytes(1536), bytes(10 * 2 ** 20)], ['1,023 B', '1.50 KiB', '10.0 MiB']);
+  assert.deepEqual([span(0.25), span(61), span(7300), span(7300, true)], ['250 ms', '1 min 1 s', '2 h 1 min', '2 h']);
+  assert.deepEqual([several(1, 'queue'), several(2, 'queue')], ['1 queue', '2 queues']);
+});
+
+test('JSON is indented without a digit lost', () => {
+  const text = '{"id":12345678901234567890,"empty":{},"list":[1,"a,b:{}"],"quote":"\\""}';
+  const shown = indented(text);
+  assert.match(shown, /12345678901234567890/);
+  assert.match(shown, /"empty": \{\}/);
+  assert.match(shown, /"a,b:\{\}"/);
+  assert.equal(JSON.stringify(JSON.parse(shown)), JSON.stringify(JSON.parse(text)));
+});
+
+test('a body is shown as the node decoded it, otherwise as it is', () => {
+  assert.equal(shownBody({ payload: 'x', payload_encoding: 'string' }).as, 'text');
+  assert.equal(shownBody({ payload: ' {"a":1}', payload_encoding: 'string' }).as, 'json');
+  assert.equal(shownBody({ payload: '{a', payload_encoding: 'string' }).as, 'text');
+  assert.deepEqual(
+    shownBody({
+      payload: '',
+      payload_encoding: 'base64',
+      decoded: { as: 'cbor', through: ['gzip'], text: '[1]', truncated: false },
+    }).through,
+    ['gzip'],
+  );
+  assert.equal(hexDump(new Uint8Array([0x41, 0x00, 0xff])), '000000  41 00 ff                                          A··');
+  assert.deepEqual([...bytesOf({ payload: '/w==', payload_encoding: 'base64' })], [255]);
+});
+
+test('each reason is a sentence with its cause', () => {
+  const queue = { vhost: '/', name: 'q', node: 'n@h', type: 'classic', messages_ready: 5, messages_unacknowledged: 7 };
+  const cause = {
+    kind: 'consumer',
+    consumer_tag: 'tag',
+    connection: 'c',
+    user: 'u',
+    unacknowledged: 7,
+    prefetch_count: 10,
+    reason: 'credit',
+  };
+  const [slow] = ofQueue({ ...queue, why: [{ code: 'slow_consumer', seconds: 5, cause }] });
+  assert.equal(
+    said(slow),
+    '5 ready messages. Consumer tag of user u holds 7 messages of the 10 that its prefetch allows and has to acknowledge before it gets more.',
+  );
+  assert.deepEqual(slow.parts[1], { name: 'tag', href: '#/connections/c' });
+  const limit = {
+    kind: 'limit',
+    argument: 'max-length-bytes',
+    value: 2048,
+    source: 'operator_policy',
+    policy: 'ceiling',
+    dropped: 3,
+  };
+  const [drops] = ofQueue({ ...queue, why: [{ code: 'dropping', seconds: null, cause: limit }] });
+  assert.equal(
+    said(drops),
+    'It has reached its limit of 2.00 KiB (operator policy ceiling), and its oldest messages are dropped: 3 so far.',
+  );
+  assert.deepEqual(ofQueue({ ...queue, type: 'stream', why: [{ code: 'dropping', seconds: null, cause: limit }] }), []);
+  const [alarm] = ofConnection({
+    node: 'n@h',
+    why: [{ code: 'alarm', seconds: 1, cause: { kind: 'alarm', resources: ['memory', 'disk'] } }],
+  });
+  assert.match(said(alarm), /alarm for memory and disk of the node/);
+  // Codes of a later node are shown as they are.
+  assert.equal(said(ofQueue({ ...queue, why: [{ code: 'new_reason', cause: { kind: 'new' } }] })[0]), 'It waits: new reason.');
+  assert.deepEqual(
+    [level('alarm', 0), level('consumers_busy', 0.2), level('consumers_busy', 5), level('pacing', 99)],
+    ['bad', 'note', 'warn', 'note'],
+  );
+  assert.equal(median({ 1024: 1, 2048: 5, 4096: 1 }), 0.002048);
+});
