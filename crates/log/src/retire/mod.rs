@@ -20,7 +20,7 @@ pub(crate) mod gate;
 mod lost;
 pub(crate) mod worker;
 
-use worker::{Copied, Limits, Origin, Part, Progress, Worker};
+use worker::{Copied, CopiedPart, Limits, Origin, Progress, Worker};
 
 /// Most logs in one [`Job::Live`]: their owners' locks are taken one after the other in one go.
 pub(crate) const LIVE_LOGS_MAX: usize = 256;
@@ -45,7 +45,7 @@ pub(crate) struct Retirement {
     /// Deleted logs, each with the position up to which its records are void.
     removed: Vec<(LogId, Position)>,
     pub copied: Copied,
-    part: Option<Part>,
+    part: Option<CopiedPart>,
     /// The end of the WAL's last file when copying began; 0 if another may follow it.
     began_at: u64,
     old_checkpoint: Option<Arc<str>>,
@@ -90,7 +90,7 @@ impl Retirement {
     }
 
     /// How much of the WAL file has been copied, while it is being copied, and where the WAL ended when that began.
-    pub(crate) fn part(&self) -> Option<(Part, u64)> {
+    pub(crate) fn part(&self) -> Option<(CopiedPart, u64)> {
         let is_of_file = matches!((&self.what, &self.phase), (MoveSource::File, Phase::Copying));
         self.part.filter(|part| is_of_file && part.of > 0).map(|part| (part, self.began_at))
     }

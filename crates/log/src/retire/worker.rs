@@ -39,14 +39,14 @@ const BATCHES_BYTES: u64 = 4 << 20;
 /// The progress of a worker.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    More(Part),
+    More(CopiedPart),
     Copied(Copied),
     Checkpoint(CheckpointFile),
 }
 
 /// How much of the first file to copy from has been copied, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct CopiedPart {
     pub copied: u64,
     pub of: u64,
 }
@@ -209,8 +209,10 @@ impl Worker {
         Ok(Progress::Copied(std::mem::take(&mut self.copied)))
     }
 
-    fn part(&self) -> Part {
-        self.origins.front().map_or(Part { copied: 1, of: 1 }, |origin| Part { copied: self.offset, of: origin.end })
+    fn part(&self) -> CopiedPart {
+        self.origins
+            .front()
+            .map_or(CopiedPart { copied: 1, of: 1 }, |origin| CopiedPart { copied: self.offset, of: origin.end })
     }
 
     /// Chooses the logs that get a segment of their own.
