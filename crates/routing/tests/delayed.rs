@@ -1,11 +1,12 @@
 //! Delayed exchanges: a message that asks for a delay goes to the queue in which it waits, others are routed at once.
 
+mod world;
+
 use std::collections::BTreeMap;
 
-use leveret_model::{
-    Arguments, Bind, Command, DeclareExchange, DeclareQueue, DestinationName, HashProperty, Model, Permit, Value,
-};
-use leveret_routing::{Header, Headers, NoHeaders, RoutedBy, Router, Routes, delay_ms};
+use leveret_model::{DestinationName, HashProperty, Value};
+use leveret_routing::{Header, Headers, NoHeaders, RoutedBy, Router, delay_ms};
+use world::{World, routed};
 
 struct One(BTreeMap<&'static str, Header<'static>>);
 
@@ -57,52 +58,22 @@ fn a_delay_is_a_positive_number_of_32_bits() {
 
 #[test]
 fn messages_with_a_delay_go_to_the_queue_of_the_exchange() {
-    let mut model = Model::new();
-    let mut router = Router::new(model.topology());
-    let mut submit = |command| {
-        let changes = model.submit(Permit::system(), command).expect("it is accepted").changes;
-        router.apply_all(&changes);
-    };
-    let exchange = |name: &str, kind: &'static str, arguments: Vec<(&'static str, Value)>| {
-        Command::DeclareExchange(DeclareExchange {
-            vhost: "/".into(),
-            name: name.into(),
-            kind: kind.into(),
-            durable: true,
-            auto_delete: false,
-            internal: false,
-            arguments: arguments.into_iter().collect(),
-        })
-    };
-    let bind = |source: &str, destination, key: &str| {
-        Command::Bind(Bind {
-            vhost: "/".into(),
-            source: source.into(),
-            destination,
-            routing_key: key.as_bytes().into(),
-            arguments: Arguments::default(),
-            connection: None,
-        })
-    };
-    submit(exchange("other", "fanout", vec![]));
+    let mut world = World::new();
+    world.exchange("other", "fanout", vec![]);
     let arguments = vec![("x-delayed-type", "topic".into()), ("alternate-exchange", "other".into())];
-    submit(exchange("x", "x-delayed-message", arguments));
+    world.exchange("x", "x-delayed-message", arguments);
     for name in ["q", "left"] {
-        submit(Command::DeclareQueue(DeclareQueue::durable("/".into(), name.into(), Arguments::default())));
+        world.queue(name);
     }
-    submit(bind("x", DestinationName::Queue("q".into()), "a.#"));
-    submit(bind("other", DestinationName::Queue("left".into()), ""));
-    submit(exchange("before", "fanout", vec![]));
-    submit(bind("before", DestinationName::Exchange("x".into()), ""));
-    let topology = model.topology();
+    world.bind("x", DestinationName::Queue("q".into()), "a.#");
+    world.bind("other", DestinationName::Queue("left".into()), "");
+    world.exchange("before", "fanout", vec![]);
+    world.bind("before", DestinationName::Exchange("x".into()), "");
+    let topology = world.model.topology();
     let named = |name: &str| topology.queue("/", name).expect("it is there").id;
     let fresh = Router::new(topology);
-    for router in [&router, &fresh] {
-        let route = |exchange: &str, key: &str, headers: &dyn Headers| {
-            let mut routes = Routes::new();
-            let by = router.route("/", exchange, key.as_bytes(), headers, &mut routes).expect("it is there");
-            (routes.to_vec(), by)
-        };
+    for router in [&world.router, &fresh] {
+        let route = |exchange: &str, key: &str, headers: &dyn Headers| routed(router, exchange, key, headers);
         for exchange in ["x", "before"] {
             assert_eq!(route(exchange, "a.b", &NoHeaders), (vec![named("q")], RoutedBy::Headers));
             let waits = (vec![named("amq.delayed.x")], RoutedBy::Headers);
