@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 
 import pika
+from pika import exceptions
 
 uri, http_uri, control, scenario = sys.argv[1:5]
 # Credentials go into a header.
@@ -63,6 +64,17 @@ def eventually(probe, expected, what):
         if time.monotonic() > deadline:
             raise Failure(f"{what}: {found!r}, expected {expected!r}")
         time.sleep(0.02)
+
+
+def refused(code, text, act):
+    """`act(channel)` on a connection of its own ends with this code, and a text with these words."""
+    connection = connect()
+    try:
+        act(connection.channel())
+    except (exceptions.ChannelClosed, exceptions.ConnectionClosed) as error:
+        equal((error.reply_code, text in error.reply_text), (code, True), f"refusal {error.reply_text!r}")
+        return
+    raise Failure(f"{code} {text!r} expected, nothing happened")
 
 
 def check_default_type(channel, vhost, queue_type):

@@ -6,7 +6,7 @@ import pika
 from pika import exceptions
 
 import cell
-from cell import PATIENCE, Failure, ask, confirming, connect, equal, eventually, http, prefix
+from cell import PATIENCE, Failure, ask, confirming, connect, equal, eventually, http, prefix, refused
 
 ON = {"x-message-deduplication": True}
 HEADER = "x-deduplication-header"
@@ -41,16 +41,6 @@ def take(channel, name, count=None):
 
 def duplicates(kind, name):
     return http("GET", f"{kind}/%2F/{name}")[1]["messages_deduplicated"]
-
-
-def refused(code, text, act):
-    connection = connect()
-    try:
-        act(connection.channel())
-    except (exceptions.ChannelClosed, exceptions.ConnectionClosed) as error:
-        equal((error.reply_code, text in error.reply_text), (code, True), f"refusal {error.reply_text!r}")
-        return
-    raise Failure(f"{code} {text!r} expected, nothing happened")
 
 
 def queues():

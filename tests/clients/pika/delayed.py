@@ -7,7 +7,7 @@ import pika
 from pika import exceptions
 
 import cell
-from cell import PATIENCE, Failure, ask, confirming, connect, equal, eventually, http, prefix
+from cell import PATIENCE, Failure, ask, confirming, connect, equal, eventually, http, prefix, refused
 
 HOUR_MS = 3_600_000
 
@@ -49,17 +49,6 @@ def take(channel, name, count):
             continue
         found.append((time.time(), properties.headers, body.decode(), method.routing_key))
     return found
-
-
-def refused(code, text, act):
-    """`act(channel)` on a connection of its own ends with this code, and a text with these words."""
-    connection = connect()
-    try:
-        act(connection.channel())
-    except (exceptions.ChannelClosed, exceptions.ConnectionClosed) as error:
-        equal((error.reply_code, text in error.reply_text), (code, True), f"refusal {error.reply_text!r}")
-        return
-    raise Failure(f"{code} {text!r} expected, nothing happened")
 
 
 def order():

@@ -4,7 +4,7 @@ import pika
 from pika import exceptions
 
 import cell
-from cell import Failure, ask, confirming, connect, equal, eventually, http, prefix
+from cell import Failure, ask, confirming, connect, equal, eventually, http, prefix, refused
 
 LENGTH = "x-recent-history-length"
 
@@ -40,17 +40,6 @@ def take(channel, name):
 
 def bodies(channel, name):
     return [one[0] for one in take(channel, name)]
-
-
-def refused(code, text, act):
-    """`act(channel)` on a connection of its own ends with this code, and a text with these words."""
-    connection = connect()
-    try:
-        act(connection.channel())
-    except (exceptions.ChannelClosed, exceptions.ConnectionClosed) as error:
-        equal((error.reply_code, text in error.reply_text), (code, True), f"refusal {error.reply_text!r}")
-        return
-    raise Failure(f"{code} {text!r} expected, nothing happened")
 
 
 def bindings():
