@@ -190,28 +190,33 @@ const WAYS = /** @type {[string, string][]} */ ([
 
 const pattern = (text) => html`<code><${Name} of=${text} empty="(nothing)" /></code>`;
 
+/** The columns of user and virtual host, without that of the page. @param {string} [of] */
+const whose = (of) => [
+  ...(of === 'user'
+    ? []
+    : [
+        {
+          id: 'user',
+          title: 'User',
+          sort: 'user',
+          cell: (row) => html`<${NameLink} href=${to.user(row.user)} of=${row.user} />`,
+        },
+      ]),
+  ...(of === 'vhost'
+    ? []
+    : [
+        {
+          id: 'vhost',
+          title: 'Virtual host',
+          sort: 'vhost',
+          cell: (row) => html`<${NameLink} href=${to.vhost(row.vhost)} of=${row.vhost} />`,
+        },
+      ]),
+];
+
 export function PermissionTable({ rows, of }) {
   const list = useLocal('permissions', rows, [
-    ...(of === 'user'
-      ? []
-      : [
-          {
-            id: 'user',
-            title: 'User',
-            sort: 'user',
-            cell: (row) => html`<${NameLink} href=${to.user(row.user)} of=${row.user} />`,
-          },
-        ]),
-    ...(of === 'vhost'
-      ? []
-      : [
-          {
-            id: 'vhost',
-            title: 'Virtual host',
-            sort: 'vhost',
-            cell: (row) => html`<${NameLink} href=${to.vhost(row.vhost)} of=${row.vhost} />`,
-          },
-        ]),
+    ...whose(of),
     ...WAYS.map(([id]) => ({ id, title: id, sort: id, cell: (row) => pattern(row[id]) })),
     {
       id: 'remove',
@@ -228,26 +233,7 @@ export function PermissionTable({ rows, of }) {
 
 export function TopicTable({ rows, of }) {
   const list = useLocal('topic-permissions', rows, [
-    ...(of === 'user'
-      ? []
-      : [
-          {
-            id: 'user',
-            title: 'User',
-            sort: 'user',
-            cell: (row) => html`<${NameLink} href=${to.user(row.user)} of=${row.user} />`,
-          },
-        ]),
-    ...(of === 'vhost'
-      ? []
-      : [
-          {
-            id: 'vhost',
-            title: 'Virtual host',
-            sort: 'vhost',
-            cell: (row) => html`<${NameLink} href=${to.vhost(row.vhost)} of=${row.vhost} />`,
-          },
-        ]),
+    ...whose(of),
     {
       id: 'exchange',
       title: 'Exchange',

@@ -49,6 +49,19 @@ const octets = (id, title, field) => ({
   cell: (row) => quiet(row[`${field}_details`]?.rate ?? 0, (value) => (value ? bytes(value) : rate(value))),
 });
 
+/** What a client is, and how long it has been here, also for connections of streams. */
+export const whichAndSince = () => [
+  { id: 'library', title: 'Library', slack: true, need: ['client_properties'], cell: (row) => html`<${Client} of=${row} />` },
+  {
+    id: 'since',
+    title: 'Open for',
+    num: true,
+    sort: 'connected_at',
+    need: ['connected_at'],
+    cell: (row) => html`<${When} at=${row.connected_at} word="" />`,
+  },
+];
+
 /** @returns {import('../parts/table.js').Column[]} */
 const connectionColumns = () => [
   {
@@ -94,15 +107,7 @@ const connectionColumns = () => [
   number('channels', 'Channels', 'channels', { hint: 'Channels, or sessions of AMQP 1.0' }),
   octets('received', 'From client /s', 'recv_oct'),
   octets('sent', 'To client /s', 'send_oct'),
-  { id: 'library', title: 'Library', slack: true, need: ['client_properties'], cell: (row) => html`<${Client} of=${row} />` },
-  {
-    id: 'since',
-    title: 'Open for',
-    num: true,
-    sort: 'connected_at',
-    need: ['connected_at'],
-    cell: (row) => html`<${When} at=${row.connected_at} word="" />`,
-  },
+  ...whichAndSince(),
   size('received-all', 'Received', 'recv_oct', { off: true }),
   size('sent-all', 'Sent', 'send_oct', { off: true }),
   size('queued', 'Unsent', 'queued_bytes', { off: true, hint: 'Bytes that wait for the client to read' }),

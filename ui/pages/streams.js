@@ -24,11 +24,10 @@ import {
   useVhosts,
   usualVhost,
   vhostColumn,
-  When,
 } from '../parts/basics.js';
 import { Destroy, objectOf, Pairs, QUEUE_ARGUMENTS, Select, Text } from '../parts/forms.js';
 import { Table, Tools, useList } from '../parts/table.js';
-import { Client } from './clients.js';
+import { whichAndSince } from './clients.js';
 
 const connection = {
   id: 'connection',
@@ -64,15 +63,7 @@ const COLUMNS = {
     number('subscriptions', 'Consumers', 'subscriptions'),
     size('received', 'Received', 'recv_oct'),
     size('sent', 'Sent', 'send_oct'),
-    { id: 'library', title: 'Library', slack: true, need: ['client_properties'], cell: (row) => html`<${Client} of=${row} />` },
-    {
-      id: 'since',
-      title: 'Open for',
-      num: true,
-      sort: 'connected_at',
-      need: ['connected_at'],
-      cell: (row) => html`<${When} at=${row.connected_at} word="" />`,
-    },
+    ...whichAndSince(),
   ],
   publishers: () => [
     connection,
