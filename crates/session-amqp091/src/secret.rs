@@ -31,7 +31,7 @@ impl Session {
             if !is_allowed && let Some(consumer) = self.forget_consumer(key) {
                 self.client.budget.spend(CONSUMER);
                 let left = consumer.queue.cancel(consumer.id, now.monotonic);
-                // Nobody waits for the end of a queue that goes with its last consumer.
+                // A queue that goes with its last consumer goes in its own time: no answer waits for it.
                 let _gone_at = self.client.delete_if_unused(&consumer.queue, left, now);
                 self.send_cancel(&consumer);
             }
