@@ -154,7 +154,8 @@ impl<'a> Finding<'a> {
 
     fn keep_matches(&mut self, first: u64, batch: &Batch, filter: &StreamFilter) {
         for index in 0..batch.len() {
-            if filter.messages.is_match(batch, index, self.wall_ms) {
+            let is_match = filter.messages.is_match(batch, index, self.wall_ms);
+            if is_match.expect("a chunk holds its messages whole") {
                 self.add(first + index as u64, batch, index);
             }
         }

@@ -31,29 +31,30 @@ impl MessageFilter {
     }
 
     /// Whether a message is wanted, however much work it is to find out. `now_ms` is the present time in milliseconds since the
-    /// Unix epoch.
-    pub fn is_match(&self, batch: &Batch, index: usize, now_ms: u64) -> bool {
-        self.evaluate(batch, index, now_ms, &mut Budget::new(u64::MAX)) == Verdict::Match
+    /// Unix epoch. `None` if nobody knows, as its fields are in a file and weren't read.
+    pub fn is_match(&self, batch: &Batch, index: usize, now_ms: u64) -> Option<bool> {
+        let verdict = self.evaluate(batch, index, now_ms, &mut Budget::new(u64::MAX));
+        verdict.map(|verdict| verdict == Verdict::Match)
     }
 
-    /// Whether a message is wanted. `now_ms` is the present time in milliseconds since the Unix epoch.
-    pub fn evaluate(&self, batch: &Batch, index: usize, now_ms: u64, budget: &mut Budget) -> Verdict {
+    /// Whether a message is wanted. `now_ms` is the present time in milliseconds since the Unix epoch. `None` if nobody knows, as its
+    /// fields are in a file and weren't read.
+    pub fn evaluate(&self, batch: &Batch, index: usize, now_ms: u64, budget: &mut Budget) -> Option<Verdict> {
         if !self.is_empty() && budget.is_spent() {
-            return Verdict::OutOfBudget;
+            return Some(Verdict::OutOfBudget);
         }
-        let message = batch.message(index);
-        let view = message.view_fields().unwrap_or_else(|| message.view());
+        let view = batch.message(index).view_fields()?;
         let fields = FilterFields::new(&view);
         // A message that has begun is finished: filters that need more than the budget of a turn would never come to an end.
         let fields_match = self.fields.iter().all(|filter| {
             let verdict = with_rest(budget, |budget| filter.evaluate(&fields, budget));
             verdict == Verdict::Match
         });
-        match &self.expression {
+        Some(match &self.expression {
             _ if !fields_match || is_planted(Bug::SkipMatch) && index == 1 => Verdict::NoMatch,
             Some(expression) => with_rest(budget, |budget| expression.evaluate(&fields, now_ms, budget)),
             None => Verdict::Match,
-        }
+        })
     }
 }
 

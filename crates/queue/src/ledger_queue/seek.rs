@@ -166,7 +166,7 @@ impl LedgerQueue {
             let Some(stored) = self.stored(number, &seeker.reads, true) else { break };
             let count = stored.room.min(head.last - number + 1);
             for index in stored.index as usize..stored.index as usize + count as usize {
-                if *looks == 0 || filter.evaluate(stored.batch, index, now_ms, budget) != Verdict::NoMatch {
+                if *looks == 0 || filter.evaluate(stored.batch, index, now_ms, budget) != Some(Verdict::NoMatch) {
                     break 'run;
                 }
                 *looks -= 1;
@@ -202,9 +202,10 @@ impl LedgerQueue {
         };
         if let Some(filter) = seeker.filter.as_ref().filter(|_| !is_planted(Bug::IgnoreFilter)) {
             match filter.evaluate(stored.batch, stored.index as usize, self.clock.wall_ms(now), budget) {
-                Verdict::Match => {}
-                Verdict::NoMatch => return Found::Passed(number),
-                Verdict::OutOfBudget => return Found::Nothing,
+                Some(Verdict::Match) => {}
+                Some(Verdict::NoMatch) => return Found::Passed(number),
+                Some(Verdict::OutOfBudget) => return Found::Nothing,
+                None => return Found::NotLoaded(number),
             }
         }
         let most = if takes || seeker.filter.is_some() { 1 } else { most };

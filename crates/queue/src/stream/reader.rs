@@ -386,7 +386,8 @@ impl Reader {
         let (mut first, mut count) = (index, 0);
         while first + count < end && count < most {
             let at = first + count;
-            match filter.messages.evaluate(batch, at as usize, work.wall_ms, &mut work.budget) {
+            let verdict = filter.messages.evaluate(batch, at as usize, work.wall_ms, &mut work.budget);
+            match verdict.expect("a chunk holds its messages whole") {
                 Verdict::Match => count += 1,
                 Verdict::NoMatch if count > 0 => break,
                 Verdict::NoMatch => first = at + 1,

@@ -59,7 +59,8 @@ pub(crate) fn read(
             Some(filter) if !filter.looks_at_messages() => runs.push((first, batch.clone())),
             Some(filter) => {
                 let budget = &mut Budget::new(u64::MAX);
-                let mut is_match = |at: usize| filter.messages.evaluate(batch, at, now_ms, budget) == Verdict::Match;
+                let mut is_match =
+                    |at: usize| filter.messages.evaluate(batch, at, now_ms, budget) == Some(Verdict::Match);
                 let matches: Vec<usize> = (0..batch.len()).filter(|at| is_match(*at)).collect();
                 for run in matches.chunk_by(|one, next| one + 1 == *next) {
                     let mut builder = BatchBuilder::default();

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `queue [x-...=VALUE]... [transient] [memory=BYTES] [strict] [activity]` | declares the queue; first. Receivers' activity is shown on request, because only quorum queues tell it |
 //! | `publish NAME... [subject=TEXT [only=NAME]]` | on a stream: one chunk, whose messages, or one of them, have a subject |
-//! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [priority=N] [until=MS] [color=TEXT] [only=NAME] [failed=N] [group=NAME]` | submits messages, durable ones at the next position; `until`: a time of delivery, `color`: a header, with `only=NAME` of this one; `failed`: dead letters whose delivery failed so often |
+//! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [priority=N] [until=MS] [color=TEXT] [only=NAME] [in-file=NAME] [failed=N] [group=NAME]` | submits messages, durable ones at the next position; `until`: a time of delivery, `color`: a header, with `only=NAME` of this one; `in-file`: the body of this one is in a file, with its fields, as it was published over AMQP 1.0; `failed`: dead letters whose delivery failed so often |
 //! | `apply POSITION` | everything up to there is durable |
 //! | `write POSITION` | everything up to there is written, and durable up to the last `apply` |
 //! | `withdraw` | the commit stream goes on without what wasn't applied |

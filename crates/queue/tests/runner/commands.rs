@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use leveret_message::chunk::SharedChunk;
-use leveret_message::{Added, Batch, BatchBuilder, Envelope, Overlay, StoredMessage};
+use leveret_message::{Added, Batch, BatchBuilder, Encoding, Envelope, FileBody, Overlay, StoredMessage};
 use leveret_model::{Arguments, QueueOptions, QueueType, Value};
 use leveret_queue::{
     AttemptCounts, Checkpoint, ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn,
@@ -53,6 +53,12 @@ fn timed_properties(delivery_ms: u64) -> Vec<u8> {
 
 fn coloured_properties(color: &str) -> Vec<u8> {
     with_header(&[&b"\x05color"[..], b"S", &(color.len() as u32).to_be_bytes(), color.as_bytes()].concat())
+}
+
+/// The section of AMQP 1.0 with application-properties whose only one is a color.
+fn coloured_section(color: &str) -> Vec<u8> {
+    let pairs = [&b"\xa1\x05color\xa1"[..], &[color.len() as u8], color.as_bytes()].concat();
+    [&[0, 0x53, 0x74, 0xc1, pairs.len() as u8 + 1, 2][..], &pairs].concat()
 }
 
 fn with_header(header: &[u8]) -> Vec<u8> {
@@ -104,6 +110,7 @@ impl Bench {
             .number("failed")?
             .map_or(Vec::new(), |failed| [&[7, 4, 0, 0, 0][..], &(failed as u32).to_le_bytes()].concat());
         let (until_ms, color, only) = (words.number("until")?, words.option("color"), words.option("only"));
+        let in_file = words.option("in-file");
         let properties = |name: &str| match (until_ms, color) {
             _ if only.is_some_and(|only| only != name) => vec![0, 0],
             (Some(ms), _) => timed_properties(EPOCH_MS + ms),
@@ -120,12 +127,21 @@ impl Bench {
             body.resize(body.len().max(size.unwrap_or(0) as usize), b'.');
             body
         };
-        let batch = |names: &[&str]| {
+        let batch = |names: &[&str], for_filter: bool| {
             if is_stream {
                 return named_chunk(names, size, (subject, only), received_ms);
             }
             let mut builder = BatchBuilder::default();
             for name in names {
+                if in_file == Some(*name) {
+                    let section =
+                        coloured_section(color.filter(|_| only.is_none_or(|only| only == *name)).unwrap_or(""));
+                    let length = (section.len() as u32).max(size.unwrap_or(0) as u32);
+                    let fields = for_filter.then(|| section.into());
+                    let message = StoredMessage { encoding: Encoding::Amqp10, envelope, ..StoredMessage::default() };
+                    builder.push_file(&message, FileBody { length, handle: Arc::new((*name).to_owned()), fields });
+                    continue;
+                }
                 let (overlay, properties, body) = (Overlay::new(&overlay), properties(name), body(name));
                 let message = StoredMessage {
                     envelope,
@@ -138,7 +154,7 @@ impl Bench {
             }
             Arc::new(builder.finish())
         };
-        let (messages, now) = (batch(&names), self.now());
+        let (messages, now) = (batch(&names, false), self.now());
         let submission = match is_stream {
             false => self.queue().submit(&messages, 0, names.len() as u32, now),
             true => self.queue().submit_chunk(names.len() as u32, None, now).map(|submission| match submission {
@@ -160,7 +176,7 @@ impl Bench {
         for (number, name) in (submission.first..).zip(accepted) {
             self.names.insert(number, (*name).to_owned());
             if durable && !is_stream {
-                self.store.insert(number, batch(&[name]));
+                self.store.insert(number, batch(&[name], true));
             }
         }
         if is_stream {
@@ -276,16 +292,18 @@ impl Bench {
             for at in 0..run.count {
                 let one = Taken { count: 1, ..run.rest(at) };
                 let name = self.name(one.first).to_owned();
-                let body = one.batch.message(one.index as usize).view().body.to_vec();
+                let message = one.batch.message(one.index as usize);
+                let body = message.view().body.to_vec();
                 let has_name = |body: &[u8]| body.starts_with(name.as_bytes());
                 let is_its_own = match self.queue_type {
+                    _ if let Some(file) = message.file => file.handle.downcast_ref() == Some(&name),
                     QueueType::Stream => (0..body.len()).any(|at| has_name(&body[at..])),
                     _ => has_name(&body),
                 };
                 assert!(is_its_own, "{name} has the body of another message");
                 let mut text = name.clone();
                 let AttemptCounts { acquired, failed } = one.attempts;
-                let view = one.batch.message(one.index as usize).view();
+                let view = message.view();
                 let note = view.overlay.added().and_then(|added| added.lookup("x-opt-note")?.as_text());
                 let notes = [(acquired, "acquired"), (failed, "failed")];
                 let notes = notes.iter().filter(|(count, _)| *count > 0);
