@@ -206,6 +206,7 @@ impl Process<'_> {
         }
         api.read_timeline();
         node.spawn(api.clone().sample());
+        node.spawn(api.clone().resume_transfers());
         let others = listeners.ports();
         node.others_listen(listeners.others());
         for listener in listeners.http {

@@ -32,6 +32,8 @@ pub enum Bug {
     ConfirmBehindGroup,
     /// Connections aren't notified that the log has room again.
     LoseRoom,
+    /// The log doesn't say that messages left for another queue.
+    ForgetMoved,
 }
 
 thread_local! {

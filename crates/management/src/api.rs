@@ -14,6 +14,7 @@ use crate::bodies::Bodies;
 use crate::history::{Histories, Ranges, Subject};
 use crate::password_rule::PasswordRule;
 use crate::running_traces::Traces;
+use crate::running_transfers::Transfers;
 use crate::sampling::Sampler;
 use crate::sessions::Sessions;
 use crate::streams_open::OpenStreams;
@@ -46,6 +47,7 @@ struct Inner {
     open_streams: OpenStreams,
     path_prefix: OnceLock<String>,
     timeline: Timeline,
+    transfers: Transfers,
 }
 
 /// The enabled plugins of RabbitMQ.
@@ -112,6 +114,7 @@ impl Api {
             open_streams: OpenStreams::default(),
             path_prefix: OnceLock::new(),
             timeline: Timeline::default(),
+            transfers: Transfers::default(),
         };
         Api { inner: Arc::new(inner) }
     }
@@ -216,6 +219,10 @@ impl Api {
 
     pub(crate) fn timeline(&self) -> &Timeline {
         &self.inner.timeline
+    }
+
+    pub(crate) fn transfers(&self) -> &Transfers {
+        &self.inner.transfers
     }
 
     pub(crate) fn sessions(&self) -> &Sessions {

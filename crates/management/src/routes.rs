@@ -8,7 +8,7 @@ use crate::route::{Route, route};
 use crate::{
     auth, bindings, connections, consumers, definitions, deprecated_features, exchanges, feature_flags, granted,
     health, limits, maintenance, missing, nodes, openapi, overview, parameters, past, permissions, policies, publish,
-    queues, stream_clients, super_streams, topic_permissions, traces, users, vhosts, watch,
+    queues, stream_clients, super_streams, topic_permissions, traces, transfers, users, vhosts, watch,
 };
 
 /// All routes.
@@ -75,6 +75,10 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Post "/api/queues/{vhost}/{queue}/parked/move" Vhost queues::move_parked, "Moves such messages to the end of their queue, to another one (to), or through an exchange (exchange, routing_key): all, or those with numbers from first to last"),
     route!(Get "/api/queues/{vhost}/{queue}/delayed" Vhost queues::set_aside::delayed, "Messages of a quorum queue that wait for a time; offset, count, encoding, truncate, decode"),
     route!(Delete "/api/queues/{vhost}/{queue}/delayed" Vhost queues::set_aside::delete_delayed, "Deletes such messages: all, or those with numbers from first to last"),
+    route!(Get "/api/queues/{vhost}/{queue}/transfers" Vhost transfers::of_queue, "Moves and copies of a queue's messages that run or have ended"),
+    route!(Post "/api/queues/{vhost}/{queue}/transfers" Vhost transfers::begin, "Begins to move ready messages to another queue (to) or through an exchange (exchange, routing_key), or with copy=true to copy them: all, or those with numbers from first to last"),
+    route!(Delete "/api/queues/{vhost}/{queue}/transfers/{id}" Vhost transfers::end, "Cancels such a transfer, or forgets one that has ended"),
+    route!(Get "/api/transfers" Management transfers::all, "Moves and copies of messages between queues that run or have ended"),
     route!(Post "/api/queues/{vhost}/{queue}/convert" Vhost queues::convert, "Gives a queue another type and other arguments with the messages that it has; dry_run=true only checks"),
     route!(Post "/api/queues/{vhost}/{queue}/actions" Administrator queues::actions, "Actions on mirrors; there are none"),
     route!(Get "/api/queues/{vhost}/{queue}/bindings" Vhost bindings::of_queue, "Bindings that lead to a queue"),

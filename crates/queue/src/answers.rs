@@ -111,6 +111,17 @@ pub struct ParkedMessage {
     pub index: u32,
 }
 
+/// Ready messages that were looked for by their numbers.
+#[derive(Debug, Clone, Default)]
+pub struct ReadyFound {
+    /// One by one, in the order of their numbers, with all their annotations.
+    pub messages: Vec<Taken>,
+    /// The number from which on nothing was looked at; `None` at the end of the range.
+    pub next: Option<u64>,
+    /// The message there has to be read from disk first.
+    pub unread: Option<u64>,
+}
+
 /// A message in a queue, as it would be delivered.
 #[derive(Debug, Clone)]
 pub struct Peeked {

@@ -69,7 +69,7 @@ mod writers;
 pub use annotations::{Annotated, Annotations};
 pub use answers::{
     Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState,
-    Rejection, SetAside, Submission, TurnEnd,
+    ReadyFound, Rejection, SetAside, Submission, TurnEnd,
 };
 pub use attempts::{AttemptCounts, AttemptRun, Attempts};
 pub use beginning::{Recovered, Surroundings};

@@ -13,7 +13,7 @@ use leveret_model::{QueueOptions, QueueType};
 use crate::Nanos;
 use crate::answers::{
     Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState,
-    Rejection, SetAside, Submission, TurnEnd,
+    ReadyFound, Rejection, SetAside, Submission, TurnEnd,
 };
 use crate::attempts::AttemptRun;
 use crate::beginning::{Recovered, Surroundings};
@@ -705,6 +705,49 @@ impl Queue {
     /// one, and the others stay parked. Returns the runs that left, which have to be logged.
     pub fn parked_moved(&mut self, moved: &[u64]) -> Vec<Run> {
         pass!(self, queue => queue.parked_moved(moved))
+    }
+
+    /// The lowest number of a ready message among these, an upper bound of the highest, and how many there are. Of a stream, its
+    /// messages.
+    pub fn ready_ends(&self, range: RangeInclusive<u64>) -> Option<(u64, u64, u64)> {
+        pass!(self, queue => queue.ready_ends(range))
+    }
+
+    /// Claims at most `most` ready messages with numbers in `range`, in the order of their numbers, for a move to other queues.
+    /// `read` are messages that were read from disk: runs by the number of their first, in ascending order. Until the caller calls
+    /// [`Queue::ready_moved`] or [`Queue::unclaim_ready`], which it has to for each of them, they count as unacknowledged. Those
+    /// that are on their way to consumers stay, and of a stream all.
+    pub fn claim_ready(
+        &mut self,
+        read: &[(u64, Arc<Batch>)],
+        range: RangeInclusive<u64>,
+        most: usize,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> ReadyFound {
+        pass!(self, queue => queue.claim_ready(read, range, most, now, effects))
+    }
+
+    /// As [`Queue::claim_ready`], but the messages stay as they are. Of a stream, those that were read.
+    pub fn find_ready(
+        &self,
+        read: &[(u64, Arc<Batch>)],
+        range: RangeInclusive<u64>,
+        most: usize,
+        now: Nanos,
+    ) -> ReadyFound {
+        pass!(self, queue => queue.find_ready(read, range, most, now))
+    }
+
+    /// Claimed messages couldn't be moved, and are ready again; no delivery is counted.
+    pub fn unclaim_ready(&mut self, runs: &[Run], effects: &mut Effects) {
+        pass!(self, queue => queue.unclaim_ready(runs, effects));
+    }
+
+    /// Claimed messages have left for other queues or other places of this one. The caller logs their runs, unless the queue was
+    /// deleted meanwhile; then the answer is `false`.
+    pub fn ready_moved(&mut self, runs: &[Run]) -> bool {
+        pass!(self, queue => queue.ready_moved(runs))
     }
 
     /// Number and body bytes of the messages that were set aside in this way.

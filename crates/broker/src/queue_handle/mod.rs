@@ -45,13 +45,13 @@ mod convert;
 mod deduplicated;
 mod groups;
 mod logged;
-mod parked;
 mod policies;
 mod queue_ref;
 mod set_aside;
 mod shown;
 #[cfg(test)]
 pub(crate) mod tests;
+mod transfer;
 
 pub(crate) use crate::asked::later;
 pub use crate::asked::{Later, QueueAnswer};

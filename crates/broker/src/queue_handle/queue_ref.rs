@@ -382,6 +382,11 @@ impl QueueRef {
         pass!(self, queue => queue.parked_ends(range))
     }
 
+    /// See [`leveret_queue::Queue::ready_ends`].
+    pub fn ready_ends(&self, range: RangeInclusive<u64>) -> Option<(u64, u64, u64)> {
+        pass!(self, queue => queue.ready_ends(range))
+    }
+
     /// Makes a call in a turn of the queue's home core, after others that wait there.
     pub(crate) fn in_turn<T: Default + Send + 'static>(
         &self,

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use leveret_broker::Peeked;
 use leveret_broker::direct::PlainMessage;
-use leveret_broker::move_parked::StoredRuns;
 use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::transfer::StoredRuns;
 use leveret_model::Action;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -102,8 +102,9 @@ pub(crate) async fn browse(call: Call) -> HandlerResult {
     let ready = queue.counts().0;
     let found = found(&call.api, queue, call.api.broker().peek(queue, page.offset, page.count)).await?;
     let (mut shown, mut spent) = (Vec::with_capacity(found.len()), 0);
-    for (at, (_, message)) in found.iter().enumerate() {
+    for (at, (number, message)) in found.iter().enumerate() {
         let mut view = page.show(message, &mut spent).await;
+        view["number"] = json!(number);
         view["message_count"] = json!(ready.saturating_sub(page.offset + at as u64 + 1));
         shown.push(view);
     }
@@ -148,7 +149,7 @@ pub(super) async fn read(api: &Api, queue: &QueueRef, from: u64) -> Result<HashM
 }
 
 /// Reads a batch of stored messages: runs by the number of their first.
-pub(super) async fn read_runs(api: &Api, queue: &QueueRef, from: u64) -> Result<StoredRuns, Error> {
+pub(crate) async fn read_runs(api: &Api, queue: &QueueRef, from: u64) -> Result<StoredRuns, Error> {
     let (sender, mut receiver) = mpsc::unbounded_channel();
     api.broker().read_directly(queue, from, move |read| {
         let _ = sender.send(read);

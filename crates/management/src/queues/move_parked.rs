@@ -2,8 +2,8 @@
 //! exchange.
 
 use leveret_broker::SetAside;
-use leveret_broker::move_parked::{MoveStep, MovedStep, ParkedTarget};
 use leveret_broker::ticket::Ticket;
+use leveret_broker::transfer::{MoveStep, MovedStep, TransferTarget};
 use leveret_model::{Action, Topology};
 use serde_json::{Map, Value, json};
 
@@ -53,7 +53,7 @@ pub(crate) async fn move_parked(call: Call) -> HandlerResult {
 }
 
 /// The place that the messages are moved to; their own queue if the request names none.
-fn target(body: &Map<String, Value>, own: &str) -> Result<ParkedTarget, Error> {
+pub(crate) fn target(body: &Map<String, Value>, own: &str) -> Result<TransferTarget, Error> {
     let given = |key: &str| body.get(key).is_some_and(|value| !value.is_null());
     if !given("exchange") {
         if given("routing_key") {
@@ -61,7 +61,7 @@ fn target(body: &Map<String, Value>, own: &str) -> Result<ParkedTarget, Error> {
                 "routing_key without an exchange: name the exchange, or a queue in to".into(),
             ));
         }
-        return Ok(ParkedTarget::Queue(fields::text_or(body, "to", own)?.to_owned()));
+        return Ok(TransferTarget::Queue(fields::text_or(body, "to", own)?.to_owned()));
     }
     if given("to") {
         return Err(Error::BadRequest("both to and exchange: messages go to a queue or through an exchange".into()));
@@ -70,11 +70,11 @@ fn target(body: &Map<String, Value>, own: &str) -> Result<ParkedTarget, Error> {
     if routing_key.len() > 255 {
         return Err(Error::BadRequest(format!("routing_key of {} bytes: at most 255 are allowed", routing_key.len())));
     }
-    Ok(ParkedTarget::Exchange { name: exchange_named(exchange).to_owned(), routing_key: routing_key.to_owned() })
+    Ok(TransferTarget::Exchange { name: exchange_named(exchange).to_owned(), routing_key: routing_key.to_owned() })
 }
 
 /// The numbers `first` and `last`.
-fn range(body: &Map<String, Value>) -> Result<(u64, u64), Error> {
+pub(crate) fn range(body: &Map<String, Value>) -> Result<(u64, u64), Error> {
     let number = |key: &str, default: u64| match body.get(key) {
         None | Some(Value::Null) => Ok(default),
         Some(value) => fields::count(value),
@@ -88,23 +88,23 @@ fn range(body: &Map<String, Value>) -> Result<(u64, u64), Error> {
 
 /// Checks that the requester may read from the queue and, unless the messages stay in it, write to the exchange; the default
 /// exchange leads to another queue.
-fn permit(call: &Call, topology: &Topology, target: &ParkedTarget) -> Result<(), Error> {
+pub(crate) fn permit(call: &Call, topology: &Topology, target: &TransferTarget) -> Result<(), Error> {
     let (vhost, name) = (call.word(0), call.word(1));
     call.identity.permit(topology, vhost, Action::Consume(name))?;
     topology.usable_queue(vhost, name, None)?;
     let (exchange, routing_key) = match target {
-        ParkedTarget::Queue(to) if to == name => return Ok(()),
-        ParkedTarget::Queue(to) => ("", to),
-        ParkedTarget::Exchange { name, routing_key } => (name.as_str(), routing_key),
+        TransferTarget::Queue(to) if to == name => return Ok(()),
+        TransferTarget::Queue(to) => ("", to),
+        TransferTarget::Exchange { name, routing_key } => (name.as_str(), routing_key),
     };
     let routing_key = routing_key.as_bytes();
     call.identity.permit(topology, vhost, Action::PublishWith { exchange, routing_key })?;
     match target {
-        ParkedTarget::Queue(to) if topology.queue(vhost, to).is_none() => {
+        TransferTarget::Queue(to) if topology.queue(vhost, to).is_none() => {
             Err(Error::Missing(format!("no queue '{to}' in vhost '{vhost}'")))
         }
-        ParkedTarget::Queue(to) => Ok(topology.usable_queue(vhost, to, None).map(|_| ())?),
-        ParkedTarget::Exchange { .. } => {
+        TransferTarget::Queue(to) => Ok(topology.usable_queue(vhost, to, None).map(|_| ())?),
+        TransferTarget::Exchange { .. } => {
             let found = topology.exchange(vhost, exchange);
             let found = found.ok_or_else(|| Error::Missing(format!("no exchange '{exchange}' in vhost '{vhost}'")))?;
             Ok(found.check_publish()?)

@@ -26,4 +26,5 @@ mod stream_client;
 mod stream_clients;
 mod streams;
 mod topic_permissions;
+mod transfers;
 mod watch;

@@ -30,6 +30,8 @@ const TAKEN: &[(&str, &str, &str, &str)] = &[
     ("post", "/api/queues/{vhost}/{queue}/parked/move", r#"{"exchange": "x", "routing_key": "k"}"#, "rw"),
     ("get", "/api/queues/{vhost}/{queue}/delayed", "", "r"),
     ("delete", "/api/queues/{vhost}/{queue}/delayed", "", "r"),
+    ("post", "/api/queues/{vhost}/{queue}/transfers", r#"{"exchange": "x", "routing_key": "k"}"#, "rw"),
+    ("delete", "/api/queues/{vhost}/{queue}/transfers/{id}", "", "r"),
     ("post", "/api/queues/{vhost}/{queue}/convert", r#"{"type": "classic"}"#, "cr"),
     ("post", "/api/bindings/{vhost}/e/{source}/{kind}/{destination}", r#"{"routing_key": "k", "arguments": {}}"#, "rw"),
     ("delete", "/api/bindings/{vhost}/e/{source}/{kind}/{destination}/{props}", "", "rw"),

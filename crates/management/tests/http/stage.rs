@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use leveret_auth::{HASHING_SHA256, hash_password};
 use leveret_config::Config;
@@ -122,6 +122,18 @@ impl HttpStage {
         let (status, text) = request(self.http, method, path, &authorization, body);
         let json = if text.is_empty() { Value::String(text) } else { serde_json::from_str(&text).expect(&text) };
         (status, json)
+    }
+}
+
+/// Asks again until there is an answer.
+pub(crate) fn patience<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "it doesn't happen");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

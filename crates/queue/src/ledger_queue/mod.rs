@@ -31,6 +31,7 @@ mod seek;
 mod send_on;
 mod settle;
 mod shown;
+mod transfer;
 
 use std::sync::Arc;
 

@@ -220,20 +220,20 @@ impl LedgerQueue {
     /// fields.
     pub(super) fn stored<'a>(&'a self, number: u64, reads: &'a OwnReads, for_filter: bool) -> Option<Stored<'a>> {
         let is_enough =
-            |batch: &Batch, index: u32| !for_filter || batch.message(index as usize).view_fields().is_some();
-        if let Some((first, held)) = self.contents.find(number)
-            && let index = held.index + (number - first) as u32
-            && is_enough(&held.batch, index)
-        {
-            return Some(Stored { batch: &held.batch, index, room: held.end(first) - number, durable: held.durable });
-        }
-        let (first, batch) = reads.find(number)?;
-        let room = first + batch.len() as u64 - number;
-        Some(Stored { batch, index: (number - first) as u32, room, durable: true })
+            |held: &Stored<'_>| !for_filter || held.batch.message(held.index as usize).view_fields().is_some();
+        let read = || reads.find(number).map(|(first, batch)| Stored::read(batch, (number - first) as u32));
+        self.held(number).filter(is_enough).or_else(read)
+    }
+
+    /// The message of this number, in the queue's memory.
+    pub(super) fn held(&self, number: u64) -> Option<Stored<'_>> {
+        let (first, held) = self.contents.find(number)?;
+        let index = held.index + (number - first) as u32;
+        Some(Stored { batch: &held.batch, index, room: held.end(first) - number, durable: held.durable })
     }
 
     /// At most `most` messages from a ready one on.
-    fn show(&self, head: Head, most: u64, stored: &Stored<'_>) -> Taken {
+    pub(super) fn show(&self, head: Head, most: u64, stored: &Stored<'_>) -> Taken {
         let Stored { batch, index, room, durable } = *stored;
         let (count, redelivered, attempts) = self.ready.alike(head, room.min(most), &self.attempts);
         let (batch, index, count) = match self.with_annotations(head.number, count, batch, index) {
@@ -251,6 +251,13 @@ pub(super) struct Stored<'a> {
     /// The messages from it to the end of the batch.
     room: u64,
     durable: bool,
+}
+
+impl<'a> Stored<'a> {
+    /// One that was read from disk.
+    pub(super) fn read(batch: &'a Arc<Batch>, index: u32) -> Self {
+        Self { batch, index, room: batch.len() as u64 - u64::from(index), durable: true }
+    }
 }
 
 /// The first message from `from` on. A search costs more than a look, so that the run that one found is kept in `run`: whatever a

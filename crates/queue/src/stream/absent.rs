@@ -6,7 +6,7 @@ use std::sync::Arc;
 use leveret_message::{Added, Batch};
 
 use crate::Nanos;
-use crate::answers::{GetOutcome, ParkedMessage, Peeked, Rejection, SetAside};
+use crate::answers::{GetOutcome, ParkedMessage, Peeked, ReadyFound, Rejection, SetAside};
 use crate::attempts::AttemptRun;
 use crate::consumer_id::ConsumerId;
 use crate::dead_letter::{DeadRun, DeadTurn};
@@ -133,6 +133,26 @@ impl StreamQueue {
     /// See [`StreamQueue::drop_set_aside`].
     pub fn parked_moved(&mut self, _moved: &[u64]) -> Vec<Run> {
         Vec::new()
+    }
+
+    /// Its messages never leave for other queues.
+    pub fn claim_ready(
+        &mut self,
+        _read: &[(u64, Arc<Batch>)],
+        _range: RangeInclusive<u64>,
+        _most: usize,
+        _now: Nanos,
+        _effects: &mut Effects,
+    ) -> ReadyFound {
+        ReadyFound::default()
+    }
+
+    /// See [`StreamQueue::claim_ready`].
+    pub fn unclaim_ready(&mut self, _runs: &[Run], _effects: &mut Effects) {}
+
+    /// See [`StreamQueue::claim_ready`].
+    pub fn ready_moved(&mut self, _runs: &[Run]) -> bool {
+        false
     }
 
     /// See [`StreamQueue::drop_set_aside`].

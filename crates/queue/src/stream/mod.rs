@@ -6,6 +6,7 @@
 
 mod absent;
 mod consume;
+mod copy;
 mod deliver;
 mod end;
 mod groups;

@@ -1,0 +1,68 @@
+//! Messages on their way to other queues at the request of an operator, as part of a group.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use leveret_log::SettleReason;
+use leveret_message::Batch;
+use leveret_queue::{ParkedMessage, ReadyFound, Run};
+
+use super::QueueHandle;
+use crate::group::Group;
+use crate::planted::{Bug, is_planted};
+use crate::time::Nanos;
+
+impl QueueHandle {
+    /// See [`leveret_queue::Queue::parked_ends`].
+    pub(crate) fn parked_ends(&self, range: RangeInclusive<u64>) -> Option<(u64, u64)> {
+        self.inner.lock().parked_ends(range)
+    }
+
+    /// See [`leveret_queue::Queue::claim_parked`].
+    pub(crate) fn claim_parked(
+        self: &Arc<Self>,
+        read: &[(u64, Arc<Batch>)],
+        range: RangeInclusive<u64>,
+        most: usize,
+    ) -> Vec<ParkedMessage> {
+        self.with(|queue, _| queue.claim_parked(read, range, most)).unwrap_or_default()
+    }
+
+    /// The claimed messages with these numbers were published as part of this group, and leave the queue with it.
+    pub(crate) fn parked_moved(self: &Arc<Self>, group: &mut Group, moved: &[u64]) {
+        self.with(|queue, _| {
+            let runs = queue.parked_moved(moved);
+            self.log_settles_in(queue, group, &runs, SettleReason::Acknowledged);
+        });
+    }
+
+    /// See [`leveret_queue::Queue::ready_ends`].
+    pub(crate) fn ready_ends(&self, range: RangeInclusive<u64>) -> Option<(u64, u64, u64)> {
+        self.inner.lock().ready_ends(range)
+    }
+
+    /// See [`leveret_queue::Queue::claim_ready`] and [`leveret_queue::Queue::find_ready`].
+    pub(crate) fn find_ready(
+        self: &Arc<Self>,
+        claims: bool,
+        (read, range): (&[(u64, Arc<Batch>)], RangeInclusive<u64>),
+        most: usize,
+        now: Nanos,
+    ) -> ReadyFound {
+        let found = self.with(|queue, effects| match claims {
+            true => queue.claim_ready(read, range, most, now, effects),
+            false => queue.find_ready(read, range, most, now),
+        });
+        found.unwrap_or_default()
+    }
+
+    /// Of the claimed messages, some were published as part of this group, and leave the queue with it; the others stay.
+    pub(crate) fn ready_moved(self: &Arc<Self>, group: &mut Group, moved: &[Run], stay: &[Run]) {
+        self.with(|queue, effects| {
+            if queue.ready_moved(moved) && !is_planted(Bug::ForgetMoved) {
+                self.log_settles_in(queue, group, moved, SettleReason::Acknowledged);
+            }
+            queue.unclaim_ready(stay, effects);
+        });
+    }
+}

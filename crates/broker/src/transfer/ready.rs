@@ -1,0 +1,121 @@
+//! Ready messages of a queue, and messages of a stream.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use leveret_log::Wait;
+use leveret_message::Batch;
+use leveret_queue::{QueueState, Run, Taken, push_sized};
+
+use super::letters::Letters;
+use super::{BLOCKED, STEP_MESSAGES_MAX, StoredRuns, TransferTarget};
+use crate::broker::Broker;
+use crate::group::Group;
+use crate::queue_handle::{LocalQueue, QueueAnswer, QueueRef};
+use crate::ticket::Ticket;
+use crate::time::Now;
+
+/// A step of a move or a copy.
+#[derive(Debug)]
+pub struct TransferStep {
+    /// The place that the messages are moved or copied to.
+    pub target: TransferTarget,
+    /// Whether they also stay. Messages of a stream always do.
+    pub copies: bool,
+    /// Their numbers.
+    pub range: RangeInclusive<u64>,
+    /// Most messages, up to [`STEP_MESSAGES_MAX`].
+    pub most: usize,
+    /// Messages that were read from the queue's log; those that it has in memory aren't needed. For a stream all are.
+    pub read: StoredRuns,
+}
+
+/// The result of a step.
+#[derive(Debug, Default)]
+pub struct TransferredStep {
+    /// Whether the queue is there.
+    pub found: bool,
+    /// Number of messages that were moved or copied.
+    pub done: u64,
+    /// The end of the group; nothing if there was nothing to log.
+    pub ticket: Ticket,
+    /// Number that the next step begins at; `None` at the end of the range.
+    pub next: Option<u64>,
+    /// The message there has to be read from disk first.
+    pub unread: bool,
+    /// The reason why the message there couldn't be moved.
+    pub stopped: Option<String>,
+}
+
+impl Broker {
+    /// Moves or copies ready messages of `queue`.
+    pub fn transfer(self: &Arc<Self>, queue: &QueueRef, step: TransferStep, now: Now) -> QueueAnswer<TransferredStep> {
+        let broker = self.clone();
+        queue.in_turn(move |queue| broker.transfer_now(queue, &step, now))
+    }
+
+    fn transfer_now(&self, queue: &LocalQueue, step: &TransferStep, now: Now) -> TransferredStep {
+        let from = *step.range.start();
+        let stay = |reason: String| TransferredStep {
+            found: true,
+            next: Some(from),
+            stopped: Some(reason),
+            ..TransferredStep::default()
+        };
+        match queue.state() {
+            QueueState::Running => {}
+            QueueState::Failed(reason) => return stay(format!("the queue has stopped: {reason}")),
+            QueueState::Deleted => return TransferredStep::default(),
+        }
+        if self.alarms.publishing_blocked() {
+            return stay(BLOCKED.to_owned());
+        }
+        let most = step.most.min(STEP_MESSAGES_MAX);
+        // A message without a place to go to isn't claimed: it stays as it is.
+        let among = || (&*step.read, step.range.clone());
+        let found = queue.find_ready(false, among(), most, now.monotonic);
+        let mut letters = Letters::new(self, queue, &step.target, now);
+        let mut stopped = letters.push_all(parts(&found.messages));
+        let (mut messages, mut next) = (found.messages, found.next);
+        if !step.copies {
+            let claimed = queue.find_ready(true, among(), letters.pushed, now.monotonic);
+            let are_those = claimed.messages.len() == letters.pushed
+                && claimed.messages.iter().zip(&messages).all(|(one, other)| one.first == other.first);
+            if !are_those {
+                // Consumers, or time, took some of them meanwhile.
+                letters = Letters::new(self, queue, &step.target, now);
+                stopped = letters.push_all(parts(&claimed.messages));
+            }
+            (messages, next) = (claimed.messages, claimed.next);
+        }
+        let mut group = Group::new(queue.stream());
+        let (done, refused) = letters.offer(self, &mut group);
+        let next = messages.get(done).map(|one| one.first).or(next);
+        if !step.copies {
+            let (moved, stay) = messages.split_at(done);
+            queue.ready_moved(&mut group, &runs(moved), &runs(stay));
+        }
+        TransferredStep {
+            found: true,
+            done: done as u64,
+            ticket: group.close(Wait::Confirm),
+            next,
+            unread: next.is_some() && next == found.unread,
+            stopped: refused.or(stopped),
+        }
+    }
+}
+
+fn parts(messages: &[Taken]) -> impl Iterator<Item = (&Batch, u32)> {
+    messages.iter().map(|one| (&*one.batch, one.index))
+}
+
+fn runs(messages: &[Taken]) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for one in messages {
+        let bytes = u64::from(one.batch.body_length(one.index as usize));
+        let run = Run { first: one.first, last: one.first, bytes, durable: one.durable };
+        push_sized(&mut runs, run);
+    }
+    runs
+}

@@ -1,0 +1,91 @@
+//! The file that keeps transfers.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use leveret_broker::transfer::TransferTarget;
+use serde::{Deserialize, Serialize};
+
+use super::{Kept, Transfer, TransferProgress, TransferRequest, Transfers};
+
+/// Longest file that is read.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// How the file names a target.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "TransferTarget", rename_all = "lowercase")]
+pub(super) enum KeptTarget {
+    Queue(String),
+    Exchange { name: String, routing_key: String },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    id: u64,
+    asked: TransferRequest,
+    progress: TransferProgress,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Content {
+    last_id: u64,
+    transfers: Vec<Entry>,
+}
+
+impl Transfers {
+    /// Reads a file that an earlier node wrote; without one, nothing happens.
+    ///
+    /// # Errors
+    /// It can't be read, or isn't such a file. Nothing of it is taken then.
+    pub(crate) fn read(&self, path: &Path) -> io::Result<()> {
+        let bytes = match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+            Ok(found) if found.len() > FILE_BYTES_MAX => return Err(io::Error::other("it is too long")),
+            Ok(_) => fs::read(path)?,
+        };
+        let content: Content = serde_json::from_slice(&bytes)?;
+        let mut kept = Kept { last_id: content.last_id, ..Kept::default() };
+        for entry in content.transfers {
+            kept.last_id = kept.last_id.max(entry.id);
+            kept.insert(entry.id, entry.asked, entry.progress);
+        }
+        *self.kept.lock() = kept;
+        Ok(())
+    }
+
+    /// The content of the file.
+    ///
+    /// # Errors
+    /// None, as all of it can be written as JSON.
+    pub(crate) fn content(&self) -> serde_json::Result<Vec<u8>> {
+        let kept = self.kept.lock();
+        let entry = |transfer: &Arc<Transfer>| Entry {
+            id: transfer.id,
+            asked: transfer.asked.clone(),
+            progress: transfer.progress.lock().clone(),
+        };
+        serde_json::to_vec_pretty(&Content {
+            last_id: kept.last_id,
+            transfers: kept.by_id.values().map(entry).collect(),
+        })
+    }
+}
+
+/// Puts a file into the place of an older one: after a power cut there is one of them.
+///
+/// # Errors
+/// The disk's.
+pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut file = File::create(&new)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    match path.parent() {
+        Some(directory) => File::open(directory)?.sync_all(),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,206 @@
+//! The run of a transfer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::search::{Search, SearchTerms};
+use leveret_broker::transfer::{STEP_MESSAGES_MAX, StoredRuns, TransferStep};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::api::Api;
+use crate::error::Error;
+use crate::queues::read_runs;
+use crate::running_transfers::{Transfer, TransferState};
+
+/// Time after which a step that couldn't be made is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// The same while all messages are on their way to consumers.
+const CONSUMED: Duration = Duration::from_millis(50);
+/// Time between two writes of a move's progress. A step that is made again finds nothing left to move.
+const KEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// The result of a step.
+enum Step {
+    /// There is more.
+    On,
+    /// Nothing could be done; try again.
+    Wait(Duration),
+    Over(TransferState, Option<String>),
+}
+
+/// Messages that were read from disk.
+#[derive(Default)]
+struct Read {
+    runs: StoredRuns,
+    /// Of a stream: the number behind the part that was read.
+    end: u64,
+}
+
+impl Read {
+    fn has(&self, number: u64) -> bool {
+        self.runs.iter().any(|(first, batch)| (*first..*first + batch.len() as u64).contains(&number))
+    }
+}
+
+/// Runs it to its end.
+pub(super) async fn run(api: Api, transfer: Arc<Transfer>) {
+    let mut read = Read::default();
+    let mut kept = Instant::now();
+    loop {
+        let cancelled = transfer.cancel.notified();
+        if transfer.is_over() {
+            return;
+        }
+        match step(&api, &transfer, &mut read).await.unwrap_or_else(|error| wait_for(&transfer, reason_of(error))) {
+            Step::On => {
+                // The copies of a step that isn't known to be done would be made again.
+                if transfer.asked.copy || kept.elapsed() >= KEEP_EVERY {
+                    keep(&api).await;
+                    kept = Instant::now();
+                }
+            }
+            Step::Wait(time) => {
+                let _ = tokio::time::timeout(time, cancelled).await;
+            }
+            Step::Over(state, reason) => return end(&api, &transfer, state, reason).await,
+        }
+    }
+}
+
+/// Ends it, unless it has ended already.
+pub(super) async fn end(api: &Api, transfer: &Transfer, state: TransferState, reason: Option<String>) {
+    let asked = &transfer.asked;
+    {
+        let mut progress = transfer.progress.lock();
+        if progress.state.is_over() {
+            return;
+        }
+        let why = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        tracing::info!(
+            "the {} {} of messages of queue '{}' in vhost '{}' is {} after {} of {}{why}",
+            asked.what(),
+            transfer.id,
+            asked.queue,
+            asked.vhost,
+            state.name(),
+            progress.done,
+            asked.total
+        );
+        (progress.state, progress.reason) = (state, reason);
+        progress.ended = Some(api.node().clock().now().wall_ms);
+    }
+    keep(api).await;
+}
+
+async fn keep(api: &Api) {
+    if let Err(error) = api.keep_transfers().await {
+        tracing::warn!("cannot write how far moves and copies of messages are: {error}");
+    }
+}
+
+fn reason_of(error: Error) -> String {
+    match error {
+        Error::Unavailable(reason) | Error::BadRequest(reason) => reason,
+        other => format!("{other:?}"),
+    }
+}
+
+fn wait_for(transfer: &Transfer, reason: String) -> Step {
+    let mut progress = transfer.progress.lock();
+    if !progress.state.is_over() {
+        (progress.state, progress.reason) = (TransferState::Waiting, Some(reason));
+    }
+    Step::Wait(RETRY)
+}
+
+async fn step(api: &Api, transfer: &Transfer, read: &mut Read) -> Result<Step, Error> {
+    let asked = &transfer.asked;
+    let snapshot = api.broker().registry.snapshot_full();
+    let queue = snapshot.queue(&asked.vhost, &asked.queue).filter(|queue| queue.info().id.0 == asked.queue_id);
+    let Some(queue) = queue else {
+        return Ok(Step::Over(TransferState::Stopped, Some("the queue was deleted, or converted".to_owned())));
+    };
+    let (from, has_waited) = {
+        let progress = transfer.progress.lock();
+        (progress.next, progress.state == TransferState::Waiting)
+    };
+    if from > asked.last {
+        return Ok(once_more(transfer, queue));
+    }
+    if queue.is_stream() && !read.has(from) {
+        *read = read_stream(api, queue, from).await?;
+        if read.end <= from {
+            return Ok(Step::Over(TransferState::Done, None));
+        }
+    }
+    let step = TransferStep {
+        target: asked.target.clone(),
+        copies: asked.copy,
+        range: from..=asked.last,
+        // One message shows whether the reason still holds.
+        most: if has_waited { 1 } else { STEP_MESSAGES_MAX },
+        read: read.runs.clone(),
+    };
+    let made = api.answer(api.broker().transfer(queue, step, api.node().clock().now())).await?;
+    if !made.found {
+        // The queue is being deleted.
+        return Ok(Step::Wait(CONSUMED));
+    }
+    if !made.ticket.is_nothing() {
+        api.durable(made.ticket).await?;
+    }
+    let next = made.next.or(queue.is_stream().then_some(read.end)).unwrap_or(u64::MAX);
+    {
+        let mut progress = transfer.progress.lock();
+        progress.done += made.done;
+        progress.next = next;
+        if made.stopped.is_none() && !progress.state.is_over() {
+            (progress.state, progress.reason) = (TransferState::Running, None);
+        }
+    }
+    if let Some(reason) = made.stopped {
+        return Ok(wait_for(transfer, reason));
+    }
+    if made.unread {
+        read.runs = read_runs(api, queue, next).await?;
+        if !read.has(next) {
+            if queue.ready_ends(next..=next).is_some() {
+                return Ok(wait_for(transfer, format!("message {next} was not read from the message store")));
+            }
+            // It left while it was read.
+            transfer.progress.lock().next = next + 1;
+        }
+        return Ok(Step::On);
+    }
+    // All that are ready are on their way to consumers.
+    Ok(if made.done == 0 && next == from { Step::Wait(CONSUMED) } else { Step::On })
+}
+
+/// At the end of the range: messages that consumers had, and gave back meanwhile, are moved, too.
+fn once_more(transfer: &Transfer, queue: &QueueRef) -> Step {
+    let asked = &transfer.asked;
+    match queue.ready_ends(asked.first..=asked.last).filter(|_| !asked.copy) {
+        Some((lowest, ..)) => {
+            transfer.progress.lock().next = lowest;
+            Step::On
+        }
+        None => Step::Over(TransferState::Done, None),
+    }
+}
+
+/// Reads a part of a stream.
+async fn read_stream(api: &Api, queue: &QueueRef, from: u64) -> Result<Read, Error> {
+    let offset = from.to_string();
+    let terms = SearchTerms { offset: Some(&offset), ..SearchTerms::default() };
+    let search = Search::begin(queue, &terms, api.node().clock().now().wall_ms).map_err(Error::BadRequest)?;
+    let Some(search) = search else { return Ok(Read::default()) };
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    search.read(move |found| {
+        let _ = sender.send(found);
+    });
+    let found = receiver.recv().await.ok_or_else(|| Error::Unavailable("the node stops".to_owned()))?;
+    let part = found.map_err(|reason| Error::Unavailable(format!("cannot read the stream's messages: {reason}")))?;
+    Ok(Read { runs: part.runs, end: part.end })
+}

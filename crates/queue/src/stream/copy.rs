@@ -1,0 +1,53 @@
+//! Messages of a stream that an operator copies to other queues.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use leveret_message::Batch;
+
+use crate::Nanos;
+use crate::answers::{QueueState, ReadyFound};
+use crate::attempts::AttemptCounts;
+use crate::effects::Taken;
+use crate::stream::StreamQueue;
+
+impl StreamQueue {
+    /// See [`crate::Queue::ready_ends`].
+    pub fn ready_ends(&self, range: RangeInclusive<u64>) -> Option<(u64, u64, u64)> {
+        if self.state != QueueState::Running {
+            return None;
+        }
+        let (first, next) = self.offsets();
+        let (lowest, highest) = (first.max(*range.start()), next.checked_sub(1)?.min(*range.end()));
+        (lowest <= highest).then(|| (lowest, highest, highest - lowest + 1))
+    }
+
+    /// See [`crate::Queue::find_ready`].
+    pub fn find_ready(
+        &self,
+        read: &[(u64, Arc<Batch>)],
+        range: RangeInclusive<u64>,
+        most: usize,
+        _now: Nanos,
+    ) -> ReadyFound {
+        let mut found = ReadyFound::default();
+        for (first, batch) in read {
+            for (number, index) in (*first..).zip(0..batch.len() as u32).filter(|(number, _)| range.contains(number)) {
+                if found.messages.len() == most {
+                    found.next = Some(number);
+                    return found;
+                }
+                found.messages.push(Taken {
+                    batch: batch.clone(),
+                    index,
+                    count: 1,
+                    first: number,
+                    redelivered: false,
+                    attempts: AttemptCounts::default(),
+                    durable: true,
+                });
+            }
+        }
+        found
+    }
+}
