@@ -366,7 +366,7 @@ function Look({ queue, base }) {
       <button type="button" disabled=${firstAt <= start} onClick=${() => show({ from: Math.max(start, firstAt - view.size) || '', time: '' })}>‹ Earlier</button>
       <button type="button" disabled=${!found || found.end} onClick=${() => show({ from: found?.next ?? '', time: '' })}>Later ›</button>
       <button type="button" onClick=${() => show({ from: 'last', time: '' })}>Last</button>
-      <label class="check">From ${isStream ? 'offset' : 'number'} <input type="number" min="0" style=${{ width: '110px' }} value=${draft.from === 'last' ? '' : draft.from} onInput=${(event) => setDraft({ ...draft, from: event.currentTarget.value, time: '' })} /></label>
+      <label class="check">From ${isStream ? 'offset' : 'place'} <input type="number" min="0" style=${{ width: '110px' }} value=${draft.from === 'last' ? '' : draft.from} onInput=${(event) => setDraft({ ...draft, from: event.currentTarget.value, time: '' })} /></label>
       ${isStream && html`<label class="check">or time <input type="datetime-local" step="1" value=${draft.time} onInput=${(event) => setDraft({ ...draft, time: event.currentTarget.value, from: '' })} /></label>`}
       <label class="check">Containing <input type="text" style=${{ width: '150px' }} value=${draft.text} onInput=${(event) => setDraft({ ...draft, text: event.currentTarget.value })} spellcheck=${false} /></label>
       ${isStream && html`<label class="check" title="An SQL filter expression, as consumers use: properties.subject LIKE 'order%'">Filter <input type="text" style=${{ width: '190px' }} value=${draft.filter} onInput=${(event) => setDraft({ ...draft, filter: event.currentTarget.value })} spellcheck=${false} /></label>`}
@@ -376,7 +376,7 @@ function Look({ queue, base }) {
     <${Problem} of=${error} />
     ${!found && !error && html`<p class="muted" role="status">${searched ? `Searched ${several(searched, 'message')}…` : 'Reading…'}</p>`}
     ${found && !messages.length && html`<${Empty}>${view.text || view.filter ? `None of ${several(found.searched, 'message')} has that.` : queue.messages_unacknowledged > 0 ? 'No message is ready: consumers hold all of them.' : 'No message is here.'}<//>`}
-    <div class="messages">${messages.map(({ at, message }) => html`<${Message} key=${at} message=${message} vhost=${queue.vhost} queue=${queue.name} label=${isStream ? `Offset ${count(at)}` : `Number ${count(at)}`} refetch=${`${base}/browse${query({ offset: String(at), count: 1 })}`} />`)}</div>
+    <div class="messages">${messages.map(({ at, message }) => html`<${Message} key=${at} message=${message} vhost=${queue.vhost} queue=${queue.name} label=${isStream ? `Offset ${count(at)}` : `Place ${count(at)}, number ${message.number}`} refetch=${`${base}/browse${query({ offset: String(at), count: 1 })}`} />`)}</div>
     ${found && !found.end && view.text && html`<p><button type="button" onClick=${() => show({ from: found.next })}>Search on from ${count(found.next)}</button></p>`}
   <//>`;
 }

@@ -7,6 +7,7 @@ import { chosenVhost, go, link, route, to } from '../core/router.js';
 import { ofQueue } from '../core/why.js';
 import { Bind, BindingTable, GraphLink } from './exchanges.js';
 import { Aside, Messages } from './messages.js';
+import { Transfers } from './transfers.js';
 import {
   Arguments,
   Await,
@@ -345,7 +346,7 @@ export function Queue({ path }) {
       <div class="section-head"><${Tabs} tabs=${tabs} now=${tab} href=${href} label="Parts of this queue" />${tab === 'overview' && html`<${Period} of="queue" />`}</div>
       ${
         tab === 'messages'
-          ? html`<${Messages} queue=${queue} base=${base} />`
+          ? html`<${Messages} queue=${queue} base=${base} /><${Transfers} queue=${queue} base=${base} />`
           : tab === 'parked' || tab === 'delayed'
             ? html`<${Aside} queue=${queue} base=${base} which=${tab} key=${tab} />`
             : tab === 'bindings'

@@ -113,6 +113,35 @@ test('parked messages are moved to another queue', async ({ page }) => {
   expect((await get('queues/%2F/payments.failed')).parked).toBe(0);
 });
 
+test('messages are copied and moved to another queue', async ({ page }) => {
+  for (const name of ['from <here>', 'to there']) {
+    await ask(API(), 'PUT', `queues/%2F/${encodeURIComponent(name)}`, { durable: true });
+  }
+  const publish = { properties: {}, routing_key: 'from <here>', payload: 'one', payload_encoding: 'string' };
+  for (let n = 0; n < 3; n += 1) await ask(API(), 'POST', 'exchanges/%2F/amq.default/publish', publish);
+  const ready = async () => [
+    (await get(`queues/%2F/${encodeURIComponent('from <here>')}`)).messages_ready,
+    (await get('queues/%2F/to%20there')).messages_ready,
+  ];
+  await signIn(page, 'guest', `#/queues/%2F/${encodeURIComponent('from <here>')}?tab=messages`);
+  await page.getByText('Move or copy to another queue').click();
+  await page.getByLabel('Do', { exact: true }).selectOption('copy');
+  await page.getByLabel('Target queue', { exact: true }).fill('to there');
+  await page.getByRole('button', { name: 'Copy messages' }).click();
+  await expect(page.getByText('3 of 3 messages')).toBeVisible();
+  await expect.poll(ready).toEqual([3, 3]);
+  await page.getByLabel('Do', { exact: true }).selectOption('move');
+  await page.getByRole('button', { name: 'Move messages' }).click();
+  await expect.poll(ready).toEqual([0, 6]);
+  const moves = page.getByRole('group', { name: /^Transfer/ });
+  await expect(moves).toHaveCount(2);
+  await moves.first().getByRole('button', { name: 'Forget' }).click();
+  await expect(moves).toHaveCount(1);
+  await page.getByLabel('Target queue', { exact: true }).fill('nowhere');
+  await page.getByRole('button', { name: 'Move messages' }).click();
+  await expect(page.getByRole('alert')).toContainText("no queue 'nowhere'");
+});
+
 test('a user and a virtual host are made, limited and deleted', async ({ page }) => {
   await signIn(page, 'guest', '#/users');
   await page.getByText('Add a user').click();

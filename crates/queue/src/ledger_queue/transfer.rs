@@ -44,8 +44,11 @@ impl LedgerQueue {
         }
         self.used(now);
         self.expire_head(now, effects);
-        // Consumers have credit for the others, and came first.
-        let free = self.ready.messages().saturating_sub(self.on_their_way());
+        // Consumers have credit for the first ones, and came first.
+        let reserved = self.on_their_way();
+        let free = self.ready.messages().saturating_sub(reserved);
+        let begin = self.ready.is_in_order().then(|| self.ready_numbers().nth(reserved)).flatten();
+        let range = begin.map_or(*range.start(), |begin| begin.max(*range.start()))..=*range.end();
         let found = self.find_ready(read, range, most.min(free as usize), now);
         for taken in &found.messages {
             let size = u64::from(taken.batch.body_length(taken.index as usize));

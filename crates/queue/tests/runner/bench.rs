@@ -21,6 +21,7 @@
 //! | `purge`, `peek`, `parked`, `delayed`, `status` | |
 //! | `drop-parked NAME...`, `drop-delayed NAME...` | deletes messages at their delivery limit, or that wait for a time |
 //! | `claim-parked N`, `parked-moved NAME...` | at most N messages at their delivery limit are moved on; these were |
+//! | `claim-ready N`, `ready-moved NAME...`, `unclaim NAME...` | at most N ready messages are moved on; these were; these couldn't be |
 //! | `load [N] [nothing] [only]` | the reads that were asked for are done, with N messages each; for a stream, with N chunks; `only`: with the messages that they are for |
 //! | `checkpoint` | of a stream: a later restart begins with it, and replays chunks and departures behind it |
 //! | `move [nowhere] [failures]`, `stay` | a turn of dead letters; with how often their delivery failed |
@@ -172,6 +173,8 @@ impl Bench {
             "drop-parked" | "drop-delayed" => self.drop_set_aside(command, words),
             "claim-parked" => self.claim_parked(words),
             "parked-moved" => self.parked_moved(words),
+            "claim-ready" => self.claim_ready(words),
+            "ready-moved" | "unclaim" => self.end_claim(command == "ready-moved", words),
             "purge" | "peek" | "parked" | "delayed" | "status" | "delete" | "stay" | "block" | "withdraw" => {
                 words.end()?;
                 self.plain(command)

@@ -576,6 +576,36 @@ impl Bench {
         Ok(answers)
     }
 
+    pub(super) fn claim_ready(&mut self, mut words: Words<'_>) -> Answers {
+        let most = words.next("a number")?.parse().map_err(|_| "it is no number".to_owned())?;
+        words.end()?;
+        let read: Vec<(u64, Arc<Batch>)> = self.store.iter().map(|(number, batch)| (*number, batch.clone())).collect();
+        let now = self.now();
+        let (found, mut answers) =
+            self.with(|queue, effects| queue.claim_ready(&read, 0..=u64::MAX, most, now, effects))?;
+        let claimed = self.delivered(&found.messages, Some(None));
+        answers.insert(0, claimed.replace("takes", "claims"));
+        Ok(answers)
+    }
+
+    /// Claimed messages with these names have moved, or stay.
+    pub(super) fn end_claim(&mut self, moved: bool, words: Words<'_>) -> Answers {
+        let mut end = |name: &str| Some(self.held.remove(name)?.run);
+        let runs = words.names()?.into_iter().map(|name| end(name).ok_or_else(|| format!("`{name}` isn't claimed")));
+        let runs = runs.collect::<Result<Vec<Run>, String>>()?;
+        let (logs, mut answers) = self.with(|queue, effects| match moved {
+            true => queue.ready_moved(&runs),
+            false => {
+                queue.unclaim_ready(&runs, effects);
+                false
+            }
+        })?;
+        if logs {
+            answers.insert(0, format!("log settled: {}", self.names_of(&runs)));
+        }
+        Ok(answers)
+    }
+
     /// Commands without arguments.
     pub(super) fn plain(&mut self, command: &str) -> Answers {
         let now = self.now();

@@ -146,6 +146,11 @@ impl ReadyMessages {
         (count, old || acquired > 0, AttemptCounts { acquired, ..counts })
     }
 
+    /// Whether the messages are delivered in the order of their numbers.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.lanes.as_ref().is_none_or(|lanes| lanes.is_empty())
+    }
+
     /// Whether the messages have priorities.
     pub(crate) fn has_priorities(&self) -> bool {
         self.lanes.is_some()
