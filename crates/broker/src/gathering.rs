@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_chunk_is_found_by_any_of_its_numbers() {
-        let chunk = |number| StoredMessage { number, messages: 10, payload: Bytes::new() };
+        let chunk = |number| StoredMessage { number, messages: 10, payload: Bytes::new(), lent: None };
         let messages = vec![chunk(0), chunk(10)].into_iter().peekable();
         let mut ahead = Ahead { messages, ..Ahead::of(LogId(7)) };
         assert!(!ahead.is_used_up(19));

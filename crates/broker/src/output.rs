@@ -2,8 +2,13 @@
 //!
 //! An idle connection owns no buffer: an output borrows one from its thread when it has bytes to send, and returns it when the
 //! socket has taken all.
+//!
+//! Parts of files may lie between the bytes: a socket without TLS takes them from the file by itself.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
+
+pub use leveret_message::chunk::FilePart;
 
 use crate::settings::OUTPUT_BYTES_MAX;
 
@@ -17,11 +22,23 @@ thread_local! {
     static POOL: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
+/// A part of a file among the bytes.
+#[derive(Debug)]
+struct FileAt {
+    /// The index of the byte behind it.
+    at: usize,
+    /// The rest of it.
+    part: FilePart,
+}
+
 /// The bytes that wait for a connection's socket.
 #[derive(Debug, Default)]
 pub struct Output {
     bytes: Vec<u8>,
     written: usize,
+    files: VecDeque<FileAt>,
+    /// The bytes that are left of all these.
+    file_bytes: usize,
 }
 
 impl Output {
@@ -35,14 +52,28 @@ impl Output {
         &mut self.bytes
     }
 
-    /// The bytes that the socket has to take next.
+    /// Appends a part of a file. The socket mustn't be one of TLS.
+    pub fn push_file(&mut self, part: FilePart) {
+        if part.length > 0 {
+            self.file_bytes += part.length as usize;
+            self.files.push_back(FileAt { at: self.bytes.len(), part });
+        }
+    }
+
+    /// The bytes that the socket has to take next, up to the next part of a file.
     pub fn pending(&self) -> &[u8] {
-        &self.bytes[self.written..]
+        let end = self.files.front().map_or(self.bytes.len(), |file| file.at);
+        &self.bytes[self.written..end]
+    }
+
+    /// The part of a file that comes behind the pending bytes, if these don't end with all that is there.
+    pub fn next_file(&self) -> Option<&FilePart> {
+        self.files.front().map(|file| &file.part)
     }
 
     /// Number of waiting bytes.
     pub fn len(&self) -> usize {
-        self.bytes.len() - self.written
+        self.bytes.len() - self.written + self.file_bytes
     }
 
     /// Whether the socket has taken all bytes.
@@ -55,17 +86,28 @@ impl Output {
         self.len() >= OUTPUT_BYTES_MAX
     }
 
-    /// The socket took `count` bytes.
+    /// The socket took `count` of the pending bytes or, if there were none, of the next part of a file.
     ///
     /// # Panics
     /// If fewer bytes were waiting.
     pub fn written(&mut self, count: usize) {
-        self.written += count;
-        assert!(self.written <= self.bytes.len(), "more written than there was");
-        if self.written < self.bytes.len() {
+        if self.pending().is_empty()
+            && let Some(file) = self.files.front_mut()
+        {
+            let taken = u32::try_from(count).expect("it is shorter");
+            file.part.length = file.part.length.checked_sub(taken).expect("more written than there was");
+            file.part.at += u64::from(taken);
+            self.file_bytes -= count;
+            self.files.pop_front_if(|file| file.part.length == 0);
+        } else {
+            assert!(count <= self.pending().len(), "more written than there was");
+            self.written += count;
+        }
+        if self.written < self.bytes.len() || !self.files.is_empty() {
             // A slow but steady client never lets it become empty, so written bytes have to be removed before that.
-            if self.written >= MOVE_BYTES && self.written >= self.len() {
+            if self.written >= MOVE_BYTES && self.written >= self.bytes.len() - self.written {
                 self.bytes.drain(..self.written);
+                self.files.iter_mut().for_each(|file| file.at -= self.written);
                 self.written = 0;
             }
             return;
@@ -99,6 +141,41 @@ mod tests {
             assert!(output.bytes.capacity() <= 8 * piece.len(), "{} bytes", output.bytes.capacity());
         }
         assert_eq!(output.len(), piece.len());
+    }
+
+    #[test]
+    fn parts_of_files_come_between_the_bytes() {
+        let part = |at, length| FilePart { file: std::sync::Arc::new(()), at, length };
+        let mut output = Output::default();
+        output.buffer().extend_from_slice(b"ab");
+        output.push_file(part(100, 5));
+        output.push_file(part(0, 0));
+        output.push_file(part(7, 1));
+        output.buffer().extend_from_slice(b"cd");
+        assert_eq!((output.len(), output.pending()), (10, &b"ab"[..]));
+        output.written(1);
+        assert_eq!((output.pending(), output.next_file().map(|part| part.at)), (&b"b"[..], Some(100)));
+        output.written(1);
+        assert_eq!((output.len(), output.pending()), (8, &b""[..]));
+        output.written(3);
+        assert_eq!(output.next_file().map(|part| (part.at, part.length)), Some((103, 2)));
+        output.written(2);
+        assert_eq!(output.next_file().map(|part| (part.at, part.length)), Some((7, 1)));
+        output.written(1);
+        assert_eq!((output.len(), output.pending(), output.next_file().is_none()), (2, &b"cd"[..], true));
+        output.written(2);
+        assert!(output.is_empty() && output.bytes.capacity() == 0);
+        // The places of files move with the bytes.
+        let piece = vec![7; MOVE_BYTES];
+        output.buffer().extend_from_slice(&piece);
+        output.buffer().extend_from_slice(b"x");
+        output.push_file(part(0, 9));
+        output.written(MOVE_BYTES);
+        assert_eq!((output.bytes.len(), output.pending(), output.len()), (1, &b"x"[..], 10));
+        output.written(1);
+        assert!(output.pending().is_empty() && output.next_file().is_some());
+        output.written(9);
+        assert!(output.is_empty());
     }
 
     #[test]

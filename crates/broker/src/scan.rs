@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use leveret_log::{Disk, LogId, Skim, Skimmed, StoredMessage};
-use leveret_message::chunk::{self, SKIM_BYTES, SharedChunk};
+use leveret_log::{Disk, Lent, LogId, Skim, Skimmed, StoredMessage};
+use leveret_message::chunk::{self, FilePart, SKIM_BYTES, SharedChunk};
 use leveret_message::{Batch, BatchBuilder};
 use leveret_queue::{Scan, StreamFilter};
 
@@ -16,6 +16,8 @@ const FOUND_BYTES: usize = 256 << 10;
 const LOOKED_BYTES: usize = 4 << 20;
 /// A chunk that is skipped by its header counts as so many bytes: about what a read of it costs.
 const SKIPPED_BYTES: usize = 4 << 10;
+/// Shorter chunks are read: a call of the system for each costs more than a copy.
+const IN_FILE_BYTES_MIN: u64 = 8 << 10;
 /// Chunks of fewer messages are put together: a batch of its own costs more than a copy of these.
 const FEW_MESSAGES: usize = 32;
 
@@ -79,9 +81,10 @@ pub(crate) fn scan(
         };
         looked += skipped * SKIPPED_BYTES;
         for chunk in &chunks {
-            looked += chunk.payload.len();
+            let bytes = chunk.lent.as_ref().map_or(chunk.payload.len(), |lent| lent.length as usize);
+            looked += bytes;
             match finding.look(chunk) {
-                Ok(()) => found += chunk.payload.len(),
+                Ok(()) => found += bytes,
                 Err(reason) if end == from => return Err(reason),
                 Err(_) => return Ok(finding.finish(end)),
             }
@@ -90,6 +93,15 @@ pub(crate) fn scan(
         end = seen;
     }
     Ok(finding.finish(end))
+}
+
+/// A chunk whose entries stay in their file, of which these are the first bytes.
+fn chunk_in(lent: &Lent, head: &[u8]) -> Result<SharedChunk, chunk::ChunkError> {
+    let (need, have) = (SKIM_BYTES as u64, head.len() as u64);
+    let damaged = chunk::ChunkError::Truncated { part: "head", at: 0, need, have };
+    let (header, bloom) = chunk::skim(head).ok_or(damaged)?;
+    let length = u32::try_from(lent.length).unwrap_or(u32::MAX);
+    SharedChunk::in_file(header, bloom, &FilePart { file: lent.file.clone(), at: lent.at, length })
 }
 
 impl<'a> Finding<'a> {
@@ -113,7 +125,11 @@ impl<'a> Finding<'a> {
         }
         self.since_ms = None;
         let filter = self.scan.filter.as_deref();
-        if filter.is_none_or(|filter| filter.may_match(bloom)) { Skim::Take } else { Skim::Skip }
+        match filter.is_none_or(|filter| filter.may_match(bloom)) {
+            true if self.scan.in_files && header.chunk_bytes() >= IN_FILE_BYTES_MIN => Skim::Lend,
+            true => Skim::Take,
+            false => Skim::Skip,
+        }
     }
 
     /// Takes the wanted messages of a chunk.
@@ -123,15 +139,19 @@ impl<'a> Finding<'a> {
             Err(format!("the chunk with message {} has {found} messages, expected {}", stored.number, stored.messages))
         };
         let filter = self.scan.filter.as_deref();
-        let bytes = chunk::of_stored(&stored.payload).map_err(damaged)?;
         if self.scan.whole_chunks {
-            let chunk = SharedChunk::decode(&bytes).map_err(damaged)?;
+            let chunk = match &stored.lent {
+                Some(lent) => chunk_in(lent, &stored.payload),
+                None => chunk::of_stored(&stored.payload).and_then(|bytes| SharedChunk::decode(&bytes)),
+            };
+            let chunk = chunk.map_err(damaged)?;
             if chunk.len() != u64::from(stored.messages) {
                 return wrong_number(chunk.len());
             }
             self.chunks.push((stored.number, Arc::new(chunk)));
             return Ok(());
         }
+        let bytes = chunk::of_stored(&stored.payload).map_err(damaged)?;
         let batch = chunk::decode(&bytes).map_err(damaged)?;
         if batch.len() != usize::from(stored.messages) {
             return wrong_number(batch.len() as u64);

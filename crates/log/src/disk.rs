@@ -1,6 +1,8 @@
 //! The log's interface to the disk: one flat directory of files.
 
+use std::any::Any;
 use std::io;
+use std::sync::Arc;
 
 use crate::error::{DiskError, Operation};
 
@@ -63,6 +65,15 @@ pub trait Disk: Send + Sync {
         }
         buffer.truncate(filled);
         Ok(buffer)
+    }
+
+    /// Lends a file out of which others send these bytes by themselves, however late: it stays readable, even when it was removed
+    /// meanwhile. The bytes are in memory when this returns, as far as that can be told. `None` if this disk lends nothing.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn lend(&self, _name: &str, _offset: u64, _length: u64) -> io::Result<Option<Arc<dyn Any + Send + Sync>>> {
+        Ok(None)
     }
 
     /// Length of the file.

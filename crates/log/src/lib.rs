@@ -72,7 +72,7 @@ pub use memory_disk::MemoryDisk;
 #[cfg(feature = "planted-bugs")]
 pub use options::Bug;
 pub use options::Options;
-pub use read::{ReadPlan, Skim, Skimmed, StoredMessage};
+pub use read::{Lent, ReadPlan, Skim, Skimmed, StoredMessage};
 pub use recover::{Cut, Damage, Hit, Numbers, Replay, Report, recover};
 pub use repair::{Survivors, repair};
 pub use roaring::RoaringTreemap;

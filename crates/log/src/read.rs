@@ -1,11 +1,12 @@
 //! Reading stored messages back, outside the log's lock.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::disk::Disk;
-use crate::error::ReadError;
+use crate::error::{DiskError, Operation, ReadError};
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, RecordRun};
 use crate::format::record::{self, RECORD_HEADER_BYTES};
 use crate::format::segment_index::{LogIndex, Point};
@@ -23,6 +24,25 @@ const SKIMMED_TABLE_CHUNK: usize = 4 << 10;
 /// Largest chunk in which records are read; the payloads share a chunk's memory.
 const RECORD_CHUNK_MAX: usize = 256 << 10;
 
+/// A payload that was left in its file.
+#[derive(Clone, Debug)]
+pub struct Lent {
+    /// The file, as [`Disk::lend`] lends it.
+    pub file: Arc<dyn Any + Send + Sync>,
+    /// The position of the payload.
+    pub at: u64,
+    /// Its length in bytes.
+    pub length: u64,
+}
+
+impl PartialEq for Lent {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.file, &other.file) && (self.at, self.length) == (other.at, other.length)
+    }
+}
+
+impl Eq for Lent {}
+
 /// A message or a chunk of messages, as it was appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMessage {
@@ -30,8 +50,10 @@ pub struct StoredMessage {
     pub number: u64,
     /// Number of messages in the payload: 1, except for a chunk.
     pub messages: u16,
-    /// Head and body in one.
+    /// Head and body in one; of a payload that was left in its file only the beginning.
     pub payload: Bytes,
+    /// The whole payload, if it was left in its file.
+    pub lent: Option<Lent>,
 }
 
 impl StoredMessage {
@@ -56,6 +78,8 @@ pub struct Skimmed<'a> {
 pub enum Skim {
     /// Reads and returns it.
     Take,
+    /// Leaves it in its file, if the disk lends that and never writes to it again; takes it otherwise.
+    Lend,
     /// Goes on with the next one.
     Skip,
     /// Ends before it.
@@ -72,6 +96,8 @@ pub struct ReadPlan {
     _pin: Arc<()>,
     identity: Identity,
     end: u64,
+    /// Whether nothing is written to the file any more.
+    is_closed: bool,
     last: u64,
     points: Vec<Point>,
     /// The numbers to read, in ascending runs of first and last; empty if all from `from` on are read.
@@ -86,6 +112,7 @@ pub(crate) struct ReadSource<'a> {
     pub identity: Identity,
     pub end: u64,
     pub index: &'a LogIndex,
+    /// Of a WAL file only.
     pub known: Option<&'a Known>,
 }
 
@@ -99,6 +126,7 @@ impl ReadPlan {
             _pin: source.pin.clone(),
             identity: source.identity,
             end: source.end,
+            is_closed: source.known.is_none(),
             last: source.index.last,
             points: source.index.points_from(from, POINTS_MAX).to_vec(),
             only: Vec::new(),
@@ -120,6 +148,7 @@ impl ReadPlan {
             _pin: pin,
             identity: source.identity,
             end: source.end,
+            is_closed: source.known.is_none(),
             last,
             points,
             only,
@@ -296,8 +325,17 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
     fn run(&mut self, run: &RecordRun, at: u64, seed: u32) -> Result<bool, ReadError> {
         let plan = self.plan;
         if self.head_bytes > 0 && run.kind.is_whole_run() {
-            match self.decide(run, at)? {
+            let (decision, head) = self.decide(run, at)?;
+            match decision {
                 Skim::Take => {}
+                Skim::Lend => {
+                    if let Some(lent) = self.lend(run, at)? {
+                        (self.seen, self.bytes) = (run.last() + 1, self.bytes + lent.length as usize);
+                        let (number, messages) = (run.first, run.count);
+                        self.found.push(StoredMessage { number, messages, payload: head, lent: Some(lent) });
+                        return Ok(self.bytes < plan.max_bytes && run.last() < plan.last);
+                    }
+                }
                 Skim::Skip => {
                     self.seen = run.last() + 1;
                     self.bytes += self.head_bytes;
@@ -332,7 +370,7 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
                     // The others that were read with it aren't kept in memory.
                     false => Bytes::copy_from_slice(record.payload),
                 };
-                self.found.push(StoredMessage { number, messages, payload });
+                self.found.push(StoredMessage { number, messages, payload, lent: None });
                 if self.bytes >= plan.max_bytes || last >= plan.last {
                     return Ok(false);
                 }
@@ -364,13 +402,26 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
     }
 
     /// Whether to read a chunk. Its beginning is often among the bytes of the run table before it.
-    fn decide(&mut self, run: &RecordRun, at: u64) -> Result<Skim, ReadError> {
+    fn decide(&mut self, run: &RecordRun, at: u64) -> Result<(Skim, Bytes), ReadError> {
         let (plan, at) = (self.plan, at + RECORD_HEADER_BYTES as u64);
         let length = self.head_bytes.min((run.length as usize).saturating_sub(RECORD_HEADER_BYTES));
         let window = if self.tables.holds(at, length) { &mut self.tables } else { &mut self.heads };
         let bytes = window.fetch(self.disk, &plan.name, at, length, length, plan.end);
         let bytes = bytes.map_err(|error| ReadError::from_disk(error, plan.log))?;
-        Ok((self.decide)(Skimmed { number: run.first, bytes: &bytes }))
+        Ok(((self.decide)(Skimmed { number: run.first, bytes: &bytes }), bytes))
+    }
+
+    /// The payload of a run that is one record, in its file.
+    fn lend(&self, run: &RecordRun, at: u64) -> Result<Option<Lent>, ReadError> {
+        let (plan, at) = (self.plan, at + RECORD_HEADER_BYTES as u64);
+        if !plan.is_closed {
+            return Ok(None);
+        }
+        let length = u64::from(run.length).saturating_sub(RECORD_HEADER_BYTES as u64);
+        let lent = self.disk.lend(&plan.name, at, length);
+        let lent = lent
+            .map_err(|error| ReadError::from_disk(DiskError::new(Operation::Read, &plan.name, at, error), plan.log))?;
+        Ok(lent.map(|file| Lent { file, at, length }))
     }
 
     fn table(&mut self, at: u64, length: usize) -> Result<Bytes, ReadError> {

@@ -35,7 +35,7 @@ impl ReadRun for SharedChunk {
     }
 
     fn read_memory(&self) -> u64 {
-        self.chunk_bytes()
+        self.held_bytes()
     }
 }
 

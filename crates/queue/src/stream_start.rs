@@ -66,6 +66,8 @@ pub struct StreamOptions {
     pub tracking: Option<Arc<str>>,
     /// Whether it takes whole chunks, by [`crate::Queue::take_chunks`]: the stream protocol. Its credit counts chunks.
     pub whole_chunks: bool,
+    /// Whether it also takes chunks whose entries are in a file, to be sent from there.
+    pub chunks_in_files: bool,
     /// The group of which one reader at a time is served, if it is a member of one.
     pub group: Option<GroupMember>,
 }

@@ -2,7 +2,7 @@
 
 use leveret_broker::settings::TURN_BYTES_MAX;
 use leveret_broker::time::Now;
-use leveret_message::chunk::HEADER_BYTES;
+use leveret_message::chunk::{HEADER_BYTES, SentEntries};
 use leveret_queue::TurnEnd;
 use leveret_stream_protocol::answers;
 
@@ -36,14 +36,17 @@ impl Session {
         let Some(subscription) = self.subscriptions.get_mut(&id) else { return TurnEnd::Done };
         let bytes = TURN_BYTES_MAX.saturating_sub(self.client.output.len()) as u64;
         let turn = subscription.queue.take_chunks(subscription.id, bytes, now.monotonic, &mut self.taken);
-        let out = self.client.output.buffer();
         let mut messages = 0;
         for taken in self.taken.drain(..) {
             let (head, entries) = taken.chunk.sent(taken.first);
             let length = u32::try_from(HEADER_BYTES + entries.len()).expect("a chunk is shorter");
+            let out = self.client.output.buffer();
             answers::deliver_head(out, self.deliver_version, id, turn.committed, length);
             out.extend_from_slice(&head);
-            out.extend_from_slice(entries);
+            match entries {
+                SentEntries::Memory(entries) => out.extend_from_slice(entries),
+                SentEntries::File(entries) => self.client.output.push_file(entries.clone()),
+            }
             subscription.sent = subscription.sent.wrapping_add(1);
             subscription.credit = subscription.credit.saturating_sub(1);
             messages += taken.chunk.len();

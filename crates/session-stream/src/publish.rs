@@ -191,7 +191,7 @@ impl Session {
     #[cold]
     fn split(&mut self, chunk: &SharedChunk, ids: &PublishingIds, last: u64) -> (PublishingIds, PublishingIds) {
         let (mut known, mut others) = <(PublishingIds, PublishingIds)>::default();
-        let (_, data) = chunk.sent(0);
+        let data = chunk.entries();
         let mut entries = Entries::within(data, chunk.header().entries);
         let mut at = entries.at() as usize;
         for id in ids.iter() {

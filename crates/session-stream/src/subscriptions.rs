@@ -107,6 +107,8 @@ impl Session {
             filter: filter_of(properties),
             tracking: None,
             whole_chunks: true,
+            // TLS encrypts what it sends, and so has to read it.
+            chunks_in_files: self.client.peer.encryption.is_none(),
             group,
         };
         let shown = properties.iter().map(|(name, value)| (name, Value::from(value)));

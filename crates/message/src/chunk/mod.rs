@@ -55,7 +55,7 @@ pub use compression::Compression;
 pub use entries::{Entries, Entry, SubBatch};
 pub use error::ChunkError;
 pub use header::{ChunkHeader, HEADER_BYTES};
-pub use shared::SharedChunk;
+pub use shared::{FilePart, SentEntries, SharedChunk};
 pub use stored::{CHECKSUM_BYTES, SKIM_BYTES, of_stored, skim, stored_head, within_stored};
 pub use writer::{ChunkWriter, WRITER_NAME_BYTES_MAX, writer};
 

@@ -1,5 +1,6 @@
 //! A chunk in memory, shared by all who read it.
 
+use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -8,13 +9,56 @@ use super::{CHECKSUM_BYTES, ChunkBuilder};
 use super::{Chunk, ChunkError, ChunkHeader, HEADER_BYTES, messages, stored_head_of};
 use crate::batch::Batch;
 
-/// A chunk in memory: its bytes, as readers of the stream protocol get them, and its messages, which are decoded when somebody asks for
-/// them first.
+/// A part of a file that isn't written any more.
+#[derive(Debug, Clone)]
+pub struct FilePart {
+    /// The file, as whoever lent it knows it. It exists as long as this.
+    pub file: Arc<dyn Any + Send + Sync>,
+    /// The position of its first byte.
+    pub at: u64,
+    /// Its length in bytes.
+    pub length: u32,
+}
+
+/// Everything behind the header of a chunk.
+#[derive(Debug)]
+enum Rest {
+    /// Bloom filter, entries and trailer.
+    Memory(Bytes),
+    /// The entries are in a file.
+    File { bloom: Box<[u8]>, entries: FilePart },
+}
+
+/// The entries of a chunk on their way to a client.
+#[derive(Debug, Clone, Copy)]
+pub enum SentEntries<'a> {
+    /// They are in memory.
+    Memory(&'a [u8]),
+    /// They are to be sent out of their file.
+    File(&'a FilePart),
+}
+
+impl SentEntries<'_> {
+    /// Their length in bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Memory(bytes) => bytes.len(),
+            Self::File(part) => part.length as usize,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A chunk: its bytes, as readers of the stream protocol get them, and its messages, which are decoded when somebody asks for them
+/// first. The entries of one that is only sent may be in a file.
 #[derive(Debug)]
 pub struct SharedChunk {
     header: ChunkHeader,
-    /// Bloom filter, entries and trailer.
-    rest: Bytes,
+    rest: Rest,
     /// Whether its messages can be decoded in little time: it has no sub-batches, which may become very long.
     is_plain: bool,
     messages: OnceLock<Arc<Batch>>,
@@ -22,7 +66,7 @@ pub struct SharedChunk {
 
 impl From<Chunk> for SharedChunk {
     fn from(chunk: Chunk) -> Self {
-        let (header, rest) = (*chunk.header(), chunk.rest().clone());
+        let (header, rest) = (*chunk.header(), Rest::Memory(chunk.rest().clone()));
         Self { header, rest, is_plain: !chunk.has_sub_batches(), messages: OnceLock::new() }
     }
 }
@@ -35,7 +79,20 @@ impl SharedChunk {
     pub fn decode(bytes: &Bytes) -> Result<Self, ChunkError> {
         let header = ChunkHeader::decode(bytes)?;
         header.check_length(bytes.len())?;
-        Ok(Self { header, rest: bytes.slice(HEADER_BYTES..), is_plain: false, messages: OnceLock::new() })
+        Ok(Self { header, rest: Rest::Memory(bytes.slice(HEADER_BYTES..)), is_plain: false, messages: OnceLock::new() })
+    }
+
+    /// A chunk whose stored form, with its checksum, is a part of a file; nothing but its header and its Bloom filter was read. It can
+    /// only be sent.
+    ///
+    /// # Errors
+    /// [`ChunkError`] if its length isn't the part's.
+    pub fn in_file(header: ChunkHeader, bloom: &[u8], stored: &FilePart) -> Result<Self, ChunkError> {
+        header.check_length((stored.length as usize).saturating_sub(CHECKSUM_BYTES))?;
+        let at = stored.at + (CHECKSUM_BYTES + header.data_at()) as u64;
+        let entries = FilePart { file: stored.file.clone(), at, length: header.data_length };
+        let rest = Rest::File { bloom: bloom.into(), entries };
+        Ok(Self { header, rest, is_plain: false, messages: OnceLock::new() })
     }
 
     /// The chunk of one batch, for tests.
@@ -75,12 +132,21 @@ impl SharedChunk {
 
     /// Its Bloom filter, empty without one.
     pub fn bloom(&self) -> &[u8] {
-        &self.rest[..usize::from(self.header.filter_length)]
+        match &self.rest {
+            Rest::Memory(rest) => &rest[..usize::from(self.header.filter_length)],
+            Rest::File { bloom, .. } => bloom,
+        }
     }
 
     /// Everything behind the header, as it is stored.
+    ///
+    /// # Panics
+    /// If it is in a file.
     pub fn rest(&self) -> &Bytes {
-        &self.rest
+        match &self.rest {
+            Rest::Memory(rest) => rest,
+            Rest::File { .. } => unreachable!("a chunk in a file is only sent"),
+        }
     }
 
     /// The first bytes of its stored form, up to [`rest`](Self::rest), if its first message has this offset.
@@ -90,10 +156,21 @@ impl SharedChunk {
 
     /// The chunk as clients of the stream protocol get it, if its first message has this offset: without the trailer, which is the
     /// broker's own, and without the Bloom filter, whose length the header still says. RabbitMQ sends the same.
-    pub fn sent(&self, first: u64) -> ([u8; HEADER_BYTES], &[u8]) {
+    pub fn sent(&self, first: u64) -> ([u8; HEADER_BYTES], SentEntries<'_>) {
         let head = ChunkHeader { first, trailer_length: 0, ..self.header }.encode();
+        match &self.rest {
+            Rest::Memory(_) => (head, SentEntries::Memory(self.entries())),
+            Rest::File { entries, .. } => (head, SentEntries::File(entries)),
+        }
+    }
+
+    /// Its entries.
+    ///
+    /// # Panics
+    /// If they are in a file.
+    pub fn entries(&self) -> &[u8] {
         let at = usize::from(self.header.filter_length);
-        (head, &self.rest[at..at + self.header.data_length as usize])
+        &self.rest()[at..at + self.header.data_length as usize]
     }
 
     /// Its messages, if they are decoded already, or if that takes no longer than to copy them. Sub-batches may become very long, and are
@@ -106,11 +183,14 @@ impl SharedChunk {
     ///
     /// # Errors
     /// [`ChunkError`] if the chunk is damaged.
+    ///
+    /// # Panics
+    /// If it is in a file.
     pub fn messages(&self) -> Result<&Arc<Batch>, ChunkError> {
         match self.messages.get() {
             Some(messages) => Ok(messages),
             None => {
-                let decoded = Arc::new(messages::decode(&self.header, &self.rest)?);
+                let decoded = Arc::new(messages::decode(&self.header, self.rest())?);
                 Ok(self.messages.get_or_init(|| decoded))
             }
         }
@@ -119,6 +199,14 @@ impl SharedChunk {
     /// Memory that it uses at present, in bytes.
     pub fn memory(&self) -> u64 {
         let messages = self.messages.get().map_or(0, |messages| messages.memory());
-        (size_of::<Self>() + self.rest.len() + messages) as u64
+        size_of::<Self>() as u64 + self.held_bytes() + messages as u64
+    }
+
+    /// Bytes of the chunk that are in memory.
+    pub fn held_bytes(&self) -> u64 {
+        match &self.rest {
+            Rest::Memory(rest) => rest.len() as u64,
+            Rest::File { bloom, .. } => bloom.len() as u64,
+        }
     }
 }

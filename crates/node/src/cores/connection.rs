@@ -202,12 +202,21 @@ impl ConnectionTask {
         if left == 0 {
             return self.flush(cx);
         }
-        match self.write_once(cx, left, now) {
-            Poll::Pending => Step::Idle,
-            // If the socket is full, the next turn finds that out, and waits, without a system call.
-            Poll::Ready(Some(written)) if written < left => Step::More,
-            Poll::Ready(Some(_)) => self.flush(cx),
-            Poll::Ready(None) => Step::Gone,
+        let mut done = 0;
+        loop {
+            match self.write_once(cx, left - done, now) {
+                Poll::Pending => return Step::Idle,
+                Poll::Ready(Some(written)) => done += written,
+                Poll::Ready(None) => return Step::Gone,
+            }
+            if done == left {
+                return self.flush(cx);
+            }
+            // If the socket is full, the next turn finds that out, and waits, without a system call. Bytes and parts of files take a
+            // call each.
+            if done >= WRITE_BYTES || self.connection.output().next_file().is_none() {
+                return Step::More;
+            }
         }
     }
 
@@ -229,8 +238,13 @@ impl ConnectionTask {
     /// unusable.
     fn write_once(&mut self, cx: &mut Context<'_>, most: usize, now: Now) -> Poll<Option<usize>> {
         let output = self.connection.output();
-        let bytes = &output.pending()[..most.min(WRITE_BYTES)];
-        match ready!(self.stream.poll_write(cx, bytes)) {
+        let bytes = output.pending();
+        let written = match output.next_file() {
+            None => self.stream.poll_write(cx, &bytes[..most.min(WRITE_BYTES)]),
+            Some(part) if bytes.is_empty() => self.stream.poll_send_file(cx, part),
+            Some(_) => self.stream.poll_write_before_file(cx, bytes),
+        };
+        match ready!(written) {
             Ok(written) => {
                 output.written(written);
                 self.connection.transferred(0, written, now);

@@ -1,10 +1,15 @@
 //! A client's socket, with or without TLS.
 
+use std::fs::File;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use leveret_broker::output::FilePart;
+use rustix::fs::sendfile;
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
@@ -45,6 +50,21 @@ impl Tls {
     }
 }
 
+/// Calls the system when the socket has room, until it takes something.
+fn poll_io(
+    stream: &TcpStream,
+    cx: &mut Context<'_>,
+    mut call: impl FnMut(&TcpStream) -> Result<usize, Errno>,
+) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(stream.poll_write_ready(cx))?;
+        match stream.try_io(Interest::WRITABLE, || call(stream).map_err(io::Error::from)) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            done => return Poll::Ready(done),
+        }
+    }
+}
+
 impl Stream {
     pub(crate) fn tls(stream: TlsStream<TcpStream>) -> Self {
         Self::Tls(Box::new(Tls { stream, is_drained: false }))
@@ -74,6 +94,24 @@ impl Stream {
         match self {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Tls(tls) => Pin::new(&mut tls.stream).poll_write(cx, bytes),
+        }
+    }
+
+    /// As [`poll_write`](Self::poll_write), of bytes that a part of a file follows: they go on their way with that. Without TLS only.
+    pub(crate) fn poll_write_before_file(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let Self::Plain(stream) = self else { return self.poll_write(cx, bytes) };
+        poll_io(stream, cx, |stream| send(stream, bytes, SendFlags::MORE | SendFlags::NOSIGNAL))
+    }
+
+    /// Sends a part of a file that [`crate::disk::FsDisk`] lent. Returns how many of its bytes the socket took.
+    pub(crate) fn poll_send_file(&mut self, cx: &mut Context<'_>, part: &FilePart) -> Poll<io::Result<usize>> {
+        let (Self::Plain(stream), Some(file)) = (self, part.file.downcast_ref::<File>()) else {
+            return Poll::Ready(Err(io::Error::other("a part of a file can't be sent over TLS")));
+        };
+        let (mut at, length) = (part.at, part.length as usize);
+        match ready!(poll_io(stream, cx, |stream| sendfile(stream, file, Some(&mut at), length)))? {
+            0 => Poll::Ready(Err(io::Error::other("the file is shorter than it was"))),
+            sent => Poll::Ready(Ok(sent)),
         }
     }
 

@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
@@ -10,6 +11,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, pread, pwritev};
 
 use super::handles::Handles;
+use super::lent::LentFiles;
 
 /// Largest number of files that are kept open. The log uses few: unretired WAL files and segments being read.
 const OPEN_FILES_MAX: usize = 256;
@@ -22,6 +24,7 @@ static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 pub struct FsDisk {
     directory: PathBuf,
     handles: Handles,
+    lent: LentFiles,
     is_read_only: bool,
 }
 
@@ -37,13 +40,23 @@ impl FsDisk {
                 File::open(made)?.sync_all()?;
             }
         }
-        Ok(Self { directory: directory.to_owned(), handles: Handles::new(OPEN_FILES_MAX), is_read_only: false })
+        Ok(Self {
+            directory: directory.to_owned(),
+            handles: Handles::new(OPEN_FILES_MAX),
+            lent: LentFiles::default(),
+            is_read_only: false,
+        })
     }
 
     /// Opens an existing directory read-only; attempts to change it fail.
     #[must_use]
     pub fn open_for_reading(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), handles: Handles::new(OPEN_FILES_MAX), is_read_only: true }
+        Self {
+            directory: directory.to_owned(),
+            handles: Handles::new(OPEN_FILES_MAX),
+            lent: LentFiles::default(),
+            is_read_only: true,
+        }
     }
 
     fn path_to_change(&self, name: &str) -> io::Result<PathBuf> {
@@ -144,6 +157,14 @@ impl Disk for FsDisk {
         // The allocator may have provided more room than requested.
         buffer.truncate(length);
         Ok(buffer)
+    }
+
+    fn lend(&self, name: &str, offset: u64, length: u64) -> io::Result<Option<Arc<dyn Any + Send + Sync>>> {
+        let Some(file) = self.lent.file(name, || self.file(name))? else { return Ok(None) };
+        match self.lent.warm(&file, offset, length)? {
+            true => Ok(Some(file)),
+            false => Ok(None),
+        }
     }
 
     fn len(&self, name: &str) -> io::Result<u64> {

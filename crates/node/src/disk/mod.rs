@@ -2,6 +2,7 @@
 
 mod files;
 mod handles;
+mod lent;
 mod signal;
 mod small_writes;
 mod threads;

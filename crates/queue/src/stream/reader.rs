@@ -97,6 +97,8 @@ pub struct Scan {
     pub end: Option<u64>,
     /// Whether it takes whole chunks, as they are stored.
     pub whole_chunks: bool,
+    /// Whether the entries of these may stay in their files.
+    pub in_files: bool,
     /// Offsets without a message, ascending. The store may still have the chunks of a group there that a crash prevented.
     pub gaps: Vec<Range<u64>>,
 }
@@ -196,7 +198,8 @@ impl Reader {
     pub(super) fn scan(&self, ledger: &Ledger) -> Scan {
         let (filter, gaps) = (self.filter.clone(), ledger.holes());
         let whole_chunks = self.takes_chunks();
-        Scan { filter, since_ms: self.since_ms, end: Some(self.readable), whole_chunks, gaps }
+        let in_files = self.consumer.options.stream.as_ref().is_some_and(|stream| stream.chunks_in_files);
+        Scan { filter, since_ms: self.since_ms, end: Some(self.readable), whole_chunks, in_files, gaps }
     }
 
     /// Whether it takes whole chunks.
