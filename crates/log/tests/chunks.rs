@@ -3,8 +3,12 @@
 #[allow(dead_code)]
 mod driver;
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::{ControlFlow, Range};
+
+use std::sync::Arc;
 
 use driver::{Driver, Ledgers, body, check, small};
 use leveret_log::format::record::RecordKind;
@@ -468,4 +472,72 @@ fn a_dump_shows_the_numbers_of_a_chunk() {
 fn a_chunk_without_a_message_is_refused() {
     let mut driver = Driver::open(MemoryDisk::new(), Options::default());
     driver.publish_chunk(A, 0, 10, Wait::Confirm);
+}
+
+/// A disk that lends copies of its files.
+struct Lends<'a>(&'a MemoryDisk);
+
+impl Disk for Lends<'_> {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.0.list()
+    }
+    fn create(&self, name: &str, length: u64) -> io::Result<()> {
+        self.0.create(name, length)
+    }
+    fn write_at(&self, name: &str, offset: u64, slices: &[&[u8]]) -> io::Result<()> {
+        self.0.write_at(name, offset, slices)
+    }
+    fn sync(&self, name: &str) -> io::Result<()> {
+        self.0.sync(name)
+    }
+    fn sync_directory(&self) -> io::Result<()> {
+        self.0.sync_directory()
+    }
+    fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(name, offset, buffer)
+    }
+    fn lend(&self, name: &str, offset: u64, length: u64) -> io::Result<Option<Arc<dyn Any + Send + Sync>>> {
+        assert!(offset + length <= self.0.len(name)?, "{name} is shorter");
+        Ok(Some(Arc::new(self.0.read_new(name, 0, self.0.len(name)? as usize)?)))
+    }
+    fn len(&self, name: &str) -> io::Result<u64> {
+        self.0.len(name)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+}
+
+#[test]
+fn chunks_stay_in_a_file_that_isnt_written_any_more() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    for length in [200, 9000, 1] {
+        driver.publish_chunk(A, 10, length, Wait::Confirm);
+    }
+    driver.settle_down();
+    let found = |driver: &Driver| {
+        let plan = driver.log.plan_read(A, 0, 1 << 20).unwrap();
+        plan.skim(&Lends(&driver.disk), 20, |_| Skim::Lend).unwrap()
+    };
+    // WAL files are used again.
+    let (read, seen) = found(&driver);
+    assert_eq!((shape(&read), seen), (vec![(0, 10), (10, 10), (20, 10)], 30));
+    assert!(read.iter().all(|chunk| chunk.lent.is_none()));
+    retire(&mut driver, 2);
+    assert!(driver.log.statistics().segments > 0, "they are in a segment now");
+    let (lent, seen) = found(&driver);
+    assert_eq!((shape(&lent), seen), (shape(&read), 30));
+    for (chunk, whole) in lent.iter().zip(&read) {
+        let part = chunk.lent.as_ref().expect("it is lent");
+        let file = part.file.downcast_ref::<Vec<u8>>().expect("a copy");
+        assert_eq!(file[part.at as usize..(part.at + part.length) as usize], whole.payload[..], "{}", chunk.number);
+        assert!(whole.payload.starts_with(&chunk.payload) && chunk.payload.len() <= 20);
+    }
+    // A read that wants less ends earlier.
+    let plan = driver.log.plan_read(A, 0, 1000).unwrap();
+    let (lent, seen) = plan.skim(&Lends(&driver.disk), 20, |_| Skim::Lend).unwrap();
+    assert_eq!((shape(&lent), seen), (vec![(0, 10), (10, 10)], 20));
 }

@@ -1,8 +1,9 @@
 //! Subscriptions: where they begin, credit, filters, stored offsets.
 
+use leveret_tests::node::Options;
 use leveret_tests::stream::{OK, OffsetSpec, ResponseCode, StreamClient, number};
 
-use super::{finish, node, numbered};
+use super::{finish, node, node_with, numbered};
 
 /// A stream with chunks of ten messages, one behind the other.
 fn with_chunks(client: &mut StreamClient, chunks: u64) {
@@ -205,6 +206,37 @@ fn stored_offsets_belong_to_a_name_and_a_stream() {
     // It may go back.
     client.store_offset("app", "s", 2);
     assert_eq!(StreamClient::open(node.streams()).stored_offset("app", "s"), Ok(2));
+    client.close();
+    finish(&node);
+}
+
+/// Chunks that have left the log for segments are sent out of these files by the system, also while the stream is deleted.
+#[test]
+fn long_chunks_come_whole_out_of_their_files() {
+    const CHUNKS: u64 = 100;
+    let Some(node) = node_with(Options::new().set("debug.wal_file_bytes", 1 << 20)) else { return };
+    let mut client = StreamClient::open(node.streams());
+    client.create("s");
+    client.publisher(1, "", "s");
+    let body = |id: u64| [&id.to_be_bytes()[..], &[id as u8; 192]].concat();
+    for chunk in 0..CHUNKS {
+        client.publish(1, (chunk * 1000..(chunk + 1) * 1000).map(|id| (id, body(id))));
+        client.confirms();
+    }
+    let mut reader = StreamClient::open(node.streams());
+    reader.subscribe(2, "s", OffsetSpec::First, 1000);
+    reader.read_to(2, CHUNKS * 1000);
+    let found = reader.subscriptions[&2].bodies_from(0);
+    assert_eq!(found.len() as u64, CHUNKS * 1000);
+    for (id, (offset, found)) in (0..).zip(found) {
+        assert_eq!((offset, found), (id, body(id)));
+    }
+    // A part of the files is on its way to a client that doesn't read when they are removed. Each chunk's checksum is compared.
+    let mut late = StreamClient::open(node.streams());
+    late.subscribe(3, "s", OffsetSpec::First, 1000);
+    assert_eq!(client.delete("s"), OK);
+    late.wait("the end of the stream", |client| !client.gone.is_empty());
+    late.barrier();
     client.close();
     finish(&node);
 }
