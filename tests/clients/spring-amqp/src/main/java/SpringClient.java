@@ -31,11 +31,16 @@ public final class SpringClient {
         "tasks", SpringClient::tasks,
         "retry", SpringClient::retry,
         "later", SpringClient::later,
+        "priorities", Topology::priorities,
+        "priorities_of_quorum_queues", Topology::prioritiesOfQuorumQueues,
+        "quorum", Topology::quorum,
+        "delayed_exchange", Topology::delayedExchange,
+        "topology", Topology::topology,
         "control", SpringClient::control,
         "recover", SpringClient::recover));
   }
 
-  private static CachingConnectionFactory factory() {
+  static CachingConnectionFactory factory() {
     CachingConnectionFactory factory = new CachingConnectionFactory(Cell.host, Cell.port);
     if (Cell.tls != null) {
       factory.getRabbitConnectionFactory().useSslProtocol(Cell.tls);
@@ -48,7 +53,7 @@ public final class SpringClient {
     return factory;
   }
 
-  private static SimpleMessageListenerContainer listen(
+  static SimpleMessageListenerContainer listen(
       CachingConnectionFactory factory, String queue, MessageListener listener) {
     SimpleMessageListenerContainer container = new SimpleMessageListenerContainer(factory);
     container.setQueueNames(queue);
@@ -60,11 +65,11 @@ public final class SpringClient {
     return container;
   }
 
-  private static String text(Message message) {
+  static String text(Message message) {
     return new String(message.getBody(), StandardCharsets.UTF_8);
   }
 
-  private static Message next(BlockingQueue<Message> queue) throws InterruptedException {
+  static Message next(BlockingQueue<Message> queue) throws InterruptedException {
     Message message = queue.poll(Cell.PATIENCE_MS, TimeUnit.MILLISECONDS);
     Cell.check(message != null, "no message");
     return message;
