@@ -1,8 +1,10 @@
 """Celery with a worker of its own. See tests/src/cell.rs for the lines it speaks."""
 
+import ctypes
 import datetime
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -34,12 +36,18 @@ def ask(line):
     return sys.stdin.readline().strip()
 
 
+def die_with_parent():
+    """The harness kills this program when it has its verdict, or none in time."""
+    PR_SET_PDEATHSIG = 1
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def worker():
     """A worker whose log says that it is ready."""
     arguments = [sys.executable, "-m", "celery", "-A", "app", "worker", "-P", "solo", "-l", "INFO", "-n", f"{queue}@%h"]
     process = subprocess.Popen(
         arguments, cwd=os.path.dirname(os.path.abspath(__file__)), stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent,
     )
     wait_for(process, " ready.")
     return process
@@ -159,7 +167,11 @@ def stop(process):
     if process.poll() is None:
         process.terminate()
         process.stderr.close()
-        process.wait(10)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 SCENARIOS = {
@@ -171,10 +183,11 @@ try:
     if SCENARIOS[scenario] is not priorities:
         process = worker()
     SCENARIOS[scenario](process)
-    print(f"ok {scenario}", flush=True)
+    verdict = f"ok {scenario}"
 except Exception as error:  # the harness wants every reason
-    print(f"fail {scenario}: {type(error).__name__} {error}".replace("\n", " "), flush=True)
-    sys.exit(1)
+    verdict = f"fail {scenario}: {type(error).__name__} {error}".replace("\n", " ")
 finally:
     if process is not None:
         stop(process)
+print(verdict, flush=True)
+sys.exit(not verdict.startswith("ok"))
