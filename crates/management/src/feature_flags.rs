@@ -6,7 +6,8 @@ use crate::call::{Call, HandlerResult, no_content};
 use crate::error::Error;
 use crate::list;
 
-/// Flags of RabbitMQ 4.3 whose behaviour we have. Unsupported features, such as quorum queues, have no flag.
+/// Flags of RabbitMQ 4.3 whose behaviour we have. Unsupported features, such as quorum queues of several members,
+/// have no flag.
 const FLAGS: &[(&str, &str)] = &[
     ("classic_queue_type_delivery_support", "Bug fix for classic queue deliveries using mixed versions"),
     ("detailed_queues_endpoint", "Add a detailed queues HTTP API endpoint"),
@@ -18,6 +19,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("maintenance_mode_status", "Maintenance mode status"),
     ("message_containers", "Messages keep their publisher's encoding"),
     ("message_containers_deaths_v2", "Dead letter cycles are detected"),
+    ("rabbit_exchange_type_local_random", "Exchanges of type `x-local-random`"),
     ("rabbitmq_4.0.0", "Clients of RabbitMQ 4.0 find what they need"),
     ("rabbitmq_4.1.0", "Clients of RabbitMQ 4.1 find what they need"),
     ("rabbitmq_4.2.0", "Clients of RabbitMQ 4.2 find what they need"),
@@ -38,7 +40,6 @@ const NOT_BUILT: &[(&str, &str)] = &[
     ("listener_records_in_ets", "it is about RabbitMQ's own tables"),
     ("quorum_queue", QUORUM),
     ("quorum_queue_non_voters", QUORUM),
-    ("rabbit_exchange_type_local_random", "exchanges of type x-local-random aren't built yet"),
     ("restart_streams", "streams of several members aren't built yet"),
     ("tie_binding_to_dest_with_keep_while_cond", "it is about RabbitMQ's own tables"),
     ("topic_binding_projection_v4", "it is about RabbitMQ's own tables"),

@@ -16,6 +16,14 @@ app.conf.update(
     worker_prefetch_multiplier=4,
     broker_transport_options={"confirm_publish": True},
 )
+if os.environ["CELL_QUEUE_TYPE"] == "quorum":
+    # Celery delays messages to quorum queues in the broker, through topic exchanges; to classic queues in the worker.
+    app.conf.update(task_default_queue_type="quorum", task_default_exchange_type="topic")
+if "CELL_PRIORITIES" in os.environ:
+    # One task at a time: the next one is for the broker to choose.
+    app.conf.update(worker_prefetch_multiplier=1)
+    if os.environ["CELL_QUEUE_TYPE"] == "classic":
+        app.conf.update(task_queue_max_priority=10)
 if "LEVERET_TEST_CA" in os.environ:
     host = os.environ["CELL_URI"].rsplit("@", 1)[1].split(":")[0]
     app.conf.broker_use_ssl = {
@@ -31,7 +39,8 @@ def add(a, b):
 @app.task(name="cell.flaky", bind=True, max_retries=5)
 def flaky(self, failures):
     if self.request.retries < failures:
-        raise self.retry(countdown=0.2)
+        # Whole seconds, if the broker waits.
+        raise self.retry(countdown=1 if os.environ["CELL_QUEUE_TYPE"] == "quorum" else 0.2)
     return self.request.retries
 
 

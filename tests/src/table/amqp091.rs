@@ -1,4 +1,4 @@
-//! AMQP 0-9-1: five clients.
+//! AMQP 0-9-1: the clients of six languages.
 
 use super::{ClientLibrary, Program, Scenario, Table, client, scenario};
 
@@ -16,7 +16,11 @@ const CLIENTS: &[ClientLibrary] = &[
     client("go", "amqp091-go 1.16.0", Program::Installed("go-client")),
     client("java", "amqp-client 5.31.0 (Java)", Program::Java { folder: "java", main: "ScenarioClient" }),
     client("node", "amqplib 2.3.1 (node)", Program::Node("node/client.js")),
+    // RabbitMQ 4 refuses its frames of 4096 bytes.
+    client("node-0.8", "amqplib 0.8.0 (node)", Program::Node("node-0.8/client.js")).leveret_only(),
     client("lapin", "lapin 4.12.3 (Rust)", Program::Ours("lapin-client")),
+    client("bunny", "Bunny 2.19.0 (Ruby)", Program::Ruby("bunny/client.rb")),
+    client("php-amqplib", "php-amqplib 3.5.3 (PHP)", Program::Php("php-amqplib/client.php")),
 ];
 
 const OVER_TLS: &[&str] = &["publish_confirm", "ack", "big_body"];

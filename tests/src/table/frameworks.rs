@@ -24,6 +24,17 @@ const SCENARIOS: &[Scenario] = &[
     scenario("tasks", "tasks or messages with confirms, each done once, in order where the framework keeps one"),
     scenario("retry", "what fails is tried again: Celery's retry, redelivery after a reject or an exception"),
     scenario("later", "not before its time: Celery's ETA, a dead letter from a queue or message with a time to live"),
+    scenario("priorities", "the urgent ones first on classic queues with x-max-priority"),
+    scenario("priorities_of_quorum_queues", "the same on quorum queues, which need no argument"),
+    scenario(
+        "quorum",
+        "quorum queues of the application's own: Celery's with its delays by dead letters and its pidbox, a delivery limit",
+    ),
+    scenario("delayed_exchange", "x-delayed-message as the plugin's users declare it and publish to it").leveret_only(),
+    scenario(
+        "topology",
+        "what was deleted is declared again: by Celery's worker, with each new connection of RabbitAdmin and the robust one",
+    ),
     scenario("control", "Celery's pidbox, RPC over aio-pika, Spring's RabbitAdmin and an answer by direct reply-to"),
     scenario("recover", "goes on by itself after kill -9").stops_the_broker(),
 ];

@@ -38,6 +38,15 @@ pub struct ClientLibrary {
     pub library: &'static str,
     /// Its program.
     pub program: Program,
+    /// Whether RabbitMQ refuses its connections.
+    pub leveret_only: bool,
+}
+
+impl ClientLibrary {
+    const fn leveret_only(mut self) -> Self {
+        self.leveret_only = true;
+        self
+    }
 }
 
 /// The kind of a client's program. `make -C tests/clients install` installs them.
@@ -47,6 +56,10 @@ pub enum Program {
     Python(&'static str),
     /// A script in tests/clients.
     Node(&'static str),
+    /// A script in tests/clients.
+    Ruby(&'static str),
+    /// A script in tests/clients.
+    Php(&'static str),
     /// A program in tests/clients/.installed.
     Installed(&'static str),
     /// A class of the Maven project in this folder of tests/clients; its class path is in `.installed/FOLDER.classpath`.
@@ -130,7 +143,7 @@ const fn scenario(name: &'static str, shows: &'static str) -> Scenario {
 }
 
 const fn client(name: &'static str, library: &'static str, program: Program) -> ClientLibrary {
-    ClientLibrary { name, library, program }
+    ClientLibrary { name, library, program, leveret_only: false }
 }
 
 /// The reason why a cell doesn't run, from the client's `cannot.txt`; `None` if it does.

@@ -58,6 +58,10 @@ pub mod method {
     pub const EXCHANGE_DECLARE: Id = (40, 10);
     /// exchange.declare-ok
     pub const EXCHANGE_DECLARE_OK: Id = (40, 11);
+    /// exchange.bind
+    pub const EXCHANGE_BIND: Id = (40, 30);
+    /// exchange.bind-ok
+    pub const EXCHANGE_BIND_OK: Id = (40, 31);
     /// basic.qos
     pub const BASIC_QOS: Id = (60, 10);
     /// basic.qos-ok

@@ -7,7 +7,8 @@ mod by_default;
 mod over_tls;
 mod streams;
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
@@ -30,8 +31,8 @@ fn main() -> ExitCode {
     for table in TABLES {
         for client in table.clients {
             for scenario in table.scenarios {
-                let skipped =
-                    exception(client, scenario.name).is_some() || (given && !scenario.runs_on_a_given_broker());
+                let runs_on_a_given_broker = !client.leveret_only && scenario.runs_on_a_given_broker();
+                let skipped = exception(client, scenario.name).is_some() || (given && !runs_on_a_given_broker);
                 let trial = Trial::test(format!("{}::{}", client.name, scenario.name), move || {
                     cell::run(command(client.program), scenario, Transport::Plain).map_err(Failed::from)
                 });
@@ -49,11 +50,7 @@ fn command(program: Program) -> Command {
     let clients = cell::clients();
     let installed = clients.join(".installed");
     match program {
-        Program::Python(script) => {
-            let mut command = Command::new(installed.join("venv/bin/python"));
-            command.arg(clients.join(script));
-            command
-        }
+        Program::Python(script) => interpreted(installed.join("venv/bin/python"), &clients.join(script)),
         Program::Installed(name) => Command::new(installed.join(name)),
         Program::Java { folder, main } => {
             let classes = clients.join(folder).join("target/classes");
@@ -63,17 +60,21 @@ fn command(program: Program) -> Command {
             command.arg(format!("{}:{}", classes.display(), libraries.trim())).arg(main);
             command
         }
-        Program::Node(script) => {
-            let mut command = Command::new("node");
-            command.arg(clients.join(script));
-            command
-        }
+        Program::Node(script) => interpreted("node", &clients.join(script)),
+        Program::Ruby(script) => interpreted("ruby", &clients.join(script)),
+        Program::Php(script) => interpreted("php", &clients.join(script)),
         Program::Ours(name) => Command::new(match name {
             "lapin-client" => env!("CARGO_BIN_EXE_lapin-client"),
             "fe2o3-client" => env!("CARGO_BIN_EXE_fe2o3-client"),
             _ => panic!("no binary {name}"),
         }),
     }
+}
+
+fn interpreted(interpreter: impl AsRef<OsStr>, script: &Path) -> Command {
+    let mut command = Command::new(interpreter);
+    command.arg(script);
+    command
 }
 
 fn readme() -> Result<(), Failed> {

@@ -128,6 +128,7 @@ fn flags_of_unsupported_features_are_named() {
     assert_eq!(enable("message_containers"), (204, None, None));
     assert_eq!(enable("stream_queue"), (204, None, None));
     assert_eq!(enable("stream_single_active_consumer"), (204, None, None));
+    assert_eq!(enable("rabbit_exchange_type_local_random"), (204, None, None));
     let reason = "feature flag 'restart_streams': streams of several members aren't built yet";
     assert_eq!(enable("restart_streams"), of(501, "not_implemented", reason));
     assert_eq!(enable("nonsense"), of(400, "bad_request", "unsupported"));
