@@ -311,6 +311,7 @@ fn help_names_every_command_and_each_is_run_by_a_test() {
         include_str!("eval.rs"),
         include_str!("stop_app.rs"),
         include_str!("streams.rs"),
+        include_str!("transfers.rs"),
         include_str!("../convert.rs"),
         include_str!("../logging.rs"),
         include_str!("../../golden/ctl/scene.txt"),

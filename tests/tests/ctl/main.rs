@@ -10,3 +10,4 @@ mod points;
 mod stop_app;
 mod streams;
 mod tool;
+mod transfers;

@@ -39,6 +39,7 @@ mod stream_clients;
 mod streams;
 mod tls;
 mod topic_permissions;
+mod transfers;
 mod upgrade;
 mod users;
 mod vhosts;
@@ -170,6 +171,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
         policies::COMMANDS,
         queues::COMMANDS,
         set_aside::COMMANDS,
+        transfers::COMMANDS,
         stream_clients::COMMANDS,
         streams::COMMANDS,
         exchanges::COMMANDS,

@@ -49,8 +49,8 @@ fn delete_delayed(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     delete(call, "delayed")
 }
 
-/// The path of a queue's messages that were set aside as `kind`.
-fn path(call: &Call<'_>, kind: &str) -> String {
+/// The path of a part of a queue, such as its messages that were set aside as `kind`.
+pub(super) fn path(call: &Call<'_>, kind: &str) -> String {
     format!("/api/queues/{}/{}/{kind}", word(&call.vhost()), word(call.word("queue")))
 }
 
@@ -64,7 +64,7 @@ fn number<'a>(call: &'a Call<'_>, option: &str, default: &'a str) -> Result<&'a 
 }
 
 /// The body of a response of success.
-fn answer(response: &HttpResponse) -> Result<Value, Failure> {
+pub(super) fn answer(response: &HttpResponse) -> Result<Value, Failure> {
     match response.status {
         200..=299 => Ok(response.json()),
         404 => Err(Failure::Data("Object (queue, stream, exchange, etc) was not found".to_owned())),
@@ -101,7 +101,8 @@ fn delete(call: &mut Call<'_>, kind: &str) -> Result<CommandOutput, Failure> {
     Ok(CommandOutput::Report { text, value: deleted })
 }
 
-fn move_parked(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
+/// The body of a request to move messages: where to, and which.
+pub(super) fn destination(call: &Call<'_>) -> Result<Map<String, Value>, Failure> {
     let mut body = Map::new();
     for (option, key) in [("to", "to"), ("exchange", "exchange"), ("routing-key", "routing_key")] {
         body.extend(call.given(option).map(|given| (key.to_owned(), json!(given))));
@@ -109,6 +110,11 @@ fn move_parked(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     for key in ["first", "last"].into_iter().filter(|key| call.given(key).is_some()) {
         body.insert(key.to_owned(), json!(number(call, key, "0")?));
     }
+    Ok(body)
+}
+
+fn move_parked(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
+    let body = destination(call)?;
     let path = format!("{}/move", path(call, "parked"));
     let (queue, vhost) = (call.word("queue").to_owned(), call.vhost());
     let node = call.node()?;
