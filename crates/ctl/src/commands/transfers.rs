@@ -73,7 +73,8 @@ fn all(call: &Call<'_>) -> Result<Vec<Value>, Failure> {
 
 fn cancel(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let id = call.word("id").to_owned();
-    let found = all(call)?.into_iter().find(|transfer| transfer["id"].to_string() == id);
+    let number = id.parse::<u64>().ok();
+    let found = all(call)?.into_iter().find(|transfer| number.is_some() && transfer["id"].as_u64() == number);
     let found = found.ok_or_else(|| Failure::Data(format!("Error:\nthere is no transfer '{id}'")))?;
     let of = |key: &str| word(found[key].as_str().unwrap_or_default());
     let path = format!("/api/queues/{}/{}/transfers/{id}", of("vhost"), of("queue"));
