@@ -4,6 +4,7 @@ mod stage;
 
 mod access;
 mod alarms;
+mod connections;
 mod definitions;
 mod everybody;
 mod exchange;
