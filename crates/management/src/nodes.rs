@@ -10,7 +10,8 @@ use crate::columns::Columns;
 use crate::error::Error;
 use crate::history::{Ranges, Subject};
 use crate::overview::{contexts, exchange_types};
-use crate::statistics::{CHURN, numbers, put};
+use crate::sampling::DiskWork;
+use crate::statistics::{CHURN, numbers, put, rate};
 use crate::{list, process};
 
 /// GET.
@@ -50,16 +51,32 @@ fn with_past(call: &Call) -> Value {
     body
 }
 
+/// The counters of the log on the disk.
+pub(crate) fn disk_work(api: &Api) -> DiskWork {
+    api.broker().commit.inspect(|log| {
+        let statistics = log.statistics();
+        DiskWork { syncs: statistics.syncs, bytes_written: statistics.bytes_written }
+    })
+}
+
 /// The node in a response, without its history.
 pub(crate) fn view(api: &Api) -> Value {
     let broker = api.broker();
     let limits = api.node().alarm_limits();
     let statistics = broker.commit.inspect(|log| log.statistics().clone());
-    let syncs: u64 = statistics.sync_histogram.iter().sum();
+    let disk = DiskWork { syncs: statistics.syncs, bytes_written: statistics.bytes_written };
     let sync_us = leveret_metrics::HistogramTotals::estimated(&statistics.sync_histogram).sum;
     let totals = broker.totals();
     let (before, seconds) = api.sampler().node_before(&totals);
     let mut body = numbers(CHURN, &totals, &before, seconds);
+    let (disk_before, seconds) = api.sampler().disk_before(disk);
+    for (name, of) in [
+        ("io_sync_count", (|disk| disk.syncs) as fn(DiskWork) -> u64),
+        ("io_write_count", |disk| disk.syncs),
+        ("io_write_bytes", |disk| disk.bytes_written),
+    ] {
+        put(&mut body, name, of(disk), rate(of(disk), of(disk_before), seconds));
+    }
     let reads = |name: &str, body: &mut Map<String, Value>, value: u64| put(body, name, value, 0.0);
     for (name, value) in [
         ("mem_used", process::resident_memory_bytes()),
@@ -70,10 +87,7 @@ pub(crate) fn view(api: &Api) -> Value {
         ("context_switches", process::context_switches()),
         ("gc_num", 0),
         ("gc_bytes_reclaimed", 0),
-        ("io_sync_count", syncs),
-        ("io_sync_avg_time", sync_us / syncs.max(1) / 1000),
-        ("io_write_bytes", statistics.bytes_written),
-        ("io_write_count", syncs),
+        ("io_sync_avg_time", sync_us / disk.syncs.max(1) / 1000),
         ("io_write_avg_time", 0),
         ("io_read_bytes", 0),
         ("io_read_count", 0),
