@@ -444,7 +444,7 @@ impl Connection {
             messages.len() as u32,
             now.monotonic,
         );
-        self.client.pace.granted(publisher.slot, now.monotonic);
+        self.client.pace.granted(publisher.slot, fanned_out.paced_by, now.monotonic);
         let &FannedOut { ref route, accepted, ref wait, refusing, is_refused, reached_nobody, .. } = fanned_out;
         let refused = refusing.map_or(PublishOutcome::Accepted, |at| {
             let queue = route.queues.get(at).expect("a queue of the route");
