@@ -16,7 +16,7 @@ use crate::password_rule::PasswordRule;
 use crate::running_traces::Traces;
 use crate::sampling::Sampler;
 use crate::sessions::Sessions;
-use crate::streams_open::OpenStreams;
+use crate::streams_open::{OpenStreams, TAPS, WATCHERS};
 use crate::timeline::{Timeline, TimelineEvent};
 
 /// The state of the HTTP API: the node, its names and settings. Cheap to clone.
@@ -44,6 +44,7 @@ struct Inner {
     trace_directory: OnceLock<PathBuf>,
     sessions: Sessions,
     open_streams: OpenStreams,
+    open_taps: OpenStreams,
     path_prefix: OnceLock<String>,
     timeline: Timeline,
 }
@@ -109,7 +110,8 @@ impl Api {
             traces: Traces::default(),
             trace_directory: OnceLock::new(),
             sessions: Sessions::default(),
-            open_streams: OpenStreams::default(),
+            open_streams: OpenStreams::new(WATCHERS),
+            open_taps: OpenStreams::new(TAPS),
             path_prefix: OnceLock::new(),
             timeline: Timeline::default(),
         };
@@ -224,6 +226,10 @@ impl Api {
 
     pub(crate) fn open_streams(&self) -> &OpenStreams {
         &self.inner.open_streams
+    }
+
+    pub(crate) fn open_taps(&self) -> &OpenStreams {
+        &self.inner.open_taps
     }
 
     pub(crate) fn node(&self) -> &NodeHandle {

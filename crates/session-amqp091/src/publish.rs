@@ -220,7 +220,8 @@ impl Session {
                 let received = Received::File(Box::new(file), Box::new(prepared));
                 return Ok(Body::elsewhere(header.properties, size, received));
             }
-            if prepared.route.is_unroutable() && !publish.mandatory && !prepared.route.is_traced() {
+            let is_shown = self.client.shows_unroutable(&prepared.route);
+            if prepared.route.is_unroutable() && !publish.mandatory && !is_shown {
                 let received = Received::Dropped(Box::new(prepared));
                 return Ok(Body::elsewhere(header.properties, size, received));
             }

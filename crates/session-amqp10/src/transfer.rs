@@ -237,7 +237,7 @@ impl Connection {
         }
         if route.is_unroutable() {
             route.count_unroutable(!complete.settled, now.monotonic);
-            if route.is_traced() {
+            if self.client.shows_unroutable(&route) {
                 let overlay = self.overlay_of(message, now);
                 let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
                 self.client.trace_single(session.channel, &route, &stored, now);

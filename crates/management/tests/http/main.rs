@@ -26,5 +26,6 @@ mod sessions;
 mod stream_client;
 mod stream_clients;
 mod streams;
+mod tap;
 mod topic_permissions;
 mod watch;
