@@ -1,4 +1,4 @@
-// Live taps: messages of a queue and an exchange as they pass.
+// Live taps: messages of a queue and an exchange as they pass; and the log of the node as it grows.
 import path from 'node:path';
 import { ask } from './node.mjs';
 import { API, expect, problems, setTheme, signIn, test } from './page.mjs';
@@ -75,4 +75,32 @@ test('a tap of what one may not read is refused in the words of the API', async 
   await expect(page.getByRole('alert')).toContainText("read access to queue 'mail'");
   await expect(page.getByText('Stopped.')).toBeVisible();
   await ask(API(), 'DELETE', 'users/blind');
+});
+
+test('the log of the node grows on its page, for administrators', async ({ page }) => {
+  const name = (await ask(API(), 'GET', 'overview')).body.node;
+  await signIn(page, 'guest', `#/nodes/${name}`);
+  const log = page.getByRole('region', { name: 'Lines of the log, the newest first' });
+  await ask(API(), 'GET', 'whoami', undefined, 'ghost<b>:nothing');
+  await expect(log.locator('.warning').first()).toContainText("User 'ghost<b>' failed to authenticate");
+  for (const theme of /** @type {const} */ (['light', 'dark'])) {
+    await setTheme(page, theme);
+    await log.scrollIntoViewIfNeeded();
+    await page.screenshot({ path: path.join(import.meta.dirname, 'shots', theme, 'node-log.png') });
+    expect(await problems(page)).toEqual([]);
+  }
+  await page.getByLabel('Filter lines').fill('GHOST<');
+  await expect(log.locator('div')).toHaveCount(1);
+  await page.getByLabel('Level').selectOption('error');
+  await expect(log).toContainText('No line');
+  await page
+    .getByRole('button', { name: 'guest' })
+    .or(page.locator('summary', { hasText: 'guest' }))
+    .first()
+    .click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('button', { name: 'Sign in' }).waitFor();
+  await signIn(page, 'watcher', `#/nodes/${name}`);
+  await expect(page.getByRole('heading', { name: 'Memory by use' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: 'Log', exact: true })).toHaveCount(0);
 });

@@ -1,7 +1,10 @@
 //! `/api/nodes`: there is one node. Figures that only Erlang has are 0 or empty, because clients require the keys.
 
+use std::time::UNIX_EPOCH;
+
 use leveret_broker::AlarmSource;
-use leveret_node::Log;
+use leveret_config::LogLevel;
+use leveret_node::{Log, RecentLine};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -12,6 +15,7 @@ use crate::history::{Ranges, Subject};
 use crate::overview::{contexts, exchange_types};
 use crate::sampling::DiskWork;
 use crate::statistics::{CHURN, numbers, put, rate};
+use crate::time::iso8601;
 use crate::{list, process};
 
 /// GET.
@@ -39,6 +43,38 @@ pub(crate) async fn memory(call: Call) -> HandlerResult {
 pub(crate) async fn tables(call: Call) -> HandlerResult {
     check_name(&call)?;
     json(json!({"ets_tables_memory": {"total": 0}}))
+}
+
+/// Lines of the log, unless asked for.
+const LINES: usize = 100;
+const LINES_MAX: usize = 1000;
+
+/// GET: the last lines of the node's log, the oldest first. They aren't read from a file: the node keeps them whatever the outputs
+/// are.
+pub(crate) async fn log(call: Call) -> HandlerResult {
+    check_name(&call)?;
+    let lines = call.number("lines", LINES)?.min(LINES_MAX);
+    let level = call.query.get("level").map_or("debug", String::as_str);
+    let Some(level) = LogLevel::named(level) else {
+        let reason = format!("level {level} isn't known: debug, info, warning, error and critical are");
+        return Err(Error::BadRequest(reason));
+    };
+    let log = call.api.log().ok_or_else(|| Error::Unavailable("another program keeps this node's log".to_owned()))?;
+    let shown = |line: &RecentLine| {
+        let since = line.time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        json!({
+            "number": line.number,
+            "time": iso8601(u64::try_from(since.as_millis()).unwrap_or_default()),
+            "level": line.level.name(),
+            "category": line.category,
+            "pid": line.pid,
+            "text": line.text,
+        })
+    };
+    json(json!({
+        "locations": log.locations(),
+        "lines": log.recent(lines, level).iter().map(shown).collect::<Vec<_>>(),
+    }))
 }
 
 fn check_name(call: &Call) -> Result<(), Error> {

@@ -36,6 +36,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/nodes/{node}" Monitor nodes::one, "A node"),
     route!(Get "/api/nodes/{node}/memory" Monitor nodes::memory, "Memory of a node by use"),
     route!(Get "/api/nodes/{node}/memory/ets" Monitor nodes::tables, "Tables of Erlang; there are none"),
+    route!(Get "/api/nodes/{node}/log" Administrator nodes::log, "The last lines of a node's log, from its memory: lines, level"),
     route!(Get "/api/nodes/{node}/maintenance" Monitor maintenance::show, "Whether a node is in maintenance"),
     route!(Put "/api/nodes/{node}/maintenance" Administrator maintenance::drain, "Puts a node into maintenance"),
     route!(Delete "/api/nodes/{node}/maintenance" Administrator maintenance::revive, "Ends a node's maintenance"),
