@@ -1,6 +1,6 @@
 //! A minimal blocking HTTP/1.1 client for the management API: one request per connection.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
 use base64::Engine as _;
@@ -95,11 +95,28 @@ impl Http {
         Self { authority: self.authority.clone(), credentials: (user.into(), password.into()) }
     }
 
-    /// Sends a request with any method and body. With an empty user name no credentials are sent.
+    /// Opens a stream of server-sent events.
     ///
     /// # Errors
-    /// As [`Http::get`].
-    pub fn request(&self, method: &str, path: &str, body: &str) -> io::Result<Answer> {
+    /// As [`Http::get`], and if the response is something else.
+    pub fn events(&self, path: &str) -> io::Result<Events> {
+        let (socket, written) = self.send("GET", path, "")?;
+        written?;
+        let mut events = Events { stream: BufReader::new(socket), text: String::new() };
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if events.stream.read_line(&mut head)? == 0 {
+                break;
+            }
+        }
+        match head.starts_with("HTTP/1.1 200") && head.contains("text/event-stream") {
+            true => Ok(events),
+            false => Err(io::Error::new(io::ErrorKind::InvalidData, format!("{path}: {head}"))),
+        }
+    }
+
+    /// Sends a request. Returns the socket for its response, and whether all of it was taken.
+    fn send(&self, method: &str, path: &str, body: &str) -> io::Result<(TcpStream, io::Result<()>)> {
         let mut socket = TcpStream::connect(&self.authority)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         let (user, password) = &self.credentials;
@@ -117,6 +134,15 @@ impl Http {
             self.authority,
             body.len()
         );
+        Ok((socket, written))
+    }
+
+    /// Sends a request with any method and body. With an empty user name no credentials are sent.
+    ///
+    /// # Errors
+    /// As [`Http::get`].
+    pub fn request(&self, method: &str, path: &str, body: &str) -> io::Result<Answer> {
+        let (mut socket, written) = self.send(method, path, body)?;
         let mut bytes = Vec::new();
         if let Err(error) = socket.read_to_end(&mut bytes)
             && bytes.is_empty()
@@ -124,6 +150,41 @@ impl Http {
             return Err(written.err().unwrap_or(error));
         }
         parse(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{method} {path}: not HTTP")))
+    }
+}
+
+/// A stream of server-sent events.
+#[derive(Debug)]
+pub struct Events {
+    stream: BufReader<TcpStream>,
+    text: String,
+}
+
+impl Events {
+    /// The name of the next event, empty for none, and its data. Comments and settings are left out.
+    ///
+    /// # Errors
+    /// The stream ends, or none comes.
+    pub fn next_event(&mut self) -> io::Result<(String, Value)> {
+        loop {
+            while let Some((event, rest)) = self.text.split_once("\n\n") {
+                let line = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
+                let (name, data) = (line("event: ").unwrap_or("").to_owned(), line("data: ").map(str::to_owned));
+                self.text = rest.to_owned();
+                if let Some(data) = data {
+                    return Ok((name, serde_json::from_str(&data)?));
+                }
+            }
+            let mut length = String::new();
+            self.stream.read_line(&mut length)?;
+            let length = usize::from_str_radix(length.trim(), 16).unwrap_or(0);
+            if length == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let mut chunk = vec![0; length + 2];
+            self.stream.read_exact(&mut chunk)?;
+            self.text.push_str(&String::from_utf8_lossy(&chunk[..length]));
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use leveret_tests::PATIENCE;
 use leveret_tests::amqp10::Amqp10;
+use leveret_tests::broker::is_given;
 use leveret_tests::node::{Node, Options, binary};
 use leveret_tests::wire::{Login, PROTOCOL_HEADER, Tuning, Wire, Writer, method, method_frame};
 use serde_json::{Value, json};
@@ -210,6 +211,49 @@ fn without_a_file_there_is_none_to_read() {
     assert!(!well);
     let (files, _) = tool(&node, "diagnostics -q log_location");
     assert_eq!(files.trim(), "<stdout>");
+}
+
+#[test]
+fn the_last_lines_are_given_over_http_whatever_the_outputs_are() {
+    if is_given() {
+        return;
+    }
+    let node =
+        Node::start(Options::new().set("log.console", "false").set("log.file", "false").set("log.exchange", "true"));
+    let http = node.http();
+    let name = http.get("/api/overview").expect("an answer").json()["node"].as_str().expect("a name").to_owned();
+    let path = format!("/api/nodes/{name}/log");
+    let lines = |query: &str| -> Vec<Value> {
+        http.get(&format!("{path}{query}")).expect("an answer").json()["lines"].as_array().expect("lines").clone()
+    };
+    let mut watch = http.events(&format!("/api/watch?path={path}?lines=20")).expect("a stream");
+    watch.next_event().expect("the last line");
+    let body = json!({"password": "not-to-be-seen", "tags": "monitoring"});
+    assert_eq!(http.put("/api/users/reader", &body).expect("an answer").status, 201);
+    let line = loop {
+        let (_, last) = watch.next_event().expect("the new line");
+        let mut lines = last["body"]["lines"].as_array().expect("lines").iter();
+        // Lines of the start may come late.
+        if let Some(line) = lines.find(|line| line["text"].as_str().is_some_and(|text| text.contains("reader"))) {
+            break line.clone();
+        }
+    };
+    assert_eq!((&line["level"], &line["pid"]), (&json!("info"), &json!(0)), "{line}");
+
+    assert_eq!(http.as_user("reader", "wrong").get("/api/whoami").expect("an answer").status, 401);
+    let refused = &lines("?level=warning&lines=1")[0];
+    assert_eq!((&refused["level"], &refused["category"]), (&json!("warning"), &json!("user")));
+    assert!(refused["text"].as_str().is_some_and(|text| text.contains("'reader' failed to authenticate")), "{refused}");
+    let all = lines("?lines=5000");
+    let numbers: Vec<u64> = all.iter().filter_map(|line| line["number"].as_u64()).collect();
+    assert!(numbers.len() > 2 && numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
+    assert!(all.iter().all(|line| !line.to_string().contains("not-to-be-seen")), "{all:?}");
+
+    assert_eq!(http.as_user("reader", "not-to-be-seen").get(&path).expect("an answer").status, 401);
+    for (query, status) in [("?level=loud", 400), ("?lines=few", 400), ("", 200)] {
+        assert_eq!(http.get(&format!("{path}{query}")).expect("an answer").status, status, "{query}");
+    }
+    assert_eq!(http.get("/api/nodes/another@host/log").expect("an answer").status, 404);
 }
 
 #[test]

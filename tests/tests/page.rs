@@ -1,5 +1,5 @@
-//! The page: served by the real binary, and the ten staged cases of which it says why something is slow or stuck. Each is named by
-//! `why` over HTTP, with its cause.
+//! The page: served by the real binary, the ten staged cases of which it says why something is slow or stuck, each named by
+//! `why` over HTTP with its cause, and live taps.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use leveret_strict_client::amqp10::{Options as ClientOptions, SessionOptions};
 use leveret_tests::amqp10::Amqp10;
 use leveret_tests::broker::is_given;
-use leveret_tests::http::Http;
+use leveret_tests::http::{Events, Http};
 use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::{Wire, Writer, method, method_frame, publish};
 use leveret_tests::{PATIENCE, conservation};
@@ -268,6 +268,35 @@ fn a_length_limit_that_drops_is_named_with_its_policy() {
 }
 
 #[test]
+fn a_stream_that_forgets_its_oldest_messages_has_no_reason() {
+    if is_given() {
+        return;
+    }
+    let mut stage = Stage::new(Options::new());
+    let arguments = json!({
+        "x-queue-type": "stream", "x-max-length-bytes": 400_000, "x-stream-max-segment-size-bytes": 100_000,
+    });
+    let http = stage.http();
+    assert_eq!(http.put(QUEUE, &json!({"durable": true, "arguments": arguments})).expect("an answer").status, 201);
+    stage.wire.confirm_select(1);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        for _ in 0..10 {
+            stage.wire.send(&publish(1, "", "q", &[0; 20_000], true, true));
+        }
+        stage.wire.confirms(10);
+        let queue = http.get(QUEUE).expect("an answer").json();
+        let rate = &queue["message_stats"]["publish_details"]["rate"];
+        if queue["conservation"]["dropped"].as_u64() > Some(0) && rate.as_f64() > Some(0.0) {
+            assert_eq!(queue["why"], json!([]), "that is what it is for");
+            break;
+        }
+        assert!(Instant::now() < deadline, "nothing is dropped: {queue}");
+    }
+    stage.ends();
+}
+
+#[test]
 fn a_queue_whose_consumer_keeps_up_has_no_reason() {
     if is_given() {
         return;
@@ -345,4 +374,114 @@ fn the_line_of_time_survives_a_clean_restart() {
     assert_eq!(kinds, ["node_started", "node_stopped", "node_started"]);
     let history = http.get("/api/history/node").expect("a history").json();
     assert!(!history["samples"].as_array().expect("a list").is_empty(), "{history}");
+}
+
+/// Opens a tap, which sees everything from now on.
+fn tap(http: &Http, path: &str) -> Events {
+    let mut events = http.events(&format!("/api/tap/{path}")).expect("a tap");
+    assert_eq!(events.next_event().expect("its settings").0, "open");
+    events
+}
+
+/// Reads a tap until it has accounted for this many messages. Returns those that it shows.
+fn account(events: &mut Events, messages: u64) -> Vec<Value> {
+    let (mut shown, mut passed_over) = (Vec::new(), 0);
+    while shown.len() as u64 + passed_over < messages {
+        let (event, data) = events.next_event().expect("an event");
+        passed_over += data["passed_over"].as_u64().expect("a number");
+        match event.as_str() {
+            "" => shown.push(data),
+            event => assert_eq!(event, "passed_over"),
+        }
+    }
+    assert_eq!(shown.len() as u64 + passed_over, messages, "no message counts twice");
+    shown
+}
+
+#[test]
+fn a_tap_shows_some_messages_and_counts_all_others() {
+    if is_given() {
+        return;
+    }
+    let mut stage = Stage::new(Options::new());
+    stage.wire.declare(1, "q", true);
+    stage.wire.confirm_select(1);
+    let http = stage.http();
+    let began = Instant::now();
+    let mut of_queue = tap(&http, "queues/%2F/q?rate=5&body_bytes=4&decode=true");
+    let mut of_exchange = tap(&http, "exchanges/%2F/amq.default?rate=5");
+    assert_eq!(stage.node.metric("leveret_taps"), "2");
+    const MESSAGES: u64 = 3000;
+    for _ in 0..MESSAGES {
+        stage.wire.send(&publish(1, "", "q", b"message", true, true));
+    }
+    stage.wire.confirms(MESSAGES);
+    stage.wire.consume(1, "q", true);
+    (0..MESSAGES).for_each(|_| drop(stage.wire.delivery()));
+    let shown = account(&mut of_queue, 2 * MESSAGES);
+    // Five at once, and five a second.
+    let most = 5 + 5 * (began.elapsed().as_secs() as usize + 1);
+    assert!((5..=most).contains(&shown.len()), "{} are shown", shown.len());
+    for message in &shown {
+        let body = ["payload", "payload_bytes", "truncated"].map(|key| message[key].clone());
+        assert_eq!(body, [json!("mess"), json!(7), json!(true)]);
+        assert_eq!(message["decoded"]["text"], "mess");
+        assert!(message["seen"] == "put" || message["seen"] == "delivered", "{message}");
+    }
+    let shown = account(&mut of_exchange, MESSAGES);
+    assert!(!shown.is_empty() && shown.len() <= most, "{} are shown", shown.len());
+    assert!(shown.iter().all(|message| message["seen"] == "published" && message["queues"] == 1), "{shown:?}");
+    drop((of_queue, of_exchange));
+    let deadline = Instant::now() + PATIENCE;
+    while stage.node.metric("leveret_taps") != "0" {
+        assert!(Instant::now() < deadline, "taps stay open");
+        // The node notices the end of a connection on its own; over HTTP it can only be polled.
+        thread::sleep(Duration::from_millis(10));
+    }
+    stage.ends();
+}
+
+#[test]
+fn a_tap_sees_dead_letters_large_bodies_and_streams() {
+    if is_given() {
+        return;
+    }
+    let mut stage = Stage::new(Options::new());
+    let http = stage.http();
+    let declare = |name: &str, arguments: Value| {
+        let body = json!({"durable": true, "arguments": arguments});
+        assert_eq!(http.put(&format!("/api/queues/%2F/{name}"), &body).expect("an answer").status, 201);
+    };
+    declare("dead", json!({}));
+    declare("short", json!({"x-max-length": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}));
+    declare("log", json!({"x-queue-type": "stream"}));
+    stage.wire.confirm_select(1);
+    let mut dead = tap(&http, "queues/%2F/dead");
+    for body in [b"first".as_slice(), b"second"] {
+        stage.wire.send(&publish(1, "", "short", body, true, true));
+    }
+    stage.wire.confirms(2);
+    let letter = &account(&mut dead, 1)[0];
+    assert_eq!((&letter["seen"], &letter["payload"]), (&json!("put"), &json!("first")));
+    assert_eq!(letter["properties"]["headers"]["x-death"][0]["queue"], "short");
+
+    let mut of_large = tap(&http, "queues/%2F/dead?body_bytes=10");
+    let body = json!({
+        "properties": {"delivery_mode": 2}, "routing_key": "dead", "payload": "x".repeat(300_000), "payload_encoding": "string",
+    });
+    assert_eq!(http.post("/api/exchanges/%2F/amq.default/publish", &body).expect("an answer").status, 200);
+    let shown = &account(&mut of_large, 1)[0];
+    assert_eq!((&shown["payload_bytes"], &shown["truncated"]), (&json!(300_000), &json!(true)));
+    assert_eq!(shown["payload"], "xxxxxxxxxx");
+
+    let mut of_stream = tap(&http, "queues/%2F/log");
+    stage.wire.send(&publish(1, "", "log", b"event", true, true));
+    stage.wire.confirms(1);
+    assert_eq!(account(&mut of_stream, 1)[0]["payload"], "event");
+    stage.wire.prefetch(1, 10);
+    stage.wire.consume_with(1, "log", false, &[("x-stream-offset", 0)]);
+    stage.wire.delivery();
+    let delivered = &account(&mut of_stream, 1)[0];
+    assert_eq!((&delivered["seen"], &delivered["payload"]), (&json!("delivered"), &json!("event")));
+    stage.ends();
 }

@@ -76,6 +76,23 @@ async function bodyOf(response) {
 }
 
 /**
+ * Opens a stream of events.
+ * @param {string} where path below `api/`
+ * @param {AbortSignal} signal
+ * @returns {Promise<ReadableStream<Uint8Array>>}
+ */
+export async function stream(where, signal) {
+  const response = await fetch(BASE + where, {
+    signal,
+    credentials: 'same-origin',
+    cache: 'no-store',
+    headers: { Accept: 'text/event-stream', 'X-Leveret-Request': '1' },
+  });
+  if (response.status !== 200 || !response.body) throw refusal(response.status, await bodyOf(response));
+  return response.body;
+}
+
+/**
  * A request; an answer of 400 and above is thrown.
  * @param {string} method
  * @param {string} where path below `api/`

@@ -17,6 +17,39 @@ const STREAM_AGAIN_MS = 30_000;
  * @typedef {{update: (update: Update) => void, state: (state: string) => void, wants: Set<string>}} Tab
  */
 
+/**
+ * The events of a stream, until it ends.
+ * @param {ReadableStream<Uint8Array>} stream
+ * @param {() => void} [heard] called with every piece
+ * @returns {AsyncGenerator<{event: string, data: any}>}
+ */
+export async function* eventsOf(stream, heard) {
+  const reader = stream.getReader();
+  const decoder = new TextDecoder();
+  /** Pieces of the line that isn't complete. @type {string[]} */
+  let pieces = [];
+  let [event, data] = ['', ''];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    heard?.();
+    const lines = decoder.decode(value, { stream: true }).split('\n');
+    for (let at = 0; at < lines.length - 1; at += 1) {
+      const line = (pieces.length ? pieces.join('') + lines[at] : lines[at]).replace(/\r$/, '');
+      pieces = [];
+      if (line.startsWith('data:')) data += (data && '\n') + line.slice(line[5] === ' ' ? 6 : 5);
+      else if (line.startsWith('event:')) event = line.slice(6).trim();
+      else if (!line && data) {
+        const whole = { event, data: JSON.parse(data) };
+        [event, data] = ['', ''];
+        yield whole;
+      }
+    }
+    const rest = lines[lines.length - 1];
+    if (rest) pieces.push(rest);
+  }
+}
+
 export class Hub {
   /** @param {string} base */
   constructor(base) {
@@ -165,30 +198,10 @@ export class Hub {
    */
   async read(stream, heard) {
     this.become('live');
-    const reader = stream.getReader();
-    const decoder = new TextDecoder();
-    /** Pieces of the line that isn't complete. @type {string[]} */
-    let pieces = [];
-    let [event, data] = ['', ''];
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      heard();
-      const lines = decoder.decode(value, { stream: true }).split('\n');
-      for (let at = 0; at < lines.length - 1; at += 1) {
-        const line = (pieces.length ? pieces.join('') + lines[at] : lines[at]).replace(/\r$/, '');
-        pieces = [];
-        if (line.startsWith('data:')) data += (data && '\n') + line.slice(line[5] === ' ' ? 6 : 5);
-        else if (line.startsWith('event:')) event = line.slice(6).trim();
-        else if (!line && data) {
-          // The session ended: another stream would be refused.
-          if (event === 'end') return this.become('unauthorised');
-          this.tell(JSON.parse(data));
-          [event, data] = ['', ''];
-        }
-      }
-      const rest = lines[lines.length - 1];
-      if (rest) pieces.push(rest);
+    for await (const { event, data } of eventsOf(stream, heard)) {
+      // The session ended: another stream would be refused.
+      if (event === 'end') return this.become('unauthorised');
+      this.tell(data);
     }
   }
 

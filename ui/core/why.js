@@ -160,9 +160,7 @@ function busy(cause) {
 export function ofQueue(queue) {
   /** @type {Reason[]} */
   const reasons = queue.why ?? (queue.waits ?? []).map((wait) => ({ code: wait.reason, ...wait }));
-  // A stream is meant to let go of its oldest messages.
-  const wrong = reasons.filter(({ code }) => code !== 'dropping' || queue.type !== 'stream');
-  const found = wrong.map((reason) => {
+  const found = reasons.map((reason) => {
     const cause = reason.cause ?? { kind: 'none' };
     const named = cause.kind === 'consumer';
     const ready = several(queue.messages_ready, 'ready message');

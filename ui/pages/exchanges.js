@@ -30,7 +30,7 @@ import {
 } from '../parts/basics.js';
 import { Chart, Period, rates } from '../parts/chart.js';
 import { Ask, Check, Destroy, EXCHANGE_ARGUMENTS, objectOf, Pairs, Select, Text } from '../parts/forms.js';
-import { Publish } from './messages.js';
+import { Live, Publish } from './messages.js';
 import { Table, Tools, useList, useLocal } from '../parts/table.js';
 
 /** Most bindings that are listed here; the graph and the API have all. */
@@ -265,22 +265,25 @@ export function Exchange({ path }) {
       <div class="section-head"><${Tabs} label="Parts of this exchange" now=${tab} href=${(id) => to.exchange(vhost, name, id === 'overview' ? {} : { tab: id })} tabs=${[
         ['overview', 'Overview'],
         ['bindings', 'Bindings', from && into ? count(from.total_count + into.total_count) : undefined],
+        ['live', 'Live'],
         ['publish', 'Publish'],
       ]} />${tab === 'overview' && html`<${Period} />`}</div>
       ${
-        tab === 'publish'
-          ? exchange.internal
-            ? html`<p class="empty">It is internal: only other exchanges lead to it.</p>`
-            : html`<${Section} title="Publish a message"><div class="panel"><${Publish} vhost=${vhost} exchange=${name} /></div><//>`
-          : tab === 'bindings'
-            ? html`
+        tab === 'live'
+          ? html`<${Live} key=${base} where=${base} vhost=${vhost}>Messages as clients publish them to this exchange. It costs nothing while nobody looks.<//>`
+          : tab === 'publish'
+            ? exchange.internal
+              ? html`<p class="empty">It is internal: only other exchanges lead to it.</p>`
+              : html`<${Section} title="Publish a message"><div class="panel"><${Publish} vhost=${vhost} exchange=${name} /></div><//>`
+            : tab === 'bindings'
+              ? html`
           <${Section} title="From this exchange" aside=${html`<${GraphLink} vhost=${vhost} kind="e" name=${name} />`}><${BindingTable} where=${`${base}/bindings/source`} side="destination" vhost=${vhost} none="Nothing is bound to it: what is published to it is returned or dropped." /><//>
           ${
             name &&
             html`<${Section} title="To this exchange"><${BindingTable} where=${`${base}/bindings/destination`} side="source" vhost=${vhost} none="No other exchange leads to it." /><//>
           <${Section} title="Bind a queue or an exchange to it"><div class="panel"><${Bind} vhost=${vhost} source=${name} /></div><//>`
           }`
-            : html`
+              : html`
           <${Figures} label="Messages" items=${[
             { label: 'In', value: rate(at(exchange, 'message_stats.publish_in_details.rate') ?? 0), unit: '/s', dot: '--in' },
             {

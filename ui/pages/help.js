@@ -41,7 +41,7 @@ function Entry({ entry }) {
   const { method, path, operation } = entry;
   const access = operation['x-access'] ?? (operation.description ?? '').replace(/^Access: /, '');
   return html`<details class="fold" onToggle=${(event) => setOpen(event.currentTarget.open)}><summary><span class=${`method ${method}`}>${method}</span> <code>${path}</code> <span class="muted">${operation.summary}</span></summary>
-    ${open && html`<div class="fold-body stack">${access && html`<p class="muted">For: ${access}</p>`}${method === 'GET' && html`<${Try} path=${path} />`}</div>`}</details>`;
+    ${open && html`<div class="fold-body stack">${access && html`<p class="muted">For: ${access}</p>`}${method === 'GET' && !path.startsWith('/api/tap/') && html`<${Try} path=${path} />`}</div>`}</details>`;
 }
 
 export function Api() {
@@ -87,6 +87,10 @@ const WORDS = [
       [
         'Confirm',
         "The node's word to a publisher that it is responsible for a message now. With synced durability the message is flushed to the disk before.",
+      ],
+      [
+        'Live',
+        'Messages as they pass through a queue or an exchange, some of each second: the others are counted as passed over. Only the beginnings of bodies are copied, and nothing is while nobody looks.',
       ],
       ['Redelivered', 'Delivered before, and come back. Consumers see a flag.'],
       [

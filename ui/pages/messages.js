@@ -1,7 +1,8 @@
 // Messages: looked at without touching them, taken, published, and kept aside.
 import { html, useEffect, useRef, useState } from '../lib.js';
-import { get, path, post, query, remove, request } from '../core/api.js';
-import { bytes, count, several, time } from '../core/format.js';
+import { get, path, post, query, refusal, remove, request, stream } from '../core/api.js';
+import { bytes, clockTime, count, several, time } from '../core/format.js';
+import { eventsOf } from '../core/hub.js';
 import { poke, useLive } from '../core/live.js';
 import { route, setQuery } from '../core/router.js';
 import {
@@ -192,7 +193,7 @@ export function Message({ message, vhost, queue, label, refetch, children }) {
       ${message.deferral_token && html`<${Tag}>deferred: ${message.deferral_token}<//>`}
       <span class="spacer"></span>
       <${Copy} text=${body.text} /><button type="button" class="small" onClick=${save}>Download</button>
-      <${Again} message=${message} vhost=${vhost} whole=${whole} />${children}
+      ${(!isPart || refetch) && html`<${Again} message=${message} vhost=${vhost} whole=${whole} />`}${children}
     </header>
     <div class="message-body">
       <div><p class="muted">${body.through.length ? `${body.through.join(', then ')}, then ` : ''}${body.as}${body.truncated || (isPart && !message.decoded) ? ', the beginning' : ''}</p>
@@ -205,6 +206,127 @@ export function Message({ message, vhost, queue, label, refetch, children }) {
       </div>
     </div>
   </article>`;
+}
+
+// Messages as they pass.
+
+/** Messages that the list keeps. */
+const KEPT = 200;
+/** Rates that are offered, in messages per second. */
+const RATES = [1, 10, 100];
+const SEEN = {
+  published: ['', 'published'],
+  put: ['accent', 'put'],
+  delivered: ['', 'delivered'],
+};
+
+/** @param {{row: {at: number, message: any}, vhost: string, queue?: string}} properties */
+function Passing({ row: { at, message }, vhost, queue }) {
+  const [open, setOpen] = useState(false);
+  const [kind, word] = SEEN[message.seen] ?? ['', message.seen];
+  const begins = message.decoded.text.slice(0, 200).replace(/\s+/g, ' ');
+  return html`<details class="fold" onToggle=${(event) => setOpen(event.currentTarget.open)}>
+    <summary class="passing"><span class="muted">${clockTime(message.time)}</span> <${Tag} kind=${kind}>${word}<//> <code><${Name} of=${message.routing_key || message.exchange} empty="(none)" /></code><span class="muted">${bytes(message.payload_bytes)}</span>${message.passed_over > 0 && html`<span class="muted">after ${several(message.passed_over, 'message')} that ${message.passed_over === 1 ? "isn't" : "aren't"} shown</span>`}<span class="passing-text"><${Name} of=${begins} empty="(empty)" /></span></summary>
+    ${
+      open &&
+      html`<div class="fold-body stack"><${Message} message=${message} vhost=${vhost} queue=${queue} label=${`Message ${count(at)}`} />
+      ${message.queues !== undefined && html`<p class="muted">${message.queues ? `It went to ${several(message.queues, 'queue')}.` : 'It reached no queue.'}</p>`}
+      ${message.headers_left_out && html`<p class="muted">Its headers are too long to be shown here.</p>`}</div>`
+    }</details>`;
+}
+
+/**
+ * What passes through a queue or an exchange, while somebody looks.
+ * @param {{where: string, vhost: string, queue?: string, children?: any}} properties
+ *   `where`: the path below `tap/`; the children say what is seen
+ */
+export function Live({ where, vhost, queue, children }) {
+  const [rate, setRate] = useState(10);
+  const [wanted, setWanted] = useState(false);
+  const [state, setState] = useState('stopped');
+  const [paused, setPaused] = useState(false);
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const [text, setText] = useState('');
+  const [shown, setShown] = useState({ rows: /** @type {{at: number, message: any}[]} */ ([]), seen: 0, passed: 0 });
+  // Messages come faster than frames: they are kept here until the next one.
+  const kept = useRef(shown);
+  const frame = useRef(0);
+  const stays = useRef(paused);
+  stays.current = paused;
+  const draw = () => {
+    frame.current ||= requestAnimationFrame(() => {
+      frame.current = 0;
+      const { rows, ...counts } = kept.current;
+      setShown((last) => ({ ...counts, rows: stays.current ? last.rows : rows }));
+    });
+  };
+  useEffect(draw, [paused]);
+  useEffect(() => () => cancelAnimationFrame(frame.current), []);
+  useEffect(() => {
+    if (!wanted) return;
+    let stop = new AbortController();
+    const follow = async () => {
+      stop = new AbortController();
+      const { signal } = stop;
+      setState('starting');
+      try {
+        const pieces = await stream(`tap/${where}${query({ rate, decode: 'true', body_bytes: 4096 })}`, signal);
+        for await (const { event, data } of eventsOf(pieces)) {
+          if (event === 'open') setState('on');
+          else if (event === 'end') throw refusal(data.status, data);
+          else {
+            const { rows, seen, passed } = kept.current;
+            const message = event ? [] : [{ at: seen + 1, message: data }];
+            kept.current = {
+              rows: [...message, ...rows].slice(0, KEPT),
+              seen: seen + message.length,
+              passed: passed + data.passed_over,
+            };
+            draw();
+          }
+        }
+        throw new Error('The node ended the stream.');
+      } catch (reason) {
+        if (signal.aborted) return;
+        setError(reason);
+        setWanted(false);
+      }
+    };
+    // A tab that nobody sees asks for nothing.
+    const look = () => {
+      stop.abort();
+      if (document.hidden) setState('hidden');
+      else follow();
+    };
+    look();
+    document.addEventListener('visibilitychange', look);
+    return () => {
+      document.removeEventListener('visibilitychange', look);
+      stop.abort();
+      setState('stopped');
+    };
+  }, [wanted, where, rate]);
+  const needle = text.toLowerCase();
+  const rows = needle ? shown.rows.filter(({ message }) => contains(message, needle)) : shown.rows;
+  return html`<${Section} title="Live" aside=${html`<span class="muted">${children}</span>`}>
+    <div class="table-tools">
+      <button type="button" class="primary" aria-pressed=${wanted} onClick=${() => {
+        setError(null);
+        setWanted(!wanted);
+      }}>${wanted ? 'Stop' : 'Start'}</button>
+      <button type="button" disabled=${!wanted} aria-pressed=${paused} onClick=${() => setPaused(!paused)}>${paused ? 'Go on' : 'Pause'}</button>
+      <button type="button" disabled=${!shown.rows.length} onClick=${() => {
+        kept.current = { rows: [], seen: 0, passed: 0 };
+        setShown(kept.current);
+      }}>Clear</button>
+      <label class="check">At most <select value=${rate} onChange=${(event) => setRate(Number(event.currentTarget.value))}>${RATES.map((one) => html`<option value=${one}>${several(one, 'message')}</option>`)}</select> a second</label>
+      <input type="search" data-filter aria-label="Filter what is shown" placeholder="Filter what is shown  /" value=${text} onInput=${(event) => setText(event.currentTarget.value)} spellcheck=${false} />
+      <span class="result">${several(shown.seen, 'message')} shown, ${count(shown.passed)} passed over</span>
+    </div>
+    <${Problem} of=${error} />
+    <p class="muted" role="status">${state === 'on' ? (paused ? 'Paused: what comes meanwhile is shown afterwards.' : 'Watching.') : state === 'starting' ? 'Starting…' : state === 'hidden' ? 'Not watching while the tab is hidden.' : 'Stopped.'}${needle && ` ${count(rows.length)} of ${count(shown.rows.length)} have this text.`}</p>
+    <div class="messages">${rows.map((row) => html`<${Passing} key=${row.at} row=${row} vhost=${vhost} queue=${queue} />`)}</div>
+  <//>`;
 }
 
 // The form that publishes a message.

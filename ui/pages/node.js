@@ -1,7 +1,7 @@
 // The overview, and the page of a node.
 import { html, useState } from '../lib.js';
-import { get, may, path as encode, put, remove } from '../core/api.js';
-import { at, bytes, count, percent, rate, span } from '../core/format.js';
+import { get, may, path as encode, put, query, remove } from '../core/api.js';
+import { at, bytes, count, percent, rate, span, time } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { link, route, to } from '../core/router.js';
 import { ofQueue } from '../core/why.js';
@@ -207,6 +207,23 @@ function ClusterName() {
     <div class="form-end"><button type="submit" disabled=${!draft || action.busy}>Change name</button></div></form>`;
 }
 
+const LEVELS = ['debug', 'info', 'warning', 'error'];
+
+/** The end of the node's log, as it grows. */
+function LogTail({ name }) {
+  const [level, setLevel] = useState('info');
+  const [text, setText] = useState('');
+  const live = useLive(encode`nodes/${name}/log` + query({ lines: 200, level }));
+  const low = text.toLowerCase();
+  return html`<${Section} title="Log" aside=${html`<span class="muted">the last 200 lines, from the memory of the node</span>`}>
+    <div class="table-tools"><label class="check">Level <select value=${level} onChange=${(event) => setLevel(event.currentTarget.value)}>${LEVELS.map((one) => html`<option value=${one}>${one}${one === 'error' ? '' : ' and above'}</option>`)}</select></label>
+    <input type="search" data-filter aria-label="Filter lines" placeholder="Filter lines  /" value=${text} onInput=${(event) => setText(event.currentTarget.value)} spellcheck=${false} /></div>
+    <${Await} live=${live}>${({ lines }) => {
+      const shown = lines.filter((line) => line.text.toLowerCase().includes(low)).reverse();
+      return html`<div class="panel log" tabindex="0" role="region" aria-label="Lines of the log, the newest first">${shown.map((line) => html`<div key=${line.number} class=${line.level}><span class="muted">${time(line.time)}</span> [${line.level}] <${Name} of=${line.text} /></div>`)}${!shown.length && html`<span class="muted">${lines.length ? 'No line has this text.' : 'No line of this level so far.'}</span>`}</div>`;
+    }}<//><//>`;
+}
+
 function Node({ name }) {
   const base = encode`nodes/${name}`;
   const live = useLive(base);
@@ -250,7 +267,8 @@ function Node({ name }) {
           ['Mechanisms', (node.auth_mechanisms ?? []).map((one) => one.name).join(', ')],
           ['Exchange types', (node.exchange_types ?? []).map((one) => one.name).join(', ')],
         ]} /></div>${may.administer() && html`<${ClusterName} /><${Configuration} />`}<//>
-      </div>`}<//>
+      </div>
+      ${may.administer() && html`<${LogTail} name=${name} />`}`}<//>
   </div>`;
 }
 

@@ -6,7 +6,7 @@ import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, route, to } from '../core/router.js';
 import { ofQueue } from '../core/why.js';
 import { Bind, BindingTable, GraphLink } from './exchanges.js';
-import { Aside, Messages } from './messages.js';
+import { Aside, Live, Messages } from './messages.js';
 import { Transfers } from './transfers.js';
 import {
   Arguments,
@@ -334,6 +334,7 @@ export function Queue({ path }) {
     ['messages', 'Messages'],
     ...(queue?.parked > 0 || tab === 'parked' ? [['parked', 'Parked', count(queue?.parked)]] : []),
     ...(queue?.messages_delayed > 0 || tab === 'delayed' ? [['delayed', 'Delayed', count(queue?.messages_delayed)]] : []),
+    ['live', 'Live'],
     ['bindings', 'Bindings', bindings?.total_count],
     ...(type === 'stream' ? [['tracking', 'Offsets']] : []),
     ['settings', 'Arguments and policies'],
@@ -347,16 +348,18 @@ export function Queue({ path }) {
       ${
         tab === 'messages'
           ? html`<${Messages} queue=${queue} base=${base} /><${Transfers} queue=${queue} base=${base} />`
-          : tab === 'parked' || tab === 'delayed'
-            ? html`<${Aside} queue=${queue} base=${base} which=${tab} key=${tab} />`
-            : tab === 'bindings'
-              ? html`<${Section} title="Bindings to this queue" aside=${html`<${GraphLink} vhost=${vhost} kind="q" name=${name} />`}><${BindingTable} where=${`${base}/bindings`} side="source" vhost=${vhost} none="No exchange leads to it." /><//>
+          : tab === 'live'
+            ? html`<${Live} key=${base} where=${base} vhost=${vhost} queue=${name}>Messages as they are put into the queue and delivered from it. It costs nothing while nobody looks.<//>`
+            : tab === 'parked' || tab === 'delayed'
+              ? html`<${Aside} queue=${queue} base=${base} which=${tab} key=${tab} />`
+              : tab === 'bindings'
+                ? html`<${Section} title="Bindings to this queue" aside=${html`<${GraphLink} vhost=${vhost} kind="q" name=${name} />`}><${BindingTable} where=${`${base}/bindings`} side="source" vhost=${vhost} none="No exchange leads to it." /><//>
             <${Section} title="Bind it to an exchange"><div class="panel"><${Bind} vhost=${vhost} destination=${name} kind="q" /></div><//>`
-              : tab === 'tracking' && type === 'stream'
-                ? html`<${Tracking} queue=${queue} />`
-                : tab === 'settings'
-                  ? html`<${Settings} queue=${queue} base=${base} />`
-                  : html`<${Overview} queue=${queue} base=${base} />`
+                : tab === 'tracking' && type === 'stream'
+                  ? html`<${Tracking} queue=${queue} />`
+                  : tab === 'settings'
+                    ? html`<${Settings} queue=${queue} base=${base} />`
+                    : html`<${Overview} queue=${queue} base=${base} />`
       }`}<//>
   </div>`;
 }

@@ -73,6 +73,8 @@ export const views = ({ node, connections, channel }) => ({
   'queue-stream': '#/queues/%2F/log',
   'queue-messages': '#/queues/%2F/mail?tab=messages&n=10',
   'queue-json': '#/queues/%2F/orders.shipped?tab=messages&n=10',
+  'queue-live': '#/queues/%2F/orders.shipped?tab=live',
+  'exchange-live': '#/exchanges/%2F/orders?tab=live',
   'stream-messages': '#/queues/%2F/log?tab=messages&n=10',
   'queue-parked': '#/queues/%2F/payments.failed?tab=parked',
   'queue-bindings': '#/queues/%2F/mail?tab=bindings',

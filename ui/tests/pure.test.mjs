@@ -96,7 +96,12 @@ test('each reason is a sentence with its cause', () => {
     said(drops),
     'It has reached its limit of 2.00 KiB (operator policy ceiling), and its oldest messages are dropped: 3 so far.',
   );
-  assert.deepEqual(ofQueue({ ...queue, type: 'stream', why: [{ code: 'dropping', seconds: null, cause: limit }] }), []);
+  const [paced] = ofConnection({
+    node: 'n@h',
+    why: [{ code: 'pacing', seconds: 1, cause: { kind: 'queue', vhost: '/', name: 'q' } }],
+  });
+  assert.equal(said(paced), 'It is held to the pace of the consumers of q, so that the queue stays short.');
+  assert.deepEqual(paced.parts[1], { name: 'q', href: '#/queues/%2F/q' });
   const [alarm] = ofConnection({
     node: 'n@h',
     why: [{ code: 'alarm', seconds: 1, cause: { kind: 'alarm', resources: ['memory', 'disk'] } }],

@@ -40,6 +40,7 @@ use crate::services::Services;
 use crate::settings::Settings;
 use crate::shared_messages::{SharedLimits, SharedMessages};
 use crate::streams::{CommitStream, LocalStream, Placing, StreamRef, Streams};
+use crate::taps::Taps;
 use crate::ticket::{StreamId, Ticket};
 use crate::time::Now;
 use crate::told::category;
@@ -93,6 +94,8 @@ pub struct Broker {
     pub replies: Arc<ReplyTargets>,
     /// Sums over all queues.
     pub queue_metrics: Arc<QueueMetrics>,
+    /// Open taps of queues and exchanges.
+    pub taps: Arc<Taps>,
     /// Quotas of connections and everything they open.
     pub quota: Arc<Quota>,
     /// The budget of bytes that connections hold before their login.
@@ -192,6 +195,7 @@ impl Broker {
         let names = Arc::new(Names::new(settings.name_secret));
         let replies = Arc::new(ReplyTargets::new(names.clone()));
         let queue_metrics = Arc::new(QueueMetrics::default());
+        let taps = Arc::new(Taps::default());
         let registry = Registry::new(
             model,
             |queue| {
@@ -205,6 +209,7 @@ impl Broker {
                 budget: budget.clone(),
                 shared: shared.clone(),
                 metrics: queue_metrics.clone(),
+                taps: taps.clone(),
                 durability: settings.durability,
                 first_number: settings.first_number,
                 strict_compat: settings.strict_compat,
@@ -253,6 +258,7 @@ impl Broker {
             alarms: Alarms::default(),
             replies,
             queue_metrics,
+            taps,
             quota,
             unauthenticated,
             counters: counters.into_iter().map(core_counters).collect(),

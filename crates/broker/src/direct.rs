@@ -20,6 +20,7 @@ use crate::queue_handle::{Later, QueueAnswer, QueueRef};
 use crate::reads::Purpose;
 use crate::route::{self, Publisher};
 use crate::settlement::Settlement;
+use crate::taps::Tapped;
 use crate::ticket::Ticket;
 use crate::time::{Nanos, Now};
 use crate::wait_for::WaitFor;
@@ -159,6 +160,9 @@ impl Broker {
         if route.is_traced() {
             self.trace_single(&client, &route, &StoredMessage { body: &body, ..message }, now);
         }
+        if self.taps.watch_exchanges() {
+            self.tap_single(&route, &StoredMessage { body: &body, ..message }, now);
+        }
         if route.queues.is_empty() {
             route.count_unroutable(true, now.monotonic);
             return Ok(PublishedDirectly::default());
@@ -258,6 +262,15 @@ impl Broker {
         read: impl Fn(Result<Vec<(u64, Arc<Batch>)>, String>) + Send + Sync + 'static,
     ) {
         queue.read(from, Purpose::Peeking(Arc::new(read)));
+    }
+
+    /// The properties of a copy, as lists of messages show them.
+    pub fn tapped_properties(&self, copy: &Tapped) -> Arguments {
+        let properties = &*copy.beginning.properties;
+        let message = StoredMessage { properties, ..StoredMessage::default() };
+        self.protocols
+            .plain_form()
+            .map_or_else(Arguments::default, |(_, form)| form.show(&message, &Delivery::default()).0)
     }
 
     /// The message at this index of a batch.

@@ -99,6 +99,20 @@ impl Broker {
         self.trace(Tap { vhost: client.vhost, kind: "deliver", queue: Some(queue), headers, delivery }, messages, now);
     }
 
+    /// Shows messages that a client published on this route to taps of its exchange.
+    pub fn tap_published(&self, route: &Route, batch: &Batch, now: Now) {
+        if let Some(exchange) = route.exchange_counters() {
+            self.taps.published(exchange, route.targets(), batch, now.monotonic);
+        }
+    }
+
+    /// The same of a message that a client publishes alone, or that no queue gets.
+    pub fn tap_single(&self, route: &Route, message: &StoredMessage<'_>, now: Now) {
+        if let Some(exchange) = route.exchange_counters() {
+            self.taps.published_single(exchange, route.targets(), message, now.monotonic);
+        }
+    }
+
     fn trace<'m>(&self, tap: Tap<'_>, messages: impl Iterator<Item = StoredMessage<'m>>, now: Now) {
         let Tap { vhost, kind, queue, headers, delivery } = tap;
         let snapshot = self.registry.snapshot_full();

@@ -74,6 +74,7 @@ pub mod shared_messages;
 pub mod stats;
 mod stored_messages;
 pub mod streams;
+pub mod taps;
 pub mod ticket;
 pub mod time;
 pub mod told;

@@ -22,6 +22,11 @@ pub struct Published {
 }
 
 impl Published {
+    /// Number of messages that are in the queue now, or will be.
+    pub(crate) fn taken(&self) -> u32 {
+        if self.is_gone { 0 } else { self.accepted }
+    }
+
     /// Of messages that weren't accepted.
     pub(crate) fn none() -> Self {
         Self {

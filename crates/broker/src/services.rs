@@ -10,6 +10,7 @@ use crate::queue_metrics::QueueMetrics;
 use crate::reads::Reads;
 use crate::shared_messages::SharedMessages;
 use crate::streams::Streams;
+use crate::taps::Taps;
 use crate::time::Nanos;
 
 /// The parts that all queues of a registry use.
@@ -27,6 +28,8 @@ pub struct Services {
     pub shared: Arc<SharedMessages>,
     /// Their gauges, and counters of messages that died in them.
     pub metrics: Arc<QueueMetrics>,
+    /// Open taps.
+    pub taps: Arc<Taps>,
     /// The meaning of a confirm in queues that don't say so themselves.
     pub durability: Durability,
     /// Number of the first message of a new queue.

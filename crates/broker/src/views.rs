@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leveret_metrics::Totals;
-use leveret_model::{Arguments, ConnectionId};
+use leveret_model::{Arguments, ConnectionId, QueueId};
 use leveret_queue::{Activity, QueueWait};
 
 use crate::connection_state::ConnectionStatus;
@@ -40,6 +40,8 @@ pub struct ConnectionView {
     pub mechanism: Arc<str>,
     /// Whether it is running or held back, and why.
     pub status: ConnectionStatus,
+    /// The queue that paces its publishes, if one does.
+    pub paced_by: Option<QueueId>,
     /// Monotonic time when it was accepted.
     pub connected: Nanos,
     /// The highest channel number.

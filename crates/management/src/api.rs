@@ -17,7 +17,7 @@ use crate::running_traces::Traces;
 use crate::running_transfers::Transfers;
 use crate::sampling::Sampler;
 use crate::sessions::Sessions;
-use crate::streams_open::OpenStreams;
+use crate::streams_open::{OpenStreams, TAPS, WATCHERS};
 use crate::timeline::{Timeline, TimelineEvent};
 
 /// The state of the HTTP API: the node, its names and settings. Cheap to clone.
@@ -45,6 +45,7 @@ struct Inner {
     trace_directory: OnceLock<PathBuf>,
     sessions: Sessions,
     open_streams: OpenStreams,
+    open_taps: OpenStreams,
     path_prefix: OnceLock<String>,
     timeline: Timeline,
     transfers: Transfers,
@@ -111,7 +112,8 @@ impl Api {
             traces: Traces::default(),
             trace_directory: OnceLock::new(),
             sessions: Sessions::default(),
-            open_streams: OpenStreams::default(),
+            open_streams: OpenStreams::new(WATCHERS),
+            open_taps: OpenStreams::new(TAPS),
             path_prefix: OnceLock::new(),
             timeline: Timeline::default(),
             transfers: Transfers::default(),
@@ -231,6 +233,10 @@ impl Api {
 
     pub(crate) fn open_streams(&self) -> &OpenStreams {
         &self.inner.open_streams
+    }
+
+    pub(crate) fn open_taps(&self) -> &OpenStreams {
+        &self.inner.open_taps
     }
 
     pub(crate) fn node(&self) -> &NodeHandle {

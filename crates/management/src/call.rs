@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::str::FromStr;
 
 use axum::Json;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use leveret_model::{Action, Permit, Topology};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::api::Api;
 use crate::error::Error;
@@ -50,6 +51,17 @@ impl Call {
     /// Whether a parameter of the query is `true`.
     pub(crate) fn asks(&self, key: &str) -> bool {
         self.query.get(key).is_some_and(|value| value == "true")
+    }
+
+    /// A number in the query.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub(crate) fn number<N: FromStr>(&self, key: &str, default: N) -> Result<N, Error> {
+        match self.query.get(key) {
+            None => Ok(default),
+            Some(text) => text.parse().map_err(|_| Error::BadRequestOf(json!(["not_integer", text]))),
+        }
     }
 
     /// The body as an object; an empty body is an empty object.

@@ -1,7 +1,10 @@
 //! `/api/nodes`: there is one node. Figures that only Erlang has are 0 or empty, because clients require the keys.
 
+use std::time::UNIX_EPOCH;
+
 use leveret_broker::AlarmSource;
-use leveret_node::Log;
+use leveret_config::LogLevel;
+use leveret_node::{Log, RecentLine};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -10,7 +13,9 @@ use crate::columns::Columns;
 use crate::error::Error;
 use crate::history::{Ranges, Subject};
 use crate::overview::{contexts, exchange_types};
-use crate::statistics::{CHURN, numbers, put};
+use crate::sampling::DiskWork;
+use crate::statistics::{CHURN, numbers, put, rate};
+use crate::time::iso8601;
 use crate::{list, process};
 
 /// GET.
@@ -40,6 +45,38 @@ pub(crate) async fn tables(call: Call) -> HandlerResult {
     json(json!({"ets_tables_memory": {"total": 0}}))
 }
 
+/// Lines of the log, unless asked for.
+const LINES: usize = 100;
+const LINES_MAX: usize = 1000;
+
+/// GET: the last lines of the node's log, the oldest first. They aren't read from a file: the node keeps them whatever the outputs
+/// are.
+pub(crate) async fn log(call: Call) -> HandlerResult {
+    check_name(&call)?;
+    let lines = call.number("lines", LINES)?.min(LINES_MAX);
+    let level = call.query.get("level").map_or("debug", String::as_str);
+    let Some(level) = LogLevel::named(level) else {
+        let reason = format!("level {level} isn't known: debug, info, warning, error and critical are");
+        return Err(Error::BadRequest(reason));
+    };
+    let log = call.api.log().ok_or_else(|| Error::Unavailable("another program keeps this node's log".to_owned()))?;
+    let shown = |line: &RecentLine| {
+        let since = line.time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        json!({
+            "number": line.number,
+            "time": iso8601(u64::try_from(since.as_millis()).unwrap_or_default()),
+            "level": line.level.name(),
+            "category": line.category,
+            "pid": line.pid,
+            "text": line.text,
+        })
+    };
+    json(json!({
+        "locations": log.locations(),
+        "lines": log.recent(lines, level).iter().map(shown).collect::<Vec<_>>(),
+    }))
+}
+
 fn check_name(call: &Call) -> Result<(), Error> {
     if call.word(0) == call.api.name() { Ok(()) } else { Err(Error::NotFound) }
 }
@@ -50,16 +87,32 @@ fn with_past(call: &Call) -> Value {
     body
 }
 
+/// The counters of the log on the disk.
+pub(crate) fn disk_work(api: &Api) -> DiskWork {
+    api.broker().commit.inspect(|log| {
+        let statistics = log.statistics();
+        DiskWork { syncs: statistics.syncs, bytes_written: statistics.bytes_written }
+    })
+}
+
 /// The node in a response, without its history.
 pub(crate) fn view(api: &Api) -> Value {
     let broker = api.broker();
     let limits = api.node().alarm_limits();
     let statistics = broker.commit.inspect(|log| log.statistics().clone());
-    let syncs: u64 = statistics.sync_histogram.iter().sum();
+    let disk = DiskWork { syncs: statistics.syncs, bytes_written: statistics.bytes_written };
     let sync_us = leveret_metrics::HistogramTotals::estimated(&statistics.sync_histogram).sum;
     let totals = broker.totals();
     let (before, seconds) = api.sampler().node_before(&totals);
     let mut body = numbers(CHURN, &totals, &before, seconds);
+    let (disk_before, seconds) = api.sampler().disk_before(disk);
+    for (name, of) in [
+        ("io_sync_count", (|disk| disk.syncs) as fn(DiskWork) -> u64),
+        ("io_write_count", |disk| disk.syncs),
+        ("io_write_bytes", |disk| disk.bytes_written),
+    ] {
+        put(&mut body, name, of(disk), rate(of(disk), of(disk_before), seconds));
+    }
     let reads = |name: &str, body: &mut Map<String, Value>, value: u64| put(body, name, value, 0.0);
     for (name, value) in [
         ("mem_used", process::resident_memory_bytes()),
@@ -70,10 +123,7 @@ pub(crate) fn view(api: &Api) -> Value {
         ("context_switches", process::context_switches()),
         ("gc_num", 0),
         ("gc_bytes_reclaimed", 0),
-        ("io_sync_count", syncs),
-        ("io_sync_avg_time", sync_us / syncs.max(1) / 1000),
-        ("io_write_bytes", statistics.bytes_written),
-        ("io_write_count", syncs),
+        ("io_sync_avg_time", sync_us / disk.syncs.max(1) / 1000),
         ("io_write_avg_time", 0),
         ("io_read_bytes", 0),
         ("io_read_count", 0),

@@ -47,7 +47,8 @@ impl Api {
             let vhosts = vhosts.filter(|(_, totals)| *totals != Totals::default()).collect();
             let queues = broker.queue_metrics.sums().gauges;
             let queues = (queues.ready, queues.unacknowledged);
-            self.sampler().add(Sample { at: Instant::now(), node: broker.totals(), queues, vhosts });
+            let disk = nodes::disk_work(&self);
+            self.sampler().add(Sample { at: Instant::now(), node: broker.totals(), queues, disk, vhosts });
             if second % PAST_STEPS == 0 {
                 self.sample_past(&topology).await;
             }

@@ -8,7 +8,7 @@ use crate::route::{Route, route};
 use crate::{
     auth, bindings, connections, consumers, definitions, deprecated_features, exchanges, feature_flags, granted,
     health, limits, maintenance, missing, nodes, openapi, overview, parameters, past, permissions, policies, publish,
-    queues, stream_clients, super_streams, topic_permissions, traces, transfers, users, vhosts, watch,
+    queues, stream_clients, super_streams, tap, topic_permissions, traces, transfers, users, vhosts, watch,
 };
 
 /// All routes.
@@ -17,6 +17,8 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/openapi.json" Public document, "This description of the API"),
     route!(Get "/api/overview" Management overview::overview, "Totals and rates of the whole node"),
     route!(Get "/api/watch" Management watch::watch, "Sends the answers of GET routes (path=/api/..., up to 16 times) as server-sent events, again when they have changed"),
+    route!(Get "/api/tap/queues/{vhost}/{queue}" Vhost tap::queue, "Sends messages as they come to a queue and leave it, as server-sent events; rate, body_bytes, decode"),
+    route!(Get "/api/tap/exchanges/{vhost}/{exchange}" Vhost tap::exchange, "Sends messages as clients publish them to an exchange, as server-sent events; rate, body_bytes, decode"),
     route!(Get "/api/history/node" Monitor past::node, "Numbers of the node by the minute; from and to in milliseconds since 1970"),
     route!(Get "/api/history/queues/{vhost}/{queue}" Vhost past::queue, "Numbers of a queue by the minute; from and to in milliseconds since 1970"),
     route!(Get "/api/events" Monitor past::events, "What happened to the node: starts, alarms, policies, many disconnects; from and to in milliseconds since 1970"),
@@ -34,6 +36,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/nodes/{node}" Monitor nodes::one, "A node"),
     route!(Get "/api/nodes/{node}/memory" Monitor nodes::memory, "Memory of a node by use"),
     route!(Get "/api/nodes/{node}/memory/ets" Monitor nodes::tables, "Tables of Erlang; there are none"),
+    route!(Get "/api/nodes/{node}/log" Administrator nodes::log, "The last lines of a node's log, from its memory: lines, level"),
     route!(Get "/api/nodes/{node}/maintenance" Monitor maintenance::show, "Whether a node is in maintenance"),
     route!(Put "/api/nodes/{node}/maintenance" Administrator maintenance::drain, "Puts a node into maintenance"),
     route!(Delete "/api/nodes/{node}/maintenance" Administrator maintenance::revive, "Ends a node's maintenance"),

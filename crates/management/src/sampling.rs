@@ -16,6 +16,14 @@ pub(crate) struct Sampler {
     recent: Mutex<VecDeque<Sample>>,
 }
 
+/// Counters of the node's log on the disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct DiskWork {
+    /// Syncs; each is one write, too.
+    pub(crate) syncs: u64,
+    pub(crate) bytes_written: u64,
+}
+
 /// The counters at one moment.
 #[derive(Clone)]
 pub(crate) struct Sample {
@@ -23,6 +31,7 @@ pub(crate) struct Sample {
     pub(crate) node: Totals,
     /// Ready and unacknowledged messages of all queues.
     pub(crate) queues: (u64, u64),
+    pub(crate) disk: DiskWork,
     pub(crate) vhosts: HashMap<Arc<str>, Totals>,
 }
 
@@ -40,6 +49,11 @@ impl Sampler {
     /// Ready and unacknowledged messages of all queues in the oldest recent sample, and its age in seconds.
     pub(crate) fn queues_before(&self, now: (u64, u64)) -> ((u64, u64), f64) {
         self.before(now, |sample| Some(sample.queues))
+    }
+
+    /// The log's counters in the oldest recent sample, and its age in seconds.
+    pub(crate) fn disk_before(&self, now: DiskWork) -> (DiskWork, f64) {
+        self.before(now, |sample| Some(sample.disk))
     }
 
     fn before<T>(&self, now: T, read: impl Fn(&Sample) -> Option<T>) -> (T, f64) {

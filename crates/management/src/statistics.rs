@@ -51,13 +51,17 @@ pub(crate) const CHURN: &[Number] = &[
     ("queue_deleted", |totals| totals.queues_deleted),
 ];
 
+/// The change of a counter per second since it was `earlier`, which is `seconds` ago.
+pub(crate) fn rate(total: u64, earlier: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { total.wrapping_sub(earlier).cast_signed() as f64 / seconds } else { 0.0 }
+}
+
 /// These counters of `now`, with rates since `before`, which is `seconds` ago.
 pub(crate) fn numbers(numbers: &[Number], now: &Totals, before: &Totals, seconds: f64) -> Map<String, Value> {
     let mut object = Map::new();
     for (name, read) in numbers {
         let (total, earlier) = (read(now), read(before));
-        let rate = if seconds > 0.0 { total.wrapping_sub(earlier).cast_signed() as f64 / seconds } else { 0.0 };
-        put(&mut object, name, total, rate);
+        put(&mut object, name, total, rate(total, earlier, seconds));
     }
     object
 }

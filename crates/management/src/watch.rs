@@ -8,39 +8,31 @@ use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use futures_lite::{StreamExt, stream};
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use futures_lite::stream;
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::api::Api;
 use crate::call::{Arrival, Call, HandlerResult};
 use crate::error::Error;
+use crate::event_stream::{EVERY, HEARTBEAT, RETRY, SHARE, end, respond_with, too_many, whole};
 use crate::identity::Requester;
 use crate::lookup::{check, matching};
 use crate::percent::query_pairs;
 use crate::route::Method;
 use crate::routes::ROUTES;
 use crate::stream::make_way;
-use crate::streams_open::{ALL_MAX, OF_USER_MAX, StreamPlace};
+use crate::streams_open::StreamPlace;
 
 /// Most paths of one watcher.
 const PATHS_MAX: usize = 16;
-/// Largest response; longer lists have pages and columns.
-const BODY_BYTES_MAX: usize = 1 << 20;
-/// Time between two looks ...
-const EVERY: Duration = Duration::from_secs(1);
-/// ... which is longer if a look takes over a tenth of it: a watcher gets this share of the thread at most.
-const SHARE: u32 = 10;
-/// Longest time without a byte.
-const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Time after which a browser connects again, in milliseconds.
-const RETRY: &str = "retry: 2000\n\n";
-
 /// The path of the route itself, which can't be watched.
 const OWN: &str = "/api/watch";
+/// The beginning of the paths of other streams, which can't either.
+const TAPS: &str = "/api/tap/";
 
 /// GET of the responses to the query's paths.
 pub(crate) async fn watch(call: Call) -> HandlerResult {
@@ -51,9 +43,7 @@ pub(crate) async fn watch(call: Call) -> HandlerResult {
         let reason = format!("{} paths: a watcher names 1 to {PATHS_MAX}, each as path=/api/...", watched.len());
         return Err(Error::BadRequest(reason));
     }
-    let place = call.api.open_streams().place(call.identity.shared_name()).ok_or_else(|| {
-        Error::Unavailable(format!("{OF_USER_MAX} streams of a user or {ALL_MAX} of the node are open already"))
-    })?;
+    let place = call.api.open_streams().place(call.identity.shared_name()).map_err(too_many)?;
     let watcher = Watcher {
         api: call.api,
         identity: call.identity,
@@ -70,8 +60,7 @@ pub(crate) async fn watch(call: Call) -> HandlerResult {
         let event = watcher.event().await?;
         Some((Ok::<_, Infallible>(Bytes::from(event)), watcher))
     });
-    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    Ok((headers, Body::from_stream(events)).into_response())
+    Ok(respond_with(events))
 }
 
 /// One path.
@@ -90,8 +79,10 @@ impl Watched {
     fn new(given: String) -> Result<Self, Error> {
         let whole = if given.starts_with('/') { given.clone() } else { format!("/api/{given}") };
         let (path, query) = whole.split_once('?').unwrap_or((&whole, ""));
-        if !path.starts_with("/api/") || path.trim_end_matches('/') == OWN {
-            return Err(Error::BadRequest(format!("{path}: paths below /api/ can be watched, but not {OWN}")));
+        if !path.starts_with("/api/") || path.trim_end_matches('/') == OWN || path.starts_with(TAPS) {
+            return Err(Error::BadRequest(format!(
+                "{path}: paths below /api/ can be watched, but not {OWN} or {TAPS}"
+            )));
         }
         Ok(Watched { path: path.to_owned(), query: query.to_owned(), given, seen: None, is_given_up: false })
     }
@@ -180,14 +171,6 @@ impl Watcher {
     }
 }
 
-/// The last event.
-async fn end(error: Error) -> String {
-    let (status, body) = whole(error.into_response()).await;
-    let mut data: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
-    data["status"] = json!(status.as_u16());
-    format!("event: end\ndata: {data}\n\n")
-}
-
 /// The response to a GET of this path.
 async fn respond(api: &Api, identity: &Requester, watched: &Watched) -> HandlerResult {
     let found = matching(ROUTES.iter(), &watched.path)?;
@@ -207,28 +190,6 @@ async fn respond(api: &Api, identity: &Requester, watched: &Watched) -> HandlerR
     (route.run)(call).await
 }
 
-/// Status and body of a response; the body is JSON on one line.
-async fn whole(response: Response) -> (StatusCode, String) {
-    let status = response.status();
-    let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
-    let mut pieces = response.into_body().into_data_stream();
-    let mut body = Vec::new();
-    while let Some(piece) = pieces.next().await {
-        let piece = piece.unwrap_or_default();
-        if body.len() + piece.len() > BODY_BYTES_MAX {
-            let reason = format!("the answer has over {BODY_BYTES_MAX} bytes: ask for a page, and for columns");
-            return (StatusCode::PAYLOAD_TOO_LARGE, json!({"error": "too_large", "reason": reason}).to_string());
-        }
-        body.extend_from_slice(&piece);
-    }
-    let text = String::from_utf8_lossy(&body).into_owned();
-    match is_json && !text.contains(['\n', '\r']) {
-        true => (status, text),
-        false if text.is_empty() => (status, "null".to_owned()),
-        false => (status, json!(text).to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,7 +199,8 @@ mod tests {
         let watched = Watched::new("/api/queues?page=1&name=a%20b".to_owned()).expect("can be");
         assert_eq!((watched.path.as_str(), watched.query.as_str()), ("/api/queues", "page=1&name=a%20b"));
         assert_eq!(Watched::new("overview".to_owned()).expect("can be").path, "/api/overview");
-        for refused in ["/metrics", "/api/watch?path=/api/watch", "/api/watch/", "watch", "/"] {
+        for refused in ["/metrics", "/api/watch?path=/api/watch", "/api/watch/", "/api/tap/queues/%2F/q", "watch", "/"]
+        {
             assert!(Watched::new(refused.to_owned()).is_err(), "{refused}");
         }
     }

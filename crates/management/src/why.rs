@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::{AlarmSource, ConsumerMode, ConsumerStatus, Now, QueueCount, QueueStatus, QueueWait, WaitReason};
-use leveret_model::Overflow;
+use leveret_model::{Overflow, QueueId};
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -123,7 +123,9 @@ fn length_limit(queue: &QueueRef, status: &QueueStatus, now: Now) -> Option<Find
     let dropped = status.conservation.dropped;
     let effective = queue.effective();
     let options = effective.options(queue.info());
-    let drops = options.overflow == Overflow::DropHead
+    // A stream that forgets its oldest messages does what it is for.
+    let drops = !queue.is_stream()
+        && options.overflow == Overflow::DropHead
         && dropped > 0
         && status.counts.rates(now.monotonic).of(QueueCount::Publish) > 0.0;
     if refuses.is_none() && !drops {
@@ -264,8 +266,16 @@ pub(crate) fn of_consumer(queue: &QueueRef, taker: &ConsumerStatus, now: Now) ->
     found.iter().map(|finding| finding.view(now)).collect()
 }
 
-/// The reasons of a connection whose input waits.
-pub(crate) fn of_connection(api: &Api, wait: Option<QueueWait>, now: Now) -> Value {
+/// A queue as a cause, if it still exists.
+fn queue_cause(api: &Api, id: QueueId) -> Value {
+    let topology = api.topology();
+    topology
+        .queue_by_id(id)
+        .map_or_else(nothing, |info| json!({"kind": "queue", "vhost": info.vhost, "name": info.name}))
+}
+
+/// The reasons of a connection whose input waits; `paced_by` is the queue that paces it.
+pub(crate) fn of_connection(api: &Api, wait: Option<QueueWait>, paced_by: Option<QueueId>, now: Now) -> Value {
     let Some(QueueWait { reason, since }) = wait else { return json!([]) };
     let around = Surroundings(api);
     let cause = match reason {
@@ -273,6 +283,7 @@ pub(crate) fn of_connection(api: &Api, wait: Option<QueueWait>, now: Now) -> Val
         WaitReason::DiskFull | WaitReason::LogFull | WaitReason::BodyFile | WaitReason::Sync | WaitReason::Disk => {
             around.disk()
         }
+        WaitReason::Pacing => paced_by.map_or_else(nothing, |id| queue_cause(api, id)),
         _ => nothing(),
     };
     json!([Finding::new(reason.code(), since, cause).view(now)])

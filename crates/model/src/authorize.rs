@@ -25,6 +25,13 @@ pub enum Action<'a> {
     Write(Resource<'a>),
     /// Needs permission to read from one object.
     Read(Resource<'a>),
+    /// Look at messages of an exchange with this routing key, which topic permissions apply to as well.
+    ReadWith {
+        /// The exchange.
+        exchange: &'a str,
+        /// The routing key.
+        routing_key: &'a [u8],
+    },
     /// Look at one object over AMQP 1.0 management: any of the three permissions is enough.
     Inspect(Resource<'a>),
     /// queue.declare, passive or not. With a dead-letter exchange it also needs read on the queue and write on that
@@ -270,6 +277,10 @@ pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_
         Action::Configure(resource) => check("configure", resource)?,
         Action::Write(resource) => check("write", resource)?,
         Action::Read(resource) => check("read", resource)?,
+        Action::ReadWith { exchange, routing_key } => {
+            check("read", Resource::Exchange(exchange))?;
+            check_topic("read", exchange, routing_key)?;
+        }
         Action::Inspect(resource) => {
             let configure = check("configure", resource);
             if configure.is_err() && check("write", resource).is_err() && check("read", resource).is_err() {

@@ -47,7 +47,7 @@ pub use identity::IdentityError;
 pub use incoming::next as next_connection;
 pub use local_socket::{LocalSocket, LocalSocketError};
 pub use lock::{DirectoryLock, LockError};
-pub use logging::{Log, LogError, Tail};
+pub use logging::{Log, LogError, RecentLine, Tail};
 pub use memory::refuse_huge_pages;
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
 pub use ports::{Listening, Ports};

@@ -220,7 +220,8 @@ impl Session {
                 let received = Received::File(Box::new(file), Box::new(prepared));
                 return Ok(Body::elsewhere(header.properties, size, received));
             }
-            if prepared.route.is_unroutable() && !publish.mandatory && !prepared.route.is_traced() {
+            let is_shown = self.client.shows_unroutable(&prepared.route);
+            if prepared.route.is_unroutable() && !publish.mandatory && !is_shown {
                 let received = Received::Dropped(Box::new(prepared));
                 return Ok(Body::elsewhere(header.properties, size, received));
             }
@@ -462,14 +463,15 @@ impl Session {
     /// Finishes a run that all its queues were offered.
     pub(super) fn fanned_out(&mut self, run: RunOnItsWay, fan_out: FanOut, now: Now) {
         let RunOnItsWay { channel, mandatory } = run;
-        let FannedOut { route, batch, mut accepted, wait, reached_nobody, slot, .. } = fan_out.end(&mut self.client);
+        let FannedOut { route, batch, mut accepted, wait, reached_nobody, slot, paced_by, .. } =
+            fan_out.end(&mut self.client);
         let count = batch.len() as u32;
         if reached_nobody {
             accepted = self.return_from_gone(channel, &batch, &mandatory);
         }
         let Some(publisher) = self.channels.get_mut(&channel) else { return };
         let slot = publisher.own_rate.slot(slot, route.queues.len(), count, now.monotonic);
-        self.client.pace.published(slot, publisher.confirms.is_some(), now.monotonic);
+        self.client.pace.published(slot, paced_by, publisher.confirms.is_some(), now.monotonic);
         if let Some(confirms) = &mut publisher.confirms {
             self.client.counters.published_with_confirm.add(u64::from(count));
             let refused = u64::from(count - accepted);

@@ -237,7 +237,7 @@ impl Connection {
         }
         if route.is_unroutable() {
             route.count_unroutable(!complete.settled, now.monotonic);
-            if route.is_traced() {
+            if self.client.shows_unroutable(&route) {
                 let overlay = self.overlay_of(message, now);
                 let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
                 self.client.trace_single(session.channel, &route, &stored, now);
@@ -444,7 +444,7 @@ impl Connection {
             messages.len() as u32,
             now.monotonic,
         );
-        self.client.pace.granted(publisher.slot, now.monotonic);
+        self.client.pace.granted(publisher.slot, fanned_out.paced_by, now.monotonic);
         let &FannedOut { ref route, accepted, ref wait, refusing, is_refused, reached_nobody, .. } = fanned_out;
         let refused = refusing.map_or(PublishOutcome::Accepted, |at| {
             let queue = route.queues.get(at).expect("a queue of the route");

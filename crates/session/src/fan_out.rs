@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use leveret_message::Batch;
+use leveret_model::QueueId;
 use leveret_queue::PublishSlot;
 
 use crate::client_connection::ClientConnection;
@@ -55,6 +56,7 @@ pub struct FanOut {
     refusing: Option<usize>,
     gone: usize,
     slot: PublishSlot,
+    paced_by: Option<QueueId>,
 }
 
 /// The result of a run that was offered to all its queues.
@@ -73,6 +75,8 @@ pub struct FannedOut {
     pub is_refused: bool,
     /// The slot of its last message, the latest of its queues'.
     pub slot: PublishSlot,
+    /// The queue that gave this slot.
+    pub paced_by: Option<QueueId>,
     /// All its queues are being deleted, and no requester waits for it. It is handled as if it had come a moment later.
     pub reached_nobody: bool,
 }
@@ -105,6 +109,7 @@ impl FanOut {
             refusing: None,
             gone: 0,
             slot: PublishSlot::default(),
+            paced_by: None,
         }
     }
 
@@ -133,7 +138,9 @@ impl FanOut {
             }
             let published = queue.publish(batch, 0, count, *persistent, audience, now);
             self.gone += usize::from(published.is_gone);
-            self.slot = self.slot.or_later(published.slot);
+            if published.slot.at > self.slot.at {
+                (self.slot, self.paced_by) = (published.slot, Some(queue.info().id));
+            }
             if published.accepted < self.accepted {
                 self.accepted = published.accepted;
                 self.refusing = Some(self.next);
@@ -155,7 +162,7 @@ impl FanOut {
 
     /// Finishes a run that all queues were offered: requesters that wait for it get it, and it is counted.
     pub fn end(self, client: &mut ClientConnection) -> FannedOut {
-        let Self { route, batch, is_refused, accepted, wait, refusing, gone, slot, .. } = self;
+        let Self { route, batch, is_refused, accepted, wait, refusing, gone, slot, paced_by, .. } = self;
         if let Some(last) = route.queues.last().filter(|_| !is_refused) {
             client.undurable.note_confirm(&wait, last);
         }
@@ -168,6 +175,6 @@ impl FanOut {
         // Any queue of the route will do: the disk is full for all of them.
         let refusing = refusing.or_else(|| (is_refused && !route.queues.is_empty()).then_some(0));
         let reached_nobody = gone > 0 && gone == route.queues.len() && route.replies.is_empty();
-        FannedOut { route, batch, accepted, wait, refusing, is_refused, slot, reached_nobody }
+        FannedOut { route, batch, accepted, wait, refusing, is_refused, slot, paced_by, reached_nobody }
     }
 }

@@ -1,6 +1,7 @@
 //! The part of a connection that the pacing of queues holds back, see [`leveret_queue::PublishSlot`].
 
 use leveret_broker::time::{Nanos, SECOND};
+use leveret_model::QueueId;
 use leveret_queue::{PublishSlot, SmoothRate};
 
 /// Time after the last slot that a publisher waited for until listings show it as free again.
@@ -24,31 +25,33 @@ pub struct Pace {
     wake: Option<Nanos>,
     /// The last slot that a publisher had to wait for.
     last: Nanos,
+    /// The queue that gave it.
+    by: Option<QueueId>,
     burst: usize,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { read_again: 0, wake: None, last: 0, burst: usize::MAX }
+        Self { read_again: 0, wake: None, last: 0, by: None, burst: usize::MAX }
     }
 }
 
 impl Pace {
-    /// Notes the slot of a message that was published. Without credit, a client that doesn't wait for confirms either is
+    /// Notes the slot of a message that was published, which a queue gave. Without credit, a client that doesn't wait for confirms either is
     /// slowed down by reading its input later.
-    pub fn published(&mut self, slot: PublishSlot, waits_for_confirms: bool, now: Nanos) {
+    pub fn published(&mut self, slot: PublishSlot, by: Option<QueueId>, waits_for_confirms: bool, now: Nanos) {
         self.burst = if slot.at == 0 { usize::MAX } else { slot.burst as usize };
         if slot.is_after(now) {
-            self.granted(slot, now);
+            self.granted(slot, by, now);
             self.wake_at(slot.at);
             self.read_again = self.read_again.max(slot.read_again(waits_for_confirms, now));
         }
     }
 
-    /// Notes the slot of a message that was sent with credit.
-    pub fn granted(&mut self, slot: PublishSlot, now: Nanos) {
-        if slot.is_after(now) {
-            self.last = self.last.max(slot.at);
+    /// Notes the slot of a message that was sent with credit, which a queue gave.
+    pub fn granted(&mut self, slot: PublishSlot, by: Option<QueueId>, now: Nanos) {
+        if slot.is_after(now) && slot.at >= self.last {
+            (self.last, self.by) = (slot.at, by);
         }
     }
 
@@ -73,6 +76,11 @@ impl Pace {
         self.last != 0
     }
 
+    /// The queue whose slot a publisher waited for last, while listings show that it is paced.
+    pub fn shown_by(&self) -> Option<QueueId> {
+        self.by.filter(|_| self.is_shown())
+    }
+
     /// Time passes: what was due is done in this turn, or asks for its time again.
     pub fn pass(&mut self, now: Nanos) {
         if self.read_again <= now {
@@ -82,7 +90,7 @@ impl Pace {
             self.wake = None;
         }
         if self.last + SHOWN <= now {
-            (self.last, self.burst) = (0, usize::MAX);
+            (self.last, self.by, self.burst) = (0, None, usize::MAX);
         }
     }
 
@@ -153,19 +161,19 @@ mod tests {
     fn publishers_without_confirms_are_read_later_than_others() {
         let slot = PublishSlot { at: 103 * MS, burst: 10, per_second: 1000 };
         let mut pace = Pace::default();
-        pace.published(slot, false, 100 * MS);
+        pace.published(slot, None, false, 100 * MS);
         assert!(pace.holds_input() && pace.is_shown());
         assert_eq!(pace.next_turn(), Some(103 * MS));
         pace.pass(103 * MS);
         assert!(!pace.holds_input());
-        pace.published(PublishSlot { at: 150 * MS, burst: 10, per_second: 1000 }, false, 103 * MS);
+        pace.published(PublishSlot { at: 150 * MS, burst: 10, per_second: 1000 }, None, false, 103 * MS);
         assert_eq!(pace.next_turn(), Some(108 * MS), "at most five milliseconds");
 
         let mut pace = Pace::default();
-        pace.published(slot, true, 100 * MS);
+        pace.published(slot, None, true, 100 * MS);
         assert!(!pace.holds_input(), "its confirms come later");
         assert_eq!(pace.next_turn(), Some(103 * MS));
-        pace.published(PublishSlot { at: 122 * MS, burst: 10, per_second: 1000 }, true, 100 * MS);
+        pace.published(PublishSlot { at: 122 * MS, burst: 10, per_second: 1000 }, None, true, 100 * MS);
         assert!(pace.holds_input(), "it has too many unconfirmed");
         assert_eq!(pace.next_turn(), Some(102 * MS));
     }
@@ -200,14 +208,16 @@ mod tests {
     #[test]
     fn listings_show_it_until_some_time_after_the_last_slot() {
         let mut pace = Pace::default();
-        pace.granted(PublishSlot { at: 103 * MS, burst: 10, per_second: 1000 }, 100 * MS);
+        pace.granted(PublishSlot { at: 103 * MS, burst: 10, per_second: 1000 }, Some(QueueId(1)), 100 * MS);
+        pace.granted(PublishSlot { at: 102 * MS, burst: 10, per_second: 1000 }, Some(QueueId(2)), 100 * MS);
         pace.wake_at(102 * MS);
         assert_eq!(pace.next_turn(), Some(102 * MS));
         pace.pass(150 * MS);
         assert!(pace.is_shown());
+        assert_eq!(pace.shown_by(), Some(QueueId(1)), "its slot is the latest");
         assert_eq!(pace.next_turn(), Some(203 * MS));
         pace.pass(203 * MS);
         assert!(!pace.is_shown());
-        assert_eq!(pace.next_turn(), None);
+        assert_eq!((pace.shown_by(), pace.next_turn()), (None, None));
     }
 }

@@ -34,6 +34,7 @@ use crate::records::reason_of;
 use crate::services::Services;
 use crate::shared_messages::SharedMessages;
 use crate::streams::{Apply, Record, StreamRef};
+use crate::taps::Taps;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
 use crate::told::category;
@@ -87,6 +88,7 @@ pub(crate) struct QueueHandle {
     reads: Arc<Reads>,
     deferred: Arc<Deferred>,
     shared: Arc<SharedMessages>,
+    taps: Arc<Taps>,
     /// Whether it is in the list of its home core.
     is_deferred: AtomicBool,
     /// See [`crate::Settings::answers_late`].
@@ -136,7 +138,7 @@ impl QueueHandle {
 
     fn with_machine(info: Arc<QueueInfo>, effective: EffectiveQueue, queue: Queue, services: &Services) -> LocalQueue {
         let log_id = LogId(info.id.0);
-        let Services { reads, deferred, shared, .. } = services.clone();
+        let Services { reads, deferred, shared, taps, .. } = services.clone();
         let stream = services.streams.of(&info).clone();
         let durability = info.durability(services.durability);
         if durability == Durability::Os {
@@ -158,6 +160,7 @@ impl QueueHandle {
             reads,
             deferred,
             shared,
+            taps,
             is_deferred: AtomicBool::new(false),
             answers_late: services.answers_late,
             moves: moves::Moves::default(),

@@ -148,7 +148,7 @@ impl QueueRef {
 
     /// Offers a chunk to a stream; `writer` is its publisher if that has a name.
     pub fn publish_chunk(&self, chunk: &Arc<SharedChunk>, writer: Option<&WriterRun>, now: Nanos) -> ChunkPublished {
-        pass!(self, queue => queue.publish_chunk(chunk, writer, now))
+        pass!(self, queue => queue.taps.put_chunk(&queue.info, chunk, queue.publish_chunk(chunk, writer, now), now))
     }
 
     /// The place that everything submitted to a stream so far waits for.
@@ -158,7 +158,12 @@ impl QueueRef {
 
     /// See [`leveret_queue::Queue::take_chunks`].
     pub fn take_chunks(&self, id: ConsumerId, bytes: u64, now: Nanos, out: &mut Vec<TakenChunk>) -> ChunkTurn {
-        pass!(self, queue => queue.take_chunks(id, bytes, now, out))
+        pass!(self, queue => {
+            let before = out.len();
+            let turn = queue.take_chunks(id, bytes, now, out);
+            queue.taps.taken_chunks(&queue.info, &out[before..], now);
+            turn
+        })
     }
 
     /// The number of the last message of a stream's named publisher that is part of the stream.
@@ -208,7 +213,11 @@ impl QueueRef {
         audience: Audience,
         now: Nanos,
     ) -> Published {
-        pass!(self, queue => queue.publish(batch, index, count, persistent, audience, now))
+        pass!(self, queue => {
+            let published = queue.publish(batch, index, count, persistent, audience, now);
+            queue.taps.put(&queue.info, (batch, index, published.taken()), now);
+            published
+        })
     }
 
     /// Offers messages as part of a group. Persistent ones become part of the queue when the group is durable; volatile ones at
@@ -222,7 +231,11 @@ impl QueueRef {
         persistent: bool,
         now: Nanos,
     ) -> PublishedIn {
-        pass!(self, queue => queue.publish_in(group, batch, index, count, persistent, now))
+        pass!(self, queue => {
+            let published = queue.publish_in(group, batch, index, count, persistent, now);
+            queue.taps.put(&queue.info, (batch, index, published.accepted), now);
+            published
+        })
     }
 
     /// Number of these messages that its limits allow at the moment: none if it has stopped.
@@ -243,7 +256,12 @@ impl QueueRef {
     /// See [`leveret_queue::Queue::take`].
     #[inline]
     pub fn take(&self, id: ConsumerId, messages: u32, bytes: u64, now: Nanos, out: &mut Vec<Taken>) -> TurnEnd {
-        pass!(self, queue => queue.take(id, messages, bytes, now, out))
+        pass!(self, queue => {
+            let before = out.len();
+            let end = queue.take(id, messages, bytes, now, out);
+            queue.taps.taken(&queue.info, &out[before..], now);
+            end
+        })
     }
 
     /// Takes one message that isn't on its way to a consumer. With [`GetOutcome::Wait`], `link` gets
@@ -251,10 +269,10 @@ impl QueueRef {
     /// more calls [`QueueRef::give_back`].
     pub fn get(&self, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> QueueAnswer<GetOutcome> {
         pass!(self, queue => match queue.answers_late() {
-            false => QueueAnswer::Now(queue.get(automatic_ack, link, key, now)),
+            false => QueueAnswer::Now(queue.taps.got(&queue.info, queue.get(automatic_ack, link, key, now), now)),
             true => {
                 let link = link.clone();
-                queue.answer_late(move |queue| queue.get(automatic_ack, &link, key, now))
+                queue.answer_late(move |queue| queue.taps.got(&queue.info, queue.get(automatic_ack, &link, key, now), now))
             }
         })
     }
@@ -403,7 +421,11 @@ impl QueueRef {
         persistent: bool,
         now: Nanos,
     ) -> Option<PublishedIn> {
-        pass!(self, queue => queue.offer_in(group, batch, 0, batch.len() as u32, persistent, now))
+        pass!(self, queue => {
+            let offered = queue.offer_in(group, batch, 0, batch.len() as u32, persistent, now);
+            queue.taps.put(&queue.info, (batch, 0, offered.map_or(0, |offered| offered.accepted)), now);
+            offered
+        })
     }
 
     /// Adds a consumer.

@@ -81,6 +81,7 @@ impl Fixture {
             budget,
             shared,
             metrics: Arc::default(),
+            taps: Arc::default(),
             durability: Durability::Synced,
             first_number: 0,
             strict_compat: false,

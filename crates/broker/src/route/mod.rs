@@ -84,6 +84,16 @@ impl Route {
         self.is_traced
     }
 
+    /// The counters of the exchange, which stand for it.
+    pub(crate) fn exchange_counters(&self) -> Option<&Arc<ExchangeCounters>> {
+        self.through.as_ref()
+    }
+
+    /// Number of queues and waiting requesters that a message goes to.
+    pub(crate) fn targets(&self) -> usize {
+        self.queues.len() + self.replies.iter().filter(|reply| reply.is_open()).count()
+    }
+
     /// Counts messages on this route.
     pub fn count(&self, messages: u64, now: Nanos) {
         if let Some(through) = &self.through {

@@ -72,12 +72,27 @@ struct Kept {
     key: Key,
 }
 
+type KnownKey = fn(&Client) -> Key;
+
+/// The sort key of connections that is known without a question to them.
+fn known_key(path: &str) -> Option<KnownKey> {
+    match path {
+        "name" => Some(|client| Key::Shared(client.name.clone())),
+        "user" | "user_who_performed_action" => Some(|client| Key::Shared(client.user.clone())),
+        "vhost" => Some(|client| Key::Shared(client.vhost.clone())),
+        "protocol" => Some(|client| Key::Word(client.protocol.name)),
+        _ => None,
+    }
+}
+
 async fn keys(call: &Call, level: Level, clients: &[Arc<Client>], sort: Option<&String>) -> (Vec<Kept>, usize) {
     let filter = if call.query.contains_key("page") { Filter::of(&call.query) } else { Filter::All };
     let none = || Key::Number(0.0);
-    if let (Level::Connections, None) = (level, sort) {
+    // Without a question to each connection: 18,000 of them would take a third of a second.
+    let known: Option<KnownKey> = sort.map_or(Some(|_| Key::Number(0.0)), |path| known_key(path));
+    if let (Level::Connections, Some(key)) = (level, known) {
         let named = clients.iter().enumerate().filter(|(_, client)| filter.matches(&client.name));
-        let kept = named.map(|(at, client)| Kept { client: at, name: client.name.to_string(), key: none() });
+        let kept = named.map(|(at, client)| Kept { client: at, name: client.name.to_string(), key: key(client) });
         return (kept.collect(), clients.len());
     }
     let (mut kept, mut total) = (Vec::new(), 0);

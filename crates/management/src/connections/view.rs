@@ -49,7 +49,7 @@ pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
         "auth_mechanism": &*view.mechanism,
         "state": view.status.state.name(),
         "wait": view.status.wait.map(|wait| waiting(wait, now)),
-        "why": why::of_connection(api, view.status.wait, now),
+        "why": why::of_connection(api, view.status.wait, view.paced_by, now),
         "connected_at": wall_ms(now, view.connected),
         "channels": view.channel_count(),
         "channel_max": view.channel_max,

@@ -25,6 +25,9 @@ pub(super) const OWN: Group<()> = Group {
             node.api.broker().quota.used(Counted::Links).into()
         }),
         Of::total("sessions", Gauge, "Open AMQP 1.0 sessions", |node| node.clients.sessions.into()),
+        Of::total("taps", Gauge, "Open live taps of queues and exchanges", |node| {
+            (node.api.broker().taps.count() as u64).into()
+        }),
         Of::total("connections_blocked", Gauge, "Connections blocked by an alarm", |node| {
             in_state(node, ConnectionState::Blocked).into()
         }),

@@ -48,6 +48,15 @@ impl Decoded {
         view
     }
 
+    /// As in responses, with at most so many bytes of text.
+    pub(crate) fn view_within(mut self, text_max: usize) -> Value {
+        if self.text.len() > text_max {
+            self.text.truncate(self.text.floor_char_boundary(text_max));
+            self.truncated = true;
+        }
+        self.view()
+    }
+
     /// The bytes that it cost, for a limit on all bodies of a response.
     pub(crate) fn cost(&self) -> usize {
         self.work + self.text.len()
@@ -56,8 +65,17 @@ impl Decoded {
 
 /// Decodes a body. Its content type decides between forms that it could be, and its first bytes do if there is none.
 pub(crate) fn decode(body: &[u8], content_type: Option<&str>, content_encoding: Option<&str>) -> Decoded {
-    let mut decoded =
-        Decoded { form: "hex", through: Vec::new(), text: String::new(), truncated: false, error: None, work: 0 };
+    decode_beginning((body, true), content_type, content_encoding)
+}
+
+/// The same of the beginning of a body, which may be the whole one. The text of a mere beginning may be cut, without an error.
+pub(crate) fn decode_beginning(
+    (body, is_whole): (&[u8], bool),
+    content_type: Option<&str>,
+    content_encoding: Option<&str>,
+) -> Decoded {
+    let (form, through, text) = ("hex", Vec::new(), String::new());
+    let mut decoded = Decoded { form, through, text, truncated: !is_whole, error: None, work: 0 };
     let mut inflated: Vec<u8>;
     let mut bytes = body;
     while let Some(compression) = inflate::Compression::of(bytes) {
@@ -65,7 +83,11 @@ pub(crate) fn decode(body: &[u8], content_type: Option<&str>, content_encoding: 
             decoded.error = Some(format!("more than {COMPRESSIONS_MAX} compressions are around each other"));
             break;
         }
-        let found = compression.inflate(bytes);
+        let mut found = compression.inflate(bytes);
+        if !is_whole && decoded.through.is_empty() && !found.bytes.is_empty() {
+            // It ends in the middle.
+            found.error = None;
+        }
         if found.bytes.is_empty() && found.error.is_some() {
             decoded.error = found.error;
             break;

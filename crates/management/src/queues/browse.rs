@@ -82,10 +82,7 @@ impl Page {
 /// # Errors
 /// It is something else.
 pub(super) fn number<N: FromStr>(call: &Call, key: &str, default: N) -> Result<N, Error> {
-    match call.query.get(key) {
-        None => Ok(default),
-        Some(text) => text.parse().map_err(|_| Error::BadRequestOf(json!(["not_integer", text]))),
-    }
+    call.number(key, default)
 }
 
 /// GET with `offset`, `count`, `encoding`, `truncate` and `decode`; of a stream, also with `timestamp`, `filter` and `value`.

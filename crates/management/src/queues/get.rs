@@ -149,14 +149,18 @@ impl Encoding {
     }
 }
 
-/// A message as in lists of messages, without `message_count`.
-pub(crate) fn message_view(message: &PlainMessage, encoding: Encoding, truncate: usize) -> Value {
-    let body = &message.body[..message.body.len().min(truncate)];
+/// A body, and the name of its encoding.
+pub(crate) fn payload_view(body: &[u8], encoding: Encoding) -> (String, &'static str) {
     let text = std::str::from_utf8(body).ok().filter(|_| matches!(encoding, Encoding::Auto));
-    let (payload, encoding) = match text {
+    match text {
         Some(text) => (text.to_owned(), "string"),
         None => (STANDARD.encode(body), "base64"),
-    };
+    }
+}
+
+/// A message as in lists of messages, without `message_count`.
+pub(crate) fn message_view(message: &PlainMessage, encoding: Encoding, truncate: usize) -> Value {
+    let (payload, encoding) = payload_view(&message.body[..message.body.len().min(truncate)], encoding);
     json!({
         "payload_bytes": message.body.len(),
         "redelivered": message.redelivered,

@@ -13,7 +13,7 @@ mod view;
 pub(crate) use browse::{browse, read_runs};
 pub(crate) use change::{actions, declare, delete, purge};
 pub(crate) use convert::convert;
-pub(crate) use get::{get, message_view};
+pub(crate) use get::{Encoding, get, message_view, payload_view};
 pub(crate) use list::{detailed, list, list_of_user, list_of_vhost};
 pub(crate) use move_parked::{
     move_parked, permit as permit_transfer, range as transfer_range, target as transfer_target,

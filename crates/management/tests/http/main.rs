@@ -4,6 +4,7 @@ mod stage;
 
 mod access;
 mod alarms;
+mod connections;
 mod definitions;
 mod everybody;
 mod exchange;
@@ -25,6 +26,7 @@ mod sessions;
 mod stream_client;
 mod stream_clients;
 mod streams;
+mod tap;
 mod topic_permissions;
 mod transfers;
 mod watch;

@@ -1,5 +1,7 @@
 //! Publishing, getting and browsing messages over HTTP.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::stage::{HttpStage, request};
@@ -99,6 +101,24 @@ fn messages_published_over_http_are_in_the_totals() {
         "rabbitmq_global_messages_routed_total{protocol=\"amqp091\"} 1",
     ] {
         assert!(text.lines().any(|have| have == line), "no {line} in {text}");
+    }
+    stage.node.stop("test");
+}
+
+#[test]
+fn work_on_the_disk_has_a_rate() {
+    let stage = HttpStage::new();
+    assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
+    let rates = ["io_sync_count_details", "io_write_count_details", "io_write_bytes_details"];
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        publish(&stage, "one");
+        let (_, nodes) = stage.ask("GET", "/api/nodes", "");
+        if rates.iter().all(|rate| nodes[0][rate]["rate"].as_f64() > Some(0.0)) {
+            assert!(nodes[0]["io_write_bytes"].as_u64() > nodes[0]["io_sync_count"].as_u64(), "{nodes}");
+            break;
+        }
+        assert!(Instant::now() < deadline, "{nodes}");
     }
     stage.node.stop("test");
 }

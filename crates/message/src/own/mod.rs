@@ -1,5 +1,6 @@
 //! Messages that the broker itself writes: what its exchanges for traces, events and log lines get.
 
+mod beginning;
 pub mod erlang;
 mod event;
 
@@ -10,6 +11,7 @@ use leveret_amqp091::{FieldTable, FieldValue, Properties, ShortStr};
 use crate::deliver::{Delivery, to_amqp091};
 use crate::stored::StoredMessage;
 
+pub use beginning::Beginning;
 pub use event::event_amqp10;
 
 /// The delivery mode of persistent messages (specification 0-9-1, 1.8.1).

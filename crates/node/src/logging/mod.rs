@@ -19,6 +19,7 @@ mod file;
 mod format;
 mod journald;
 mod line;
+mod recent;
 mod rotation;
 mod sink;
 mod subscriber;
@@ -27,10 +28,12 @@ mod tail;
 mod writer;
 
 use exchange::Publisher;
+use recent::Recent;
 use sink::Sink;
 use subscriber::LogSubscriber;
 use writer::Writer;
 
+pub use recent::RecentLine;
 pub use tail::Tail;
 
 /// Longest time that a stop waits for lines to be written.
@@ -66,6 +69,7 @@ struct Inner {
     places: LogPlaces,
     /// The node whose exchange gets lines.
     publisher: Arc<Publisher>,
+    recent: Recent,
     /// Serializes changes.
     changes: Mutex<()>,
     is_stopped: AtomicBool,
@@ -103,6 +107,7 @@ impl Log {
             running: ArcSwap::default(),
             places,
             publisher: Arc::default(),
+            recent: Recent::default(),
             changes: Mutex::new(()),
             is_stopped: AtomicBool::new(false),
         };

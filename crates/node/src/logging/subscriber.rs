@@ -46,10 +46,15 @@ impl Subscriber for LogSubscriber {
             return;
         }
         let line = Arc::new(Line::of(event));
-        for running in self.log.running.load().iter() {
-            if running.levels.of(line.category) >= line.level && self.log.takes(&running.target) {
+        let mut is_recent = false;
+        for running in self.log.running.load().iter().filter(|running| running.levels.of(line.category) >= line.level) {
+            is_recent = true;
+            if self.log.takes(&running.target) {
                 running.writer.write(line.clone());
             }
+        }
+        if is_recent {
+            self.log.recent.add(&line);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Traces of a client's messages for the firehose.
+//! Traces of a client's messages for the firehose, and what live taps of exchanges see of them.
 
 use leveret_broker::firehose::TracedClient;
 use leveret_broker::route::Route;
@@ -17,6 +17,15 @@ impl ClientConnection {
             self.broker.trace_published(&self.traced(channel), route, batch, now);
             self.budget.spend(QUEUE_RUN + ENQUEUE * batch.len() as u32);
         }
+        if self.broker.taps.watch_exchanges() {
+            self.broker.tap_published(route, batch, now);
+        }
+    }
+
+    /// Whether a message on this route that no queue gets is shown to somebody.
+    #[inline]
+    pub fn shows_unroutable(&self, route: &Route) -> bool {
+        route.is_traced() || self.broker.taps.watch_exchanges()
     }
 
     /// Traces a message that is published alone, or that no queue gets, if its route is traced.
@@ -25,6 +34,9 @@ impl ClientConnection {
         if route.is_traced() {
             self.broker.trace_single(&self.traced(channel), route, message, now);
             self.budget.spend(QUEUE_RUN + ENQUEUE);
+        }
+        if self.broker.taps.watch_exchanges() {
+            self.broker.tap_single(route, message, now);
         }
     }
 

@@ -18,6 +18,7 @@ impl ClientConnection {
             protocol: self.protocol,
             mechanism: self.mechanism.clone(),
             status: ConnectionStatus::new(self.outbox.wait(), is_blocked),
+            paced_by: self.pace.shown_by(),
             connected: self.connected,
             channel_max: self.channel_max,
             frame_max: 0,
