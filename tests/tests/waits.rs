@@ -293,3 +293,42 @@ fn damage(folder: &Path, marker: &[u8]) -> bool {
     }
     found
 }
+
+/// A consumer takes three quarters of what is published: the publisher's connection says that it is paced, and by which queue.
+#[test]
+fn pacing_a_publisher_that_is_a_little_faster() {
+    if is_given() {
+        return;
+    }
+    const PUBLISHED: usize = 400;
+    let Stage { node, wire: mut publisher } = Stage::new(Options::new());
+    let queue = serde_json::json!({"durable": true});
+    assert_eq!(node.http().put("/api/queues/%2F/paced", &queue).expect("an answer").status, 201);
+    let mut consumer = Wire::open(node.amqp());
+    consumer.prefetch(1, 300);
+    consumer.consume(1, "paced", false);
+    let run = publish(1, "", "paced", b"x", false, true).repeat(PUBLISHED);
+    let deadline = Instant::now() + PATIENCE;
+    let cause = serde_json::json!({"kind": "queue", "vhost": "/", "name": "paced"});
+    loop {
+        for _ in 0..50 {
+            publisher.send(&run);
+            let mut last = 0;
+            for _ in 0..PUBLISHED * 3 / 4 {
+                last = consumer.delivery().0;
+            }
+            consumer.ack(1, last, true);
+        }
+        let connections = node.http().get("/api/connections").expect("an answer").json();
+        let why = |connection: &Value| connection["why"].as_array().cloned().unwrap_or_default();
+        let all: Vec<Value> = connections.as_array().expect("a list").iter().flat_map(why).collect();
+        if let Some(found) = all.iter().find(|why| why["code"] == "pacing") {
+            assert_eq!(found["cause"], cause, "{found}");
+            break;
+        }
+        assert!(Instant::now() < deadline, "nobody is paced: {all:?}");
+    }
+    consumer.close();
+    publisher.close();
+    conservation::check(&node.http());
+}
