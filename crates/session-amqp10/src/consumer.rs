@@ -117,6 +117,12 @@ impl Consumer {
         Unsent { counted, delivery_count, credit }
     }
 
+    /// The state that its queue answered with, as it is after the messages that were taken meanwhile: a flow mustn't count fewer
+    /// deliveries than were sent before it (2.6.7).
+    pub(crate) fn since(&self, state: CreditState) -> CreditState {
+        after(self.delivery_count, state)
+    }
+
     /// The state of its link after all messages that were taken.
     pub(crate) fn state(&self, available: u32) -> CreditState {
         CreditState {
@@ -127,9 +133,29 @@ impl Consumer {
     }
 }
 
+/// A state as it is at this delivery-count, if that is later.
+fn after(delivery_count: Serial, state: CreditState) -> CreditState {
+    let more = delivery_count.distance_from(Serial(state.delivery_count)).max(0) as u32;
+    CreditState {
+        delivery_count: state.delivery_count.wrapping_add(more),
+        credit: state.credit.saturating_sub(more),
+        available: state.available.saturating_sub(more),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_comes_late_counts_what_was_taken_since() {
+        let state = |delivery_count, credit, available| CreditState { delivery_count, credit, available };
+        assert_eq!(after(Serial(7), state(6, 6, 3)), state(7, 5, 2));
+        assert_eq!(after(Serial(6), state(6, 6, 3)), state(6, 6, 3));
+        assert_eq!(after(Serial(2), state(u32::MAX, 1, 9)), state(2, 0, 6));
+        // A drain used up what wasn't sent.
+        assert_eq!(after(Serial(6), state(9, 0, 0)), state(9, 0, 0));
+    }
 
     #[test]
     fn a_receiver_is_told_the_latest_change_and_no_state_twice() {

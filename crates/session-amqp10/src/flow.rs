@@ -121,7 +121,10 @@ impl Connection {
         state: Option<CreditState>,
     ) {
         // Its queue is gone and the link is about to be detached: there is no state left to send.
-        let Some(state) = state else { return };
+        let Some(mut state) = state else { return };
+        if let Some(Link::Consumer(consumer)) = session.link(handle) {
+            state = consumer.since(state);
+        }
         if drain
             && state.credit == 0
             && let Some(Link::Consumer(consumer)) = session.link(handle)
