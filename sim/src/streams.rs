@@ -184,6 +184,8 @@ pub struct StreamReader {
     next: u64,
     /// Whether it has to be just that offset, if the message isn't gone.
     is_exact: bool,
+    /// It got something.
+    has_read: bool,
 }
 
 impl StreamReader {
@@ -198,7 +200,7 @@ impl StreamReader {
             Start::Next => (behind.map_or(0, |(offset, _)| offset + 1), false),
             Start::Offset(offset) => (offset, true),
         };
-        Self { generation: book.map_or(0, |book| book.generation), next, is_exact }
+        Self { generation: book.map_or(0, |book| book.generation), next, is_exact, has_read: false }
     }
 
     /// Whether it should get something from a stream with these offsets, the first one and the one behind the last.
@@ -225,7 +227,10 @@ impl StreamReader {
             return Err(Failure::new(Check::Protocol, format!("message {id} of stream {queue} has no offset")));
         };
         let expected = self.next;
-        if offset < expected {
+        // Its request may have come to another stream of this name.
+        let is_other = ledger.streams.get(queue).is_some_and(|book| book.generation != self.generation);
+        let may_begin_anew = is_other && !self.has_read;
+        if offset < expected && !may_begin_anew {
             let detail = format!("stream {queue}: message {id} at offset {offset} after a reader was at {expected}");
             return Err(Failure::new(Check::Order, detail));
         }
@@ -242,7 +247,7 @@ impl StreamReader {
             }
             book.jumps.push(Jump { generation: self.generation, missing: expected..offset });
         }
-        (self.next, self.is_exact) = (offset + 1, true);
+        (self.next, self.is_exact, self.has_read) = (offset + 1, true, true);
         tally.hit("messages read from streams");
         if book.is_doubtful || book.generation != self.generation {
             return Ok(());
