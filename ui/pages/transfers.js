@@ -74,7 +74,7 @@ export function Transfers({ queue, base }) {
     ]} />
     ${where === 'queue' ? html`<${Text} label="Target queue" value=${to} onInput=${setTo} required />` : html`<${Text} label="Exchange" value=${exchange} onInput=${setExchange} required /><${Text} label="Routing key" value=${key} onInput=${setKey} />`}
     <${Text} label=${`From ${number}`} type="number" min=${0} value=${first} onInput=${setFirst} placeholder="the first" />
-    <${Text} label=${`To ${number}`} type="number" min=${0} value=${last} onInput=${setLast} placeholder="the last one of now" />
+    <${Text} label=${`To ${number}`} type="number" min=${0} value=${last} onInput=${setLast} placeholder="the last" />
     <${Outcome} of=${action} />
     <div class="form-end"><button type="submit" class="primary" disabled=${action.busy}>${what === 'move' ? 'Move messages' : 'Copy messages'}</button></div>
   </form><//>
