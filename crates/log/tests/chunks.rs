@@ -3,13 +3,10 @@
 #[allow(dead_code)]
 mod driver;
 
-use std::any::Any;
 use std::collections::BTreeMap;
-use std::io;
 use std::ops::{ControlFlow, Range};
 
-use std::sync::Arc;
-
+use driver::watched::Watched;
 use driver::{Driver, Ledgers, body, check, small};
 use leveret_log::format::record::RecordKind;
 use leveret_log::{
@@ -474,43 +471,6 @@ fn a_chunk_without_a_message_is_refused() {
     driver.publish_chunk(A, 0, 10, Wait::Confirm);
 }
 
-/// A disk that lends copies of its files.
-struct Lends<'a>(&'a MemoryDisk);
-
-impl Disk for Lends<'_> {
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.0.list()
-    }
-    fn create(&self, name: &str, length: u64) -> io::Result<()> {
-        self.0.create(name, length)
-    }
-    fn write_at(&self, name: &str, offset: u64, slices: &[&[u8]]) -> io::Result<()> {
-        self.0.write_at(name, offset, slices)
-    }
-    fn sync(&self, name: &str) -> io::Result<()> {
-        self.0.sync(name)
-    }
-    fn sync_directory(&self) -> io::Result<()> {
-        self.0.sync_directory()
-    }
-    fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read_at(name, offset, buffer)
-    }
-    fn lend(&self, name: &str, offset: u64, length: u64) -> io::Result<Option<Arc<dyn Any + Send + Sync>>> {
-        assert!(offset + length <= self.0.len(name)?, "{name} is shorter");
-        Ok(Some(Arc::new(self.0.read_new(name, 0, self.0.len(name)? as usize)?)))
-    }
-    fn len(&self, name: &str) -> io::Result<u64> {
-        self.0.len(name)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.remove(name)
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-}
-
 #[test]
 fn chunks_stay_in_a_file_that_isnt_written_any_more() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
@@ -520,7 +480,7 @@ fn chunks_stay_in_a_file_that_isnt_written_any_more() {
     driver.settle_down();
     let found = |driver: &Driver| {
         let plan = driver.log.plan_read(A, 0, 1 << 20).unwrap();
-        plan.skim(&Lends(&driver.disk), 20, |_| Skim::Lend).unwrap()
+        plan.skim(&Watched::new(&driver.disk), 20, |_| Skim::Lend).unwrap()
     };
     // WAL files are used again.
     let (read, seen) = found(&driver);
@@ -538,6 +498,6 @@ fn chunks_stay_in_a_file_that_isnt_written_any_more() {
     }
     // A read that wants less ends earlier.
     let plan = driver.log.plan_read(A, 0, 1000).unwrap();
-    let (lent, seen) = plan.skim(&Lends(&driver.disk), 20, |_| Skim::Lend).unwrap();
+    let (lent, seen) = plan.skim(&Watched::new(&driver.disk), 20, |_| Skim::Lend).unwrap();
     assert_eq!((shape(&lent), seen), (vec![(0, 10), (10, 10)], 20));
 }

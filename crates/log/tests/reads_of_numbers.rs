@@ -3,57 +3,15 @@
 #[allow(dead_code)]
 mod driver;
 
-use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
+use driver::watched::Watched;
 use driver::{Driver, body, small};
 use leveret_log::{Disk, LogId, MemoryDisk, Options, StoredMessage, Wait};
 use proptest::prelude::*;
 
 const A: LogId = LogId(1);
 const B: LogId = LogId(2);
-
-/// Counts the bytes that are read.
-struct Counting(MemoryDisk, AtomicUsize);
-
-impl Disk for Counting {
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.0.list()
-    }
-
-    fn create(&self, name: &str, length: u64) -> io::Result<()> {
-        self.0.create(name, length)
-    }
-
-    fn write_at(&self, name: &str, offset: u64, slices: &[&[u8]]) -> io::Result<()> {
-        self.0.write_at(name, offset, slices)
-    }
-
-    fn sync(&self, name: &str) -> io::Result<()> {
-        self.0.sync(name)
-    }
-
-    fn sync_directory(&self) -> io::Result<()> {
-        self.0.sync_directory()
-    }
-
-    fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.1.fetch_add(buffer.len(), Ordering::Relaxed);
-        self.0.read_at(name, offset, buffer)
-    }
-
-    fn len(&self, name: &str) -> io::Result<u64> {
-        self.0.len(name)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-}
 
 fn read(driver: &Driver, log: LogId, numbers: &[(u64, u64)]) -> Vec<StoredMessage> {
     let plans = driver.log.plan_reads_of(log, numbers, usize::MAX);
@@ -124,22 +82,22 @@ fn a_message_is_read_without_most_of_its_neighbours() {
         driver.publish(A, &bodies, Wait::Confirm);
         driver.settle_down();
     }
-    let disk = Counting(driver.disk.clone(), AtomicUsize::new(0));
+    let disk = Watched::new(&driver.disk);
     let numbers: Vec<(u64, u64)> = (0..200).map(|at| (1 + at * 7_919 % 100_000, 1 + at * 7_919 % 100_000)).collect();
     let mut found = 0;
     for plan in driver.log.plan_reads_of(A, &numbers, usize::MAX) {
         found += plan.run(&disk).unwrap().len();
     }
     assert_eq!(found, 200);
-    let each = disk.1.load(Ordering::Relaxed) / 200;
+    let each = disk.bytes_read.load(Ordering::Relaxed) / 200;
     assert!(each <= 48 << 10, "{each} bytes are read for each");
 
     // Neighbours are read together.
-    disk.1.store(0, Ordering::Relaxed);
+    disk.bytes_read.store(0, Ordering::Relaxed);
     let numbers: Vec<(u64, u64)> = (10_000..12_000).step_by(4).map(|number| (number, number + 1)).collect();
     let [plan] = &driver.log.plan_reads_of(A, &numbers, usize::MAX)[..] else { panic!("one file") };
     assert_eq!(plan.run(&disk).unwrap().len(), 1_000);
-    let all = disk.1.load(Ordering::Relaxed);
+    let all = disk.bytes_read.load(Ordering::Relaxed);
     assert!(all <= 2_000 * 96 + (80 << 10), "{all} bytes are read");
 }
 

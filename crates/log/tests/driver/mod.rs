@@ -1,5 +1,7 @@
 //! Runs a log's jobs and keeps a naive model of the log's content.
 
+pub(crate) mod watched;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;

@@ -18,6 +18,7 @@ pub(crate) use list::{detailed, list, list_of_user, list_of_vhost};
 pub(crate) use move_parked::{
     move_parked, permit as permit_transfer, range as transfer_range, target as transfer_target,
 };
+pub(crate) use search::read_part;
 pub(crate) use view::{activity_name, consumer_capacity, consumer_view, usual, waiting};
 
 use axum::http::StatusCode;

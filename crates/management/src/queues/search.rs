@@ -2,7 +2,7 @@
 
 use axum::http::HeaderValue;
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::search::{Search, SearchTerms};
+use leveret_broker::search::{Scanned, Search, SearchTerms};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -33,15 +33,7 @@ pub(super) async fn browse(call: &Call, queue: &QueueRef) -> HandlerResult {
     let (mut views, mut bytes, mut spent) = (Vec::new(), 0, 0);
     let mut next = search.next();
     'parts: for _ in 0..PARTS_MAX {
-        let (sender, mut receiver) = mpsc::unbounded_channel();
-        search.read(move |found| {
-            let _ = sender.send(found);
-        });
-        let found = receiver.recv().await.ok_or_else(|| Error::Unavailable("the node stops".to_owned()))?;
-        let part = found.map_err(|reason| {
-            let text = format!("cannot read the stream's messages: {reason}");
-            Error::Unavailable(text)
-        })?;
+        let part = read_part(&search).await?;
         for (first, batch) in &part.runs {
             for (offset, index) in (*first..).zip(0..batch.len() as u32).filter(|(offset, _)| *offset >= next) {
                 if views.len() == page.count || bytes >= ANSWER_BYTES_MAX {
@@ -66,4 +58,17 @@ pub(super) async fn browse(call: &Call, queue: &QueueRef) -> HandlerResult {
     let mut response = json(Value::Array(views))?;
     response.headers_mut().insert(NEXT_OFFSET, HeaderValue::from(next));
     Ok(response)
+}
+
+/// Reads the next part of a search.
+///
+/// # Errors
+/// It can't be read, or the node stops.
+pub(crate) async fn read_part(search: &Search) -> Result<Scanned, Error> {
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    search.read(move |found| {
+        let _ = sender.send(found);
+    });
+    let found = receiver.recv().await.ok_or_else(|| Error::Unavailable("the node stops".to_owned()))?;
+    found.map_err(|reason| Error::Unavailable(format!("cannot read the stream's messages: {reason}")))
 }

@@ -95,7 +95,7 @@ pub(crate) struct Transfer {
     pub(crate) id: u64,
     pub(crate) asked: TransferRequest,
     pub(crate) progress: Mutex<TransferProgress>,
-    /// Somebody wants it to end.
+    /// Notified when it is to end.
     pub(crate) cancel: Notify,
 }
 

@@ -6,12 +6,11 @@ use std::time::Duration;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::search::{Search, SearchTerms};
 use leveret_broker::transfer::{STEP_MESSAGES_MAX, StoredRuns, TransferStep};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::api::Api;
 use crate::error::Error;
-use crate::queues::read_runs;
+use crate::queues::{read_part, read_runs};
 use crate::running_transfers::{Transfer, TransferState};
 
 /// Time after which a step that couldn't be made is tried again.
@@ -196,11 +195,6 @@ async fn read_stream(api: &Api, queue: &QueueRef, from: u64) -> Result<Read, Err
     let terms = SearchTerms { offset: Some(&offset), ..SearchTerms::default() };
     let search = Search::begin(queue, &terms, api.node().clock().now().wall_ms).map_err(Error::BadRequest)?;
     let Some(search) = search else { return Ok(Read::default()) };
-    let (sender, mut receiver) = mpsc::unbounded_channel();
-    search.read(move |found| {
-        let _ = sender.send(found);
-    });
-    let found = receiver.recv().await.ok_or_else(|| Error::Unavailable("the node stops".to_owned()))?;
-    let part = found.map_err(|reason| Error::Unavailable(format!("cannot read the stream's messages: {reason}")))?;
+    let part = read_part(&search).await?;
     Ok(Read { runs: part.runs, end: part.end })
 }
