@@ -33,6 +33,7 @@ mod health;
 mod history;
 mod identity;
 mod json_walk;
+mod kept_file;
 mod limits;
 mod list;
 mod local;

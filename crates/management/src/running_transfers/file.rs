@@ -1,6 +1,6 @@
 //! The file that keeps transfers.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use leveret_broker::transfer::TransferTarget;
 use serde::{Deserialize, Serialize};
 
 use super::{Kept, Transfer, TransferProgress, TransferRequest, Transfers};
+use crate::kept_file;
 
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -40,12 +41,7 @@ impl Transfers {
     /// # Errors
     /// It can't be read, or isn't such a file. Nothing of it is taken then.
     pub(crate) fn read(&self, path: &Path) -> io::Result<()> {
-        let bytes = match fs::metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error),
-            Ok(found) if found.len() > FILE_BYTES_MAX => return Err(io::Error::other("it is too long")),
-            Ok(_) => fs::read(path)?,
-        };
+        let Some(bytes) = kept_file::read(path, FILE_BYTES_MAX)? else { return Ok(()) };
         let content: Content = serde_json::from_slice(&bytes)?;
         let mut kept = Kept { last_id: content.last_id, ..Kept::default() };
         for entry in content.transfers {
@@ -74,16 +70,12 @@ impl Transfers {
     }
 }
 
-/// Puts a file into the place of an older one: after a power cut there is one of them.
+/// Writes such a file in the place of an older one; its name is on disk, too, when this returns.
 ///
 /// # Errors
 /// The disk's.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let mut file = File::create(&new)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
+    kept_file::replace(path, |file| file.write_all(content))?;
     match path.parent() {
         Some(directory) => File::open(directory)?.sync_all(),
         None => Ok(()),

@@ -13,7 +13,6 @@
 //! samples            each u32 minute, f32 values
 //! ```
 
-use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +20,7 @@ use std::sync::Arc;
 use super::events::TimelineEvent;
 use super::series::{Series, sample_bytes};
 use super::{BYTES_MAX, Kept, NODE_COLUMNS, NODE_LENGTHS, Past, QUEUE_COLUMNS, QUEUE_LENGTHS, Timeline};
+use crate::kept_file;
 
 const MAGIC: &[u8; 8] = b"lvrtime1";
 /// Longest file that is read.
@@ -32,13 +32,11 @@ impl Timeline {
     /// # Errors
     /// The disk's.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
-        let new = path.with_extension("new");
-        let mut out = BufWriter::new(fs::File::create(&new)?);
-        let kept = self.kept.lock();
-        kept.write(&mut out)?;
-        drop(kept);
-        out.into_inner()?.sync_all()?;
-        fs::rename(&new, path)
+        kept_file::replace(path, |file| {
+            let mut out = BufWriter::new(file);
+            self.kept.lock().write(&mut out)?;
+            out.flush()
+        })
     }
 
     /// Reads a file that an earlier node wrote; without one, nothing happens.
@@ -46,12 +44,7 @@ impl Timeline {
     /// # Errors
     /// It can't be read, or isn't such a file. Nothing of it is taken then.
     pub(crate) fn read(&self, path: &Path) -> io::Result<()> {
-        let bytes = match fs::metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error),
-            Ok(found) if found.len() > FILE_BYTES_MAX => return Err(damaged("it is too long")),
-            Ok(_) => fs::read(path)?,
-        };
+        let Some(bytes) = kept_file::read(path, FILE_BYTES_MAX)? else { return Ok(()) };
         let (events, series) = parse(&bytes)?;
         let mut kept = self.kept.lock();
         kept.events.put_before(events);
@@ -150,6 +143,8 @@ fn text<'a>(rest: &mut &'a [u8]) -> io::Result<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::super::{NodeNumbers, QueueNumbers};
+    use std::fs;
+
     use super::*;
 
     fn timeline() -> Timeline {
