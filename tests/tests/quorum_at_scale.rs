@@ -175,6 +175,13 @@ fn ten_million_delayed_messages_over_ten_minutes() {
 }
 
 #[test]
+#[ignore = "ten million messages over ten minutes: make -C tests quorum-at-scale"]
+fn ten_million_expiring_messages_over_ten_minutes() {
+    let each = messages_come_in_time(Waiting::Expiring, 10_000_000, 240_000, 600_000).expect("all of them waited");
+    assert!(each <= 8.0, "{each} bytes of memory each");
+}
+
+#[test]
 #[ignore = "a million messages over a minute: make -C tests quorum-at-scale"]
 fn a_million_delayed_messages_over_a_minute() {
     messages_come_in_time(Waiting::Delayed, 1_000_000, 30_000, 60_000);
