@@ -143,7 +143,7 @@ impl StreamQueue {
     /// Removes a reader. Returns how many are left; `None` if it didn't exist.
     pub fn cancel(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) -> Option<usize> {
         self.log_offsets(true, now, effects);
-        let was_there = self.readers.remove(id);
+        let was_there = self.readers.cancel(id);
         let told = self.groups.remove(id, now);
         self.tell_members(told, effects);
         self.changed = now;
@@ -221,14 +221,20 @@ impl StreamQueue {
         if self.readers.look(id).is_some_and(Reader::is_tracked) {
             self.readers.update(id, end, effects, |reader| reader.settled(runs));
             self.keep_offset(id, now, effects);
+        } else if let Some((name, offset)) = self.readers.settled_by_cancelled(id, runs) {
+            self.advance_offset(id, &name, offset, now, effects);
         }
     }
 
     /// Keeps the offset of a reader, if the stream does that for it.
     pub(super) fn keep_offset(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) {
-        if let Some((name, offset)) = self.readers.look(id).and_then(Reader::kept_offset)
-            && let Some(kept) = self.tracking.advance(&name, id, offset, now)
-        {
+        if let Some((name, offset)) = self.readers.look(id).and_then(Reader::kept_offset) {
+            self.advance_offset(id, &name, offset, now, effects);
+        }
+    }
+
+    fn advance_offset(&mut self, id: ConsumerId, name: &str, offset: u64, now: Nanos, effects: &mut Effects) {
+        if let Some(kept) = self.tracking.advance(name, id, offset, now) {
             effects.rare_mut().offsets.push(kept);
         }
     }
@@ -265,6 +271,9 @@ impl StreamQueue {
     /// Deliveries were given back. The messages are where they were; the reader goes on behind them.
     pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], _failed: bool, now: Nanos, effects: &mut Effects) {
         self.credit_back(id, runs, now, effects);
+        if let Some(id) = id {
+            self.readers.gave_back(id);
+        }
     }
 
     /// As [`StreamQueue::requeue`]: messages of a stream never change.
@@ -309,7 +318,7 @@ impl StreamQueue {
         &mut self,
         readers: &[ConsumerId],
         held: &[(Option<ConsumerId>, Vec<Run>)],
-        _failed: bool,
+        failed: bool,
         now: Nanos,
         effects: &mut Effects,
     ) -> usize {
@@ -321,7 +330,7 @@ impl StreamQueue {
             self.changed = now;
         }
         for (id, runs) in held {
-            self.credit_back(*id, runs, now, effects);
+            self.requeue(*id, runs, failed, now, effects);
         }
         self.free_passed();
         self.readers.len()

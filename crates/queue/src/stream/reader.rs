@@ -80,10 +80,27 @@ pub(super) enum Found {
 }
 
 /// The part of a reader whose offset the stream keeps.
-struct TrackedReader {
+pub(super) struct TrackedReader {
     name: Arc<str>,
     /// Messages that were delivered to it and aren't settled.
     unsettled: NumberSet,
+}
+
+impl TrackedReader {
+    /// Notes messages that it settled.
+    pub(super) fn settled(&mut self, runs: &[Run]) {
+        runs.iter().for_each(|run| self.unsettled.remove_range(run.first, run.last));
+    }
+
+    /// Whether nothing is left to settle.
+    pub(super) fn has_settled_all(&self) -> bool {
+        self.unsettled.is_empty()
+    }
+
+    /// The name by which its offset is kept, and the lowest offset that it hasn't settled if `next` is its position.
+    pub(super) fn kept_offset(&self, next: u64) -> (Arc<str>, u64) {
+        (self.name.clone(), self.unsettled.first().unwrap_or(next))
+    }
 }
 
 /// The chunks that a reader wants.
@@ -184,14 +201,19 @@ impl Reader {
     /// Notes messages that it settled.
     pub(super) fn settled(&mut self, runs: &[Run]) {
         if let Some(tracked) = &mut self.tracked {
-            runs.iter().for_each(|run| tracked.unsettled.remove_range(run.first, run.last));
+            tracked.settled(runs);
         }
     }
 
     /// The name by which its offset is kept, and the lowest offset that it hasn't settled.
     pub(super) fn kept_offset(&self) -> Option<(Arc<str>, u64)> {
-        let tracked = self.tracked.as_ref()?;
-        Some((tracked.name.clone(), tracked.unsettled.first().unwrap_or(self.next)))
+        self.tracked.as_ref().map(|tracked| tracked.kept_offset(self.next))
+    }
+
+    /// The deliveries that it has to settle yet, and its position, if it has to settle something and the stream keeps its offset.
+    pub(super) fn into_unsettled(self) -> Option<(Box<TrackedReader>, u64)> {
+        let next = self.next;
+        self.tracked.filter(|tracked| !tracked.has_settled_all()).map(|tracked| (tracked, next))
     }
 
     /// The chunks that it wants of a stream with these messages.

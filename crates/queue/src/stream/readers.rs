@@ -1,12 +1,13 @@
 //! The readers of a stream. Each goes its own way; none waits for another.
 
-use std::collections::{BTreeSet, btree_set};
+use std::collections::{BTreeMap, BTreeSet, btree_set};
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::consumer_id::ConsumerId;
-use crate::effects::{Effects, Ended, Signal, TOLD_AT_ONCE_MAX};
-use crate::stream::reader::Reader;
+use crate::effects::{Effects, Ended, Run, Signal, TOLD_AT_ONCE_MAX};
+use crate::stream::reader::{Reader, TrackedReader};
 
 /// All readers of a stream.
 #[derive(Default)]
@@ -23,6 +24,9 @@ pub(super) struct Readers {
     message_readers: usize,
     /// Sum of their unacknowledged deliveries.
     unacknowledged: u64,
+    /// Readers that were cancelled before they had settled all deliveries, of those whose offset the stream keeps: what is left of them,
+    /// and their positions.
+    cancelled: BTreeMap<ConsumerId, (Box<TrackedReader>, u64)>,
 }
 
 impl Readers {
@@ -63,15 +67,40 @@ impl Readers {
         self.all.insert(id, Box::new(reader));
     }
 
-    /// Removes a reader. False if there is none with this id.
-    pub(super) fn remove(&mut self, id: ConsumerId) -> bool {
-        let Some(reader) = self.all.remove(&id) else { return false };
+    /// Removes a reader, which may still settle what it was given. False if there is none with this id.
+    pub(super) fn cancel(&mut self, id: ConsumerId) -> bool {
+        let Some(reader) = self.remove(id) else { return false };
+        if let Some(left) = reader.into_unsettled() {
+            self.cancelled.insert(id, left);
+        }
+        true
+    }
+
+    /// A cancelled reader has settled messages. Returns the name by which its offset is kept, and that offset; `None` if none is.
+    pub(super) fn settled_by_cancelled(&mut self, id: ConsumerId, runs: &[Run]) -> Option<(Arc<str>, u64)> {
+        let (tracked, next) = self.cancelled.get_mut(&id)?;
+        tracked.settled(runs);
+        let kept = tracked.kept_offset(*next);
+        if tracked.has_settled_all() {
+            self.cancelled.remove(&id);
+        }
+        Some(kept)
+    }
+
+    /// A reader gave messages back. If it is cancelled, its offset moves no more.
+    pub(super) fn gave_back(&mut self, id: ConsumerId) {
+        self.cancelled.remove(&id);
+    }
+
+    /// Removes a reader; `None` if there is none with this id.
+    pub(super) fn remove(&mut self, id: ConsumerId) -> Option<Box<Reader>> {
+        let reader = self.all.remove(&id)?;
         self.positions.remove(&(reader.next(), id));
         self.waiting.remove(&id);
         self.links -= usize::from(reader.consumer.options.flow.is_credit());
         self.message_readers -= usize::from(!reader.takes_chunks());
         self.unacknowledged -= u64::from(reader.consumer.unacknowledged);
-        true
+        Some(reader)
     }
 
     /// Changes a reader, and schedules it if it can take messages before `end`.
