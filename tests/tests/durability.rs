@@ -132,19 +132,8 @@ fn backlog(size: Backlog, kill: bool) {
     let mut node = Node::start(Options::new());
     let mut wire = Wire::open(node.amqp());
     wire.declare(1, "backlog", true);
-    wire.confirm_select(1);
     let before = node.resident_bytes();
-    let mut sent = 0;
-    let mut confirmed = Confirmed::default();
-    while sent < size.messages {
-        let end = (sent + 500).min(size.messages);
-        let bytes: Vec<u8> = (sent..end).flat_map(|n| publish(1, "", "backlog", &body(n), true, true)).collect();
-        wire.send(&bytes);
-        sent = end;
-        // At most 2,000 unconfirmed.
-        confirmed.wait(&mut wire, u64::from(sent.saturating_sub(2_000)));
-    }
-    confirmed.wait(&mut wire, u64::from(size.messages));
+    wire.publish_all(u64::from(size.messages), 2_000, |n| publish(1, "", "backlog", &body(n as u32), true, true));
     let grown = node.resident_bytes().saturating_sub(before);
     println!(
         "{} messages: RSS grew by {} MiB (peak {} MiB)",
@@ -177,23 +166,6 @@ fn backlog(size: Backlog, kill: bool) {
     assert_eq!(ready, 0, "more messages than were sent");
     drop((reader, wire));
     conservation::check(&node.http());
-}
-
-/// Counts confirms, which arrive in order.
-#[derive(Default)]
-struct Confirmed(u64);
-
-impl Confirmed {
-    fn wait(&mut self, wire: &mut Wire, until: u64) {
-        while self.0 < until {
-            let ack =
-                wire.next_method(method::BASIC_ACK).unwrap_or_else(|frame| panic!("a confirm expected: {frame:?}"));
-            let mut arguments = ack.arguments();
-            let (tag, multiple) = (arguments.long_long(), arguments.octet() & 1 == 1);
-            assert!(multiple || tag == self.0 + 1, "confirm {tag} after {}", self.0);
-            self.0 = tag;
-        }
-    }
 }
 
 /// Small, odd, empty and large bodies, durable and transient, across kill -9: exactly the durable ones survive.

@@ -11,14 +11,14 @@ use leveret_tests::broker::is_given;
 use leveret_tests::conservation;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::random::Random;
-use leveret_tests::wire::{Confirmed, Wire, publish, publish_delayed, publish_expiring, publish_to_delayed_exchange};
+use leveret_tests::wire::{Wire, publish, publish_delayed, publish_expiring, publish_to_delayed_exchange};
 use serde_json::json;
 
 const QUEUE: &str = "quorum";
 const MIB: u64 = 1 << 20;
 /// Most unconfirmed publishes.
 const WINDOW: u64 = 10_000;
-/// Messages per write and per acknowledgement.
+/// Messages per acknowledgement.
 const RUN: u64 = 500;
 
 fn put(node: &Node, path: &str, body: &serde_json::Value) {
@@ -41,21 +41,9 @@ fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as u64
 }
 
-/// Publishes with confirms.
-fn publish_all(node: &Node, count: u64, mut message: impl FnMut(u64) -> Vec<u8>) {
+fn publish_all(node: &Node, count: u64, message: impl FnMut(u64) -> Vec<u8>) {
     let mut wire = Wire::open(node.amqp());
-    wire.confirm_select(1);
-    let (mut sent, mut confirmed) = (0, Confirmed::default());
-    while confirmed.count() < count {
-        if sent < count && sent - confirmed.count() < WINDOW {
-            let end = (sent + RUN).min(count);
-            let bytes: Vec<u8> = (sent..end).flat_map(&mut message).collect();
-            wire.send(&bytes);
-            sent = end;
-            continue;
-        }
-        confirmed.wait(&mut wire);
-    }
+    wire.publish_all(count, WINDOW, message);
     wire.close();
 }
 

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use leveret_tests::broker::is_given;
 use leveret_tests::conservation;
 use leveret_tests::node::{Node, Options};
-use leveret_tests::wire::{Confirmed, Wire, publish};
+use leveret_tests::wire::{Wire, publish};
 use serde_json::{Value, json};
 
 const MESSAGES: u64 = 20_000;
-/// Messages per write.
+/// Most unconfirmed publishes, and messages per acknowledgement.
 const RUN: u64 = 500;
 /// Messages that a copy may hold twice after each kill: those of a step.
 const STEP: u64 = 1000;
@@ -33,16 +33,7 @@ fn body(number: u64) -> Vec<u8> {
 
 fn publish_all(node: &Node, queue: &str) {
     let mut wire = Wire::open(node.amqp());
-    wire.confirm_select(1);
-    let mut confirmed = Confirmed::default();
-    for first in (0..MESSAGES).step_by(RUN as usize) {
-        let bytes: Vec<u8> =
-            (first..first + RUN).flat_map(|number| publish(1, "", queue, &body(number), true, true)).collect();
-        wire.send(&bytes);
-        while confirmed.count() < first + RUN {
-            confirmed.wait(&mut wire);
-        }
-    }
+    wire.publish_all(MESSAGES, RUN, |number| publish(1, "", queue, &body(number), true, true));
     wire.close();
 }
 

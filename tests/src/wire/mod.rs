@@ -409,6 +409,23 @@ impl Wire {
         self.call(channel, method::CONFIRM_SELECT, &arguments, method::CONFIRM_SELECT_OK);
     }
 
+    /// Publishes `count` messages on channel 1, with at most `window` unconfirmed, and waits until all are confirmed. `message` makes the
+    /// frames of one.
+    pub fn publish_all(&mut self, count: u64, window: u64, mut message: impl FnMut(u64) -> Vec<u8>) {
+        self.confirm_select(1);
+        let (mut sent, mut confirmed) = (0, Confirmed::default());
+        while confirmed.count() < count {
+            if sent == count || sent - confirmed.count() >= window {
+                confirmed.wait(self);
+                continue;
+            }
+            let end = (sent + RUN).min(count);
+            let bytes: Vec<u8> = (sent..end).flat_map(&mut message).collect();
+            self.send(&bytes);
+            sent = end;
+        }
+    }
+
     /// Sets the prefetch of later consumers.
     pub fn prefetch(&mut self, channel: u16, count: u16) {
         let mut arguments = Writer::new();
@@ -606,6 +623,9 @@ impl Wire {
         }
     }
 }
+
+/// Messages per write of [`Wire::publish_all`].
+const RUN: u64 = 500;
 
 /// The publishes of a channel that are confirmed so far, in whatever order.
 #[derive(Debug, Default)]
