@@ -1,6 +1,6 @@
 //! Permissions: each command needs that of RabbitMQ.
 
-use leveret_stream_protocol::client::request;
+use leveret_stream_protocol::client::{ServerCommand, request};
 use leveret_tests::node::Node;
 use leveret_tests::stream::{Login, OK, OffsetSpec, ResponseCode, StreamClient, number};
 use serde_json::json;
@@ -57,6 +57,44 @@ fn each_command_needs_its_permission() {
     assert_eq!(reads.stored_offset("app", "s"), Ok(2));
     let mut nothing = user(&node, "nothing", ["^$", "^$", "^$"]);
     assert_eq!(nothing.leader("s"), Err(REFUSED));
+    finish(&node);
+}
+
+/// Logs in once more on an open connection. Returns the code of the answer.
+fn renew(client: &mut StreamClient, user: &str) -> u16 {
+    let response = format!("\0{user}\0stream-secret");
+    client.call(
+        |out, correlation| request::sasl_authenticate(out, correlation, "PLAIN", response.as_bytes()),
+        |answer| match answer {
+            ServerCommand::SaslAuthenticated { code, .. } => code,
+            other => panic!("an answer to the login expected: {other:?}"),
+        },
+    )
+}
+
+#[test]
+fn a_renewed_secret_ends_what_is_no_longer_allowed() {
+    let Some(node) = node() else { return };
+    let mut guest = StreamClient::open(node.streams());
+    guest.create("s");
+    let mut client = user(&node, "renews", ["^$", ".*", ".*"]);
+    client.publisher(1, "", "s");
+    client.subscribe(1, "s", OffsetSpec::First, 10);
+    assert_eq!(renew(&mut client, "renews"), OK);
+    client.publish(1, numbered(1..=3));
+    client.confirms();
+    client.read_to(1, 3);
+    assert_eq!(renew(&mut client, "guest"), number(ResponseCode::AuthenticationFailure));
+
+    let mut client = user(&node, "renews", ["^$", ".*", ".*"]);
+    client.subscribe(1, "s", OffsetSpec::First, 10);
+    permit(&node, "renews", ["^$", ".*", "^$"]);
+    assert_eq!(renew(&mut client, "renews"), OK);
+    client.wait("the end of the subscription", |client| !client.gone.is_empty());
+    let cleared = node.http().delete("/api/permissions/%2F/renews").expect("an answer");
+    assert_eq!(cleared.status, 204);
+    assert_eq!(renew(&mut client, "renews"), number(ResponseCode::VhostAccessFailure));
+    client.until_closed();
     finish(&node);
 }
 
