@@ -95,6 +95,10 @@ impl ConsumerStatus {
 /// The part of a listing that only quorum queues have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QuorumStatus {
+    /// Number of the lowest message that is there, of the next one if there is none: the beginning of the queue's log.
+    pub low: u64,
+    /// Number of the next message: the end of the queue's log.
+    pub next: u64,
     /// Number of failed deliveries after which a message leaves; `None` is unlimited.
     pub delivery_limit: Option<u64>,
     /// Number of ready messages that came back from a consumer.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{CHECK, Command, CommandGroup};
+use super::{Command, CommandGroup, REPLICAS};
 use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
 use crate::client::word;
@@ -10,14 +10,24 @@ use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "quorum_status", CommandGroup::Monitoring, "<queue>", "Displays the replicas of a quorum queue, and refuses other queues", quorum_status).in_vhost(),
-    Command::new(CHECK, "reclaim_quorum_memory", CommandGroup::Operations, "<queue>", "Frees memory of a quorum queue, and refuses other queues", reclaim).in_vhost(),
-    Command::new(CHECK, "check_if_new_quorum_queue_replicas_have_finished_initial_sync", CommandGroup::Monitoring, "", "Exits with a non-zero code if a replica of a quorum queue hasn't caught up yet", new_replicas),
+    Command::new(REPLICAS, "quorum_status", CommandGroup::Monitoring, "<queue>", "Displays the replicas of a quorum queue, and refuses other queues", quorum_status).in_vhost(),
+    Command::new(REPLICAS, "reclaim_quorum_memory", CommandGroup::Operations, "<queue>", "Frees memory of a quorum queue, and refuses other queues", reclaim).in_vhost(),
+    Command::new(REPLICAS, "check_if_new_quorum_queue_replicas_have_finished_initial_sync", CommandGroup::Monitoring, "", "Exits with a non-zero code if a replica of a quorum queue hasn't caught up yet", new_replicas),
 ];
 
 const QUORUM: &str = "quorum";
 /// The columns of a member.
-const MEMBER: [&str; 3] = ["Node Name", "Raft State", "Membership"];
+const MEMBER: [&str; 9] = [
+    "Node Name",
+    "Raft State",
+    "Membership",
+    "Last Log Index",
+    "Last Written",
+    "Last Applied",
+    "Commit Index",
+    "Snapshot Index",
+    "Term",
+];
 
 /// The type of a queue.
 fn kind(call: &Call<'_>, queue: &str, absent: Failure) -> Result<String, Failure> {

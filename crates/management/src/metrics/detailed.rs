@@ -80,7 +80,13 @@ pub(super) async fn add(api: &Api, query: &Query, snapshot: &Snapshot, page: &mu
     if has_info {
         page.add(queues::INFO.objects(PREFIX, rows.clone()));
     }
-    let others = [&queues::DELIVERY, &queues::PUBLISHED, &queues::PUBLISHED_BY_EXCHANGE, &queues::STREAM_CONSUMERS];
+    let others = [
+        &queues::DELIVERY,
+        &queues::PUBLISHED,
+        &queues::PUBLISHED_BY_EXCHANGE,
+        &queues::STREAM_CONSUMERS,
+        &queues::RAFT,
+    ];
     for group in others {
         if query.asks(group) {
             page.add(group.objects(PREFIX, rows.clone()));

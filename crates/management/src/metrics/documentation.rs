@@ -81,6 +81,7 @@ fn table() -> String {
     }
     table.group(rabbitmq, &queues::PUBLISHED_BY_EXCHANGE, "each");
     table.group(rabbitmq, &queues::STREAM_CONSUMERS, "each");
+    table.group(rabbitmq, &queues::RAFT, "each");
     table.group(rabbitmq, &exchanges::EXCHANGES, "each");
     table.group(rabbitmq, &clients::BYTES, "each");
     table.group(rabbitmq, &clients::CONNECTIONS, "each");

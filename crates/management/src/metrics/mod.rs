@@ -148,7 +148,9 @@ impl Port {
         let snapshot = self.api.broker().registry.snapshot_full();
         let rows = Arc::new(queues::rows(&snapshot, &[], None));
         let groups = [&queues::COARSE, &queues::SIZES, &queues::INFO, &queues::DELIVERY, &queues::PUBLISHED];
-        for group in groups.into_iter().chain([&queues::PUBLISHED_BY_EXCHANGE, &queues::STREAM_CONSUMERS]) {
+        for group in
+            groups.into_iter().chain([&queues::PUBLISHED_BY_EXCHANGE, &queues::STREAM_CONSUMERS, &queues::RAFT])
+        {
             page.add(group.objects(PREFIX, rows.clone()));
         }
         page.add(own::OF_QUEUES.objects(own::PREFIX, rows));

@@ -4,7 +4,7 @@
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::queue_metrics::{in_memory_bytes, persistent_bytes};
 use leveret_broker::registry::Snapshot;
-use leveret_broker::{QueueCount, StreamStatus};
+use leveret_broker::{QueueCount, QuorumStatus, StreamStatus};
 use leveret_metrics::Kind::{Counter, Gauge};
 use leveret_metrics::Sample;
 use leveret_model::QueueType;
@@ -216,6 +216,43 @@ pub(super) const STREAM_CONSUMERS: Group<QueueRef> = Group {
         |queue| stream(queue).map(|stream| stream.lag_max.into()),
     )],
 };
+
+/// The part of a queue's status that only a quorum queue has.
+fn quorum(queue: &QueueRef) -> Option<QuorumStatus> {
+    (queue.info().queue_type() == QueueType::Quorum).then(|| queue.status().quorum).flatten()
+}
+
+/// The log of a quorum queue, by the names of Raft's. A position is the number of messages up to there since the queue was declared.
+pub(super) const RAFT: Group<QueueRef> = Group {
+    name: "ra_metrics",
+    labels: LABELS,
+    label: labels,
+    families: &[
+        Of::each("raft_term", Counter, "The term of a quorum queue: 1, as it has one member", |queue| {
+            quorum(queue).map(|_| 1u64.into())
+        }),
+        Of::each(
+            "raft_commit_index",
+            Counter,
+            "The position up to which a quorum queue has its messages for good",
+            next,
+        ),
+        Of::each("raft_last_applied", Gauge, "The position up to which a quorum queue has taken in its messages", next),
+        Of::each(
+            "raft_last_written_index",
+            Counter,
+            "The position up to which a quorum queue's messages are on disk",
+            next,
+        ),
+        Of::each("raft_snapshot_index", Counter, "The position of a quorum queue's oldest message", |queue| {
+            quorum(queue).map(|quorum| quorum.low.into())
+        }),
+    ],
+};
+
+fn next(queue: &QueueRef) -> Option<Sample> {
+    quorum(queue).map(|quorum| quorum.next.into())
+}
 
 /// The share of consumers that could take a message now.
 fn capacity(queue: &QueueRef) -> Sample {

@@ -22,7 +22,7 @@ pub(crate) use search::read_part;
 pub(crate) use view::{activity_name, consumer_capacity, consumer_view, usual, waiting};
 
 use axum::http::StatusCode;
-use leveret_broker::KeptOffset;
+use leveret_broker::{KeptOffset, QuorumStatus};
 use leveret_model::QueueType;
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,8 @@ use crate::columns::Columns;
 use crate::error::Error;
 use crate::history::Ranges;
 
-/// The members of a quorum queue. Positions in logs are left out, because a queue of one member has none of its own.
+/// The members of a quorum queue. Positions count its messages since it was declared: the log has all up to the last one, and is free of
+/// those before the oldest that is there. A queue of one member has one term.
 pub(crate) async fn quorum_status(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(call.word(0), call.word(1)).ok_or(Error::NotFound)?;
@@ -39,7 +40,18 @@ pub(crate) async fn quorum_status(call: Call) -> HandlerResult {
     if queue_type != QueueType::Quorum {
         return Err(Error::Unavailable(format!("cannot get the quorum status of a {} queue", queue_type.name())));
     }
-    json(json!([{"Node Name": call.api.name(), "Raft State": "leader", "Membership": "voter"}]))
+    let QuorumStatus { low, next, .. } = queue.status().quorum.unwrap_or_default();
+    json(json!([{
+        "Node Name": call.api.name(),
+        "Raft State": "leader",
+        "Membership": "voter",
+        "Last Log Index": next,
+        "Last Written": next,
+        "Last Applied": next,
+        "Commit Index": next,
+        "Snapshot Index": low,
+        "Term": 1,
+    }]))
 }
 
 /// The offsets and sequences that a stream keeps for its clients. As in RabbitMQ an offset is that of the last message that was

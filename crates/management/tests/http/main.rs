@@ -20,6 +20,7 @@ mod past;
 mod patterns;
 mod policies;
 mod queues;
+mod quorum;
 mod recorded;
 mod rules;
 mod sessions;

@@ -53,6 +53,8 @@ impl LedgerQueue {
         let (returned, by_priority) = self.ready.by_lane();
         let dying = self.kept_dead_letters();
         QuorumStatus {
+            low: self.ledger.low(),
+            next: self.ledger.next(),
             delivery_limit: self.options.delivery_limit,
             returned,
             by_priority,
