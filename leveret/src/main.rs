@@ -58,6 +58,9 @@ enum Command {
     /// Command a node on this machine, as rabbitmq-upgrade does
     #[command(disable_help_flag = true)]
     Upgrade(ToolArguments),
+    /// Command a node on this machine, as rabbitmq-queues does
+    #[command(disable_help_flag = true)]
+    Queues(ToolArguments),
     /// Command a node on this machine, as rabbitmq-streams does
     #[command(disable_help_flag = true)]
     Streams(ToolArguments),
@@ -102,6 +105,7 @@ fn main() -> ExitCode {
         Command::Diagnostics(arguments) => leveret_ctl::run(Tool::Diagnostics, arguments.words),
         Command::Plugins(arguments) => leveret_ctl::run(Tool::Plugins, arguments.words),
         Command::Upgrade(arguments) => leveret_ctl::run(Tool::Upgrade, arguments.words),
+        Command::Queues(arguments) => leveret_ctl::run(Tool::Queues, arguments.words),
         Command::Streams(arguments) => leveret_ctl::run(Tool::Streams, arguments.words),
         Command::Config(arguments) => configuration::run(&arguments),
         Command::Completion(arguments) => manual::complete(&arguments),

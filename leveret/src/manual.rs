@@ -23,6 +23,8 @@ enum Name {
     Plugins,
     #[value(name = "rabbitmq-upgrade")]
     Upgrade,
+    #[value(name = "rabbitmq-queues")]
+    Queues,
     #[value(name = "rabbitmq-streams")]
     Streams,
 }
@@ -42,6 +44,7 @@ impl Name {
                     .mut_subcommand("diagnostics", tool(Tool::Diagnostics, "diagnostics"))
                     .mut_subcommand("plugins", tool(Tool::Plugins, "plugins"))
                     .mut_subcommand("upgrade", tool(Tool::Upgrade, "upgrade"))
+                    .mut_subcommand("queues", tool(Tool::Queues, "queues"))
                     .mut_subcommand("streams", tool(Tool::Streams, "streams"))
             }
             Name::Server => ServerArguments::installed_command(),
@@ -49,6 +52,7 @@ impl Name {
             Name::Diagnostics => leveret_ctl::command_line(Tool::Diagnostics),
             Name::Plugins => leveret_ctl::command_line(Tool::Plugins),
             Name::Upgrade => leveret_ctl::command_line(Tool::Upgrade),
+            Name::Queues => leveret_ctl::command_line(Tool::Queues),
             Name::Streams => leveret_ctl::command_line(Tool::Streams),
         }
     }

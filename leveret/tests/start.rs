@@ -174,6 +174,7 @@ fn shells_and_man_read_what_is_printed() {
         "rabbitmq-diagnostics",
         "rabbitmq-plugins",
         "rabbitmq-upgrade",
+        "rabbitmq-queues",
         "rabbitmq-streams",
     ] {
         let script = run(&["completion", "bash", name]);

@@ -99,7 +99,7 @@ def kept(line, status, lines):
 
 def commands(program):
     """The names of all commands, each behind its tool."""
-    for name in ["rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-upgrade"]:
+    for name in ["rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-upgrade", "rabbitmq-queues", "rabbitmq-streams"]:
         tool = [] if name == "rabbitmqctl" else [name.removeprefix("rabbitmq-")]
         said = subprocess.run(program + tool + ["help"], capture_output=True, text=True).stdout
         for command in sorted(set(re.findall("^   ([a-z_0-9]+) ", said, re.MULTILINE))):

@@ -232,6 +232,7 @@ fn both_packages_are_reproducible_and_need_only_the_c_library() {
         "rabbitmq-diagnostics",
         "rabbitmq-plugins",
         "rabbitmq-upgrade",
+        "rabbitmq-queues",
         "rabbitmq-streams",
     ] {
         let section = if name == "leveret" { 1 } else { 8 };

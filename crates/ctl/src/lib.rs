@@ -1,4 +1,4 @@
-//! The command line: `rabbitmqctl`, `rabbitmq-diagnostics`, `rabbitmq-plugins`, `rabbitmq-upgrade` and `rabbitmq-streams` for a node on this machine.
+//! The command line: `rabbitmqctl`, `rabbitmq-diagnostics`, `rabbitmq-plugins`, `rabbitmq-upgrade`, `rabbitmq-queues` and `rabbitmq-streams` for a node on this machine.
 //!
 //! A tool is a name under which [`run`] is called. Its commands are listed in one table, [`commands::all`], from
 //! which help, parsing, the documentation and the tests are derived; the arguments of a command are its usage line,

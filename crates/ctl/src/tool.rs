@@ -13,13 +13,16 @@ pub enum Tool {
     Plugins,
     /// Commands to run before and after an upgrade.
     Upgrade,
+    /// Commands about quorum queues and their members.
+    Queues,
     /// Commands about streams and super streams.
     Streams,
 }
 
 impl Tool {
     /// All tools.
-    pub const ALL: [Tool; 5] = [Tool::Ctl, Tool::Diagnostics, Tool::Plugins, Tool::Upgrade, Tool::Streams];
+    pub const ALL: [Tool; 6] =
+        [Tool::Ctl, Tool::Diagnostics, Tool::Plugins, Tool::Upgrade, Tool::Queues, Tool::Streams];
 
     /// RabbitMQ's name of the tool.
     #[must_use]
@@ -29,6 +32,7 @@ impl Tool {
             Tool::Diagnostics => "rabbitmq-diagnostics",
             Tool::Plugins => "rabbitmq-plugins",
             Tool::Upgrade => "rabbitmq-upgrade",
+            Tool::Queues => "rabbitmq-queues",
             Tool::Streams => "rabbitmq-streams",
         }
     }

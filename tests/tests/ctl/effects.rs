@@ -310,13 +310,21 @@ fn help_names_every_command_and_each_is_run_by_a_test() {
         include_str!("place.rs"),
         include_str!("eval.rs"),
         include_str!("stop_app.rs"),
+        include_str!("quorum.rs"),
         include_str!("streams.rs"),
         include_str!("transfers.rs"),
         include_str!("../convert.rs"),
         include_str!("../logging.rs"),
         include_str!("../../golden/ctl/scene.txt"),
     ];
-    for tool in ["rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-upgrade", "rabbitmq-streams"] {
+    for tool in [
+        "rabbitmqctl",
+        "rabbitmq-diagnostics",
+        "rabbitmq-plugins",
+        "rabbitmq-upgrade",
+        "rabbitmq-queues",
+        "rabbitmq-streams",
+    ] {
         let help = well(&node, &format!("{tool} help"));
         let names = well(&node, &format!("{tool} autocomplete"));
         let (there, missing) = help.split_once("Not there yet:").unwrap_or((&help, ""));

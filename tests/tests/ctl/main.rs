@@ -7,6 +7,7 @@ mod parked;
 mod place;
 mod plugins;
 mod points;
+mod quorum;
 mod stop_app;
 mod streams;
 mod tool;

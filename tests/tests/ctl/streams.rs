@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::effects::{exit, well};
 
-fn declare(node: &Node, queue: &str, kind: &str) {
+pub(crate) fn declare(node: &Node, queue: &str, kind: &str) {
     let body = json!({"durable": true, "arguments": {"x-queue-type": kind}});
     let answer = node.http().put(&format!("/api/queues/%2F/{queue}"), &body).expect("an answer");
     assert_eq!(answer.status, 201, "{}", answer.body);

@@ -22,6 +22,7 @@ pub(crate) fn run(directory: &Path, line: &str, input: &str) -> Said {
         "rabbitmq-diagnostics" => "diagnostics",
         "rabbitmq-plugins" => "plugins",
         "rabbitmq-upgrade" => "upgrade",
+        "rabbitmq-queues" => "queues",
         "rabbitmq-streams" => "streams",
         other => panic!("{other} is no tool"),
     };

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{CHECK, CTL, Command, CommandGroup, LOOK};
+use super::{CHECK, CTL, Command, CommandGroup, LOOK, REPLICAS};
 use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::client::word;
@@ -15,10 +15,10 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "check_certificate_expiration", CommandGroup::Monitoring, "[--within <period>] [--unit <unit>]", "Exits with a non-zero code if a certificate expires within a period of time", certificates),
     Command::new(CHECK, "check_if_metadata_store_is_initialized", CommandGroup::Monitoring, "", "Exits with a non-zero code if objects can't be looked up yet", metadata),
     Command::new(CHECK, "check_if_metadata_store_is_initialized_with_data", CommandGroup::Monitoring, "", "Exits with a non-zero code if there are no users or virtual hosts", metadata),
-    Command::new(CHECK, "check_if_node_is_quorum_critical", CommandGroup::Monitoring, "", "Exits with a non-zero code if a queue would lose its majority without this node", quorum_critical),
+    Command::new(REPLICAS, "check_if_node_is_quorum_critical", CommandGroup::Monitoring, "", "Exits with a non-zero code if a queue would lose its majority without this node", quorum_critical),
     Command::new(CHECK, "check_for_quorum_queues_without_an_elected_leader", CommandGroup::Monitoring, "<pattern> [--across-all-vhosts]", "Exits with a non-zero code if a quorum queue has no leader", leaders).in_vhost(),
     Command::new(&[Tool::Ctl, Tool::Diagnostics, Tool::Upgrade], "has_reached_target_cluster_size", CommandGroup::Cluster, "", "Exits with a non-zero code if nodes are missing from the cluster", cluster_size),
-    Command::new(CHECK, "check_if_node_is_mirror_sync_critical", CommandGroup::Monitoring, "", "Does nothing: there are no mirrors", mirrors),
+    Command::new(REPLICAS, "check_if_node_is_mirror_sync_critical", CommandGroup::Monitoring, "", "Does nothing: there are no mirrors", mirrors),
     Command::new(LOOK, "node_health_check", CommandGroup::Monitoring, "", "Does nothing, as in RabbitMQ. Use the specific health checks instead", deprecated),
     Command::new(CTL, "force_gc", CommandGroup::Operations, "", "Does nothing: there is no garbage to collect", force_gc),
 ];

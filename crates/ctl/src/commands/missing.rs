@@ -1,6 +1,6 @@
 //! RabbitMQ's commands that aren't supported: they say so, and exit with 64.
 
-use super::{CHECK, COORDINATION, CTL, Command, CommandGroup, LOOK, STREAMS};
+use super::{CHECK, COORDINATION, CTL, Command, CommandGroup, LOOK, REPLICAS, STREAMS};
 use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::failure::Failure;
@@ -19,9 +19,9 @@ const fn missing(tools: &'static [Tool], name: &'static str, why: &'static str) 
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    missing(CHECK, "list_policies_with_classic_queue_mirroring", MIRRORS),
-    missing(CHECK, "list_operator_policies_with_classic_queue_mirroring", MIRRORS),
-    missing(CHECK, "check_if_cluster_has_classic_queue_mirroring_policy", MIRRORS),
+    missing(REPLICAS, "list_policies_with_classic_queue_mirroring", MIRRORS),
+    missing(REPLICAS, "list_operator_policies_with_classic_queue_mirroring", MIRRORS),
+    missing(REPLICAS, "check_if_cluster_has_classic_queue_mirroring_policy", MIRRORS),
     missing(CTL, "remove_classic_queue_mirroring_from_policies", MIRRORS),
     missing(CTL, "join_cluster", CLUSTER),
     missing(CTL, "forget_cluster_node", CLUSTER),

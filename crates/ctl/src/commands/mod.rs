@@ -19,6 +19,7 @@ mod listed;
 mod listeners;
 mod logins;
 mod logs;
+mod members;
 mod memory;
 mod message_sizes;
 mod missing;
@@ -103,10 +104,16 @@ const CHECK: &[Tool] = &[Tool::Diagnostics];
 const PLUGINS: &[Tool] = &[Tool::Plugins];
 /// The tool for upgrades.
 const UPGRADE: &[Tool] = &[Tool::Upgrade];
+/// The tool for quorum queues.
+const QUEUES: &[Tool] = &[Tool::Queues];
+/// The tools that look at members of quorum queues.
+const REPLICAS: &[Tool] = &[Tool::Diagnostics, Tool::Queues];
 /// The tool for streams.
 const STREAMS: &[Tool] = &[Tool::Streams];
-/// The tools that look at streams' replicas.
+/// The tools that look at the nodes of streams.
 const COORDINATION: &[Tool] = &[Tool::Diagnostics, Tool::Streams];
+/// The tools that show the members of a stream.
+const STREAM_STATUS: &[Tool] = &[Tool::Diagnostics, Tool::Queues, Tool::Streams];
 /// The tools with lists of the stream protocol's clients.
 const STREAM_LISTS: &[Tool] = &[Tool::Ctl, Tool::Diagnostics, Tool::Streams];
 /// All tools.
@@ -191,6 +198,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
         network::COMMANDS,
         tls::COMMANDS,
         replicas::COMMANDS,
+        members::COMMANDS,
         report::COMMANDS,
         eval::COMMANDS,
         upgrade::COMMANDS,

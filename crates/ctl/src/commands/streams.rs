@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{COORDINATION, Command, CommandGroup, STREAMS, alarms};
+use super::{Command, CommandGroup, STREAM_STATUS, STREAMS, alarms};
 use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
 use crate::client::word;
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(COORDINATION, "stream_status", CommandGroup::Monitoring, "<stream> [--tracking]", "Displays the replicas of a stream, and refuses other queues", status).in_vhost(),
+    Command::new(STREAM_STATUS, "stream_status", CommandGroup::Monitoring, "<stream> [--tracking]", "Displays the replicas of a stream, and refuses other queues", status).in_vhost(),
     Command::new(STREAMS, "list_stream_tracking", CommandGroup::Monitoring, "<stream> [--all] [--offset] [--writer]", "Lists the offsets and sequences that a stream keeps for its clients", tracking).in_vhost(),
     Command::new(STREAMS, "add_super_stream", CommandGroup::Queues, "<name> [--partitions <partitions>] [--binding-keys <keys>] [--max-length-bytes <bytes>] [--max-age <duration>] [--stream-max-segment-size-bytes <bytes>] [--leader-locator <locator>] [--initial-cluster-size <size>]", "Adds an exchange with streams as its partitions: 3 of them, so many, or one for each of these keys", add).in_vhost(),
     Command::new(STREAMS, "delete_super_stream", CommandGroup::Queues, "<name>", "Deletes such an exchange with its partitions and all their messages", delete).in_vhost(),
