@@ -5,6 +5,7 @@ mod change;
 mod convert;
 mod get;
 mod list;
+pub(crate) mod members;
 mod move_parked;
 mod search;
 pub(crate) mod set_aside;
@@ -21,7 +22,9 @@ pub(crate) use move_parked::{
 pub(crate) use search::read_part;
 pub(crate) use view::{activity_name, consumer_capacity, consumer_view, usual, waiting};
 
+use axum::Json;
 use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use leveret_broker::{KeptOffset, QuorumStatus};
 use leveret_model::QueueType;
 use serde_json::{Map, Value, json};
@@ -38,7 +41,8 @@ pub(crate) async fn quorum_status(call: Call) -> HandlerResult {
     let queue = snapshot.queue(call.word(0), call.word(1)).ok_or(Error::NotFound)?;
     let queue_type = queue.info().queue_type();
     if queue_type != QueueType::Quorum {
-        return Err(Error::Unavailable(format!("cannot get the quorum status of a {} queue", queue_type.name())));
+        let failed = json!({"status": "failed", "reason": format!("{}_queue_not_supported", queue_type.name())});
+        return Ok((StatusCode::SERVICE_UNAVAILABLE, Json(failed)).into_response());
     }
     let QuorumStatus { low, next, .. } = queue.status().quorum.unwrap_or_default();
     json(json!([{

@@ -20,9 +20,6 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("stream/connections", "the same"),
     ("stream/publishers", "the same"),
     ("stream/consumers", "the same"),
-    ("queues/quorum/v/q/replicas/add", "quorum queues have one member"),
-    ("queues/quorum/v/q/replicas/delete", "the same"),
-    ("feature-flags/quorum_queue/enable", "quorum queues of several members aren't built, so there is no such flag"),
     ("global-parameters/cluster_name", "it is set by the first PUT of cluster-name in both"),
 ];
 
@@ -30,6 +27,9 @@ const DIFFERENT: &[(&str, &str)] = &[
 fn body(method: &str, path: &str) -> &'static str {
     match (method, path) {
         ("PUT", "cluster-name") => r#"{"name": "leveret@localhost"}"#,
+        (_, "queues/quorum/v/q/replicas/add" | "queues/quorum/v/q/replicas/delete") => {
+            r#"{"node": "leveret@localhost"}"#
+        }
         ("PUT", "queues/v/q") => r#"{"durable": true}"#,
         ("POST", "queues/v/q/get") => r#"{"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"}"#,
         ("POST", "queues/v/q/actions") => r#"{"action": "sync"}"#,

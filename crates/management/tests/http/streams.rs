@@ -104,7 +104,7 @@ fn requests_that_streams_do_not_have_are_refused() {
         bad("queue.purge not supported by stream queues queue 'log' in vhost '/'")
     );
     let (status, answer) = stage.ask("GET", "/api/queues/quorum/%2F/log/status", "");
-    assert_eq!((status, &answer["reason"]), (503, &json!("cannot get the quorum status of a stream queue")));
+    assert_eq!((status, &answer["reason"]), (503, &json!("stream_queue_not_supported")));
     let (status, answer) = stage.ask("PUT", "/api/queues/%2F/no", &STREAM.replace("true", "false"));
     assert_eq!(
         (status, answer["reason"].as_str()),

@@ -1,0 +1,87 @@
+//! Members of quorum queues, as one node has them: a queue's only member is there already, and stays.
+
+use axum::http::StatusCode;
+use leveret_broker::queue_handle::QueueRef;
+use leveret_model::QueueType;
+
+use crate::call::{Call, HandlerResult, no_content, status};
+use crate::error::Error;
+use crate::fields;
+use crate::missing::restricted;
+
+/// The configuration may disable changes, except for local tools.
+fn may_change(call: &Call) -> Result<(), Error> {
+    match call.api.rules().quorum_queue_replica_operations_disabled && !call.identity.is_local() {
+        true => Err(restricted(
+            "Broker settings disallow quorum queue replica operations.",
+            "quorum_queue_replica_operations",
+        )),
+        false => Ok(()),
+    }
+}
+
+fn refused(reason: &str) -> Error {
+    Error::Of(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", reason.to_owned())
+}
+
+/// The queue of a request.
+fn queue(call: &Call) -> Option<QueueRef> {
+    call.api.broker().registry.snapshot_full().queue(call.word(0), call.word(1)).cloned()
+}
+
+fn check_type(queue: &QueueRef) -> Result<(), Error> {
+    match queue.info().queue_type() {
+        QueueType::Quorum => Ok(()),
+        other => Err(refused(&format!("{}_queue_not_supported", other.name()))),
+    }
+}
+
+/// Whether the body names this node.
+fn check_node(call: &Call) -> Result<(), Error> {
+    let body = call.object()?;
+    match fields::text(&body, "node")? == call.api.name() {
+        true => Ok(()),
+        false => Err(Error::BadRequest("Node is not a cluster member".to_owned())),
+    }
+}
+
+/// POST: adds a member, which is there.
+pub(crate) async fn add(call: Call) -> HandlerResult {
+    may_change(&call)?;
+    check_node(&call)?;
+    check_type(&queue(&call).ok_or_else(|| refused("not_found"))?)?;
+    no_content()
+}
+
+/// DELETE: removes a member, which is the last one.
+pub(crate) async fn delete(call: Call) -> HandlerResult {
+    may_change(&call)?;
+    let queue = queue(&call).ok_or(Error::NotFound)?;
+    check_node(&call)?;
+    check_type(&queue)?;
+    Err(refused("last_node"))
+}
+
+/// POST: adds a member on a node to queues, which have one there.
+pub(crate) async fn grow(call: Call) -> HandlerResult {
+    may_change(&call)?;
+    let body = call.object()?;
+    fields::require(&body, &["vhost_pattern", "queue_pattern", "strategy"])?;
+    let strategy = fields::text(&body, "strategy")?;
+    if !["all", "even"].contains(&strategy) {
+        return Err(Error::BadRequest(format!("strategy is '{strategy}', expected all or even")));
+    }
+    match call.word(0) == call.api.name() {
+        true => no_content(),
+        false => Err(Error::NotFound),
+    }
+}
+
+/// DELETE: removes the members of all queues on a node, of which the last ones stay.
+pub(crate) async fn shrink(call: Call) -> HandlerResult {
+    may_change(&call)?;
+    match call.word(0) == call.api.name() {
+        true => status(StatusCode::ACCEPTED),
+        false => Err(Error::NotFound),
+    }
+}
