@@ -32,6 +32,7 @@ struct Inner {
     data_directory: PathBuf,
     durability: String,
     started: Instant,
+    started_ms: u64,
     logins: Logins,
     bodies: Bodies,
     sampler: Sampler,
@@ -94,12 +95,14 @@ impl Api {
     /// The API of `node`. `name` is the node's name in responses, `durability` the description of confirms in the
     /// banner.
     pub fn new(node: NodeHandle, name: String, data_directory: PathBuf, durability: String) -> Self {
+        let started_ms = node.clock().now().wall_ms;
         let inner = Inner {
             node,
             name,
             data_directory,
             durability,
             started: Instant::now(),
+            started_ms,
             logins: Logins::default(),
             bodies: Bodies::default(),
             sampler: Sampler::default(),
@@ -280,6 +283,11 @@ impl Api {
         if let Some(ranges) = ranges {
             self.histories().show(subject, body, ranges, self.node().clock().now().wall_ms);
         }
+    }
+
+    /// Time of the node's start, in milliseconds since 1970.
+    pub(crate) fn started_ms(&self) -> u64 {
+        self.inner.started_ms
     }
 
     /// How long the node has been up, in milliseconds.

@@ -24,6 +24,7 @@ mod definitions;
 mod deprecated_features;
 mod dispatch;
 mod error;
+mod etag;
 mod event_stream;
 mod exchanges;
 mod feature_flags;

@@ -8,24 +8,24 @@ mod load;
 mod plan;
 mod shape;
 
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 
 pub use load::{Definitions, LoadError};
 
 use crate::call::{Call, HandlerResult, no_content};
 use crate::error::Error;
+use crate::etag;
 use document::{Document, Scope, Wrong};
 
 /// GET: exports the whole cluster.
 pub(crate) async fn all(call: Call) -> HandlerResult {
-    let exported = export::cluster(&call.api);
-    Ok(offered(&call, exported))
+    unless_known(&call, || Ok(export::cluster(&call.api)))
 }
 
 /// GET: exports one vhost.
 pub(crate) async fn of_vhost(call: Call) -> HandlerResult {
-    let exported = export::vhost(&call.api, call.word(0)).ok_or(Error::NotFound)?;
-    Ok(offered(&call, exported))
+    unless_known(&call, || export::vhost(&call.api, call.word(0)).ok_or(Error::NotFound))
 }
 
 /// POST: imports into the whole cluster.
@@ -89,8 +89,23 @@ fn tell_of_ignored(source: &str, ignored: &[String]) {
     }
 }
 
+/// An export with a tag, or 304 if the client has that one already: objects haven't changed since.
+fn unless_known(call: &Call, export: impl FnOnce() -> Result<Response, Error>) -> HandlerResult {
+    // A node counts changes anew after each start. The count is read before the objects: a change in between gives a new document with
+    // an old tag, which is sent once more.
+    let tag = format!("\"{:x}-{:x}\"", call.api.started_ms(), call.api.broker().registry.generation());
+    let mut response = match etag::is_known(&call.headers, &tag) {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => offered(call, export()?),
+    };
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    Ok(response)
+}
+
 /// Makes browsers save it under the name in the query's `download`.
-fn offered(call: &Call, mut exported: axum::response::Response) -> axum::response::Response {
+fn offered(call: &Call, mut exported: Response) -> Response {
     if let Some(name) = call.query.get("download")
         && let Ok(value) = HeaderValue::from_str(&format!("attachment; filename={name}"))
     {

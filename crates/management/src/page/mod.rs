@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::error::Error;
+use crate::etag;
 
 include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
@@ -54,9 +55,7 @@ impl Embedded {
         let etag = format!("W/\"{HASH}\"");
         let cache = if is_kept { "public, max-age=31536000, immutable" } else { "no-cache" };
         let (encoding, bytes) = self.encoded(asked);
-        let known = asked.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
-        let is_known =
-            known.is_some_and(|tags| tags.split(',').any(|tag| matches!(tag.trim(), tag if tag == etag || tag == "*")));
+        let is_known = etag::is_known(asked, &etag);
         let mut response = match is_known {
             true => StatusCode::NOT_MODIFIED.into_response(),
             false => Body::from(Bytes::from_static(bytes)).into_response(),

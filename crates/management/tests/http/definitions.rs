@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::exchange::exchange;
 use crate::stage::HttpStage;
 
 /// An export of RabbitMQ 4.3.6.
@@ -328,5 +329,27 @@ fn a_vhost_whose_limits_were_cleared_stays_in_their_list() {
     // The response of RabbitMQ 4.3.6.
     assert_eq!(stage.ask("GET", "/api/vhost-limits", "").1, json!([{"vhost": "v", "value": {}}]));
     assert_eq!(stage.ask("GET", "/api/vhost-limits/v", "").1, json!([]));
+    stage.node.stop("test");
+}
+
+#[test]
+fn an_export_that_the_client_has_is_not_sent_again() {
+    let stage = HttpStage::new();
+    for path in ["/api/definitions", "/api/definitions/%2F"] {
+        let export = |tag: &str| {
+            let headers = format!("authorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n{tag}");
+            let answer = exchange(stage.http, "GET", path, &headers, "");
+            (answer.status, answer.header("etag").expect("a tag").to_owned(), answer.body.is_empty())
+        };
+        let (status, tag, is_empty) = export("");
+        assert_eq!((status, is_empty), (200, false));
+        assert_eq!(export(&format!("if-none-match: {tag}\r\n")), (304, tag.clone(), true));
+        assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
+        let (status, changed, is_empty) = export(&format!("if-none-match: {tag}\r\n"));
+        assert_eq!((status, is_empty), (200, false));
+        assert_ne!(changed, tag);
+        assert_eq!(stage.ask("DELETE", "/api/queues/%2F/q", "").0, 204);
+    }
+    assert_eq!(stage.ask("GET", "/api/definitions/none", "").0, 404);
     stage.node.stop("test");
 }
