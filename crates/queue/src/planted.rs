@@ -48,6 +48,10 @@ pub enum Bug {
     MissComebacks,
     /// A stream's filter skips a message that it matches.
     SkipMatch,
+    /// Messages that are on their way to disk don't come along when their queue is converted.
+    LeavePending,
+    /// Messages that consumers have when their queue is converted come back as if they hadn't been delivered.
+    ForgetHeld,
 }
 
 thread_local! {

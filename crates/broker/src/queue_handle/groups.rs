@@ -11,6 +11,7 @@ use leveret_queue::{ConsumerId, DeadRun, DeadTurn, Departure, Place, Placement, 
 use super::{QueueHandle, Waiting};
 use crate::deferred::Refused;
 use crate::group::Group;
+use crate::planted::{Bug, is_planted};
 use crate::records::{durable_ranges, reason_of};
 use crate::streams::Record;
 use crate::ticket::Ticket;
@@ -190,7 +191,9 @@ impl QueueHandle {
     pub(crate) fn moved(self: &Arc<Self>, group: &mut Group, dropped: u64) {
         self.with(|queue, effects| {
             let runs = queue.moved(dropped, effects);
-            self.log_settles_in(queue, group, &runs, SettleReason::DeadLettered);
+            if !is_planted(Bug::RepeatLetters) {
+                self.log_settles_in(queue, group, &runs, SettleReason::DeadLettered);
+            }
             group.moves(self, self.moves.through(queue.dead_letters().1));
         });
     }

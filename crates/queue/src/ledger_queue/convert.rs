@@ -21,6 +21,7 @@ use crate::ledger_queue::LedgerQueue;
 use crate::limits::Length;
 use crate::number_set::NumberSet;
 use crate::pending::PendingMessages;
+use crate::planted::{Bug, is_planted};
 use crate::priorities::Priorities;
 
 impl LedgerQueue {
@@ -71,7 +72,10 @@ impl LedgerQueue {
         now: Nanos,
         effects: &mut Effects,
     ) -> (Self, Vec<AttemptRun>) {
-        let held = self.held_by_consumers();
+        let held = if is_planted(Bug::ForgetHeld) { NumberSet::default() } else { self.held_by_consumers() };
+        if is_planted(Bug::LeavePending) {
+            self.pending.clear();
+        }
         let returned = self.ready.returned_in_place(&held);
         let redelivered_below = self.ready.redelivered_below();
         let priorities: BTreeMap<u8, NumberSet> = self.ready.priorities().collect();
