@@ -42,6 +42,8 @@ pub enum Bug {
     ForgetLastStretch,
     /// A checkpoint omits the named publishers of a stream.
     ForgetWriters,
+    /// A checkpoint omits the numbers of a queue's publishers.
+    ForgetPublishers,
     /// A consumer with a filter gets every message.
     IgnoreFilter,
     /// A consumer with a filter doesn't look at messages that came back.

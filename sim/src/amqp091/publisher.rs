@@ -34,10 +34,12 @@ impl PublishedMessage {
 /// A publisher.
 pub struct PipelinedPublisher {
     link: usize,
-    /// Its messages, by id.
+    /// The messages, by id.
     pub known: Vec<PublishedMessage>,
     /// Moments, and the latest wall time of each in milliseconds.
     times: Vec<(Stamp, u64)>,
+    /// The ids of those that it published, in order.
+    published: Vec<MessageId>,
     unconfirmed: usize,
 }
 
@@ -50,19 +52,43 @@ impl PipelinedPublisher {
         let script = Script::start(world)?;
         world.links[script.link].amqp091().client.confirm_select(CHANNEL);
         script.reply(world, "confirm.select-ok")?;
-        Ok(Self { link: script.link, known: Vec::new(), times: Vec::new(), unconfirmed: 0 })
+        Ok(Self { link: script.link, known: Vec::new(), times: Vec::new(), published: Vec::new(), unconfirmed: 0 })
     }
 
-    /// Publishes a message with the next id, and returns that.
+    /// A new message, which this client or another one publishes. Returns its id.
+    pub fn note(&mut self, world: &World) -> MessageId {
+        self.known.push(PublishedMessage {
+            published: world.disk.count(),
+            published_ms: world.clock.now().wall_ms,
+            confirmed: Stamp::MAX,
+            confirmed_ms: u64::MAX,
+        });
+        self.known.len() as MessageId - 1
+    }
+
+    /// Publishes a new message, and returns its id.
     pub fn publish(
         &mut self,
         world: &mut World,
-        (exchange, key): (&str, &str),
+        to: (&str, &str),
         headers: &FieldTable,
         persistent: bool,
         length: usize,
     ) -> MessageId {
-        let id = self.known.len() as MessageId;
+        let id = self.note(world);
+        self.send(world, id, to, (headers, persistent), length);
+        id
+    }
+
+    /// Publishes the message with this id, which may have been published before.
+    pub fn send(
+        &mut self,
+        world: &mut World,
+        id: MessageId,
+        (exchange, key): (&str, &str),
+        (headers, persistent): (&FieldTable, bool),
+        length: usize,
+    ) {
         let headers = headers.encoded();
         let mut properties = Vec::new();
         let mode = if persistent { 2 } else { 1 };
@@ -70,14 +96,15 @@ impl PipelinedPublisher {
             .encode(&mut properties);
         let client = &mut world.links[self.link].amqp091().client;
         client.publish(CHANNEL, exchange.as_bytes(), key.as_bytes(), false, &properties, &body(id, length));
-        self.known.push(PublishedMessage {
-            published: world.disk.count(),
-            published_ms: world.clock.now().wall_ms,
-            confirmed: Stamp::MAX,
-            confirmed_ms: u64::MAX,
-        });
+        self.published.push(id);
         self.unconfirmed += 1;
-        id
+    }
+
+    /// The message with this id was confirmed.
+    pub fn confirmed(&mut self, world: &World, id: MessageId) {
+        let known = &mut self.known[id as usize];
+        known.confirmed = known.confirmed.min(world.disk.count());
+        known.confirmed_ms = known.confirmed_ms.min(world.clock.now().wall_ms);
     }
 
     /// Makes a step of the world, and notes the confirms that came. False if nothing can move.
@@ -89,18 +116,27 @@ impl PipelinedPublisher {
         let (at, wall_ms) = (world.disk.count(), world.clock.now().wall_ms);
         self.times.pop_if(|(last, _)| *last == at);
         self.times.push((at, wall_ms));
+        self.listen(world)?;
+        Ok(moved)
+    }
+
+    /// Notes the confirms that came while others made steps.
+    ///
+    /// # Errors
+    /// A message is refused.
+    pub fn listen(&mut self, world: &mut World) -> Result<(), Failure> {
         for heard in world.links[self.link].amqp091().heard() {
             match heard {
                 Heard::Confirmed { first, last, positive: true, .. } => {
-                    for known in &mut self.known[first as usize - 1..last as usize] {
-                        (known.confirmed, known.confirmed_ms) = (world.disk.count(), world.clock.now().wall_ms);
+                    for tag in first..=last {
+                        self.confirmed(world, self.published[tag as usize - 1]);
                         self.unconfirmed -= 1;
                     }
                 }
                 other => return Err(Failure::new(Check::Protocol, format!("the publisher gets {other:?}"))),
             }
         }
-        Ok(moved)
+        Ok(())
     }
 
     /// The wall time of a moment in milliseconds.

@@ -64,10 +64,10 @@ impl QueueHandle {
         let offered = (batch, index);
         let held = crate::held_messages::held(&self.info, batch, index, count);
         let (batch, index) = held.as_ref().map_or((batch, index), |held| (&held.batch, 0));
-        let ids = held.as_ref().and_then(|held| held.ids.as_deref());
+        let compared = held.as_ref().and_then(|held| held.compared.as_deref());
         let published = self.with(|queue, effects| {
-            if let Some(ids) = ids {
-                return self.offer_once_in(queue, group, (batch, ids), persistent, now, effects);
+            if let Some(compared) = compared {
+                return self.offer_once_in(queue, group, (batch, compared), persistent, now, effects);
             }
             let submission = queue.submit(batch, index, count, now)?;
             if submission.accepted == 0 {
@@ -191,9 +191,8 @@ impl QueueHandle {
     pub(crate) fn moved(self: &Arc<Self>, group: &mut Group, dropped: u64) {
         self.with(|queue, effects| {
             let runs = queue.moved(dropped, effects);
-            if !is_planted(Bug::RepeatLetters) {
-                self.log_settles_in(queue, group, &runs, SettleReason::DeadLettered);
-            }
+            let logged = if is_planted(Bug::RepeatLetters) { &[][..] } else { &runs };
+            self.log_settles_in(queue, group, logged, SettleReason::DeadLettered);
             group.moves(self, self.moves.through(queue.dead_letters().1));
         });
     }

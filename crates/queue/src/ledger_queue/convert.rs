@@ -83,6 +83,7 @@ impl LedgerQueue {
         let times = self.clock.encode(std::iter::empty());
         let next = self.ledger.next();
         let counters = self.ledger.counters();
+        let (ids, sequences) = self.repeats.as_ref().map(|repeats| repeats.all()).unwrap_or_default();
         let recovered = Recovered {
             ledger: std::mem::replace(&mut self.ledger, Ledger::starting_at(next)),
             redelivered_below,
@@ -92,7 +93,8 @@ impl LedgerQueue {
             delayed: std::mem::take(&mut self.delayed),
             annotations: std::mem::take(&mut self.annotations),
             priorities: Priorities(priorities),
-            ids: self.duplicates.as_ref().map(|duplicates| duplicates.all()).unwrap_or_default(),
+            ids,
+            sequences,
             ..Recovered::default()
         };
         let (mut attempts, epoch_ms) = (std::mem::take(&mut self.attempts), surroundings.epoch_ms);
