@@ -1,5 +1,6 @@
 //! Power cuts after the changes of the disk in one trace, and the hunt for planted bugs with them.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::disk::SimDisk;
@@ -15,16 +16,43 @@ pub fn cut(
     disk: &SimDisk,
     ready: usize,
     (seed, every): (u64, usize),
+    judge: impl FnMut(usize, SimDisk) -> Result<(), Failure>,
+) -> Result<usize, Failure> {
+    crash(disk, ready..usize::MAX, (seed, every), |_| false, judge)
+}
+
+/// As [`cut`], at changes of this range; every fourth time only the broker is killed, and the disk keeps everything.
+///
+/// # Errors
+/// As [`cut`].
+pub fn cut_or_kill(
+    disk: &SimDisk,
+    range: Range<usize>,
+    (seed, every): (u64, usize),
+    judge: impl FnMut(usize, SimDisk) -> Result<(), Failure>,
+) -> Result<usize, Failure> {
+    crash(disk, range, (seed, every), |count| count % 4 == 3, judge)
+}
+
+fn crash(
+    disk: &SimDisk,
+    range: Range<usize>,
+    (seed, every): (u64, usize),
+    is_kill: impl Fn(usize) -> bool,
     mut judge: impl FnMut(usize, SimDisk) -> Result<(), Failure>,
 ) -> Result<usize, Failure> {
-    let mut cuts = 0;
-    for (at, moment) in disk.moments().enumerate().skip(ready).filter(|(at, _)| at % every == 0) {
-        cuts += 1;
-        judge(at, moment.crash(seed ^ at as u64)).map_err(|failure| {
-            Failure::new(failure.check, format!("seed {seed}, power cut after change {at}: {}", failure.detail))
+    let mut count = 0;
+    for (at, moment) in disk.moments().enumerate().filter(|(at, _)| range.contains(at) && at % every == 0) {
+        let (what, survived) = match is_kill(count) {
+            true => ("kill", moment),
+            false => ("power cut", moment.crash(seed ^ at as u64)),
+        };
+        count += 1;
+        judge(at, survived).map_err(|failure| {
+            Failure::new(failure.check, format!("seed {seed}, {what} after change {at}: {}", failure.detail))
         })?;
     }
-    Ok(cuts)
+    Ok(count)
 }
 
 /// Plants each bug and runs `check` with these seeds until one reports it.

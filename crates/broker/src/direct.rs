@@ -156,6 +156,7 @@ impl Broker {
         let publisher = Publisher { user, vhost };
         let keys = [routing_key.as_bytes()];
         let route = route::extended(&snapshot, &publisher, exchange.as_bytes(), &keys, &headers)?;
+        route.check(|| MessageHeaders(Headers::stored(&message)))?;
         self.count_published(spoken, vhost, body.len() as u64, route.queues.len() as u64);
         if route.is_traced() {
             self.trace_single(&client, &route, &StoredMessage { body: &body, ..message }, now);

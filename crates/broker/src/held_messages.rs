@@ -1,46 +1,48 @@
 //! Messages on their way into a queue that changes them: that of a delayed exchange gives each the time at which it is due, and one
-//! that drops duplicates notes the id by which it compares each.
+//! that drops what is sent again notes by what it compares each.
 
 use std::sync::Arc;
 
 use leveret_message::headers::{Header, Headers};
-use leveret_message::{Added, Batch, BatchBuilder};
-use leveret_model::{Deduplication, Queue};
-use leveret_queue::{OfferedId, Queue as Machine, QueueState};
+use leveret_message::{Added, Batch, BatchBuilder, ComparedBy};
+use leveret_model::Queue;
+use leveret_queue::{Offered, Queue as Machine, QueueState};
 use leveret_routing::delay_ms;
 
 use crate::headers::MessageHeaders;
+use crate::id_hash::hash;
+use crate::numbered::numbered;
 
 /// Messages as the queue takes them.
 pub(crate) struct Held {
     pub batch: Arc<Batch>,
-    /// Their ids, if the queue drops duplicates.
-    pub ids: Option<Vec<Option<OfferedId>>>,
+    /// By what they are compared, if the queue drops what is sent again.
+    pub compared: Option<Vec<Option<Offered>>>,
 }
 
-/// The messages of an offered batch that aren't duplicates.
+/// The messages of an offered batch that weren't sent before.
 pub(crate) struct Fresh {
     pub batch: Arc<Batch>,
-    ids: Vec<Option<OfferedId>>,
+    compared: Vec<Option<Offered>>,
     /// Their places among those that were offered.
     places: Vec<u32>,
     offered: u32,
 }
 
 impl Fresh {
-    /// Compares the ids of a batch with those that the queue knows.
-    pub(crate) fn of(queue: &mut Machine, batch: &Arc<Batch>, ids: &[Option<OfferedId>]) -> Self {
-        let offered = ids.len() as u32;
+    /// Compares the messages of a batch with those that the queue knows.
+    pub(crate) fn of(queue: &mut Machine, batch: &Arc<Batch>, all: &[Option<Offered>]) -> Self {
+        let offered = all.len() as u32;
         // One that doesn't run accepts none.
-        let places = if *queue.state() == QueueState::Running { queue.fresh(ids) } else { None };
+        let places = if *queue.state() == QueueState::Running { queue.fresh(all) } else { None };
         let places = places.unwrap_or_else(|| (0..offered).collect());
-        if places.len() == ids.len() {
-            return Self { batch: batch.clone(), ids: ids.to_vec(), places, offered };
+        if places.len() == all.len() {
+            return Self { batch: batch.clone(), compared: all.to_vec(), places, offered };
         }
         let mut builder = BatchBuilder::default();
         places.iter().for_each(|place| builder.push_copy(&batch.message(*place as usize)));
-        let ids = places.iter().map(|place| ids[*place as usize]).collect();
-        Self { batch: Arc::new(builder.finish()), ids, places, offered }
+        let compared = places.iter().map(|place| all[*place as usize]).collect();
+        Self { batch: Arc::new(builder.finish()), compared, places, offered }
     }
 
     /// Their number.
@@ -58,9 +60,9 @@ impl Fresh {
         self.places.get(taken as usize).copied().unwrap_or(self.offered)
     }
 
-    /// The ids of the first ones.
-    pub(crate) fn ids(&self, taken: u32) -> impl Iterator<Item = Option<OfferedId>> {
-        self.ids.iter().take(taken as usize).copied()
+    /// By what the first ones are compared.
+    pub(crate) fn compared(&self, taken: u32) -> impl Iterator<Item = Option<Offered>> {
+        self.compared.iter().take(taken as usize).copied()
     }
 }
 
@@ -73,9 +75,18 @@ pub(crate) fn held(queue: &Queue, batch: &Batch, index: u32, count: u32) -> Opti
 
 #[cold]
 fn changed(queue: &Queue, batch: &Batch, index: u32, count: u32) -> Held {
-    match &queue.options.deduplication {
-        None => Held { batch: with_times(batch, index, count), ids: None },
-        Some(rules) => with_ids(rules, queue.options.releases, batch, index, count),
+    let options = &queue.options;
+    match &options.deduplication {
+        Some(rules) => {
+            let id = |headers: &Headers<'_>| headers.lookup(&rules.header).and_then(id_of);
+            let id = |headers: &Headers<'_>| Some(ComparedBy { id: id(headers)?, sequence: None });
+            compared(id, options.releases, batch, index, count)
+        }
+        // Publishers were told what is wrong. It may have come from another exchange or queue.
+        None if options.numbers_publishers => {
+            compared(|headers| numbered(headers).ok().flatten(), false, batch, index, count)
+        }
+        None => Held { batch: with_times(batch, index, count), compared: None },
     }
 }
 
@@ -93,25 +104,31 @@ fn with_times(batch: &Batch, index: u32, count: u32) -> Arc<Batch> {
     Arc::new(builder.finish())
 }
 
-/// The same messages with their ids. Those that an exchange is to route are due at once.
-fn with_ids(rules: &Deduplication, releases: bool, batch: &Batch, index: u32, count: u32) -> Held {
-    let (mut builder, mut ids) = (BatchBuilder::default(), Vec::with_capacity(count as usize));
+/// The same messages with what `by` compares them by. Those that an exchange is to route are due at once.
+fn compared(
+    by: impl Fn(&Headers<'_>) -> Option<ComparedBy>,
+    releases: bool,
+    batch: &Batch,
+    index: u32,
+    count: u32,
+) -> Held {
+    let (mut builder, mut compared) = (BatchBuilder::default(), Vec::with_capacity(count as usize));
     for at in index..index + count {
         let message = batch.message(at as usize);
         let view = message.view();
         let received_ms = view.envelope.received_ms;
         let due = releases.then(|| Added::of_time(received_ms.saturating_add(1)));
-        let id = Headers::stored(&view).lookup(&rules.header).and_then(id_of);
-        match (id, &due) {
-            (Some(id), due) => builder.push_deduplicated(&message, id, due.as_ref()),
+        let by = by(&Headers::stored(&view));
+        match (by, &due) {
+            (Some(by), due) => builder.push_compared(&message, by, due.as_ref()),
             (None, Some(due)) => builder.push_annotated(&message, due),
             (None, None) => builder.push_copy(&message),
         }
         // A message that was in such a queue before comes back as a dead letter, or because somebody moved it.
-        let is_compared = view.overlay.deduplicated().is_none();
-        ids.push(id.map(|id| OfferedId { id, at_ms: received_ms, is_compared }));
+        let is_compared = view.overlay.compared_by().is_none();
+        compared.push(by.map(|by| Offered { by, at_ms: received_ms, is_compared }));
     }
-    Held { batch: Arc::new(builder.finish()), ids: Some(ids) }
+    Held { batch: Arc::new(builder.finish()), compared: Some(compared) }
 }
 
 /// The id that a header is; `None` if it is empty, or a list or table.
@@ -125,13 +142,6 @@ fn id_of(header: Header<'_>) -> Option<u128> {
         Header::Bool(value) => hash(5, &[value.into()]),
         Header::Void | Header::Complex(_) => return None,
     })
-}
-
-/// FNV-1a with 128 bits. Its values are stored, so they stay the same for good.
-fn hash(kind: u8, bytes: &[u8]) -> u128 {
-    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    [kind].iter().chain(bytes).fold(BASIS, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
 }
 
 #[cfg(test)]

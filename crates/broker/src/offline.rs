@@ -289,6 +289,7 @@ impl Survivors for Offline {
                 tracking: found.tracking,
                 writers: found.writers,
                 ids: found.ids,
+                sequences: found.sequences,
             };
             self.messages += live.len();
             let state = kept.encode(next);

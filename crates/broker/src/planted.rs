@@ -34,6 +34,14 @@ pub enum Bug {
     LoseRoom,
     /// The log doesn't say that messages left for another queue.
     ForgetMoved,
+    /// The log doesn't say that dead letters, or messages of a delayed exchange that came due, left for their targets.
+    RepeatLetters,
+    /// A binding of a recent history exchange is answered before the last messages are safe in the queue.
+    BindBeforeHistory,
+    /// A new binding only gets those of the last messages that are in memory.
+    SkipStoredHistory,
+    /// The log doesn't say that a queue was converted.
+    ForgetConversion,
 }
 
 thread_local! {

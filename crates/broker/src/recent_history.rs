@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use crate::broker::Broker;
 use crate::headers::MessageHeaders;
 use crate::history_copy::HistoryCopy;
+use crate::planted::{Bug, is_planted};
 use crate::reads::Purpose;
 use crate::registry::Snapshot;
 use crate::route::RouteQueues;
@@ -49,7 +50,7 @@ impl Broker {
             }
             let number = next.number;
             let Some((batch, index)) = next.held.clone().or_else(|| copy.read.remove(&number)) else {
-                if copy.read_from == Some(number) {
+                if copy.read_from == Some(number) || is_planted(Bug::SkipStoredHistory) {
                     // It has left meanwhile.
                     left.pop_front();
                     continue;
@@ -93,7 +94,7 @@ impl Broker {
     /// All messages are on their way to the destination.
     fn history_sent(&self, mut copy: Box<HistoryCopy>) {
         let wait = std::mem::take(&mut copy.wait);
-        if self.streams.have(&wait) {
+        if self.streams.have(&wait) || is_planted(Bug::BindBeforeHistory) {
             return self.history_copied(*copy);
         }
         let deferred = self.deferred.clone();

@@ -2,12 +2,13 @@
 
 use leveret_log::{LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleReason};
 use leveret_message::chunk::{self, ChunkError, ChunkHeader, within_stored};
-use leveret_message::stored;
+use leveret_message::{ComparedBy, stored};
 use leveret_model::{EarlierPriorities, Model, QueueId, QueueType};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
 use leveret_queue::{
     Annotated, Annotations, AttemptRun, Attempts, DelayRun, Delayed, Departure, Dying, DyingRun, Expiry, Kept,
-    KeptError, KeptOffset, Ledger, Parked, Priorities, RecoveredIds, References, Stretches, Tracking, Writers,
+    KeptError, KeptOffset, Ledger, Parked, Priorities, RecoveredIds, RecoveredSequences, References, Stretches,
+    Tracking, Writers,
 };
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -110,6 +111,7 @@ struct RecoveredLog {
     tracking: Tracking,
     writers: Writers,
     ids: RecoveredIds,
+    sequences: RecoveredSequences,
 }
 
 /// The state that is built from the replay of the log.
@@ -165,6 +167,7 @@ impl Recovered {
             tracking: log.tracking,
             writers: log.writers,
             ids: log.ids,
+            sequences: log.sequences,
         }
     }
 
@@ -213,7 +216,7 @@ impl Replay for Recovered {
         match Kept::decode(&state.state) {
             Ok(kept) => {
                 let Kept { expiry, references, attempts, priorities, parked, delayed, annotations, dying, .. } = kept;
-                let Kept { stream, tracking, writers, ids, .. } = kept;
+                let Kept { stream, tracking, writers, ids, sequences, .. } = kept;
                 let log = RecoveredLog {
                     ledger,
                     delivered_below: 0,
@@ -229,6 +232,7 @@ impl Replay for Recovered {
                     tracking,
                     writers,
                     ids,
+                    sequences,
                 };
                 self.logs.insert(state.log, log);
             }
@@ -260,8 +264,12 @@ impl Replay for Recovered {
                     log.delayed.replay(number, due_ms, body as u64);
                 }
                 let (received_ms, expiry_ms) = stored::times(payload);
-                if let Some(id) = stored::deduplicated(payload) {
-                    log.ids.replay(number, id, received_ms);
+                match stored::compared_by(payload) {
+                    Some(ComparedBy { id, sequence: None }) => log.ids.replay(number, id, received_ms),
+                    Some(ComparedBy { id, sequence: Some(sequence) }) if !is_planted(Bug::ForgetSequences) => {
+                        log.sequences.replay(number, id, sequence);
+                    }
+                    _ => {}
                 }
                 log.expiry.arrived(number, 1, received_ms, log.ledger.low());
                 if expiry_ms != 0 {
@@ -327,6 +335,7 @@ impl Replay for Recovered {
         {
             log.ledger.settle(number, number, body as u64, Departure::Dropped);
             log.ids.withdraw(number);
+            log.sequences.withdraw(number);
         }
     }
 

@@ -24,6 +24,7 @@ use crate::events;
 use crate::exchange_counters::ExchangeCounters;
 use crate::history_copy::{HistoryCopy, HistoryEnd};
 use crate::notices::Notices;
+use crate::planted::{Bug, is_planted};
 use crate::policy_walk::PolicyNews;
 use crate::queue_handle::{QueueHandle, QueueRef, Successor};
 use crate::records::CONTROL_MODEL_COMMAND;
@@ -422,7 +423,9 @@ impl Registry {
                 let is_new = outcome != CommandOutcome::Exists;
                 Ok(is_new.then_some(Successor { info, effective, record: submitted.record }))
             };
-            let log = (!dry_run).then_some(|record: Option<&[u8]>| self.log(&mut staged, record));
+            let log = (!dry_run).then_some(|record: Option<&[u8]>| {
+                self.log(&mut staged, record.filter(|_| !is_planted(Bug::ForgetConversion)))
+            });
             let (successor, ticket) = match queue.convert(&self.services, self.epoch_ms, now, prepare, log) {
                 Ok(Some(converted)) => converted,
                 Ok(None) => {

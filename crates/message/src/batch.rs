@@ -12,11 +12,11 @@ use crate::added::Added;
 use crate::deaths::DeadLetter;
 use crate::envelope::{Encoding, Envelope};
 use crate::overlay::{
-    added_entry, deduplicated_entry, entries_without_added, entries_without_failures, entries_without_id,
+    ComparedBy, added_entry, compared_by_entry, entries_uncompared, entries_without_added, entries_without_failures,
 };
 use crate::stored::{
     StoredError, StoredMessage, delivery_ms, encode_head, encode_head_with, failures, has_delivery_time, has_failures,
-    lengths, mark_deduplicated, priority, receive_at, set_body_length, times,
+    lengths, mark_compared, priority, receive_at, set_body_length, times,
 };
 
 /// Bodies below this many bytes are copied into the batch.
@@ -347,19 +347,19 @@ impl BatchBuilder {
         }
     }
 
-    /// Adds a message of another batch that a queue compares with earlier ones by this id, with these annotations if there are any; a
-    /// large body is shared.
-    pub fn push_deduplicated(&mut self, message: &MessageRef<'_>, id: u128, added: Option<&Added>) {
+    /// Adds a message of another batch that a queue compares with earlier ones, with these annotations if there are any; a large body is
+    /// shared.
+    pub fn push_compared(&mut self, message: &MessageRef<'_>, by: ComparedBy, added: Option<&Added>) {
         let offset = self.begin();
         let view = message.view();
         let before = added.and_then(|_| Added::from_bytes(view.overlay.added_bytes()));
         let merged = added.map(|added| before.map_or_else(|| added.clone(), |before| before.merged(added)));
         encode_head_with(&mut self.batch.bytes, &view, message.body_length(), |out| {
-            entries_without_id(out, &view.overlay, merged.is_some());
+            entries_uncompared(out, &view.overlay, merged.is_some());
             merged.iter().for_each(|merged| added_entry(out, merged.as_bytes()));
-            deduplicated_entry(out, id);
+            compared_by_entry(out, by);
         });
-        mark_deduplicated(&mut self.batch.bytes[offset..]);
+        mark_compared(&mut self.batch.bytes[offset..]);
         match message.beside() {
             Some(large) => self.beside(offset, large),
             None => self.inline(offset, view.body),
@@ -373,7 +373,7 @@ impl BatchBuilder {
         let view = StoredMessage { envelope: waited.envelope.received_again(now_ms), ..waited };
         let added = Added::from_bytes(view.overlay.added_bytes());
         encode_head_with(&mut self.batch.bytes, &view, message.body_length(), |out| {
-            entries_without_id(out, &view.overlay, true);
+            entries_uncompared(out, &view.overlay, true);
             let added = added.as_ref().map(Added::without_delivery_time).filter(|added| !added.map().is_empty());
             added.iter().for_each(|added| added_entry(out, added.as_bytes()));
         });

@@ -19,7 +19,7 @@
 
 use crate::envelope::Envelope;
 use crate::overlay::{
-    Keys, added_entry, deaths_entry, deduplicated_entry, encode_keys, failures_entry, push_sized, stamp_entries,
+    Keys, added_entry, compared_by_entry, deaths_entry, encode_keys, failures_entry, push_sized, stamp_entries,
     take_sized,
 };
 use crate::stored::{StoredMessage, encode_head_with};
@@ -120,7 +120,7 @@ impl DeadLetter<'_> {
             stamp_entries(out, &message.overlay);
             added_entry(out, message.overlay.added_bytes());
             failures_entry(out, self.failures);
-            message.overlay.deduplicated().into_iter().for_each(|id| deduplicated_entry(out, id));
+            message.overlay.compared_by().into_iter().for_each(|by| compared_by_entry(out, by));
             deaths_entry(out, |out| self.encode_history(out, message));
         });
     }

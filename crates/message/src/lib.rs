@@ -35,6 +35,6 @@ pub use batch::{Batch, BatchBuilder, FileBody, MessageRef};
 pub use deaths::{DeadLetter, Reason};
 pub use envelope::{Encoding, Envelope};
 pub use lookup::fields_length;
-pub use overlay::Overlay;
+pub use overlay::{ComparedBy, Overlay};
 pub use stamps::{IfPresent, Stamps};
 pub use stored::{StoredError, StoredMessage};

@@ -12,7 +12,7 @@
 //! | 5 | name of the node that received it |
 //! | 6 | annotations that consumers added, see [`added`](crate::added) |
 //! | 7 | how often its delivery failed in the quorum queues in which it died (4) |
-//! | 8 | the id by which a queue compared it with earlier messages (16) |
+//! | 8 | the id by which a queue compared it with earlier messages (16); or a hash of its publisher's name (16), and its number there (8) |
 //!
 //! Parsing stops at damage: publishers can't cause it, and the log's checksums guard against it.
 
@@ -28,9 +28,18 @@ const KIND_RECEIVED: u8 = 4;
 const KIND_ROUTED_BY: u8 = 5;
 const KIND_ADDED: u8 = 6;
 const KIND_FAILURES: u8 = 7;
-const KIND_DEDUPLICATED: u8 = 8;
+const KIND_COMPARED_BY: u8 = 8;
 const RECEIVED_HEADER: u8 = 1;
 const RECEIVED_PROPERTY: u8 = 2;
+
+/// By what a queue that drops repeats compares a message with earlier ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ComparedBy {
+    /// The hash of its id, or of its publisher's name.
+    pub id: u128,
+    /// Its number, if its publisher counts its messages.
+    pub sequence: Option<u64>,
+}
 
 /// The overlay of a stored message, parsed in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -95,10 +104,11 @@ impl<'a> Overlay<'a> {
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
-    /// The id by which a queue compared it with earlier messages.
-    pub fn deduplicated(&self) -> Option<u128> {
-        let bytes = self.entry(KIND_DEDUPLICATED)?.first_chunk()?;
-        Some(u128::from_le_bytes(*bytes))
+    /// By what a queue compared it with earlier messages.
+    pub fn compared_by(&self) -> Option<ComparedBy> {
+        let (id, rest) = self.entry(KIND_COMPARED_BY)?.split_first_chunk()?;
+        let sequence = rest.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        Some(ComparedBy { id: u128::from_le_bytes(*id), sequence })
     }
 
     /// The annotations that consumers added, if there are any.
@@ -211,9 +221,10 @@ pub(crate) fn failures_entry(out: &mut Vec<u8>, failures: u32) {
     }
 }
 
-pub(crate) fn deduplicated_entry(out: &mut Vec<u8>, id: u128) {
-    let start = begin_entry(out, KIND_DEDUPLICATED);
-    out.extend_from_slice(&id.to_le_bytes());
+pub(crate) fn compared_by_entry(out: &mut Vec<u8>, by: ComparedBy) {
+    let start = begin_entry(out, KIND_COMPARED_BY);
+    out.extend_from_slice(&by.id.to_le_bytes());
+    by.sequence.iter().for_each(|sequence| out.extend_from_slice(&sequence.to_le_bytes()));
     end_entry(out, start);
 }
 
@@ -227,10 +238,10 @@ pub(crate) fn entries_without_failures(out: &mut Vec<u8>, from: &Overlay<'_>) {
     entries_without(out, from, |kind| kind == KIND_FAILURES);
 }
 
-/// Appends the entries of another overlay except the id by which a queue compared the message, and if `without_added` the
+/// Appends the entries of another overlay except that by which a queue compared the message, and if `without_added` the
 /// annotations.
-pub(crate) fn entries_without_id(out: &mut Vec<u8>, from: &Overlay<'_>, without_added: bool) {
-    entries_without(out, from, |kind| kind == KIND_DEDUPLICATED || without_added && kind == KIND_ADDED);
+pub(crate) fn entries_uncompared(out: &mut Vec<u8>, from: &Overlay<'_>, without_added: bool) {
+    entries_without(out, from, |kind| kind == KIND_COMPARED_BY || without_added && kind == KIND_ADDED);
 }
 
 fn entries_without(out: &mut Vec<u8>, from: &Overlay<'_>, without: impl Fn(u8) -> bool) {

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | 0 | 1 | encoding: 1 = AMQP 0-9-1, 2 = AMQP 1.0 |
 //! | 1 | 1 | version of this form: 2 |
-//! | 2 | 1 | flags: bit 0 durable, bit 1 has a priority, bit 2 has an overlay, bit 3 has a time of delivery, bit 4 failed in quorum queues in which it died, bit 5 compared with earlier messages by an id |
+//! | 2 | 1 | flags: bit 0 durable, bit 1 has a priority, bit 2 has an overlay, bit 3 has a time of delivery, bit 4 failed in quorum queues in which it died, bit 5 compared with earlier messages |
 //! | 3 | 1 | priority |
 //! | 4 | 1 | length of the exchange name |
 //! | 5 | 1 | length of the routing key |
@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::delivery_time;
 use crate::envelope::{Encoding, Envelope, TIME_MS_MAX};
-use crate::overlay::{Keys, Overlay, take_sized};
+use crate::overlay::{ComparedBy, Keys, Overlay, take_sized};
 
 /// Length of the file id that replaces a body in a file of its own; such a body is always longer.
 pub const BODY_FILE_BYTES: usize = 8;
@@ -38,8 +38,8 @@ const FLAG_OVERLAY: u8 = 4;
 const FLAG_DELIVERY_TIME: u8 = 8;
 /// Its overlay says how often its delivery failed before.
 const FLAG_FAILURES: u8 = 16;
-/// Its overlay has the id by which its queue compared it with earlier messages.
-const FLAG_DEDUPLICATED: u8 = 32;
+/// Its overlay has that by which its queue compared it with earlier messages.
+const FLAG_COMPARED: u8 = 32;
 
 /// A stored message, parsed in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -252,17 +252,17 @@ pub(crate) fn has_failures(bytes: &[u8]) -> bool {
     bytes[2] & FLAG_FAILURES != 0
 }
 
-/// The id by which its queue compared a stored message with earlier ones, if it did. Its lengths were checked.
-pub fn deduplicated(bytes: &[u8]) -> Option<u128> {
-    if bytes[2] & FLAG_DEDUPLICATED == 0 {
+/// By what its queue compared a stored message with earlier ones, if it did. Its lengths were checked.
+pub fn compared_by(bytes: &[u8]) -> Option<ComparedBy> {
+    if bytes[2] & FLAG_COMPARED == 0 {
         return None;
     }
-    StoredMessage::parse_head(bytes).ok()?.overlay.deduplicated()
+    StoredMessage::parse_head(bytes).ok()?.overlay.compared_by()
 }
 
-/// Says in the head of a stored message that its overlay has such an id.
-pub(crate) fn mark_deduplicated(head: &mut [u8]) {
-    head[2] |= FLAG_DEDUPLICATED;
+/// Says in the head of a stored message that its overlay has that.
+pub(crate) fn mark_compared(head: &mut [u8]) {
+    head[2] |= FLAG_COMPARED;
 }
 
 /// Whether a stored message has such a time. Its lengths were checked.

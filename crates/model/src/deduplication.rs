@@ -1,4 +1,5 @@
-//! How queues and exchanges drop duplicates: by an id that publishers put into a header, compared with those of the last messages.
+//! How queues and exchanges drop duplicates: by an id that publishers put into a header, compared with those of the last messages, or by
+//! the publisher's name and a number that it counts up.
 
 use std::sync::Arc;
 
@@ -6,6 +7,8 @@ use crate::{Arguments, ExchangeType, Refused, Value};
 
 /// The argument that turns it on.
 pub(crate) const DEDUPLICATES: &str = "x-message-deduplication";
+/// The argument by which a queue drops what publishers send again that number their messages.
+pub(crate) const PUBLISHERS: &str = "x-publisher-deduplication";
 /// The argument with the number of ids that are compared.
 pub(crate) const CACHE_SIZE: &str = "x-cache-size";
 /// The argument with the time for which an id is compared, in milliseconds.
@@ -54,6 +57,11 @@ impl Deduplication {
             header: arguments.get(HEADER).and_then(Value::as_str).unwrap_or(HEADER).into(),
         }
     }
+}
+
+/// Whether a queue with these arguments, which were checked, drops what publishers send again that number their messages.
+pub(crate) fn numbers_publishers(arguments: &Arguments) -> bool {
+    arguments.get(PUBLISHERS) == Some(&Value::Bool(true))
 }
 
 /// Checks the arguments of a new exchange of this type. Whether it drops duplicates.

@@ -335,6 +335,8 @@ pub struct QueueOptions {
     pub changes_messages: bool,
     /// How it drops duplicates, if it does.
     pub deduplication: Option<Arc<Deduplication>>,
+    /// Whether it drops what publishers send again that number their messages.
+    pub numbers_publishers: bool,
     /// Whether it has the last messages of a recent history exchange: no time and no priority of a message counts.
     pub remembers: bool,
 }
@@ -406,7 +408,8 @@ impl QueueOptions {
         }
         if queue_type != QueueType::Stream {
             options.deduplication = Deduplication::of(arguments);
-            options.changes_messages = options.deduplication.is_some();
+            options.numbers_publishers = crate::deduplication::numbers_publishers(arguments);
+            options.changes_messages = options.deduplication.is_some() || options.numbers_publishers;
         }
         if let Some(dead_letter) = &mut options.dead_letter {
             dead_letter.routing_key = routing_key;

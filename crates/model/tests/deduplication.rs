@@ -112,3 +112,25 @@ fn queues_have_them_and_streams_refuse_them() {
     let text = refused(&mut model, queue("s", &[("x-queue-type", Value::from("stream")), ON]));
     assert!(text.contains("x-message-deduplication"), "{text}");
 }
+
+#[test]
+fn a_queue_compares_ids_or_the_numbers_of_publishers() {
+    const NUMBERS: (&str, Value) = ("x-publisher-deduplication", Value::Bool(true));
+    let mut model = Model::new();
+    for kind in ["classic", "quorum"] {
+        let kind_of = ("x-queue-type", Value::from(kind));
+        submit(&mut model, queue(kind, &[kind_of.clone(), NUMBERS])).expect("it is accepted");
+        let options = &model.topology().queue(VHOST, kind).expect("it is there").options;
+        assert!(options.numbers_publishers && options.changes_messages && options.deduplication.is_none());
+        let text = refused(&mut model, queue(kind, std::slice::from_ref(&kind_of)));
+        assert!(text.contains("inequivalent arg 'x-publisher-deduplication'"), "{text}");
+        let text = refused(&mut model, queue("q", &[kind_of.clone(), ON, NUMBERS]));
+        assert!(text.contains("a queue compares either ids or the numbers of publishers"), "{text}");
+        let off = (NUMBERS.0, Value::Bool(false));
+        submit(&mut model, queue(&format!("{kind}.ids"), &[kind_of, ON, off])).expect("only one of them is on");
+    }
+    let text = refused(&mut model, queue("s", &[("x-queue-type", Value::from("stream")), NUMBERS]));
+    assert!(text.contains("x-publisher-deduplication"), "{text}");
+    let text = refused(&mut model, queue("q", &[(NUMBERS.0, Value::Int(1))]));
+    assert!(text.contains("invalid arg 'x-publisher-deduplication'"), "{text}");
+}

@@ -13,6 +13,7 @@ use crate::expiry::Expiry;
 use crate::ledger::Ledger;
 use crate::parked::Parked;
 use crate::priorities::Priorities;
+use crate::sequences::RecoveredSequences;
 use crate::shared::References;
 use crate::stretches::Stretches;
 use crate::tracking::Tracking;
@@ -49,6 +50,8 @@ pub struct Recovered {
     pub writers: Writers,
     /// The ids of the last messages, if it drops duplicates.
     pub ids: RecoveredIds,
+    /// The numbers of its publishers, if it drops what they send again.
+    pub sequences: RecoveredSequences,
 }
 
 /// The parts of its node that a queue works with.

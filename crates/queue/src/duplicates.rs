@@ -1,13 +1,16 @@
 //! The ids of the last messages of a queue that drops duplicates: a message with the id of one of them is another copy.
 //!
-//! A message's id is stored with it (`leveret_message::stored::deduplicated`), so that both are there after a crash or neither is. The
+//! A message's id is stored with it (`leveret_message::stored::compared_by`), so that both are there after a crash or neither is. The
 //! ids of messages that have left are in the checkpoint. Times are those at which messages were received, so that replay decides
 //! nothing anew.
 
 use std::collections::VecDeque;
 
+use leveret_message::ComparedBy;
 use leveret_model::Deduplication;
 use rustc_hash::FxHashMap;
+
+use crate::offered::Offered;
 
 /// Bytes of an id in a checkpoint.
 const ENTRY_BYTES: usize = 32;
@@ -77,17 +80,6 @@ impl RecoveredIds {
     }
 }
 
-/// An id that a queue is offered with a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OfferedId {
-    /// The id.
-    pub id: u128,
-    /// When the message was received, in milliseconds since the Unix epoch.
-    pub at_ms: u64,
-    /// Whether the message is compared. One that comes back, as a dead letter or because an operator moved it, isn't.
-    pub is_compared: bool,
-}
-
 /// The ids of the last messages of a queue.
 #[derive(Debug)]
 pub(crate) struct Duplicates {
@@ -116,12 +108,12 @@ impl Duplicates {
 
     /// The places of the messages that aren't duplicates, of each other either, and counts the others. Messages from number `next` on
     /// aren't applied.
-    pub(crate) fn fresh(&mut self, offered: &[Option<OfferedId>], next: u64) -> Vec<u32> {
+    pub(crate) fn fresh(&mut self, offered: &[Option<Offered>], next: u64) -> Vec<u32> {
         self.trim(next);
         let mut here: FxHashMap<u128, u64> = FxHashMap::default();
         let mut fresh = Vec::with_capacity(offered.len());
         for (place, offered) in (0..).zip(offered) {
-            if let Some(OfferedId { id, at_ms, is_compared }) = *offered {
+            if let Some(Offered { by: ComparedBy { id, .. }, at_ms, is_compared }) = *offered {
                 let known = here.get(&id).copied().or_else(|| self.latest.get(&id).map(|(_, at_ms)| *at_ms));
                 if is_compared && known.is_some_and(|known_ms| self.is_young(known_ms, at_ms)) {
                     self.dropped += 1;
@@ -139,8 +131,8 @@ impl Duplicates {
     }
 
     /// Notes the id of a message that was submitted. Messages from number `next` on aren't applied.
-    pub(crate) fn note(&mut self, number: u64, offered: OfferedId, durable: bool, next: u64) {
-        self.push(Entry { id: offered.id, number, at_ms: offered.at_ms, durable });
+    pub(crate) fn note(&mut self, number: u64, offered: Offered, durable: bool, next: u64) {
+        self.push(Entry { id: offered.by.id, number, at_ms: offered.at_ms, durable });
         self.trim(next);
     }
 
@@ -198,8 +190,8 @@ mod tests {
         Duplicates::new(&options, RecoveredIds::default(), 0)
     }
 
-    fn offered(id: u128, at_ms: u64) -> OfferedId {
-        OfferedId { id, at_ms, is_compared: true }
+    fn offered(id: u128, at_ms: u64) -> Offered {
+        Offered { by: ComparedBy { id, sequence: None }, at_ms, is_compared: true }
     }
 
     /// Offers these ids at a time and notes those that are fresh from `number` on. Returns their places.
@@ -219,7 +211,7 @@ mod tests {
         assert_eq!(offer(&mut known, 2, &[2, 3], 0), [1]);
         assert_eq!(known.dropped(), 4);
         assert_eq!(known.fresh(&[None, None], NONE_PENDING), [0, 1], "without an id it is none");
-        let comes_back = OfferedId { is_compared: false, ..offered(1, 0) };
+        let comes_back = Offered { is_compared: false, ..offered(1, 0) };
         assert_eq!(known.fresh(&[Some(comes_back)], NONE_PENDING), [0]);
     }
 

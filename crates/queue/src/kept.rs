@@ -11,8 +11,11 @@
 //! | 7 | a stream: 1 byte version, 8 bytes offset of its last chunk, 4 bytes number of entries of its index, and 32 bytes for each: the offset of its first message, its bytes, and the times of its first and last chunk; then 4 bytes number of offsets kept for consumers, and for each 1 byte length of its name, the name, and 8 bytes offset |
 //! | 8 | as 7, then the named publishers of a stream: 4 bytes number of names, and for each 1 byte length of its name, the name, 8 bytes number of its last message, 8 bytes time of it |
 //! | 9 | 1 byte version, the ids of the last messages of a queue that drops duplicates, then the content of version 2 to 6, or nothing |
+//! | 10 | 1 byte version, the publishers of a queue that drops what they send again, then the content of version 2 to 6 or 9, or nothing |
 //!
 //! Ids are 4 bytes number, and for each 16 bytes id, 8 bytes number of its message, and 8 bytes time at which that was received.
+//! Publishers are 4 bytes number, and for each 16 bytes hash of its name, 8 bytes number of its last message in the queue, and 8 bytes
+//! highest number that it gave.
 //! A tally is 4 bytes length of a set, the set of messages counted once (portable 64-bit roaring), 4 bytes number of others, and
 //! 8 bytes number and 4 bytes count of each. Priorities are 1 byte number of priorities, and for each 1 byte priority, 4 bytes
 //! length of a set, and the set of messages. Parked messages are 4 bytes number of messages, and for each 8 bytes number and 4
@@ -36,6 +39,7 @@ use crate::number_set::NumberSet;
 use crate::parked::Parked;
 use crate::planted::{Bug, is_planted};
 use crate::priorities::Priorities;
+use crate::sequences::RecoveredSequences;
 use crate::shared::References;
 use crate::stretches::Stretches;
 use crate::tracking::Tracking;
@@ -47,6 +51,8 @@ const STREAM: u8 = 7;
 const STREAM_WITH_WRITERS: u8 = 8;
 /// Of a state that begins with the ids of messages.
 const IDS: u8 = 9;
+/// Of a state that begins with the numbers of publishers.
+const SEQUENCES: u8 = 10;
 /// Of a state that begins with references.
 const REFERENCES: u8 = 2;
 /// Of a state that begins with attempts, priorities, parked and delayed messages, and annotations.
@@ -81,6 +87,8 @@ pub struct Kept {
     pub writers: Writers,
     /// The ids of the last messages.
     pub ids: RecoveredIds,
+    /// The numbers of publishers.
+    pub sequences: RecoveredSequences,
 }
 
 /// State bytes that this version can't read.
@@ -101,6 +109,9 @@ pub enum KeptError {
     /// The ids of messages can't be read.
     #[error("the ids of messages in a queue's state of {0} bytes don't add up")]
     Ids(usize),
+    /// The numbers of publishers can't be read.
+    #[error("the numbers of publishers in a queue's state of {0} bytes don't add up")]
+    Sequences(usize),
 }
 
 impl Kept {
@@ -125,7 +136,11 @@ impl Kept {
         let (mut attempts, mut priorities) = <(Attempts, Priorities)>::default();
         let (mut parked, mut delayed) = <(Parked, Delayed)>::default();
         let (mut annotations, mut dying) = <(Annotations, Dying)>::default();
-        let (mut references, mut ids, mut rest) = (References::default(), RecoveredIds::default(), bytes);
+        let (mut references, mut rest) = (References::default(), bytes);
+        let (mut ids, mut sequences) = <(RecoveredIds, RecoveredSequences)>::default();
+        if let Some((&SEQUENCES, bytes)) = rest.split_first() {
+            (sequences, rest) = RecoveredSequences::decode(bytes).ok_or(KeptError::Sequences(length))?;
+        }
         if let Some((&IDS, bytes)) = rest.split_first() {
             (ids, rest) = RecoveredIds::decode(bytes).ok_or(KeptError::Ids(length))?;
         }
@@ -155,6 +170,7 @@ impl Kept {
             tracking: Tracking::default(),
             writers: Writers::default(),
             ids,
+            sequences,
         })
     }
 }
@@ -175,7 +191,7 @@ impl Kept {
             (&self.annotations, &self.dying.runs()),
         );
         let rest = encode(quorum, &self.references, next, self.expiry.encode(std::iter::empty()));
-        with_ids(&self.ids, rest)
+        with_sequences(&self.sequences, with_ids(&self.ids, rest))
     }
 }
 
@@ -186,6 +202,17 @@ pub(crate) fn with_ids(ids: &RecoveredIds, rest: Vec<u8>) -> Vec<u8> {
     }
     let mut out = vec![IDS];
     ids.encode(&mut out);
+    out.extend_from_slice(&rest);
+    out
+}
+
+/// Puts the numbers of publishers before the rest of a state, if there are any.
+pub(crate) fn with_sequences(sequences: &RecoveredSequences, rest: Vec<u8>) -> Vec<u8> {
+    if sequences.is_empty() {
+        return rest;
+    }
+    let mut out = vec![SEQUENCES];
+    sequences.encode(&mut out);
     out.extend_from_slice(&rest);
     out
 }
@@ -284,8 +311,8 @@ mod tests {
             assert_eq!(Kept::decode(&bytes[..end]).unwrap_err(), KeptError::References(end));
         }
         let mut newer = bytes;
-        newer[0] = 10;
-        assert!(matches!(Kept::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(10)))));
+        newer[0] = 11;
+        assert!(matches!(Kept::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(11)))));
     }
 
     #[test]

@@ -42,12 +42,18 @@ pub enum Bug {
     ForgetLastStretch,
     /// A checkpoint omits the named publishers of a stream.
     ForgetWriters,
+    /// A checkpoint omits the numbers of a queue's publishers.
+    ForgetPublishers,
     /// A consumer with a filter gets every message.
     IgnoreFilter,
     /// A consumer with a filter doesn't look at messages that came back.
     MissComebacks,
     /// A stream's filter skips a message that it matches.
     SkipMatch,
+    /// Messages that are on their way to disk don't come along when their queue is converted.
+    LeavePending,
+    /// Messages that consumers have when their queue is converted come back as if they hadn't been delivered.
+    ForgetHeld,
 }
 
 thread_local! {

@@ -21,12 +21,12 @@ use crate::consumer::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::{DeadRun, DeadTurn};
-use crate::duplicates::OfferedId;
 use crate::effects::{Effects, Link, Run, Taken};
 use crate::gauges::QueueGauges;
 use crate::group::Placement;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
+use crate::offered::Offered;
 use crate::pacing::PublishSlot;
 use crate::place::{Place, Watermarks};
 use crate::shared::References;
@@ -90,18 +90,18 @@ impl Queue {
         }
     }
 
-    /// The places of those offered messages that aren't duplicates; `None` if the queue drops none.
-    pub fn fresh(&mut self, offered: &[Option<OfferedId>]) -> Option<Vec<u32>> {
+    /// The places of those offered messages that weren't sent before; `None` if the queue drops none.
+    pub fn fresh(&mut self, offered: &[Option<Offered>]) -> Option<Vec<u32>> {
         match self {
             Self::Ledger(queue) => queue.fresh(offered),
             Self::Stream(_) => None,
         }
     }
 
-    /// Notes the ids of messages that were submitted, from number `first` on.
-    pub fn note_ids(&mut self, first: u64, ids: impl Iterator<Item = Option<OfferedId>>, durable: bool) {
+    /// Notes by what messages that were submitted are compared, from number `first` on.
+    pub fn note_offered(&mut self, first: u64, offered: impl Iterator<Item = Option<Offered>>, durable: bool) {
         match self {
-            Self::Ledger(queue) => queue.note_ids(first, ids, durable),
+            Self::Ledger(queue) => queue.note_offered(first, offered, durable),
             Self::Stream(_) => {}
         }
     }

@@ -285,6 +285,7 @@ impl Session {
                 route::extended(&snapshot, &publisher, exchange, &keys, &routed_by())?
             }
         };
+        route.check(routed_by)?;
         let properties = rewritten.as_deref().unwrap_or(properties);
         if properties.len() > self.properties_max() {
             let (size, limit) = (properties.len() + HEADER_OVERHEAD, self.frame_max);

@@ -119,7 +119,9 @@ impl Connection {
         }
         let Ok((exchange, key)) = address_of(destination, &message) else { return Ok(()) };
         let Ok(route) = self.route(exchange.as_bytes(), key.as_bytes(), &message) else { return Ok(()) };
-        if !route.streams(&self.client.broker.shared, true, payload.len()) {
+        if !route.streams(&self.client.broker.shared, true, payload.len())
+            || route.check(|| MessageHeaders(message.headers)).is_err()
+        {
             return Ok(());
         }
         let address = Address { exchange: exchange.as_ref().into(), key: key.as_ref().into(), route };
@@ -226,6 +228,10 @@ impl Connection {
                 return Err(failure);
             }
         };
+        if let Err(refused) = route.check(|| MessageHeaders(message.headers)) {
+            self.misaddressed(session, handle, publisher, complete, refused.into(), now)?;
+            return Ok(false);
+        }
         if let Some(transaction) = &complete.transaction {
             self.flush_run(session, handle, publisher, now);
             let overlay = self.overlay_of(message, now);
@@ -322,8 +328,8 @@ impl Connection {
         Ok(route::extended(&snapshot, &publisher, exchange, &keys, &headers)?)
     }
 
-    /// Handles a message without a destination on an anonymous terminus. It is rejected; if the client settled it, so
-    /// that it would never know, the link ends instead (anonymous terminus, 2.2.2).
+    /// Handles a message that can't be routed because of what it says, such as one without a destination on an anonymous terminus. It is
+    /// rejected; if the client settled it, so that it would never know, the link ends instead (anonymous terminus, 2.2.2).
     fn misaddressed(
         &mut self,
         session: &mut Session,

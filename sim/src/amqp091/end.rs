@@ -92,6 +92,11 @@ impl End {
         std::mem::take(&mut self.heard)
     }
 
+    /// Puts events back that nothing has looked at yet.
+    pub(crate) fn put_back(&mut self, rest: impl Iterator<Item = Heard>) {
+        self.heard.splice(0..0, rest);
+    }
+
     fn hear(&mut self, event: Event) -> Result<(), Violation> {
         let heard = match event {
             Event::Connected => Heard::Connected,

@@ -9,6 +9,7 @@ import cell
 from cell import PATIENCE, Failure, ask, confirming, connect, equal, eventually, http, prefix, refused
 
 ON = {"x-message-deduplication": True}
+NUMBERED = {"x-publisher-deduplication": True}
 HEADER = "x-deduplication-header"
 
 
@@ -21,6 +22,12 @@ def queue(channel, name="q", kind="classic", **arguments):
 def publish(channel, exchange, key, body, id_, header=HEADER, mode=2):
     headers = {} if id_ is None else {header: id_}
     channel.basic_publish(exchange, key, body, pika.BasicProperties(delivery_mode=mode, headers=headers), mandatory=False)
+
+
+def publish_numbered(channel, name, body, publisher, sequence, exchange="", mode=2):
+    headers = {"x-publisher-id": publisher, "x-publisher-sequence": sequence}
+    headers = {key: value for key, value in headers.items() if value is not None}
+    channel.basic_publish(exchange, name, body, pika.BasicProperties(delivery_mode=mode, headers=headers))
 
 
 def take(channel, name, count=None):
@@ -171,10 +178,103 @@ def kills():
     equal(take(channel, behind), [], "nothing twice")
 
 
+def publishers():
+    """Messages of publishers that number them; wrong numbers are refused."""
+    connection = connect()
+    channel = confirming(connection)
+    for kind in ("classic", "quorum"):
+        name = queue(channel, kind, kind, **NUMBERED)
+        sent = (("1", "web", 1), ("2", "web", 2), ("again", "web", 1), ("3", "till", 0), ("4", "web", 9), ("again", "web", 3), ("5", None, None))
+        for body, publisher, sequence in sent:
+            publish_numbered(channel, name, body, publisher, sequence)
+        equal(take(channel, name), ["1", "2", "3", "4", "5"], f"a {kind} queue")
+        publish_numbered(channel, name, "again", "web", 9)
+        equal((take(channel, name), duplicates("queues", name)), ([], 3), "sent again after it was consumed")
+        publisher = connection.channel()
+        publisher.tx_select()
+        for body, sequence in (("6", 10), ("again", 10), ("7", 11)):
+            publish_numbered(publisher, name, body, "web", sequence)
+        publisher.tx_commit()
+        equal(take(channel, name), ["6", "7"], "a transaction")
+        # Several queues, of which only some compare.
+        exchange, other = f"{prefix}.{kind}.x", queue(channel, f"{kind}.other", kind)
+        channel.exchange_declare(exchange, "fanout", durable=True)
+        for bound in (name, other):
+            channel.queue_bind(bound, exchange, "")
+        for _ in range(2):
+            publish_numbered(channel, "", "8", "web", 12, exchange)
+        equal((take(channel, name), take(channel, other)), (["8"], ["8", "8"]), "each queue by itself")
+        wrong = (
+            ("web", None, "needs 'x-publisher-sequence', too"),
+            (None, 1, "needs 'x-publisher-id', too"),
+            ("", 1, "must be a string of 1 to 255 bytes"),
+            (7, 1, "must be a string of 1 to 255 bytes"),
+            ("web", -1, "must be an integer from 0"),
+            ("web", "13", "must be an integer from 0"),
+        )
+        for publisher, sequence, text in wrong:
+            refused(406, text, lambda channel: (channel.confirm_delivery(), publish_numbered(channel, name, "", publisher, sequence)))
+            publish_numbered(channel, other, "not compared", publisher, sequence)
+        equal((take(channel, name), len(take(channel, other))), ([], len(wrong)), "refused by the queue that compares")
+    # A message that comes back isn't compared, and a refused one isn't known.
+    back = queue(channel, "back", **NUMBERED, **{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f"{prefix}.wait"})
+    queue(channel, "wait", **{"x-message-ttl": 50, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": back})
+    for sequence in (1, 2):
+        publish_numbered(channel, back, str(sequence), "web", sequence)
+    method, _, _ = channel.basic_get(back)
+    channel.basic_reject(method.delivery_tag, requeue=False)
+    equal(take(channel, back, 2), ["2", "1"], "it comes back")
+    publish_numbered(channel, back, "again", "web", 2)
+    equal(take(channel, back), [], "and lowers no number")
+    limited = queue(channel, "limited", **NUMBERED, **{"x-max-length": 1, "x-overflow": "reject-publish"})
+    publish_numbered(channel, limited, "1", "web", 1)
+    try:
+        publish_numbered(channel, limited, "2", "web", 2)
+        raise Failure("the second message is one too many")
+    except exceptions.NackError:
+        pass
+    equal(take(channel, limited), ["1"], "the limit")
+    publish_numbered(channel, limited, "2", "web", 2)
+    equal(take(channel, limited), ["2"], "it comes later")
+    channel.queue_delete(limited)
+    queue(channel, "limited", **NUMBERED)
+    publish_numbered(channel, limited, "1", "web", 1)
+    equal(take(channel, limited), ["1"], "numbers go with their queue")
+
+
+def numbered_kills():
+    """Publishers that send everything again after a kill: each message is there once."""
+    channel = confirming(connect())
+    names = [queue(channel, kind, kind, **NUMBERED) for kind in ("classic", "quorum")]
+    expected = {name: [] for name in names}
+    for round_ in range(4):
+        for name in names:
+            for at in range(60):
+                publish_numbered(channel, name, f"{round_}.{at}", f"p{at % 3}", round_ * 60 + at)
+            expected[name] += [f"{round_}.{at}" for at in range(60)]
+            if round_ == 1:
+                equal(take(channel, name), expected[name], "consumed")
+                expected[name] = []
+            # Settlements are safe with what is published after them.
+            publish_numbered(channel, name, f"flush.{round_}", "flush", round_)
+            expected[name].append(f"flush.{round_}")
+        equal(ask("ready kill"), "go", "control")
+        channel = confirming(connect())
+        for name in names:
+            for past in range(round_ + 1):
+                for at in range(60):
+                    publish_numbered(channel, name, "again", f"p{at % 3}", past * 60 + at)
+    for name in names:
+        equal(take(channel, name), expected[name], name)
+
+
 def refusals():
     declare = lambda **arguments: lambda channel: channel.queue_declare(f"{prefix}.q", durable=True, arguments=arguments)
     refused(406, "invalid arg 'x-cache-size'", declare(**{**ON, "x-cache-size": 0}))
     refused(406, "x-message-deduplication", declare(**{**ON, "x-queue-type": "stream"}))
+    refused(406, "x-publisher-deduplication", declare(**{**NUMBERED, "x-queue-type": "stream"}))
+    refused(406, "x-publisher-deduplication", declare(**{"x-publisher-deduplication": "yes"}))
+    refused(406, "a queue compares either ids or the numbers of publishers", declare(**ON, **NUMBERED))
     exchange = lambda kind, **arguments: lambda channel: channel.exchange_declare(f"{prefix}.x", kind, arguments=arguments)
     refused(406, "'x-cache-size' must be an integer greater than 0; received '0'", exchange("direct", **{**ON, "x-cache-size": 0}))
     refused(406, "can't be used with 'x-recent-history'", exchange("x-recent-history", **ON))

@@ -1,18 +1,19 @@
-//! Publishing to a queue that drops duplicates.
+//! Publishing to a queue that drops what is sent again.
 //!
 //! A duplicate counts as accepted, and is confirmed when everything that the queue was offered before is safe: so is the message that
-//! it is a duplicate of. Ids are compared and noted under the lock under which the record is appended.
+//! it is a duplicate of. Messages are compared and noted under the lock under which the record is appended.
 
 use std::sync::Arc;
 
 use leveret_log::Wait;
 use leveret_message::Batch;
 use leveret_model::Durability;
-use leveret_queue::{Effects, OfferedId, Placement, PublishSlot, Queue};
+use leveret_queue::{Effects, Offered, Placement, PublishSlot, Queue};
 
 use super::{Audience, Published, PublishedIn, QueueHandle};
 use crate::group::Group;
 use crate::held_messages::Fresh;
+use crate::planted::{Bug, is_planted};
 use crate::streams::Record;
 use crate::ticket::Awaited;
 use crate::time::Nanos;
@@ -24,20 +25,20 @@ impl QueueHandle {
         }
     }
 
-    /// As [`QueueHandle::publish`], for messages that were offered in one batch, and are in another one with their ids.
+    /// As [`QueueHandle::publish`], for messages that were offered in one batch, and are in another one with that by which they are compared.
     #[cold]
     pub(super) fn publish_once(
         self: &Arc<Self>,
         offered: (&Arc<Batch>, u32),
-        (batch, ids): (&Arc<Batch>, &[Option<OfferedId>]),
+        (batch, compared): (&Arc<Batch>, &[Option<Offered>]),
         persistent: bool,
         audience: Audience,
         now: Nanos,
     ) -> Published {
-        let count = ids.len() as u32;
+        let count = compared.len() as u32;
         let is_persistent = persistent || self.is_always_persistent();
         let published = self.with(|queue, effects| {
-            let fresh = Fresh::of(queue, batch, ids);
+            let fresh = Fresh::of(queue, batch, compared);
             self.count_duplicates(&fresh);
             let Some(submission) = queue.submit(&fresh.batch, 0, fresh.count(), now) else {
                 let awaited = Awaited::durable(*self.closed_at.lock());
@@ -56,10 +57,11 @@ impl QueueHandle {
                 });
                 let placement = place.map_or(Placement::Volatile, Placement::At);
                 queue.submitted(submission, batch.clone(), 0, placement, now, effects);
-                queue.note_ids(first, fresh.ids(taken), is_logged);
+                queue.note_offered(first, fresh.compared(taken), is_logged);
             }
             let ticket = self.pending_ticket(queue);
-            let awaited = if written { Awaited::written(ticket) } else { Awaited::durable(ticket) };
+            let is_early = written || taken == 0 && is_planted(Bug::ConfirmRepeatEarly);
+            let awaited = if is_early { Awaited::written(ticket) } else { Awaited::durable(ticket) };
             let is_behind = queue.is_behind();
             queue.arrived(taken, now);
             let slot = match audience {
@@ -79,17 +81,17 @@ impl QueueHandle {
         published
     }
 
-    /// As [`QueueHandle::offer_in`], for all messages of a batch with their ids.
+    /// As [`QueueHandle::offer_in`], for all messages of a batch with that by which they are compared.
     pub(super) fn offer_once_in(
         &self,
         queue: &mut Queue,
         group: &mut Group,
-        (batch, ids): (&Arc<Batch>, &[Option<OfferedId>]),
+        (batch, compared): (&Arc<Batch>, &[Option<Offered>]),
         persistent: bool,
         now: Nanos,
         effects: &mut Effects,
     ) -> Option<PublishedIn> {
-        let fresh = Fresh::of(queue, batch, ids);
+        let fresh = Fresh::of(queue, batch, compared);
         self.count_duplicates(&fresh);
         let submission = queue.submit(&fresh.batch, 0, fresh.count(), now)?;
         let (batch, first, taken) = (&fresh.batch, submission.first, submission.accepted);
@@ -105,7 +107,7 @@ impl QueueHandle {
                 false => Placement::Volatile,
             };
             queue.submitted(submission, batch.clone(), 0, placement, now, effects);
-            queue.note_ids(first, fresh.ids(taken), is_logged);
+            queue.note_offered(first, fresh.compared(taken), is_logged);
             queue.arrived(taken, now);
         }
         Some(PublishedIn { accepted: fresh.accepted(taken), ticket: self.pending_ticket(queue) })

@@ -11,6 +11,7 @@ use leveret_queue::{ConsumerId, DeadRun, DeadTurn, Departure, Place, Placement, 
 use super::{QueueHandle, Waiting};
 use crate::deferred::Refused;
 use crate::group::Group;
+use crate::planted::{Bug, is_planted};
 use crate::records::{durable_ranges, reason_of};
 use crate::streams::Record;
 use crate::ticket::Ticket;
@@ -63,10 +64,10 @@ impl QueueHandle {
         let offered = (batch, index);
         let held = crate::held_messages::held(&self.info, batch, index, count);
         let (batch, index) = held.as_ref().map_or((batch, index), |held| (&held.batch, 0));
-        let ids = held.as_ref().and_then(|held| held.ids.as_deref());
+        let compared = held.as_ref().and_then(|held| held.compared.as_deref());
         let published = self.with(|queue, effects| {
-            if let Some(ids) = ids {
-                return self.offer_once_in(queue, group, (batch, ids), persistent, now, effects);
+            if let Some(compared) = compared {
+                return self.offer_once_in(queue, group, (batch, compared), persistent, now, effects);
             }
             let submission = queue.submit(batch, index, count, now)?;
             if submission.accepted == 0 {
@@ -190,7 +191,8 @@ impl QueueHandle {
     pub(crate) fn moved(self: &Arc<Self>, group: &mut Group, dropped: u64) {
         self.with(|queue, effects| {
             let runs = queue.moved(dropped, effects);
-            self.log_settles_in(queue, group, &runs, SettleReason::DeadLettered);
+            let logged = if is_planted(Bug::RepeatLetters) { &[][..] } else { &runs };
+            self.log_settles_in(queue, group, logged, SettleReason::DeadLettered);
             group.moves(self, self.moves.through(queue.dead_letters().1));
         });
     }

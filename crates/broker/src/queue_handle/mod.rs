@@ -362,8 +362,8 @@ impl QueueHandle {
             Audience::Several(shared) | Audience::Unpaced(shared) => shared,
         };
         let held = crate::held_messages::held(&self.info, batch, index, count);
-        if let Some(Held { batch: once, ids: Some(ids) }) = &held {
-            return self.publish_once(offered, (once, ids), persistent_as_offered, audience, now);
+        if let Some(Held { batch: once, compared: Some(compared) }) = &held {
+            return self.publish_once(offered, (once, compared), persistent_as_offered, audience, now);
         }
         let (batch, index) = held.as_ref().map_or((batch, index), |held| (&held.batch, 0));
         let is_shared = persistent && self.is_durable() && held.is_none();

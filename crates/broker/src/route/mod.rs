@@ -13,6 +13,8 @@ use smallvec::SmallVec;
 pub use self::queues::RouteQueues;
 
 use crate::exchange_counters::ExchangeCounters;
+use crate::headers::MessageHeaders;
+use crate::numbered::numbered;
 use crate::registry::Snapshot;
 use crate::reply_to::ReplyTarget;
 use crate::shared_messages::SharedMessages;
@@ -36,6 +38,8 @@ pub struct Route {
     serves: Serves,
     /// Whether the firehose gets its messages.
     is_traced: bool,
+    /// Whether any of its queues drops what publishers send again that number their messages.
+    numbers_publishers: bool,
     /// The generation of the snapshot from which it was computed.
     generation: u64,
 }
@@ -110,11 +114,24 @@ impl Route {
         }
     }
 
-    /// Whether the next message with the same exchange and key has the same route while the snapshot stays the same.
+    /// Checks the headers of a message by which its queues recognise that it is sent again.
+    ///
+    /// # Errors
+    /// A queue compares them, and they are wrong.
+    #[inline]
+    pub fn check<'a>(&self, headers: impl FnOnce() -> MessageHeaders<'a>) -> Result<(), Refused> {
+        match self.numbers_publishers {
+            false => Ok(()),
+            true => numbered(&headers().0).map(drop).map_err(|wrong| Refused::precondition(wrong.to_string())),
+        }
+    }
+
+    /// Whether the next message with the same exchange and key has the same route while the snapshot stays the same, and nothing has to be
+    /// checked.
     #[inline]
     pub fn leads_on(&self, has_headers: bool) -> bool {
         // Waiting requesters may disappear without a change of the snapshot.
-        !self.queues.is_empty() && self.replies.is_empty() && self.serves(has_headers)
+        !self.queues.is_empty() && self.replies.is_empty() && self.serves(has_headers) && !self.numbers_publishers
     }
 
     /// Whether messages of both routes may be passed on together: through the same exchange to the same queues, whatever their
@@ -159,11 +176,12 @@ impl Route {
         Ok(Some(Self {
             exchange: self.exchange.clone(),
             key: self.key.clone(),
-            queues,
             replies: self.replies.clone(),
             through: self.through.clone(),
             serves: Serves::new(routed_by, !headers.is_empty()),
             is_traced: self.is_traced,
+            numbers_publishers: queues.number_publishers(),
+            queues,
             generation: snapshot.generation,
         }))
     }
@@ -288,11 +306,12 @@ fn resolve(
     Ok(Route {
         exchange: exchange.into(),
         key: keys[0].into(),
-        queues,
         replies,
         through,
         serves: Serves::new(routed_by, !headers.is_empty()),
         is_traced: snapshot.traces(vhost),
+        numbers_publishers: queues.number_publishers(),
+        queues,
         generation: snapshot.generation,
     })
 }
@@ -350,6 +369,7 @@ mod tests {
             through: None,
             serves,
             is_traced: false,
+            numbers_publishers: false,
             generation,
         })
     }

@@ -26,6 +26,7 @@ struct Many {
     ids: Vec<QueueId>,
     queues: OrdMap<QueueId, QueueRef>,
     logs: Logs,
+    number_publishers: bool,
 }
 
 impl RouteQueues {
@@ -34,11 +35,12 @@ impl RouteQueues {
         if ids.len() < MANY_QUEUES {
             return Self(Found::Few(ids.iter().filter_map(|id| snapshot.queues.get(id).cloned()).collect()));
         }
-        let mut many =
-            Many { ids: Vec::with_capacity(ids.len()), queues: snapshot.queues.clone(), logs: Logs::default() };
+        let (ids_there, queues) = (Vec::with_capacity(ids.len()), snapshot.queues.clone());
+        let mut many = Many { ids: ids_there, queues, logs: Logs::default(), number_publishers: false };
         snapshot.each_queue(ids, |id, queue| {
             many.ids.push(id);
             many.logs.add(queue.kept());
+            many.number_publishers |= queue.info().options.numbers_publishers;
         });
         Self(Found::Many(Arc::new(many)))
     }
@@ -87,6 +89,14 @@ impl RouteQueues {
                 logs
             }
             Found::Many(many) => many.logs,
+        }
+    }
+
+    /// Whether any of them drops what publishers send again that number their messages.
+    pub(crate) fn number_publishers(&self) -> bool {
+        match &self.0 {
+            Found::Few(queues) => queues.iter().any(|queue| queue.info().options.numbers_publishers),
+            Found::Many(many) => many.number_publishers,
         }
     }
 

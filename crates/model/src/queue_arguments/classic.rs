@@ -19,6 +19,7 @@ pub(super) const TABLE: Table = Table {
         ("x-message-deduplication", State::Working),
         ("x-message-ttl", State::Working),
         ("x-overflow", State::Working),
+        ("x-publisher-deduplication", State::Working),
         ("x-queue-leader-locator", State::Working),
         (
             "x-queue-master-locator",
@@ -50,5 +51,6 @@ pub(super) const TABLE: Table = Table {
         "x-cache-size",
         "x-cache-ttl",
         "x-deduplication-header",
+        "x-publisher-deduplication",
     ],
 };

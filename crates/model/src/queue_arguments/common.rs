@@ -55,6 +55,7 @@ pub(super) const KNOWN: &[Known] = &[
     known("x-message-ttl", milliseconds),
     known("x-overflow", overflow),
     known("x-parked-max", not_negative),
+    known("x-publisher-deduplication", boolean),
     known("x-queue-leader-locator", locator),
     known("x-queue-master-locator", any),
     known("x-queue-mode", any),

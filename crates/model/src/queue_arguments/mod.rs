@@ -9,6 +9,7 @@ pub(crate) mod stream;
 use std::fmt::{self, Display};
 
 use self::common::{KNOWN, Known, Wrong};
+use crate::deduplication::{self, Deduplication};
 use crate::{Arguments, DeprecatedFeatures, Durability, QueueType, Refused, RefusedKind, Value};
 
 /// The arguments that queues of one type take. Other arguments known to RabbitMQ are refused, and unknown ones
@@ -141,6 +142,12 @@ fn check_values(
     if arguments.get("x-dead-letter-routing-key").is_some() && !dead_letters {
         return Err(Refused::precondition(format!(
             "invalid arg 'x-dead-letter-routing-key' {place}: routing_key_but_no_dlx_defined"
+        )));
+    }
+    if Deduplication::of(arguments).is_some() && deduplication::numbers_publishers(arguments) {
+        return Err(Refused::precondition(format!(
+            "invalid arg '{}' {place}: \"a queue compares either ids or the numbers of publishers\"",
+            deduplication::PUBLISHERS
         )));
     }
     Ok(())

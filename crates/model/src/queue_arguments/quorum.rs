@@ -30,6 +30,7 @@ pub(super) const TABLE: Table = Table {
         ("x-message-ttl", State::Working),
         ("x-overflow", State::Working),
         ("x-parked-max", State::Working),
+        ("x-publisher-deduplication", State::Working),
         ("x-queue-leader-locator", State::Working),
         ("x-queue-type", State::Working),
         ("x-quorum-initial-group-size", State::Working),
@@ -64,6 +65,7 @@ pub(super) const TABLE: Table = Table {
         "x-cache-size",
         "x-cache-ttl",
         "x-deduplication-header",
+        "x-publisher-deduplication",
     ],
 };
 

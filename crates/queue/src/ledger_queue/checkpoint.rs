@@ -95,9 +95,9 @@ impl LedgerQueue {
         // The checkpoint still counts them as live.
         let due = self.dead.expired();
         let state = kept::encode(quorum, &self.references, self.ledger.next(), self.clock.encode(due));
-        match &self.duplicates {
+        match &self.repeats {
             None => state,
-            Some(duplicates) => kept::with_ids(&duplicates.durable(self.ledger.next()), state),
+            Some(repeats) => repeats.keep(self.ledger.next(), state),
         }
     }
 }

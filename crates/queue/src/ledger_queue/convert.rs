@@ -21,6 +21,7 @@ use crate::ledger_queue::LedgerQueue;
 use crate::limits::Length;
 use crate::number_set::NumberSet;
 use crate::pending::PendingMessages;
+use crate::planted::{Bug, is_planted};
 use crate::priorities::Priorities;
 
 impl LedgerQueue {
@@ -71,7 +72,10 @@ impl LedgerQueue {
         now: Nanos,
         effects: &mut Effects,
     ) -> (Self, Vec<AttemptRun>) {
-        let held = self.held_by_consumers();
+        let held = if is_planted(Bug::ForgetHeld) { NumberSet::default() } else { self.held_by_consumers() };
+        if is_planted(Bug::LeavePending) {
+            self.pending.clear();
+        }
         let returned = self.ready.returned_in_place(&held);
         let redelivered_below = self.ready.redelivered_below();
         let priorities: BTreeMap<u8, NumberSet> = self.ready.priorities().collect();
@@ -79,6 +83,7 @@ impl LedgerQueue {
         let times = self.clock.encode(std::iter::empty());
         let next = self.ledger.next();
         let counters = self.ledger.counters();
+        let (ids, sequences) = self.repeats.as_ref().map(|repeats| repeats.all()).unwrap_or_default();
         let recovered = Recovered {
             ledger: std::mem::replace(&mut self.ledger, Ledger::starting_at(next)),
             redelivered_below,
@@ -88,7 +93,8 @@ impl LedgerQueue {
             delayed: std::mem::take(&mut self.delayed),
             annotations: std::mem::take(&mut self.annotations),
             priorities: Priorities(priorities),
-            ids: self.duplicates.as_ref().map(|duplicates| duplicates.all()).unwrap_or_default(),
+            ids,
+            sequences,
             ..Recovered::default()
         };
         let (mut attempts, epoch_ms) = (std::mem::take(&mut self.attempts), surroundings.epoch_ms);

@@ -42,8 +42,8 @@ impl LedgerQueue {
     /// their numbers, which are reused.
     pub fn withdraw(&mut self) -> Range<u64> {
         let withdrawn = self.pending.withdraw();
-        if let Some(duplicates) = &mut self.duplicates {
-            duplicates.withdraw(withdrawn.start);
+        if let Some(repeats) = &mut self.repeats {
+            repeats.withdraw(withdrawn.start);
         }
         withdrawn
     }

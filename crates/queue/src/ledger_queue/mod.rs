@@ -36,7 +36,7 @@ mod transfer;
 use std::sync::Arc;
 
 use leveret_message::Batch;
-use leveret_model::{Deduplication, QueueOptions};
+use leveret_model::QueueOptions;
 
 use self::ready::ReadyMessages;
 use self::rules::Rules;
@@ -52,17 +52,18 @@ use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::DeadLetters;
 use crate::deferred::Deferred;
 use crate::delayed::Delayed;
-use crate::duplicates::{Duplicates, OfferedId};
 use crate::effects::Effects;
 use crate::expiry::Expiry;
 use crate::group::{Awaited, Placement};
 use crate::held::HeldPublishers;
 use crate::ledger::{Departure, Ledger};
 use crate::limits::{Excess, Refusals};
+use crate::offered::Offered;
 use crate::pacing::Pacing;
 use crate::parked::Parked;
 use crate::pending::{Pending, PendingMessages};
 use crate::place::{Place, Watermarks};
+use crate::repeats::Repeats;
 use crate::shared::References;
 use crate::single_active::SingleActive;
 use crate::stored_reads::StoredReads;
@@ -92,8 +93,8 @@ pub struct LedgerQueue {
     attempts: Attempts,
     parked: Parked,
     delayed: Delayed,
-    /// The ids of the last messages, if it drops duplicates.
-    duplicates: Option<Box<Duplicates>>,
+    /// Earlier messages, if it drops those that are sent again.
+    repeats: Option<Box<Repeats>>,
     /// The delayed ones that can be fetched by a token.
     deferred: Deferred,
     annotations: Annotations,
@@ -123,7 +124,7 @@ impl LedgerQueue {
         now: Nanos,
     ) -> Self {
         let Recovered { mut ledger, redelivered_below, expiry, references, mut attempts, .. } = recovered;
-        let Recovered { parked, mut delayed, annotations, dying, mut priorities, ids, .. } = recovered;
+        let Recovered { parked, mut delayed, annotations, dying, mut priorities, ids, sequences, .. } = recovered;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(&options);
         if !rules.delays {
@@ -134,8 +135,7 @@ impl LedgerQueue {
             // back is known only with priorities.
             attempts.forget_failures();
         }
-        let known = |options: &Deduplication| Box::new(Duplicates::new(options, ids, ledger.next()));
-        let duplicates = options.deduplication.as_deref().map(known);
+        let repeats = Repeats::of(&options, ids, sequences, ledger.next());
         if rules.remembers {
             priorities.0.clear();
         }
@@ -192,7 +192,7 @@ impl LedgerQueue {
             attempts,
             parked,
             delayed,
-            duplicates,
+            repeats,
             deferred,
             annotations,
             references,
@@ -266,16 +266,16 @@ impl LedgerQueue {
         Some(Submission { first, accepted })
     }
 
-    /// The places of those offered messages that aren't duplicates; `None` if it drops none.
-    pub fn fresh(&mut self, offered: &[Option<OfferedId>]) -> Option<Vec<u32>> {
-        self.duplicates.as_mut().map(|duplicates| duplicates.fresh(offered, self.ledger.next()))
+    /// The places of those offered messages that weren't sent before; `None` if it drops none.
+    pub fn fresh(&mut self, offered: &[Option<Offered>]) -> Option<Vec<u32>> {
+        self.repeats.as_mut().map(|repeats| repeats.fresh(offered, self.ledger.next()))
     }
 
-    /// Notes the ids of messages that were submitted, from number `first` on.
-    pub fn note_ids(&mut self, first: u64, ids: impl Iterator<Item = Option<OfferedId>>, durable: bool) {
-        if let Some(duplicates) = &mut self.duplicates {
-            let ids = (first..).zip(ids).filter_map(|(number, id)| Some((number, id?)));
-            ids.for_each(|(number, id)| duplicates.note(number, id, durable, self.ledger.next()));
+    /// Notes by what messages that were submitted are compared, from number `first` on.
+    pub fn note_offered(&mut self, first: u64, offered: impl Iterator<Item = Option<Offered>>, durable: bool) {
+        if let Some(repeats) = &mut self.repeats {
+            let offered = (first..).zip(offered).filter_map(|(number, offered)| Some((number, offered?)));
+            offered.for_each(|(number, offered)| repeats.note(number, offered, durable, self.ledger.next()));
         }
     }
 

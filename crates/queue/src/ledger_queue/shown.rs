@@ -38,7 +38,7 @@ impl LedgerQueue {
             waits: self.waits(),
             consumers,
             refused: self.refusals.messages(),
-            duplicates: self.duplicates.as_ref().map(|duplicates| duplicates.dropped()),
+            duplicates: self.repeats.as_ref().map(|repeats| repeats.dropped()),
             counts: self.counted(),
             volatile,
             volatile_bytes,

@@ -1,0 +1,80 @@
+//! Messages that are sent again, and what a queue knows of earlier ones to recognise them: ids (`x-message-deduplication`), or the
+//! numbers of publishers (`x-publisher-deduplication`).
+
+use leveret_model::QueueOptions;
+
+use crate::duplicates::{Duplicates, RecoveredIds};
+use crate::kept;
+use crate::offered::Offered;
+use crate::sequences::{RecoveredSequences, Sequences};
+
+/// The knowledge of earlier messages.
+#[derive(Debug)]
+pub(crate) enum Repeats {
+    Ids(Duplicates),
+    Publishers(Sequences),
+}
+
+impl Repeats {
+    /// That of a queue with these options, with what recovery found; `None` if it takes everything.
+    pub(crate) fn of(
+        options: &QueueOptions,
+        ids: RecoveredIds,
+        sequences: RecoveredSequences,
+        next: u64,
+    ) -> Option<Box<Self>> {
+        match &options.deduplication {
+            Some(rules) => Some(Box::new(Self::Ids(Duplicates::new(rules, ids, next)))),
+            None if options.numbers_publishers => Some(Box::new(Self::Publishers(Sequences::new(sequences, next)))),
+            None => None,
+        }
+    }
+
+    /// The places of the messages that weren't sent before, and counts the others. Messages from number `next` on aren't applied.
+    pub(crate) fn fresh(&mut self, offered: &[Option<Offered>], next: u64) -> Vec<u32> {
+        match self {
+            Self::Ids(ids) => ids.fresh(offered, next),
+            Self::Publishers(publishers) => publishers.fresh(offered, next),
+        }
+    }
+
+    /// Notes a message that was submitted. Messages from number `next` on aren't applied.
+    pub(crate) fn note(&mut self, number: u64, offered: Offered, durable: bool, next: u64) {
+        match self {
+            Self::Ids(ids) => ids.note(number, offered, durable, next),
+            Self::Publishers(publishers) => publishers.note(number, offered, durable, next),
+        }
+    }
+
+    /// Messages from this number on were submitted and never become part of the queue.
+    pub(crate) fn withdraw(&mut self, from: u64) {
+        match self {
+            Self::Ids(ids) => ids.withdraw(from),
+            Self::Publishers(publishers) => publishers.withdraw(from),
+        }
+    }
+
+    /// Number of messages that were dropped.
+    pub(crate) fn dropped(&self) -> u64 {
+        match self {
+            Self::Ids(ids) => ids.dropped(),
+            Self::Publishers(publishers) => publishers.dropped(),
+        }
+    }
+
+    /// Puts what survives a restart, of messages below `next`, before the rest of a queue's state.
+    pub(crate) fn keep(&self, next: u64, rest: Vec<u8>) -> Vec<u8> {
+        match self {
+            Self::Ids(ids) => kept::with_ids(&ids.durable(next), rest),
+            Self::Publishers(publishers) => kept::with_sequences(&publishers.durable(next), rest),
+        }
+    }
+
+    /// All of it, for a machine that goes on with the queue.
+    pub(crate) fn all(&self) -> (RecoveredIds, RecoveredSequences) {
+        match self {
+            Self::Ids(ids) => (ids.all(), RecoveredSequences::default()),
+            Self::Publishers(publishers) => (RecoveredIds::default(), publishers.all()),
+        }
+    }
+}
