@@ -144,7 +144,7 @@ impl Session {
             return;
         }
         let writer = name.map(|name| writer_of(name, &ids));
-        let chunk = finish_chunk(&mut self.builder, writer.as_ref(), now.wall_ms);
+        let chunk = finish_chunk(&mut self.builder, &queue, writer.as_ref(), now.wall_ms);
         self.offer(Confirming { publisher: id, serial, ids }, &queue, chunk, writer, now);
     }
 
@@ -168,7 +168,7 @@ impl Session {
                     return;
                 }
                 let writer = writer.map(|writer| writer_of(writer.name, &others));
-                let chunk = finish_chunk(&mut self.builder, writer.as_ref(), now.wall_ms);
+                let chunk = finish_chunk(&mut self.builder, queue, writer.as_ref(), now.wall_ms);
                 return self.offer(Confirming { publisher: id, serial, ids: others }, queue, chunk, writer, now);
             }
         };
@@ -219,8 +219,14 @@ fn writer_of(name: Arc<str>, ids: &PublishingIds) -> WriterRun {
     WriterRun { name, first, last: ids.last().unwrap_or(first) }
 }
 
-fn finish_chunk(builder: &mut ChunkBuilder, writer: Option<&WriterRun>, now_ms: u64) -> Arc<SharedChunk> {
+fn finish_chunk(
+    builder: &mut ChunkBuilder,
+    stream: &QueueRef,
+    writer: Option<&WriterRun>,
+    now_ms: u64,
+) -> Arc<SharedChunk> {
     builder.note_time(now_ms);
     let writer = writer.map(|writer| ChunkWriter { name: &writer.name, sequence: writer.last });
-    Arc::new(builder.finish_of(writer.as_ref()).into())
+    let chunk = SharedChunk::from(builder.finish_of(writer.as_ref()));
+    Arc::new(chunk.published_to(stream.info().name.clone()))
 }
