@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::queue_handle::{ChunkPublished, QueueRef};
 use leveret_broker::time::Now;
 use leveret_message::chunk::{ChunkBuilder, ChunkWriter, Entries, Entry, NotAdded, SharedChunk};
@@ -45,7 +46,8 @@ impl Session {
             self.refuse_publishes(id, ResponseCode::PublisherDoesNotExist, ids.into_iter());
             return Ok(true);
         };
-        let (serial, is_numbered) = (publisher.serial, publisher.reference.is_some());
+        let is_numbered = publisher.reference.is_some() && !is_planted(Bug::StoreRepeats);
+        let serial = publisher.serial;
         if let Some(name) = publisher.reference.as_ref().filter(|_| publisher.last.is_none()) {
             publisher.last = publisher.queue.writer_sequence(name);
         }
@@ -135,7 +137,8 @@ impl Session {
             return;
         };
         publisher.published += ids.len() + known.len();
-        let (queue, name) = (publisher.queue.clone(), publisher.reference.clone());
+        let name = publisher.reference.clone().filter(|_| !is_planted(Bug::StoreRepeats));
+        let queue = publisher.queue.clone();
         if !known.is_empty() {
             let awaited = queue.awaited();
             self.confirming.push(awaited.into(), Confirming { publisher: id, serial, ids: known });

@@ -94,6 +94,20 @@ fn a_message_that_is_not_one_of_amqp10_is_a_body() {
 }
 
 #[test]
+fn messages_that_were_not_routed_have_the_name_of_their_stream() {
+    let mut map = leveret_amqp10::value::EncodedMap::new();
+    map.push(leveret_amqp10::Symbol::new("x-exchange"), "amq.fanout")
+        .push(leveret_amqp10::Symbol::new("x-routing-key"), "");
+    let mut routed = Vec::new();
+    let section = leveret_amqp10::message::MapSection::MessageAnnotations;
+    leveret_amqp10::message::write_map_section(&mut routed, section, map.as_map());
+    routed.extend_from_slice(MESSAGE);
+    let batch = decode(&chunk_of_entries(&[MESSAGE, b"text", MESSAGE, &routed]), "orders").unwrap();
+    let key = |index| String::from_utf8(batch.message(index).view().envelope.routing_key.to_vec()).unwrap();
+    assert_eq!([0, 1, 2, 3].map(key), ["orders", "orders", "orders", ""]);
+}
+
+#[test]
 fn names_that_are_too_long_are_ignored() {
     let mut map = leveret_amqp10::value::EncodedMap::new();
     let long = "n".repeat(256);
